@@ -1,0 +1,22 @@
+// source.h -- files of text, and places in them.
+#ifndef GMC_SOURCE_H
+#define GMC_SOURCE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "arena.h"
+
+typedef struct Source {
+    const char *path;      // as the user named it
+    char       *text;      // NUL-terminated
+    size_t      size;
+} Source;
+
+// Bytes [from, to) of a source. Lines and columns are worked out when a message is printed.
+typedef struct Span { const Source *source; int from, to; } Span;
+
+Source *source_read(Arena *a, const char *path);                                  // NULL if it cannot be read (errno says why)
+Source *source_from_string(Arena *a, const char *path, const char *text);
+int     span_line(Span s);                                                        // 1-based; 0 if the span has no source
+int     span_column(Span s);                                                      // 1-based, in bytes
+Span    span_join(Span a, Span b);
+#endif

@@ -1,0 +1,223 @@
+// ast.h -- the checked tree: models and stdlib files alike.
+//
+// The parser builds it, resolve gives every name its declaration, types gives every expression
+// its element type and shape. Nodes live in the driver's arena and are never freed. Everything later reads
+// this tree and nothing of the text.
+#ifndef GMC_AST_H
+#define GMC_AST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "../base/arena.h"
+#include "../base/source.h"
+
+typedef struct Ast   Ast;
+typedef struct Decl  Decl;
+typedef struct Stmt  Stmt;
+typedef struct Block Block;
+
+// ---- shapes and types (filled by types.c) ----
+
+#define MAX_RANK 6
+
+typedef enum { BASE_INT, BASE_REAL } BaseType;
+
+typedef struct Type {
+    BaseType base;
+    int      rank;               // 0 scalar, 1 vector or array, 2 matrix or array of vectors, ...
+    Ast     *dim[MAX_RANK];      // extents, outermost first; integer expressions over data
+} Type;
+
+// What a declared type says beyond shape: which values are allowed.
+#define CONSTRAINTS(X)                                                                                    \
+    X(NONE, "") X(SIMPLEX, "simplex") X(ORDERED, "ordered") X(POSITIVE_ORDERED, "positive_ordered")       \
+    X(UNIT_VECTOR, "unit_vector") X(COVARIANCE, "cov_matrix") X(CORRELATION, "corr_matrix")               \
+    X(CHOLESKY_COV, "cholesky_factor_cov") X(CHOLESKY_CORR, "cholesky_factor_corr")
+typedef enum {
+#define X(id, text) CONSTRAINT_##id,
+    CONSTRAINTS(X)
+#undef X
+} Constraint;
+
+// ---- expressions ----
+
+typedef enum {
+    AST_INT,        // 3                       number
+    AST_REAL,       // 0.5                     number
+    AST_STRING,     // "text"                  name
+    AST_NAME,       // beta                    name, decl
+    AST_INDEX,      // x[i, j]                 kid[0] the array, kid[1..] the subscripts (AST_RANGE or AST_ALL keep a dimension)
+    AST_RANGE,      // 1:K  (in subscripts; either end may be NULL: `2:`)
+    AST_ALL,        // x[, j]
+    AST_CALL,       // exp(x)                  name, kid[]
+    AST_BINARY,     // a + b                   op, kid[0..1]   ops: + - * / ^ .* ./ == != < <= > >= && || %
+    AST_UNARY,      // -a  !a                  op, kid[0]
+    AST_TRANSPOSE,  // a'                      kid[0]
+    AST_COND,       // c ? a : b               kid[0..2]
+    AST_REDUCE,     // sum(k in lo:hi, e)      name is "sum", "prod", "min" or "max"; decl the index; kid[0] lo, kid[1] hi, kid[2] body
+    AST_ARRAY,      // [a, b, c]               kid[]
+} AstKind;
+
+typedef enum { OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT,
+               OP_GE, OP_AND, OP_OR, OP_MOD, OP_NEG, OP_NOT } Op;
+
+struct Ast {
+    AstKind     kind;
+    Span        span;
+    Op          op;
+    double      number;
+    const char *name;            // interned
+    Decl       *decl;            // AST_NAME, AST_REDUCE: resolve
+    Type        type;            // types
+    int         nkids;
+    Ast       **kid;
+};
+
+// ---- declarations: everything that has a name ----
+
+typedef enum {
+    DECL_DATA,       // read from the data file
+    DECL_VARIABLE,   // the left side of some `~`, or declared without one (flat)
+    DECL_DEFINITION, // the left side of some `=`, substituted wherever it is used
+    DECL_INDEX,      // the i of `for (i in 1:N)` or of sum(i in 1:N, ...)
+    DECL_PARAMETER,  // an argument of a distribution or of a user's function (stdlib files)
+    DECL_PATTERN,    // a name that an augmentation's `match` binds
+} DeclKind;
+
+typedef enum { BLOCK_DATA, BLOCK_LET, BLOCK_PRIOR, BLOCK_LATENT, BLOCK_LIKELIHOOD, BLOCK_AUGMENT, BLOCK_INFER,
+               BLOCK_PREDICT } BlockKind;
+
+struct Decl {
+    DeclKind    kind;
+    const char *name;            // interned
+    Span        span;            // where it is declared (first site)
+    BlockKind   block;
+    Type        type;
+    Constraint  constraint;
+    Ast        *lower, *upper;   // declared bounds or NULL
+    Ast        *init;            // `int K = 256;` in data: default
+    Ast        *lo, *hi;         // DECL_INDEX: range
+    bool        has_type;        // the user wrote a type
+    int         order;           // declaration order over the model, dense from 0
+    Stmt       *sites;           // DECL_DEFINITION: the statements that define it (linked by next_site)
+    void       *user;            // for the stage that builds the model graph
+};
+
+// ---- statements ----
+
+typedef enum {
+    STMT_TILDE,      // lhs ~ dist(args) T[lower, upper]
+    STMT_DEFINE,     // lhs = rhs       (lhs name or name[i,...]; or of link(name[i]) = rhs, see link)
+    STMT_DECLARE,    // real<lower=0> sigma;      a variable with a flat prior, or shape only if sites follow
+    STMT_TARGET,     // target += rhs
+    STMT_FOR,        // for (index in lo:hi) body
+    STMT_IF,         // if (cond) body            cond over data and indices only
+    STMT_BLOCK,      // { ... }
+} StmtKind;
+
+struct Stmt {
+    StmtKind     kind;
+    Span         span;
+    Ast         *lhs;            // TILDE: any expression (log(y[i]) ~ ...); DEFINE: name or indexed name
+    const char  *dist;           // TILDE
+    Span         dist_span;
+    int          nargs;
+    Ast        **args;           // TILDE
+    bool         truncated;
+    Ast         *lower, *upper;  // TILDE: T[lower, upper], NULL for an open end
+    const char  *link;           // DEFINE: "logit", "log", "probit", "cloglog" if the left side was link(name), else NULL
+    Ast         *rhs;            // DEFINE, TARGET
+    Decl        *decl;           // what it declares or defines (TILDE on data: the data's Decl)
+    Decl        *index;          // FOR
+    Ast         *cond;           // IF
+    Stmt        *body;           // FOR, IF: one statement; BLOCK: first of a list
+    Stmt        *next;           // next statement of the same list
+    Stmt        *next_site;      // next definition of the same name
+    BlockKind    block;
+};
+
+// ---- augment and infer: requests ----
+
+typedef struct Request {         // y by albert_chib as z;   (alpha, beta) by gibbs;   tau by none;
+    Span            span;
+    BlockKind       block;       // BLOCK_AUGMENT or BLOCK_INFER
+    int             nnames;
+    const char    **names;
+    Decl          **decls;       // resolve
+    const char     *method;
+    const char     *as;          // augment: name of the new variable, or NULL
+    int             nsettings;   // infer: `x by slice(width = 2)`
+    const char    **setting;
+    Ast           **value;
+    struct Request *next;
+} Request;
+
+// ---- stdlib: distributions, families, augmentations ----
+
+typedef struct Natural {         // `a on log(x);`
+    const char *name;
+    Ast        *statistic;
+    struct Natural *next;
+} Natural;
+
+typedef struct Distribution {    // distribution normal(real mu, real<lower=0> sigma) { ... }    (a family has no parameters)
+    const char *name;
+    Span        span;
+    bool        is_family;
+    int         nparams;
+    Decl      **params;
+    bool        discrete;        // support of integers
+    const char *support;         // "real", "positive", "unit", "interval", "integer", "simplex", "vector", "covariance", "circle"
+    Ast        *lower, *upper;   // support's ends for "interval" and "integer" (NULL: infinite)
+    Decl       *value;           // the x in the bodies below, rank by support
+    Ast        *log_density;
+    Ast        *mean, *mode;     // or NULL
+    Ast        *cdf;             // log of the distribution function, for truncation, or NULL (name: log_cdf)
+    Ast        *ccdf;            // log of the upper tail probability (name: log_ccdf)
+    Ast        *sample;          // AST_CALL of a runtime routine with the parameters, or NULL
+    Natural    *natural;         // family part: names of natural parameters and their statistics
+    Ast        *base;            // family part: a base measure term, e.g. polya_gamma_base(b, x); its other arguments bind
+    const char *power;           // family part: name of the exponent k that may take any nonzero value, or NULL
+    Ast        *draw;            // AST_CALL of a runtime routine with the natural parameters
+    Ast        *draw_truncated;  // same with `lower` and `upper` in scope, or NULL
+    const char *reference;
+    struct Distribution *next;
+} Distribution;
+
+typedef struct Pattern {         // y ~ bernoulli(Phi(eta)) T[lo, hi]
+    Stmt           *stmt;
+    struct Pattern *next;
+} Pattern;
+
+typedef struct Augmentation {
+    const char *name;
+    Span        span;
+    Pattern    *match;           // alternatives
+    Ast        *where;           // conjunction of calls like linear(eta), data(y), unknown(s), or NULL
+    int         npatterns;
+    Decl      **patterns;        // names bound by match
+    int         nlatents;
+    Decl      **latents;         // names that `replace` introduces
+    Stmt       *replace;
+    const char *reference;
+    struct Augmentation *next;
+} Augmentation;
+
+// ---- a model, and the library it uses ----
+
+struct Block { BlockKind kind; Span span; Stmt *body; Block *next; };
+
+typedef struct Model {
+    const char *name;
+    Block      *blocks;
+    Request    *requests;
+    int         ndecls;
+    Decl      **decls;           // data, variables and definitions, in order of declaration
+} Model;
+
+typedef struct Library {
+    Distribution *distributions; // linked in order of reading, with families among them
+    Augmentation *augmentations;
+} Library;
+
+#endif

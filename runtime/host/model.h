@@ -1,0 +1,84 @@
+// model.h -- what an emitted program tells the runtime about itself, and what the runtime hands to it.
+//
+// The emitted file defines one `const GmModel gm_model`. The runtime owns the command line, files, memory, the sweep loop
+// and the summary; the emitted file owns the mathematics.
+#ifndef GM_MODEL_H
+#define GM_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GM_MAX_RANK 6
+
+typedef enum { GM_INT, GM_REAL } GmType;                 // int32_t or double
+
+typedef enum {
+    GM_DATA,          // read from the data files; scalars live in Data by value, arrays by pointer
+    GM_PARAMETER,     // a variable; in the draws by default
+    GM_LATENT,        // a variable per observation; in the draws only if --params names it
+    GM_AUXILIARY,     // brought in by an augmentation; likewise
+    GM_IMPUTED,       // response data: State holds a pointer to the data, or a copy per chain if some values are missing
+    GM_DERIVED,       // a definition that depends on variables, computed by `derive` after a kept sweep; in the draws by default if scalar or small
+    GM_PREDICTED,     // the same from the predict block: in the draws by default
+    GM_SUM,           // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
+} GmRole;
+
+typedef enum { GM_ANY, GM_SIMPLEX, GM_ORDERED, GM_POSITIVE_ORDERED, GM_UNIT_VECTOR, GM_COVARIANCE, GM_CORRELATION, GM_CHOLESKY_COV,
+               GM_CHOLESKY_CORR } GmConstraint;
+
+typedef struct GmShape {                                 // filled by data_shape/state_shape once the sizes are known
+    int    rank;
+    long   dim[GM_MAX_RANK];                             // row-major, outermost first
+    double lower, upper;                                 // bounds, or -INFINITY, INFINITY
+} GmShape;
+
+typedef struct GmField {
+    const char  *name;
+    GmType       type;
+    GmRole       role;
+    GmConstraint constraint;                             // of the last dimension(s)
+    int          rank;
+    size_t       offset;                                 // of the value (data scalars) or of the pointer, in Data or State
+    int          has_default;                            // data: the file may leave it out
+    int          may_miss;                               // data: null, NA, NaN allowed; then imputed_field is its State field
+    int          imputed_field;                          // index into state, or -1
+    int          shared;                                 // state: one array for all chains (GM_SUM of data only)
+    const char  *where;                                  // "file.gm:12"
+} GmField;
+
+typedef struct GmMissing { long count; long *index; } GmMissing;   // linear 0-based positions; NULL when none
+
+typedef struct GmRun {                                   // one run: all that emitted code may ask for
+    const void *data;                                    // the emitted file's Data
+    void       *state;                                   // array of the emitted file's State, one per chain
+    int         chains;
+    int         first_chain;                             // global number of chain 0: streams are keyed by it
+    uint64_t    seed;
+    long        sweep;                                   // current sweep, from 0; warm-up included
+    int         threads;
+    int         checking;                                // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
+    double     *check_log_q;
+    const GmMissing *missing;                            // by data field
+} GmRun;
+
+typedef struct GmModel {
+    const char    *name, *source;                        // model name; path of the .gm file
+    const GmField *data;   int n_data;   size_t data_size;
+    const GmField *state;  int n_state;  size_t state_size;
+    void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
+    double (*data_default)(int field, const void *data);               // scalar default
+    void (*state_shape)(int field, const void *data, GmShape *out);
+    void (*setup)(GmRun *run);                           // after data, memory and initial values: hoisted sums
+    void (*sweep)(GmRun *run);                           // one sweep of all chains
+    void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
+    double (*log_joint)(GmRun *run, int chain);          // of the augmented model
+    int  n_steps;                                        // --check: steps one by one
+    const char *const *step_names;
+    void (*step)(GmRun *run, int step);
+} GmModel;
+
+extern const GmModel gm_model;
+
+// Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
+void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
+#endif
