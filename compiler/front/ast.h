@@ -61,6 +61,10 @@ typedef enum {
 typedef enum { OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT,
                OP_GE, OP_AND, OP_OR, OP_MOD, OP_NEG, OP_NOT } Op;
 
+#define MAX_DEPTH 1000           // of expressions; statements nest less
+
+typedef enum { TYPE_UNKNOWN, TYPE_KNOWN, TYPE_POISONED } TypeState;   // poisoned: an error has been reported below
+
 struct Ast {
     AstKind     kind;
     Span        span;
@@ -71,6 +75,8 @@ struct Ast {
     Type        type;            // types
     int         nkids;
     Ast       **kid;
+    int         depth;           // of the tree below, at most MAX_DEPTH: passes may recurse
+    TypeState   state;           // types.c: whether `type` may be read
 };
 
 // ---- declarations: everything that has a name ----
@@ -100,6 +106,8 @@ struct Decl {
     bool        has_type;        // the user wrote a type
     int         order;           // declaration order over the model, dense from 0
     Stmt       *sites;           // DECL_DEFINITION: the statements that define it (linked by next_site)
+    bool        poisoned;        // an error has been reported: say nothing more about it
+    void       *front;           // private to resolve and types
     void       *user;            // for the stage that builds the model graph
 };
 
@@ -134,6 +142,7 @@ struct Stmt {
     Stmt        *next;           // next statement of the same list
     Stmt        *next_site;      // next definition of the same name
     BlockKind    block;
+    int          depth;          // statements nested below
 };
 
 // ---- augment and infer: requests ----
@@ -167,8 +176,11 @@ typedef struct Distribution {    // distribution normal(real mu, real<lower=0> s
     int         nparams;
     Decl      **params;
     bool        discrete;        // support of integers
-    const char *support;         // "real", "positive", "unit", "interval", "integer", "simplex", "vector", "covariance", "circle"
+    const char *support;         // "real", "positive", "unit", "interval", "integer", "simplex", "vector", "counts", "covariance", "correlation",
+                                 // "cholesky_correlation", "circle"
     Ast        *lower, *upper;   // support's ends for "interval" and "integer" (NULL: infinite)
+    Ast        *size;            // extent of each dimension of a vector or matrix value, or NULL if the parameters do not tell
+    int         value_rank;      // 0 scalar, 1 simplex, vector, counts, 2 covariance, correlation, ...
     Decl       *value;           // the x in the bodies below, rank by support
     Ast        *log_density;
     Ast        *mean, *mode;     // or NULL

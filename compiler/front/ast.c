@@ -1,0 +1,669 @@
+// ast.c -- nodes of the tree, as the grammar makes them, and the two ways to start the parser.
+//
+// What the grammar is too coarse to refuse is refused here: a left side that is no name, a matrix with one size,
+// a statement in the wrong kind of block.
+#include <string.h>
+#include "front.h"
+#include "parse.h"
+#include "grammar.h"
+
+int  yylex_init_extra(Parse *p, void **scanner);
+int  yylex_destroy(void *scanner);
+void *yy_scan_bytes(const char *bytes, int size, void *scanner);
+
+// ---- lists ----
+
+void list_add(Arena *a, List *l, void *item)
+{
+    if (l->n == l->room) {
+        int room = l->room ? 2 * l->room : 4;
+        void **larger = NEW_N(a, void *, room);
+        if (l->n) memcpy(larger, l->item, sizeof *larger * (size_t)l->n);
+        l->item = larger;
+        l->room = room;
+    }
+    l->item[l->n++] = item;
+}
+
+static Diag *fail(Parse *p, Span at, DiagCode code, const char *a, const char *b)
+{
+    p->failed = true;
+    return diag(p->diags, at, code, a, b);
+}
+
+// ---- expressions ----
+
+static Ast *node(Parse *p, Span at, AstKind kind, List kids)
+{
+    Ast *e = NEW(p->arena, Ast);
+    e->kind = kind;
+    e->span = at;
+    int depth = 0;
+    for (int i = 0; i < kids.n; i++) {
+        Ast *kid = kids.item[i];
+        if (kid && kid->depth > depth) depth = kid->depth;
+    }
+    if (depth >= MAX_DEPTH) {
+        p->failed = true;
+        if (!p->too_deep) diag(p->diags, at, DIAG_E0104, MAX_DEPTH);
+        p->too_deep = true;
+        e->kind = AST_INT;
+        return e;
+    }
+    e->nkids = kids.n;
+    e->kid = (Ast **)kids.item;
+    e->depth = depth + 1;
+    return e;
+}
+
+static List list3(Parse *p, int n, Ast *a, Ast *b, Ast *c)
+{
+    List l = { 0 };
+    if (n > 0) list_add(p->arena, &l, a);
+    if (n > 1) list_add(p->arena, &l, b);
+    if (n > 2) list_add(p->arena, &l, c);
+    return l;
+}
+
+Ast *ast_number(Parse *p, Span at, AstKind kind, double value)
+{
+    Ast *e = node(p, at, kind, (List){ 0 });
+    e->number = value;
+    return e;
+}
+
+Ast *ast_name(Parse *p, Span at, const char *name)
+{
+    Ast *e = node(p, at, AST_NAME, (List){ 0 });
+    e->name = name;
+    return e;
+}
+
+Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids)
+{
+    Ast *e = node(p, at, kind, kids);
+    e->name = name;
+    return e;
+}
+
+Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts)
+{
+    List kids = { 0 };
+    list_add(p->arena, &kids, array);
+    for (int i = 0; i < subscripts.n; i++) list_add(p->arena, &kids, subscripts.item[i]);
+    return node(p, at, AST_INDEX, kids);
+}
+
+Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b)
+{
+    Ast *e = node(p, at, AST_BINARY, list3(p, 2, a, b, NULL));
+    e->op = op;
+    return e;
+}
+
+Ast *ast_unary(Parse *p, Span at, Op op, Ast *a)
+{
+    Ast *e = node(p, at, AST_UNARY, list3(p, 1, a, NULL, NULL));
+    e->op = op;
+    return e;
+}
+
+Ast *ast_kids(Parse *p, Span at, AstKind kind, Ast *a, Ast *b, Ast *c)
+{
+    int n = kind == AST_RANGE ? 2 : c ? 3 : b ? 2 : a ? 1 : 0;
+    return node(p, at, kind, list3(p, n, a, b, c));
+}
+
+Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span index_span, Ast *lo, Ast *hi, Ast *body)
+{
+    Ast *e = node(p, at, AST_REDUCE, list3(p, 3, lo, hi, body));
+    e->name = name;
+    e->decl = decl_index(p, index, index_span, lo, hi);
+    if (name != intern("sum") && name != intern("prod") && name != intern("min") && name != intern("max")) {
+        Diag *m = fail(p, at, DIAG_E0205, arena_printf(p->arena, "%s(%s in ...)", name, index), NULL);
+        diag_help(m, "sum, prod, min and max take an index");
+    }
+    return e;
+}
+
+// ---- declared types ----
+
+Ast *bound(Parse *p, Span at, const char *name, Ast *value)
+{
+    if (name != intern("lower") && name != intern("upper")) {
+        Diag *m = fail(p, at, DIAG_E0113, name, NULL);
+        diag_help(m, "bounds are `lower` and `upper`, as in real<lower=0, upper=1>");
+    }
+    return ast_list(p, at, AST_CALL, name, list3(p, 1, value, NULL, NULL));
+}
+
+static void set_bounds(TypeExpr *t, List bounds)
+{
+    for (int i = 0; i < bounds.n; i++) {
+        const Ast *b = bounds.item[i];
+        if (b->kind != AST_CALL) continue;             // cut off for its depth
+        if (b->name == intern("lower")) t->lower = b->kid[0];
+        if (b->name == intern("upper")) t->upper = b->kid[0];
+    }
+}
+
+TypeExpr type_scalar(Parse *p, Span at, BaseType base, List bounds)
+{
+    (void)p;
+    TypeExpr t = { .span = at, .type = { .base = base } };
+    set_bounds(&t, bounds);
+    return t;
+}
+
+static const struct { const char *word; Constraint constraint; int rank, least, most; const char *takes; } words[] = {
+    { "vector",               CONSTRAINT_NONE,             1, 1, 1, "one size, as in vector[N]" },
+    { "row_vector",           CONSTRAINT_NONE,             1, 1, 1, "one size, as in row_vector[N]" },
+    { "matrix",               CONSTRAINT_NONE,             2, 2, 2, "two sizes, as in matrix[N, p]" },
+    { "simplex",              CONSTRAINT_SIMPLEX,          1, 1, 1, "one size, as in simplex[K]" },
+    { "ordered",              CONSTRAINT_ORDERED,          1, 1, 1, "one size, as in ordered[K]" },
+    { "positive_ordered",     CONSTRAINT_POSITIVE_ORDERED, 1, 1, 1, "one size, as in positive_ordered[K]" },
+    { "unit_vector",          CONSTRAINT_UNIT_VECTOR,      1, 1, 1, "one size, as in unit_vector[K]" },
+    { "cov_matrix",           CONSTRAINT_COVARIANCE,       2, 1, 1, "one size, as in cov_matrix[p]" },
+    { "corr_matrix",          CONSTRAINT_CORRELATION,      2, 1, 1, "one size, as in corr_matrix[p]" },
+    { "cholesky_factor_cov",  CONSTRAINT_CHOLESKY_COV,     2, 1, 2, "one size, as in cholesky_factor_cov[p]" },
+    { "cholesky_factor_corr", CONSTRAINT_CHOLESKY_CORR,    2, 1, 1, "one size, as in cholesky_factor_corr[p]" },
+};
+
+TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized, List dims)
+{
+    TypeExpr t = { .span = at, .type = { .base = BASE_REAL } };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i].word, word) != 0) continue;
+        t.constraint = words[i].constraint;
+        t.type.rank = words[i].rank;
+        bool unsized_parameter = p->library && !sized;
+        if (!unsized_parameter && (dims.n < words[i].least || dims.n > words[i].most)) {
+            fail(p, at, DIAG_E0110, word, words[i].takes);
+            dims.n = 0;
+        }
+        if (dims.n)
+            for (int k = 0; k < t.type.rank; k++) t.type.dim[k] = dims.item[k < dims.n ? k : dims.n - 1];
+    }
+    set_bounds(&t, bounds);
+    if (t.constraint != CONSTRAINT_NONE && bounds.n) fail(p, at, DIAG_E0110, word, "no bounds: its values are bounded already");
+    return t;
+}
+
+static Type outer_dims(Parse *p, Span at, List dims, Type inner)
+{
+    Type t = { .base = inner.base, .rank = dims.n + inner.rank };
+    if (t.rank > MAX_RANK) {
+        p->failed = true;
+        diag(p->diags, at, DIAG_E0313, MAX_RANK);
+        return inner;
+    }
+    for (int i = 0; i < dims.n; i++) t.dim[i] = dims.item[i];
+    for (int i = 0; i < inner.rank; i++) t.dim[dims.n + i] = inner.dim[i];
+    return t;
+}
+
+TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of)
+{
+    static void *const unsized[1];
+    if (dims.n == 0) {
+        if (!p->library) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
+        dims = (List){ 1, 1, (void **)unsized };
+    }
+    of.type = outer_dims(p, at, dims, of.type);
+    of.span = span_join(at, of.span);
+    return of;
+}
+
+// ---- statements ----
+
+static const char *const block_names[] = { "data", "let", "prior", "latent", "likelihood", "augment", "infer", "predict" };
+
+static void misplaced(Parse *p, Span at, const char *what)
+{
+    Diag *m = fail(p, at, DIAG_E0111, what, block_names[p->block]);
+    if (p->block == BLOCK_DATA) diag_help(m, "a data block declares what the data file holds; definitions from data go into a let block");
+    if (p->block == BLOCK_LET) diag_help(m, "a let block holds definitions `name = expression;`");
+}
+
+Stmt *stmt_new(Parse *p, StmtKind kind, Span at)
+{
+    Stmt *s = NEW(p->arena, Stmt);
+    s->kind = kind;
+    s->span = at;
+    s->block = p->block;
+    s->depth = 1;
+    return s;
+}
+
+StmtList stmt_one(Stmt *s)
+{
+    return (StmtList){ s, s };
+}
+
+StmtList stmt_join(StmtList a, StmtList b)
+{
+    if (!a.first) return b;
+    if (!b.first) return a;
+    a.last->next = b.first;
+    return (StmtList){ a.first, b.last };
+}
+
+Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at)
+{
+    Decl *d = NEW(p->arena, Decl);
+    d->kind = kind;
+    d->name = name;
+    d->span = at;
+    d->block = p->block;
+    d->order = -1;
+    return d;
+}
+
+static Decl *declare(Parse *p, const TypeExpr *type, const Declarator *v)
+{
+    Decl *d = decl_new(p, p->block == BLOCK_DATA ? DECL_DATA : DECL_VARIABLE, v->name, v->span);
+    d->has_type = true;
+    d->type = outer_dims(p, v->span, v->dims, type->type);
+    d->constraint = type->constraint;
+    d->lower = type->lower;
+    d->upper = type->upper;
+    return d;
+}
+
+static Ast *name_of(Parse *p, const Declarator *v)
+{
+    return ast_name(p, v->span, v->name);
+}
+
+// The name that a left side is about: of beta, beta[j], beta[j][k], else NULL.
+static bool is_place(const Ast *e)
+{
+    while (e->kind == AST_INDEX) e = e->kid[0];
+    return e->kind == AST_NAME;
+}
+
+StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declared, Ast *lhs, Call call, Truncation t)
+{
+    Stmt *s = stmt_new(p, STMT_TILDE, at);
+    if (type) s->decl = declare(p, type, declared);
+    s->lhs = lhs ? lhs : name_of(p, declared);
+    s->dist = call.name;
+    s->dist_span = call.name_span;
+    s->nargs = call.args.n;
+    s->args = (Ast **)call.args.item;
+    s->truncated = t.present;
+    s->lower = t.lower;
+    s->upper = t.upper;
+    if (!p->library && (p->block == BLOCK_DATA || p->block == BLOCK_LET)) misplaced(p, at, "a `~` statement");
+    return stmt_one(s);
+}
+
+static bool is_link(const char *name)
+{
+    return name == intern("logit") || name == intern("log") || name == intern("probit") || name == intern("cloglog");
+}
+
+StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs)
+{
+    Stmt *s = stmt_new(p, STMT_DEFINE, at);
+    if (lhs->kind == AST_CALL && lhs->nkids == 1 && is_link(lhs->name) && is_place(lhs->kid[0])) {
+        s->link = lhs->name;
+        lhs = lhs->kid[0];
+    }
+    if (!is_place(lhs)) {
+        Diag *m = fail(p, lhs->span, DIAG_E0108, "this", "=");
+        diag_help(m, "a definition has a name on its left, perhaps with subscripts or inside logit, log, probit or cloglog");
+        return (StmtList){ 0 };
+    }
+    s->lhs = lhs;
+    s->rhs = rhs;
+    if (p->block == BLOCK_DATA) misplaced(p, at, "a definition");
+    return stmt_one(s);
+}
+
+StmtList stmt_declare(Parse *p, Span at, TypeExpr type, List declarators)
+{
+    StmtList all = { 0 };
+    for (int i = 0; i < declarators.n; i++) {
+        Declarator *v = declarators.item[i];
+        bool defines = v->init && p->block != BLOCK_DATA;
+        Stmt *s = stmt_new(p, defines ? STMT_DEFINE : STMT_DECLARE, declarators.n == 1 ? at : v->span);
+        s->decl = declare(p, &type, v);
+        if (defines) {
+            s->lhs = name_of(p, v);
+            s->rhs = v->init;
+        } else {
+            s->decl->init = v->init;
+            if (v->init && s->decl->type.rank) fail(p, v->span, DIAG_E0110, v->name, "no default: only scalar data have one");
+        }
+        all = stmt_join(all, stmt_one(s));
+    }
+    return all;
+}
+
+// One statement for a list of them.
+static Stmt *single(Parse *p, Span at, StmtList list)
+{
+    if (list.first && !list.first->next) return list.first;
+    return stmt_block(p, at, list).first;
+}
+
+static void set_body(Parse *p, Stmt *s, Stmt *body)
+{
+    s->body = body;
+    for (const Stmt *b = body; b; b = b->next)
+        if (b->depth >= s->depth) s->depth = b->depth + 1;
+    if (s->depth > MAX_DEPTH) {
+        p->failed = true;
+        if (!p->too_deep) diag(p->diags, s->span, DIAG_E0104, MAX_DEPTH);
+        p->too_deep = true;
+        s->body = NULL;
+        s->kind = STMT_BLOCK;
+        s->depth = 1;
+    }
+}
+
+StmtList stmt_block(Parse *p, Span at, StmtList body)
+{
+    Stmt *s = stmt_new(p, STMT_BLOCK, at);
+    set_body(p, s, body.first);
+    return stmt_one(s);
+}
+
+Decl *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi)
+{
+    Decl *d = decl_new(p, DECL_INDEX, name, at);
+    d->lo = lo;
+    d->hi = hi;
+    d->type.base = BASE_INT;
+    return d;
+}
+
+StmtList stmt_for(Parse *p, Span at, List ranges, StmtList body)
+{
+    if (p->block == BLOCK_DATA) misplaced(p, at, "a loop");
+    Stmt *inner = single(p, at, body);
+    for (int i = ranges.n - 1; i >= 0; i--) {
+        Stmt *s = stmt_new(p, STMT_FOR, at);
+        s->index = ranges.item[i];
+        set_body(p, s, inner);
+        inner = s;
+    }
+    return stmt_one(inner);
+}
+
+StmtList stmt_if(Parse *p, Span at, Ast *cond, StmtList yes, StmtList no)
+{
+    if (p->block == BLOCK_DATA) misplaced(p, at, "a condition");
+    Stmt *s = stmt_new(p, STMT_IF, at);
+    s->cond = cond;
+    set_body(p, s, single(p, at, yes));
+    if (!no.first) return stmt_one(s);
+    Stmt *other = stmt_new(p, STMT_IF, at);
+    other->cond = ast_unary(p, cond->span, OP_NOT, cond);
+    set_body(p, other, single(p, at, no));
+    return stmt_join(stmt_one(s), stmt_one(other));
+}
+
+StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs)
+{
+    if (lhs->kind != AST_NAME || lhs->name != intern("target")) {
+        Diag *m = fail(p, lhs->span, DIAG_E0112, NULL, NULL);
+        diag_help(m, "names are defined once; sums are written sum(i in 1:N, ...)");
+        return (StmtList){ 0 };
+    }
+    if (p->block == BLOCK_DATA || p->block == BLOCK_LET || p->block == BLOCK_PREDICT) misplaced(p, at, "`target +=`");
+    Stmt *s = stmt_new(p, STMT_TARGET, at);
+    s->rhs = rhs;
+    return stmt_one(s);
+}
+
+StmtList stmt_not_one(Parse *p, Span at, Ast *e)
+{
+    bool arrow = e->kind == AST_BINARY && e->op == OP_LT && e->kid[1]->kind == AST_UNARY && e->kid[1]->op == OP_NEG
+              && e->kid[1]->span.from > 0 && p->source->text[e->kid[1]->span.from - 1] == '<';
+    Diag *m = fail(p, at, arrow ? DIAG_E0107 : DIAG_E0106, NULL, NULL);
+    if (arrow) diag_help(m, "`%.*s = ...;`", e->kid[0]->span.to - e->kid[0]->span.from, p->source->text + e->kid[0]->span.from);
+    else diag_help(m, "a statement is `x ~ distribution(...);` or `name = expression;`");
+    return (StmtList){ 0 };
+}
+
+void truncation_misspelt(Parse *p, Span at)
+{
+    fail(p, at, DIAG_E0109, NULL, NULL);
+}
+
+// ---- blocks and requests ----
+
+void block_add(Parse *p, Span at, StmtList body)
+{
+    Block *b = NEW(p->arena, Block);
+    *b = (Block){ .kind = p->block, .span = at, .body = body.first };
+    *p->last_block = b;
+    p->last_block = &b->next;
+}
+
+void request_add(Parse *p, Span at, List names, Span name_span, const char *method, List settings, const char *as)
+{
+    (void)name_span;
+    Request *r = NEW(p->arena, Request);
+    *r = (Request){ .span = at, .block = p->block, .nnames = names.n, .names = (const char **)names.item, .method = method, .as = as };
+    r->nsettings = settings.n;
+    r->setting = NEW_N(p->arena, const char *, settings.n);
+    r->value = NEW_N(p->arena, Ast *, settings.n);
+    for (int i = 0; i < settings.n; i++) {
+        const Setting *s = settings.item[i];
+        r->setting[i] = s->name;
+        r->value[i] = s->value;
+    }
+    *p->last_request = r;
+    p->last_request = &r->next;
+}
+
+// ---- files of the standard library ----
+
+void distribution_begin(Parse *p, Span at, const char *name, bool is_family)
+{
+    Distribution *d = NEW(p->arena, Distribution);
+    d->name = name;
+    d->span = at;
+    d->is_family = is_family;
+    p->distribution = d;
+    p->last_natural = &d->natural;
+}
+
+void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at)
+{
+    Distribution *d = p->distribution;
+    Decl *v = decl_new(p, DECL_PARAMETER, name, at);
+    v->has_type = true;
+    v->type = type.type;
+    v->constraint = type.constraint;
+    v->lower = type.lower;
+    v->upper = type.upper;
+    List params = { d->nparams, d->nparams, (void **)d->params };
+    list_add(p->arena, &params, v);
+    d->params = (Decl **)params.item;
+    d->nparams = params.n;
+}
+
+static const struct { const char *word; int rank, ends; bool sized, discrete; } supports[] = {
+    { "real",                 0, 0, false, false },
+    { "positive",             0, 0, false, false },
+    { "unit",                 0, 0, false, false },
+    { "circle",               0, 0, false, false },
+    { "interval",             0, 2, false, false },
+    { "integer",              0, 2, false, true  },
+    { "simplex",              1, 0, true,  false },
+    { "vector",               1, 0, true,  false },
+    { "counts",               1, 0, true,  true  },
+    { "covariance",           2, 0, true,  false },
+    { "correlation",          2, 0, true,  false },
+    { "cholesky_correlation", 2, 0, true,  false },
+};
+
+static bool infinite(const Ast *e)
+{
+    if (e->kind == AST_UNARY && e->op == OP_NEG) e = e->kid[0];
+    return e->kind == AST_CALL && (e->name == intern("infinity") || e->name == intern("negative_infinity"));
+}
+
+void distribution_support(Parse *p, Span at, const char *word, List args)
+{
+    Distribution *d = p->distribution;
+    for (size_t i = 0; i < sizeof supports / sizeof *supports; i++) {
+        if (strcmp(supports[i].word, word) != 0) continue;
+        d->support = word;
+        d->value_rank = supports[i].rank;
+        d->discrete = supports[i].discrete;
+        if (supports[i].ends == 2 && args.n == 2) {
+            Ast **end = (Ast **)args.item;
+            d->lower = infinite(end[0]) ? NULL : end[0];
+            d->upper = infinite(end[1]) ? NULL : end[1];
+        } else if (supports[i].sized && args.n == 1) {
+            d->size = args.item[0];
+        } else if (args.n && !d->is_family) {
+            fail(p, at, DIAG_E0110, word, supports[i].ends ? "its two ends" : supports[i].sized ? "a size" : "nothing in parentheses");
+        }
+        return;
+    }
+    fail(p, at, DIAG_E0601, word, NULL);
+}
+
+void distribution_part(Parse *p, Span at, const char *part, Ast *value)
+{
+    Distribution *d = p->distribution;
+    const struct { const char *name; Ast **slot; bool of_family; } parts[] = {
+        { "log_density", &d->log_density, false }, { "mean", &d->mean, false }, { "mode", &d->mode, false },
+        { "log_cdf", &d->cdf, false }, { "log_ccdf", &d->ccdf, false }, { "sample", &d->sample, false },
+        { "base", &d->base, true }, { "draw", &d->draw, true }, { "draw_truncated", &d->draw_truncated, true },
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strcmp(parts[i].name, part) != 0 || parts[i].of_family != d->is_family) continue;
+        if (*parts[i].slot) fail(p, at, DIAG_E0201, part, NULL);
+        *parts[i].slot = value;
+        return;
+    }
+    fail(p, at, DIAG_E0602, part, d->is_family ? "family" : "distribution");
+}
+
+void distribution_natural(Parse *p, const char *name, Ast *statistic)
+{
+    if (!p->distribution->is_family) fail(p, statistic->span, DIAG_E0602, "natural", "distribution");
+    Natural *n = NEW(p->arena, Natural);
+    *n = (Natural){ .name = name, .statistic = statistic };
+    *p->last_natural = n;
+    p->last_natural = &n->next;
+}
+
+void distribution_end(Parse *p)
+{
+    Distribution *d = p->distribution, **last = &p->library->distributions;
+    while (*last) last = &(*last)->next;
+    *last = d;
+}
+
+void augmentation_begin(Parse *p, Span at, const char *name)
+{
+    Augmentation *r = NEW(p->arena, Augmentation);
+    r->name = name;
+    r->span = at;
+    p->augmentation = r;
+    p->last_pattern = &r->match;
+}
+
+void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t)
+{
+    Pattern *m = NEW(p->arena, Pattern);
+    m->stmt = stmt_tilde(p, at, NULL, NULL, lhs, call, t).first;
+    *p->last_pattern = m;
+    p->last_pattern = &m->next;
+}
+
+void augmentation_end(Parse *p)
+{
+    Augmentation *r = p->augmentation, **last = &p->library->augmentations;
+    while (*last) last = &(*last)->next;
+    *last = r;
+}
+
+// ---- starting the parser ----
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+// The end of what stands before byte `from`, comments to the end of a line left out: 0 if only blanks do.
+static int before(const Source *s, int from, bool *same_line)
+{
+    *same_line = true;
+    while (from > 0 && (is_blank(s->text[from - 1]) || s->text[from - 1] == '\n')) {
+        if (s->text[from - 1] == '\n') *same_line = false;
+        from--;
+        int start = from;
+        while (start > 0 && s->text[start - 1] != '\n') start--;
+        const char *hash = memchr(s->text + start, '#', (size_t)(from - start));
+        if (hash && !*same_line) from = (int)(hash - s->text);
+    }
+    return from;
+}
+
+static bool is_reserved(const char *word)
+{
+    if (!strcmp(word, "for") || !strcmp(word, "in") || !strcmp(word, "if") || !strcmp(word, "else") || !strcmp(word, "int")
+        || !strcmp(word, "real") || !strcmp(word, "array")) return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(word, words[i].word)) return true;
+    return false;
+}
+
+// Bison's text is "syntax error, unexpected A, expecting B or C"; ours says "expected B or C, found `text`".
+void syntax_error(Parse *p, Span at, const char *text)
+{
+    p->failed = true;
+    if (strcmp(text, "memory exhausted") == 0) {
+        if (!p->too_deep) diag(p->diags, at, DIAG_E0104, MAX_DEPTH);
+        p->too_deep = true;
+        return;
+    }
+    if (p->quiet) return;
+    if (p->bad_at && at.from >= p->bad_at && !memchr(p->source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
+    const char *expected = strstr(text, ", expecting ");
+    int size = (int)p->source->size, length = at.to - at.from;
+    const char *found = at.from >= size ? "the end of the file"
+                      : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, p->source->text + at.from);
+    Diag *m = fail(p, at, DIAG_E0101, expected ? arena_printf(p->arena, "expected %s, found %s", expected + 12, found)
+                                              : arena_printf(p->arena, "%s is not expected here", found), NULL);
+    bool same_line;
+    int end = before(p->source, at.from, &same_line);
+    const char *word = intern_n(p->source->text + at.from, (size_t)length);
+    if (end > 0 && !same_line && at.from < size && !strchr(";{}", p->source->text[end - 1]))
+        diag_help(m, "is a `;` missing at the end of line %d?", span_line((Span){ p->source, end - 1, end }));
+    else if (is_reserved(word))
+        diag_help(m, "`%s` is a word of the language and cannot be a name", word);
+}
+
+static bool parse(Parse *p)
+{
+    void *scanner;
+    if (yylex_init_extra(p, &scanner)) return false;
+    yy_scan_bytes(p->source->text, (int)p->source->size, scanner);
+    if (yyparse(scanner, p)) p->failed = true;
+    yylex_destroy(scanner);
+    return !p->failed;
+}
+
+bool front_parse_model(Arena *a, const Source *s, Diags *d, Model **out)
+{
+    Model *m = NEW(a, Model);
+    Parse p = { .arena = a, .source = s, .diags = d, .model = m, .last_block = &m->blocks, .last_request = &m->requests };
+    *out = m;
+    return parse(&p);
+}
+
+bool front_parse_library(Arena *a, const Source *s, Diags *d, Library *lib)
+{
+    Parse p = { .arena = a, .source = s, .diags = d, .library = lib, .block = BLOCK_PRIOR };
+    return parse(&p);
+}

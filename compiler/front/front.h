@@ -1,0 +1,43 @@
+// front.h -- text to checked tree, for models and for the standard library.
+//
+//   parse -> resolve -> types
+//
+// Each step reports what it finds wrong and returns false if it found an error. After a failed parse the rest should not
+// run; resolve and types can both run over a tree with errors, since whatever is wrong is marked and stays silent afterwards.
+#ifndef GMC_FRONT_H
+#define GMC_FRONT_H
+#include <stdio.h>
+#include "../base/diag.h"
+#include "ast.h"
+
+// Syntax only. *out is set even after errors, to what could be read.
+bool front_parse_model(Arena *a, const Source *s, Diags *d, Model **out);
+
+// Appends the distributions, families and augmentations of one file.
+bool front_parse_library(Arena *a, const Source *s, Diags *d, Library *lib);
+
+// Names in the bodies of the library, and the types of what stands in distributions and families. Call it once,
+// after all files are parsed, before any model is resolved.
+bool front_resolve_library(Arena *a, Library *lib, Diags *d);
+
+// Names. Afterwards every AST_NAME has its declaration, every Stmt its decl, and Model.decls holds data, variables and
+// definitions in order of declaration, except that data come in an order in which sizes precede their uses.
+bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d);
+
+// Element types and shapes of every declaration and expression.
+bool front_types(Arena *a, Model *m, const Library *lib, Diags *d);
+
+const Distribution *library_distribution(const Library *lib, const char *name);      // not a family; name interned; NULL if none
+const Distribution *library_family(const Library *lib, const char *name);
+const Augmentation *library_augmentation(const Library *lib, const char *name);
+
+// Equality of expressions as written, after resolve.
+bool ast_same(const Ast *a, const Ast *b);
+
+// Text: no addresses, the same for the same model; parentheses only where the grammar needs them.
+void        ast_print(FILE *out, const Model *m);
+void        ast_print_expr(FILE *out, const Ast *e);
+void        ast_print_type(FILE *out, const Type *t);      // "int", "real[N, p]"
+const char *ast_text(Arena *a, const Ast *e);              // an expression as a string
+const char *ast_type_text(Arena *a, const Type *t);
+#endif

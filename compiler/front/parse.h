@@ -1,0 +1,103 @@
+// parse.h -- what the lexer and the grammar share: the state of one parse, and the constructors of nodes.
+#ifndef GMC_PARSE_H
+#define GMC_PARSE_H
+#include "../base/diag.h"
+#include "ast.h"
+
+typedef struct List { int n, room; void **item; } List;
+
+typedef struct StmtList { Stmt *first, *last; } StmtList;
+
+typedef struct Declarator {          // N, x[3], K = 256
+    const char *name;
+    Span        span;
+    List        dims;
+    Ast        *init;
+} Declarator;
+
+typedef struct Call { const char *name; Span name_span, span; List args; } Call;
+
+typedef struct Setting { const char *name; Ast *value; } Setting;      // width = 2
+
+typedef struct Truncation { bool present; Ast *lower, *upper; } Truncation;
+
+typedef struct TypeExpr {            // int<lower=0>, matrix[N, p], array[N] vector[p]
+    Span       span;
+    Type       type;
+    Constraint constraint;
+    Ast       *lower, *upper;
+} TypeExpr;
+
+typedef struct Parse {
+    Arena       *arena;
+    const Source *source;
+    Diags       *diags;
+    Model       *model;              // one of these two
+    Library     *library;
+    int          at;                 // the lexer's place in the text
+    int          comment_at;         // where an open comment started
+    bool         started;            // the token that picks the language has been sent
+    bool         failed;
+    bool         quiet;              // no more syntax errors: they would follow from one already reported
+    bool         too_deep;           // reported once
+    int          bad_at;             // where the last character stood that the lexer refused, 0 if none
+    BlockKind    block;              // being parsed
+    Block      **last_block;
+    Request    **last_request;
+    Distribution *distribution;      // being parsed
+    Augmentation *augmentation;
+    Pattern    **last_pattern;
+    Natural    **last_natural;
+} Parse;
+
+void list_add(Arena *a, List *l, void *item);
+
+// Expressions. Each node's depth is one more than its deepest child's; beyond MAX_DEPTH it is reported and made a leaf.
+Ast *ast_number(Parse *p, Span at, AstKind kind, double value);
+Ast *ast_name(Parse *p, Span at, const char *name);
+Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids);
+Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts);
+Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b);
+Ast *ast_unary(Parse *p, Span at, Op op, Ast *a);
+Ast *ast_kids(Parse *p, Span at, AstKind kind, Ast *a, Ast *b, Ast *c);       // NULL ends the list, except in AST_RANGE
+Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span index_span, Ast *lo, Ast *hi, Ast *body);
+
+// Types.
+TypeExpr type_scalar(Parse *p, Span at, BaseType base, List bounds);
+TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized, List dims);
+TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of);
+Ast     *bound(Parse *p, Span at, const char *name, Ast *value);              // a node that type_* read
+
+// Statements.
+Stmt    *stmt_new(Parse *p, StmtKind kind, Span at);
+StmtList stmt_one(Stmt *s);
+StmtList stmt_join(StmtList a, StmtList b);
+StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declared, Ast *lhs, Call call, Truncation t);
+StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs);
+StmtList stmt_declare(Parse *p, Span at, TypeExpr type, List declarators);
+StmtList stmt_for(Parse *p, Span at, List ranges, StmtList body);             // ranges: Decl of each index
+StmtList stmt_if(Parse *p, Span at, Ast *cond, StmtList yes, StmtList no);
+StmtList stmt_block(Parse *p, Span at, StmtList body);
+StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs);                    // target += rhs
+StmtList stmt_not_one(Parse *p, Span at, Ast *e);
+Decl    *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
+Decl    *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi);
+void     truncation_misspelt(Parse *p, Span at);
+
+// Blocks and requests.
+void block_add(Parse *p, Span at, StmtList body);
+void request_add(Parse *p, Span at, List names, Span name_span, const char *method, List settings, const char *as);
+
+// Files of the standard library.
+void distribution_begin(Parse *p, Span at, const char *name, bool is_family);
+void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at);
+void distribution_support(Parse *p, Span at, const char *word, List args);
+void distribution_part(Parse *p, Span at, const char *part, Ast *value);
+void distribution_natural(Parse *p, const char *name, Ast *statistic);
+void distribution_end(Parse *p);
+void augmentation_begin(Parse *p, Span at, const char *name);
+void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);
+void augmentation_end(Parse *p);
+
+void syntax_error(Parse *p, Span at, const char *text);
+#endif
