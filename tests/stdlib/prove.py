@@ -382,7 +382,7 @@ def integrated(library, rule, env, kinks):
 
     grid = np.geomspace(1e-8, 1e8, 3201)
     bulk = grid[np.nanargmax(joint(grid) * grid)] if lo == 0 else float(env.get("eta", 0.0))
-    return math.log(integral(joint, lo, INF, kinks + [bulk]))
+    return float(np.log(integral(joint, lo, INF, kinks + [bulk])))
 
 
 def prove_rule(library, rule):
