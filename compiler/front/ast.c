@@ -527,7 +527,7 @@ void distribution_support(Parse *p, Span at, const char *word, List args)
         }
         return;
     }
-    fail(p, at, DIAG_E0601, word, NULL);
+    fail(p, at, DIAG_E0801, word, NULL);
 }
 
 void distribution_part(Parse *p, Span at, const char *part, Ast *value)
@@ -544,12 +544,12 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
         *parts[i].slot = value;
         return;
     }
-    fail(p, at, DIAG_E0602, part, d->is_family ? "family" : "distribution");
+    fail(p, at, DIAG_E0802, part, d->is_family ? "family" : "distribution");
 }
 
 void distribution_natural(Parse *p, const char *name, Ast *statistic)
 {
-    if (!p->distribution->is_family) fail(p, statistic->span, DIAG_E0602, "natural", "distribution");
+    if (!p->distribution->is_family) fail(p, statistic->span, DIAG_E0802, "natural", "distribution");
     Natural *n = NEW(p->arena, Natural);
     *n = (Natural){ .name = name, .statistic = statistic };
     *p->last_natural = n;

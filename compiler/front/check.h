@@ -1,0 +1,42 @@
+// check.h -- what resolve.c and types.c share, and nobody else needs.
+#ifndef GMC_CHECK_H
+#define GMC_CHECK_H
+#include "front.h"
+#include "../base/map.h"
+#include "parse.h"
+
+// What is learnt about a declaration on the way (Decl.front).
+typedef struct Facts {
+    List       tildes;               // Stmt: its distributions, for DECL_VARIABLE
+    enum { DATA_UNKNOWN, DATA_ASKED, DATA_ONLY, DATA_NOT } data_only;
+    enum { SHAPE_UNKNOWN, SHAPE_ASKED, SHAPE_KNOWN } shape;
+    bool       provisional_used;     // while SHAPE_ASKED, somebody read the shape that its subscripts alone tell
+    bool       visited, visiting;    // in the search for cycles
+    struct Linear *extent;           // a whole number defined in a let block, as a sum of data
+} Facts;
+
+Facts *facts(Arena *a, Decl *d);
+
+// The name that a left side is about (beta of beta[j][k]), or NULL if it is a longer expression.
+Ast *place_root(Ast *e);
+
+// True if only data, indices and definitions of these stand in e; else *culprit names what does not.
+bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit);
+
+// Functions (functions.def).
+bool        function_exists(const char *name);
+const char *nearest_function(const char *name);
+
+// Names that users bring from elsewhere (hints.def): what to write instead, or NULL.
+const char *foreign_distribution(const char *name);
+const char *foreign_function(const char *name);
+
+// The closest of some names, if it is close enough to be a slip.
+typedef struct Nearest { const char *wanted, *best; int distance; } Nearest;
+void        nearest_try(Nearest *n, const char *candidate);
+
+// Types of the bodies in a library; called by front_resolve_library.
+void types_library(Arena *a, Library *lib, Diags *d);
+
+const char *plural(Arena *a, int n, const char *one, const char *many);               // "1 argument", "2 arguments"
+#endif

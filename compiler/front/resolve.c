@@ -1,0 +1,955 @@
+// resolve.c -- names: every use finds its declaration.
+//
+//   before   theta[j] ~ normal(mu, tau)          names are text
+//   after    the same, with theta, j, mu and tau pointing at declarations; Model.decls lists all of them
+//
+// Order is free, so the blocks are read three times: written types first, then what `~` and `=` declare by themselves,
+// then uses. A name that is wrong is reported once and stays marked, so that one mistake gives one message.
+//
+// Needs: parsed.     Gives: Ast.decl, Stmt.decl, Request.decls, Model.decls.
+#include <stdlib.h>
+#include <string.h>
+#include "check.h"
+
+typedef struct Resolve {
+    Arena         *a;
+    Diags         *d;
+    const Library *lib;
+    Map            names;            // name -> Decl
+    Map            lost;             // name -> Decl, of names used but never defined
+    List           order;            // Decl, as met
+    List           scope;            // Decl of the indices around the place being read
+    List           where;            // the conditions around it; in a search, the declarations on the way
+    Map            marked;           // statements under a condition, and data that some statement observes
+} Resolve;
+
+// ---- services ----
+
+Facts *facts(Arena *a, Decl *d)
+{
+    if (!d->front) d->front = NEW(a, Facts);
+    return d->front;
+}
+
+Ast *place_root(Ast *e)
+{
+    while (e->kind == AST_INDEX) e = e->kid[0];
+    return e->kind == AST_NAME ? e : NULL;
+}
+
+const char *plural(Arena *a, int n, const char *one, const char *many)
+{
+    return n == 0 ? arena_printf(a, "no %s", many) : arena_printf(a, "%d %s", n, n == 1 ? one : many);
+}
+
+static const struct { const char *name, *text; } foreign_distributions[] = {
+#define DISTRIBUTION(name, text) { #name, text },
+#define FUNCTION(name, text)
+#include "hints.def"
+#undef DISTRIBUTION
+#undef FUNCTION
+}, foreign_functions[] = {
+#define DISTRIBUTION(name, text)
+#define FUNCTION(name, text) { #name, text },
+#include "hints.def"
+#undef DISTRIBUTION
+#undef FUNCTION
+};
+
+const char *foreign_distribution(const char *name)
+{
+    for (size_t i = 0; i < sizeof foreign_distributions / sizeof *foreign_distributions; i++)
+        if (strcmp(foreign_distributions[i].name, name) == 0) return foreign_distributions[i].text;
+    return NULL;
+}
+
+const char *foreign_function(const char *name)
+{
+    for (size_t i = 0; i < sizeof foreign_functions / sizeof *foreign_functions; i++)
+        if (strcmp(foreign_functions[i].name, name) == 0) return foreign_functions[i].text;
+    return NULL;
+}
+
+// Edits (insert, delete, change, swap neighbours) from one name to the other; Damerau 1964. Long names are never close.
+enum { LONGEST = 40 };
+
+static int distance(const char *x, const char *y)
+{
+    int n = (int)strlen(x), m = (int)strlen(y), d[LONGEST + 1][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST) return LONGEST;
+    for (int i = 0; i <= n; i++) d[i][0] = i;
+    for (int j = 0; j <= m; j++) d[0][j] = j;
+    for (int i = 1; i <= n; i++)
+        for (int j = 1; j <= m; j++) {
+            int best = d[i - 1][j - 1] + (x[i - 1] != y[j - 1]);
+            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && x[i - 1] == y[j - 2] && x[i - 2] == y[j - 1] && d[i - 2][j - 2] + 1 < best) best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    return d[n][m];
+}
+
+void nearest_try(Nearest *n, const char *candidate)
+{
+    int length = (int)strlen(n->wanted), limit = length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
+    int k = distance(n->wanted, candidate);
+    if (k <= limit && (!n->best || k < n->distance)) {
+        n->best = candidate;
+        n->distance = k;
+    }
+}
+
+const Distribution *library_distribution(const Library *lib, const char *name)
+{
+    for (const Distribution *d = lib->distributions; d; d = d->next)
+        if (d->name == name && !d->is_family) return d;
+    return NULL;
+}
+
+const Distribution *library_family(const Library *lib, const char *name)
+{
+    for (const Distribution *d = lib->distributions; d; d = d->next)
+        if (d->name == name && d->is_family) return d;
+    return NULL;
+}
+
+const Augmentation *library_augmentation(const Library *lib, const char *name)
+{
+    for (const Augmentation *r = lib->augmentations; r; r = r->next)
+        if (r->name == name) return r;
+    return NULL;
+}
+
+bool ast_same(const Ast *x, const Ast *y)
+{
+    if (x == y) return true;
+    if (!x || !y || x->kind != y->kind || x->nkids != y->nkids || x->depth != y->depth) return false;
+    switch (x->kind) {
+    case AST_INT: case AST_REAL: return x->number == y->number;
+    case AST_NAME: return x->decl ? x->decl == y->decl : x->name == y->name;
+    case AST_REDUCE: return false;                     // the indices are two declarations
+    case AST_STRING: case AST_CALL:
+        if (x->name != y->name) return false;
+        break;
+    case AST_BINARY: case AST_UNARY:
+        if (x->op != y->op) return false;
+        break;
+    case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_ARRAY:
+        break;
+    }
+    for (int i = 0; i < x->nkids; i++)
+        if (!ast_same(x->kid[i], y->kid[i])) return false;
+    return true;
+}
+
+// ---- scopes ----
+
+static Decl *index_in_scope(const Resolve *r, const char *name)
+{
+    for (int i = r->scope.n - 1; i >= 0; i--) {
+        Decl *d = r->scope.item[i];
+        if (d->name == name) return d;
+    }
+    return NULL;
+}
+
+static Decl *lookup(const Resolve *r, const char *name)
+{
+    Decl *d = index_in_scope(r, name);
+    return d ? d : map_get(&r->names, name);
+}
+
+static void push_index(Resolve *r, Decl *index)
+{
+    Decl *other = lookup(r, index->name);
+    if (other) {
+        Diag *m = diag(r->d, index->span, DIAG_E0207, index->name, index->name);
+        diag_help(m, "the other is on line %d; choose a different name for the index", span_line(other->span));
+    }
+    list_add(r->a, &r->scope, index);
+}
+
+static void pop(List *l)
+{
+    l->n--;
+}
+
+// The statement list `s`, each statement with the indices and conditions around it in scope.
+static void each_stmt(Resolve *r, Stmt *s, void (*visit)(Resolve *, Stmt *), bool report_hidden)
+{
+    for (; s; s = s->next) {
+        visit(r, s);
+        switch (s->kind) {
+        case STMT_FOR:
+            if (report_hidden) push_index(r, s->index);
+            else list_add(r->a, &r->scope, s->index);
+            each_stmt(r, s->body, visit, report_hidden);
+            pop(&r->scope);
+            break;
+        case STMT_IF:
+            list_add(r->a, &r->where, s);
+            each_stmt(r, s->body, visit, report_hidden);
+            pop(&r->where);
+            break;
+        case STMT_BLOCK:
+            each_stmt(r, s->body, visit, report_hidden);
+            break;
+        case STMT_TILDE: case STMT_DEFINE: case STMT_DECLARE: case STMT_TARGET:
+            break;
+        }
+    }
+}
+
+// ---- what is declared ----
+
+static void add(Resolve *r, Decl *d)
+{
+    map_put(r->a, &r->names, d->name, d);
+    list_add(r->a, &r->order, d);
+}
+
+static void twice(Resolve *r, Span at, const Decl *first)
+{
+    Diag *m = diag(r->d, at, DIAG_E0201, first->name);
+    diag_help(m, "the first definition is on line %d", span_line(first->span));
+}
+
+static void declare_typed(Resolve *r, Stmt *s)
+{
+    if (!s->decl) return;
+    Decl *first = map_get(&r->names, s->decl->name);
+    if (first) {
+        twice(r, s->decl->span, first);
+        s->decl = first;
+        first->poisoned = true;
+        return;
+    }
+    if (s->kind == STMT_DEFINE) s->decl->kind = DECL_DEFINITION;
+    add(r, s->decl);
+}
+
+static Decl *declare_untyped(Resolve *r, DeclKind kind, const Ast *name, BlockKind block)
+{
+    Decl *d = NEW(r->a, Decl);
+    d->kind = kind;
+    d->name = name->name;
+    d->span = name->span;
+    d->block = block;
+    add(r, d);
+    return d;
+}
+
+static void both(Resolve *r, Span at, Decl *d)
+{
+    Diag *m = diag(r->d, at, DIAG_E0209, d->name);
+    diag_help(m, "the other statement is about line %d; a quantity is either drawn with `~` or computed with `=`", span_line(d->span));
+    d->poisoned = true;
+}
+
+static void declare_tilde(Resolve *r, Stmt *s)
+{
+    const Ast *root = place_root(s->lhs);
+    if (!root) return;                                 // log(y[i]) ~ ...: seen to when names are resolved
+    if (index_in_scope(r, root->name)) {
+        diag(r->d, root->span, DIAG_E0108, arena_printf(r->a, "the index `%s`", root->name), "~");
+        return;
+    }
+    Decl *d = s->decl ? s->decl : map_get(&r->names, root->name);
+    if (!d) d = declare_untyped(r, DECL_VARIABLE, root, s->block);
+    s->decl = d;
+    if (d->kind == DECL_DEFINITION) both(r, s->span, d);
+    if (d->kind == DECL_VARIABLE) {
+        if (!facts(r->a, d)->tildes.n) d->block = s->block;
+        list_add(r->a, &facts(r->a, d)->tildes, s);
+    }
+}
+
+static void declare_definition(Resolve *r, Stmt *s)
+{
+    const Ast *root = place_root(s->lhs);
+    if (index_in_scope(r, root->name)) {
+        diag(r->d, root->span, DIAG_E0108, arena_printf(r->a, "the index `%s`", root->name), "=");
+        return;
+    }
+    Decl *d = s->decl ? s->decl : map_get(&r->names, root->name);
+    if (!d) d = declare_untyped(r, DECL_DEFINITION, root, s->block);
+    s->decl = d;
+    if (d->kind == DECL_DATA) {                        // y[i] = z[i] > 0: a deterministic observation
+        if (s->block == BLOCK_LET || s->block == BLOCK_PREDICT) {
+            Diag *m = diag(r->d, s->lhs->span, DIAG_E0206, d->name);
+            diag_help(m, "`%s` is read from the data file (line %d); give the result another name", d->name, span_line(d->span));
+        } else if (s->link) {
+            diag(r->d, s->lhs->span, DIAG_E0206, d->name);
+        }
+        return;
+    }
+    if (d->kind == DECL_VARIABLE) {
+        if (facts(r->a, d)->tildes.n) { both(r, s->span, d); return; }
+        d->kind = DECL_DEFINITION;                     // `real m;` and `m = ...;` apart
+        d->block = s->block;
+    }
+    Stmt **last = &d->sites;
+    while (*last) last = &(*last)->next_site;
+    *last = s;
+}
+
+static void declare(Resolve *r, Stmt *s)
+{
+    if (s->kind == STMT_TILDE) declare_tilde(r, s);
+    if (s->kind == STMT_DEFINE) declare_definition(r, s);
+}
+
+// ---- uses ----
+
+static void undefined(Resolve *r, Ast *e)
+{
+    Decl *d = map_get(&r->lost, e->name);
+    if (!d) {
+        d = NEW(r->a, Decl);
+        *d = (Decl){ .kind = DECL_VARIABLE, .name = e->name, .span = e->span, .order = -1, .poisoned = true };
+        map_put(r->a, &r->lost, e->name, d);
+        Diag *m = diag(r->d, e->span, DIAG_E0203, e->name);
+        Nearest near = { .wanted = e->name };
+        for (int i = 0; i < r->order.n; i++) nearest_try(&near, ((Decl *)r->order.item[i])->name);
+        for (int i = 0; i < r->scope.n; i++) nearest_try(&near, ((Decl *)r->scope.item[i])->name);
+        Decl *same = near.best ? lookup(r, near.best) : NULL;
+        if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
+        else if (same) diag_help(m, "`%s` is defined on line %d", near.best, span_line(same->span));
+        else if (function_exists(e->name)) diag_help(m, "`%s` is a function: its arguments follow in parentheses", e->name);
+        else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it stands behind `~`", e->name);
+    }
+    e->decl = d;
+}
+
+static bool is_base_measure(const Resolve *r, const char *name)
+{
+    for (const Distribution *d = r->lib->distributions; d; d = d->next)
+        if (d->base && d->base->kind == AST_CALL && d->base->name == name) return true;
+    return false;
+}
+
+static void check_function(Resolve *r, const Ast *e)
+{
+    if (function_exists(e->name) || is_base_measure(r, e->name)) return;
+    Diag *m = diag(r->d, e->span, DIAG_E0205, e->name);
+    const char *hint = foreign_function(e->name);
+    if (hint) diag_help(m, "%s", hint);
+    else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts stand in brackets, %s[i]", e->name, e->name);
+    else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it stands behind `~`", e->name);
+    else if (nearest_function(e->name)) diag_help(m, "is `%s` meant?", nearest_function(e->name));
+}
+
+static void use(Resolve *r, Ast *e)
+{
+    if (!e) return;
+    if (e->kind == AST_NAME) {
+        e->decl = lookup(r, e->name);
+        if (!e->decl) undefined(r, e);
+        return;
+    }
+    if (e->kind == AST_CALL) check_function(r, e);
+    if (e->kind == AST_REDUCE) {
+        use(r, e->kid[0]);
+        use(r, e->kid[1]);
+        push_index(r, e->decl);
+        use(r, e->kid[2]);
+        pop(&r->scope);
+        return;
+    }
+    for (int i = 0; i < e->nkids; i++) use(r, e->kid[i]);
+}
+
+static void use_all(Resolve *r, Ast **kid, int n)
+{
+    for (int i = 0; i < n; i++) use(r, kid[i]);
+}
+
+static const Decl *first_data(const Ast *e)
+{
+    if (!e) return NULL;
+    if (e->kind == AST_NAME) return e->decl && e->decl->kind == DECL_DATA ? e->decl : NULL;
+    const Decl *d = NULL;
+    for (int i = 0; i < e->nkids && !d; i++) d = first_data(e->kid[i]);
+    return d;
+}
+
+static void use_decl(Resolve *r, Decl *d)
+{
+    for (int i = 0; i < d->type.rank; i++) use(r, d->type.dim[i]);
+    use(r, d->lower);
+    use(r, d->upper);
+    use(r, d->init);
+}
+
+static void check_distribution(Resolve *r, Stmt *s)
+{
+    const Distribution *dist = library_distribution(r->lib, s->dist);
+    if (!dist) {
+        Diag *m = diag(r->d, s->dist_span, DIAG_E0204, s->dist);
+        const char *hint = foreign_distribution(s->dist);
+        Nearest near = { .wanted = s->dist };
+        for (const Distribution *d = r->lib->distributions; d; d = d->next)
+            if (!d->is_family) nearest_try(&near, d->name);
+        if (hint) diag_help(m, "%s", hint);
+        else if (near.best) diag_help(m, "is `%s` meant?", near.best);
+        else if (lookup(r, s->dist) || function_exists(s->dist)) diag_help(m, "a definition is written with `=`");
+        if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
+        s->dist = NULL;
+        return;
+    }
+    if (s->nargs == dist->nparams) return;
+    size_t size = 1;
+    for (int i = 0; i < dist->nparams; i++) size += strlen(dist->params[i]->name) + 2;
+    char *list = arena_alloc(r->a, size);
+    for (int i = 0; i < dist->nparams; i++) {
+        if (i) strcat(list, ", ");
+        strcat(list, dist->params[i]->name);
+    }
+    Diag *m = diag(r->d, s->dist_span, DIAG_E0401, s->dist, plural(r->a, dist->nparams, "argument", "arguments"), s->nargs);
+    diag_help(m, "%s(%s)", s->dist, list);
+    if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
+    s->dist = NULL;
+}
+
+static void use_stmt(Resolve *r, Stmt *s)
+{
+    switch (s->kind) {
+    case STMT_TILDE:
+        use(r, s->lhs);
+        use_all(r, s->args, s->nargs);
+        use(r, s->lower);
+        use(r, s->upper);
+        check_distribution(r, s);
+        if (!place_root(s->lhs)) {
+            const char *culprit = NULL;
+            s->decl = (Decl *)first_data(s->lhs);
+            if (!depends_on_data_only(r->a, s->lhs, &culprit) || !s->decl) {
+                Diag *m = diag(r->d, s->lhs->span, DIAG_E0108, "this expression", "~");
+                if (culprit) diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
+                else diag_help(m, "a name, a name with subscripts, or an expression of data stands to the left of `~`");
+            }
+        }
+        break;
+    case STMT_DEFINE:
+        use(r, s->lhs);
+        use(r, s->rhs);
+        break;
+    case STMT_DECLARE:
+        break;
+    case STMT_TARGET:
+        use(r, s->rhs);
+        break;
+    case STMT_FOR:
+        use(r, s->index->lo);
+        use(r, s->index->hi);
+        break;
+    case STMT_IF:
+        use(r, s->cond);
+        break;
+    case STMT_BLOCK:
+        break;
+    }
+}
+
+// ---- data only ----
+
+static bool decl_data_only(Arena *a, Decl *d, const char **culprit)
+{
+    switch (d->kind) {
+    case DECL_DATA: case DECL_INDEX:
+        return true;
+    case DECL_VARIABLE:
+        if (d->poisoned) return true;                  // an error already
+        *culprit = d->name;
+        return false;
+    case DECL_PARAMETER: case DECL_PATTERN:
+        return true;                                   // library: what these are is not known here
+    case DECL_DEFINITION: {
+        Facts *f = facts(a, d);
+        if (f->data_only == DATA_UNKNOWN) {
+            f->data_only = DATA_ASKED;
+            bool yes = true;
+            const char *inner;
+            for (const Stmt *s = d->sites; s && yes; s = s->next_site)
+                yes = depends_on_data_only(a, s->lhs, &inner) && depends_on_data_only(a, s->rhs, &inner);
+            f->data_only = yes ? DATA_ONLY : DATA_NOT;
+        }
+        if (f->data_only == DATA_NOT) *culprit = d->name;
+        return f->data_only != DATA_NOT;               // a cycle is reported elsewhere
+    }
+    }
+    return true;
+}
+
+bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit)
+{
+    if (!e) return true;
+    if (e->kind == AST_NAME) return !e->decl || decl_data_only(a, e->decl, culprit);
+    for (int i = 0; i < e->nkids; i++)
+        if (!depends_on_data_only(a, e->kid[i], culprit)) return false;
+    return true;
+}
+
+// ---- the same elements twice ----
+
+// Subscripts that run over the same elements: equal, or indices of loops with equal ranges.
+static bool same_elements(const Ast *x, const Ast *y)
+{
+    if (!x || !y) return x == y;
+    if (x->kind == AST_NAME && y->kind == AST_NAME && x->decl && y->decl && x->decl->kind == DECL_INDEX && y->decl->kind == DECL_INDEX)
+        return x->decl == y->decl || (same_elements(x->decl->lo, y->decl->lo) && same_elements(x->decl->hi, y->decl->hi));
+    if (x->kind != y->kind || x->nkids != y->nkids) return false;
+    if (!x->nkids) return ast_same(x, y) || (x->kind == AST_ALL);
+    if (x->op != y->op || x->name != y->name) return false;
+    for (int i = 0; i < x->nkids; i++)
+        if (!same_elements(x->kid[i], y->kid[i])) return false;
+    return true;
+}
+
+static bool conditional(const Resolve *r, const Stmt *s)
+{
+    return map_get(&r->marked, s) != NULL;
+}
+
+enum { MANY_SITES = 60 };            // beyond, a model was written by a program: the quadratic search is not worth it
+
+static void check_twice(Resolve *r, Decl *d)
+{
+    List sites = { 0 };
+    if (d->kind == DECL_DEFINITION)
+        for (Stmt *s = d->sites; s; s = s->next_site) list_add(r->a, &sites, s);
+    else if (d->kind == DECL_VARIABLE) sites = facts(r->a, d)->tildes;
+    if (sites.n > MANY_SITES) return;
+    for (int j = 1; j < sites.n; j++)
+        for (int i = 0; i < j; i++) {
+            const Stmt *x = sites.item[i], *y = sites.item[j];
+            if (conditional(r, x) || conditional(r, y)) continue;
+            bool whole = x->lhs->kind == AST_NAME || y->lhs->kind == AST_NAME;
+            if (!whole && !same_elements(x->lhs, y->lhs)) continue;
+            Diag *m = diag(r->d, y->lhs->span, d->kind == DECL_DEFINITION ? DIAG_E0201 : DIAG_E0202, d->name);
+            diag_help(m, "the first is on line %d", span_line(x->span));
+            if (d->kind == DECL_VARIABLE) diag_help(m, "another factor of the joint density is written target += ...;");
+            d->poisoned = true;
+            return;
+        }
+}
+
+// ---- definitions in a circle ----
+
+static void visit(Resolve *r, Decl *d);
+
+static void visit_names(Resolve *r, const Ast *e)
+{
+    if (!e) return;
+    if (e->kind == AST_NAME && e->decl && e->decl->kind == DECL_DEFINITION) visit(r, e->decl);
+    for (int i = 0; i < e->nkids; i++) visit_names(r, e->kid[i]);
+}
+
+static void visit(Resolve *r, Decl *d)
+{
+    Facts *f = facts(r->a, d);
+    if (f->visited) return;
+    if (f->visiting) {
+        if (!d->poisoned) {
+            Diag *m = diag(r->d, d->span, DIAG_E0208, d->name);
+            diag_help(m, "a definition stands for its right side wherever it is used, so it cannot contain itself");
+            diag_help(m, "a series x[t] that depends on x[t-1] is written with `~`");
+        }
+        d->poisoned = true;
+        return;
+    }
+    if (r->where.n > MAX_DEPTH) {                      // definitions through definitions: each level is recursion here
+        if (!d->poisoned) diag(r->d, d->span, DIAG_E0104, MAX_DEPTH);
+        d->poisoned = true;
+        return;
+    }
+    f->visiting = true;
+    list_add(r->a, &r->where, d);
+    for (const Stmt *s = d->sites; s; s = s->next_site) {
+        visit_names(r, s->rhs);
+        for (int i = 1; i < s->lhs->nkids; i++) visit_names(r, s->lhs->kid[i]);
+    }
+    pop(&r->where);
+    f->visiting = false;
+    f->visited = true;
+}
+
+// ---- requests ----
+
+static const char *const methods[] = { "gibbs", "slice", "enum", "nuts", "hmc" };
+
+static void check_infer(Resolve *r, Request *q)
+{
+    bool known = false;
+    Nearest near = { .wanted = q->method };
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        known |= strcmp(q->method, methods[i]) == 0;
+        nearest_try(&near, methods[i]);
+    }
+    if (!known) {
+        Diag *m = diag(r->d, q->span, DIAG_E0702, q->method);
+        if (near.best) diag_help(m, "is `%s` meant?", near.best);
+        else diag_help(m, "methods are gibbs, slice and enum");
+    } else if (q->method == intern("nuts") || q->method == intern("hmc")) {
+        Diag *m = diag(r->d, q->span, DIAG_E0703, q->method);
+        diag_help(m, "gibbs, slice and enum are; without a request gmc chooses");
+    }
+    for (int i = 0; i < q->nsettings; i++) {
+        use(r, q->value[i]);
+        if (known && !(q->method == intern("slice") && q->setting[i] == intern("width")))
+            diag(r->d, q->value[i]->span, DIAG_E0705, q->method, q->setting[i]);
+    }
+}
+
+static void check_augment(Resolve *r, Request *q)
+{
+    const Augmentation *rule = library_augmentation(r->lib, q->method);
+    bool none = q->method == intern("none");
+    if (!rule && !none) {
+        Diag *m = diag(r->d, q->span, DIAG_E0701, q->method);
+        Nearest near = { .wanted = q->method };
+        for (const Augmentation *g = r->lib->augmentations; g; g = g->next) nearest_try(&near, g->name);
+        if (near.best) diag_help(m, "is `%s` meant?", near.best);
+    }
+    for (int i = 0; i < q->nsettings; i++) {
+        use(r, q->value[i]);
+        diag(r->d, q->value[i]->span, DIAG_E0705, q->method, q->setting[i]);
+    }
+    if (!q->as) return;
+    if (none || (rule && rule->nlatents == 0)) diag(r->d, q->span, DIAG_E0707, q->method);
+    Decl *other = map_get(&r->names, q->as);
+    if (other) twice(r, q->span, other);
+}
+
+static bool is_observed(const Resolve *r, const Decl *d)
+{
+    return map_get(&r->marked, d) != NULL;
+}
+
+static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
+{
+    q->decls = NEW_N(r->a, Decl *, q->nnames);
+    for (int i = 0; i < q->nnames; i++) {
+        Decl *d = map_get(&r->names, q->names[i]);
+        q->decls[i] = d;
+        if (!d && map_get(latents, q->names[i])) continue;      // a latent named by `as`: it has no declaration yet
+        if (!d) {
+            Ast name = { .kind = AST_NAME, .span = q->span, .name = q->names[i] };
+            undefined(r, &name);
+            q->decls[i] = name.decl;
+            continue;
+        }
+        bool data = d->kind == DECL_DATA && !(q->block == BLOCK_AUGMENT && is_observed(r, d));
+        if (data || d->kind == DECL_DEFINITION)
+            diag(r->d, q->span, DIAG_E0704, d->name, d->kind == DECL_DATA ? "data" : "a definition",
+                 q->block == BLOCK_AUGMENT ? "an augmentation replaces a `~` statement" : "a method draws an unknown");
+        const void *key = q->block == BLOCK_AUGMENT ? (void *)d : (void *)&d->name;
+        if (map_get(asked, key)) diag(r->d, q->span, DIAG_E0706, d->name);
+        map_put(r->a, asked, key, d);
+    }
+    if (q->block == BLOCK_AUGMENT) check_augment(r, q);
+    else check_infer(r, q);
+}
+
+// ---- order ----
+
+static int by_place(const void *x, const void *y)
+{
+    const Decl *a = *(Decl *const *)x, *b = *(Decl *const *)y;
+    return a->span.from != b->span.from ? (a->span.from < b->span.from ? -1 : 1) : 0;
+}
+
+static void place_data(Resolve *r, Model *m, Decl *d);
+
+static void place_names(Resolve *r, Model *m, const Ast *e)
+{
+    if (!e) return;
+    if (e->kind == AST_NAME && e->decl && e->decl->kind == DECL_DATA) place_data(r, m, e->decl);
+    for (int i = 0; i < e->nkids; i++) place_names(r, m, e->kid[i]);
+}
+
+static void place_data(Resolve *r, Model *m, Decl *d)
+{
+    Facts *f = facts(r->a, d);
+    if (f->visited || r->where.n > MAX_DEPTH) return;
+    if (f->visiting) {
+        if (!d->poisoned) diag(r->d, d->span, DIAG_E0208, d->name);
+        d->poisoned = true;
+        return;
+    }
+    f->visiting = true;
+    list_add(r->a, &r->where, d);
+    for (int i = 0; i < d->type.rank; i++) place_names(r, m, d->type.dim[i]);
+    place_names(r, m, d->lower);
+    place_names(r, m, d->upper);
+    place_names(r, m, d->init);
+    pop(&r->where);
+    f->visiting = false;
+    f->visited = true;
+    d->order = m->ndecls;
+    m->decls[m->ndecls++] = d;
+}
+
+static void put_in_order(Resolve *r, Model *m)
+{
+    qsort(r->order.item, (size_t)r->order.n, sizeof *r->order.item, by_place);
+    m->ndecls = 0;
+    m->decls = NEW_N(r->a, Decl *, r->order.n);
+    for (int i = 0; i < r->order.n; i++) {
+        Decl *d = r->order.item[i];
+        if (d->kind == DECL_DATA) place_data(r, m, d);
+    }
+    for (int i = 0; i < r->order.n; i++) {
+        Decl *d = r->order.item[i];
+        if (d->kind == DECL_DATA) continue;
+        d->order = m->ndecls;
+        m->decls[m->ndecls++] = d;
+    }
+}
+
+// ---- models ----
+
+static void mark_sites(Resolve *r, Stmt *s)            // which statements stand under a condition; which data are observed
+{
+    if (r->where.n) map_put(r->a, &r->marked, s, s);
+    if (s->decl && s->decl->kind == DECL_DATA && s->kind != STMT_DECLARE) map_put(r->a, &r->marked, s->decl, s);
+}
+
+static void in_every_block(Resolve *r, Model *m, void (*visit_stmt)(Resolve *, Stmt *), bool report_hidden)
+{
+    for (Block *b = m->blocks; b; b = b->next) each_stmt(r, b->body, visit_stmt, report_hidden);
+}
+
+bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
+{
+    int errors = diags_errors(d);
+    Resolve r = { .a = a, .d = d, .lib = lib };
+    if (!m->name) m->name = intern("model");
+    in_every_block(&r, m, declare_typed, false);
+    in_every_block(&r, m, declare, false);
+    for (int i = 0; i < r.order.n; i++) use_decl(&r, r.order.item[i]);
+    in_every_block(&r, m, use_stmt, true);
+    in_every_block(&r, m, mark_sites, false);
+    for (int i = 0; i < r.order.n; i++) check_twice(&r, r.order.item[i]);
+    for (int i = 0; i < r.order.n; i++) {
+        Decl *v = r.order.item[i];
+        if (v->kind == DECL_DEFINITION) visit(&r, v);
+        if (v->kind == DECL_VARIABLE && v->block == BLOCK_LET && !v->poisoned) {
+            diag(d, v->span, DIAG_E0210, v->name);
+            v->poisoned = true;
+        }
+    }
+    put_in_order(&r, m);
+    Map latents = { 0 }, asked = { 0 };
+    for (Request *q = m->requests; q; q = q->next)
+        if (q->block == BLOCK_AUGMENT && q->as) {
+            if (map_get(&latents, q->as)) diag(d, q->span, DIAG_E0201, q->as);
+            map_put(a, &latents, q->as, q);
+        }
+    for (Request *q = m->requests; q; q = q->next) resolve_request(&r, q, &latents, &asked);
+    return diags_errors(d) == errors;
+}
+
+// ---- the library ----
+
+static Decl *bind(Resolve *r, DeclKind kind, const char *name, Span at, Type type)
+{
+    Decl *d = NEW(r->a, Decl);
+    *d = (Decl){ .kind = kind, .name = name, .span = at, .type = type, .order = -1 };
+    map_put(r->a, &r->names, name, d);
+    list_add(r->a, &r->order, d);
+    return d;
+}
+
+static Ast *size_call(Resolve *r, const char *function, Decl *of, Span at)
+{
+    Ast *name = NEW(r->a, Ast), *call = NEW(r->a, Ast);
+    *name = (Ast){ .kind = AST_NAME, .span = at, .name = of->name, .decl = of, .depth = 1 };
+    *call = (Ast){ .kind = AST_CALL, .span = at, .name = intern(function), .nkids = 1, .depth = 2 };
+    call->kid = arena_copy(r->a, &name, sizeof name);
+    return call;
+}
+
+// The sizes of a parameter without written ones: rows(mu), cols(S).
+static void name_sizes(Resolve *r, Decl *v)
+{
+    if (v->type.rank > 0 && !v->type.dim[0]) v->type.dim[0] = size_call(r, "rows", v, v->span);
+    if (v->type.rank > 1 && !v->type.dim[1]) v->type.dim[1] = size_call(r, "cols", v, v->span);
+    for (int i = 2; i < v->type.rank; i++)
+        if (!v->type.dim[i]) v->type.dim[i] = v->type.dim[1];
+}
+
+static bool mentions(const Ast *e, const Decl *d)
+{
+    if (!e) return false;
+    if (e->kind == AST_NAME) return e->decl == d;
+    for (int i = 0; i < e->nkids; i++)
+        if (mentions(e->kid[i], d)) return true;
+    return false;
+}
+
+// A routine of the runtime: its arguments are resolved, its name is not.
+static void use_routine(Resolve *r, Ast *e, const char *what)
+{
+    if (!e) return;
+    if (e->kind != AST_CALL) { diag(r->d, e->span, DIAG_E0807, what); return; }
+    use_all(r, e->kid, e->nkids);
+}
+
+static void lacks(Resolve *r, const Distribution *d, const char *what)
+{
+    diag(r->d, d->span, DIAG_E0803, d->is_family ? "family" : "distribution", d->name, what);
+}
+
+static void resolve_distribution(Resolve *r, Distribution *d)
+{
+    r->names = (Map){ 0 };
+    r->lost = (Map){ 0 };
+    r->order = (List){ 0 };
+    for (const Distribution *o = r->lib->distributions; o != d; o = o->next)
+        if (o->name == d->name && o->is_family == d->is_family)
+            diag(r->d, d->span, DIAG_E0804, d->is_family ? "family" : "distribution", d->name);
+    if (!d->support) { lacks(r, d, "a support"); d->support = intern("real"); }
+    for (int i = 0; i < d->nparams; i++) {
+        Decl *v = d->params[i];
+        if (map_get(&r->names, v->name)) twice(r, v->span, map_get(&r->names, v->name));
+        map_put(r->a, &r->names, v->name, v);
+        list_add(r->a, &r->order, v);
+        name_sizes(r, v);
+    }
+    for (int i = 0; i < d->nparams; i++) use_decl(r, d->params[i]);
+    d->value = bind(r, DECL_PARAMETER, intern("x"), d->span, (Type){ .base = d->discrete ? BASE_INT : BASE_REAL, .rank = d->value_rank });
+    use(r, d->lower);
+    use(r, d->upper);
+    use(r, d->size);
+    if (mentions(d->size, d->value)) d->size = NULL;   // covariance(rows(x)): the parameters do not tell
+    else if (!d->size && d->value_rank)
+        for (int i = 0; i < d->nparams && !d->size; i++)
+            if (d->params[i]->type.rank) d->size = size_call(r, "rows", d->params[i], d->span);
+    for (int i = 0; i < d->value_rank; i++) d->value->type.dim[i] = d->size ? d->size : size_call(r, "rows", d->value, d->span);
+    if (d->is_family) {
+        const Type real = { .base = BASE_REAL };
+        if (d->power) bind(r, DECL_PARAMETER, d->power, d->span, real);
+        for (Natural *n = d->natural; n; n = n->next) use(r, n->statistic);
+        if (d->base && d->base->kind == AST_CALL)      // its names that nobody else binds are bound by it
+            for (int i = 0; i < d->base->nkids; i++) {
+                const Ast *k = d->base->kid[i];
+                if (k->kind == AST_NAME && !lookup(r, k->name)) bind(r, DECL_PARAMETER, k->name, k->span, real);
+            }
+        use_routine(r, d->base, "a base measure");
+        for (Natural *n = d->natural; n; n = n->next)
+            bind(r, DECL_PARAMETER, n->name, n->statistic->span, (Type){ .base = BASE_REAL, .rank = d->value_rank });
+        use_routine(r, d->draw, "`draw`");
+        bind(r, DECL_PARAMETER, intern("lower"), d->span, real);
+        bind(r, DECL_PARAMETER, intern("upper"), d->span, real);
+        use_routine(r, d->draw_truncated, "`draw_truncated`");
+        if (!d->draw && !d->draw_truncated) lacks(r, d, "a routine that draws");
+        return;
+    }
+    if (!d->log_density) lacks(r, d, "a log_density");
+    use(r, d->log_density);
+    use(r, d->mean);
+    use(r, d->mode);
+    use(r, d->cdf);
+    use(r, d->ccdf);
+    use_routine(r, d->sample, "`sample`");
+}
+
+static void bind_pattern_names(Resolve *r, const Ast *e)
+{
+    if (!e) return;
+    if (e->kind == AST_NAME && !map_get(&r->names, e->name)) bind(r, DECL_PATTERN, e->name, e->span, (Type){ 0 });
+    for (int i = 0; i < e->nkids; i++) bind_pattern_names(r, e->kid[i]);
+}
+
+static void bind_pattern(Resolve *r, const Stmt *s)
+{
+    bind_pattern_names(r, s->lhs);
+    for (int i = 0; i < s->nargs; i++) bind_pattern_names(r, s->args[i]);
+    bind_pattern_names(r, s->lower);
+    bind_pattern_names(r, s->upper);
+}
+
+static bool pattern_binds(const Stmt *s, const Decl *d)
+{
+    bool yes = mentions(s->lhs, d) || mentions(s->lower, d) || mentions(s->upper, d);
+    for (int i = 0; i < s->nargs; i++) yes |= mentions(s->args[i], d);
+    return yes;
+}
+
+static void use_condition(Resolve *r, Ast *e)
+{
+    static const char *const conditions[] = { "linear", "data", "unknown", "positive", "constant" };
+    if (e->kind == AST_BINARY && e->op == OP_AND) {
+        use_condition(r, e->kid[0]);
+        use_condition(r, e->kid[1]);
+        return;
+    }
+    bool known = false;
+    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
+        known |= e->kind == AST_CALL && strcmp(e->name, conditions[i]) == 0;
+    if (!known) {
+        Diag *m = diag(r->d, e->span, DIAG_E0805, e->kind == AST_CALL ? e->name : ast_text(r->a, e));
+        diag_help(m, "conditions are linear, data, unknown, positive and constant, joined by `&&`");
+    }
+    use_all(r, e->kid, e->nkids);
+}
+
+static void declare_latent(Resolve *r, Stmt *s)
+{
+    if (s->kind != STMT_TILDE && s->kind != STMT_DEFINE) return;
+    Ast *root = place_root(s->lhs);
+    if (!root || index_in_scope(r, root->name)) { diag(r->d, s->lhs->span, DIAG_E0108, "this", s->kind == STMT_TILDE ? "~" : "="); return; }
+    Decl *d = map_get(&r->names, root->name);
+    if (!d) {
+        d = declare_untyped(r, s->kind == STMT_TILDE ? DECL_VARIABLE : DECL_DEFINITION, root, BLOCK_LATENT);
+        d->order = -1;
+    }
+    s->decl = d;
+    if (d->kind == DECL_DEFINITION) {
+        s->next_site = d->sites;
+        d->sites = s;
+    }
+}
+
+static void resolve_augmentation(Resolve *r, Augmentation *g)
+{
+    r->names = (Map){ 0 };
+    r->lost = (Map){ 0 };
+    r->order = (List){ 0 };
+    for (const Augmentation *o = r->lib->augmentations; o != g; o = o->next)
+        if (o->name == g->name) diag(r->d, g->span, DIAG_E0804, "augmentation", g->name);
+    if (!g->match) { diag(r->d, g->span, DIAG_E0803, "augmentation", g->name, "a match"); return; }
+    if (!g->replace) diag(r->d, g->span, DIAG_E0803, "augmentation", g->name, "a replace");
+    for (Pattern *p = g->match; p; p = p->next) bind_pattern(r, p->stmt);
+    g->npatterns = r->order.n;
+    g->patterns = arena_copy(r->a, r->order.item, sizeof *g->patterns * (size_t)r->order.n);
+    for (Pattern *p = g->match; p; p = p->next) {
+        use_stmt(r, p->stmt);
+        const Ast *root = place_root(p->stmt->lhs);
+        p->stmt->decl = root ? root->decl : NULL;
+        for (int i = 0; i < g->npatterns; i++)
+            if (!pattern_binds(p->stmt, g->patterns[i])) diag(r->d, p->stmt->span, DIAG_E0806, g->name, g->patterns[i]->name);
+    }
+    if (g->where) use_condition(r, g->where);
+    each_stmt(r, g->replace, declare_latent, false);
+    each_stmt(r, g->replace, use_stmt, true);
+    List latents = { 0 };
+    for (int i = g->npatterns; i < r->order.n; i++) {
+        Decl *d = r->order.item[i];
+        if (d->kind == DECL_VARIABLE) list_add(r->a, &latents, d);
+    }
+    g->nlatents = latents.n;
+    g->latents = (Decl **)latents.item;
+}
+
+bool front_resolve_library(Arena *a, Library *lib, Diags *d)
+{
+    int errors = diags_errors(d);
+    Resolve r = { .a = a, .d = d, .lib = lib };
+    for (Distribution *p = lib->distributions; p; p = p->next) resolve_distribution(&r, p);
+    for (Augmentation *g = lib->augmentations; g; g = g->next) resolve_augmentation(&r, g);
+    types_library(a, lib, d);
+    return diags_errors(d) == errors;
+}
