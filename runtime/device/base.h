@@ -1,0 +1,46 @@
+// base.h -- what every device header stands on: one spelling for "a function that both targets can call".
+//
+// The samplers are compiled three ways: as C11 for CPUs, by nvcc, and by NVRTC, which has no standard headers. They therefore use
+// no library beyond the mathematical functions that CUDA offers too, no static data and no allocation, and only the part of C
+// that is also C++ (no compound literals, no designated initialisers, no variable length arrays).
+#ifndef GM_BASE_H
+#define GM_BASE_H
+
+#if defined(__CUDACC_RTC__)
+typedef int                int32_t;
+typedef unsigned int       uint32_t;
+typedef long               int64_t;
+typedef unsigned long      uint64_t;
+#ifndef INFINITY
+#define INFINITY (__longlong_as_double(0x7ff0000000000000LL))
+#endif
+#ifndef NAN
+#define NAN      (__longlong_as_double(0x7ff8000000000000LL))
+#endif
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define DEVICE static inline __device__
+#else
+#define DEVICE static inline
+#endif
+
+#ifndef GM_REAL                      // the type of data and latents; samplers compute in double whatever it is
+#define GM_REAL double
+#endif
+typedef GM_REAL real;
+
+#define GM_PI          3.14159265358979323846
+#define GM_SQRT_HALF   0.70710678118654752440
+#define GM_SQRT_2PI    2.50662827463100050242
+#define GM_LOG_SQRT_2PI 0.91893853320467274178
+#define GM_LOG_2       0.69314718055994530942
+#define GM_EULER       0.57721566490153286061
+#define GM_TINY        2.2250738585072014e-308   // smallest positive normal double: positive draws never fall below it
+#define GM_HUGE        1.7976931348623157e308    // largest double: positive draws never exceed it
+#define GM_BELOW_ONE   0.99999999999999988898    // largest double below 1
+
+#endif

@@ -1,0 +1,100 @@
+// chol.h -- small dense linear algebra for one thread: Cholesky factors and what is drawn with them.
+//
+// Matrices are n by n, row-major, double. A factor L is lower triangular with A = L L'; functions that take one read the lower
+// triangle only. Serial and unblocked: meant for n up to some dozens, one matrix per element of a plate; the large systems of a
+// model go to the linear algebra of the backend.
+// Accuracy: backward stable (Higham 2002, chapter 10). Test: tests/runtime/multivariate.c
+#ifndef GM_CHOL_H
+#define GM_CHOL_H
+
+#include "rng.h"
+
+// The factor of A in place; the strict upper triangle is set to 0. Reads the lower triangle. 0, or the 1-based pivot that is not positive.
+DEVICE long chol_factor(double *A, long n)
+{
+    for (long j = 0; j < n; j++) {
+        double pivot = A[j * n + j];
+        for (long k = 0; k < j; k++) pivot -= A[j * n + k] * A[j * n + k];
+        if (!(pivot > 0) || !is_finite(pivot)) return j + 1;
+        const double root = sqrt(pivot);
+        A[j * n + j] = root;
+        for (long i = j + 1; i < n; i++) {
+            double sum = A[i * n + j];
+            for (long k = 0; k < j; k++) sum -= A[i * n + k] * A[j * n + k];
+            A[i * n + j] = sum / root;
+            A[j * n + i] = 0;
+        }
+    }
+    return 0;
+}
+
+// x with L x = b, in place of b.
+DEVICE void chol_solve_lower(const double *L, long n, double *b)
+{
+    for (long i = 0; i < n; i++) {
+        double sum = b[i];
+        for (long k = 0; k < i; k++) sum -= L[i * n + k] * b[k];
+        b[i] = sum / L[i * n + i];
+    }
+}
+
+// x with L' x = b, in place of b.
+DEVICE void chol_solve_upper(const double *L, long n, double *b)
+{
+    for (long i = n - 1; i >= 0; i--) {
+        double sum = b[i];
+        for (long k = i + 1; k < n; k++) sum -= L[k * n + i] * b[k];
+        b[i] = sum / L[i * n + i];
+    }
+}
+
+// log |A| of A = L L'.
+DEVICE double chol_log_determinant(const double *L, long n)
+{
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += log(L[i * n + i]);
+    return 2 * sum;
+}
+
+// out = M M' of a lower triangular M; out may not be M.
+DEVICE void lower_times_transpose(const double *M, long n, double *out)
+{
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i; j++) {
+            double sum = 0;
+            for (long k = 0; k <= j; k++) sum += M[i * n + k] * M[j * n + k];
+            out[i * n + j] = out[j * n + i] = sum;
+        }
+}
+
+// The inverse of a positive definite A into out; A becomes its factor. 0, or the failing pivot.
+DEVICE long spd_inverse(double *A, long n, double *out)
+{
+    const long failed = chol_factor(A, n);
+    if (failed) return failed;
+    // Columns of the inverse, one by one, through rows of out: the inverse is symmetric.
+    for (long j = 0; j < n; j++) {
+        double *column = out + j * n;
+        for (long i = 0; i < n; i++) column[i] = i == j;
+        chol_solve_lower(A, n, column);
+        chol_solve_upper(A, n, column);
+    }
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < i; j++) out[i * n + j] = out[j * n + i] = 0.5 * (out[i * n + j] + out[j * n + i]);
+    return 0;
+}
+
+// A draw from N(J^-1 h, J^-1) into out[n]: J = L L', L v = h, L' out = v + e, e standard normal. J becomes L. out may be h.
+// 0, or the failing pivot (then out is untouched).
+DEVICE long normal_precision_shift(Stream *g, long n, double *J, const double *h, double *out)
+{
+    const long failed = chol_factor(J, n);
+    if (failed) return failed;
+    for (long i = 0; i < n; i++) out[i] = h[i];
+    chol_solve_lower(J, n, out);
+    for (long i = 0; i < n; i++) out[i] += normal_standard(g);
+    chol_solve_upper(J, n, out);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,47 @@
+// dirichlet.h -- points of the simplex.
+//
+//   density     Gamma(sum alpha) prod x_k^(alpha_k - 1) / Gamma(alpha_k), x_k > 0, sum x = 1; natural: prod x_k^a_k
+//   parameters  alpha_k > 0 (a_k > -1), n >= 1 of them
+//   method      normalised gamma draws, kept as logs until the largest has been subtracted: tiny alpha do not underflow to 0/0
+//   accuracy    rounding; no x_k is below 2.2e-308, so that log x_k is finite
+//   test        tests/runtime/multivariate.c
+#ifndef GM_DIRICHLET_H
+#define GM_DIRICHLET_H
+
+#include "gamma.h"
+#include "beta.h"
+
+// Turns logs of gamma draws into the normalised point, in place.
+DEVICE void normalise_logs(double *x, long n)
+{
+    double top = x[0], sum = 0;
+    for (long k = 1; k < n; k++)
+        if (x[k] > top) top = x[k];
+    for (long k = 0; k < n; k++) sum += x[k] = exp(x[k] - top);
+    for (long k = 0; k < n; k++) x[k] = x[k] / sum > GM_TINY ? x[k] / sum : GM_TINY;
+}
+
+DEVICE void dirichlet(Stream *g, const double *alpha, long n, double *out)
+{
+    for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, alpha[k]);
+    normalise_logs(out, n);
+}
+
+DEVICE void dirichlet_natural(Stream *g, const double *a, long n, double *out)
+{
+    for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, a[k] + 1);
+    normalise_logs(out, n);
+}
+
+// Weights of n components from n - 1 fractions v in (0, 1): out_k = v_k prod over j < k of (1 - v_j), the last takes the rest.
+DEVICE void stick_breaking(const double *v, long n, double *out)
+{
+    double rest = 1;
+    for (long k = 0; k + 1 < n; k++) {
+        out[k] = v[k] * rest;
+        rest *= 1 - v[k];
+    }
+    out[n - 1] = rest;
+}
+
+#endif

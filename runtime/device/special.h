@@ -1,0 +1,258 @@
+// special.h -- scalar functions of the language that the C library lacks. Names are those of docs/language.md.
+//
+// Accuracy: relative error near 1e-15 unless a function says otherwise, in the tails too: where a plain formula would cancel or
+// overflow another one is used. NaN in gives NaN out; arguments outside the domain give NaN.
+// Test: tests/runtime/special.c (against GSL, and identities).
+#ifndef GM_SPECIAL_H
+#define GM_SPECIAL_H
+
+#include "base.h"
+
+// ---- powers and steps ----
+
+DEVICE double square(double x)     { return x * x; }
+DEVICE double cube(double x)       { return x * x * x; }
+DEVICE double inv(double x)        { return 1 / x; }
+DEVICE double inv_sqrt(double x)   { return 1 / sqrt(x); }
+DEVICE double inv_square(double x) { return 1 / (x * x); }
+DEVICE double step(double x)       { return x < 0 ? 0 : 1; }
+DEVICE long   int_step(double x)   { return x > 0; }
+DEVICE int    is_finite(double x)  { return x - x == 0; }
+DEVICE double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
+
+// x to an integer power, by squaring.
+DEVICE double power_int(double x, long n)
+{
+    double result = 1;
+    for (unsigned long k = n < 0 ? 0ul - (unsigned long)n : (unsigned long)n; k; k >>= 1) {
+        if (k & 1) result *= x;
+        x *= x;
+    }
+    return n < 0 ? 1 / result : result;
+}
+
+// ---- logarithms and exponentials of sums and differences ----
+
+DEVICE double log1m(double x) { return log1p(-x); }
+
+// log(1 + exp(x))
+DEVICE double log1p_exp(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+
+// log(1 - exp(x)), x <= 0; the two forms meet where both are exact (Maechler 2012).
+DEVICE double log1m_exp(double x) { return x > -GM_LOG_2 ? log(-expm1(x)) : log1p(-exp(x)); }
+
+// log(exp(a) + exp(b))
+DEVICE double log_sum_exp2(double a, double b)
+{
+    if (a == b) return a + GM_LOG_2;                     // equal infinities included
+    return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+}
+
+// log(exp(a) - exp(b)), a >= b
+DEVICE double log_diff_exp(double a, double b)
+{
+    if (a == b && a < INFINITY) return -INFINITY;
+    return a + log1m_exp(b - a);
+}
+
+// x - log1p(x), without the cancellation near 0 (relative error 1e-14). A deviance is made of it.
+DEVICE double x_minus_log1p(double x)
+{
+    if (fabs(x) > 0.1) return x - log1p(x);
+    // With r = x / (2 + x): log1p(x) = 2 (r + r^3/3 + r^5/5 + ...), and x - 2 r = x r.
+    const double r = x / (2 + x), s = r * r;
+    return x * r - 2 * r * s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11 + s / 13)))));
+}
+
+// ---- links ----
+
+DEVICE double inv_logit(double x)
+{
+    const double e = exp(-fabs(x));
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+DEVICE double logit(double p)            { return log(p / (1 - p)); }
+DEVICE double log_inv_logit(double x)    { return -log1p_exp(-x); }
+DEVICE double log1m_inv_logit(double x)  { return -log1p_exp(x); }
+DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
+DEVICE double inv_cloglog(double x)      { return -expm1(-exp(x)); }
+
+// ---- the normal distribution function ----
+
+// P(Z <= x). In the left tail the relative error grows as x^2 times the rounding of x: 1e-13 at -38.
+DEVICE double Phi(double x) { return 0.5 * erfc(-x * GM_SQRT_HALF); }
+
+// Stan's Phi_approx: the logistic approximation of Bowling et al. 2009, error 1.4e-4.
+DEVICE double Phi_approx(double x) { return inv_logit(0.07056 * x * x * x + 1.5976 * x); }
+
+// log P(Z <= x), to -1e154. Asymptotic series (Abramowitz and Stegun 26.2.12) where Phi would underflow.
+DEVICE double log_Phi(double x)
+{
+    if (x > 0) return log1p(-0.5 * erfc(x * GM_SQRT_HALF));
+    if (x > -30) return log(0.5 * erfc(-x * GM_SQRT_HALF));
+    const double s = 1 / (x * x);
+    return -0.5 * x * x - log(-x) - GM_LOG_SQRT_2PI
+           + log1p(-s * (1 - s * (3 - s * (15 - s * (105 - s * 945)))));
+}
+DEVICE double std_normal_lcdf(double x) { return log_Phi(x); }
+
+// The x with Phi(x) = p: rational functions of Wichura 1988, algorithm AS 241 (relative error 1e-16 in exact arithmetic).
+DEVICE double inv_Phi(double p)
+{
+    const double q = p - 0.5;
+    if (fabs(q) <= 0.425) {
+        const double r = 0.180625 - q * q;
+        const double top =
+            ((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
+               + 45921.953931549871457) * r + 13731.693765509461125) * r + 1971.5909503065514427) * r
+             + 133.14166789178437745) * r + 3.387132872796366608;
+        const double bottom =
+            ((((((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r
+               + 21213.794301586595867) * r + 5394.1960214247511077) * r + 687.1870074920579083) * r
+             + 42.313330701600911252) * r + 1;
+        return q * top / bottom;
+    }
+    double r = q < 0 ? p : 1 - p;
+    if (!(r > 0)) return r == 0 ? (q < 0 ? -INFINITY : INFINITY) : NAN;
+    r = sqrt(-log(r));
+    double x;
+    if (r <= 5) {
+        r -= 1.6;
+        const double top =
+            ((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r
+               + 1.27045825245236838258) * r + 3.64784832476320460504) * r + 5.7694972214606914055) * r
+             + 4.6303378461565452959) * r + 1.42343711074968357734;
+        const double bottom =
+            ((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r
+               + 0.14810397642748007459) * r + 0.68976733498510000455) * r + 1.6763848301838038494) * r
+             + 2.05319162663775882187) * r + 1;
+        x = top / bottom;
+    } else {
+        r -= 5;
+        const double top =
+            ((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r
+               + 0.026532189526576123093) * r + 0.29656057182850489123) * r + 1.7848265399172913358) * r
+             + 5.4637849111641143699) * r + 6.6579046435011037772;
+        const double bottom =
+            ((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r
+               + 7.868691311456132591e-4) * r + 0.0148753612908506148525) * r + 0.13692988092273580531) * r
+             + 0.59983220655588793769) * r + 1;
+        x = top / bottom;
+    }
+    return q < 0 ? -x : x;
+}
+
+// ---- gamma functions ----
+
+// log Gamma(x), x > 0, minus nothing: lgamma itself comes from the C library on both targets.
+
+// Stirling's error: log Gamma(x + 1) - (x + 1/2) log x + x - log(2 pi)/2, x > 0, with relative error 1e-12.
+// Loader 2000 builds densities of counts from it that keep their digits for counts of 1e15.
+DEVICE double stirling_error(double x)
+{
+    if (x < 16) return lgamma(x + 1) - (x + 0.5) * log(x) + x - GM_LOG_SQRT_2PI;
+    const double s = 1 / (x * x);
+    return (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * 691.0 / 360360))))) / x;
+}
+
+// log B(a, b), a, b > 0; large arguments through Stirling's error, so that nothing cancels.
+DEVICE double lbeta(double a, double b)
+{
+    const double small = a < b ? a : b, large = a < b ? b : a, ratio = small / large;
+    if (large < 32) return lgamma(a) + lgamma(b) - lgamma(a + b);
+    if (!(small > 0)) return small == 0 ? INFINITY : NAN;
+    // lgamma(large) - lgamma(large + small), by Stirling for both.
+    const double difference = stirling_error(large) - stirling_error(large + small) + small
+                              - (large + small - 0.5) * log1p(ratio) - small * log(large);
+    if (small < 16) return lgamma(small) + difference;
+    return stirling_error(small) + (small - 0.5) * log(small) - small + GM_LOG_SQRT_2PI + difference;
+}
+
+// log of n choose k for real 0 <= k <= n; -infinity outside.
+DEVICE double lchoose(double n, double k)
+{
+    if (k < 0 || k > n) return -INFINITY;
+    if (k == 0 || k == n) return 0;
+    return -log1p(n) - lbeta(n - k + 1, k + 1);
+}
+DEVICE double choose(double n, double k)
+{
+    const double x = exp(lchoose(n, k));
+    return x < 1e15 ? floor(x + 0.5) : x;
+}
+
+// The derivative of log Gamma, all real x but 0, -1, -2, ... (recurrence to 10, then the asymptotic series).
+DEVICE double digamma(double x)
+{
+    double sum = 0;
+    if (x <= 0) {
+        if (floor(x) == x) return NAN;
+        sum -= GM_PI / tan(GM_PI * x);                   // psi(x) = psi(1 - x) - pi / tan(pi x)
+        x = 1 - x;
+    }
+    for (; x < 10; x++) sum -= 1 / x;
+    const double s = 1 / (x * x);
+    return sum + log(x) - 0.5 / x
+           - s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
+}
+
+// The derivative of digamma, x > 0.
+DEVICE double trigamma(double x)
+{
+    if (!(x > 0)) return NAN;
+    double sum = 0;
+    for (; x < 10; x++) sum += 1 / (x * x);
+    const double s = 1 / (x * x);
+    return sum + 1 / x + 0.5 * s
+           + s / x * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * (691.0 / 2730 - s * 7.0 / 6))))));
+}
+
+// ---- Bessel functions ----
+
+// log I0(x), the normaliser of von Mises: power series, then the asymptotic series. Relative error 1e-14.
+DEVICE double log_bessel_i0(double x)
+{
+    x = fabs(x);
+    double term = 1, sum = 1;
+    if (x < 30) {
+        const double y = 0.25 * x * x;
+        for (int k = 1; k < 200 && term > 1e-17 * sum; k++) sum += term *= y / ((double)k * k);
+        return log(sum);
+    }
+    for (int k = 1; k < 30; k++) {
+        const double factor = (2 * k - 1) * (double)(2 * k - 1) / (8 * k * x);
+        if (factor >= 1) break;
+        sum += term *= factor;
+        if (term < 1e-17) break;
+    }
+    return x - 0.5 * log(2 * GM_PI * x) + log(sum);
+}
+
+// log K_p(x), x > 0, any real order p: the normaliser of the generalised inverse Gaussian.
+// K_p(x) is the integral of exp(-x cosh t) cosh(p t) over t > 0 (Abramowitz and Stegun 9.6.24). The integrand is analytic and falls
+// off doubly exponentially, so the trapezoidal rule converges exponentially; it is laid around the integrand's maximum and scaled by
+// the width there. Relative error of K about 1e-12 (rounding of the exponent where p or x is large).
+DEVICE double log_bessel_k(double p, double x)
+{
+    if (!(x > 0)) return x == 0 ? INFINITY : NAN;
+    p = fabs(p);
+    // exponent(t) = p t - x cosh t, maximal at asinh(p / x) with curvature -sqrt(p^2 + x^2).
+    const double ratio = p / x;
+    const double peak  = ratio < 1e150 ? log(ratio + sqrt(1 + ratio * ratio)) : log(2 * p) - log(x);
+    const double width = 1 / sqrt(hypot(p, x));
+    const double half  = width < 1 ? 0.125 * width : 0.125;
+    const double top   = p * peak - hypot(p, x);
+    // The even integrand over the whole line is twice the half line: exp(-x cosh t + p t) sums both halves of cosh(p t).
+    double sum = 1;
+    for (int side = -1; side <= 1; side += 2)
+        for (int k = 1; k < 200000; k++) {
+            const double s = side * k * half;
+            // p s - x (cosh(peak + s) - cosh(peak)), written by half angles so that it does not cancel
+            const double e = p * s - 2 * x * sinh(peak + 0.5 * s) * sinh(0.5 * s);
+            sum += exp(e);
+            if (e < -40) break;
+        }
+    return top + log(0.5 * sum * half);
+}
+
+#endif
