@@ -1,0 +1,1173 @@
+// types.c -- element type and shape of every declaration and expression.
+//
+//   before   for (j in 1:J) theta[j] ~ normal(mu, tau);
+//   after    theta: real[J]     mu, tau: real     theta[j]: real
+//
+// Extents are expressions over data and are compared as sums, c + k1*a1 + k2*a2 + ..., of atoms that are not taken apart: so
+// K - 1 and K - 2 + 1 are the same, K and K - 1 differ, and N and M differ because they are two names. What this cannot
+// decide (N and 3) is left to the program's start, when the data are there.
+//
+// A variable without a written type gets its shape from the left sides of its statements: the subscript t + 1 with t in 1:(T - 1)
+// reaches T. A distribution on vectors or an argument that is a vector adds dimensions behind. Shapes are worked out on
+// demand, in the order in which they depend on each other.
+//
+// Needs: resolved.     Gives: Decl.type, Ast.type, Ast.state.     Keeps: the tree, apart from the expressions of extents.
+#include <math.h>
+#include <string.h>
+#include "check.h"
+
+typedef struct Types {
+    Arena         *a;
+    Diags         *d;
+    const Library *lib;
+} Types;
+
+static bool type_of(Types *t, Ast *e);
+static void shape(Types *t, Decl *d);
+
+// ---- functions ----
+
+typedef enum { EACH, EACH_SAME, EACH_INT, REAL, INT, SCALAR, LIKE, LIKE_REAL, CHOICE, REP_VECTOR, REP_ARRAY, REP_ARRAY_REAL, TO_VECTOR,
+               APPEND_ROW, LENGTH_2, LENGTH_3, LENGTH_ROWS, LENGTH_COLS, ONE_MORE, SQUARE_ROWS, SQUARE_COLS, SQUARE_1 } Result;
+
+typedef struct Function { const char *name, *args; Result result; } Function;
+
+static const Function functions[] = {
+#define FUNCTION(name, args, result) { #name, args, result },
+#include "functions.def"
+#undef FUNCTION
+};
+enum { NFUNCTIONS = sizeof functions / sizeof *functions };
+
+bool function_exists(const char *name)
+{
+    for (int i = 0; i < NFUNCTIONS; i++)
+        if (strcmp(functions[i].name, name) == 0) return true;
+    return false;
+}
+
+const char *nearest_function(const char *name)
+{
+    Nearest near = { .wanted = name };
+    for (int i = 0; i < NFUNCTIONS; i++) nearest_try(&near, functions[i].name);
+    return near.best;
+}
+
+static bool repeats(const Function *f) { return strstr(f->args, "...") != NULL; }
+static int  least(const Function *f) { return repeats(f) ? (int)strlen(f->args) - 3 : (int)strlen(f->args); }
+
+static char letter(const Function *f, int i)
+{
+    int n = least(f);
+    return f->args[i < n ? i : n - 1];
+}
+
+static const Function *find_function(const char *name, int nargs)
+{
+    for (int i = 0; i < NFUNCTIONS; i++) {
+        const Function *f = &functions[i];
+        if (strcmp(f->name, name) == 0 && (nargs == least(f) || (repeats(f) && nargs > least(f)))) return f;
+    }
+    return NULL;
+}
+
+// ---- new nodes: extents ----
+
+static Ast *make(Types *t, AstKind kind, Span at, int nkids, Ast *x, Ast *y)
+{
+    Ast *e = NEW(t->a, Ast);
+    *e = (Ast){ .kind = kind, .span = at, .nkids = nkids, .type = { .base = BASE_INT }, .state = TYPE_KNOWN, .depth = 1 };
+    e->kid = NEW_N(t->a, Ast *, nkids);
+    if (nkids > 0) { e->kid[0] = x; if (x->depth >= e->depth) e->depth = x->depth + 1; }
+    if (nkids > 1) { e->kid[1] = y; if (y->depth >= e->depth) e->depth = y->depth + 1; }
+    return e;
+}
+
+static Ast *make_int(Types *t, Span at, double value)
+{
+    Ast *e = make(t, AST_INT, at, 0, NULL, NULL);
+    e->number = value;
+    return e;
+}
+
+static Ast *make_op(Types *t, Span at, Op op, Ast *x, Ast *y)
+{
+    Ast *e = make(t, AST_BINARY, at, 2, x, y);
+    e->op = op;
+    return e;
+}
+
+// ---- extents as sums ----
+
+typedef struct Term { Ast *atom; double k; } Term;
+typedef struct Linear { double c; int n; Term *term; } Linear;
+
+enum { MOST_TERMS = 40 };            // a longer sum is an atom
+
+static void add_term(Types *t, Linear *l, Ast *atom, double k)
+{
+    for (int i = 0; i < l->n; i++)
+        if (ast_same(l->term[i].atom, atom)) {
+            l->term[i].k += k;
+            if (l->term[i].k == 0) l->term[i] = l->term[--l->n];
+            return;
+        }
+    if (k == 0) return;
+    if (!l->term) l->term = NEW_N(t->a, Term, MOST_TERMS + 1);
+    if (l->n <= MOST_TERMS) l->term[l->n++] = (Term){ atom, k };
+}
+
+static void add_linear(Types *t, Linear *to, const Linear *l, double k)
+{
+    to->c += k * l->c;
+    for (int i = 0; i < l->n; i++) add_term(t, to, l->term[i].atom, k * l->term[i].k);
+}
+
+static Linear linear(Types *t, Ast *e);
+
+static Linear atom(Types *t, Ast *e)
+{
+    Linear l = { 0 };
+    add_term(t, &l, e, 1);
+    return l;
+}
+
+// A whole number that a let block defines stands for its right side.
+static Linear linear_name(Types *t, Ast *e)
+{
+    Decl *d = e->decl;
+    const char *culprit;
+    if (!d || d->kind != DECL_DEFINITION || d->poisoned || !d->sites || d->sites->next_site || d->sites->link
+        || d->sites->lhs->kind != AST_NAME || !depends_on_data_only(t->a, e, &culprit)) return atom(t, e);
+    Facts *f = facts(t->a, d);
+    if (!f->extent) {
+        f->extent = NEW(t->a, Linear);
+        *f->extent = atom(t, e);                       // should it be defined by itself
+        shape(t, d);
+        if (!d->poisoned && d->type.rank == 0 && d->type.base == BASE_INT && type_of(t, d->sites->rhs))
+            *f->extent = linear(t, d->sites->rhs);
+    }
+    return *f->extent;
+}
+
+// rows(X), size(x), ... of something whose shape is known is that extent.
+static Linear linear_call(Types *t, Ast *e)
+{
+    if (e->nkids != 1 || !type_of(t, e->kid[0])) return atom(t, e);
+    const Ast *of = e->kid[0];
+    bool rows = e->name == intern("rows") || e->name == intern("size");
+    bool cols = e->name == intern("cols"), all = e->name == intern("num_elements");
+    int k = cols ? 1 : 0;
+    if (!(rows || cols || all) || of->type.rank <= k || (all && of->type.rank != 1)) return atom(t, e);
+    Ast *dim = of->type.dim[k];
+    bool itself = of->kind == AST_NAME && dim->kind == AST_CALL && dim->nkids == 1 && dim->kid[0]->decl == of->decl;
+    return itself ? atom(t, dim) : linear(t, dim);     // a parameter of a distribution: its extent is called rows(mu)
+}
+
+static Linear linear(Types *t, Ast *e)
+{
+    Linear l = { 0 };
+    if (e->kind == AST_INT) {
+        l.c = e->number;
+        return l;
+    }
+    if (e->kind == AST_NAME) return linear_name(t, e);
+    if (e->kind == AST_CALL) return linear_call(t, e);
+    if (e->kind == AST_UNARY && e->op == OP_NEG) {
+        Linear x = linear(t, e->kid[0]);
+        add_linear(t, &l, &x, -1);
+        return l;
+    }
+    if (e->kind == AST_BINARY && (e->op == OP_ADD || e->op == OP_SUB)) {
+        Linear x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
+        add_linear(t, &l, &x, 1);
+        add_linear(t, &l, &y, e->op == OP_ADD ? 1 : -1);
+        return l.n > MOST_TERMS ? atom(t, e) : l;
+    }
+    if (e->kind == AST_BINARY && e->op == OP_MUL) {
+        Linear x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
+        if (x.n == 0) { add_linear(t, &l, &y, x.c); return l; }
+        if (y.n == 0) { add_linear(t, &l, &x, y.c); return l; }
+    }
+    return atom(t, e);
+}
+
+static Ast *linear_ast(Types *t, const Linear *l, Span at)
+{
+    Ast *e = NULL;
+    for (int pass = 0; pass < 2; pass++)               // what is added first, then what is taken away
+        for (int i = 0; i < l->n; i++) {
+            double k = l->term[i].k, size = fabs(k);
+            if ((k < 0) != (pass == 1)) continue;
+            Ast *x = l->term[i].atom;
+            if (size != 1) x = make_op(t, at, OP_MUL, make_int(t, at, size), x);
+            if (!e && k < 0) e = make_int(t, at, l->c);
+            e = e ? make_op(t, at, k < 0 ? OP_SUB : OP_ADD, e, x) : x;
+        }
+    if (!e) return make_int(t, at, l->c);
+    bool used = e->kind == AST_BINARY && l->n && l->term[0].k < 0 && e->depth > 1;
+    for (int i = 0; i < l->n; i++) used &= l->term[i].k < 0;
+    if (l->c == 0 || used) return e;
+    return make_op(t, at, l->c < 0 ? OP_SUB : OP_ADD, e, make_int(t, at, fabs(l->c)));
+}
+
+static Ast *extent_plus(Types *t, Ast *e, double c)
+{
+    Linear l = linear(t, e);
+    l.c += c;
+    return linear_ast(t, &l, e->span);
+}
+
+static Ast *extent_sum(Types *t, Ast *x, Ast *y)
+{
+    Linear l = { 0 }, lx = linear(t, x), ly = linear(t, y);
+    add_linear(t, &l, &lx, 1);
+    add_linear(t, &l, &ly, 1);
+    return l.n > MOST_TERMS ? make_op(t, x->span, OP_ADD, x, y) : linear_ast(t, &l, x->span);
+}
+
+// hi - lo + 1
+static Ast *extent_between(Types *t, Ast *lo, Ast *hi)
+{
+    Linear l = { .c = 1 }, a = linear(t, lo), b = linear(t, hi);
+    add_linear(t, &l, &b, 1);
+    add_linear(t, &l, &a, -1);
+    return linear_ast(t, &l, hi->span);
+}
+
+typedef enum { SAME, DIFFERENT, UNDECIDED } Relation;
+
+// *excess: by how much x exceeds y, where the difference is a number.
+static Relation compare(Types *t, Ast *x, Ast *y, double *excess)
+{
+    *excess = 0;
+    if (ast_same(x, y)) return SAME;
+    Linear l = { 0 }, lx = linear(t, x), ly = linear(t, y);
+    add_linear(t, &l, &lx, 1);
+    add_linear(t, &l, &ly, -1);
+    if (l.n == 0) {
+        *excess = l.c;
+        return l.c == 0 ? SAME : DIFFERENT;
+    }
+    bool names = lx.n == 1 && ly.n == 1 && lx.c == 0 && ly.c == 0 && lx.term[0].k == 1 && ly.term[0].k == 1
+              && lx.term[0].atom->kind == AST_NAME && ly.term[0].atom->kind == AST_NAME;
+    return names ? DIFFERENT : UNDECIDED;
+}
+
+static bool same_size(Types *t, Span at, Ast *x, Ast *y)
+{
+    double excess;
+    if (!x || !y || compare(t, x, y, &excess) != DIFFERENT) return true;
+    diag(t->d, at, DIAG_E0302, ast_text(t->a, x), ast_text(t->a, y));
+    return false;
+}
+
+// ---- words for messages ----
+
+static const char *describe(Types *t, const Type *type)
+{
+    switch (type->rank) {
+    case 0: return type->base == BASE_INT ? "an integer" : "a real";
+    case 1: return arena_printf(t->a, "a vector of %s", type->dim[0] ? ast_text(t->a, type->dim[0]) : "unknown size");
+    case 2:
+        if (!type->dim[0] || !type->dim[1]) return "a matrix";
+        return arena_printf(t->a, "a matrix of %s by %s", ast_text(t->a, type->dim[0]), ast_text(t->a, type->dim[1]));
+    }
+    return arena_printf(t->a, "an array %s", ast_type_text(t->a, type));
+}
+
+static const char *describe_rank(int rank)
+{
+    static const char *const words[] = { "a scalar", "a vector", "a matrix", "an array of 3 dimensions", "an array of 4 dimensions",
+                                         "an array of 5 dimensions", "an array of 6 dimensions" };
+    return words[rank < 0 ? 0 : rank > MAX_RANK ? MAX_RANK : rank];
+}
+
+// ---- constants ----
+
+typedef struct Binding { const Distribution *dist; Ast **args; } Binding;
+
+static bool constant(const Ast *e, const Binding *b, double *v)
+{
+    double x, y;
+    switch (e->kind) {
+    case AST_INT: case AST_REAL:
+        *v = e->number;
+        return true;
+    case AST_NAME:
+        if (!b) return false;
+        for (int i = 0; i < b->dist->nparams; i++)
+            if (b->dist->params[i] == e->decl) return constant(b->args[i], NULL, v);
+        return false;
+    case AST_UNARY:
+        if (!constant(e->kid[0], b, &x)) return false;
+        *v = e->op == OP_NEG ? -x : x == 0;
+        return true;
+    case AST_BINARY:
+        if (!constant(e->kid[0], b, &x) || !constant(e->kid[1], b, &y)) return false;
+        if (e->op == OP_ADD) *v = x + y;
+        else if (e->op == OP_SUB) *v = x - y;
+        else if (e->op == OP_MUL) *v = x * y;
+        else if (e->op == OP_DIV) *v = x / y;
+        else if (e->op == OP_POW) *v = pow(x, y);
+        else return false;
+        return !isnan(*v);
+    case AST_CALL:
+        if (e->name == intern("pi")) { *v = acos(-1); return true; }
+        if (e->name == intern("e")) { *v = exp(1); return true; }
+        if (e->name == intern("infinity")) { *v = INFINITY; return true; }
+        if (e->name == intern("negative_infinity")) { *v = -INFINITY; return true; }
+        if (e->nkids != 1 || !constant(e->kid[0], b, &x)) return false;
+        if (e->name == intern("sqrt")) *v = sqrt(x);
+        else if (e->name == intern("exp")) *v = exp(x);
+        else if (e->name == intern("log")) *v = log(x);
+        else if (e->name == intern("square")) *v = x * x;
+        else return false;
+        return !isnan(*v);
+    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY:
+        return false;
+    }
+    return false;
+}
+
+// ---- expressions ----
+
+static bool poison(Ast *e)
+{
+    e->state = TYPE_POISONED;
+    e->type = (Type){ .base = BASE_REAL };
+    return false;
+}
+
+static bool known(Ast *e, Type type)
+{
+    e->type = type;
+    e->state = TYPE_KNOWN;
+    return true;
+}
+
+static bool need_scalar(Types *t, const Ast *e, const char *what)
+{
+    if (e->type.rank == 0) return true;
+    diag(t->d, e->span, DIAG_E0309, what, describe(t, &e->type));
+    return false;
+}
+
+static bool need_int(Types *t, Ast *e, const char *what)
+{
+    if (!type_of(t, e) || !need_scalar(t, e, what)) return false;
+    if (e->type.base == BASE_INT) return true;
+    diag(t->d, e->span, DIAG_E0310, what);
+    return false;
+}
+
+static bool need_data(Types *t, const Ast *e, const char *what)
+{
+    const char *culprit = NULL;
+    if (depends_on_data_only(t->a, e, &culprit)) return true;
+    diag(t->d, e->span, DIAG_E0211, what, culprit);
+    return false;
+}
+
+// The common shape of operands that are repeated if scalar. `into` starts as the first operand's type.
+static bool join(Types *t, Span at, Type *into, const Type *other, const char *op)
+{
+    BaseType base = into->base == BASE_INT && other->base == BASE_INT ? BASE_INT : BASE_REAL;
+    if (into->rank == 0) *into = *other;
+    else if (other->rank != 0) {
+        if (into->rank != other->rank) {
+            diag(t->d, at, DIAG_E0301, op, describe(t, into), describe(t, other));
+            return false;
+        }
+        for (int i = 0; i < into->rank; i++)
+            if (!same_size(t, at, into->dim[i], other->dim[i])) return false;
+    }
+    into->base = base;
+    return true;
+}
+
+static Type vector_type(BaseType base, Ast *n)
+{
+    return (Type){ .base = base, .rank = 1, .dim = { n } };
+}
+
+static Type matrix_type(Ast *n, Ast *m)
+{
+    return (Type){ .base = BASE_REAL, .rank = 2, .dim = { n, m } };
+}
+
+static const char *const op_words[] = { "+", "-", "*", "/", "^", ".*", "./", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "%", "-", "!" };
+
+static bool type_product(Types *t, Ast *e)
+{
+    const Ast *x = e->kid[0], *y = e->kid[1];
+    const Type *a = &x->type, *b = &y->type;
+    Type type = *a;
+    if (!a->rank || !b->rank) return join(t, e->span, &type, b, "*") ? known(e, type) : poison(e);
+    if (a->rank > 2 || b->rank > 2) {
+        diag(t->d, e->span, DIAG_E0301, "*", describe(t, a), describe(t, b));
+        return poison(e);
+    }
+    if (a->rank == 1 && b->rank == 1 && y->kind == AST_TRANSPOSE && x->kind != AST_TRANSPOSE)
+        return known(e, matrix_type(a->dim[0], b->dim[0]));                         // v * w'
+    if (!same_size(t, e->span, a->dim[a->rank - 1], b->dim[0])) return poison(e);
+    if (a->rank == 1 && b->rank == 1) return known(e, (Type){ .base = a->base == BASE_INT && b->base == BASE_INT ? BASE_INT : BASE_REAL });
+    if (a->rank == 1) return known(e, vector_type(BASE_REAL, b->dim[1]));
+    if (b->rank == 1) return known(e, vector_type(BASE_REAL, a->dim[0]));
+    return known(e, matrix_type(a->dim[0], b->dim[1]));
+}
+
+static bool type_binary(Types *t, Ast *e)
+{
+    bool left = type_of(t, e->kid[0]), right = type_of(t, e->kid[1]);
+    if (!left || !right) return poison(e);
+    const Type *a = &e->kid[0]->type, *b = &e->kid[1]->type;
+    Type type = *a;
+    const char *op = op_words[e->op];
+    switch (e->op) {
+    case OP_MUL:
+        return type_product(t, e);
+    case OP_DIV:
+        if (a->rank && b->rank) {
+            Diag *m = diag(t->d, e->span, DIAG_E0301, op, describe(t, a), describe(t, b));
+            diag_help(m, "element by element is written ./");
+            return poison(e);
+        }
+        break;
+    case OP_MOD:
+        if (a->base != BASE_INT || b->base != BASE_INT) {
+            diag(t->d, e->span, DIAG_E0310, "an operand of `%`");
+            return poison(e);
+        }
+        break;
+    case OP_ADD: case OP_SUB: case OP_POW: case OP_ELT_MUL: case OP_ELT_DIV: case OP_EQ: case OP_NE: case OP_LT: case OP_LE:
+    case OP_GT: case OP_GE: case OP_AND: case OP_OR: case OP_NEG: case OP_NOT:
+        break;
+    }
+    if (!join(t, e->span, &type, b, op)) return poison(e);
+    switch (e->op) {
+    case OP_DIV: case OP_POW: case OP_ELT_DIV:
+        type.base = BASE_REAL;
+        break;
+    case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE: case OP_AND: case OP_OR:
+        type.base = BASE_INT;
+        break;
+    case OP_ADD: case OP_SUB: case OP_MUL: case OP_ELT_MUL: case OP_MOD: case OP_NEG: case OP_NOT:
+        break;
+    }
+    return known(e, type);
+}
+
+// A subscript that is a known number, against an extent that is one.
+static bool check_subscript(Types *t, const Ast *s, const Ast *dim)
+{
+    double k, n;
+    if (!constant(s, NULL, &k)) return true;
+    bool sized = dim && constant(dim, NULL, &n);
+    if (k >= 1 && (!sized || k <= n)) return true;
+    Diag *m = diag(t->d, s->span, DIAG_E0311, ast_text(t->a, s), dim ? ast_text(t->a, dim) : "the size");
+    if (k == 0) diag_help(m, "indices start from 1");
+    return false;
+}
+
+static bool type_subscript(Types *t, Ast *s, Ast *dim, Type *out)
+{
+    if (s->kind == AST_ALL) {
+        s->state = TYPE_KNOWN;
+        out->dim[out->rank++] = dim;
+        return true;
+    }
+    if (s->kind == AST_RANGE) {
+        s->state = TYPE_KNOWN;
+        bool good = true;
+        for (int i = 0; i < 2; i++)
+            if (s->kid[i]) good = need_int(t, s->kid[i], "an end of a range") && check_subscript(t, s->kid[i], dim) && good;
+        if (!good) return false;
+        Ast *hi = s->kid[1] ? s->kid[1] : dim;
+        out->dim[out->rank++] = s->kid[0] ? extent_between(t, s->kid[0], hi) : hi;
+        return true;
+    }
+    if (!type_of(t, s)) return false;
+    if (s->type.base != BASE_INT) {
+        diag(t->d, s->span, DIAG_E0303);
+        return false;
+    }
+    if (out->rank + s->type.rank > MAX_RANK) {
+        diag(t->d, s->span, DIAG_E0313, MAX_RANK);
+        return false;
+    }
+    for (int i = 0; i < s->type.rank; i++) out->dim[out->rank++] = s->type.dim[i];      // a gather: u[group]
+    return s->type.rank || check_subscript(t, s, dim);
+}
+
+static bool type_index(Types *t, Ast *e)
+{
+    bool good = type_of(t, e->kid[0]);
+    const Type *array = &e->kid[0]->type;
+    int n = e->nkids - 1;
+    if (good && n > array->rank) {
+        Diag *m = diag(t->d, e->span, DIAG_E0304, arena_printf(t->a, "`%s`", ast_text(t->a, e->kid[0])),
+                       plural(t->a, array->rank, "dimension", "dimensions"), n);
+        if (array->rank == 0) diag_help(m, "a scalar takes no subscript");
+        good = false;
+    }
+    Type type = { .base = array->base };
+    for (int i = 1; i <= n; i++) good = type_subscript(t, e->kid[i], good ? array->dim[i - 1] : NULL, &type) && good;
+    if (!good) return poison(e);
+    if (type.rank + array->rank - n > MAX_RANK) {
+        diag(t->d, e->span, DIAG_E0313, MAX_RANK);
+        return poison(e);
+    }
+    for (int i = n; i < array->rank; i++) type.dim[type.rank++] = array->dim[i];
+    return known(e, type);
+}
+
+static const char *letter_words(char c)
+{
+    switch (c) {
+    case 's': return "a scalar";
+    case 'i': return "an integer";
+    case 'v': return "a vector";
+    case 'm': return "a matrix";
+    case 'a': return "a vector or an array";
+    }
+    return "a number";
+}
+
+static bool fits(char c, const Type *type)
+{
+    switch (c) {
+    case 's': return type->rank == 0;
+    case 'i': return type->rank == 0 && type->base == BASE_INT;
+    case 'v': return type->rank == 1;
+    case 'm': return type->rank == 2;
+    case 'a': return type->rank >= 1;
+    }
+    return true;
+}
+
+// The type of a call whose arguments fit. `common`: of the elementwise arguments.
+static bool result(Types *t, Ast *e, const Function *f, Type common)
+{
+    Type first = e->nkids ? e->kid[0]->type : (Type){ 0 }, type = { .base = BASE_REAL };
+    switch (f->result) {
+    case EACH: common.base = BASE_REAL; return known(e, common);
+    case EACH_SAME: return known(e, common);
+    case EACH_INT: common.base = BASE_INT; return known(e, common);
+    case REAL: break;
+    case INT: type.base = BASE_INT; break;
+    case SCALAR: type.base = first.base; break;
+    case LIKE: type = first; break;
+    case LIKE_REAL: type = first; type.base = BASE_REAL; break;
+    case CHOICE: common.base = e->kid[1]->type.base == BASE_INT && e->kid[2]->type.base == BASE_INT ? BASE_INT : BASE_REAL; return known(e, common);
+    case REP_VECTOR: type = vector_type(BASE_REAL, e->kid[1]); break;
+    case REP_ARRAY: case REP_ARRAY_REAL:
+        if (e->nkids - 1 + first.rank > MAX_RANK) { diag(t->d, e->span, DIAG_E0313, MAX_RANK); return poison(e); }
+        type.base = f->result == REP_ARRAY ? first.base : BASE_REAL;
+        for (int i = 1; i < e->nkids; i++) type.dim[type.rank++] = e->kid[i];
+        for (int i = 0; i < first.rank; i++) type.dim[type.rank++] = first.dim[i];
+        break;
+    case TO_VECTOR: {
+        Ast *n = first.rank ? first.dim[0] : make_int(t, e->span, 1);
+        for (int i = 1; i < first.rank; i++) n = make_op(t, e->span, OP_MUL, n, first.dim[i]);
+        type = vector_type(BASE_REAL, n);
+        break;
+    }
+    case APPEND_ROW: {
+        Type second = e->kid[1]->type;
+        if (first.rank > 2 || second.rank > 2 || (first.rank == 2) != (second.rank == 2)) {
+            diag(t->d, e->span, DIAG_E0301, e->name, describe(t, &first), describe(t, &second));
+            return poison(e);
+        }
+        Ast *one = make_int(t, e->span, 1);
+        type = first.rank == 2 ? first : vector_type(BASE_REAL, one);
+        if (first.rank == 2 && !same_size(t, e->span, first.dim[1], second.dim[1])) return poison(e);
+        type.dim[0] = extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one);
+        type.base = first.base == BASE_INT && second.base == BASE_INT ? BASE_INT : BASE_REAL;
+        break;
+    }
+    case LENGTH_2: type = vector_type(first.base, e->kid[1]); break;
+    case LENGTH_3: type = vector_type(first.base, e->kid[2]); break;
+    case LENGTH_ROWS: type = vector_type(first.base, first.dim[0]); break;
+    case LENGTH_COLS: type = vector_type(first.base, first.dim[1]); break;
+    case ONE_MORE: type = vector_type(BASE_REAL, extent_plus(t, first.dim[0], 1)); break;
+    case SQUARE_ROWS: type = matrix_type(first.dim[0], first.dim[0]); break;
+    case SQUARE_COLS: type = matrix_type(first.dim[1], first.dim[1]); break;
+    case SQUARE_1: type = matrix_type(e->kid[0], e->kid[0]); break;
+    }
+    return known(e, type);
+}
+
+static void count_error(Types *t, const Ast *e)
+{
+    char list[60] = "";
+    for (int i = 0; i < NFUNCTIONS; i++)
+        if (strcmp(functions[i].name, e->name) == 0)
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d%s", *list ? " or " : "", least(&functions[i]), repeats(&functions[i]) ? " or more" : "");
+    diag(t->d, e->span, DIAG_E0306, e->name, arena_printf(t->a, "%s argument%s", list, strcmp(list, "1") ? "s" : ""), e->nkids);
+}
+
+// Functions of a vector and a matrix whose sizes are tied.
+static bool check_sizes(Types *t, const Ast *e)
+{
+    const char *name = e->name;
+    if (name == intern("dot_product") || name == intern("squared_distance"))
+        return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[1]->type.dim[0]);
+    if (name == intern("quad_form") || name == intern("quad_form_diag"))
+        return same_size(t, e->span, e->kid[0]->type.dim[1], e->kid[1]->type.dim[0]);
+    static const char *const square[] = { "inverse", "inverse_spd", "determinant", "log_determinant", "trace", "cholesky_decompose", "diagonal" };
+    for (size_t i = 0; i < sizeof square / sizeof *square; i++)
+        if (strcmp(name, square[i]) == 0) return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[0]->type.dim[1]);
+    return true;
+}
+
+static bool type_call(Types *t, Ast *e)
+{
+    bool good = true;
+    for (int i = 0; i < e->nkids; i++) good = type_of(t, e->kid[i]) && good;
+    if (!good) return poison(e);
+    if (!function_exists(e->name)) {                   // reported by resolve, or a base measure
+        for (const Distribution *d = t->lib->distributions; d; d = d->next)
+            if (d->base && d->base->kind == AST_CALL && d->base->name == e->name) return known(e, (Type){ .base = BASE_REAL });
+        return poison(e);
+    }
+    const Function *f = find_function(e->name, e->nkids);
+    if (!f) {
+        count_error(t, e);
+        return poison(e);
+    }
+    Type common = { .base = BASE_INT };
+    for (int i = 0; i < e->nkids; i++) {
+        char c = letter(f, i);
+        const Type *arg = &e->kid[i]->type;
+        if (!fits(c, arg)) {
+            Diag *m = diag(t->d, e->kid[i]->span, DIAG_E0305, i + 1, e->name, letter_words(c), describe(t, arg));
+            if (arg->rank == 0 && c == 'a' && !strcmp(e->name, "sum")) diag_help(m, "a sum over an index is written sum(i in 1:N, ...)");
+            good = false;
+        } else if (c == 'e') {
+            good = join(t, e->span, &common, arg, e->name) && good;
+        }
+    }
+    if (good && e->name == intern("sort_asc")) good = need_data(t, e->kid[0], "the argument of sort_asc");
+    return good && check_sizes(t, e) ? result(t, e, f, common) : poison(e);
+}
+
+static bool type_cond(Types *t, Ast *e)
+{
+    bool good = true;
+    for (int i = 0; i < 3; i++) good = type_of(t, e->kid[i]) && good;
+    if (!good || !need_scalar(t, e->kid[0], "a condition")) return poison(e);
+    Type type = e->kid[1]->type;
+    return join(t, e->span, &type, &e->kid[2]->type, "? :") ? known(e, type) : poison(e);
+}
+
+static bool type_reduce(Types *t, Ast *e)
+{
+    bool good = need_int(t, e->kid[0], "an end of a range") && need_data(t, e->kid[0], "the range of a sum");
+    good = need_int(t, e->kid[1], "an end of a range") && need_data(t, e->kid[1], "the range of a sum") && good;
+    good = type_of(t, e->kid[2]) && good;
+    if (!good || !need_scalar(t, e->kid[2], "what is summed over an index")) return poison(e);
+    return known(e, e->kid[2]->type);
+}
+
+static bool type_array_literal(Types *t, Ast *e)
+{
+    bool good = true;
+    for (int i = 0; i < e->nkids; i++) good = type_of(t, e->kid[i]) && good;
+    if (!good) return poison(e);
+    Type type = e->kid[0]->type;
+    for (int i = 1; i < e->nkids; i++) {
+        const Type *other = &e->kid[i]->type;
+        if (other->rank != type.rank) {
+            diag(t->d, e->kid[i]->span, DIAG_E0301, "[ ]", describe(t, &type), describe(t, other));
+            return poison(e);
+        }
+        if (!join(t, e->kid[i]->span, &type, other, "[ ]")) return poison(e);
+    }
+    if (type.rank == MAX_RANK) {
+        diag(t->d, e->span, DIAG_E0313, MAX_RANK);
+        return poison(e);
+    }
+    memmove(type.dim + 1, type.dim, sizeof *type.dim * (MAX_RANK - 1));
+    type.dim[0] = make_int(t, e->span, e->nkids);
+    type.rank++;
+    return known(e, type);
+}
+
+static bool type_of(Types *t, Ast *e)
+{
+    if (e->state != TYPE_UNKNOWN) return e->state == TYPE_KNOWN;
+    switch (e->kind) {
+    case AST_INT: return known(e, (Type){ .base = BASE_INT });
+    case AST_REAL: return known(e, (Type){ .base = BASE_REAL });
+    case AST_STRING: return poison(e);
+    case AST_NAME:
+        if (!e->decl || e->decl->poisoned) return poison(e);
+        shape(t, e->decl);
+        return e->decl->poisoned ? poison(e) : known(e, e->decl->type);
+    case AST_INDEX: return type_index(t, e);
+    case AST_RANGE: case AST_ALL: return poison(e);    // only in subscripts, which do not come here
+    case AST_CALL: return type_call(t, e);
+    case AST_BINARY: return type_binary(t, e);
+    case AST_UNARY: {
+        if (!type_of(t, e->kid[0])) return poison(e);
+        Type type = e->kid[0]->type;
+        if (e->op == OP_NOT) type.base = BASE_INT;
+        return known(e, type);
+    }
+    case AST_TRANSPOSE: {
+        if (!type_of(t, e->kid[0])) return poison(e);
+        Type type = e->kid[0]->type;
+        if (type.rank == 0 || type.rank > 2) {
+            diag(t->d, e->span, DIAG_E0305, 1, "'", "a vector or a matrix", describe(t, &type));
+            return poison(e);
+        }
+        if (type.rank == 2) type = (Type){ type.base, 2, { type.dim[1], type.dim[0] } };
+        return known(e, type);
+    }
+    case AST_COND: return type_cond(t, e);
+    case AST_REDUCE: return type_reduce(t, e);
+    case AST_ARRAY: return type_array_literal(t, e);
+    }
+    return poison(e);
+}
+
+// ---- shapes of declarations ----
+
+static bool has_index(const Ast *e)
+{
+    if (e->kind == AST_NAME) return e->decl && e->decl->kind == DECL_INDEX;
+    for (int i = 0; i < e->nkids; i++)
+        if (e->kid[i] && has_index(e->kid[i])) return true;
+    return false;
+}
+
+// The largest value that a subscript takes as the indices in it run over their loops; NULL if that cannot be told.
+static Ast *largest(Types *t, Ast *subscript)
+{
+    if (!type_of(t, subscript) || subscript->type.rank) return NULL;
+    Linear l = linear(t, subscript);
+    for (int rounds = 0; rounds < 20; rounds++) {
+        int i = 0;
+        while (i < l.n && !(l.term[i].atom->kind == AST_NAME && l.term[i].atom->decl && l.term[i].atom->decl->kind == DECL_INDEX)) i++;
+        if (i == l.n) break;
+        Ast *name = l.term[i].atom, *end = l.term[i].k > 0 ? name->decl->hi : name->decl->lo;
+        double k = l.term[i].k;
+        if (!type_of(t, end)) return NULL;
+        Linear next = { 0 }, at_end = linear(t, end);
+        add_linear(t, &next, &l, 1);
+        add_term(t, &next, name, -k);
+        add_linear(t, &next, &at_end, k);
+        if (next.n > MOST_TERMS) return NULL;
+        l = next;
+    }
+    const char *culprit;
+    for (int i = 0; i < l.n; i++)
+        if (has_index(l.term[i].atom) || !depends_on_data_only(t->a, l.term[i].atom, &culprit)) return NULL;
+    return linear_ast(t, &l, subscript->span);
+}
+
+// The subscripts of a left side, x[i][j] as x[i, j].
+static bool subscripts(Types *t, const Ast *lhs, List *out)
+{
+    if (lhs->kind == AST_NAME) return true;
+    if (!subscripts(t, lhs->kid[0], out)) return false;
+    for (int i = 0; i < out->n; i++) {
+        const Ast *s = out->item[i];
+        if (s->kind == AST_ALL || s->kind == AST_RANGE) return false;
+    }
+    for (int i = 1; i < lhs->nkids; i++) list_add(t->a, out, lhs->kid[i]);
+    return out->n <= MAX_RANK;
+}
+
+// An extent of a distribution's value, in terms of the arguments: rows(mu) is the length of mu.
+static Ast *substitute(Types *t, Ast *e, const Distribution *dist, Ast **args)
+{
+    if (e->kind == AST_CALL && e->nkids == 1 && e->kid[0]->kind == AST_NAME)
+        for (int i = 0; i < dist->nparams; i++) {
+            int extra = args[i]->type.rank - dist->params[i]->type.rank, k = e->name == intern("cols");
+            if (dist->params[i] == e->kid[0]->decl && extra >= 0 && extra + k < args[i]->type.rank) return args[i]->type.dim[extra + k];
+        }
+    if (e->kind == AST_NAME)
+        for (int i = 0; i < dist->nparams; i++)
+            if (dist->params[i] == e->decl) return args[i];
+    if (!e->nkids) return e;
+    Ast *copy = arena_copy(t->a, e, sizeof *e);
+    copy->kid = NEW_N(t->a, Ast *, e->nkids);
+    for (int i = 0; i < e->nkids; i++) copy->kid[i] = substitute(t, e->kid[i], dist, args);
+    copy->state = TYPE_UNKNOWN;
+    type_of(t, copy);
+    return copy;
+}
+
+// The shape that the right side of a statement gives to its left side: the repeated dimensions of the arguments, then the value's.
+static bool shape_of_right(Types *t, Stmt *s, Type *out)
+{
+    if (s->kind == STMT_DEFINE) {
+        if (!type_of(t, s->rhs)) return false;
+        *out = s->rhs->type;
+        if (s->link) out->base = BASE_REAL;
+        return true;
+    }
+    if (!s->dist) return false;
+    const Distribution *dist = library_distribution(t->lib, s->dist);
+    bool good = true;
+    for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
+    if (!good) return false;
+    *out = (Type){ .base = dist->discrete ? BASE_INT : BASE_REAL };
+    for (int i = 0; i < s->nargs; i++) {
+        const Type *arg = &s->args[i]->type;
+        int extra = arg->rank - dist->params[i]->type.rank;
+        for (int k = out->rank; k < extra; k++) out->dim[out->rank++] = arg->dim[k];
+    }
+    if (out->rank + dist->value_rank > MAX_RANK) {
+        diag(t->d, s->span, DIAG_E0313, MAX_RANK);
+        return false;
+    }
+    Ast *size = dist->size ? substitute(t, dist->size, dist, s->args) : NULL;
+    for (int k = 0; k < dist->value_rank; k++) out->dim[out->rank++] = size;
+    return true;
+}
+
+// The shape of a variable as one statement tells it; an extent that it does not tell is NULL.
+static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *right, Type *out)
+{
+    int taken = 0;
+    *out = (Type){ .base = right->base };
+    for (int i = 0; i < subs->n; i++) {
+        Ast *sub = subs->item[i];
+        Ast *dim = NULL;
+        if (sub->kind == AST_ALL) dim = taken < right->rank ? right->dim[taken++] : NULL;
+        else if (sub->kind == AST_RANGE) {
+            if (sub->kid[1]) dim = largest(t, sub->kid[1]);
+            taken++;
+        } else {
+            dim = largest(t, sub);
+            if (!dim && sub->state == TYPE_POISONED) return false;
+        }
+        out->dim[out->rank++] = dim;
+    }
+    if (out->rank + (right->rank > taken ? right->rank - taken : 0) > MAX_RANK) {
+        diag(t->d, s->span, DIAG_E0313, MAX_RANK);
+        return false;
+    }
+    for (; taken < right->rank; taken++) {
+        Ast *dim = right->dim[taken];
+        out->dim[out->rank++] = dim && has_index(dim) ? largest(t, dim) : dim;
+    }
+    return true;
+}
+
+// Both sites are right: the larger extent, where it can be told which is larger.
+static bool merge(Types *t, Type *into, const Type *other)
+{
+    if (into->rank != other->rank) return false;
+    for (int k = 0; k < into->rank; k++) {
+        double excess, number;
+        Ast *x = into->dim[k], *y = other->dim[k];
+        if (!x || !y) { into->dim[k] = x ? x : y; continue; }
+        switch (compare(t, x, y, &excess)) {
+        case SAME: break;
+        case DIFFERENT:
+            if (excess == 0) return false;             // two names
+            if (excess < 0) into->dim[k] = y;
+            break;
+        case UNDECIDED:
+            if (constant(x, NULL, &number)) into->dim[k] = y;
+            else if (!constant(y, NULL, &number)) return false;
+            break;
+        }
+    }
+    if (other->base == BASE_REAL) into->base = BASE_REAL;
+    return true;
+}
+
+static void untold(Types *t, Decl *d, Span at)
+{
+    Diag *m = diag(t->d, at, DIAG_E0307, d->name);
+    diag_help(m, "write its type, for example vector[N] %s", d->name);
+    d->poisoned = true;
+}
+
+static void infer(Types *t, Decl *d, const List *sites)
+{
+    Facts *f = facts(t->a, d);
+    int widest = 0;
+    d->type = (Type){ .base = BASE_REAL };
+    List subs[sites->n > 0 ? sites->n : 1];
+    for (int i = 0; i < sites->n; i++) {               // what the left sides tell, while the right sides are being typed
+        Stmt *s = sites->item[i];
+        subs[i] = (List){ 0 };
+        if (!subscripts(t, s->lhs, &subs[i])) { untold(t, d, s->lhs->span); return; }
+        if (subs[i].n > widest) widest = subs[i].n;
+        if (s->kind == STMT_TILDE && s->dist && library_distribution(t->lib, s->dist)->discrete) d->type.base = BASE_INT;
+    }
+    for (int i = 0; i < sites->n; i++) {
+        Type type;
+        if (subs[i].n != widest || !shape_from_site(t, sites->item[i], &subs[i], &(Type){ .base = d->type.base }, &type)) continue;
+        if (d->type.rank == 0) d->type = type;
+        else if (!merge(t, &d->type, &type)) break;
+    }
+    Type provisional = d->type, all = { 0 };
+    bool some = false;
+    for (int i = 0; i < sites->n; i++) {
+        Stmt *s = sites->item[i];
+        Type right, type;
+        if (!shape_of_right(t, s, &right) || !shape_from_site(t, s, &subs[i], &right, &type)) { d->poisoned = true; continue; }
+        if (!some) all = type;
+        else if (!merge(t, &all, &type)) {
+            Diag *m = diag(t->d, s->lhs->span, DIAG_E0308, d->name, ast_type_text(t->a, &all), ast_type_text(t->a, &type));
+            diag_help(m, "write its type, for example vector[N] %s", d->name);
+            d->poisoned = true;
+            return;
+        }
+        some = true;
+    }
+    if (d->poisoned) return;
+    for (int k = 0; k < all.rank; k++)
+        if (!all.dim[k]) { untold(t, d, d->span); return; }
+    if (f->provisional_used && provisional.rank != all.rank) { untold(t, d, d->span); return; }
+    d->type = all;
+}
+
+// The expressions of a written type: sizes and bounds.
+static void check_written(Types *t, Decl *d)
+{
+    for (int i = 0; i < d->type.rank; i++)
+        if (d->type.dim[i] && !(need_int(t, d->type.dim[i], "a size") && need_data(t, d->type.dim[i], "a size"))) d->poisoned = true;
+    Ast *ends[] = { d->lower, d->upper, d->init };
+    static const char *const words[] = { "a bound", "a bound", "a default" };
+    for (int i = 0; i < 3; i++)
+        if (ends[i] && type_of(t, ends[i]) && need_scalar(t, ends[i], words[i]) && (i == 2 || d->kind == DECL_DATA)) need_data(t, ends[i], words[i]);
+    if (d->init && d->init->state == TYPE_KNOWN && d->type.base == BASE_INT && d->init->type.base != BASE_INT) diag(t->d, d->init->span, DIAG_E0310, "a default");
+    double lo, hi;
+    if (d->lower && d->upper && constant(d->lower, NULL, &lo) && constant(d->upper, NULL, &hi) && lo >= hi && !(lo == hi && d->type.base == BASE_INT))
+        diag(t->d, span_join(d->lower->span, d->upper->span), DIAG_E0409, ast_text(t->a, d->lower), ast_text(t->a, d->upper));
+}
+
+static void shape(Types *t, Decl *d)
+{
+    Facts *f = facts(t->a, d);
+    if (f->shape == SHAPE_KNOWN) return;
+    if (f->shape == SHAPE_ASKED) {
+        f->provisional_used = true;
+        return;
+    }
+    f->shape = SHAPE_ASKED;
+    if (d->has_type || d->kind == DECL_DATA) {
+        f->shape = SHAPE_KNOWN;
+        check_written(t, d);
+    } else if (d->kind == DECL_VARIABLE) {
+        infer(t, d, &f->tildes);
+    } else if (d->kind == DECL_DEFINITION) {
+        List sites = { 0 };
+        for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &sites, s);
+        infer(t, d, &sites);
+    }
+    f->shape = SHAPE_KNOWN;
+}
+
+// ---- statements ----
+
+static const char *support_text(const Distribution *d)
+{
+    switch (d->value_rank) {
+    case 0: return d->discrete ? "integers" : "reals";
+    case 1: return "vectors";
+    }
+    return "matrices";
+}
+
+static void check_constant(Types *t, const Stmt *s, const Distribution *dist, int i)
+{
+    const Decl *param = dist->params[i];
+    Binding b = { dist, s->args };
+    double v, end;
+    if (s->args[i]->type.rank || !constant(s->args[i], NULL, &v)) return;
+    const Ast *ends[2] = { param->lower, param->upper };
+    for (int k = 0; k < 2; k++) {
+        if (!ends[k] || !constant(ends[k], &b, &end) || (k ? v <= end : v >= end)) continue;
+        Diag *m = diag(t->d, s->args[i]->span, DIAG_E0403, param->name, dist->name, k ? "at most" : "at least",
+                       arena_printf(t->a, "%g", end), ast_text(t->a, s->args[i]));
+        if (dist->name == intern("normal") && i == 1) diag_help(m, "the second argument of normal is the standard deviation");
+    }
+}
+
+static void check_argument(Types *t, const Stmt *s, const Distribution *dist, int i, const Type *value)
+{
+    const Ast *arg = s->args[i];
+    const Decl *param = dist->params[i];
+    int extra = arg->type.rank - param->type.rank, repeated = value->rank - dist->value_rank;
+    if (extra != 0 && extra != repeated) {
+        Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
+        if (param->type.rank == 0 && arg->type.rank == 1 && repeated == 0) diag_help(m, "for each element: for (i in 1:N) x[i] ~ %s(...);", dist->name);
+        return;
+    }
+    if (param->type.base == BASE_INT && arg->type.base != BASE_INT) {
+        diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, "an integer", "a real");
+        return;
+    }
+    for (int k = 0; k < extra; k++)
+        if (!same_size(t, arg->span, arg->type.dim[k], value->dim[k])) return;
+    if (dist->value_rank)                              // vectors and matrices beside a vector or matrix value have its size
+        for (int k = extra; k < arg->type.rank; k++)
+            if (!same_size(t, arg->span, arg->type.dim[k], value->dim[value->rank - 1])) return;
+    check_constant(t, s, dist, i);
+}
+
+static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
+{
+    Ast *ends[2] = { s->lower, s->upper };
+    bool good = true;
+    for (int i = 0; i < 2; i++)
+        if (ends[i]) good = type_of(t, ends[i]) && need_scalar(t, ends[i], "a bound of a truncation") && good;
+    if (dist->discrete || dist->value_rank) {
+        Span at = s->lower ? s->lower->span : s->upper ? s->upper->span : s->span;
+        diag(t->d, at, DIAG_E0404, dist->name, dist->value_rank ? "not on the real line" : "a distribution of integers");
+        return;
+    }
+    double lo, hi;
+    if (good && ends[0] && ends[1] && constant(ends[0], NULL, &lo) && constant(ends[1], NULL, &hi) && lo >= hi)
+        diag(t->d, span_join(ends[0]->span, ends[1]->span), DIAG_E0409, ast_text(t->a, ends[0]), ast_text(t->a, ends[1]));
+}
+
+static bool elementwise(Constraint c)
+{
+    return c == CONSTRAINT_NONE || c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED;
+}
+
+static void check_tilde(Types *t, Stmt *s)
+{
+    bool good = type_of(t, s->lhs);
+    for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
+    if (!s->dist) return;
+    const Distribution *dist = library_distribution(t->lib, s->dist);
+    if (s->truncated) check_truncation(t, s, dist);
+    if (!good) return;
+    const Type *value = &s->lhs->type;
+    Decl *d = s->decl;
+    if (value->rank < dist->value_rank) {
+        diag(t->d, s->lhs->span, DIAG_E0408, dist->name, support_text(dist), describe(t, value));
+        return;
+    }
+    if (dist->size) {
+        Ast *size = substitute(t, dist->size, dist, s->args);
+        for (int k = value->rank - dist->value_rank; k < value->rank; k++)
+            if (!same_size(t, s->lhs->span, value->dim[k], size)) return;
+    }
+    for (int i = 0; i < s->nargs; i++) check_argument(t, s, dist, i, value);
+    if (!d) return;
+    bool declared = d->has_type && place_root(s->lhs);
+    if (dist->discrete && (declared ? d->type.base == BASE_REAL : value->base == BASE_REAL)) {
+        Diag *m = diag(t->d, s->lhs->span, DIAG_E0405, dist->name, d->name);
+        if (d->kind == DECL_DATA) diag_help(m, "line %d could say: int %s", span_line(d->span), d->name);
+    }
+    if (!dist->discrete && declared && d->type.base == BASE_INT && d->kind == DECL_VARIABLE) diag(t->d, s->lhs->span, DIAG_E0406, dist->name, d->name);
+    if (d->kind != DECL_VARIABLE) return;
+    if ((d->lower || d->upper) && (dist->discrete || dist->value_rank))
+        diag(t->d, s->lhs->span, DIAG_E0407, d->name, dist->name, support_text(dist));
+    if (!elementwise(d->constraint) && dist->value_rank == 0) {
+        static const char *const words[] = {
+#define X(id, text) text,
+            CONSTRAINTS(X)
+#undef X
+        };
+        diag(t->d, s->lhs->span, DIAG_E0410, words[d->constraint], dist->name, support_text(dist));
+    }
+}
+
+static void check_define(Types *t, Stmt *s)
+{
+    bool left = type_of(t, s->lhs), right = type_of(t, s->rhs);
+    if (!left || !right) return;
+    const Type *x = &s->lhs->type, *y = &s->rhs->type;
+    if (x->rank != y->rank) {
+        diag(t->d, s->rhs->span, DIAG_E0312, s->decl ? s->decl->name : "this", describe(t, x), describe(t, y));
+        return;
+    }
+    for (int k = 0; k < x->rank; k++)
+        if (!same_size(t, s->rhs->span, x->dim[k], y->dim[k])) return;
+    if (x->base == BASE_INT && (y->base != BASE_INT || s->link)) diag(t->d, s->rhs->span, DIAG_E0310, arena_printf(t->a, "the value of `%s`", s->decl ? s->decl->name : "this"));
+}
+
+static void check_stmts(Types *t, Stmt *s)
+{
+    for (; s; s = s->next) {
+        switch (s->kind) {
+        case STMT_TILDE:
+            check_tilde(t, s);
+            break;
+        case STMT_DEFINE:
+            check_define(t, s);
+            break;
+        case STMT_DECLARE:
+            break;
+        case STMT_TARGET:
+            if (type_of(t, s->rhs) && s->rhs->type.rank) {
+                Diag *m = diag(t->d, s->rhs->span, DIAG_E0309, "what is added to target", describe(t, &s->rhs->type));
+                diag_help(m, "target += sum(...);");
+            }
+            break;
+        case STMT_FOR:
+            if (need_int(t, s->index->lo, "an end of a range")) need_data(t, s->index->lo, "the range of a loop");
+            if (need_int(t, s->index->hi, "an end of a range")) need_data(t, s->index->hi, "the range of a loop");
+            check_stmts(t, s->body);
+            break;
+        case STMT_IF:
+            if (type_of(t, s->cond) && need_scalar(t, s->cond, "a condition")) need_data(t, s->cond, "a condition");
+            check_stmts(t, s->body);
+            break;
+        case STMT_BLOCK:
+            check_stmts(t, s->body);
+            break;
+        }
+    }
+}
+
+bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
+{
+    int errors = diags_errors(d);
+    Types t = { a, d, lib };
+    for (int i = 0; i < m->ndecls; i++) shape(&t, m->decls[i]);
+    for (const Block *b = m->blocks; b; b = b->next) check_stmts(&t, b->body);
+    for (const Request *r = m->requests; r; r = r->next)
+        for (int i = 0; i < r->nsettings; i++)
+            if (type_of(&t, r->value[i]) && need_scalar(&t, r->value[i], "a setting")) need_data(&t, r->value[i], "a setting");
+    return diags_errors(d) == errors;
+}
+
+// ---- the library ----
+
+static void type_body(Types *t, Ast *e, int rank, const char *what)
+{
+    if (!e || !type_of(t, e) || e->type.rank == rank) return;
+    diag(t->d, e->span, DIAG_E0309, what, describe(t, &e->type));
+}
+
+static void type_routine(Types *t, Ast *e)
+{
+    if (!e || e->kind != AST_CALL) return;
+    for (int i = 0; i < e->nkids; i++) type_of(t, e->kid[i]);
+    known(e, (Type){ .base = BASE_REAL });
+}
+
+void types_library(Arena *a, Library *lib, Diags *d)
+{
+    Types t = { a, d, lib };
+    for (Distribution *p = lib->distributions; p; p = p->next) {
+        for (int i = 0; i < p->nparams; i++) shape(&t, p->params[i]);
+        type_body(&t, p->lower, 0, "an end of the support");
+        type_body(&t, p->upper, 0, "an end of the support");
+        if (p->size) need_int(&t, p->size, "a size");
+        type_body(&t, p->log_density, 0, "log_density");
+        type_body(&t, p->cdf, 0, "log_cdf");
+        type_body(&t, p->ccdf, 0, "log_ccdf");
+        if (p->mean) type_of(&t, p->mean);
+        if (p->mode) type_of(&t, p->mode);
+        for (Natural *n = p->natural; n; n = n->next) type_of(&t, n->statistic);
+        type_routine(&t, p->sample);
+        type_routine(&t, p->base);
+        type_routine(&t, p->draw);
+        type_routine(&t, p->draw_truncated);
+    }
+}
