@@ -42,8 +42,10 @@ typedef struct GmField {
     int          has_default;                            // data: the file may leave it out
     int          may_miss;                               // data: null, NA, NaN allowed; then imputed_field is its State field
     int          imputed_field;                          // index into state, or -1
-    int          shared;                                 // state: one array for all chains (GM_SUM of data only)
+    int          shared;                                 // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
     const char  *where;                                  // "file.gm:12"
+    const char  *declared;                               // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
+    int          extent_of[GM_MAX_RANK];                 // data: 1 + index of the int scalar that is this extent as it stands, 0 if none
 } GmField;
 
 typedef struct GmMissing { long count; long *index; } GmMissing;   // linear 0-based positions; NULL when none
@@ -59,6 +61,10 @@ typedef struct GmRun {                                   // one run: all that em
     int         checking;                                // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
     double     *check_log_q;
     const GmMissing *missing;                            // by data field
+    long        warmup;                                  // sweeps before this one are warm-up: samplers may adapt
+    int         chain;                                   // the chain at work; set by kernels.h
+    int         inner_threads;                           // threads that share one chain's work
+    double      result;                                  // of the last kernel that gives a number
 } GmRun;
 
 typedef struct GmModel {

@@ -1,0 +1,118 @@
+// check.c -- --check: does every step draw from the conditional it claims?
+//
+// A step that draws x from q(x | rest) exactly has q proportional to the joint density p(x, rest). So between two values of x
+//
+//   log p(new, rest) - log p(old, rest)  =  log q(new) - log q(old),
+//
+// and normalising constants cancel. The left side is evaluated from the model as written; the right side is what the step itself
+// adds up while it draws (run->check_log_q). The two are compared step by step for some sweeps of all chains.
+#include "host.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SWEEPS = 20 };
+
+typedef struct Verdict {
+    long   compared, skipped;
+    double worst;                   // largest difference, in units of its bound
+    double difference, bound;       // of that one
+    int    chain;
+    long   sweep;
+    bool   broken, no_claim;        // a density that is not finite after the step; a step that claims nothing
+} Verdict;
+
+// Rounding: a log joint is a sum whose relative error is about 1e-16 times the square root of the number of terms, and differences
+// of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. A wrong conditional is off
+// by order one.
+static double bound(double before, double after)
+{
+    return 1e-7 + 1e-9 * (fabs(before) + fabs(after));
+}
+
+static void compare(Verdict *v, const GmRun *run, int chain, double before, double after)
+{
+    const double claim = run->check_log_q[chain];
+    if (isnan(claim)) {
+        v->no_claim = true;
+        return;
+    }
+    if (isnan(after) || isinf(after)) {
+        v->broken = true;
+        v->chain = chain;
+        v->sweep = run->sweep;
+        return;
+    }
+    if (isinf(before) || isnan(before) || isinf(claim)) {            // a start outside the support: nothing to subtract from
+        v->skipped++;
+        return;
+    }
+    const double difference = fabs(after - before - claim), most = bound(before, after);
+    v->compared++;
+    if (v->compared == 1 || difference / most > v->worst) {
+        v->worst = difference / most;
+        v->difference = difference;
+        v->bound = most;
+        v->chain = chain;
+        v->sweep = run->sweep;
+    }
+}
+
+static bool report(const GmModel *model, const GmRun *run, const Verdict *verdict)
+{
+    int width = 4;
+    for (int k = 0; k < model->n_steps; k++)
+        if ((int)strlen(model->step_names[k]) > width)
+            width = (int)strlen(model->step_names[k]);
+    printf("%-*s  %14s  %10s\n", width, "step", "max difference", "bound");
+    bool good = true;
+    for (int k = 0; k < model->n_steps; k++) {
+        const Verdict *v = &verdict[k];
+        printf("%-*s  ", width, model->step_names[k]);
+        if (v->broken) {
+            printf("%14s  %10s  FAILED: the log joint is not finite after it (chain %d, sweep %ld)\n", "-", "-",
+                   run->first_chain + v->chain + 1, v->sweep + 1);
+            good = false;
+        } else if (v->no_claim) {
+            printf("%14s  %10s  not an exact step: checked by construction\n", "-", "-");
+        } else if (v->compared == 0) {
+            printf("%14s  %10s  not compared: the log joint was not finite before it\n", "-", "-");
+        } else if (v->worst <= 1) {
+            printf("%14.3g  %10.2g  ok\n", v->difference, v->bound);
+        } else {
+            printf("%14.3g  %10.2g  FAILED (chain %d, sweep %ld)\n", v->difference, v->bound, run->first_chain + v->chain + 1,
+                   v->sweep + 1);
+            good = false;
+        }
+    }
+    return good;
+}
+
+int gm_check_steps(const GmModel *model, GmRun *run)
+{
+    Verdict *verdict = gm_alloc((size_t)model->n_steps, sizeof *verdict);
+    double *before = gm_alloc((size_t)run->chains, sizeof *before);
+    run->checking = 1;
+    for (run->sweep = 0; run->sweep < SWEEPS && !gm_interrupted() && !gm_fault_raised(); run->sweep++)
+        for (int k = 0; k < model->n_steps && !gm_fault_raised(); k++) {
+            for (int c = 0; c < run->chains; c++) {
+                before[c] = model->log_joint(run, c);
+                run->check_log_q[c] = 0;
+            }
+            model->step(run, k);
+            for (int c = 0; c < run->chains; c++)
+                compare(&verdict[k], run, c, before[c], model->log_joint(run, c));
+        }
+    run->checking = 0;
+    int status = GM_EXIT_INTERRUPTED;
+    if (gm_fault_raised()) {
+        gm_fault_print();
+        status = GM_EXIT_FAULT;
+    } else if (!gm_interrupted()) {
+        status = report(model, run, verdict) ? GM_EXIT_OK : GM_EXIT_CHECK;
+    }
+    free(before);
+    free(verdict);
+    return status;
+}

@@ -1,0 +1,537 @@
+// data.c -- values against declarations: what the files hold becomes the model's Data, or a line that says why not.
+//
+//   files -> values       names, shapes and numbers as they stand
+//   infer                 int sizes that no file gives, from arrays declared with them
+//   fields, in order      default or value; shape; bounds; constraint; missing values
+#include "host.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+// ---- texts ----
+
+long gm_shape_size(const GmShape *s)
+{
+    long size = 1;
+    for (int k = 0; k < s->rank; k++)
+        if (__builtin_mul_overflow(size, s->dim[k], &size))
+            return LONG_MAX;
+    return size;
+}
+
+char *gm_shape_text(int rank, const long *dim)
+{
+    char text[GM_MAX_RANK * 24] = "1";
+    size_t n = 0;
+    for (int k = 0; k < rank; k++)
+        n += (size_t)snprintf(text + n, sizeof text - n, k ? " x %ld" : "%ld", dim[k]);
+    return gm_copy_text(text);
+}
+
+char *gm_element_name(const char *name, int rank, const long *dim, long linear)
+{
+    long index[GM_MAX_RANK];
+    for (int k = rank - 1; k >= 0; k--) {
+        const long size = dim[k] > 0 ? dim[k] : 1;
+        index[k] = linear % size;
+        linear /= size;
+    }
+    char text[GM_MAX_RANK * 24] = "";
+    size_t n = 0;
+    for (int k = 0; k < rank; k++)
+        n += (size_t)snprintf(text + n, sizeof text - n, k ? ", %ld" : "%ld", index[k] + 1);
+    return rank ? gm_format("%s[%s]", name, text) : gm_copy_text(name);
+}
+
+char *gm_declared_text(const GmField *f, const GmShape *s)
+{
+    if (f->declared)
+        return gm_copy_text(f->declared);
+    char bounds[80] = "";
+    if (s && isfinite(s->lower) && isfinite(s->upper))
+        snprintf(bounds, sizeof bounds, "<lower=%g, upper=%g>", s->lower, s->upper);
+    else if (s && isfinite(s->lower))
+        snprintf(bounds, sizeof bounds, "<lower=%g>", s->lower);
+    else if (s && isfinite(s->upper))
+        snprintf(bounds, sizeof bounds, "<upper=%g>", s->upper);
+    const char *type = f->type == GM_INT ? "int" : "real";
+    if (!s || s->rank == 0)
+        return gm_format("%s%s %s%s", type, bounds, f->name, f->rank ? "[...]" : "");
+    char *shape = gm_shape_text(s->rank, s->dim);
+    char *text = gm_format("%s%s %s[%s]", type, bounds, f->name, shape);
+    free(shape);
+    return text;
+}
+
+static const char *place(const GmField *f)
+{
+    return f->where ? f->where : "the model";
+}
+
+// ---- checks of one array ----
+
+static double element(const GmField *f, const void *elements, long i)
+{
+    if (f->type == GM_REAL)
+        return ((const double *)elements)[i];
+    const int32_t x = ((const int32_t *)elements)[i];
+    return x == GM_MISSING_INT ? NAN : x;
+}
+
+// The line for a bad value: `data.json: y[3] = 7 is above its upper bound 1 (declared int<lower=0, upper=1> y[N], model.gm:5)`.
+static void refuse(const GmField *f, const GmShape *s, const char *source, long i, const void *elements, const char *why)
+{
+    char *name = gm_element_name(f->name, s->rank, s->dim, i);
+    char *declared = gm_declared_text(f, s);
+    const double x = element(f, elements, i);
+    if (isnan(x))
+        gm_error("%s: %s %s (declared %s, %s)", source, name, why, declared, place(f));
+    else
+        gm_error("%s: %s = %.10g %s (declared %s, %s)", source, name, x, why, declared, place(f));
+    free(declared);
+    free(name);
+}
+
+static bool check_bounds(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing)
+{
+    const long size = gm_shape_size(s);
+    long room = 0;
+    for (long i = 0; i < size; i++) {
+        const double x = element(f, elements, i);
+        if (x >= s->lower && x <= s->upper)
+            continue;
+        if (isnan(x)) {
+            if (!missing) {
+                refuse(f, s, source, i, elements, "is missing, which is only allowed in what the likelihood describes");
+                return false;
+            }
+            if (missing->count == room) {
+                room = room ? 2 * room : 16;
+                missing->index = gm_grow(missing->index, (size_t)room, sizeof *missing->index);
+            }
+            missing->index[missing->count++] = i;
+            continue;
+        }
+        char *why = x < s->lower ? gm_format("is below its lower bound %.10g", s->lower)
+                                 : gm_format("is above its upper bound %.10g", s->upper);
+        refuse(f, s, source, i, elements, why);
+        free(why);
+        return false;
+    }
+    return true;
+}
+
+// Stan's tolerance for data that should sum to one or be symmetric: values printed with ten digits pass.
+static const double CONSTRAINT_TOLERANCE = 1e-8;
+
+// Why x (a vector of n) violates c, with *bad the element; or NULL.
+static const char *vector_fault(GmConstraint c, const double *x, long n, long *bad)
+{
+    double sum = 0, squares = 0;
+    for (long i = 0; i < n; i++) {
+        *bad = i;
+        sum += x[i];
+        squares += x[i] * x[i];
+        if (c == GM_SIMPLEX && x[i] < 0)
+            return "is negative, which a simplex cannot be";
+        if ((c == GM_ORDERED || c == GM_POSITIVE_ORDERED) && i > 0 && !(x[i] > x[i - 1]))
+            return "is not above the element before it";
+        if (c == GM_POSITIVE_ORDERED && x[i] < 0)
+            return "is negative";
+    }
+    *bad = 0;
+    if (c == GM_SIMPLEX && !(fabs(sum - 1) <= CONSTRAINT_TOLERANCE))
+        return "begins a vector that does not sum to 1";
+    if (c == GM_UNIT_VECTOR && !(fabs(squares - 1) <= CONSTRAINT_TOLERANCE))
+        return "begins a vector that is not of length 1";
+    return NULL;
+}
+
+// The same for an n by n matrix.
+static const char *matrix_fault(GmConstraint c, const double *x, long n, long *bad)
+{
+    const bool factor = c == GM_CHOLESKY_COV || c == GM_CHOLESKY_CORR;
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < n; j++) {
+            *bad = i * n + j;
+            const double scale = fabs(x[i * n + j]) > 1 ? fabs(x[i * n + j]) : 1;
+            if (factor && j > i && x[i * n + j] != 0)
+                return "is above the diagonal of a Cholesky factor, so it should be 0";
+            if (!factor && j > i && !(fabs(x[i * n + j] - x[j * n + i]) <= CONSTRAINT_TOLERANCE * scale))
+                return "differs from its mirror image: the matrix is not symmetric";
+            if (factor && j == i && !(x[i * n + j] > 0))
+                return "is on the diagonal of a Cholesky factor, so it should be positive";
+            if (c == GM_CORRELATION && j == i && !(fabs(x[i * n + j] - 1) <= CONSTRAINT_TOLERANCE))
+                return "is on the diagonal of a correlation matrix, so it should be 1";
+        }
+    const char *why = NULL;
+    for (long i = 0; i < n && c == GM_CHOLESKY_CORR && !why; i++) {
+        double squares = 0;
+        for (long j = 0; j <= i; j++)
+            squares += x[i * n + j] * x[i * n + j];
+        *bad = i * n;
+        if (!(fabs(squares - 1) <= CONSTRAINT_TOLERANCE))
+            why = "begins a row whose squares do not sum to 1";
+    }
+    if (factor)
+        return why;
+    double *l = gm_alloc((size_t)(n * n), sizeof *l);    // Cholesky, row by row: fails exactly if not positive definite
+    for (long i = 0; i < n && !why; i++)
+        for (long j = 0; j <= i && !why; j++) {
+            double sum = x[i * n + j];
+            for (long k = 0; k < j; k++)
+                sum -= l[i * n + k] * l[j * n + k];
+            *bad = i * n + i;
+            if (i == j && !(sum > 0))
+                why = "is where the matrix turns out not to be positive definite";
+            l[i * n + j] = i == j ? sqrt(sum) : sum / l[j * n + j];
+        }
+    free(l);
+    return why;
+}
+
+// How many of the last dimensions a constraint speaks of.
+static int constraint_rank(GmConstraint c)
+{
+    switch (c) {
+    case GM_ANY:
+        return 0;
+    case GM_SIMPLEX:
+    case GM_ORDERED:
+    case GM_POSITIVE_ORDERED:
+    case GM_UNIT_VECTOR:
+        return 1;
+    case GM_COVARIANCE:
+    case GM_CORRELATION:
+    case GM_CHOLESKY_COV:
+    case GM_CHOLESKY_CORR:
+        return 2;
+    }
+    return 0;
+}
+
+bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing)
+{
+    if (!check_bounds(f, s, elements, source, missing))
+        return false;
+    const int rank = constraint_rank(f->constraint);
+    const long size = gm_shape_size(s);
+    if (rank == 0 || s->rank < rank || f->type != GM_REAL || size == 0 || (missing && missing->count > 0))
+        return true;
+    const long n = s->dim[s->rank - 1];
+    const long block = rank == 2 ? n * n : n;
+    if (rank == 2 && s->dim[s->rank - 2] != n)
+        return true;                                     // a Cholesky factor that is not square: bounds only
+    for (long at = 0; at < size; at += block) {
+        const double *x = (const double *)elements + at;
+        long bad = 0;
+        const char *why = rank == 1 ? vector_fault(f->constraint, x, n, &bad) : matrix_fault(f->constraint, x, n, &bad);
+        if (why) {
+            refuse(f, s, source, at + bad, elements, why);
+            return false;
+        }
+    }
+    return true;
+}
+
+// ---- inputs ----
+
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), m = strlen(ending);
+    return n >= m && strcasecmp(text + n - m, ending) == 0;
+}
+
+static bool read_number(GmValues *v, const char *input, const char *name, double x)
+{
+    const GmField *field = gm_values_wanted(v, name);
+    if (!field) {
+        gm_error("%s: the model's data has no %s", input, name);
+        return false;
+    }
+    GmValue *value = gm_values_add(v, name, "command line");
+    if (!value)
+        return false;
+    const char *why = NULL;
+    value->type = field->type;
+    value->elements = gm_alloc(1, sizeof(double));
+    if (gm_store(field->type, value->elements, 0, x, &why))
+        return true;
+    gm_error("%s: %s %s", input, name, why);
+    return false;
+}
+
+// NAME=FILE, NAME=FILE:COLUMNS or NAME=NUMBER.
+static bool read_named(GmValues *v, const char *input, const char *equals)
+{
+    char *name = gm_copy_text(input);
+    name[equals - input] = 0;
+    char *path = gm_copy_text(equals + 1);
+    char *columns = NULL;
+    const char *why;
+    double x;
+    bool good = false;
+    if (access(path, F_OK) != 0 && (columns = strrchr(path, ':'))) {
+        *columns = 0;
+        if (access(path, F_OK) == 0) {
+            columns++;
+        } else {
+            *columns = ':';
+            columns = NULL;
+        }
+    }
+    if (*path && access(path, F_OK) != 0 && gm_parse_number(path, &x, &why) && !isnan(x))
+        good = read_number(v, input, name, x);
+    else if (ends_with(path, ".npy") && !columns)
+        good = gm_npy_read(v, path, name);
+    else if (ends_with(path, ".csv") || ends_with(path, ".tsv") || ends_with(path, ".txt"))
+        good = gm_csv_read(v, path, name, columns);
+    else
+        gm_error("%s: expected %s=FILE.npy, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name);
+    free(path);
+    free(name);
+    return good;
+}
+
+static bool read_input(GmValues *v, const char *input)
+{
+    const char *equals = strchr(input, '=');
+    bool name = equals && equals > input && !isdigit((unsigned char)*input);
+    for (const char *c = input; name && c < equals; c++)
+        name = isalnum((unsigned char)*c) || *c == '_';
+    if (name)
+        return read_named(v, input, equals);
+    if (ends_with(input, ".json"))
+        return gm_json_read(v, input);
+    if (ends_with(input, ".csv") || ends_with(input, ".tsv") || ends_with(input, ".txt"))
+        return gm_csv_read(v, input, NULL, NULL);
+    if (ends_with(input, ".npy"))
+        gm_error("%s: a .npy file holds one array without a name; write NAME=%s", input, input);
+    else
+        gm_error("%s: data files end in .json, .csv, .tsv or .npy (then NAME=FILE.npy)", input);
+    return false;
+}
+
+// ---- sizes and names ----
+
+// Gives every int scalar that no file holds and that has no default the extent of the first array declared with it.
+static void infer(GmData *d, const GmModel *m)
+{
+    for (int f = 0; f < m->n_data; f++) {
+        const GmField *field = &m->data[f];
+        if (field->type != GM_INT || field->rank != 0 || field->has_default || gm_values_find(&d->values, field->name))
+            continue;
+        for (int a = 0; a < m->n_data; a++) {
+            const GmValue *array = gm_values_find(&d->values, m->data[a].name);
+            int k = 0;
+            while (k < m->data[a].rank && m->data[a].extent_of[k] != f + 1)
+                k++;
+            if (!array || k == m->data[a].rank || array->rank != m->data[a].rank || array->dim[k] > INT32_MAX)
+                continue;
+            const int32_t size = (int32_t)array->dim[k];
+            char *source = gm_format("%s (from the size of %s)", array->source, array->name);
+            GmValue *value = gm_values_add(&d->values, field->name, source);
+            free(source);
+            value->type = GM_INT;
+            value->elements = gm_alloc(1, sizeof(double));
+            *(int32_t *)value->elements = size;
+            gm_note("%s = %d, from the size of %s", field->name, size, m->data[a].name);
+            break;
+        }
+    }
+}
+
+// Edit distance of a and b, capital letters aside (names are short, so a small square table does).
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    const int n = (int)strlen(a), m = (int)strlen(b);
+    if (n > LONGEST || m > LONGEST)
+        return LONGEST;
+    int row[LONGEST + 1];
+    for (int j = 0; j <= m; j++)
+        row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            const int change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            diagonal = row[j];
+            const int shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < shift ? change : shift;
+        }
+    }
+    return row[m];
+}
+
+// The name in the files, declared nowhere, that was probably meant; or NULL.
+static const char *near_name(const GmValues *v, const char *name)
+{
+    const char *best = NULL;
+    int least = (int)strlen(name) / 4 + 2;               // y and z are not near, mu and Mu are, sigma and sgma are
+    for (int i = 0; i < v->n_unknown; i++) {
+        const int d = distance(v->unknown[i], name);
+        if (d < least && d < (int)strlen(name)) {
+            least = d;
+            best = v->unknown[i];
+        }
+    }
+    return best;
+}
+
+// True if an int scalar is the extent of some array, and so could be inferred.
+static bool is_extent(const GmModel *m, int f)
+{
+    for (int a = 0; a < m->n_data; a++)
+        for (int k = 0; k < m->data[a].rank; k++)
+            if (m->data[a].extent_of[k] == f + 1)
+                return true;
+    return false;
+}
+
+static bool all_there(const GmData *d, const GmModel *m, int n_inputs)
+{
+    int absent = 0;
+    for (int f = 0; f < m->n_data; f++)
+        absent += !m->data[f].has_default && !gm_values_find(&d->values, m->data[f].name);
+    if (absent == 0)
+        return true;
+    gm_error(n_inputs ? "data: %d of the names that %s needs are in no file:" : "data: %d names are needed by %s:", absent, m->name);
+    for (int f = 0; f < m->n_data; f++) {
+        const GmField *field = &m->data[f];
+        if (field->has_default || gm_values_find(&d->values, field->name))
+            continue;
+        char *declared = gm_declared_text(field, NULL);
+        const char *near = near_name(&d->values, field->name);
+        gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
+                 is_extent(m, f) ? "; or from the size of an array" : "");
+        free(declared);
+    }
+    if (!n_inputs)
+        gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");
+    return false;
+}
+
+// ---- one field ----
+
+// The same shape; or one that a file cannot tell from it: a number and an array of size 1, an empty array of any rank, and in tables
+// (which know only columns) extents of 1 anywhere.
+static bool fits(const GmValue *v, const GmShape *s)
+{
+    bool same = v->rank == s->rank;
+    for (int k = 0; k < s->rank && same; k++)
+        same = v->dim[k] == s->dim[k];
+    if (same)
+        return true;
+    const long size = gm_value_size(v);
+    if (size != gm_shape_size(s))
+        return false;
+    if (size == 0 || (size == 1 && (v->rank == 0 || s->rank == 0)))
+        return true;
+    if (!v->table)
+        return false;
+    int a = 0, b = 0;
+    for (;; a++, b++) {
+        while (a < v->rank && v->dim[a] == 1)
+            a++;
+        while (b < s->rank && s->dim[b] == 1)
+            b++;
+        if (a == v->rank || b == s->rank)
+            return a == v->rank && b == s->rank;
+        if (v->dim[a] != s->dim[b])
+            return false;
+    }
+}
+
+bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v)
+{
+    if (fits(v, s))
+        return true;
+    char *declared = gm_declared_text(f, s);
+    char *has = gm_shape_text(v->rank, v->dim);
+    char *wants = gm_shape_text(s->rank, s->dim);
+    if (v->rank == 0)
+        gm_error("%s: %s is a number, but should be %s (declared %s, %s)", v->source, f->name, wants, declared, place(f));
+    else if (s->rank == 0)
+        gm_error("%s: %s has size %s, but should be a number (declared %s, %s)", v->source, f->name, has, declared, place(f));
+    else
+        gm_error("%s: %s has size %s, but should have %s (declared %s, %s)", v->source, f->name, has, wants, declared, place(f));
+    free(wants);
+    free(has);
+    free(declared);
+    return false;
+}
+
+static bool place_field(GmData *d, const GmModel *m, int f)
+{
+    const GmField *field = &m->data[f];
+    GmShape *s = &d->shape[f];
+    void *at = (char *)d->data + field->offset;
+    *s = (GmShape){ .rank = field->rank, .lower = -INFINITY, .upper = INFINITY };
+    m->data_shape(f, d->data, s);
+    for (int k = 0; k < s->rank; k++)
+        if (s->dim[k] < 0) {
+            char *declared = gm_declared_text(field, s);
+            gm_error("data: the size of %s comes out as %ld (declared %s, %s)", field->name, s->dim[k], declared, place(field));
+            free(declared);
+            return false;
+        }
+    GmValue *v = gm_values_find(&d->values, field->name);
+    if (!v) {                                            // then it has a default, or all_there would have said so
+        const double x = m->data_default(f, d->data);
+        const long size = gm_shape_size(s);
+        v = gm_values_add(&d->values, field->name, "default");
+        v->type = field->type;
+        v->rank = s->rank;
+        memcpy(v->dim, s->dim, sizeof v->dim);
+        v->elements = gm_alloc((size_t)size, sizeof(double));
+        const char *why = NULL;
+        for (long i = 0; i < size; i++)
+            if (!gm_store(field->type, v->elements, i, x, &why)) {
+                gm_error("default: %s = %g %s (%s)", field->name, x, why, place(field));
+                return false;
+            }
+    }
+    if (!gm_value_fits(field, s, v) ||
+        !gm_check_values(field, s, v->elements, v->source, field->may_miss ? &d->missing[f] : NULL))
+        return false;
+    if (field->rank > 0)
+        memcpy(at, &v->elements, sizeof v->elements);
+    else
+        memcpy(at, v->elements, field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+    return true;
+}
+
+bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs)
+{
+    *d = (GmData){ .values = { .fields = m->data, .n_fields = m->n_data } };
+    d->data = gm_alloc(1, m->data_size);
+    d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
+    d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);
+    for (int i = 0; i < n_inputs; i++)
+        if (!read_input(&d->values, inputs[i]))
+            return false;
+    infer(d, m);
+    if (!all_there(d, m, n_inputs))
+        return false;
+    for (int f = 0; f < m->n_data; f++)
+        if (!place_field(d, m, f))
+            return false;
+    return true;
+}
+
+void gm_data_close(GmData *d, const GmModel *m)
+{
+    for (int f = 0; f < m->n_data && d->missing; f++)
+        free(d->missing[f].index);
+    free(d->missing);
+    free(d->shape);
+    free(d->data);
+    gm_values_close(&d->values);
+    *d = (GmData){ 0 };
+}

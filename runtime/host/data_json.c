@@ -1,0 +1,165 @@
+// data_json.c -- JSON files, in CmdStan's conventions.
+//
+//   { "N": 3, "y": [1, 0, null], "X": [[1, 2.5], [0, "NA"], [4, "Inf"]] }
+//
+// Arrays are nested row by row. null, "NA" and "NaN" are missing values, "Inf" and "-Inf" infinities.
+// Each member is converted and then freed, so that at no time more than the parsed tree and the arrays read so far are held.
+#include "host.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// The shape of a nested array, read off its first elements; `fill` checks that the rest agrees.
+static int measure(const json_t *node, long *dim)
+{
+    int rank = 0;
+    while (json_is_array(node)) {
+        if (rank == GM_MAX_RANK)
+            return -1;
+        dim[rank++] = (long)json_array_size(node);
+        if (json_array_size(node) == 0)
+            break;
+        node = json_array_get(node, 0);
+    }
+    return rank;
+}
+
+// One number out of a leaf. On failure *why ends the sentence `y[3] = TEXT ...`.
+static bool leaf(const json_t *node, double *out, const char **why)
+{
+    switch (json_typeof(node)) {
+    case JSON_INTEGER:
+        *out = (double)json_integer_value(node);
+        return true;
+    case JSON_REAL:
+        *out = json_real_value(node);
+        return true;
+    case JSON_NULL:
+        *out = NAN;
+        return true;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        *out = json_is_true(node);
+        return true;
+    case JSON_STRING:
+        return gm_parse_number(json_string_value(node), out, why);
+    case JSON_OBJECT:
+        *why = "is an object, not a number";
+        return false;
+    case JSON_ARRAY:
+        *why = "is an array where a number should be: the rows differ in depth";
+        return false;
+    }
+    return false;
+}
+
+static bool fill(GmValue *v, const json_t *node, int depth, long *at)
+{
+    const char *why = NULL;
+    if (depth == v->rank) {
+        double x = 0;
+        if (leaf(node, &x, &why) && gm_store(v->type, v->elements, *at, x, &why)) {
+            ++*at;
+            return true;
+        }
+        char *name = gm_element_name(v->name, v->rank, v->dim, *at);
+        char *text = json_is_object(node) || json_is_array(node) ? NULL : json_dumps(node, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10));
+        if (text)
+            gm_error("%s: %s = %s %s", v->source, name, text, why);
+        else
+            gm_error("%s: %s %s", v->source, name, why);
+        free(text);
+        free(name);
+        return false;
+    }
+    const long size = json_is_array(node) ? (long)json_array_size(node) : -1;
+    if (size != v->dim[depth]) {
+        char *name = gm_element_name(v->name, v->rank, v->dim, *at);
+        if (size < 0)
+            gm_error("%s: %s is a number where an array of %ld should be: the rows differ in depth", v->source, name, v->dim[depth]);
+        else
+            gm_error("%s: the rows of %s differ in length: the one that begins at %s has %ld values, the first has %ld", v->source,
+                     v->name, name, size, v->dim[depth]);
+        free(name);
+        return false;
+    }
+    size_t i;
+    const json_t *kid;
+    json_array_foreach(node, i, kid)
+        if (!fill(v, kid, depth + 1, at))
+            return false;
+    return true;
+}
+
+static bool convert(GmValues *values, const char *path, const char *name, const json_t *node)
+{
+    const GmField *field = gm_values_wanted(values, name);
+    if (!field)
+        return true;
+    GmValue *v = gm_values_add(values, name, path);
+    if (!v)
+        return false;
+    v->type = field->type;
+    v->rank = measure(node, v->dim);
+    if (v->rank < 0) {
+        gm_error("%s: %s is nested more than %d deep", path, name, GM_MAX_RANK);
+        v->rank = 0;
+        return false;
+    }
+    v->elements = gm_alloc((size_t)gm_value_size(v), v->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+    long at = 0;
+    return fill(v, node, 0, &at);
+}
+
+// Python writes NaN and Infinity bare, which JSON does not know; everything else is for the parser's own words.
+static void explain(const char *path, const json_error_t *error)
+{
+    const char *hint = "";
+    if (strstr(error->text, "'NaN") || strstr(error->text, "'Infinity") || strstr(error->text, "'-Infinity") ||
+        strstr(error->text, "'-I"))
+        hint = " (JSON has no such number: write null for a missing value, \"Inf\" or \"-Inf\" in quotes)";
+    else if (strstr(error->text, "'NA"))
+        hint = " (write null for a missing value)";
+    gm_error("%s:%d:%d: %s%s", path, error->line, error->column, error->text, hint);
+}
+
+bool gm_json_read(GmValues *values, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat info;
+    if (!file || fstat(fileno(file), &info) != 0) {
+        gm_error("%s: cannot be read: %m", path);
+        if (file)
+            fclose(file);
+        return false;
+    }
+    if (S_ISDIR(info.st_mode) || (S_ISREG(info.st_mode) && info.st_size == 0)) {
+        gm_error("%s: %s", path, S_ISDIR(info.st_mode) ? "is a directory" : "is empty");
+        fclose(file);
+        return false;
+    }
+    json_error_t error;
+    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (!root) {
+        explain(path, &error);
+        return false;
+    }
+    bool good = json_is_object(root);
+    if (!good)
+        gm_error("%s: the file should hold one object, { \"name\": value, ... }", path);
+    while (good) {
+        void *member = json_object_iter(root);
+        if (!member)
+            break;
+        char *name = gm_copy_text(json_object_iter_key(member));
+        good = convert(values, path, name, json_object_iter_value(member));
+        json_object_del(root, name);
+        free(name);
+    }
+    json_decref(root);
+    return good;
+}

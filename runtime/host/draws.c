@@ -1,0 +1,321 @@
+// draws.c -- which columns are kept, and the CSV files that hold them, in CmdStan's layout.
+//
+//   # lines with the model, seed and settings
+//   lp__,alpha,beta.1,beta.2
+//   -7.3,0.12,1.5,2
+//
+// A file grows under a temporary name, row by row as draws are kept, and takes its own name only at the end; so a file of that name is
+// always whole, and an older one survives a run that fails before its first draw.
+#include "host.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SMALL = 100 };               // definitions with more elements are kept only on request
+
+// ---- columns ----
+
+static bool can_keep(GmRole role)
+{
+    switch (role) {
+    case GM_PARAMETER:
+    case GM_LATENT:
+    case GM_AUXILIARY:
+    case GM_IMPUTED:
+    case GM_DERIVED:
+    case GM_PREDICTED:
+        return true;
+    case GM_DATA:
+    case GM_SUM:
+        return false;
+    }
+    return false;
+}
+
+static bool kept_by_default(const GmField *f, const GmShape *s)
+{
+    switch (f->role) {
+    case GM_PARAMETER:
+    case GM_PREDICTED:
+        return true;
+    case GM_DERIVED:
+        return gm_shape_size(s) <= SMALL;
+    case GM_LATENT:
+    case GM_AUXILIARY:
+    case GM_IMPUTED:
+    case GM_DATA:
+    case GM_SUM:
+        return false;
+    }
+    return false;
+}
+
+static void list_choices(const GmModel *model)
+{
+    fprintf(stderr, "  there are:");
+    for (int f = 0; f < model->n_state; f++)
+        if (can_keep(model->state[f].role))
+            fprintf(stderr, " %s", model->state[f].name);
+    fprintf(stderr, "\n");
+}
+
+// Marks the fields that --params names. false after a message.
+static bool choose(const GmModel *model, const GmMemory *m, const char *params, bool *wanted)
+{
+    for (int f = 0; f < model->n_state; f++)
+        wanted[f] = params ? strcmp(params, "all") == 0 && can_keep(model->state[f].role)
+                           : kept_by_default(&model->state[f], &m->shape[f]);
+    if (!params || strcmp(params, "all") == 0)
+        return true;
+    for (const char *at = params; *at;) {
+        at += strspn(at, ", ");
+        const size_t n = strcspn(at, ", ");
+        bool found = n == 0 || (n == 4 && strncmp(at, "lp__", 4) == 0);
+        for (int f = 0; f < model->n_state && !found; f++)
+            if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0 && can_keep(model->state[f].role))
+                wanted[f] = found = true;
+        if (!found) {
+            gm_error("--params: the model has no variable `%.*s`", (int)n, at);
+            list_choices(model);
+            return false;
+        }
+        at += n;
+    }
+    return true;
+}
+
+// The row-major position of the k-th element when the first index runs fastest.
+static long transposed(const GmShape *s, long k)
+{
+    long index[GM_MAX_RANK] = { 0 }, at = 0;
+    for (int r = 0; r < s->rank; r++) {
+        index[r] = k % s->dim[r];
+        k /= s->dim[r];
+    }
+    for (int r = 0; r < s->rank; r++)
+        at = at * s->dim[r] + index[r];
+    return at;
+}
+
+static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const bool *wanted, bool log_joint)
+{
+    long room = log_joint;
+    for (int f = 0; f < model->n_state; f++)
+        room += wanted[f] ? gm_shape_size(&m->shape[f]) : 0;
+    d->column = gm_alloc((size_t)room, sizeof *d->column);
+    if (log_joint)
+        d->column[d->n_columns++] = (GmColumn){ .field = -1 };
+    for (int f = 0; f < model->n_state; f++) {
+        if (!wanted[f])
+            continue;
+        const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
+        if (source >= 0) {                               // of a response only what was missing is unknown
+            for (long k = 0; k < data->missing[source].count; k++)
+                d->column[d->n_columns++] = (GmColumn){ .field = f, .element = data->missing[source].index[k] };
+            continue;
+        }
+        const long size = gm_shape_size(&m->shape[f]);
+        for (long k = 0; k < size; k++)
+            d->column[d->n_columns++] = (GmColumn){ .field = f, .element = transposed(&m->shape[f], k) };
+    }
+}
+
+char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style)
+{
+    const GmColumn *c = &d->column[column];
+    if (c->field < 0)
+        return gm_copy_text("lp__");
+    const GmShape *s = &m->shape[c->field];
+    char *name = gm_element_name(model->state[c->field].name, s->rank, s->dim, c->element);
+    if (style == '[')
+        return name;
+    char *to = name;                                     // X[3, 1] -> X.3.1
+    for (const char *from = name; *from; from++) {
+        if (*from == ']' || *from == ' ')
+            continue;
+        *to++ = *from == '[' || *from == ',' ? '.' : *from;
+    }
+    *to = 0;
+    return name;
+}
+
+bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
+{
+    for (long c = 0; c < d->n_columns; c++) {
+        const int f = d->column[c].field;
+        if (f >= 0 && (model->state[f].role == GM_DERIVED || model->state[f].role == GM_PREDICTED))
+            return true;
+    }
+    return false;
+}
+
+// ---- files ----
+
+// The settings under the names that CmdStan gives them, which is how ArviZ, posterior and cmdstanr know a file. `fixed_param` tells
+// them to expect neither a step size nor a metric.
+static void write_header(const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, int chain)
+{
+    FILE *to = d->file[chain];
+    fprintf(to,
+            "# stan_version_major = 2\n# stan_version_minor = 36\n# stan_version_patch = 0\n"
+            "# model = %s\n"
+            "# generator = gmc (Gibbs sampling), from %s\n"
+            "# method = sample\n#   sample\n#     num_samples = %ld\n#     num_warmup = %ld\n#     save_warmup = 0\n#     thin = %d\n"
+            "#     algorithm = fixed_param\n"
+            "# id = %d\n# random\n#   seed = %llu\n",
+            model->name, model->source, o->samples, o->warmup, o->thin, d->first_chain + chain, (unsigned long long)o->seed);
+    for (long c = 0; c < d->n_columns; c++) {
+        char *label = gm_column_label(d, model, m, c, '.');
+        fprintf(to, c ? ",%s" : "%s", label);
+        free(label);
+    }
+    fputc('\n', to);
+}
+
+static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+{
+    const size_t n = (size_t)d->chains;
+    d->file = gm_alloc(n, sizeof *d->file);
+    d->temporary = gm_alloc(n, sizeof *d->temporary);
+    d->final = gm_alloc(n, sizeof *d->final);
+    for (int c = 0; c < d->chains; c++) {
+        d->final[c] = gm_format("%s_%d.csv", o->output, d->first_chain + c);
+        d->temporary[c] = gm_format("%s.%ld.part", d->final[c], (long)getpid());
+        d->file[c] = fopen(d->temporary[c], "w");
+        if (!d->file[c]) {
+            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+            return false;
+        }
+        setvbuf(d->file[c], NULL, _IOFBF, 1 << 16);
+        write_header(d, model, m, o, c);
+    }
+    char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
+    if (o->first_chain == 1 && access(next, F_OK) == 0)
+        gm_note("%s is there already and not part of this run of %d chains", next, d->chains);
+    free(next);
+    return true;
+}
+
+bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
+{
+    *d = (GmDraws){ .chains = o->chains, .first_chain = o->first_chain, .capacity = o->samples };
+    bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
+    const bool good = choose(model, m, o->params, wanted);
+    if (good)
+        add_columns(d, model, m, data, wanted, o->log_joint);
+    free(wanted);
+    if (!good)
+        return false;
+    if (d->n_columns == 0) {
+        gm_error("no columns: nothing to keep");
+        return false;
+    }
+    d->row = gm_alloc((size_t)d->n_columns, sizeof *d->row);
+    if (o->summary) {
+        size_t rows, count;
+        if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->capacity, &rows) ||
+            __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
+            count = SIZE_MAX / 2;
+        d->memory = gm_alloc(count, sizeof *d->memory);
+    }
+    return !o->output || open_files(d, model, m, o);
+}
+
+// Writes x with as few digits as read back to the same double: 15 do for most numbers that people type, 17 always.
+static int print_number(char *to, size_t room, double x)
+{
+    if (!isfinite(x))
+        return snprintf(to, room, "%s", isnan(x) ? "NaN" : x > 0 ? "Inf" : "-Inf");
+    for (int digits = 15; digits < 17; digits++) {
+        const int n = snprintf(to, room, "%.*g", digits, x);
+        if (strtod(to, NULL) == x)
+            return n;
+    }
+    return snprintf(to, room, "%.17g", x);
+}
+
+static bool write_row(const GmDraws *d, int chain)
+{
+    char text[40];
+    FILE *to = d->file[chain];
+    for (long c = 0; c < d->n_columns; c++) {
+        const int n = print_number(text + 1, sizeof text - 1, d->row[c]);
+        text[0] = ',';
+        fwrite(c ? text : text + 1, 1, (size_t)(c ? n + 1 : n), to);
+    }
+    fputc('\n', to);
+    if (!ferror(to))
+        return true;
+    gm_error("%s: cannot be written: %s", d->final[chain], strerror(errno));
+    return false;
+}
+
+bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, const double *log_joint)
+{
+    for (int chain = 0; chain < d->chains; chain++) {
+        for (long k = 0; k < d->n_columns; k++) {
+            const GmColumn *c = &d->column[k];
+            if (c->field < 0) {
+                d->row[k] = log_joint[chain];
+                continue;
+            }
+            const void *array = gm_state_array(model, m, chain, c->field);
+            d->row[k] = model->state[c->field].type == GM_INT ? ((const int32_t *)array)[c->element]
+                                                              : ((const double *)array)[c->element];
+        }
+        if (d->file && !write_row(d, chain))
+            return false;
+        if (d->memory)
+            memcpy(d->memory + ((size_t)chain * (size_t)d->capacity + (size_t)d->kept) * (size_t)d->n_columns, d->row,
+                   (size_t)d->n_columns * sizeof *d->row);
+    }
+    d->kept++;
+    return true;
+}
+
+bool gm_draws_finish(GmDraws *d)
+{
+    if (!d->file || d->kept == 0)
+        return true;
+    bool good = true;
+    for (int c = 0; c < d->chains; c++) {
+        const bool failed = ferror(d->file[c]);
+        if (fclose(d->file[c]) != 0 || failed) {
+            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+            good = false;
+        }
+        d->file[c] = NULL;
+    }
+    for (int c = 0; c < d->chains && good; c++)
+        if (rename(d->temporary[c], d->final[c]) != 0) {
+            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+            good = false;
+        } else {
+            free(d->temporary[c]);
+            d->temporary[c] = NULL;
+        }
+    return good;
+}
+
+void gm_draws_close(GmDraws *d)
+{
+    for (int c = 0; c < d->chains && d->file; c++) {
+        if (d->file[c])
+            fclose(d->file[c]);
+        if (d->temporary[c])
+            unlink(d->temporary[c]);
+        free(d->temporary[c]);
+        free(d->final[c]);
+    }
+    free(d->file);
+    free(d->temporary);
+    free(d->final);
+    free(d->column);
+    free(d->row);
+    free(d->memory);
+    *d = (GmDraws){ 0 };
+}

@@ -1,0 +1,153 @@
+// fault.c -- messages, faults found while sampling, signals, and memory that runs out.
+#include "host.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gm_quiet;
+
+void gm_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+void gm_note(const char *format, ...)
+{
+    if (gm_quiet)
+        return;
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+// ---- memory ----
+
+static void exhausted(size_t count, size_t size)
+{
+    gm_error("out of memory: %.3g GB more were needed (fewer --chains, --samples or --params need less)",
+             (double)count * (double)size / 1e9);
+    exit(GM_EXIT_FAULT);
+}
+
+void *gm_alloc(size_t count, size_t size)
+{
+    void *block = calloc(count ? count : 1, size ? size : 1);
+    if (!block)
+        exhausted(count, size);
+    return block;
+}
+
+void *gm_grow(void *block, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        exhausted(count, size);
+    void *grown = realloc(block, bytes ? bytes : 1);
+    if (!grown)
+        exhausted(count, size);
+    return grown;
+}
+
+char *gm_copy_text(const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    return memcpy(gm_alloc(n, 1), text, n);
+}
+
+char *gm_format(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = gm_alloc((size_t)n + 1, 1);
+    va_start(args, format);
+    vsnprintf(text, (size_t)n + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+// ---- faults ----
+
+// Emitted code calls gm_fault from inside parallel loops, which cannot be left by a jump; so a fault is only noted, and the
+// sweep loop looks after each sweep. Of several in one sweep the first by (chain, variable, element) is kept, so that the message does not
+// depend on the number of threads.
+static struct {
+    bool        raised;
+    int         chain;              // global number, from 0
+    const char *variable;
+    long        element, sweep;
+    const char *what;
+} fault;
+
+void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what)
+{
+    const int number = run->first_chain + chain;
+#pragma omp critical(gm_fault)
+    {
+        const int name = fault.raised ? strcmp(variable, fault.variable) : 0;
+        const bool earlier = number != fault.chain ? number < fault.chain
+                           : name != 0             ? name < 0
+                                                   : element < fault.element;
+        if (!fault.raised || (fault.sweep == run->sweep && earlier)) {
+            fault.chain = number;
+            fault.variable = variable;
+            fault.element = element;
+            fault.sweep = run->sweep;
+            fault.what = what;
+            fault.raised = true;
+        }
+    }
+}
+
+bool gm_fault_raised(void)
+{
+    return fault.raised;
+}
+
+void gm_fault_clear(void)
+{
+    fault.raised = false;
+}
+
+void gm_fault_print(void)
+{
+    if (!fault.raised)
+        return;
+    if (fault.element >= 0)
+        gm_error("fault: %s[%ld]: %s (chain %d, sweep %ld)", fault.variable, fault.element + 1, fault.what, fault.chain + 1,
+                 fault.sweep + 1);
+    else
+        gm_error("fault: %s: %s (chain %d, sweep %ld)", fault.variable, fault.what, fault.chain + 1, fault.sweep + 1);
+}
+
+// ---- signals ----
+
+static volatile sig_atomic_t stop_asked;
+
+static void ask_to_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_asked = 1;
+}
+
+void gm_signals_catch(void)
+{
+    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = SA_RESETHAND | SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    stop_asked = 0;
+}
+
+bool gm_interrupted(void)
+{
+    return stop_asked != 0;
+}

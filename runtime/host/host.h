@@ -1,0 +1,220 @@
+// host.h -- the fixed half of every fit program: what its files offer each other.
+//
+//   main -> options -> data files -> data -> memory -> initial -> sweep loop -> draws, summary
+//
+// The sections below are headed by the file that owns them, in the order in which a run meets them. Nothing here
+// knows the mathematics of a model; that is gm_model (model.h).
+#ifndef GM_HOST_H
+#define GM_HOST_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include "model.h"
+
+// ---- exit statuses ----
+
+typedef enum {
+    GM_EXIT_OK = 0,
+    GM_EXIT_CHECK = 1,              // --check found a step that does not draw from its conditional
+    GM_EXIT_USAGE = 2,              // a bad flag, bad data, a file that cannot be read or made
+    GM_EXIT_FAULT = 4,              // the sampler had to stop; the draws so far are kept
+    GM_EXIT_INTERRUPTED = 130,      // Ctrl-C; the draws so far are kept
+} GmExit;
+
+// ---- fault.c: messages, faults, signals, memory ----
+
+// One line to stderr. gm_error is for what ends the run, gm_note for what does not (silent under --quiet).
+void gm_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void gm_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern bool gm_quiet;
+
+// calloc and realloc that end the program with one line (status 4) when memory is exhausted. Sizes are count * size bytes;
+// an overflow of the product counts as exhausted. Never return NULL, not even for zero bytes.
+void *gm_alloc(size_t count, size_t size);
+void *gm_grow(void *block, size_t count, size_t size);
+char *gm_copy_text(const char *text);
+char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2)));     // the caller frees
+
+bool gm_fault_raised(void);         // has gm_fault (model.h) been called since the last gm_fault_clear?
+void gm_fault_print(void);          // the fault as one line to stderr
+void gm_fault_clear(void);
+void gm_signals_catch(void);        // the first SIGINT or SIGTERM asks for an orderly end, a second one kills
+bool gm_interrupted(void);
+
+// ---- options.c: the command line ----
+
+typedef struct GmOptions {
+    int         chains;             // > 0
+    long        warmup, samples;    // >= 0 and >= 1; samples counts draws kept
+    int         thin;               // >= 1: every thin-th sweep after warm-up is kept
+    uint64_t    seed;
+    int         first_chain;        // number of the first chain, from 1
+    const char *output;             // -o, without ".csv"; or NULL
+    const char *params;             // "a,b", "all", or NULL for the default
+    const char *init_file;          // or NULL
+    double      init_radius;        // 1 by default; 0: zeros
+    int         threads;            // >= 1
+    bool        quiet, check, summary, log_joint;
+    long        summary_rows;       // most rows of the table; LONG_MAX: all
+    long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal
+    int         n_inputs;           // data.json, more.csv, X=file.npy, N=100, in the order given
+    char      **inputs;
+} GmOptions;
+
+// Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).
+int  gm_options(int argc, char **argv, GmOptions *out);
+void gm_options_close(GmOptions *o);
+void gm_usage(FILE *to, const char *program);
+
+// ---- data_json.c, data_csv.c, data_npy.c: files into values ----
+
+#define GM_MISSING_INT INT32_MIN    // how a missing int is held; a missing real is NaN
+
+// One named array out of a file, row-major. Elements are int32_t or double; nothing of the declaration has been checked yet.
+typedef struct GmValue {
+    char   *name;
+    char   *source;                 // "data.json", for messages
+    GmType  type;
+    int     rank;
+    long    dim[GM_MAX_RANK];
+    void   *elements;
+    void   *map;                    // the mapping that `elements` lies in (.npy), or NULL when `elements` was allocated
+    size_t  map_size;
+    bool    table;                  // from a table, where [n, 1], [1, n] and [n] look alike
+} GmValue;
+
+// The values found so far. `fields` are the names that are wanted: others are not read, only remembered for hints.
+typedef struct GmValues {
+    const GmField *fields;
+    int            n_fields;
+    int            n;
+    GmValue       *value;
+    int            n_unknown;
+    char         **unknown;         // names in the files that nothing declares
+} GmValues;
+
+GmValue       *gm_values_add(GmValues *v, const char *name, const char *source);    // NULL (after a message): given twice
+GmValue       *gm_values_find(const GmValues *v, const char *name);
+const GmField *gm_values_wanted(GmValues *v, const char *name);                     // NULL: not declared (remembered)
+void           gm_values_close(GmValues *v);
+long           gm_value_size(const GmValue *v);
+
+// Each reads one file into `v`; false after one line to stderr. `name`: NULL, or the NAME of NAME=FILE.
+bool gm_json_read(GmValues *v, const char *path);
+bool gm_csv_read(GmValues *v, const char *path, const char *name, const char *columns);
+bool gm_npy_read(GmValues *v, const char *path, const char *name);
+
+// A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN, null, empty, in any case; NaN results).
+// false: it is no number, or *why says what is wrong with it.
+bool gm_parse_number(const char *text, double *out, const char **why);
+
+// Stores x as an element of type t: false with *why if it is not a whole number within 32 bits.
+bool gm_store(GmType t, void *elements, long at, double x, const char **why);
+
+// ---- data.c: values against declarations ----
+
+// The model's data in memory: `data` is the emitted file's Data.
+typedef struct GmData {
+    void       *data;
+    GmMissing  *missing;            // by data field
+    GmShape    *shape;              // by data field
+    GmValues    values;             // owns the arrays
+} GmData;
+
+// Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data.
+// false after the message.
+bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs);
+void gm_data_close(GmData *d, const GmModel *m);
+
+// Checks elements against bounds and constraint; false after one line. `missing` (or NULL) gets the positions of missing values.
+bool  gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
+// Does the value have the declared shape, or one that a file cannot tell from it? false after one line.
+bool  gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
+long  gm_shape_size(const GmShape *s);
+char *gm_shape_text(int rank, const long *dim);                                   // "10 x 3"; the caller frees
+char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
+char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
+
+// ---- memory.c: State, one per chain ----
+
+typedef struct GmMemory {
+    void    *state;                 // array of the emitted file's State
+    void   **block;                 // one per chain, then the shared one
+    int      chains;
+    GmShape *shape;                 // by state field
+} GmMemory;
+
+bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains);
+void  gm_memory_close(GmMemory *m);
+void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
+int   gm_data_of_imputed(const GmModel *model, int state_field);                 // the data field behind it, or -1
+
+// ---- initial.c: where chains start ----
+
+// Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
+// false after a message: the file of initial values is bad.
+bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
+
+// ---- draws.c: which columns, and the CSV files ----
+
+typedef struct GmColumn {
+    int  field;                     // of state, or -1: lp__
+    long element;                   // linear, row-major
+} GmColumn;
+
+typedef struct GmDraws {
+    int        chains, first_chain;
+    long       n_columns;
+    GmColumn  *column;              // lp__ first, then declaration order; inside an array the first index runs fastest
+    long       capacity, kept;      // draws per chain
+    double    *memory;              // [chain][capacity][column], or NULL without a summary
+    double    *row;                 // one row
+    FILE     **file;                // per chain, or NULL without -o
+    char     **temporary, **final;  // paths
+} GmDraws;
+
+bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
+bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, const double *log_joint);
+bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept
+void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
+char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
+bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
+
+// ---- summary.c: convergence and Monte Carlo error ----
+
+// Of one quantity. Diagnostics are NaN where undefined: fewer than 8 draws per chain, values that are not finite, a constant.
+typedef struct GmSummary {
+    double mean, sd, q5, q50, q95;
+    double mcse;                    // of the mean
+    double ess_bulk, ess_tail, rhat;
+} GmSummary;
+
+// x[chain * draws + draw]; Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021, "Rank-normalization, folding, and localization".
+GmSummary gm_summarise(const double *x, int chains, long draws);
+void      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
+
+// ---- progress.c ----
+
+typedef struct GmProgress {
+    bool   bar;                     // on a terminal
+    long   refresh, total, warmup;
+    double started, drawn;          // seconds
+} GmProgress;
+
+double gm_seconds(void);            // a monotonic clock
+void   gm_progress_open(GmProgress *p, const GmOptions *o, long total);
+void   gm_progress_show(GmProgress *p, long done);
+void   gm_progress_close(GmProgress *p);
+
+// ---- check.c ----
+
+// --check: every step against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
+int gm_check_steps(const GmModel *model, GmRun *run);
+
+// ---- run.c ----
+
+// A whole run, from the command line to the exit status.
+int gm_fit(const GmModel *model, int argc, char **argv);
+
+#endif

@@ -1,0 +1,202 @@
+// initial.c -- where chains start: random inside the support, or from a file.
+//
+// Each value is drawn from a stream of its own, keyed by (seed, number of the chain, variable, element) and by a sweep that no run
+// reaches; so it depends neither on the number of chains nor on threads.
+#include "../device/rng.h"
+#undef GM_REAL                      // there the type of reals in device code, here a GmType
+#include "host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Start {              // one array to fill, and the key of its streams
+    const GmField *field;
+    const GmShape *shape;
+    double         radius;
+    Sweep          at;
+    uint32_t       variable;
+} Start;
+
+static const uint64_t INITIAL_SWEEP = ((uint64_t)1 << 36) - 1;       // the last sweep that rng.h can tell apart
+
+// Uniform on (-1, 1), times the radius.
+static double spread(const Start *s, long element)
+{
+    Stream g = stream(s->at, s->variable, (uint64_t)element);
+    return s->radius * (2 * uniform_open(&g) - 1);
+}
+
+// One real or int inside its bounds.
+static double scalar(const Start *s, long element)
+{
+    const double lower = s->shape->lower, upper = s->shape->upper, u = spread(s, element);
+    const bool below = lower > -INFINITY, above = upper < INFINITY;
+    if (s->field->type == GM_INT) {
+        if (below && above && s->radius > 0) {
+            Stream g = stream(s->at, s->variable, (uint64_t)element);
+            const double x = floor(lower) + floor(uniform_open(&g) * (floor(upper) - floor(lower) + 1));
+            return x < upper ? x : floor(upper);
+        }
+        return below ? lower : above ? upper : 0;
+    }
+    if (below && above)
+        return lower + (upper - lower) * (0.5 + 0.25 * (s->radius > 1 ? u / s->radius : u));
+    if (below)
+        return lower + exp(u);
+    return above ? upper - exp(u) : u;
+}
+
+static void vector(const Start *s, long first, double *x, long n)
+{
+    double sum = 0;
+    switch (s->field->constraint) {
+    case GM_SIMPLEX:
+        for (long i = 0; i < n; i++)
+            sum += x[i] = exp(0.5 * spread(s, first + i));
+        for (long i = 0; i < n; i++)
+            x[i] /= sum;
+        return;
+    case GM_UNIT_VECTOR:
+        for (long i = 0; i < n; i++) {
+            x[i] = 1 + spread(s, first + i);
+            sum += x[i] * x[i];
+        }
+        for (long i = 0; i < n; i++)
+            x[i] /= sqrt(sum);
+        return;
+    case GM_ORDERED:
+    case GM_POSITIVE_ORDERED:                            // gaps of about 2/n: the vector spans (-1, 1), or (0, 2)
+        for (long i = 0; i < n; i++) {
+            const double before = i ? x[i - 1] : s->field->constraint == GM_ORDERED ? -1 - 1.0 / (double)n : 0;
+            x[i] = before + 2.0 / (double)n * exp(0.5 * spread(s, first + i));
+        }
+        return;
+    case GM_ANY:
+    case GM_COVARIANCE:
+    case GM_CORRELATION:
+    case GM_CHOLESKY_COV:
+    case GM_CHOLESKY_CORR:
+        return;
+    }
+}
+
+static void fill(const Start *s, void *elements)
+{
+    const long size = gm_shape_size(s->shape);
+    const int rank = s->shape->rank;
+    const long last = rank > 0 ? s->shape->dim[rank - 1] : 1;
+    double *x = elements;
+    switch (s->field->constraint) {
+    case GM_ANY:
+        for (long i = 0; i < size; i++) {
+            if (s->field->type == GM_INT)
+                ((int32_t *)elements)[i] = (int32_t)scalar(s, i);
+            else
+                x[i] = scalar(s, i);
+        }
+        return;
+    case GM_SIMPLEX:
+    case GM_UNIT_VECTOR:
+    case GM_ORDERED:
+    case GM_POSITIVE_ORDERED:
+        for (long i = 0; i < size; i += last)
+            vector(s, i, x + i, last);
+        return;
+    case GM_COVARIANCE:
+    case GM_CORRELATION:
+    case GM_CHOLESKY_COV:
+    case GM_CHOLESKY_CORR: {                             // the identity
+        const long rows = rank > 1 ? s->shape->dim[rank - 2] : 1;
+        for (long i = 0; i < size; i++)
+            x[i] = i % last == i / last % rows;
+        return;
+    }
+    }
+}
+
+// Missing entries start at the mean of those observed; counts and categories at one of the observed values, chosen at random.
+static void impute(const Start *s, void *elements, const GmMissing *missing, const void *observed)
+{
+    const long size = gm_shape_size(s->shape), seen = size - missing->count;
+    double mean = 0;
+    if (s->field->type == GM_REAL && seen > 0) {
+        const double *y = observed;
+        for (long i = 0; i < size; i++)
+            mean += isnan(y[i]) ? 0 : y[i] / (double)seen;
+    }
+    for (long k = 0; k < missing->count; k++) {
+        const long i = missing->index[k];
+        if (s->field->type == GM_REAL) {
+            ((double *)elements)[i] = seen > 0 ? mean : scalar(s, i);
+            continue;
+        }
+        const int32_t *y = observed;
+        int32_t x = (int32_t)scalar(s, i);
+        Stream g = stream(s->at, s->variable, (uint64_t)i);
+        for (int tries = 0; tries < 1000 && seen > 0; tries++) {     // if nearly all are missing, any value in the bounds does
+            const int32_t pick = y[(long)(uniform_open(&g) * (double)size)];
+            if (pick != GM_MISSING_INT) {
+                x = pick;
+                break;
+            }
+        }
+        ((int32_t *)elements)[i] = x;
+    }
+}
+
+static bool is_variable(GmRole role)
+{
+    switch (role) {
+    case GM_PARAMETER:
+    case GM_LATENT:
+    case GM_AUXILIARY:
+        return true;
+    case GM_DATA:
+    case GM_IMPUTED:
+    case GM_DERIVED:
+    case GM_PREDICTED:
+    case GM_SUM:
+        return false;
+    }
+    return false;
+}
+
+// Values from a file go to all chains alike.
+static bool override(const GmModel *model, GmMemory *m, const char *path)
+{
+    GmValues values = { .fields = model->state, .n_fields = model->n_state };
+    bool good = gm_json_read(&values, path);
+    for (int f = 0; f < model->n_state && good; f++) {
+        const GmField *field = &model->state[f];
+        const GmValue *v = gm_values_find(&values, field->name);
+        if (!v || !is_variable(field->role))
+            continue;
+        good = gm_value_fits(field, &m->shape[f], v) && gm_check_values(field, &m->shape[f], v->elements, v->source, NULL);
+        const size_t bytes = (size_t)gm_value_size(v) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+        for (int c = 0; c < m->chains && good; c++)
+            memcpy(gm_state_array(model, m, c, f), v->elements, bytes);
+    }
+    for (int i = 0; i < values.n_unknown && good; i++)
+        gm_note("%s: the model has no variable %s; ignored", path, values.unknown[i]);
+    gm_values_close(&values);
+    return good;
+}
+
+bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run)
+{
+    for (int c = 0; c < m->chains; c++)
+        for (int f = 0; f < model->n_state; f++) {
+            const GmField *field = &model->state[f];
+            const Start s = { .field = field, .shape = &m->shape[f], .radius = o->init_radius, .variable = (uint32_t)f,
+                              .at = { .seed = run->seed, .chain = (uint32_t)(run->first_chain + c), .sweep = INITIAL_SWEEP } };
+            const int source = field->role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
+            void *elements = gm_state_array(model, m, c, f);
+            if (is_variable(field->role)) {
+                fill(&s, elements);
+            } else if (source >= 0 && d->missing[source].count > 0) {
+                const void *at = (const char *)d->data + model->data[source].offset;
+                impute(&s, elements, &d->missing[source], model->data[source].rank ? *(void *const *)at : at);
+            }
+        }
+    return !o->init_file || override(model, m, o->init_file);
+}

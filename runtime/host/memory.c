@@ -1,0 +1,117 @@
+// memory.c -- State: for each chain one block of zeroed memory that holds all its arrays, and a struct of pointers into it.
+//
+//   State[c].beta -> block[c] + ...      State[c].y -> the data itself, or (with missing values) a copy in block[c]
+//   State[c].XtX  -> the shared block, the same for all chains
+#include "host.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 64 };                 // arrays begin on a cache line, so that no two of them share one
+
+int gm_data_of_imputed(const GmModel *model, int state_field)
+{
+    for (int f = 0; f < model->n_data; f++)
+        if (model->data[f].may_miss && model->data[f].imputed_field == state_field)
+            return f;
+    return -1;
+}
+
+// Where the elements of a data field lie.
+static void *data_array(const GmModel *model, const GmData *d, int f)
+{
+    char *at = (char *)d->data + model->data[f].offset;
+    return model->data[f].rank ? *(void **)at : at;
+}
+
+static bool aliases_data(const GmModel *model, const GmData *d, int field)
+{
+    const int f = model->state[field].role == GM_IMPUTED ? gm_data_of_imputed(model, field) : -1;
+    return f >= 0 && d->missing[f].count == 0;
+}
+
+static size_t array_bytes(const GmField *field, const GmShape *shape)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow((size_t)gm_shape_size(shape), field->type == GM_INT ? sizeof(int32_t) : sizeof(double), &bytes) ||
+        bytes > SIZE_MAX / 4)
+        return SIZE_MAX / 4;
+    return (bytes + LINE) / LINE * LINE;                 // at least one line, so that empty arrays have an address of their own
+}
+
+// Puts the pointers of the arrays with the given `shared` into chain c's State, inside `block`; returns the bytes used. With
+// block == NULL it only counts.
+static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, int shared, char *block, int c)
+{
+    size_t used = 0;
+    for (int f = 0; f < model->n_state; f++) {
+        const GmField *field = &model->state[f];
+        if (!field->shared != !shared || aliases_data(model, d, f))
+            continue;
+        if (block)
+            *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) = block + used;
+        if (__builtin_add_overflow(used, array_bytes(field, &m->shape[f]), &used))
+            return SIZE_MAX / 4;
+    }
+    return used;
+}
+
+static char *aligned(void *block)
+{
+    return (char *)(((uintptr_t)block + LINE - 1) / LINE * LINE);
+}
+
+bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains)
+{
+    *m = (GmMemory){ .chains = chains };
+    m->shape = gm_alloc((size_t)model->n_state, sizeof *m->shape);
+    m->state = gm_alloc((size_t)chains, model->state_size);
+    m->block = gm_alloc((size_t)chains + 1, sizeof *m->block);
+    for (int f = 0; f < model->n_state; f++) {
+        const GmField *field = &model->state[f];
+        m->shape[f] = (GmShape){ .rank = field->rank, .lower = -INFINITY, .upper = INFINITY };
+        model->state_shape(f, d->data, &m->shape[f]);
+        for (int k = 0; k < m->shape[f].rank; k++)
+            if (m->shape[f].dim[k] < 0) {
+                gm_error("data: the size of %s comes out as %ld (%s)", field->name, m->shape[f].dim[k], field->where ? field->where : "");
+                return false;
+            }
+    }
+    const size_t own = lay_out(model, d, m, 0, NULL, 0), shared = lay_out(model, d, m, 1, NULL, 0);
+    m->block[chains] = gm_alloc(shared + LINE, 1);
+    for (int c = 0; c < chains; c++) {
+        m->block[c] = gm_alloc(own + LINE, 1);
+        lay_out(model, d, m, 0, aligned(m->block[c]), c);
+        lay_out(model, d, m, 1, aligned(m->block[chains]), c);
+        for (int f = 0; f < model->n_state; f++) {
+            const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
+            if (source < 0)
+                continue;
+            void **at = (void **)((char *)m->state + (size_t)c * model->state_size + model->state[f].offset);
+            void *array = data_array(model, d, source);
+            if (aliases_data(model, d, f))
+                *at = array;
+            else
+                memcpy(*at, array, (size_t)gm_shape_size(&d->shape[source]) *
+                                   (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+        }
+    }
+    return true;
+}
+
+void gm_memory_close(GmMemory *m)
+{
+    for (int c = 0; c <= m->chains && m->block; c++)
+        free(m->block[c]);
+    free(m->block);
+    free(m->state);
+    free(m->shape);
+    *m = (GmMemory){ 0 };
+}
+
+void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field)
+{
+    return *(void **)((char *)m->state + (size_t)chain * model->state_size + model->state[field].offset);
+}

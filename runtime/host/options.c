@@ -1,0 +1,254 @@
+// options.c -- the command line of a fit program.
+#include "host.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifndef GM_VERSION
+#define GM_VERSION "0.1"
+#endif
+
+enum { MAX_CHAINS = 10000 };
+
+// Long options without a letter of their own.
+enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
+       OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION };
+
+static const struct option long_options[] = {
+    { "chains", required_argument, NULL, OPT_CHAINS },
+    { "warmup", required_argument, NULL, OPT_WARMUP },
+    { "samples", required_argument, NULL, OPT_SAMPLES },
+    { "thin", required_argument, NULL, OPT_THIN },
+    { "seed", required_argument, NULL, OPT_SEED },
+    { "output", required_argument, NULL, 'o' },
+    { "params", required_argument, NULL, OPT_PARAMS },
+    { "init", required_argument, NULL, OPT_INIT },
+    { "threads", required_argument, NULL, OPT_THREADS },
+    { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
+    { "quiet", no_argument, NULL, 'q' },
+    { "check", no_argument, NULL, OPT_CHECK },
+    { "summary", required_argument, NULL, OPT_SUMMARY },
+    { "no-summary", no_argument, NULL, OPT_NO_SUMMARY },
+    { "no-lp", no_argument, NULL, OPT_NO_LP },
+    { "refresh", required_argument, NULL, OPT_REFRESH },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, OPT_VERSION },
+    { NULL, 0, NULL, 0 },
+};
+
+void gm_usage(FILE *to, const char *program)
+{
+    fprintf(to,
+            "usage: %s [options] data...\n"
+            "\n"
+            "  data.json            an object of names and values, as CmdStan reads it\n"
+            "  table.csv            columns with a header: `y` a vector, `X.1,X.2` or `X[1],X[2]` the columns of a matrix\n"
+            "  X=file.npy           a NumPy array; large ones are mapped, not copied\n"
+            "  X=file.csv[:a,b|:a-k]  all columns of a table as the matrix X, or those named, or a range of them\n"
+            "  N=100                a number\n"
+            "  An int that no file gives (N, p) is taken from the size of an array that is declared with it.\n"
+            "\n"
+            "  -o, --output NAME    write the draws to NAME_1.csv, NAME_2.csv, ... (one file per chain)\n"
+            "      --chains N       chains (4)\n"
+            "      --warmup N       sweeps before the first draw is kept (1000)\n"
+            "      --samples N      draws kept per chain (1000)\n"
+            "      --thin N         keep every N-th sweep (1)\n"
+            "      --seed N         seed of the random numbers (from the clock, and printed)\n"
+            "      --params A,B     variables to keep; `all`: every one, latent variables too\n"
+            "      --init FILE|R    initial values from a JSON file; or random within R of zero (1); 0: zeros\n"
+            "      --threads K      CPU threads; the draws do not depend on it\n"
+            "      --first-chain N  number of the first chain (1), to spread the chains of one seed over several runs\n"
+            "      --summary N|all  most rows of the summary (50)\n"
+            "      --no-summary     no summary, and no copy of the draws in memory\n"
+            "      --no-lp          leave out lp__, the log joint density\n"
+            "      --refresh N      print a line every N sweeps\n"
+            "      --check          check every step of the sampler against the log joint density, on this data\n"
+            "  -q, --quiet          no notes, no progress\n"
+            "  -h, --help           this text\n"
+            "      --version        the version\n"
+            "\n"
+            "Exit status: 0 done, 1 --check failed, 2 bad flag or data, 4 the sampler stopped, 130 interrupted (in the last two, the\n"
+            "draws so far are kept).\n",
+            program);
+}
+
+// A whole number in [lowest, highest], or a message.
+static bool whole(const char *flag, const char *text, long lowest, long highest, long *out)
+{
+    char *end;
+    errno = 0;
+    const long x = strtol(text, &end, 10);
+    if (end == text || *end || errno || x < lowest || x > highest) {
+        if (highest == LONG_MAX)
+            gm_error("%s: `%s` is not a whole number of at least %ld", flag, text, lowest);
+        else
+            gm_error("%s: `%s` is not a whole number from %ld to %ld", flag, text, lowest, highest);
+        return false;
+    }
+    *out = x;
+    return true;
+}
+
+static bool seed_number(const char *text, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long x = strtoull(text, &end, 10);
+    if (end == text || *end || errno || strchr(text, '-')) {
+        gm_error("--seed: `%s` is not a whole number from 0 to 2^64 - 1", text);
+        return false;
+    }
+    *out = x;
+    return true;
+}
+
+// --init takes a radius or a file; what reads as a number is a radius.
+static bool initial_source(const char *text, GmOptions *out)
+{
+    char *end;
+    const double radius = strtod(text, &end);
+    if (end == text || *end) {
+        out->init_file = text;
+        return true;
+    }
+    if (!(radius >= 0) || radius > 100) {
+        gm_error("--init: `%s` is not a radius from 0 to 100", text);
+        return false;
+    }
+    out->init_radius = radius;
+    return true;
+}
+
+static bool output_name(const char *text, GmOptions *out)
+{
+    const size_t n = strlen(text);
+    const bool extension = n > 4 && strcmp(text + n - 4, ".csv") == 0;
+    if (n == 0 || text[n - 1] == '/') {
+        gm_error("-o: `%s` is not a file name; `-o draws` writes draws_1.csv, draws_2.csv, ...", text);
+        return false;
+    }
+    char *name = gm_copy_text(text);
+    if (extension)
+        name[n - 4] = 0;
+    free((char *)out->output);
+    out->output = name;
+    return true;
+}
+
+static bool apply(int option, const char *text, GmOptions *out)
+{
+    long n = 0;
+    bool good = true;
+    switch (option) {
+    case OPT_CHAINS:
+        good = whole("--chains", text, 1, MAX_CHAINS, &n);
+        out->chains = (int)n;
+        return good;
+    case OPT_WARMUP:
+        return whole("--warmup", text, 0, LONG_MAX / 4, &out->warmup);
+    case OPT_SAMPLES:
+        return whole("--samples", text, 1, INT_MAX, &out->samples);
+    case OPT_THIN:
+        good = whole("--thin", text, 1, INT_MAX, &n);
+        out->thin = (int)n;
+        return good;
+    case OPT_SEED:
+        return seed_number(text, &out->seed);
+    case 'o':
+        return output_name(text, out);
+    case OPT_PARAMS:
+        out->params = text;
+        return true;
+    case OPT_INIT:
+        return initial_source(text, out);
+    case OPT_THREADS:
+        good = whole("--threads", text, 1, 4096, &n);
+        out->threads = (int)n;
+        return good;
+    case OPT_FIRST_CHAIN:
+        good = whole("--first-chain", text, 1, INT_MAX - MAX_CHAINS, &n);
+        out->first_chain = (int)n;
+        return good;
+    case 'q':
+        out->quiet = true;
+        return true;
+    case OPT_CHECK:
+        out->check = true;
+        return true;
+    case OPT_SUMMARY:
+        if (strcmp(text, "all") == 0) {
+            out->summary_rows = LONG_MAX;
+            return true;
+        }
+        return whole("--summary", text, 1, LONG_MAX, &out->summary_rows);
+    case OPT_NO_SUMMARY:
+        out->summary = false;
+        return true;
+    case OPT_NO_LP:
+        out->log_joint = false;
+        return true;
+    case OPT_REFRESH:
+        return whole("--refresh", text, 1, LONG_MAX, &out->refresh);
+    }
+    return false;
+}
+
+// A seed that differs between runs started in the same second; below 2^32, so that it is easily typed again.
+static uint64_t seed_of_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return ((uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec) & 0xffffffffu;
+}
+
+int gm_options(int argc, char **argv, GmOptions *out)
+{
+    *out = (GmOptions){ .chains = 4, .warmup = 1000, .samples = 1000, .thin = 1, .seed = seed_of_clock(), .first_chain = 1,
+                        .init_radius = 1, .threads = omp_get_max_threads(), .summary = true, .log_joint = true,
+                        .summary_rows = 50 };
+    out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
+    optind = 0;                                          // glibc: start afresh, whoever called before
+    opterr = 0;
+    for (;;) {
+        const int option = getopt_long(argc, argv, ":o:qh", long_options, NULL);
+        if (option < 0)
+            break;
+        if (option == 'h') {
+            gm_usage(stdout, argv[0]);
+            return GM_EXIT_OK;
+        }
+        if (option == OPT_VERSION) {
+            printf("a gmc fit program, runtime " GM_VERSION "\n");
+            return GM_EXIT_OK;
+        }
+        if (option == '?' || option == ':') {
+            const char letter[] = { '-', (char)optopt, 0 };
+            const char *flag = optopt > 0 && optopt < 128 ? letter : argv[optind - 1];
+            gm_error(option == ':' ? "%s: a value is missing; try --help" : "%s: no such option; try --help", flag);
+            return GM_EXIT_USAGE;
+        }
+        if (!apply(option, optarg, out))
+            return GM_EXIT_USAGE;
+    }
+    for (int i = optind; i < argc; i++)
+        out->inputs[out->n_inputs++] = argv[i];
+    long sweeps;
+    if (__builtin_mul_overflow(out->samples, (long)out->thin, &sweeps) || sweeps > LONG_MAX / 4) {
+        gm_error("--samples times --thin is too large");
+        return GM_EXIT_USAGE;
+    }
+    return -1;
+}
+
+void gm_options_close(GmOptions *o)
+{
+    free((char *)o->output);
+    free(o->inputs);
+    *o = (GmOptions){ 0 };
+}

@@ -1,0 +1,365 @@
+// summary.c -- the table at the end: posterior mean, sd and quantiles, with the diagnostics of
+//
+//   Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021, "Rank-normalization, folding, and localization: an improved R-hat
+//   for assessing convergence of MCMC", Bayesian Analysis 16(2); below: V.
+//
+// Every chain is cut into halves first, so that a drift within one chain shows as a difference between two. Autocovariances are summed
+// directly, lag by lag, up to where Geyer's rule stops: a few lags where chains mix, and where they do not, the table has
+// worse news than its own slowness.
+#include "../device/special.h"
+#undef GM_REAL                      // there the type of reals in device code, here a GmType
+#include "host.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- diagnostics of one quantity ----
+
+// m sequences of n values each, x[sequence * n + draw].
+typedef struct Sequences {
+    double *x;
+    int     m;
+    long    n;
+} Sequences;
+
+static double mean_of(const double *x, long n)
+{
+    double sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += x[i];
+    return sum / (double)n;
+}
+
+// Sum of squared deviations from `mean` over n - 1.
+static double variance_of(const double *x, long n, double mean)
+{
+    double sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += (x[i] - mean) * (x[i] - mean);
+    return sum / (double)(n - 1);
+}
+
+static bool all_equal(const double *x, long n)
+{
+    for (long i = 1; i < n; i++)
+        if (x[i] != x[0])
+            return false;
+    return true;
+}
+
+// Both halves of every chain; of an odd number of draws the middle one is left out.
+static void split(const double *x, int chains, long draws, Sequences *out)
+{
+    const long half = draws / 2;
+    for (int c = 0; c < chains; c++) {
+        memcpy(out->x + (2 * c) * half, x + c * draws, (size_t)half * sizeof *x);
+        memcpy(out->x + (2 * c + 1) * half, x + c * draws + (draws - half), (size_t)half * sizeof *x);
+    }
+}
+
+// Means of the sequences into mean[m]; the average variance within them, and the variance of their means.
+static void moments(const Sequences *s, double *mean, double *within, double *between)
+{
+    *within = 0;
+    for (int k = 0; k < s->m; k++) {
+        mean[k] = mean_of(s->x + k * s->n, s->n);
+        *within += variance_of(s->x + k * s->n, s->n, mean[k]) / s->m;
+    }
+    *between = variance_of(mean, s->m, mean_of(mean, s->m));
+}
+
+// R-hat = sqrt(var+ / W), V equations (1) to (4).
+static double split_rhat(const Sequences *s)
+{
+    double *mean = gm_alloc((size_t)s->m, sizeof *mean);
+    double within, between;
+    moments(s, mean, &within, &between);
+    free(mean);
+    return sqrt((double)(s->n - 1) / (double)s->n + between / within);
+}
+
+// The average over the sequences of the autocovariance at `lag`, each a sum over its n - lag products divided by n.
+static double autocovariance(const Sequences *s, const double *mean, long lag)
+{
+    double total = 0;
+    for (int k = 0; k < s->m; k++) {
+        const double *x = s->x + k * s->n;
+        double sum = 0;
+        for (long i = 0; i + lag < s->n; i++)
+            sum += (x[i] - mean[k]) * (x[i + lag] - mean[k]);
+        total += sum / (double)s->n;
+    }
+    return total / s->m;
+}
+
+// Effective number of draws, V equations (10) to (13), with Geyer's (1992) initial monotone sequence: correlations are added in pairs
+// of an even and an odd lag, whose sums are positive and decrease in theory, as long as they are positive, none counted above the
+// one before. Of the last pair looked at only its even lag counts, once, if positive. At most log10(S) * S for S draws.
+static double effective_size(const Sequences *s)
+{
+    const double total = (double)s->m * (double)s->n;
+    if (all_equal(s->x, s->m * s->n))
+        return total;
+    double *mean = gm_alloc((size_t)s->m, sizeof *mean);
+    double within, between;
+    moments(s, mean, &within, &between);
+    const double variance = within * (double)(s->n - 1) / (double)s->n + between;
+    double pairs = 0, previous = INFINITY;
+    double even = 1, odd = 1 - (within - autocovariance(s, mean, 1)) / variance;
+    for (long lag = 2; lag < s->n - 2 && even + odd > 0; lag += 2) {
+        previous = even + odd < previous ? even + odd : previous;
+        pairs += previous;
+        even = 1 - (within - autocovariance(s, mean, lag)) / variance;
+        odd = 1 - (within - autocovariance(s, mean, lag + 1)) / variance;
+    }
+    free(mean);
+    const double time = -1 + 2 * pairs + (even > 0 ? even : 0);
+    const double least = 1 / log10(total);
+    return total / (time > least ? time : least);
+}
+
+typedef struct Ranked { double value; long at; } Ranked;
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = ((const Ranked *)a)->value, y = ((const Ranked *)b)->value;
+    return (x > y) - (x < y);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Replaces values by normal scores of their ranks, V equation (14): ties share the mean of their ranks.
+static void rank_normalise(Sequences *s, Ranked *work)
+{
+    const long size = s->m * s->n;
+    for (long i = 0; i < size; i++)
+        work[i] = (Ranked){ s->x[i], i };
+    qsort(work, (size_t)size, sizeof *work, by_value);
+    for (long i = 0; i < size;) {
+        long end = i + 1;
+        while (end < size && work[end].value == work[i].value)
+            end++;
+        const double rank = (double)(i + 1 + end) / 2;
+        const double score = inv_Phi((rank - 0.375) / ((double)size + 0.25));
+        for (; i < end; i++)
+            s->x[work[i].at] = score;
+    }
+}
+
+// The p-quantile of sorted values, linear between them (type 7 of Hyndman and Fan 1996).
+static double quantile(const double *sorted, long n, double p)
+{
+    const double at = p * (double)(n - 1);
+    const long below = (long)floor(at);
+    const long above = below + 1 < n ? below + 1 : below;
+    return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
+}
+
+// Effective size of the estimate of P(x <= limit).
+static double effective_size_below(const double *x, int chains, long draws, double limit, double *indicator, Sequences *s)
+{
+    for (long i = 0; i < chains * draws; i++)
+        indicator[i] = x[i] <= limit;
+    split(indicator, chains, draws, s);
+    return effective_size(s);
+}
+
+GmSummary gm_summarise(const double *x, int chains, long draws)
+{
+    const long size = chains * draws;
+    GmSummary out = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
+    bool finite = size > 0;
+    for (long i = 0; i < size && finite; i++)
+        finite = isfinite(x[i]);
+    if (!finite)
+        return out;
+    double *sorted = gm_alloc((size_t)size, sizeof *sorted);
+    memcpy(sorted, x, (size_t)size * sizeof *x);
+    qsort(sorted, (size_t)size, sizeof *sorted, ascending);
+    out.mean = mean_of(x, size);
+    out.sd = size > 1 ? sqrt(variance_of(x, size, out.mean)) : NAN;
+    out.q5 = quantile(sorted, size, 0.05);
+    out.q50 = quantile(sorted, size, 0.5);
+    out.q95 = quantile(sorted, size, 0.95);
+    const bool constant = sorted[0] == sorted[size - 1];
+    if (constant) {                                      // the mean of equal numbers, without rounding
+        out.mean = x[0];
+        out.sd = 0;
+    }
+    if (draws >= 8 && !constant) {
+        Sequences s = { gm_alloc((size_t)size, sizeof(double)), 2 * chains, draws / 2 };
+        const long used = s.m * s.n;
+        double *work = gm_alloc((size_t)size, sizeof *work);
+        Ranked *ranked = gm_alloc((size_t)used, sizeof *ranked);
+
+        split(x, chains, draws, &s);
+        out.mcse = out.sd / sqrt(effective_size(&s));
+        memcpy(work, s.x, (size_t)used * sizeof *work);
+        qsort(work, (size_t)used, sizeof *work, ascending);
+        const double median = quantile(work, used, 0.5);
+        rank_normalise(&s, ranked);
+        out.ess_bulk = effective_size(&s);
+        const double located = split_rhat(&s);
+
+        split(x, chains, draws, &s);                     // folded: sensitive to differences in scale
+        for (long i = 0; i < used; i++)
+            s.x[i] = fabs(s.x[i] - median);
+        rank_normalise(&s, ranked);
+        const double scaled = split_rhat(&s);
+        out.rhat = scaled > located ? scaled : located;
+
+        const double low = effective_size_below(x, chains, draws, out.q5, work, &s);
+        const double high = effective_size_below(x, chains, draws, out.q95, work, &s);
+        out.ess_tail = low < high ? low : high;
+        free(ranked);
+        free(work);
+        free(s.x);
+    }
+    free(sorted);
+    return out;
+}
+
+// ---- the table ----
+
+static GmSummary *summarise_all(const GmDraws *d)
+{
+    GmSummary *all = gm_alloc((size_t)d->n_columns, sizeof *all);
+#pragma omp parallel
+    {
+        double *x = gm_alloc((size_t)d->chains * (size_t)d->kept, sizeof *x);
+#pragma omp for schedule(dynamic, 1)
+        for (long k = 0; k < d->n_columns; k++) {
+            for (int c = 0; c < d->chains; c++)
+                for (long i = 0; i < d->kept; i++)
+                    x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->capacity + (size_t)i) * (size_t)d->n_columns + (size_t)k];
+            all[k] = gm_summarise(x, d->chains, d->kept);
+        }
+        free(x);
+    }
+    return all;
+}
+
+// The most elements per array such that the table has at most `rows` rows (but every array has one).
+static long elements_shown(const GmDraws *d, long rows)
+{
+    if (d->n_columns <= rows)
+        return LONG_MAX;
+    long best = 1;
+    for (long most = 1; most <= rows; most++) {
+        long total = 0, run = 0;
+        for (long k = 0; k < d->n_columns; k++) {
+            run = k > 0 && d->column[k].field == d->column[k - 1].field ? run + 1 : 1;
+            total += run <= most;
+        }
+        if (total > rows)
+            break;
+        best = most;
+    }
+    return best;
+}
+
+static void print_cell(FILE *to, int width, const char *format, double x)
+{
+    char text[40] = "-";
+    if (!isnan(x))
+        snprintf(text, sizeof text, format, x);
+    fprintf(to, "  %*s", width, text);
+}
+
+static void print_row(FILE *to, int width, const char *label, const GmSummary *s)
+{
+    fprintf(to, "%-*s", width, label);
+    const double numbers[] = { s->mean, s->mcse, s->sd, s->q5, s->q50, s->q95 };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        print_cell(to, 10, i == 1 ? "%.2g" : "%.4g", numbers[i]);
+    print_cell(to, 8, "%.0f", s->ess_bulk);
+    print_cell(to, 8, "%.0f", s->ess_tail);
+    print_cell(to, 6, "%.3f", s->rhat);
+    fputc('\n', to);
+}
+
+// What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain.
+static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
+{
+    const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
+    long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
+    for (long k = 0; k < d->n_columns; k++) {
+        const GmSummary *s = &all[k];
+        const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
+        const double least = all[worst_ess].ess_bulk < all[worst_ess].ess_tail ? all[worst_ess].ess_bulk : all[worst_ess].ess_tail;
+        broken += isnan(s->mean);
+        unmixed += s->rhat > rhat_bound;
+        short_of += ess < ess_bound;
+        if (s->rhat > all[worst_rhat].rhat || isnan(all[worst_rhat].rhat))
+            worst_rhat = k;
+        if (ess < least || isnan(least))
+            worst_ess = k;
+    }
+    if (broken > 0)
+        fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite; the model may be improper or its scales far off.\n", broken,
+                d->n_columns);
+    if (d->kept < 8) {
+        fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
+        return;
+    }
+    if (unmixed > 0) {
+        char *label = gm_column_label(d, model, m, worst_rhat, '[');
+        fprintf(to,
+                "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f): the chains do not agree yet. Run longer "
+                "(--warmup %ld --samples %ld); if it stays, the posterior may have several modes or the model may not identify %s.\n",
+                unmixed, d->n_columns, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
+        free(label);
+    }
+    if (short_of > 0) {
+        char *label = gm_column_label(d, model, m, worst_ess, '[');
+        const GmSummary *s = &all[worst_ess];
+        const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
+        const double more = ceil(ess_bound / ess * 1.2) * (double)o->samples;
+        fprintf(to,
+                "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f): means and "
+                "quantiles are not accurate yet. Run longer (--samples %.0f).\n",
+                ess_bound, short_of, d->n_columns, label, ess, more);
+        free(label);
+    }
+}
+
+void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+{
+    GmSummary *all = summarise_all(d);
+    const long shown = elements_shown(d, o->summary_rows);
+    int width = 9;
+    for (int pass = 0; pass < 2; pass++) {               // first the width of the labels, then the rows
+        long run = 0;
+        if (pass == 1) {
+            fprintf(to, "%d chain%s, %ld draws each\n\n%-*s", d->chains, d->chains > 1 ? "s" : "", d->kept, width, "");
+            static const char *const titles[] = { "mean", "MCSE", "sd", "5%", "50%", "95%" };
+            for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+                fprintf(to, "  %10s", titles[i]);
+            fprintf(to, "  %8s  %8s  %6s\n", "ess_bulk", "ess_tail", "rhat");
+        }
+        for (long k = 0; k < d->n_columns; k++) {
+            const bool same = k > 0 && d->column[k].field == d->column[k - 1].field;
+            run = same ? run + 1 : 1;
+            if (run <= shown) {
+                char *label = gm_column_label(d, model, m, k, '[');
+                if (pass == 0 && (int)strlen(label) > width)
+                    width = (int)strlen(label);
+                if (pass == 1)
+                    print_row(to, width, label, &all[k]);
+                free(label);
+            }
+            const bool last = k + 1 == d->n_columns || d->column[k + 1].field != d->column[k].field;
+            if (pass == 1 && last && run > shown)
+                fprintf(to, "%-*s  %ld more of %s (--summary all)\n", width, "...", run - shown, model->state[d->column[k].field].name);
+        }
+    }
+    fputc('\n', to);
+    print_warnings(to, d, model, m, o, all);
+    free(all);
+}

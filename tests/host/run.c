@@ -1,0 +1,154 @@
+// If this failed, a run would depend on threads or on other chains, lose draws when it ends early, or leave broken files behind.
+#include "toy.h"
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+// Lines that are neither comments nor the header.
+static long count_draws(const char *path)
+{
+    char *text = get_text(path);
+    long n = -1;
+    for (const char *line = text; *line;) {
+        n += *line != '#';
+        line = strchr(line, '\n');
+        if (!line)
+            break;
+        line++;
+    }
+    free(text);
+    return n;
+}
+
+static int run_on(const char *flags)
+{
+    char words[1000];
+    snprintf(words, sizeof words, "data.json --seed 7 %s", flags);
+    return fit(words);
+}
+
+static void reproducible(void)
+{
+    check(run_on("--samples 50 --warmup 20 -o a --threads 1 --quiet") == 0, "a run ends with status 0");
+    check(run_on("--samples 50 --warmup 20 -o b --threads 3") == 0 && same_file("a_1.csv", "b_1.csv") && same_file("a_4.csv", "b_4.csv"),
+          "1 and 3 threads: the same files");
+    check(run_on("--samples 50 --warmup 20 -o c --chains 1 --first-chain 3") == 0 && same_file("a_3.csv", "c_3.csv"),
+          "chain 3 alone: the same file as chain 3 of 4");
+    check(!same_file("a_1.csv", "a_2.csv"), "chains differ");
+    check(run_on("--samples 50 --warmup 20 -o d --no-summary") == 0 && same_file("a_2.csv", "d_2.csv") && !holds("out.txt", "mean"),
+          "--no-summary: the same draws, no table");
+}
+
+static void layout(void)
+{
+    check(holds("a_1.csv", "\nlp__,mu,beta.1,beta.2,twice.1.1,twice.2.1,twice.1.2,twice.2.2,twice.1.3,twice.2.3,y_rep\n"),
+          "columns: lp__, declaration order, first index fastest");
+    check(holds("a_1.csv", ",11,21,12,22,13,23,"), "elements stand under their labels");
+    check(holds("a_1.csv", "#   seed = 7\n") && holds("a_1.csv", "num_samples = 50\n") && holds("a_1.csv", "# model = toy\n"),
+          "comments name model, seed and settings");
+    check(count_draws("a_1.csv") == 50, "50 draws: %ld rows", count_draws("a_1.csv"));
+    check(run_on("--samples 10 --warmup 20 --thin 5 -o t") == 0 && count_draws("t_1.csv") == 10, "--thin: 10 draws kept");
+    char *all = get_text("a_1.csv"), *thin = get_text("t_1.csv"), *first = strstr(thin, "y_rep\n") + 6;
+    first[strcspn(first, "\n") + 1] = 0;
+    char *found = strstr(all, first);
+    long before = 0;
+    for (const char *c = strstr(all, "y_rep\n") + 6; found && c < found; c++)
+        before += *c == '\n';
+    check(found && before == 4, "--thin 5 keeps the 5th sweep after warm-up (rows before it: %ld)", before);
+    free(all);
+    free(thin);
+    check(run_on("--samples 3 --no-lp --params beta -o p") == 0 && holds("p_1.csv", "\nbeta.1,beta.2\n"), "--params and --no-lp");
+    check(run_on("--samples 3 --params betta -o q") == 2 && holds("err.txt", "no variable `betta`") && !exists("q_1.csv"),
+          "--params with an unknown name is refused");
+    check(run_on("--samples 3 -o there/is/none") == 2 && holds("err.txt", "cannot be written"), "an output folder that is not there");
+}
+
+static void missing(void)
+{
+    put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [1.5, null, -0.5, \"NA\", 5], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
+    check(fit("na.json --seed 7 --samples 20 --params all -o m") == 0 && holds("m_1.csv", ",y.2,y.4,"), "--params all holds the missing values");
+    check(holds("err.txt", "N = 5, from the size of group") && holds("err.txt", "K = 1, from the size of X"), "sizes are inferred and told");
+    check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "not an exact step"), "--check passes");
+    toy_wrong = 1;
+    check(fit("na.json --seed 7 --check") == 1 && holds("out.txt", "FAILED"), "--check finds a wrong step");
+    toy_wrong = 0;
+}
+
+static void early_ends(void)
+{
+    put_text("f_1.csv", "older\n");
+    toy_fault_at = 30;
+    check(run_on("--samples 50 --warmup 20 -o f") == 4 && holds("err.txt", "beta[3]: the scale is not positive (chain 2, sweep 31)"),
+          "a fault: status 4, with variable, element, chain and sweep");
+    check(count_draws("f_1.csv") == 10 && count_draws("f_4.csv") == 10 && holds("out.txt", "mean"), "a fault keeps the draws before it");
+    put_text("g_1.csv", "older\n");
+    toy_fault_at = 3;
+    check(run_on("--samples 50 --warmup 20 -o g") == 4 && holds("g_1.csv", "older") && !exists("g_2.csv"),
+          "a fault before the first draw leaves older files");
+    toy_fault_at = -1;
+    toy_slow = 2;
+    const pid_t child = start_fit("data.json --seed 7 --warmup 1 --samples 100000 -o i --refresh 1 --chains 2");
+    for (int tries = 0; tries < 2000 && !holds("err.txt", "sweep 20 "); tries++)
+        usleep(5000);
+    kill(child, SIGINT);
+    const int status = wait_fit(child);
+    toy_slow = 0;
+    const long kept = count_draws("i_1.csv");
+    check(status == 130 && kept >= 15 && kept == count_draws("i_2.csv") && holds("out.txt", "mean"),
+          "Ctrl-C: status %d, %ld draws kept in every file", status, kept);
+    check(system("ls *.part >/dev/null 2>&1") != 0, "no temporary file is left");
+}
+
+static void initial_values(void)
+{
+    put_text("init.json", "{ \"mu\": 1, \"beta\": [3, 4] }");
+    put_text("bad.json", "{ \"beta\": [3, 4, 5] }");
+    check(run_on("--samples 1 --warmup 0 --init init.json") == 0, "--init FILE is read");
+    check(run_on("--samples 1 --init bad.json") == 2 && holds("err.txt", "beta has size 3, but should have 2"), "--init FILE: a wrong shape is refused");
+    check(run_on("--samples 1 --init 0") == 0 && run_on("--samples 1 --init -3") == 2, "--init RADIUS");
+}
+
+static void flags(void)
+{
+    check(fit("--help") == 0 && holds("out.txt", "--warmup"), "--help");
+    check(fit("--version") == 0, "--version");
+    check(fit("data.json --sample-size 3") == 2 && holds("err.txt", "--sample-size: no such option"), "an unknown flag is named");
+    check(fit("data.json --chains 0") == 2 && holds("err.txt", "--chains: `0`"), "--chains 0 is refused");
+    check(fit("data.json --seed -1") == 2 && fit("data.json --samples 1e3") == 2 && fit("data.json --chains") == 2, "bad values of flags are refused");
+}
+
+// The posterior mean of mu in closed form: mu ~ normal(0, 10), mean of group j ~ normal(mu, sqrt(1 + 4 / count[j])).
+static void posterior(void)
+{
+    const double v1 = 1 + 4.0 / 2, v2 = 1 + 4.0 / 3;
+    const double precision = 0.01 + 1 / v1 + 1 / v2, mean = (0.5 / v1 + 4 / v2) / precision;
+    run_on("--samples 5000 -o z");
+    double sum = 0;
+    for (int c = 1; c <= 4; c++) {
+        char path[20];
+        snprintf(path, sizeof path, "z_%d.csv", c);
+        char *text = get_text(path);
+        for (char *line = strstr(text, "y_rep\n") + 6; *line; line = strchr(line, '\n') + 1)
+            sum += strtod(strchr(line, ',') + 1, NULL) / 20000;
+        free(text);
+    }
+    // The Gibbs chain of this model has effective size above 1000 of 20000; |z| < 6 rings falsely 2 times in 10^9.
+    const double z = (sum - mean) * sqrt(1000 * precision);
+    check(fabs(z) < 6, "mean of mu: %.4f, closed form %.4f, |z| = %.2f < 6 (seed 7)", sum, mean, fabs(z));
+}
+
+int main(void)
+{
+    enter_scratch();
+    put_text("data.json", toy_json);
+    reproducible();
+    layout();
+    missing();
+    early_ends();
+    initial_values();
+    flags();
+    posterior();
+    return finish_tests();
+}
