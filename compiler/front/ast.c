@@ -2,6 +2,7 @@
 //
 // What the grammar is too coarse to refuse is refused here: a left side that is no name, a matrix with one size,
 // a statement in the wrong kind of block.
+#include <ctype.h>
 #include <string.h>
 #include "front.h"
 #include "parse.h"
@@ -44,9 +45,7 @@ static Ast *node(Parse *p, Span at, AstKind kind, List kids)
         if (kid && kid->depth > depth) depth = kid->depth;
     }
     if (depth >= MAX_DEPTH) {
-        p->failed = true;
-        if (!p->too_deep) diag(p->diags, at, DIAG_E0104, MAX_DEPTH);
-        p->too_deep = true;
+        nested_too_deeply(p, at);
         e->kind = AST_INT;
         return e;
     }
@@ -354,9 +353,7 @@ static void set_body(Parse *p, Stmt *s, Stmt *body)
     for (const Stmt *b = body; b; b = b->next)
         if (b->depth >= s->depth) s->depth = b->depth + 1;
     if (s->depth > MAX_DEPTH) {
-        p->failed = true;
-        if (!p->too_deep) diag(p->diags, s->span, DIAG_E0104, MAX_DEPTH);
-        p->too_deep = true;
+        nested_too_deeply(p, s->span);
         s->body = NULL;
         s->kind = STMT_BLOCK;
         s->depth = 1;
@@ -618,30 +615,69 @@ static bool is_reserved(const char *word)
     return false;
 }
 
-// Bison's text is "syntax error, unexpected A, expecting B or C"; ours says "expected B or C, found `text`".
-void syntax_error(Parse *p, Span at, const char *text)
+static bool among(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+// What could stand at the place of an error, in words: closing punctuation; everything that starts an expression as "an expression";
+// operators and words of the language, which can stand in many places, only if there is nothing else.
+static const char *expectation(Parse *p, const char *const *names, int n)
+{
+    static const char *const closing[] = { "`;`", "`)`", "`]`", "`}`", "`{`", "`(`", "`,`", "`~`", "`=`" };
+    List words = { 0 };
+    if (among(names, n, "an integer") && among(names, n, "a name")) list_add(p->arena, &words, "an expression");
+    else {
+        if (among(names, n, "a name")) list_add(p->arena, &words, "a name");
+        for (size_t i = 0; i < sizeof closing / sizeof *closing; i++)
+            if (among(names, n, closing[i]) && words.n < 4) list_add(p->arena, &words, (void *)closing[i]);
+    }
+    if (!words.n)
+        for (int i = 0; i < n && n <= 6; i++) list_add(p->arena, &words, (void *)names[i]);
+    const char *text = NULL;
+    for (int i = 0; i < words.n; i++)
+        text = !text ? words.item[i] : arena_printf(p->arena, "%s%s%s", text, i == words.n - 1 ? " or " : ", ", (char *)words.item[i]);
+    return text;
+}
+
+// A statement that lacks its `;` runs into the next line. The error is found there: at the first word, or behind it, since a name
+// could have begun a truncation.
+static int unfinished_line(const Parse *p, Span at)
+{
+    const Source *s = p->source;
+    bool same_line;
+    int end = before(s, at.from, &same_line);
+    if (same_line && (s->text[at.from] == '~' || s->text[at.from] == '=' || s->text[at.from] == '[')) {
+        while (end > 0 && (s->text[end - 1] == '_' || isalnum((unsigned char)s->text[end - 1]))) end--;
+        end = before(s, end, &same_line);
+    }
+    bool unfinished = end > 0 && !same_line && (size_t)at.from < s->size && !strchr(";{}", s->text[end - 1]);
+    return unfinished ? span_line((Span){ s, end - 1, end }) : 0;
+}
+
+void syntax_error(Parse *p, Span at, const char *const *expected, int n)
 {
     p->failed = true;
-    if (strcmp(text, "memory exhausted") == 0) {
-        if (!p->too_deep) diag(p->diags, at, DIAG_E0104, MAX_DEPTH);
-        p->too_deep = true;
-        return;
-    }
     if (p->quiet) return;
     if (p->bad_at && at.from >= p->bad_at && !memchr(p->source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
-    const char *expected = strstr(text, ", expecting ");
-    int size = (int)p->source->size, length = at.to - at.from;
-    const char *found = at.from >= size ? "the end of the file"
-                      : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, p->source->text + at.from);
-    Diag *m = fail(p, at, DIAG_E0101, expected ? arena_printf(p->arena, "expected %s, found %s", expected + 12, found)
-                                              : arena_printf(p->arena, "%s is not expected here", found), NULL);
-    bool same_line;
-    int end = before(p->source, at.from, &same_line);
-    const char *word = intern_n(p->source->text + at.from, (size_t)length);
-    if (end > 0 && !same_line && at.from < size && !strchr(";{}", p->source->text[end - 1]))
-        diag_help(m, "is a `;` missing at the end of line %d?", span_line((Span){ p->source, end - 1, end }));
-    else if (is_reserved(word))
-        diag_help(m, "`%s` is a word of the language and cannot be a name", word);
+    int length = at.to - at.from;
+    const char *text = p->source->text + at.from, *what = expectation(p, expected, n);
+    const char *found = (size_t)at.from >= p->source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
+    Diag *m = fail(p, at, DIAG_E0101, what ? arena_printf(p->arena, "expected %s, found %s", what, found)
+                                          : arena_printf(p->arena, "%s is not expected here", found), NULL);
+    int line = unfinished_line(p, at);
+    const char *word = intern_n(text, (size_t)length);
+    if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
+    else if (is_reserved(word) && among(expected, n, "a name")) diag_help(m, "`%s` is a word of the language and cannot be a name", word);
+}
+
+void nested_too_deeply(Parse *p, Span at)
+{
+    p->failed = true;
+    if (!p->too_deep) diag(p->diags, at, DIAG_E0104, MAX_DEPTH);
+    p->too_deep = true;
 }
 
 static bool parse(Parse *p)

@@ -239,9 +239,9 @@ static void print_stmts(FILE *out, const Stmt *s, int depth);
 
 static void print_body(FILE *out, const Stmt *s, int depth)
 {
-    if (!s) { fputs("{ }\n", out); return; }
+    if (!s) { fputs(" { }\n", out); return; }
     if (s->kind == STMT_BLOCK) {
-        fputs("{\n", out);
+        fputs(" {\n", out);
         print_stmts(out, s->body, depth + 1);
         indent(out, depth);
         fputs("}\n", out);
@@ -278,17 +278,20 @@ static void print_stmt(FILE *out, const Stmt *s, int depth)
         print(out, s->index->lo, COND);
         fputc(':', out);
         print(out, s->index->hi, COND);
-        fputs(") ", out);
+        fputs(")", out);
         print_body(out, s->body, depth);
         break;
     case STMT_IF:
         fputs("if (", out);
         print(out, s->cond, COND);
-        fputs(") ", out);
+        fputs(")", out);
         print_body(out, s->body, depth);
         break;
     case STMT_BLOCK:
-        print_body(out, s, depth);
+        fputs("{\n", out);
+        print_stmts(out, s->body, depth + 1);
+        indent(out, depth);
+        fputs("}\n", out);
         break;
     }
 }

@@ -6,7 +6,7 @@
 %define api.pure full
 %define api.location.type {Span}
 %define api.value.type union
-%define parse.error detailed
+%define parse.error custom
 %define parse.lac full
 %locations
 %expect 0
@@ -22,10 +22,10 @@
 #define YYINITDEPTH 400
 #define YYMAXDEPTH  20000
 int yylex(YYSTYPE *value, Span *at, void *scanner);
-static void yyerror(Span *at, void *scanner, Parse *p, const char *text)
+static void yyerror(Span *at, void *scanner, Parse *p, const char *text)      // the parser's stack is full
 {
-    (void)scanner;
-    syntax_error(p, *at, text);
+    (void)scanner, (void)text;
+    nested_too_deeply(p, *at);
 }
 static List none(void) { return (List){ 0 }; }
 static List one(Parse *p, void *item) { List l = { 0 }; list_add(p->arena, &l, item); return l; }
@@ -409,3 +409,15 @@ rule_part:
   ;
 
 %%
+
+static int yyreport_syntax_error(const yypcontext_t *at, void *scanner, Parse *p)
+{
+    (void)scanner;
+    enum { MOST = YYNTOKENS };
+    yysymbol_kind_t expected[MOST];
+    int n = yypcontext_expected_tokens(at, expected, MOST);
+    const char *names[MOST];
+    for (int i = 0; i < n; i++) names[i] = yysymbol_name(expected[i]);
+    syntax_error(p, *yypcontext_location(at), names, n < 0 ? 0 : n);
+    return 0;
+}

@@ -99,5 +99,6 @@ void augmentation_begin(Parse *p, Span at, const char *name);
 void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);
 void augmentation_end(Parse *p);
 
-void syntax_error(Parse *p, Span at, const char *text);
+void syntax_error(Parse *p, Span at, const char *const *expected, int n);      // names of the tokens that could stand there
+void nested_too_deeply(Parse *p, Span at);
 #endif

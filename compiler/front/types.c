@@ -843,7 +843,7 @@ static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *rig
             taken++;
         } else {
             dim = largest(t, sub);
-            if (!dim && sub->state == TYPE_POISONED) return false;
+            if (!dim && (sub->state == TYPE_POISONED || sub->type.base == BASE_REAL)) return false;     // reported with the left side
         }
         out->dim[out->rank++] = dim;
     }
@@ -1062,8 +1062,9 @@ static void check_tilde(Types *t, Stmt *s)
         Diag *m = diag(t->d, s->lhs->span, DIAG_E0405, dist->name, d->name);
         if (d->kind == DECL_DATA) diag_help(m, "line %d could say: int %s", span_line(d->span), d->name);
     }
-    if (!dist->discrete && declared && d->type.base == BASE_INT && d->kind == DECL_VARIABLE) diag(t->d, s->lhs->span, DIAG_E0406, dist->name, d->name);
     if (d->kind != DECL_VARIABLE) return;
+    if (!dist->discrete && declared && d->type.base == BASE_INT) diag(t->d, s->lhs->span, DIAG_E0406, dist->name, d->name);
+    if (dist->discrete && declared && d->type.base == BASE_REAL) return;
     if ((d->lower || d->upper) && (dist->discrete || dist->value_rank))
         diag(t->d, s->lhs->span, DIAG_E0407, d->name, dist->name, support_text(dist));
     if (!elementwise(d->constraint) && dist->value_rank == 0) {
@@ -1087,6 +1088,12 @@ static void check_define(Types *t, Stmt *s)
     }
     for (int k = 0; k < x->rank; k++)
         if (!same_size(t, s->rhs->span, x->dim[k], y->dim[k])) return;
+    const char *culprit;
+    if (s->decl && s->decl->kind == DECL_DATA && s->block != BLOCK_LET && depends_on_data_only(t->a, s->rhs, &culprit)) {
+        Diag *m = diag(t->d, s->lhs->span, DIAG_E0206, s->decl->name);
+        diag_help(m, "data may equal a function of unknowns, as in y[i] = z[i] > 0; the right side here is data only");
+        return;
+    }
     if (x->base == BASE_INT && (y->base != BASE_INT || s->link)) diag(t->d, s->rhs->span, DIAG_E0310, arena_printf(t->a, "the value of `%s`", s->decl ? s->decl->name : "this"));
 }
 
