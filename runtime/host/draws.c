@@ -155,7 +155,7 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 
 // ---- files ----
 
-// The settings under the names that CmdStan gives them, which is how ArviZ, posterior and cmdstanr know a file. `fixed_param` tells
+// The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how ArviZ and cmdstanr know a file. `fixed_param` tells
 // them to expect neither a step size nor a metric.
 static void write_header(const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, int chain)
 {
@@ -167,7 +167,7 @@ static void write_header(const GmDraws *d, const GmModel *model, const GmMemory 
             "# method = sample\n#   sample\n#     num_samples = %ld\n#     num_warmup = %ld\n#     save_warmup = 0\n#     thin = %d\n"
             "#     algorithm = fixed_param\n"
             "# id = %d\n# random\n#   seed = %llu\n",
-            model->name, model->source, o->samples, o->warmup, o->thin, d->first_chain + chain, (unsigned long long)o->seed);
+            model->name, model->source, o->samples * o->thin, o->warmup, o->thin, d->first_chain + chain, (unsigned long long)o->seed);
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, model, m, c, '.');
         fprintf(to, c ? ",%s" : "%s", label);

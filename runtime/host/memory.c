@@ -14,7 +14,7 @@ enum { LINE = 64 };                 // arrays begin on a cache line, so that no 
 int gm_data_of_imputed(const GmModel *model, int state_field)
 {
     for (int f = 0; f < model->n_data; f++)
-        if (model->data[f].may_miss && model->data[f].imputed_field == state_field)
+        if (model->data[f].imputed_field == state_field)
             return f;
     return -1;
 }
@@ -41,6 +41,17 @@ static size_t array_bytes(const GmField *field, const GmShape *shape)
     return (bytes + LINE) / LINE * LINE;                 // at least one line, so that empty arrays have an address of their own
 }
 
+// Sums of data are shared by all chains; those that hold a response only if none of its values is missing.
+static bool is_shared(const GmModel *model, const GmData *d, const GmField *field)
+{
+    if (field->shared != 2)
+        return field->shared != 0;
+    for (int f = 0; f < model->n_data; f++)
+        if (d->missing[f].count)
+            return false;
+    return true;
+}
+
 // Puts the pointers of the arrays with the given `shared` into chain c's State, inside `block`; returns the bytes used. With
 // block == NULL it only counts.
 static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, int shared, char *block, int c)
@@ -48,7 +59,7 @@ static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, int sh
     size_t used = 0;
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
-        if (!field->shared != !shared || aliases_data(model, d, f))
+        if (is_shared(model, d, field) != (shared != 0) || aliases_data(model, d, f))
             continue;
         if (block)
             *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) = block + used;

@@ -211,7 +211,7 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
         for (long i = 0; i < used; i++)
             s.x[i] = fabs(s.x[i] - median);
         rank_normalise(&s, ranked);
-        const double scaled = split_rhat(&s);
+        const double scaled = all_equal(s.x, used) ? 0 : split_rhat(&s);     // folding may leave a constant, as of a fair coin
         out.rhat = scaled > located ? scaled : located;
 
         const double low = effective_size_below(x, chains, draws, out.q5, work, &s);
