@@ -1,0 +1,72 @@
+// If this failed, a scalar function of the language would be wrong, or lose its digits in a tail.
+#include "check.h"
+#include <gsl/gsl_sf.h>
+#include <gsl/gsl_cdf.h>
+
+// Largest relative difference over a grid; floor: where the value passes through 0, absolute difference counts.
+#define OVER(what, from, to, steps, got, want, floor, bound)                                             \
+    do {                                                                                                 \
+        double worst_ = 0;                                                                               \
+        for (int i_ = 0; i_ <= (steps); i_++) {                                                          \
+            const double x = (from) + ((to) - (from)) * (double)i_ / (steps);                            \
+            const double a_ = (double)(got), b_ = (double)(want);                                        \
+            const double e_ = a_ == b_ ? 0 : fabs(a_ - b_) / (fabs(b_) > (floor) ? fabs(b_) : (floor));  \
+            if (!(e_ <= worst_)) worst_ = e_;                                                            \
+        }                                                                                                \
+        check(what, "error", worst_, bound);                                                             \
+    } while (0)
+
+int main(void)
+{
+    gsl_set_error_handler_off();
+    // Bounds: a few units of rounding (2e-16) times the condition number named beside.
+    OVER("Phi on [-37, 8]", -37, 8, 4500, Phi(x), 0.5 * erfcl(-(long double)x / sqrtl(2)), 0, 4e-13);          // condition x^2
+    OVER("log_Phi on [-29, 8]", -29, 8, 3700, log_Phi(x),
+         x > 0 ? log1pl(-0.5L * erfcl((long double)x / sqrtl(2))) : logl(0.5L * erfcl(-(long double)x / sqrtl(2))), 0, 1e-13);
+    OVER("log_Phi on [-100, -29]", -100, -29, 710, log_Phi(x), logl(0.5L * erfcl(-(long double)x / sqrtl(2))), 0, 1e-14);
+    check("log_Phi(-1e150) is finite", "not", !is_finite(log_Phi(-1e150)), 0);
+    OVER("inv_Phi(Phi(x)) on [-37, 0]", -37, 0, 3700, inv_Phi(Phi(x)), x, 1e-3, 1e-14);
+    OVER("inv_Phi(1 - Phi(-x)) on [0, 5]", 0, 5, 500, inv_Phi(1 - Phi(-x)), x, 1, 1e-9);                       // rounding of 1 - p
+    check("inv_Phi at 0 and 1", "finite", is_finite(inv_Phi(0)) + is_finite(inv_Phi(1)), 0);
+
+    OVER("log1p_exp", -700, 700, 14000, log1p_exp(x), x > 40 ? x : log1pl(expl(x)), 0, 1e-15);
+    OVER("log1m_exp", -50, -1e-9, 5000, log1m_exp(x), x < -1 ? log1pl(-expl(x)) : logl(-expm1l(x)), 0, 1e-15);
+    OVER("log_sum_exp", -40, 40, 800, log_sum_exp2(x, 1), logl(expl(x) + expl(1)), 1, 1e-15);
+    OVER("log_diff_exp", 1.001, 40, 800, log_diff_exp(x, 1), logl(expl(1) * expm1l((long double)x - 1)), 1, 1e-13);
+    check("log_sum_exp of infinities", "is NaN", isnan(log_sum_exp2(-INFINITY, -INFINITY)) + isnan(log_sum_exp2(INFINITY, INFINITY)), 0);
+    OVER("x_minus_log1p", -0.9, 3, 3901, x_minus_log1p(x), (long double)x - log1pl(x), 1e-20, 1e-13);
+    OVER("x_minus_log1p near 0", -1e-5, 1e-5, 101, x_minus_log1p(x), x * x / 2 - x * x * x / 3 + x * x * x * x / 4, 1e-30, 1e-13);
+    OVER("inv_logit", -700, 700, 14000, inv_logit(x), 1 / (1 + expl(-(long double)x)), 0, 1e-15);
+    OVER("logit(inv_logit(x))", -700, 5, 705, logit(inv_logit(x)), x, 1, 1e-13);                               // rounding of p near 1
+    OVER("log_inv_logit, log1m_inv_logit", -700, 700, 1400, log_inv_logit(x), log1m_inv_logit(-x), 0, 0);
+    OVER("log_inv_logit", -40, 40, 801, log_inv_logit(x), -log1pl(expl(-(long double)x)), 0, 1e-15);
+    OVER("inv_cloglog, cloglog", -30, 2, 320, cloglog(inv_cloglog(x)), x, 1, 1e-12);
+    OVER("power_int", -30, 30, 60, power_int(1.1, (long)x), powl(1.1L, (long)x) * 1, 0, 1e-13);                // 1.1 is rounded: 30 times
+    check_close("step", step(-1) + 10 * step(0) + 100 * step(1), 110, 1, 0);
+
+    OVER("digamma", 1e-3, 50, 5000, digamma(x), gsl_sf_psi(x), 1, 1e-14);
+    OVER("digamma, negative", -9.75, -0.25, 19, digamma(x), gsl_sf_psi(x), 1, 1e-12);
+    OVER("trigamma", 1e-3, 50, 5000, trigamma(x), gsl_sf_psi_1(x), 1e-3, 1e-13);
+    OVER("stirling_error", 0.5, 60, 596, stirling_error(x), lgammal((long double)x + 1) - ((long double)x + 0.5L) * logl(x) + x - 0.91893853320467274178L, 0, 1e-11);
+    OVER("lbeta(x, 2.5)", 0.1, 300, 3000, lbeta(x, 2.5), lgammal(x) + lgammal(2.5L) - lgammal((long double)x + 2.5L), 1, 2e-13);
+    OVER("lbeta(x, 40)", 0.1, 300, 3000, lbeta(x, 40), lgammal(x) + lgammal(40) - lgammal((long double)x + 40), 1, 2e-13);
+    check_close("lbeta(1e10, 3)", lbeta(1e10, 3), (double)logl(2 / (1e10L * (1e10L + 1) * (1e10L + 2))), 1, 1e-14);
+    check_close("lbeta(1e10, 1e-3)", lbeta(1e10, 1e-3), (double)(lgammal(1e-3L) - 1e-3L * logl(1e10L)), 1, 1e-12);   // next term 1e-13
+    check_close("lchoose(52, 5)", lchoose(52, 5), log(2598960), 1, 1e-14);
+    check_close("choose(30, 15)", choose(30, 15), 155117520, 1, 0);
+    check_close("lchoose(1e15, 2)", lchoose(1e15, 2), (double)logl(1e15L * (1e15L - 1) / 2), 1, 1e-14);
+
+    OVER("log_bessel_i0", 0, 100, 1000, log_bessel_i0(x), log(gsl_sf_bessel_I0_scaled(x)) + x, 1e-3, 1e-13);
+    for (int k = 0; k < 5; k++) {
+        static const double order[5] = { 0, 0.5, 1.3, 7, 50.25 };
+        char what[64];
+        snprintf(what, sizeof what, "log_bessel_k(%g, x) on [0.01, 200]", order[k]);
+        OVER(what, 0.01, 200, 400, log_bessel_k(order[k], x), gsl_sf_bessel_lnKnu(order[k], x), 1, 1e-11);
+    }
+    // K_401 = K_399 + (800 / x) K_400, where the library compared with has only nine digits.
+    OVER("log_bessel_k(401, x) by recurrence", 0.01, 2000, 400, log_bessel_k(401, x),
+         log_sum_exp2(log_bessel_k(399, x), log(800 / x) + log_bessel_k(400, x)), 1, 1e-12);
+    check_close("log_bessel_k(1/2, 1e-8)", log_bessel_k(0.5, 1e-8), 0.5 * log(GM_PI / 2e-8) - 1e-8, 1, 1e-12);
+    check_close("log_bessel_k(-1/2, 1e4)", log_bessel_k(-0.5, 1e4), 0.5 * log(GM_PI / 2e4) - 1e4, 1, 1e-12);
+    return finish();
+}
