@@ -1,0 +1,295 @@
+// main.c -- the command `gmc`: flags, the order of the passes, the C compiler at the end.
+//
+// Exit status: 0 done; 1 the model is wrong; 2 a bad flag or file; 3 a fault of gmc itself; 4 the C compiler failed.
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../emit/emit.h"
+#include "../front/front.h"
+
+enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4 };
+
+#ifndef GMC_VERSION
+#define GMC_VERSION "0.1"
+#endif
+
+typedef struct Options {
+    const char *model, *output, *emit;
+    const char *include[32];
+    int         ninclude;
+    bool        no_augment, explain, time, keep, verbose, quiet;
+} Options;
+
+static void usage(FILE *out)
+{
+    fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n\n"
+          "  -o PROGRAM       the program to write; it reads data and draws from the posterior: ./PROGRAM data.json -o draws\n"
+          "  -I DIR           read more distributions and augmentations from DIR/*.gm\n"
+          "  --emit=STAGE     print a stage instead of compiling:\n", out);
+#define PASS(name, stage, help) fprintf(out, "                     %-10s after %s: %s\n", #stage, #name, help);
+#include "passes.def"
+#undef PASS
+    fputs("  --explain        print for each variable its conditional, the method and why\n"
+          "  --no-augment     leave the model as written\n"
+          "  --keep           leave the emitted program beside the output, as PROGRAM.cu\n"
+          "  --time           print what each pass took\n"
+          "  -q, --quiet      no notes\n"
+          "  -v, --verbose    show the C compiler's command\n"
+          "  --version, --help\n", out);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static const char *current_pass = "start", *current_model = "";
+
+static void internal_fault(int signal)
+{
+    static const char head[] = "gmc: internal error in pass ", tail[] = "; please keep the model and report it\n";
+    (void)signal;
+    if (write(2, head, sizeof head - 1) < 0 || write(2, current_pass, strlen(current_pass)) < 0 || write(2, tail, sizeof tail - 1) < 0) {}
+    _exit(EXIT_INTERNAL);
+}
+
+// ---- where gmc's own files are: beside the program (build/gmc) or installed (PREFIX/bin/gmc) ----
+
+typedef struct Home { char stdlib[PATH_MAX], runtime[PATH_MAX], library[PATH_MAX]; } Home;
+
+static bool find_home(Home *h)
+{
+    char self[PATH_MAX - 64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) return false;
+    self[n] = 0;
+    char *slash = strrchr(self, '/');
+    *slash = 0;
+    snprintf(h->stdlib, sizeof h->stdlib, "%s/../stdlib", self);
+    snprintf(h->runtime, sizeof h->runtime, "%s/../runtime", self);
+    snprintf(h->library, sizeof h->library, "%s/libgmhost.a", self);
+    if (access(h->library, R_OK) == 0) return true;
+    snprintf(h->stdlib, sizeof h->stdlib, "%s/../share/gmc/stdlib", self);
+    snprintf(h->runtime, sizeof h->runtime, "%s/../share/gmc/runtime", self);
+    snprintf(h->library, sizeof h->library, "%s/../lib/libgmhost.a", self);
+    return access(h->library, R_OK) == 0;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+// Every .gm file below a folder, in order of name.
+static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, int depth)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) {
+        fprintf(stderr, "gmc: cannot read the folder %s: %s\n", folder, strerror(errno));
+        return false;
+    }
+    char *names[4096];
+    int n = 0;
+    for (struct dirent *e; (e = readdir(dir)) && n < 4096;)
+        if (e->d_name[0] != '.') names[n++] = arena_printf(a, "%s/%s", folder, e->d_name);
+    closedir(dir);
+    qsort(names, (size_t)n, sizeof *names, by_name);
+    for (int i = 0; i < n; i++) {
+        struct stat st;
+        if (stat(names[i], &st) != 0) continue;
+        if (S_ISDIR(st.st_mode)) {
+            if (depth < 4 && !read_library(a, names[i], lib, d, depth + 1)) return false;
+        } else {
+            size_t len = strlen(names[i]);
+            if (len < 3 || strcmp(names[i] + len - 3, ".gm") != 0) continue;
+            Source *s = source_read(a, names[i]);
+            if (!s) {
+                fprintf(stderr, "gmc: cannot read %s: %s\n", names[i], strerror(errno));
+                return false;
+            }
+            front_parse_library(a, s, d, lib);
+        }
+    }
+    return true;
+}
+
+// ---- the C compiler ----
+
+static int run_compiler(const Options *o, const Home *h, const char *source, const char *target)
+{
+    const char *cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
+    char runtime[PATH_MAX + 16];
+    snprintf(runtime, sizeof runtime, "-I%s/device", h->runtime);
+    const char *argv[] = {cc, "-x", "c", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
+                          "-fno-signed-zeros", "-fopenmp", "-w", runtime, source, "-x", "none", h->library, "-o", target, "-ljansson", "-llapacke", "-lopenblas", "-lm", NULL};
+    if (o->verbose) {
+        for (int i = 0; argv[i]; i++) fprintf(stderr, "%s%s", i ? " " : "", argv[i]);
+        fputc('\n', stderr);
+    }
+    pid_t pid = fork();
+    if (pid < 0) return -1;
+    if (pid == 0) {
+        execvp(cc, (char *const *)argv);
+        fprintf(stderr, "gmc: cannot run the C compiler `%s`: %s (apt-get install gcc, or set CC)\n", cc, strerror(errno));
+        _exit(127);
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int compile(const Options *o, const Home *h, Graph *g)
+{
+    char path[PATH_MAX], temporary[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s.cu", o->output) >= (int)sizeof path || snprintf(temporary, sizeof temporary, "%s.part", o->output) >= (int)sizeof temporary) {
+        fprintf(stderr, "gmc: the name %s is too long\n", o->output);
+        return EXIT_USAGE;
+    }
+    FILE *f = fopen(path, "w");
+    if (!f) {
+        fprintf(stderr, "gmc: cannot write %s: %s\n", path, strerror(errno));
+        return EXIT_USAGE;
+    }
+    emit_program(f, g, o->model);
+    if (fclose(f) != 0) {
+        fprintf(stderr, "gmc: cannot write %s: %s\n", path, strerror(errno));
+        unlink(path);
+        return EXIT_USAGE;
+    }
+    current_pass = "C compiler";
+    int status = run_compiler(o, h, path, temporary);
+    if (status != 0) {
+        unlink(temporary);
+        if (status != 127) fprintf(stderr, "gmc: the C compiler failed on %s; please keep this file and the model and report it\n", path);
+        return EXIT_COMPILER;
+    }
+    if (rename(temporary, o->output) != 0) {
+        fprintf(stderr, "gmc: cannot write %s: %s\n", o->output, strerror(errno));
+        unlink(temporary);
+        return EXIT_USAGE;
+    }
+    if (!o->keep) unlink(path);
+    return 0;
+}
+
+static int finish(Diags *d, const Options *o, int status)
+{
+    if (!o->quiet || status == EXIT_MODEL) diags_print(d, stderr);
+    return status;
+}
+
+static int compile_model(const Options *o)
+{
+    Home home;
+    if (!find_home(&home)) {
+        fprintf(stderr, "gmc: its runtime (libgmhost.a) is not where it should be; build it with make, or install it with make install\n");
+        return EXIT_USAGE;
+    }
+    Arena *a = arena_new();
+    expr_start(a);
+    Diags *d = diags_new(a);
+    Library lib = {0};
+    double t0 = seconds();
+    if (!read_library(a, home.stdlib, &lib, d, 0)) return EXIT_USAGE;
+    for (int i = 0; i < o->ninclude; i++)
+        if (!read_library(a, o->include[i], &lib, d, 0)) return EXIT_USAGE;
+    if (diags_errors(d) > 0 || !front_resolve_library(a, &lib, d)) return finish(d, o, EXIT_MODEL);
+    Source *s = source_read(a, o->model);
+    if (!s) {
+        fprintf(stderr, "gmc: cannot read %s: %s\n", o->model, strerror(errno));
+        return EXIT_USAGE;
+    }
+    current_pass = "parse";
+    Model *m = NULL;
+    if (!front_parse_model(a, s, d, &m)) return finish(d, o, EXIT_MODEL);
+    bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
+    if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
+    double t1 = seconds();
+    if (o->emit && strcmp(o->emit, "ast") == 0) { ast_print(stdout, m); return 0; }
+    Graph g = {.arena = a, .diags = d, .model = m, .library = &lib, .no_augment = o->no_augment};
+    current_pass = "build";
+    if (!build(&g)) return finish(d, o, EXIT_MODEL);
+    if (o->emit && strcmp(o->emit, "graph") == 0) { graph_print(stdout, &g); return 0; }
+    current_pass = "augment";
+    if (!augment(&g)) return finish(d, o, EXIT_MODEL);
+    if (o->emit && strcmp(o->emit, "augmented") == 0) { graph_print(stdout, &g); return 0; }
+    current_pass = "schedule";
+    if (!schedule(&g)) return finish(d, o, EXIT_MODEL);
+    if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); return 0; }
+    if (o->explain) { explain(stdout, &g); return finish(d, o, 0); }
+    double t2 = seconds();
+    current_pass = "emit";
+    if (o->emit && strcmp(o->emit, "cuda") == 0) { emit_program(stdout, &g, o->model); return finish(d, o, 0); }
+    int status = compile(o, &home, &g);
+    if (o->time) fprintf(stderr, "front %.3f s, graph %.3f s, emit and C compiler %.3f s\n", t1 - t0, t2 - t1, seconds() - t2);
+    finish(d, o, status);
+    arena_free(a);
+    return status;
+}
+
+static bool known_stage(const char *name)
+{
+#define PASS(pass, stage, help) if (strcmp(name, #stage) == 0) return true;
+#include "passes.def"
+#undef PASS
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    Options o = {0};
+    enum { EMIT = 256, EXPLAIN, NO_AUGMENT, TIME, VERSION, HELP, KEEP };
+    static const struct option flags[] = {{"emit", required_argument, 0, EMIT}, {"explain", no_argument, 0, EXPLAIN}, {"no-augment", no_argument, 0, NO_AUGMENT},
+        {"time", no_argument, 0, TIME}, {"version", no_argument, 0, VERSION}, {"help", no_argument, 0, HELP}, {"quiet", no_argument, 0, 'q'},
+        {"verbose", no_argument, 0, 'v'}, {"keep", no_argument, 0, KEEP}, {0, 0, 0, 0}};
+    signal(SIGSEGV, internal_fault);
+    signal(SIGABRT, internal_fault);
+    signal(SIGFPE, internal_fault);
+    for (int c; (c = getopt_long(argc, argv, "o:I:qvh", flags, NULL)) != -1;)
+        switch (c) {
+        case 'o': o.output = optarg; break;
+        case 'I':
+            if (o.ninclude == 32) { fprintf(stderr, "gmc: at most 32 -I folders\n"); return EXIT_USAGE; }
+            o.include[o.ninclude++] = optarg;
+            break;
+        case 'q': o.quiet = true; break;
+        case 'v': o.verbose = true; break;
+        case EMIT: o.emit = optarg; break;
+        case EXPLAIN: o.explain = true; break;
+        case NO_AUGMENT: o.no_augment = true; break;
+        case TIME: o.time = true; break;
+        case KEEP: o.keep = true; break;
+        case VERSION: puts("gmc " GMC_VERSION); return 0;
+        case 'h': case HELP: usage(stdout); return 0;
+        default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
+        }
+    if (optind >= argc) {
+        fprintf(stderr, "gmc: no model given (gmc MODEL.gm -o PROGRAM; gmc --help)\n");
+        return EXIT_USAGE;
+    }
+    if (optind + 1 < argc) {
+        fprintf(stderr, "gmc: one model at a time: `%s` is left over\n", argv[optind + 1]);
+        return EXIT_USAGE;
+    }
+    o.model = current_model = argv[optind];
+    if (o.emit && !known_stage(o.emit)) {
+        fprintf(stderr, "gmc: there is no stage `%s`; stages:", o.emit);
+#define PASS(name, stage, help) fprintf(stderr, " %s", #stage);
+#include "passes.def"
+#undef PASS
+        fputc('\n', stderr);
+        return EXIT_USAGE;
+    }
+    if (!o.output && !o.emit && !o.explain) {
+        fprintf(stderr, "gmc: where should the program go? (-o PROGRAM)\n");
+        return EXIT_USAGE;
+    }
+    return compile_model(&o);
+}

@@ -1,0 +1,8 @@
+// emit.h -- the emitted program.
+#ifndef GMC_EMIT_H
+#define GMC_EMIT_H
+#include "../graph/graph.h"
+
+void emit_program(FILE *out, Graph *g, const char *source_path);
+void emit_kernels(FILE *out, Graph *g);              // the list of kernels with what they read and write, --emit=kernels
+#endif

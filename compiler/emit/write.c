@@ -1,0 +1,480 @@
+// write.c -- expressions as C text.
+//
+//   before   sum(j in 1:p, X[i,j]*beta[j])
+//   after    real sum1 = 0;
+//            for (long j = 0; j < d.p; j++) sum1 += d.X[i * d.p + j] * s.beta[j];       and then: sum1
+//
+// Subscripts count from 1 in expressions and from 0 in C.
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "write.h"
+
+// ---- lines ----
+
+void put(Writer *w, const char *format, ...)
+{
+    fprintf(w->out, "%*s", 4 * w->indent, "");
+    va_list ap;
+    va_start(ap, format);
+    vfprintf(w->out, format, ap);
+    va_end(ap);
+    fputc('\n', w->out);
+}
+
+void open_brace(Writer *w, const char *format, ...)
+{
+    fprintf(w->out, "%*s", 4 * w->indent, "");
+    va_list ap;
+    va_start(ap, format);
+    vfprintf(w->out, format, ap);
+    va_end(ap);
+    fputs(" {\n", w->out);
+    w->indent++;
+}
+
+void close_brace(Writer *w)
+{
+    w->indent--;
+    put(w, "}");
+}
+
+const char *text(Writer *w, const char *format, ...)
+{
+    char *s;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&s, format, ap) < 0) abort();
+    va_end(ap);
+    char *copy = arena_strdup(w->arena, s);
+    free(s);
+    return copy;
+}
+
+// ---- names ----
+
+const char *c_name(Writer *w, const char *name)
+{
+    static const char *const reserved[] = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
+        "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "real", "class", "new",
+        "delete", "this", "template", "private", "public", "bool", "true", "false", "operator", "namespace", "I", "NULL", "M_PI",
+        "INFINITY", "NAN", "linux", "unix", NULL};
+    for (int i = 0; reserved[i]; i++)
+        if (strcmp(name, reserved[i]) == 0) return text(w, "%s_", name);
+    return name;
+}
+
+void name_index(Writer *w, const Index *i, const char *c)
+{
+    if (w->nnamed < 64) w->named[w->nnamed++] = (Named){i, c};
+}
+
+static const char *index_text(Writer *w, const Index *i)
+{
+    for (int k = w->nnamed - 1; k >= 0; k--)
+        if (w->named[k].index == i) return w->named[k].text;
+    return i->name;
+}
+
+static bool name_taken(const Writer *w, const char *c)
+{
+    static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", NULL};
+    for (int k = 0; used[k]; k++)
+        if (strcmp(used[k], c) == 0) return true;
+    for (int k = 0; k < w->nnamed; k++)
+        if (strcmp(w->named[k].text, c) == 0) return true;
+    return false;
+}
+
+static const char *fresh_index(Writer *w, const Index *i)
+{
+    const char *c = c_name(w, i->name);
+    for (int k = 2; name_taken(w, c); k++) c = text(w, "%s%d", i->name, k);
+    name_index(w, i, c);
+    return c;
+}
+
+void know(Writer *w, const Expr *e, const char *c)
+{
+    if (w->nknown < 512) w->known[w->nknown++] = (Known){e, c};
+}
+
+int mark(const Writer *w) { return w->nknown << 8 | w->nnamed; }
+void forget(Writer *w, int m) { w->nknown = m >> 8; w->nnamed = m & 255; }
+
+const char *open_loop(Writer *w, Index *i)
+{
+    const char *lo = write_subscript(w, i->lo), *hi = write_extent(w, i->hi), *c = fresh_index(w, i);
+    open_brace(w, "for (long %s = %s; %s < %s; %s++)", c, lo, c, hi, c);
+    return c;
+}
+
+const char *var_place(Writer *w, const Var *v)
+{
+    bool data = v->kind == VAR_DATA && !v->response;
+    return text(w, "%s.%s", data ? "d" : "s", c_name(w, v->name));
+}
+
+// ---- expressions ----
+
+enum { ADDITIVE = 1, MULTIPLICATIVE, TIGHT };
+
+static const char *write(Writer *w, Expr *e, int tight);
+
+static bool is_integer(const Expr *e)
+{
+    switch (e->kind) {
+    case EX_NUM: return e->number == floor(e->number) && fabs(e->number) < 1e9;
+    case EX_INDEX: return true;
+    case EX_REF: return e->var->base == BASE_INT;
+    case EX_ADD: case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (!is_integer(e->args[i])) return false;
+        return true;
+    case EX_POW: case EX_CALL: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+const char *write_subscript(Writer *w, Expr *e)
+{
+    if (e->kind == EX_NUM) return text(w, "%ld", (long)e->number - 1);
+    if (e->kind == EX_INDEX) return index_text(w, e->index);
+    if (e->kind == EX_ADD && e->args[0]->kind == EX_NUM) {
+        Expr *rest = ex_sub(e, e->args[0]);
+        long c = (long)e->args[0]->number;
+        if (rest->kind == EX_INDEX) {
+            const char *i = index_text(w, rest->index);
+            return c == 0 ? i : text(w, "%s %c %ld", i, c < 0 ? '-' : '+', labs(c));
+        }
+    }
+    if (!is_integer(e)) return text(w, "(long)(%s) - 1", write(w, e, 0));
+    if (e->kind == EX_ADD) {                     // i + k - 1 and such: one is taken off once
+        bool indices = false;
+        for (int i = 0; i < e->nargs; i++) indices |= e->args[i]->kind == EX_INDEX;
+        if (indices) return text(w, "%s - 1", write(w, e, ADDITIVE));
+    }
+    return text(w, "%s - 1", write(w, e, ADDITIVE));
+}
+
+const char *write_extent(Writer *w, Expr *e)
+{
+    if (!is_integer(e)) return text(w, "(long)%s", write(w, e, TIGHT));
+    if (e->kind == EX_MUL) return text(w, "(long)%s", write(w, e, MULTIPLICATIVE));
+    return write(w, e, ADDITIVE);
+}
+
+const char *write_position(Writer *w, const Var *v, Expr *const *subscript)
+{
+    const char *p = NULL;
+    for (int k = 0; k < v->rank; k++) {
+        const char *i = write_subscript(w, subscript[k]);
+        bool sum = strchr(i, ' ') != NULL && i[0] != '(';
+        if (!p) p = i;
+        else {
+            bool deep = strchr(p, ' ') != NULL;
+            const char *extent = write_extent(w, v->dim[k]);
+            bool wide = strchr(extent, ' ') != NULL;
+            p = text(w, "%s%s%s * %s%s%s + %s", deep ? "(" : "", p, deep ? ")" : "", wide ? "(" : "", extent, wide ? ")" : "", i);
+        }
+        (void)sum;
+    }
+    return p ? p : "0";
+}
+
+static const char *number(Writer *w, double v)
+{
+    if (isinf(v)) return v > 0 ? "INFINITY" : "-INFINITY";
+    if (v == floor(v) && fabs(v) < 1e9) return text(w, "%ld", (long)v);
+    char s[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(s, sizeof s, "%.*g", digits, v);
+        if (strtod(s, NULL) == v) break;
+    }
+    return text(w, "%s", s);
+}
+
+static const char *paren(Writer *w, const char *c, bool yes) { return yes ? text(w, "(%s)", c) : c; }
+
+static const char *power(Writer *w, Expr *base, double r)
+{
+    if (r == 1) return write(w, base, TIGHT);
+    if (r == 2) return text(w, "square(%s)", write(w, base, 0));
+    if (r == 3) return text(w, "cube(%s)", write(w, base, 0));
+    if (r == 0.5) return text(w, "sqrt(%s)", write(w, base, 0));
+    return text(w, "pow(%s, %s)", write(w, base, 0), number(w, r));
+}
+
+static const char *product(Writer *w, Expr *e, int tight)
+{
+    const char *c = NULL;
+    bool minus = false;
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *f = e->args[i];
+        if (f->kind == EX_POW && f->number < 0) {
+            bool named = false;
+            for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == f;
+            if (!named) continue;
+        }
+        if (f->kind == EX_NUM && f->number == -1) { minus = true; continue; }
+        const char *t = write(w, f, MULTIPLICATIVE + (f->kind == EX_MUL));
+        c = c ? text(w, "%s * %s", c, t) : t;
+    }
+    if (!c) c = "1";
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *f = e->args[i];
+        if (f->kind != EX_POW || f->number >= 0) continue;
+        bool named = false;
+        for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == f;
+        if (named) continue;
+        const char *t = power(w, f->args[0], -f->number);
+        bool integer = is_integer(f->args[0]) && f->number == -1;
+        c = text(w, "%s / %s%s", c, integer ? "(real)" : "", paren(w, t, strpbrk(t, " ") && !strchr(t, '(')));
+    }
+    if (minus) c = text(w, "-%s", c);
+    return paren(w, c, tight > MULTIPLICATIVE || (minus && tight >= MULTIPLICATIVE));
+}
+
+// A square matrix given whole, as a pointer: a part of an array in place, or a copy made here.
+static const char *whole(Writer *w, Expr *e)
+{
+    if (e->kind == EX_REF && e->var->base == BASE_REAL) {
+        Expr *at[MAX_RANK];
+        for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_num(1);
+        return text(w, "&%s[%s]", var_place(w, e->var), write_position(w, e->var, at));
+    }
+    int rank = ex_rank(e);
+    const char *t = text(w, "array%d", ++w->temporaries), *size = NULL;
+    Index *i[MAX_RANK];
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < rank; k++) {
+        const char *n = write_extent(w, ex_dim(e, k));
+        size = size ? text(w, "%s * (%s)", size, n) : text(w, "(%s)", n);
+    }
+    put(w, "real *%s = SCRATCH(%s);", t, size);
+    w->scratch[w->nscratch++ & 63] = t;
+    int m = mark(w);
+    const char *position = NULL;
+    for (int k = 0; k < rank; k++) {
+        at[k] = ex_index(i[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(e, k)));
+        const char *c = open_loop(w, i[k]);
+        position = position ? text(w, "(%s) * (%s) + %s", position, write_extent(w, ex_dim(e, k)), c) : c;
+    }
+    put(w, "%s[%s] = %s;", t, position, write_expr(w, ex_at(e, rank, at)));
+    for (int k = 0; k < rank; k++) close_brace(w);
+    forget(w, m);
+    return t;
+}
+
+// inverse(A), cholesky_decompose(A): computed into a buffer, once in the scope that asks first.
+static const char *array_call(Writer *w, Expr *e)
+{
+    for (int k = w->nknown - 1; k >= 0; k--)
+        if (w->known[k].e == e) return w->known[k].text;
+    const char *n = write_extent(w, ex_dim(e->args[0], 0)), *a = whole(w, e->args[0]);
+    const char *t = text(w, "matrix%d", ++w->temporaries);
+    bool vector = ex_rank(e) == 1;
+    put(w, "real *%s = SCRATCH((%s)%s);", t, n, vector ? "" : text(w, " * (%s)", n));
+    w->scratch[w->nscratch++ & 63] = t;
+    put(w, "%s_into(%s, %s, %s);", e->name, n, a, t);
+    know(w, e, t);
+    return t;
+}
+
+static const char *reduce(Writer *w, Expr *e)
+{
+    const char *t = text(w, "%s%d", strcmp(e->name, "log_sum_exp") == 0 ? "lse" : e->name, ++w->temporaries);
+    Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+    Expr *body = ex_open(e, i);
+    Loops inner = {.n = 1, .index = {i}};
+    keep_outside(w, body, &inner);
+    bool sum = strcmp(e->name, "sum") == 0, max = strcmp(e->name, "max") == 0, lse = strcmp(e->name, "log_sum_exp") == 0;
+    if (lse) {
+        put(w, "LogSum %s = log_sum_start();", t);
+    } else put(w, "real %s = %s;", t, sum ? "0" : strcmp(e->name, "prod") == 0 ? "1" : max ? "-INFINITY" : "INFINITY");
+    int m = mark(w);
+    open_loop(w, i);
+    const char *b = write(w, body, ADDITIVE);
+    if (lse) put(w, "log_sum_add(&%s, %s);", t, b);
+    else if (sum) put(w, "%s += %s;", t, b);
+    else if (strcmp(e->name, "prod") == 0) put(w, "%s *= %s;", t, b);
+    else put(w, "%s = %s(%s, %s);", t, max ? "fmax" : "fmin", t, b);
+    close_brace(w);
+    forget(w, m);
+    if (lse) {
+        const char *r = text(w, "%s_value", t);
+        put(w, "const real %s = log_sum_value(&%s);", r, t);
+        t = r;
+    }
+    know(w, e, t);
+    return t;
+}
+
+static bool needs_statements(const Expr *e)
+{
+    if (e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0)) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (needs_statements(e->args[i])) return true;
+    return false;
+}
+
+static const char *write_call(Writer *w, Expr *e, int tight)
+{
+    static const char *const infix[] = {"==", "!=", "<", "<=", "&&", "||", NULL};
+    for (int i = 0; infix[i]; i++)
+        if (e->nargs == 2 && strcmp(e->name, infix[i]) == 0)
+            return text(w, "(%s %s %s)", write(w, e->args[0], ADDITIVE), e->name, write(w, e->args[1], ADDITIVE));
+    if (strcmp(e->name, "%") == 0) return text(w, "((long)(%s) %% (long)(%s))", write(w, e->args[0], 0), write(w, e->args[1], 0));
+    if (strcmp(e->name, "!") == 0) return text(w, "!%s", write(w, e->args[0], TIGHT));
+    if (strcmp(e->name, "if_else") == 0) {
+        const char *c = write(w, e->args[0], ADDITIVE);
+        if (needs_statements(e->args[1]) || needs_statements(e->args[2])) {
+            const char *t = text(w, "choice%d", ++w->temporaries);
+            put(w, "real %s;", t);
+            for (int side = 1; side <= 2; side++) {
+                int m = mark(w);
+                open_brace(w, side == 1 ? "if (%s)" : "else", c);
+                put(w, "%s = %s;", t, write(w, e->args[side], 0));
+                close_brace(w);
+                forget(w, m);
+            }
+            know(w, e, t);
+            return t;
+        }
+        (void)tight;
+        return text(w, "(%s ? %s : %s)", c, write(w, e->args[1], ADDITIVE), write(w, e->args[2], ADDITIVE));
+    }
+    if (strcmp(e->name, "log_determinant") == 0) {
+        const char *t = text(w, "log_det%d", ++w->temporaries), *n = write_extent(w, ex_dim(e->args[0], 0)), *a = whole(w, e->args[0]);
+        put(w, "const real %s = log_determinant_of(%s, %s);", t, n, a);
+        know(w, e, t);
+        return t;
+    }
+    const char *list = "";
+    for (int i = 0; i < e->nargs; i++) {
+        const char *a = ex_rank(e->args[i]) > 0 ? whole(w, e->args[i]) : write(w, e->args[i], 0);
+        list = text(w, "%s%s%s", list, i ? ", " : "", a);
+    }
+    return text(w, "%s(%s)", e->name, list);
+}
+
+static const char *write(Writer *w, Expr *e, int tight)
+{
+    for (int k = w->nknown - 1; k >= 0; k--)
+        if (w->known[k].e == e) return w->known[k].text;
+    switch (e->kind) {
+    case EX_NUM: {
+        const char *c = number(w, e->number);
+        return paren(w, c, c[0] == '-' && tight >= MULTIPLICATIVE);
+    }
+    case EX_INDEX: return text(w, "(%s + 1)", index_text(w, e->index));
+    case EX_REF: {
+        if (e->nargs < e->var->rank) return whole(w, e);
+        const char *place = var_place(w, e->var);
+        if (e->var->rank == 0) return place[0] == 'd' ? place : text(w, "*%s", place);
+        return text(w, "%s[%s]", place, write_position(w, e->var, e->args));
+    }
+    case EX_ADD: {
+        const char *c = NULL;
+        for (int i = 0; i < e->nargs; i++) {     // what is positive comes first
+            Expr *t = e->args[(i + (e->args[0]->kind == EX_NUM)) % e->nargs];
+            const char *u = write(w, t, ADDITIVE);
+            if (!c) c = u;
+            else if (u[0] == '-' && strcmp(u, "-INFINITY") != 0) c = text(w, "%s - %s", c, u + 1);
+            else c = text(w, "%s + %s", c, u);
+        }
+        return paren(w, c, tight > ADDITIVE);
+    }
+    case EX_MUL: return product(w, e, tight);
+    case EX_POW:
+        if (e->number < 0) {
+            const char *t = power(w, e->args[0], -e->number);
+            bool simple = !strchr(t, ' ') || strchr(t, '(') == t || isalpha((unsigned char)t[0]);
+            (void)simple;
+            return paren(w, text(w, "1 / %s%s", is_integer(e->args[0]) && e->number == -1 ? "(real)" : "", t), tight >= MULTIPLICATIVE);
+        }
+        return power(w, e->args[0], e->number);
+    case EX_CALL: return write_call(w, e, tight);
+    case EX_REDUCE: return reduce(w, e);
+    case EX_ARRAY: return whole(w, e);
+    case EX_AT: {
+        const char *a = array_call(w, e->args[0]), *p = NULL;
+        for (int k = 1; k < e->nargs; k++) {
+            const char *i = write_subscript(w, e->args[k]);
+            p = p ? text(w, "(%s) * (%s) + %s", p, write_extent(w, ex_dim(e->args[0], k - 1)), i) : i;
+        }
+        return text(w, "%s[%s]", a, p);
+    }
+    }
+    return "0";
+}
+
+const char *write_expr(Writer *w, Expr *e) { return write(w, e, 0); }
+const char *write_factor(Writer *w, Expr *e) { return write(w, e, TIGHT); }
+
+// ---- what loops do not change is computed before them ----
+
+static bool inside(const Expr *e, const Loops *inner)
+{
+    if (e->kind == EX_INDEX && e->index->height > 0) return true;    // belongs to a sum further out
+    if (e->kind == EX_INDEX)
+        for (int i = 0; i < inner->n; i++)
+            if (inner->index[i] == e->index) return true;
+    if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) {
+        // its own index is bound here: look past it
+        for (int i = 0; i < e->nargs; i++) {
+            Expr *a = e->args[i];
+            if (i == e->nargs - 1) {
+                static Index stand_in = {.name = "?"};
+                a = ex_replace_index(a, e->index, ex_index(&stand_in));
+            }
+            if (inside(a, inner)) return true;
+        }
+        return false;
+    }
+    for (int i = 0; i < e->nargs; i++)
+        if (inside(e->args[i], inner)) return true;
+    return false;
+}
+
+static bool worth_naming(const Expr *e)
+{
+    switch (e->kind) {
+    case EX_POW: case EX_REDUCE: return true;
+    case EX_CALL: return strcmp(e->name, "within") != 0 && e->nargs > 0;
+    case EX_ADD: return e->nargs > 1 && ex_unknown(e);
+    case EX_NUM: case EX_REF: case EX_INDEX: case EX_MUL: case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+void keep_outside(Writer *w, Expr *e, const Loops *inner)
+{
+    for (int k = 0; k < w->nknown; k++)
+        if (w->known[k].e == e) return;
+    if (e->nargs == 0) return;
+    if (worth_naming(e) && !inside(e, inner) && !(w->moving && ex_mentions(e, w->moving)) && ex_rank(e) == 0) {
+        const char *c = write(w, e, 0);
+        bool named = false;
+        for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == e;
+        if (named) return;
+        const char *t = text(w, "c%d", ++w->temporaries);
+        put(w, "const real %s = %s;", t, c);
+        know(w, e, t);
+        return;
+    }
+    if (e->kind == EX_AT && !inside(e->args[0], inner) && !(w->moving && ex_mentions(e->args[0], w->moving))) {
+        array_call(w, e->args[0]);
+        return;
+    }
+    if (e->kind == EX_CALL && strcmp(e->name, "if_else") == 0) {      // its branches may not be safe to compute
+        keep_outside(w, e->args[0], inner);
+        return;
+    }
+    if (e->kind == EX_REDUCE) return;            // sees to itself when it is written
+    for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);
+}

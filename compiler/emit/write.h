@@ -1,0 +1,41 @@
+// write.h -- expressions as C text: what the emitter writes with.
+#ifndef GMC_WRITE_H
+#define GMC_WRITE_H
+#include "../graph/graph.h"
+
+typedef struct Known { const Expr *e; const char *text; } Known;
+typedef struct Named { const Index *index; const char *text; } Named;
+
+typedef struct Writer {
+    Graph *g;
+    Arena *arena;
+    FILE  *out;
+    int    indent;
+    int    temporaries;
+    Known  known[512];       // expressions that have a name in the current C scope
+    int    nknown;
+    Named  named[64];        // C names of loop indices
+    int    nnamed;
+    const Var *moving;       // the variable that the kernel writes: nothing that reads it may leave a loop
+    const char *scratch[64]; // buffers to release at the end of the kernel
+    int    nscratch;
+} Writer;
+
+void        put(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));    // one indented line
+void        open_brace(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void        close_brace(Writer *w);
+const char *text(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *write_expr(Writer *w, Expr *e);                  // writes what e needs first, gives e as a C expression
+const char *write_factor(Writer *w, Expr *e);                // the same, in parentheses unless it binds tightly
+const char *write_subscript(Writer *w, Expr *e);             // counted from 0
+const char *write_position(Writer *w, const Var *v, Expr *const *subscript);    // row-major position
+const char *write_extent(Writer *w, Expr *e);                // a size: long
+const char *var_place(Writer *w, const Var *v);              // d.X or s.beta
+const char *c_name(Writer *w, const char *name);
+void        name_index(Writer *w, const Index *i, const char *c);
+const char *open_loop(Writer *w, Index *i);                  // for (long i = lo - 1; i < hi; i++) {
+void        know(Writer *w, const Expr *e, const char *c);
+void        keep_outside(Writer *w, Expr *e, const Loops *inner);     // names the parts of e that the loops do not change
+int         mark(const Writer *w);
+void        forget(Writer *w, int mark);
+#endif

@@ -1,0 +1,183 @@
+// augment.c -- data augmentations of the stdlib, applied to factors.
+//
+//   before   bernoulli(y[i] | Phi(e))
+//   after    normal(z_y[i] | e, 1)     z_y[i] > 0 exactly if y[i] = 1
+//
+// Needs: the graph built.     Gives: new factors and auxiliary variables; each replaced factor stays, marked, for updates
+// that integrate the auxiliary out.     Rules: stdlib/augment.
+#include <string.h>
+#include "elaborate.h"
+
+typedef struct Match { const Augmentation *rule; Expr *bound[32]; } Match;
+
+static int pattern_index(const Augmentation *r, const Decl *d)
+{
+    for (int i = 0; i < r->npatterns && i < 32; i++)
+        if (r->patterns[i] == d) return i;
+    return -1;
+}
+
+static bool match_expr(Graph *g, Match *m, const Ast *p, Expr *e)
+{
+    switch (p->kind) {
+    case AST_NAME: {
+        int k = p->decl ? pattern_index(m->rule, p->decl) : -1;
+        if (k < 0) return false;
+        if (m->bound[k]) return m->bound[k] == e;
+        m->bound[k] = e;
+        return true;
+    }
+    case AST_CALL:
+        if (e->kind != EX_CALL || strcmp(e->name, p->name) != 0 || e->nargs != p->nkids) return false;
+        for (int i = 0; i < p->nkids; i++)
+            if (!match_expr(g, m, p->kid[i], e->args[i])) return false;
+        return true;
+    case AST_INT: case AST_REAL: return ex_is_num(e, p->number);
+    case AST_UNARY: return p->op == OP_NEG && (p->kid[0]->kind == AST_INT || p->kid[0]->kind == AST_REAL) && ex_is_num(e, -p->kid[0]->number);
+    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_BINARY: case AST_TRANSPOSE: case AST_COND:
+    case AST_REDUCE: case AST_ARRAY: break;
+    }
+    return false;
+}
+
+// A truncation bound of the pattern against the factor's: an open end matches an open end.
+static bool match_bound(Graph *g, Match *m, const Ast *p, Expr *e)
+{
+    if (!p) return e == NULL;
+    return e && match_expr(g, m, p, e);
+}
+
+static bool affine_in_some(Graph *g, Expr *e)
+{
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || v->discrete || !ex_mentions(e, v)) continue;
+        Terms t = polynomial(g->arena, e, &(Unknowns){&v, 1, false}, 1);
+        if (!t.failed) return true;
+    }
+    return false;
+}
+
+static bool holds(Graph *g, const Match *m, const Ast *w)
+{
+    if (!w) return true;
+    if (w->kind == AST_BINARY && w->op == OP_AND) return holds(g, m, w->kid[0]) && holds(g, m, w->kid[1]);
+    if (w->kind == AST_BINARY && w->op == OP_OR) return holds(g, m, w->kid[0]) || holds(g, m, w->kid[1]);
+    if (w->kind == AST_UNARY && w->op == OP_NOT) return !holds(g, m, w->kid[0]);
+    if (w->kind != AST_CALL || w->nkids != 1 || w->kid[0]->kind != AST_NAME) return false;
+    int k = pattern_index(m->rule, w->kid[0]->decl);
+    if (k < 0 || !m->bound[k]) return false;
+    Expr *e = m->bound[k];
+    if (strcmp(w->name, "linear") == 0) return affine_in_some(g, e);
+    if (strcmp(w->name, "unknown") == 0) return ex_unknown(e);
+    if (strcmp(w->name, "data") == 0) return !ex_unknown(e);
+    return false;
+}
+
+static bool match_factor(Graph *g, Match *m, const Augmentation *rule, const Factor *f)
+{
+    for (const Pattern *p = rule->match; p; p = p->next) {
+        *m = (Match){.rule = rule};
+        if (strcmp(p->stmt->dist, f->dist->name) != 0 || p->stmt->nargs != f->nargs || p->stmt->truncated != f->truncated) continue;
+        bool ok = match_expr(g, m, p->stmt->lhs, f->value);
+        for (int i = 0; ok && i < f->nargs; i++) ok = match_expr(g, m, p->stmt->args[i], f->args[i]);
+        if (ok && f->truncated) ok = match_bound(g, m, p->stmt->lower, f->lower) && match_bound(g, m, p->stmt->upper, f->upper);
+        if (ok && holds(g, m, rule->where)) return true;
+    }
+    return false;
+}
+
+// A variable with one element per instance of the factor.
+static Expr *new_latent(Graph *g, const Factor *f, const char *stem)
+{
+    Var *v = var_unique(g, stem, VAR_AUXILIARY);
+    Expr *at[MAX_RANK];
+    const Plates *p = &f->plates;
+    v->span = f->span;
+    for (int i = 0; i < p->n && v->rank < MAX_RANK; i++) {
+        Expr *extent = p->index[i]->hi;
+        for (int k = i - 1; k >= 0; k--)         // a ragged plate: room for the longest
+            if (ex_mentions_index(extent, p->index[k]))
+                extent = ex_reduce("max", p->index[k], p->index[k]->lo, p->index[k]->hi, extent);
+        at[v->rank] = ex_index(p->index[i]);
+        v->dim[v->rank++] = extent;
+    }
+    v->domain = *p;
+    return ex_ref(v, v->rank, at);
+}
+
+static const Request *request_for(const Graph *g, const Factor *f)
+{
+    if (f->value->kind != EX_REF) return NULL;
+    for (const Request *r = g->model->requests; r; r = r->next) {
+        if (r->block != BLOCK_AUGMENT) continue;
+        for (int i = 0; i < r->nnames; i++)
+            if (r->names[i] == f->value->var->name) return r;
+    }
+    return NULL;
+}
+
+static void apply(Graph *g, Factor *f, const Match *m, const Request *req)
+{
+    const Augmentation *rule = m->rule;
+    int n = rule->npatterns + rule->nlatents;
+    Decl **names = NEW_N(g->arena, Decl *, n);
+    Expr **values = NEW_N(g->arena, Expr *, n);
+    for (int i = 0; i < rule->npatterns; i++) { names[i] = rule->patterns[i]; values[i] = m->bound[i]; }
+    Applied *done = NEW(g->arena, Applied);
+    *done = (Applied){.rule = rule, .factor = f};
+    for (int i = 0; i < rule->nlatents; i++) {
+        const char *stem = i == 0 && req && req->as ? req->as : rule->latents[i]->name;
+        if (!(i == 0 && req && req->as) && f->value->kind == EX_REF) stem = arena_printf(g->arena, "%s_%s", stem, f->value->var->name);
+        Expr *latent = new_latent(g, f, stem);
+        if (i == 0) done->latent = latent->var;
+        names[rule->npatterns + i] = rule->latents[i];
+        values[rule->npatterns + i] = latent;
+    }
+    *g->last_applied = done;
+    g->last_applied = &done->next;
+    f->replaced = true;
+    for (const Stmt *s = rule->replace; s; s = s->next) {
+        Factor *new = factor_new(g, f->span, f->plates);
+        new->original = f;
+        new->rule = rule;
+        if (s->kind == STMT_TARGET) new->log_density = elaborate_rule(g, s->rhs, n, names, values);
+        else if (s->kind == STMT_DEFINE)
+            observe_value(g, new, f->span, elaborate_rule(g, s->lhs, n, names, values), elaborate_rule(g, s->rhs, n, names, values));
+        else if (s->kind == STMT_TILDE) {
+            const Distribution *d = library_find(g->library, s->dist, false);
+            if (!d) continue;
+            Expr **args = NEW_N(g->arena, Expr *, s->nargs + 1);
+            for (int i = 0; i < s->nargs; i++) args[i] = elaborate_rule(g, s->args[i], n, names, values);
+            new->truncated = s->truncated;
+            if (s->lower) new->lower = elaborate_rule(g, s->lower, n, names, values);
+            if (s->upper) new->upper = elaborate_rule(g, s->upper, n, names, values);
+            factor_density(g, new, d, elaborate_rule(g, s->lhs, n, names, values), s->nargs, args);
+        }
+    }
+}
+
+bool augment(Graph *g)
+{
+    for (Factor *f = g->factors; f; f = f->next) {       // factors made here are visited in their turn
+        if (!f->dist || f->replaced || !f->value) continue;
+        int depth = 0;
+        for (const Factor *o = f; o->original; o = o->original) depth++;
+        const Request *req = request_for(g, f);
+        if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0)) continue;
+        bool known = !req, done = false;
+        for (const Augmentation *rule = g->library->augmentations; rule && !done; rule = rule->next) {
+            if (req && depth == 0 && strcmp(req->method, rule->name) != 0) continue;
+            known = true;
+            Match m;
+            if (!match_factor(g, &m, rule, f)) continue;
+            apply(g, f, &m, req);
+            done = true;
+        }
+        if (req && depth == 0 && !done) {
+            Diag *m = diag(g->diags, req->span, DIAG_E0505, req->method, f->value->var->name);
+            diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib", known ? f->dist->name : req->method);
+        }
+    }
+    return diags_errors(g->diags) == 0;
+}

@@ -1,0 +1,577 @@
+// build.c -- the model graph from the checked tree.
+//
+//   before   y ~ normal(X * beta, sigma);
+//   after    normal(y[i] | sum(j in 1:p, X[i,j]*beta[j]), sigma) over i in 1:N, with its log density spelled out
+//
+// Needs: names and types checked.     Gives: variables, factors over plates, sites of what is computed.
+// A vectorised statement is a statement over a plate. Densities are those of the stdlib, with arguments substituted.
+#include <math.h>
+#include <string.h>
+#include "elaborate.h"
+
+typedef struct Scope {                   // where a statement stands: loops around it, conditions, names of the loops' indices
+    int        n;
+    Index     *index[2 * MAX_RANK];
+    Expr      *guard;
+    const Env *env;
+} Scope;
+
+// ---- variables ----
+
+Var *var_new(Graph *g, const char *name, VarKind kind)
+{
+    Var *v = NEW(g->arena, Var);
+    *v = (Var){.name = name, .kind = kind, .id = g->nvars, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+    Var **all = NEW_N(g->arena, Var *, g->nvars + 1);
+    if (g->nvars) memcpy(all, g->vars, sizeof *all * (size_t)g->nvars);
+    all[g->nvars++] = v;
+    g->vars = all;
+    return v;
+}
+
+Var *var_unique(Graph *g, const char *stem, VarKind kind)
+{
+    const char *name = intern(stem);
+    for (int k = 2;; k++) {
+        bool taken = false;
+        for (int i = 0; i < g->nvars; i++) taken |= g->vars[i]->name == name;
+        for (int i = 0; i < g->model->ndecls; i++) taken |= g->model->decls[i]->name == name;
+        if (!taken) return var_new(g, name, kind);
+        name = intern(arena_printf(g->arena, "%s_%d", stem, k));
+    }
+}
+
+bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
+
+static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_ELEMENT || v->kind == VAR_PREDICTED; }
+bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
+
+static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
+bool ex_data_only(const Expr *e) { return !ex_any_var(e, test_not_data, NULL); }
+
+Expr *var_element(Var *v, Index **fresh)
+{
+    static const char *const names[] = {"k", "l", "m", "n", "q", "r"};
+    Expr *at[MAX_RANK];
+    for (int i = 0; i < v->rank; i++) at[i] = ex_index(fresh[i] = index_new(intern(names[i]), ex_num(1), v->dim[i]));
+    return ex_ref(v, v->rank, at);
+}
+
+const Distribution *library_find(const Library *lib, const char *name, bool family)
+{
+    for (const Distribution *d = lib->distributions; d; d = d->next)
+        if (d->is_family == family && strcmp(d->name, name) == 0) return d;
+    return NULL;
+}
+
+// Does this expression of the tree depend on an unknown, directly or through definitions?
+static bool ast_unknown(const Ast *e, int depth)
+{
+    if (!e) return false;
+    if (e->kind == AST_NAME && e->decl) {
+        if (e->decl->kind == DECL_VARIABLE) return true;
+        if (e->decl->kind == DECL_DEFINITION && depth < 60) {
+            if (e->decl->user) return ((Var *)e->decl->user)->kind != VAR_LET;
+            for (const Stmt *s = e->decl->sites; s; s = s->next_site)
+                if (ast_unknown(s->rhs, depth + 1)) return true;
+        }
+    }
+    for (int i = 0; i < e->nkids; i++)
+        if (ast_unknown(e->kid[i], depth)) return true;
+    return false;
+}
+
+static void set_shape(Graph *g, Var *v, const Decl *d)
+{
+    v->rank = d->type.rank;
+    for (int k = 0; k < v->rank; k++) v->dim[k] = elaborate(g, d->type.dim[k], NULL, 0, NULL);
+}
+
+static void declare_bounds(Graph *g, Var *v, const Decl *d)
+{
+    if (d->lower) v->lower = elaborate(g, d->lower, NULL, 0, NULL);
+    if (d->upper) v->upper = elaborate(g, d->upper, NULL, 0, NULL);
+    if (v->lower && v->lower->kind == EX_NUM) v->lower_number = v->lower->number;
+    if (v->upper && v->upper->kind == EX_NUM) v->upper_number = v->upper->number;
+    if (d->constraint == CONSTRAINT_SIMPLEX) { v->lower_number = 0; v->upper_number = 1; }
+    if (d->constraint == CONSTRAINT_POSITIVE_ORDERED) v->lower_number = 0;
+}
+
+static bool declare(Graph *g)
+{
+    const Model *m = g->model;
+    for (int i = 0; i < m->ndecls; i++) {           // data first: sizes and bounds read them
+        Decl *d = m->decls[i];
+        if (d->kind != DECL_DATA) continue;
+        Var *v = var_new(g, d->name, VAR_DATA);
+        v->decl = d;
+        v->span = d->span;
+        v->base = d->type.base;
+        v->constraint = d->constraint;
+        d->user = v;
+        set_shape(g, v, d);
+        declare_bounds(g, v, d);
+        if (d->init) v->init = elaborate(g, d->init, NULL, 0, NULL);
+    }
+    for (int i = 0; i < m->ndecls; i++) {           // definitions of data alone: computed once
+        Decl *d = m->decls[i];
+        if (d->kind != DECL_DEFINITION) continue;
+        bool unknown = d->block == BLOCK_PREDICT;
+        for (const Stmt *s = d->sites; s; s = s->next_site) unknown |= ast_unknown(s->rhs, 0);
+        if (unknown) continue;
+        Var *v = var_new(g, d->name, VAR_LET);
+        v->decl = d;
+        v->span = d->span;
+        v->base = d->type.base;
+        d->user = v;
+    }
+    for (int i = 0; i < m->ndecls; i++) {
+        Decl *d = m->decls[i];
+        if (d->kind == DECL_DEFINITION && d->user) set_shape(g, d->user, d);
+    }
+    for (int i = 0; i < m->ndecls; i++) {
+        Decl *d = m->decls[i];
+        if (d->kind != DECL_VARIABLE) continue;
+        VarKind kind = d->block == BLOCK_PREDICT ? VAR_PREDICTED : d->block == BLOCK_LATENT ? VAR_LATENT : VAR_PARAMETER;
+        Var *v = var_new(g, d->name, kind);
+        v->decl = d;
+        v->span = d->span;
+        v->base = d->type.base;
+        v->discrete = v->base == BASE_INT;
+        v->constraint = d->constraint;
+        d->user = v;
+    }
+    for (int i = 0; i < m->ndecls; i++) {
+        Decl *d = m->decls[i];
+        if (d->kind != DECL_VARIABLE) continue;
+        set_shape(g, d->user, d);
+        declare_bounds(g, d->user, d);
+    }
+    return diags_errors(g->diags) == 0;
+}
+
+// ---- factors ----
+
+Factor *factor_new(Graph *g, Span at, Plates plates)
+{
+    Factor *f = NEW(g->arena, Factor);
+    f->span = at;
+    f->plates = plates;
+    f->log_density = ex_num(0);
+    static int next;
+    if (!g->factors) next = 0;
+    f->id = next++;
+    *g->last_factor = f;
+    g->last_factor = &f->next;
+    return f;
+}
+
+static void add_density(Factor *f, Expr *e) { f->log_density = ex_add2(f->log_density, e); }
+
+static Expr *within(Expr *x, Expr *lo, Expr *hi)
+{
+    return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY));
+}
+
+// The value lies between lo and hi (either may be NULL): part of the variable's static support if these are numbers and the
+// statement covers the variable, else a term of the log density.
+static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
+{
+    bool numbers = (!lo || lo->kind == EX_NUM) && (!hi || hi->kind == EX_NUM);
+    if (v && numbers) {
+        if (lo && lo->number > v->lower_number) v->lower_number = lo->number;
+        if (hi && hi->number < v->upper_number) v->upper_number = hi->number;
+        return;
+    }
+    if (!f->value || (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi)))) return;
+    add_density(f, within(f->value, lo, hi));
+}
+
+static const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
+{
+    const Env *env = NULL;
+    for (int i = 0; i < nargs && i < d->nparams; i++) env = env_bind(g, env, d->params[i], args[i]);
+    return env_bind(g, env, d->value, value);
+}
+
+// The log density of one instance, with what the support and the truncation add.
+void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args)
+{
+    f->dist = d;
+    f->value = value;
+    f->nargs = nargs;
+    f->args = args;
+    f->observed = ex_data_only(value);
+    const Env *env = bind_arguments(g, d, nargs, args, value);
+    if (d->log_density) add_density(f, elaborate(g, d->log_density, env, 0, NULL));
+    Var *v = value->kind == EX_REF && (var_unknown(value->var)) ? value->var : NULL;
+    if (v) {
+        if (strcmp(d->support, "positive") == 0) restrict_support(f, v, ex_num(0), NULL);
+        if (strcmp(d->support, "unit") == 0) restrict_support(f, v, ex_num(0), ex_num(1));
+        if (strcmp(d->support, "simplex") == 0) {
+            restrict_support(f, v, ex_num(0), ex_num(1));
+            v->constraint = CONSTRAINT_SIMPLEX;
+        }
+        if (strcmp(d->support, "covariance") == 0 && v->constraint == CONSTRAINT_NONE) v->constraint = CONSTRAINT_COVARIANCE;
+        if (d->discrete) v->discrete = true;
+    }
+    if (d->lower || d->upper) {
+        Expr *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
+        if (v && v->discrete) {                 // values to enumerate: the widest range over all sites
+            bool first = !v->lower && !v->upper;
+            if (first) {
+                bool local = false;
+                for (int i = 0; i < f->plates.n; i++)
+                    local |= (lo && ex_mentions_index(lo, f->plates.index[i])) || (hi && ex_mentions_index(hi, f->plates.index[i]));
+                if (!local) { v->lower = lo; v->upper = hi; }
+            }
+            if (v->lower != lo || v->upper != hi) restrict_support(f, NULL, lo, hi);
+            else if ((lo && ex_unknown(lo)) || (hi && ex_unknown(hi))) restrict_support(f, NULL, lo, hi);
+            if (lo && lo->kind == EX_NUM && lo->number > v->lower_number) v->lower_number = lo->number;
+            if (hi && hi->kind == EX_NUM && hi->number < v->upper_number) v->upper_number = hi->number;
+        } else restrict_support(f, v, lo, hi);
+    }
+    if (f->truncated) {
+        restrict_support(f, v, f->lower, f->upper);
+        bool needed = false;                    // the normaliser matters to the unknowns in it only
+        for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
+        needed |= (f->lower && ex_unknown(f->lower)) || (f->upper && ex_unknown(f->upper));
+        Expr *lower_tail = NULL, *upper_tail = NULL;
+        if (f->upper && d->cdf) lower_tail = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, f->upper), 0, NULL);
+        if (f->lower && !f->upper && d->ccdf) upper_tail = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, f->lower), 0, NULL);
+        if (f->lower && f->upper && d->cdf) {
+            Expr *below = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, f->lower), 0, NULL);
+            add_density(f, ex_neg(ex_call2("log_diff_exp", lower_tail, below)));
+        } else if (f->upper && d->cdf) add_density(f, ex_neg(lower_tail));
+        else if (f->lower && d->ccdf) add_density(f, ex_neg(upper_tail));
+        else if (needed) {
+            Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
+            diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf", d->name);
+        }
+    }
+}
+
+static int value_rank(const Distribution *d)
+{
+    if (strcmp(d->support, "simplex") == 0 || strcmp(d->support, "vector") == 0) return 1;
+    return strcmp(d->support, "covariance") == 0 ? 2 : 0;
+}
+
+// An argument for one element of a vectorised statement: leading subscripts are the element's.
+static Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at)
+{
+    Expr *whole = elaborate_whole(g, a, env);
+    int rank = ex_rank(whole);
+    if (rank <= want || extra == 0) return whole;
+    int take = rank - want < extra ? rank - want : extra;
+    return ex_at(whole, take, at + (extra - take));
+}
+
+static Plates plates_of(Graph *g, const Scope *s, int extra, Index *const *more)
+{
+    Plates p = {.n = s->n + extra, .guard = s->guard};
+    p.index = NEW_N(g->arena, Index *, p.n + 1);
+    memcpy(p.index, s->index, sizeof *p.index * (size_t)s->n);
+    for (int i = 0; i < extra; i++) p.index[s->n + i] = more[i];
+    return p;
+}
+
+static void tilde(Graph *g, const Stmt *s, const Scope *scope)
+{
+    const Distribution *d = library_find(g->library, s->dist, false);
+    if (!d) return;
+    Shape left = shape_of(g, s->lhs, scope->env);
+    int vr = value_rank(d), extra = left.rank - vr;
+    if (extra < 0) extra = 0;
+    Index *more[MAX_RANK];
+    Expr *at[MAX_RANK];
+    static const char *const names[] = {"i", "j", "k", "l", "m", "n"};
+    for (int k = 0; k < extra; k++) at[k] = ex_index(more[k] = index_new(intern(names[k]), ex_num(1), left.dim[k]));
+    Expr *value = ex_at(elaborate_whole(g, s->lhs, scope->env), extra, at);
+    Expr **args = NEW_N(g->arena, Expr *, s->nargs + 1);
+    for (int i = 0; i < s->nargs; i++)
+        args[i] = argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
+    if (s->block == BLOCK_PREDICT) {
+        Site *site = NEW(g->arena, Site);
+        *site = (Site){.span = s->span, .plates = plates_of(g, scope, extra, more), .nargs = s->nargs};
+        if (!d->sample || value->kind != EX_REF) {
+            diag(g->diags, s->dist_span, DIAG_E0503, d->name);
+            return;
+        }
+        site->n = value->nargs;
+        memcpy(site->subscript, value->args, sizeof *site->subscript * (size_t)value->nargs);
+        site->sample = d->sample->name;
+        site->nargs = d->sample->nkids;
+        site->args = NEW_N(g->arena, Expr *, site->nargs + 1);
+        const Env *env = bind_arguments(g, d, s->nargs, args, value);
+        for (int i = 0; i < site->nargs; i++) site->args[i] = elaborate_whole(g, d->sample->kid[i], env);
+        Var *v = value->var;
+        Site **last = &v->sites;
+        while (*last) last = &(*last)->next;
+        *last = site;
+        return;
+    }
+    Factor *f = factor_new(g, s->span, plates_of(g, scope, extra, more));
+    f->truncated = s->truncated;
+    if (s->lower) f->lower = argument(g, s->lower, scope->env, 0, extra, at);
+    if (s->upper) f->upper = argument(g, s->upper, scope->env, 0, extra, at);
+    if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
+    if (!s->truncated && value->kind == EX_REF && var_unknown(value->var) && !value->var->discrete && value->var->rank >= 0 &&
+        value->var->constraint == CONSTRAINT_NONE && (value->var->decl->lower || value->var->decl->upper) && vr == 0) {
+        f->truncated = true;                    // a declared bound truncates
+        f->lower = value->var->lower;
+        f->upper = value->var->upper;
+        bool implied = (strcmp(d->support, "positive") == 0 && (!f->lower || ex_is_num(f->lower, 0)) && !f->upper) ||
+                       (strcmp(d->support, "unit") == 0) || (d->lower || d->upper);
+        if (implied) f->truncated = false;
+    }
+    factor_density(g, f, d, value, s->nargs, args);
+}
+
+// The data y say that e equals y: bounds on the unknown in e.
+void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
+{
+    Expr *inf = ex_num(INFINITY), *minus = ex_num(-INFINITY), *yes = ex_call2("==", y, ex_num(1));
+    Expr *count = e, *from = ex_num(0);          // from + sum(k in lo:hi, c[k] < z)
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[1]->kind == EX_REDUCE) { from = e->args[0]; count = e->args[1]; }
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_REDUCE) { from = e->args[1]; count = e->args[0]; }
+    if (e->kind == EX_CALL && (strcmp(e->name, "<") == 0 || strcmp(e->name, "<=") == 0)) {
+        Expr *a = e->args[0], *b = e->args[1];
+        if (ex_unknown(b) && b->kind == EX_REF)          // b > a
+            add_density(f, within(b, ex_call3("if_else", yes, a, minus), ex_call3("if_else", yes, inf, a)));
+        else add_density(f, within(a, ex_call3("if_else", yes, minus, b), ex_call3("if_else", yes, b, inf)));
+    } else if (count->kind == EX_REDUCE && strcmp(count->name, "sum") == 0 && count->args[2]->kind == EX_CALL &&
+               count->args[2]->name[0] == '<' && !ex_mentions_index(count->args[2]->args[1], count->index)) {
+        Expr *z = count->args[2]->args[1], *lo = count->args[0], *hi = count->args[1], *n = ex_sub(y, from);
+        Expr *below = ex_replace_index(count->args[2]->args[0], count->index, ex_add(3, (Expr *[]){lo, n, ex_num(-1)}));
+        Expr *above = ex_replace_index(count->args[2]->args[0], count->index, ex_add2(lo, n));
+        add_density(f, within(z, ex_call3("if_else", ex_call2("<=", ex_num(1), n), below, minus),
+                              ex_call3("if_else", ex_call2("<=", ex_add2(lo, n), hi), above, inf)));
+    } else if (e->kind == EX_CALL && (strcmp(e->name, "fmax") == 0 || strcmp(e->name, "fmin") == 0)) {
+        bool max = strcmp(e->name, "fmax") == 0;
+        Expr *z = ex_unknown(e->args[0]) ? e->args[0] : e->args[1], *c = z == e->args[0] ? e->args[1] : e->args[0];
+        if (max) add_density(f, within(z, ex_call3("if_else", ex_call2("<", c, y), y, minus), y));
+        else add_density(f, within(z, y, ex_call3("if_else", ex_call2("<", y, c), y, inf)));
+    } else if (e->kind == EX_CALL && strcmp(e->name, "floor") == 0) {
+        add_density(f, within(e->args[0], y, ex_add2(y, ex_num(1))));
+    } else if (e->kind == EX_CALL && strcmp(e->name, "round") == 0) {
+        add_density(f, within(e->args[0], ex_add2(y, ex_num(-0.5)), ex_add2(y, ex_num(0.5))));
+    } else if (e->kind == EX_REF) {
+        add_density(f, within(e, y, y));
+    } else {
+        Diag *m = diag(g->diags, span, DIAG_E0504);
+        diag_help(m, "data may be an unknown compared with a bound (z > 0), its fmax or fmin with one, its floor, or its round");
+    }
+}
+
+// y[i] = z[i] > 0 and its like: what the data say of the unknown on the right.
+static void observe(Graph *g, const Stmt *s, const Scope *scope)
+{
+    Shape left = shape_of(g, s->lhs, scope->env);
+    Index *more[MAX_RANK];
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < left.rank; k++) at[k] = ex_index(more[k] = index_new(intern("i"), ex_num(1), left.dim[k]));
+    Expr *y = elaborate(g, s->lhs, scope->env, left.rank, at);
+    int rank = shape_of(g, s->rhs, scope->env).rank;
+    Expr *e = elaborate(g, s->rhs, scope->env, rank, at);
+    observe_value(g, factor_new(g, s->span, plates_of(g, scope, left.rank, more)), s->span, y, e);
+}
+
+static void walk(Graph *g, const Stmt *s, Scope scope);
+
+// A site of a LET, or of a definition whose value goes to the draws.
+static void compute(Graph *g, const Stmt *s, const Scope *scope, Var *v)
+{
+    Site *site = NEW(g->arena, Site);
+    Expr *sub[MAX_RANK];
+    int k = 0;
+    if (s->lhs->kind == AST_INDEX)
+        for (int i = 1; i < s->lhs->nkids && k < MAX_RANK; i++) {
+            if (s->lhs->kid[i]->kind == AST_ALL || s->lhs->kid[i]->kind == AST_RANGE) continue;
+            sub[k++] = elaborate(g, s->lhs->kid[i], scope->env, 0, NULL);
+        }
+    int extra = v->rank - k;
+    Index *more[MAX_RANK];
+    Expr *at[MAX_RANK];
+    for (int i = 0; i < extra; i++) sub[k + i] = at[i] = ex_index(more[i] = index_new(intern("ijklmn" + i), ex_num(1), v->dim[k + i]));
+    for (int i = 0; i < extra; i++) { char c[2] = {"ijklmn"[i], 0}; more[i]->name = intern(c); }
+    *site = (Site){.span = s->span, .plates = plates_of(g, scope, extra, more), .n = v->rank};
+    memcpy(site->subscript, sub, sizeof sub);
+    int rank = shape_of(g, s->rhs, scope->env).rank;
+    site->value = elaborate(g, s->rhs, scope->env, rank < extra ? rank : extra, at);
+    if (s->link) {
+        const char *inverse = strcmp(s->link, "logit") == 0 ? "inv_logit" : strcmp(s->link, "log") == 0 ? "exp"
+                            : strcmp(s->link, "probit") == 0 ? "Phi" : "inv_cloglog";
+        site->value = ex_call1(inverse, site->value);
+    }
+    Site **last = &v->sites;
+    while (*last) last = &(*last)->next;
+    *last = site;
+}
+
+static void walk_one(Graph *g, const Stmt *s, Scope scope)
+{
+    switch (s->kind) {
+    case STMT_TILDE: tilde(g, s, &scope); break;
+    case STMT_TARGET: {
+        Factor *f = factor_new(g, s->span, plates_of(g, &scope, 0, NULL));
+        f->log_density = elaborate(g, s->rhs, scope.env, 0, NULL);
+        break;
+    }
+    case STMT_DEFINE:
+        if (!s->decl) break;
+        if (s->decl->kind == DECL_DATA) observe(g, s, &scope);
+        else if (s->decl->user && (((Var *)s->decl->user)->kind == VAR_LET)) compute(g, s, &scope, s->decl->user);
+        break;
+    case STMT_DECLARE: break;
+    case STMT_FOR: {
+        Expr *lo = elaborate(g, s->index->lo, scope.env, 0, NULL), *hi = elaborate(g, s->index->hi, scope.env, 0, NULL);
+        Index *i = index_new(s->index->name, lo, hi);
+        if (scope.n >= 2 * MAX_RANK) break;
+        scope.index[scope.n++] = i;
+        scope.env = env_bind(g, scope.env, s->index, ex_index(i));
+        walk(g, s->body, scope);
+        break;
+    }
+    case STMT_IF: {
+        Expr *c = elaborate(g, s->cond, scope.env, 0, NULL);
+        scope.guard = scope.guard ? ex_call2("&&", scope.guard, c) : c;
+        walk(g, s->body, scope);
+        break;
+    }
+    case STMT_BLOCK: walk(g, s->body, scope); break;
+    }
+}
+
+static void walk(Graph *g, const Stmt *s, Scope scope)
+{
+    for (; s; s = s->next) walk_one(g, s, scope);
+}
+
+// Values of definitions for the draws: computed after a kept sweep. Their statements are visited again, now as sites.
+static void derive(Graph *g, const Stmt *s, Scope scope)
+{
+    for (; s; s = s->next)
+        switch (s->kind) {
+        case STMT_DEFINE:
+            if (s->decl && s->decl->kind == DECL_DEFINITION) {
+                Var *v = NULL;
+                for (int i = 0; i < g->nvars; i++)
+                    if (g->vars[i]->decl == s->decl) v = g->vars[i];
+                if (v && v->kind != VAR_LET) compute(g, s, &scope, v);
+            }
+            break;
+        case STMT_FOR: {
+            Scope in = scope;
+            Index *i = index_new(s->index->name, elaborate(g, s->index->lo, scope.env, 0, NULL), elaborate(g, s->index->hi, scope.env, 0, NULL));
+            if (in.n >= 2 * MAX_RANK) break;
+            in.index[in.n++] = i;
+            in.env = env_bind(g, scope.env, s->index, ex_index(i));
+            derive(g, s->body, in);
+            break;
+        }
+        case STMT_IF: {
+            Scope in = scope;
+            Expr *c = elaborate(g, s->cond, scope.env, 0, NULL);
+            in.guard = in.guard ? ex_call2("&&", in.guard, c) : c;
+            derive(g, s->body, in);
+            break;
+        }
+        case STMT_BLOCK: derive(g, s->body, scope); break;
+        case STMT_TILDE: case STMT_DECLARE: case STMT_TARGET: break;
+        }
+}
+
+bool build(Graph *g)
+{
+    g->last_factor = &g->factors;
+    g->last_applied = &g->applied;
+    if (!declare(g)) return false;
+    for (const Block *b = g->model->blocks; b; b = b->next)
+        walk(g, b->body, (Scope){0});
+    for (int i = 0; i < g->model->ndecls; i++) {       // definitions that depend on unknowns
+        Decl *d = g->model->decls[i];
+        if (d->kind != DECL_DEFINITION || d->user) continue;
+        Var *v = var_new(g, d->name, d->block == BLOCK_PREDICT ? VAR_PREDICTED : VAR_DERIVED);
+        v->decl = d;
+        v->span = d->span;
+        v->base = d->type.base;
+        set_shape(g, v, d);
+    }
+    for (const Block *b = g->model->blocks; b; b = b->next)
+        derive(g, b->body, (Scope){0});
+    return diags_errors(g->diags) == 0;
+}
+
+Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values)
+{
+    const Env *env = NULL;
+    for (int i = 0; i < n; i++)
+        if (names[i]) env = env_bind(g, env, names[i], values[i]);
+    return elaborate_whole(g, e, env);
+}
+
+// ---- printing ----
+
+void plates_print(FILE *out, const Plates *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        fprintf(out, "%s%s in ", i ? ", " : " over ", p->index[i]->name);
+        ex_print(out, p->index[i]->lo);
+        fputc(':', out);
+        ex_print(out, p->index[i]->hi);
+    }
+    if (p->guard) {
+        fputs(" where ", out);
+        ex_print(out, p->guard);
+    }
+}
+
+static const char *kind_name(VarKind k)
+{
+    switch (k) {
+    case VAR_DATA: return "data";
+    case VAR_LET: return "let";
+    case VAR_PARAMETER: return "parameter";
+    case VAR_LATENT: return "latent";
+    case VAR_AUXILIARY: return "auxiliary";
+    case VAR_DERIVED: return "derived";
+    case VAR_PREDICTED: return "predicted";
+    case VAR_SUM: return "sum";
+    case VAR_PATTERN: return "pattern";
+    case VAR_ELEMENT: return "element";
+    }
+    return "?";
+}
+
+void graph_print(FILE *out, const Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (v->kind == VAR_SUM || v->kind == VAR_ELEMENT || v->kind == VAR_PATTERN) continue;
+        fprintf(out, "%s %s %s", kind_name(v->kind), v->base == BASE_INT ? "int" : "real", v->name);
+        for (int k = 0; k < v->rank; k++) {
+            fputs(k ? ", " : "[", out);
+            ex_print(out, v->dim[k]);
+        }
+        if (v->rank) fputc(']', out);
+        if (isfinite(v->lower_number) || isfinite(v->upper_number)) fprintf(out, " in (%g, %g)", v->lower_number, v->upper_number);
+        fputc('\n', out);
+    }
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->replaced) continue;
+        fprintf(out, "factor ");
+        if (f->dist) {
+            fprintf(out, "%s(", f->dist->name);
+            ex_print(out, f->value);
+            for (int i = 0; i < f->nargs; i++) {
+                fputs(i ? ", " : " | ", out);
+                ex_print(out, f->args[i]);
+            }
+            fputc(')', out);
+        } else ex_print(out, f->log_density);
+        plates_print(out, &f->plates);
+        if (f->rule) fprintf(out, "    by %s", f->rule->name);
+        fputc('\n', out);
+    }
+}

@@ -1,0 +1,561 @@
+// conditionals.c -- the full conditional of each variable, recognised by algebra.
+//
+//   before   normal(mu | 0, 10)     normal(y[n] | mu, s) over n in 1:N
+//   after    mu: normal, natural { sum(y)/s^2,  -1/(2*10^2) - N/(2*s^2) }
+//
+// Needs: shapes known, augment done.     Gives: for one variable its conditional, for a block its quadratic form.
+// Keeps: the factors, untouched.         Algebra: docs/conditionals.md
+#include <math.h>
+#include <string.h>
+#include "graph.h"
+
+bool factor_mentions(const Factor *f, const Var *v) { return ex_mentions(f->log_density, v); }
+
+// Is f part of the joint that an update sees: the augmented one, or the model as written with auxiliaries integrated out?
+static bool counts(const Factor *f, bool collapsed) { return collapsed ? f->original == NULL : !f->replaced; }
+
+// ---- mentions: the different references to v in a factor ----
+
+typedef struct Mentions { int n; Expr *ref[16]; bool dense; bool too_many; bool partial; } Mentions;
+
+static bool has_bound_index(const Expr *e)
+{
+    if (e->kind == EX_INDEX) return e->index->height > 0;
+    for (int i = 0; i < e->nargs; i++)
+        if (has_bound_index(e->args[i])) return true;
+    return false;
+}
+
+static void find_mentions(Expr *e, const Var *v, Mentions *m)
+{
+    if (!ex_mentions(e, v)) return;
+    if (e->var == v) {
+        for (int i = 0; i < m->n; i++)
+            if (m->ref[i] == e) return;
+        if (m->n == 16) { m->too_many = true; return; }
+        m->ref[m->n++] = e;
+        if (e->nargs < v->rank) m->partial = true;
+        if (has_bound_index(e)) m->dense = true;
+    }
+    for (int i = 0; i < e->nargs; i++) find_mentions(e->args[i], v, m);
+}
+
+static int plate_of(const Plates *p, const Index *i)
+{
+    for (int k = 0; k < p->n; k++)
+        if (p->index[k] == i) return k;
+    return -1;
+}
+
+// e as plate + shift.
+static bool plate_shift(const Plates *p, Expr *e, int *plate, double *shift)
+{
+    *shift = 0;
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) { *shift = e->args[0]->number; e = e->args[1]; }
+    if (e->kind != EX_INDEX) return false;
+    *plate = plate_of(p, e->index);
+    return *plate >= 0;
+}
+
+// Can two references in one instance never be the same element?
+static bool distinct(Expr *a, Expr *b)
+{
+    for (int i = 0; i < a->nargs && i < b->nargs; i++) {
+        Expr *d = ex_sub(a->args[i], b->args[i]);
+        if (d->kind == EX_NUM && d->number != 0) return true;
+    }
+    return false;
+}
+
+static Expr *also(Expr *guard, Expr *more)
+{
+    if (!more || ex_is_num(more, 1)) return guard;
+    return guard ? ex_call2("&&", guard, more) : more;
+}
+
+// ---- one factor, one mention: solve subscripts = element for the plates ----
+
+typedef struct Solved { Part *part; bool gather; bool ok; } Solved;
+
+// A sum over elements of v gives up the term of the element: S becomes S - a[k]*v[k] + a[k]*u.
+typedef struct Isolate { Conditional *c; Expr *ref; bool failed; } Isolate;
+
+static Expr *isolate(Expr *e, void *with)
+{
+    Isolate *is = with;
+    Var *v = is->c->var;
+    if (e->kind != EX_REDUCE || !ex_mentions(e, v)) return NULL;
+    if (strcmp(e->name, "sum") != 0 || ex_mentions(e->args[0], v) || ex_mentions(e->args[1], v)) { is->failed = true; return e; }
+    int at = -1;
+    for (int k = 0; k < is->ref->nargs; k++)
+        if (is->ref->args[k]->kind == EX_INDEX && is->ref->args[k]->index == e->index) at = k;
+    if (at < 0) { is->failed = true; return e; }
+    Expr *key = ex_index(is->c->element[at]);
+    Expr *body = ex_replace_index(e->args[2], e->index, key), *ref = ex_replace_index(is->ref, e->index, key);
+    Mentions m = {0};
+    find_mentions(body, v, &m);
+    if (m.n != 1 || m.ref[0] != ref) { is->failed = true; return e; }
+    Expr *term = ex_sub(ex_replace(body, ref, is->c->u), body);
+    if (!ex_is_num(e->args[0], 1) || e->args[1] != v->dim[at])
+        term = ex_call3("if_else", ex_call2("&&", ex_call2("<=", e->args[0], key), ex_call2("<=", key, e->args[1])), term, ex_num(0));
+    return ex_add2(e, term);
+}
+
+static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed)
+{
+    Var *v = c->var;
+    Plates p = f->plates;
+    p.index = arena_copy(g->arena, p.index, sizeof *p.index * (size_t)(p.n + 1));
+    Expr *e = f->log_density, *guard = p.guard;
+    Solved out = {.ok = true};
+    if (has_bound_index(ref)) {
+        Isolate is = {.c = c, .ref = ref};
+        e = ex_map(e, isolate, &is);
+        if (is.failed) { out.ok = false; return out; }
+        Mentions left = {0};                     // what is left refers to current values and must not alias
+        find_mentions(e, v, &left);
+    } else e = ex_replace(e, ref, c->u);
+    Expr *from[MAX_RANK * 2], *to[MAX_RANK * 2];
+    int n = 0;
+    bool taken[2 * MAX_RANK] = {false};
+    Expr *equal = NULL;
+    for (int k = 0; k < v->rank; k++) {
+        Expr *s = ref->args[k], *key = ex_index(c->element[k]);
+        int plate;
+        double shift;
+        if (s->kind == EX_INDEX && s->index->height > 0) continue;       // the sum's own index: solved by isolate
+        if (plate_shift(&f->plates, s, &plate, &shift) && !taken[plate]) {
+            bool used_in_range = false;
+            for (int m = 0; m < p.n; m++)
+                used_in_range |= m != plate && ex_mentions_index(p.index[m]->lo, p.index[plate]);
+            (void)used_in_range;
+            taken[plate] = true;
+            Index *i = f->plates.index[plate];
+            Expr *value = ex_add2(key, ex_num(-shift));
+            from[n] = ex_index(i);
+            to[n++] = value;
+            if (!(ex_is_num(i->lo, 1) && shift >= 0 && shift == 0)) guard = also(guard, ex_call2("<=", i->lo, value));
+            if (!(i->hi == v->dim[k] && shift == 0)) guard = also(guard, ex_call2("<=", value, i->hi));
+        } else {
+            bool varies = ex_unknown(s);
+            for (int m = 0; m < f->plates.n; m++) varies |= ex_mentions_index(s, f->plates.index[m]);
+            if (varies) out.gather = true;
+            equal = also(equal, ex_call2("==", s, key));
+        }
+    }
+    Part *part = NEW(g->arena, Part);
+    *part = (Part){.factor = f};
+    if (out.gather && scatter_allowed) {         // loop over the whole factor and add to the element it names
+        part->scatter = true;
+        part->loops = (Loops){.guard = f->plates.guard};
+        for (int m = 0; m < f->plates.n; m++) part->loops.index[part->loops.n++] = f->plates.index[m];
+        for (int k = 0; k < v->rank; k++) part->target[k] = ref->args[k];
+        part->value = e;
+        out.part = part;
+        return out;
+    }
+    guard = also(guard, equal);
+    // Substitute; indices of the plates that remain get fresh ranges if these mention a solved plate.
+    for (int m = 0; m < p.n; m++) {
+        if (taken[m]) continue;
+        Index *i = p.index[m];
+        Expr *lo = i->lo, *hi = i->hi;
+        for (int k = 0; k < n; k++) { lo = ex_replace(lo, from[k], to[k]); hi = ex_replace(hi, from[k], to[k]); }
+        if (lo != i->lo || hi != i->hi) {
+            Index *j = index_new(i->name, lo, hi);
+            from[n] = ex_index(i);
+            to[n++] = ex_index(j);
+            i = j;
+        }
+        part->loops.index[part->loops.n++] = i;
+    }
+    for (int k = 0; k < n; k++) {
+        e = ex_replace(e, from[k], to[k]);
+        if (guard) guard = ex_replace(guard, from[k], to[k]);
+    }
+    if (guard && ex_is_num(guard, 1)) guard = NULL;
+    part->loops.guard = guard;
+    part->value = e;
+    out.part = part;
+    return out;
+}
+
+// ---- independence of elements ----
+
+// A factor with several references couples elements. What leading dimensions do all its references share?
+static void couple(Conditional *c, const Factor *f, const Mentions *m)
+{
+    const Var *v = c->var;
+    if (m->n <= 1 && !m->dense && !m->partial && !m->too_many) return;
+    int shared = 0;
+    for (; shared < v->rank && !m->too_many; shared++) {
+        bool all = true;
+        for (int i = 0; i < m->n; i++) {
+            if (m->ref[i]->nargs <= shared) { all = false; break; }
+            Expr *s = m->ref[i]->args[shared];
+            all &= s == m->ref[0]->args[shared] && s->kind == EX_INDEX && s->index->height == 0 && plate_of(&f->plates, s->index) >= 0;
+        }
+        if (!all) break;
+    }
+    int colours = 0;
+    if (!m->dense && !m->partial && !m->too_many && shared < v->rank) {      // neighbours at fixed distances in the next dimension
+        double least = 0, most = 0;
+        int plate0 = -1;
+        bool ok = true;
+        for (int i = 0; i < m->n && ok; i++) {
+            int plate;
+            double shift;
+            ok = plate_shift(&f->plates, m->ref[i]->args[shared], &plate, &shift);
+            if (!ok) break;
+            if (i == 0) { plate0 = plate; least = most = shift; }
+            ok = plate == plate0;
+            if (shift < least) least = shift;
+            if (shift > most) most = shift;
+            for (int k = shared + 1; k < v->rank; k++) ok &= m->ref[i]->args[k] == m->ref[0]->args[k] && m->ref[i]->args[k]->kind == EX_INDEX;
+        }
+        if (ok && most - least <= 8) colours = (int)(most - least) + 1;
+    }
+    if (shared < c->nbatch) { c->nbatch = shared; c->colours = colours; }
+    else if (shared == c->nbatch && shared < v->rank) c->colours = colours == 0 || c->colours == 0 ? 0 : colours > c->colours ? colours : c->colours;
+}
+
+// ---- families ----
+
+static bool same_support(const Distribution *f, const Var *v, bool bounded, bool *truncated)
+{
+    bool lower = isfinite(v->lower_number), upper = isfinite(v->upper_number);
+    if (strcmp(f->support, "real") == 0 || strcmp(f->support, "circle") == 0) *truncated = lower || upper || bounded;
+    else if (strcmp(f->support, "positive") == 0) {
+        if (!(v->lower_number >= 0)) return false;
+        *truncated = v->lower_number > 0 || upper || bounded;
+    } else if (strcmp(f->support, "unit") == 0) {
+        if (!(v->lower_number >= 0 && v->upper_number <= 1)) return false;
+        *truncated = v->lower_number > 0 || v->upper_number < 1 || bounded;
+    } else if (strcmp(f->support, "interval") == 0) {
+        *truncated = true;
+        return (lower && upper) || bounded;
+    } else return false;
+    return !*truncated || f->draw_truncated != NULL;
+}
+
+// The statistics of a family with an exponent: `x^k` at k = power.
+static Expr *family_statistic(Graph *g, const Distribution *f, const Natural *s, double power, Expr *u)
+{
+    if (!f->power) return elaborate_rule(g, s->statistic, 1, (Decl *[]){f->value}, (Expr *[]){u});
+    const Ast *a = s->statistic;
+    if (a->kind == AST_BINARY && a->op == OP_POW) {
+        double sign = a->kid[1]->kind == AST_UNARY ? -1 : 1;
+        return ex_pow(u, sign * power);
+    }
+    return elaborate_rule(g, a, 1, (Decl *[]){f->value}, (Expr *[]){u});
+}
+
+static bool family_matches(Graph *g, const Distribution *f, double power, Expr *u, const Statistics *s, int *which, Conditional *c)
+{
+    Expr *list[4];
+    int count = 0;
+    for (const Natural *n = f->natural; n && count < 4; n = n->next) list[count++] = family_statistic(g, f, n, power, u);
+    c->nbase = 0;
+    bool based = false;
+    for (int i = 0; i < s->n; i++) {
+        which[i] = -1;
+        for (int k = 0; k < count; k++)
+            if (list[k] == s->item[i].statistic) which[i] = k;
+        if (which[i] >= 0) continue;
+        const Ast *b = f->base;
+        Expr *e = s->item[i].statistic;
+        if (!b || based || e->kind != EX_CALL || strcmp(e->name, b->name) != 0 || e->nargs != b->nkids || e->args[b->nkids - 1] != u ||
+            !ex_is_num(s->item[i].coefficient, 1))
+            return false;
+        for (int k = 0; k + 1 < b->nkids; k++) {
+            if (ex_mentions(e->args[k], u->var)) return false;
+            c->base_args[c->nbase++] = e->args[k];
+        }
+        based = true;
+        which[i] = 100;
+    }
+    return !f->base || based;
+}
+
+// Smallest family whose statistics include all that were found. `all` merges the statistics of every part.
+static bool recognise(Graph *g, Conditional *c, const Statistics *all)
+{
+    double powers[16];
+    int npowers = 0;
+    powers[npowers++] = 1;
+    for (int i = 0; i < all->n && npowers < 14; i++) {
+        Expr *e = all->item[i].statistic;
+        if (e->kind == EX_POW && e->args[0] == c->u) { powers[npowers++] = e->number; powers[npowers++] = -e->number; }
+    }
+    int which[64];
+    if (all->n > 64) return false;
+    for (int size = 0; size <= 4; size++)
+        for (const Distribution *f = g->library->distributions; f; f = f->next) {
+            if (!f->is_family || strcmp(f->support, "simplex") == 0 || strcmp(f->support, "covariance") == 0 || strcmp(f->support, "vector") == 0) continue;
+            int count = 0;
+            for (const Natural *n = f->natural; n; n = n->next) count++;
+            bool truncated;
+            if (count != size || !same_support(f, c->var, c->bounds != NULL, &truncated)) continue;
+            for (int k = 0; k < (f->power ? npowers : 1); k++)
+                if (family_matches(g, f, powers[k], c->u, all, which, c)) {
+                    c->family = f;
+                    c->power = powers[k];
+                    c->truncated = truncated;
+                    c->nnatural = count;
+                    return true;
+                }
+        }
+    c->nbase = 0;
+    return false;
+}
+
+// within(u, lo, hi) and within(x, .., u): bounds on u. Returns the density without them.
+static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
+{
+    Expr *e = part->value;
+    Expr **terms = e->kind == EX_ADD ? e->args : &e;
+    int n = e->kind == EX_ADD ? e->nargs : 1;
+    Expr *rest = ex_num(0);
+    for (int i = 0; i < n; i++) {
+        Expr *t = terms[i];
+        if (t->kind != EX_CALL || strcmp(t->name, "within") != 0 || !ex_mentions(t, c->u->var)) { rest = ex_add2(rest, t); continue; }
+        Expr *x = t->args[0];
+        for (int side = 0; side < 2; side++) {
+            Expr *b = t->args[1 + side];
+            bool inside = x == c->u && !ex_mentions(b, c->u->var), reversed = b == c->u && !ex_mentions(x, c->u->var);
+            Expr *bound = inside ? b : x;
+            int which = side;
+            if (reversed) which = 1 - side;      // u <= x: x bounds u from above
+            if (b->kind == EX_CALL && strcmp(b->name, "if_else") == 0 && !inside && !ex_mentions(x, c->u->var) &&
+                !ex_mentions(b->args[0], c->u->var) && (b->args[1] == c->u || b->args[2] == c->u)) {
+                reversed = true;
+                which = 1 - side;
+                Expr *open = ex_num(which ? INFINITY : -INFINITY);
+                bound = b->args[1] == c->u ? ex_call3("if_else", b->args[0], x, open) : ex_call3("if_else", b->args[0], open, x);
+            }
+            if (!inside && !reversed) {
+                if (ex_mentions(b, c->u->var) || ex_mentions(x, c->u->var)) {
+                    if (!ex_mentions(b, c->u->var) && b->kind == EX_NUM && isinf(b->number)) continue;
+                    *ok = false;
+                }
+                continue;
+            }
+            if (bound->kind == EX_NUM && isinf(bound->number)) continue;
+            Part *p = NEW(g->arena, Part);
+            *p = *part;
+            p->value = bound;
+            p->which = which;
+            p->next = c->bounds;
+            c->bounds = p;
+        }
+    }
+    return rest;
+}
+
+static void append(Part **list, Part *p)
+{
+    while (*list) list = &(*list)->next;
+    *list = p;
+}
+
+static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
+{
+    Conditional *c = NEW(g->arena, Conditional);
+    c->var = v;
+    c->current = var_element(v, c->element);
+    c->nbatch = v->rank;
+    Var *star = var_new(g, v->name, VAR_ELEMENT);
+    star->lower_number = v->lower_number;
+    star->upper_number = v->upper_number;
+    star->base = v->base;
+    c->u = ex_ref(star, 0, NULL);
+    bool exact = v->constraint == CONSTRAINT_NONE;
+    if (!exact) c->because = "its elements are constrained together";
+    for (Factor *f = g->factors; f; f = f->next) {
+        if (!counts(f, collapsed) || !factor_mentions(f, v)) continue;
+        Mentions m = {0};
+        find_mentions(f->log_density, v, &m);
+        couple(c, f, &m);
+        bool clean = !m.partial && !m.too_many && !(m.dense && m.n > 1);
+        for (int i = 0; i < m.n; i++)
+            for (int k = 0; k < i; k++) clean &= distinct(m.ref[i], m.ref[k]);
+        for (int i = 0; i < m.n && clean; i++)
+            for (int k = 0; k < m.ref[i]->nargs; k++) clean &= !ex_mentions(m.ref[i]->args[k], v);
+        Part *parts = NULL;
+        for (int i = 0; i < m.n && clean; i++) {
+            Solved s = solve(g, c, f, m.ref[i], scatter);
+            if (!s.ok) { clean = false; break; }
+            if (s.part->scatter && (m.n > 1)) {  // scattering needs elements that do not move while it is done
+                s = solve(g, c, f, m.ref[i], false);
+            }
+            append(&parts, s.part);
+        }
+        if (!clean) {                            // evaluate the whole factor, reading the state
+            c->whole = true;
+            exact = false;
+            c->nbatch = 0;
+            c->colours = 0;
+            if (!c->because)
+                c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
+            Part *p = NEW(g->arena, Part);
+            *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
+            for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
+            parts = p;
+        }
+        append(&c->density, parts);
+    }
+    if (v->discrete) { c->because = "it is discrete"; return c; }
+    if (!exact) return c;
+    // Scattered parts are summed before elements are drawn: allowed if elements are independent.
+    Statistics all = {0};
+    bool ok = true;
+    for (Part *p = c->density; p; p = p->next) {
+        Expr *rest = take_bounds(g, c, p, &ok);
+        Statistics s = statistics(g->arena, rest, c->u);
+        for (int i = 0; i < s.n; i++) {
+            bool seen = false;
+            for (int k = 0; k < all.n; k++) seen |= all.item[k].statistic == s.item[i].statistic;
+            if (!seen && all.n < 64) {
+                Statistic *more = NEW_N(g->arena, Statistic, all.n + 1);
+                if (all.n) memcpy(more, all.item, sizeof *more * (size_t)all.n);
+                more[all.n] = s.item[i];
+                all.item = more;
+                all.n++;
+            }
+        }
+    }
+    if (!ok) {
+        c->because = "it enters a bound other than alone";
+        return c;
+    }
+    if (!recognise(g, c, &all)) {
+        char *text = arena_strdup(g->arena, "");
+        for (int i = 0; i < all.n; i++) text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", ex_text(g->arena, all.item[i].statistic));
+        c->because = all.n == 0 ? arena_strdup(g->arena, "nothing in the model makes it proper on its support")
+                                : arena_printf(g->arena, "no family has the statistics { %s }%s", text,
+                                               c->bounds || isfinite(v->lower_number) || isfinite(v->upper_number) ? " on its support" : "");
+        return c;
+    }
+    for (Part *p = c->density; p; p = p->next) {
+        bool dummy = true;
+        Part *keep = c->bounds;
+        Statistics s = statistics(g->arena, take_bounds(g, c, p, &dummy), c->u);
+        c->bounds = keep;
+        int which[64];
+        Conditional scratch = *c;
+        family_matches(g, c->family, c->power, c->u, &s, which, &scratch);
+        for (int i = 0; i < s.n; i++) {
+            int k = which[i];
+            if (k == 100) continue;
+            if (k < 0) {                         // another part brought the base measure
+                const Natural *n = c->family->natural;
+                for (k = 0; n; n = n->next, k++)
+                    if (family_statistic(g, c->family, n, c->power, c->u) == s.item[i].statistic) break;
+                if (!n) continue;
+            }
+            Part *q = NEW(g->arena, Part);
+            *q = *p;
+            q->next = NULL;
+            q->which = k;
+            q->value = s.item[i].coefficient;
+            append(&c->natural, q);
+        }
+    }
+    return c;
+}
+
+// Sums over gathered elements are made once before the elements are drawn, if a family is found; a density is evaluated
+// element by element otherwise.
+Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
+{
+    Conditional *c = element(g, v, collapsed, true);
+    if (c->family && c->nbatch == v->rank) return c;
+    bool gathered = false;
+    for (const Part *p = c->density; p; p = p->next) gathered |= p->scatter;
+    return gathered ? element(g, v, collapsed, false) : c;
+}
+
+// ---- arrays drawn whole: simplexes by log(x), covariance and precision matrices by log|X|, X, inverse(X) ----
+
+Conditional *conditional_array(Graph *g, Var *v)
+{
+    Conditional *c = NEW(g->arena, Conditional);
+    c->var = v;
+    c->current = var_element(v, c->element);
+    c->array = true;
+    bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
+    int core = simplex ? 1 : 2;
+    c->nbatch = v->rank - core;
+    c->because = "no family of arrays has its statistics";
+    bool inverse = false, direct = false;
+    for (int pass = 0; pass < 2; pass++)
+        for (Factor *f = g->factors; f; f = f->next) {
+            if (f->replaced || !factor_mentions(f, v)) continue;
+            Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, true}, 1);
+            if (t.failed) {
+                c->because = arena_printf(g->arena, "`%s` (line %d) is not linear in its statistics", ex_text(g->arena, t.opaque), span_line(f->span));
+                return c;
+            }
+            for (int i = 0; i < t.n; i++) {
+                Term *m = &t.term[i];
+                if (m->degree == 0) continue;
+                Expr *r = m->ref[0], *ref;
+                int which;
+                Part *p = NEW(g->arena, Part);
+                *p = (Part){.factor = f, .scatter = true, .loops = m->loops, .value = m->coefficient};
+                if (r->kind == EX_CALL && strcmp(r->name, "log") == 0 && simplex) { which = 0; ref = r->args[0]; }
+                else if (r->kind == EX_CALL && strcmp(r->name, "log_determinant") == 0 && !simplex) { which = 0; ref = r->args[0]; }
+                else if (r->kind == EX_AT && !simplex) { which = 1; inverse = true; ref = r->args[0]->args[0]; }
+                else if (r->kind == EX_REF && !simplex) { which = 1; direct = true; ref = r; }
+                else { c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_text(g->arena, r), span_line(f->span)); return c; }
+                p->which = which;
+                int n = 0;
+                for (int k = 0; k < ref->nargs; k++) p->target[n++] = ref->args[k];
+                if (r->kind == EX_AT) for (int k = 1; k < r->nargs; k++) p->target[n++] = r->args[k];
+                Loops own = m->loops;
+                p->loops = (Loops){.guard = f->plates.guard};
+                for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
+                for (int k = 0; k < own.n; k++) p->loops.index[p->loops.n++] = own.index[k];
+                if (pass == 1) append(&c->natural, p);
+            }
+        }
+    if (inverse && direct) { c->because = "both it and its inverse enter"; return c; }
+    const char *name = simplex ? "dirichlet" : inverse ? "inv_wishart" : "wishart";
+    c->family = library_find(g->library, name, true);
+    c->nnatural = simplex ? 1 : 2;
+    if (v->constraint == CONSTRAINT_CORRELATION || v->constraint == CONSTRAINT_CHOLESKY_CORR || v->constraint == CONSTRAINT_CHOLESKY_COV) c->family = NULL;
+    return c;
+}
+
+// ---- blocks ----
+
+bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because)
+{
+    Unknowns in = {block, nblock, false};
+    *out = NULL;
+    BlockTerm **last = out;
+    for (Factor *f = g->factors; f; f = f->next) {
+        bool any = false;
+        for (int i = 0; i < nblock; i++) any |= factor_mentions(f, block[i]);
+        if (f->replaced || !any) continue;
+        Terms t = polynomial(g->arena, f->log_density, &in, 2);
+        if (t.failed) {
+            *because = arena_printf(g->arena, "`%s` (line %d) is not quadratic", ex_text(g->arena, t.opaque), span_line(f->span));
+            return false;
+        }
+        for (int i = 0; i < t.n; i++) {
+            Term *m = &t.term[i];
+            if (m->degree == 0) continue;
+            BlockTerm *b = NEW(g->arena, BlockTerm);
+            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span,
+                             .loops = {.guard = f->plates.guard}};
+            for (int k = 0; k < m->degree; k++)
+                if (m->ref[k]->nargs < m->ref[k]->var->rank) { *because = "a routine needs it whole"; return false; }
+            for (int k = 0; k < f->plates.n; k++) b->loops.index[b->loops.n++] = f->plates.index[k];
+            for (int k = 0; k < m->loops.n && b->loops.n < 2 * MAX_RANK + 4; k++) b->loops.index[b->loops.n++] = m->loops.index[k];
+            *last = b;
+            last = &b->next;
+        }
+    }
+    return true;
+}

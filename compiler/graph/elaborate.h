@@ -1,0 +1,18 @@
+// elaborate.h -- from the checked tree to index notation.
+#ifndef GMC_ELABORATE_H
+#define GMC_ELABORATE_H
+#include "graph.h"
+
+typedef struct Env {                     // what names stand for: indices of loops, arguments of distributions
+    const Decl       *decl;
+    Expr             *value;
+    const struct Env *outer;
+} Env;
+
+typedef struct Shape { int rank; Expr *dim[MAX_RANK]; } Shape;
+
+Shape shape_of(Graph *g, const Ast *e, const Env *env);
+Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);   // element `at` of e, a scalar
+Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                     // e as a scalar, a reference to an array, or an ARRAY
+const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);
+#endif

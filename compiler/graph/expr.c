@@ -1,0 +1,772 @@
+// expr.c -- constructors that keep expressions in normal form; substitution; printing.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "graph.h"
+
+// ---- the table of all expressions ----
+
+static struct { Arena *arena; Expr **slot; unsigned size, count; int next_id, next_index; Index *bound[64]; } table;
+
+void expr_start(Arena *a)
+{
+    table.arena = a;
+    table.size = 1u << 12;
+    table.slot = NEW_N(a, Expr *, table.size);
+    table.count = 0;
+    table.next_id = table.next_index = 0;
+    memset(table.bound, 0, sizeof table.bound);
+}
+
+static unsigned mix(unsigned h, uint64_t v)
+{
+    v *= 0x9E3779B97F4A7C15ull;
+    return (h ^ (unsigned)(v >> 32)) * 0x01000193u + (unsigned)v;
+}
+
+static unsigned hash_of(const Expr *e)
+{
+    uint64_t bits;
+    memcpy(&bits, &e->number, sizeof bits);
+    unsigned h = mix(17u + (unsigned)e->kind, bits);
+    h = mix(h, (uintptr_t)e->name);
+    h = mix(h, e->var ? (uint64_t)e->var->id + 1 : 0);
+    h = mix(h, e->index ? (uint64_t)e->index->id + 1 : 0);
+    for (int i = 0; i < e->nargs; i++) h = mix(h, (uint64_t)e->args[i]->id);
+    return h;
+}
+
+static bool same(const Expr *a, const Expr *b)
+{
+    if (a->hash != b->hash || a->kind != b->kind || a->nargs != b->nargs || a->name != b->name || a->var != b->var ||
+        a->index != b->index || memcmp(&a->number, &b->number, sizeof a->number) != 0)
+        return false;
+    for (int i = 0; i < a->nargs; i++)
+        if (a->args[i] != b->args[i]) return false;
+    return true;
+}
+
+static void grow(void)
+{
+    unsigned size = table.size * 2;
+    Expr **slot = NEW_N(table.arena, Expr *, size);
+    for (unsigned i = 0; i < table.size; i++)
+        for (Expr *e = table.slot[i], *next; e; e = next) {
+            next = e->chain;
+            e->chain = slot[e->hash & (size - 1)];
+            slot[e->hash & (size - 1)] = e;
+        }
+    table.slot = slot;
+    table.size = size;
+}
+
+// The one expression equal to `draft`; draft's arguments are copied.
+static Expr *cons(Expr draft)
+{
+    draft.hash = hash_of(&draft);
+    for (Expr *e = table.slot[draft.hash & (table.size - 1)]; e; e = e->chain)
+        if (same(e, &draft)) return e;
+    if (++table.count > table.size) grow();
+    Expr *e = NEW(table.arena, Expr);
+    Expr **args = draft.args;
+    *e = draft;
+    e->id = table.next_id++;
+    e->args = NEW_N(table.arena, Expr *, draft.nargs + 1);
+    e->vars = draft.var ? 1ull << (draft.var->id & 63) : 0;
+    e->height = 0;
+    for (int i = 0; i < draft.nargs; i++) {
+        e->args[i] = args[i];
+        e->vars |= args[i]->vars;
+        if (args[i]->height > e->height) e->height = args[i]->height;
+    }
+    if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) e->height = e->index->height;
+    e->chain = table.slot[e->hash & (table.size - 1)];
+    table.slot[e->hash & (table.size - 1)] = e;
+    return e;
+}
+
+Index *index_new(const char *name, Expr *lo, Expr *hi)
+{
+    Index *i = NEW(table.arena, Index);
+    *i = (Index){.name = name, .lo = lo, .hi = hi, .id = table.next_index++};
+    return i;
+}
+
+static Index *bound(int height)
+{
+    static const char *const names[] = {"", "j", "k", "l", "m", "n"};
+    if (height > 63) height = 63;
+    if (!table.bound[height]) {
+        Index *i = index_new(height <= 5 ? intern(names[height]) : intern(arena_printf(table.arena, "j%d", height)), NULL, NULL);
+        i->height = height;
+        table.bound[height] = i;
+    }
+    return table.bound[height];
+}
+
+// ---- leaves ----
+
+Expr *ex_num(double v) { return cons((Expr){.kind = EX_NUM, .number = v == 0 ? 0 : v}); }
+Expr *ex_index(Index *i) { return cons((Expr){.kind = EX_INDEX, .index = i}); }
+
+Expr *ex_ref(Var *v, int n, Expr *const *subscripts)
+{
+    return cons((Expr){.kind = EX_REF, .var = v, .nargs = n, .args = (Expr **)subscripts});
+}
+
+bool ex_is_num(const Expr *e, double v) { return e->kind == EX_NUM && e->number == v; }
+
+bool ex_positive(const Expr *e)
+{
+    static const char *const positive_calls[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "step", "log1p_exp", NULL};
+    switch (e->kind) {
+    case EX_NUM: return e->number >= 0;
+    case EX_REF: return e->var->lower_number >= 0;
+    case EX_INDEX: return true;
+    case EX_ADD:
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (!ex_positive(e->args[i])) return false;
+        return true;
+    case EX_POW: return fmod(e->number, 2) == 0 || ex_positive(e->args[0]);
+    case EX_CALL:
+        for (int i = 0; positive_calls[i]; i++)
+            if (strcmp(e->name, positive_calls[i]) == 0) return true;
+        return false;
+    case EX_REDUCE: return ex_positive(e->args[2]);
+    case EX_ARRAY: return ex_positive(e->args[1]);
+    case EX_AT: return false;
+    }
+    return false;
+}
+
+// ---- sums ----
+
+static Expr *scaled(double c, Expr *e);
+
+// A term of a sum as number times the rest.
+static double split_number(Expr *e, Expr **rest)
+{
+    if (e->kind == EX_NUM) { *rest = NULL; return e->number; }
+    if (e->kind == EX_MUL && e->args[0]->kind == EX_NUM) {
+        *rest = e->nargs == 2 ? e->args[1] : cons((Expr){.kind = EX_MUL, .nargs = e->nargs - 1, .args = e->args + 1});
+        return e->args[0]->number;
+    }
+    *rest = e;
+    return 1;
+}
+
+typedef struct { Expr *rest; double number; } Portion;
+
+static int by_id(const void *a, const void *b)
+{
+    const Portion *x = a, *y = b;
+    return (x->rest->id > y->rest->id) - (x->rest->id < y->rest->id);
+}
+
+Expr *ex_add(int n, Expr *const *terms)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++) most += terms[i]->kind == EX_ADD ? terms[i]->nargs : 1;
+    Portion *part = malloc(sizeof *part * (size_t)(most + 1));
+    int count = 0;
+    double constant = 0;
+    for (int i = 0; i < n; i++) {
+        int kids = terms[i]->kind == EX_ADD ? terms[i]->nargs : 1;
+        for (int k = 0; k < kids; k++) {
+            Expr *rest, *t = terms[i]->kind == EX_ADD ? terms[i]->args[k] : terms[i];
+            double c = split_number(t, &rest);
+            if (!rest) constant += c;
+            else part[count++] = (Portion){rest, c};
+        }
+    }
+    qsort(part, (size_t)count, sizeof *part, by_id);
+    Expr **out = malloc(sizeof *out * (size_t)(count + 2));
+    int m = 0;
+    if (constant != 0) out[m++] = ex_num(constant);
+    for (int i = 0; i < count;) {
+        double c = 0;
+        Expr *rest = part[i].rest;
+        for (; i < count && part[i].rest == rest; i++) c += part[i].number;
+        if (c != 0) out[m++] = scaled(c, rest);
+    }
+    Expr *e = m == 0 ? ex_num(0) : m == 1 ? out[0] : cons((Expr){.kind = EX_ADD, .nargs = m, .args = out});
+    free(part);
+    free(out);
+    return e;
+}
+
+// ---- products ----
+
+// c * e for e without a number in front.
+static Expr *scaled(double c, Expr *e)
+{
+    if (c == 1) return e;
+    if (c == 0) return ex_num(0);
+    if (e->kind == EX_NUM) return ex_num(c * e->number);
+    if (e->kind == EX_ADD) {
+        Expr **t = malloc(sizeof *t * (size_t)e->nargs);
+        for (int i = 0; i < e->nargs; i++) {
+            Expr *rest;
+            double k = split_number(e->args[i], &rest);
+            t[i] = rest ? scaled(c * k, rest) : ex_num(c * k);
+        }
+        Expr *s = cons((Expr){.kind = EX_ADD, .nargs = e->nargs, .args = t});
+        free(t);
+        return s;
+    }
+    int n = e->kind == EX_MUL ? e->nargs : 1;
+    Expr **f = malloc(sizeof *f * (size_t)(n + 1));
+    f[0] = ex_num(c);
+    if (e->kind == EX_MUL) memcpy(f + 1, e->args, sizeof *f * (size_t)n);
+    else f[1] = e;
+    Expr *p = cons((Expr){.kind = EX_MUL, .nargs = n + 1, .args = f});
+    free(f);
+    return p;
+}
+
+Expr *ex_mul(int n, Expr *const *factors)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++) most += factors[i]->kind == EX_MUL ? factors[i]->nargs : 1;
+    Portion *part = malloc(sizeof *part * (size_t)(most + 1));
+    int count = 0;
+    double number = 1;
+    for (int i = 0; i < n; i++) {
+        int kids = factors[i]->kind == EX_MUL ? factors[i]->nargs : 1;
+        for (int k = 0; k < kids; k++) {
+            Expr *f = factors[i]->kind == EX_MUL ? factors[i]->args[k] : factors[i];
+            if (f->kind == EX_NUM) number *= f->number;
+            else if (f->kind == EX_POW) part[count++] = (Portion){f->args[0], f->number};
+            else part[count++] = (Portion){f, 1};
+        }
+    }
+    if (number == 0) { free(part); return ex_num(0); }
+    qsort(part, (size_t)count, sizeof *part, by_id);
+    Expr **out = malloc(sizeof *out * (size_t)(count + 1));
+    int m = 0;
+    bool again = false;
+    for (int i = 0; i < count;) {
+        double exponent = 0;
+        Expr *base = part[i].rest;
+        for (; i < count && part[i].rest == base; i++) exponent += part[i].number;
+        if (exponent == 0) continue;
+        Expr *p = ex_pow(base, exponent);
+        if (p->kind == EX_MUL || p->kind == EX_NUM) again = true;
+        out[m++] = p;
+    }
+    Expr *e;
+    if (again) {
+        out[m] = ex_num(number);
+        e = ex_mul(m + 1, out);
+    } else {
+        e = m == 0 ? ex_num(number) : scaled(number, m == 1 ? out[0] : cons((Expr){.kind = EX_MUL, .nargs = m, .args = out}));
+    }
+    free(part);
+    free(out);
+    return e;
+}
+
+Expr *ex_pow(Expr *base, double r)
+{
+    if (r == 0) return ex_num(1);
+    if (r == 1) return base;
+    bool integer = r == floor(r);
+    switch (base->kind) {
+    case EX_NUM: {
+        double v = pow(base->number, r);
+        if (isfinite(v)) return ex_num(v);
+        break;
+    }
+    case EX_POW:          // (x^a)^r = x^(a r): always for integer r; otherwise only if x^a is not the square of a negative number
+        if (integer || ex_positive(base->args[0]) || fmod(base->number, 2) != 0) return ex_pow(base->args[0], base->number * r);
+        break;
+    case EX_MUL: {
+        int positive = 0;
+        for (int i = 0; i < base->nargs; i++) positive += ex_positive(base->args[i]);
+        if (integer || positive >= base->nargs - 1) {
+            Expr **f = malloc(sizeof *f * (size_t)base->nargs);
+            for (int i = 0; i < base->nargs; i++) f[i] = ex_pow(base->args[i], r);
+            Expr *p = ex_mul(base->nargs, f);
+            free(f);
+            return p;
+        }
+        break;
+    }
+    case EX_CALL:
+        if (strcmp(base->name, "exp") == 0) return ex_call1("exp", ex_mul2(ex_num(r), base->args[0]));
+        break;
+    case EX_ADD: {        // 1/(1 + exp(e)) = inv_logit(-e)
+        if (r == -1 && base->nargs == 2 && ex_is_num(base->args[0], 1) && base->args[1]->kind == EX_CALL &&
+            strcmp(base->args[1]->name, "exp") == 0)
+            return ex_call1("inv_logit", ex_neg(base->args[1]->args[0]));
+        break;
+    }
+    case EX_REF: case EX_INDEX: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    }
+    return cons((Expr){.kind = EX_POW, .number = r, .nargs = 1, .args = &base});
+}
+
+Expr *ex_add2(Expr *a, Expr *b) { return ex_add(2, (Expr *[]){a, b}); }
+Expr *ex_mul2(Expr *a, Expr *b) { return ex_mul(2, (Expr *[]){a, b}); }
+Expr *ex_neg(Expr *a) { return ex_mul2(ex_num(-1), a); }
+Expr *ex_sub(Expr *a, Expr *b) { return ex_add2(a, ex_neg(b)); }
+Expr *ex_div(Expr *a, Expr *b) { return ex_mul2(a, ex_pow(b, -1)); }
+
+// ---- calls ----
+
+Expr *ex_log(Expr *a)
+{
+    if (a->kind == EX_NUM && a->number > 0) return ex_num(log(a->number));
+    if (a->kind == EX_POW && (ex_positive(a->args[0]) || fmod(a->number, 2) != 0))
+        return ex_mul2(ex_num(a->number), ex_log(a->args[0]));
+    if (a->kind == EX_MUL) {
+        int positive = 0;
+        for (int i = 0; i < a->nargs; i++) positive += ex_positive(a->args[i]);
+        if (positive >= a->nargs - 1) {        // the whole is positive, so the last one is too
+            Expr **t = malloc(sizeof *t * (size_t)a->nargs);
+            for (int i = 0; i < a->nargs; i++) t[i] = ex_log(a->args[i]);
+            Expr *s = ex_add(a->nargs, t);
+            free(t);
+            return s;
+        }
+    }
+    if (a->kind == EX_CALL) {
+        if (strcmp(a->name, "exp") == 0) return a->args[0];
+        if (strcmp(a->name, "inv_logit") == 0) return ex_call1("log_inv_logit", a->args[0]);
+        if (strcmp(a->name, "Phi") == 0) return ex_call1("log_Phi", a->args[0]);
+        if (strcmp(a->name, "if_else") == 0) return ex_call3("if_else", a->args[0], ex_log(a->args[1]), ex_log(a->args[2]));
+    }
+    if (a->kind == EX_ADD && a->nargs == 2 && ex_is_num(a->args[0], 1)) {      // log(1 - x)
+        Expr *rest;
+        if (split_number(a->args[1], &rest) == -1) return ex_call1("log1m", rest);
+    }
+    return cons((Expr){.kind = EX_CALL, .name = intern("log"), .nargs = 1, .args = &a});
+}
+
+// Functions of one number that a compiler may compute.
+static bool constant1(const char *name, double x, double *out)
+{
+    static const struct { const char *name; double (*f)(double); } known[] = {
+        {"exp", exp}, {"lgamma", lgamma}, {"fabs", fabs}, {"floor", floor}, {"ceil", ceil}, {"sin", sin}, {"cos", cos},
+        {"tan", tan}, {"log1p", log1p}, {"expm1", expm1}, {"tanh", tanh}, {"round", round}, {"erf", erf}, {"erfc", erfc}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i].name) == 0) { *out = known[i].f(x); return isfinite(*out); }
+    return false;
+}
+
+static bool constant2(const char *name, double a, double b, double *out)
+{
+    if (strcmp(name, "==") == 0) *out = a == b;
+    else if (strcmp(name, "!=") == 0) *out = a != b;
+    else if (strcmp(name, "<") == 0) *out = a < b;
+    else if (strcmp(name, "<=") == 0) *out = a <= b;
+    else if (strcmp(name, "fmax") == 0) *out = fmax(a, b);
+    else if (strcmp(name, "fmin") == 0) *out = fmin(a, b);
+    else if (strcmp(name, "&&") == 0) *out = a != 0 && b != 0;
+    else if (strcmp(name, "||") == 0) *out = a != 0 || b != 0;
+    else if (strcmp(name, "pow") == 0) *out = pow(a, b);
+    else return false;
+    return isfinite(*out);
+}
+
+Expr *ex_call(const char *name, int n, Expr *const *args)
+{
+    double v;
+    if (n == 1) {
+        Expr *x = args[0];
+        if (strcmp(name, "log") == 0) return ex_log(x);
+        if (strcmp(name, "sqrt") == 0) return ex_pow(x, 0.5);
+        if (strcmp(name, "square") == 0) return ex_pow(x, 2);
+        if (strcmp(name, "inv") == 0) return ex_pow(x, -1);
+        if (strcmp(name, "inv_sqrt") == 0) return ex_pow(x, -0.5);
+        if (strcmp(name, "inv_square") == 0) return ex_pow(x, -2);
+        if (strcmp(name, "abs") == 0) name = "fabs";
+        if (strcmp(name, "exp") == 0 && x->kind == EX_CALL && strcmp(x->name, "log") == 0) return x->args[0];
+        if (strcmp(name, "exp") == 0 && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM &&
+            x->args[1]->kind == EX_CALL && strcmp(x->args[1]->name, "log") == 0)
+            return ex_pow(x->args[1]->args[0], x->args[0]->number);
+        if (strcmp(name, "log1m") == 0 && x->kind == EX_CALL && strcmp(x->name, "inv_logit") == 0)
+            return ex_call1("log_inv_logit", ex_neg(x->args[0]));
+        if (strcmp(name, "log1m") == 0 && x->kind == EX_CALL && strcmp(x->name, "Phi") == 0)
+            return ex_call1("log_Phi", ex_neg(x->args[0]));
+        if (strcmp(name, "log1m") == 0 && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1))
+            return ex_log(ex_sub(ex_num(1), x));
+        if (strcmp(name, "log1p_exp") == 0) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
+        if (strcmp(name, "logit") == 0 && x->kind == EX_CALL && strcmp(x->name, "inv_logit") == 0) return x->args[0];
+        if (strcmp(name, "inv_Phi") == 0 && x->kind == EX_CALL && strcmp(x->name, "Phi") == 0) return x->args[0];
+        if (strcmp(name, "log1m") == 0 && x->kind == EX_NUM && x->number < 1) return ex_num(log1p(-x->number));
+        if (x->kind == EX_NUM && constant1(name, x->number, &v)) return ex_num(v);
+    }
+    if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(name, args[0]->number, args[1]->number, &v))
+        return ex_num(v);
+    if (n == 2 && strcmp(name, "pow") == 0 && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
+    if (n == 3 && strcmp(name, "if_else") == 0) {
+        if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
+        if (args[1] == args[2]) return args[1];
+    }
+    return cons((Expr){.kind = EX_CALL, .name = intern(name), .nargs = n, .args = (Expr **)args});
+}
+
+Expr *ex_call1(const char *name, Expr *a) { return ex_call(name, 1, &a); }
+Expr *ex_call2(const char *name, Expr *a, Expr *b) { return ex_call(name, 2, (Expr *[]){a, b}); }
+Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c) { return ex_call(name, 3, (Expr *[]){a, b, c}); }
+
+// ---- reductions and arrays ----
+
+// Gives the reduction its canonical index.
+static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
+{
+    int height = 1 + body->height;
+    if (lo && lo->height >= height) height = lo->height + 1;
+    if (hi->height >= height) height = hi->height + 1;
+    Index *b = bound(height);
+    if (b != i) body = ex_replace_index(body, i, ex_index(b));
+    if (kind == EX_REDUCE) return cons((Expr){.kind = kind, .name = intern(name), .index = b, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
+    return cons((Expr){.kind = kind, .index = b, .nargs = 2, .args = (Expr *[]){hi, body}});
+}
+
+// A sum gives away what does not depend on its index and falls apart over the terms of its body only when asked
+// (see poly.c); a body free of the index is multiplied by the extent.
+Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
+{
+    if (strcmp(name, "sum") == 0) {
+        if (!ex_mentions_index(body, i)) return ex_mul(2, (Expr *[]){body, ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)})});
+        if (lo == hi) return ex_replace_index(body, i, lo);
+        if (body->kind == EX_MUL) {
+            Expr **in = malloc(sizeof *in * (size_t)(2 * body->nargs)), **out = in + body->nargs;
+            int nin = 0, nout = 0;
+            for (int k = 0; k < body->nargs; k++)
+                if (ex_mentions_index(body->args[k], i)) in[nin++] = body->args[k];
+                else out[nout++] = body->args[k];
+            Expr *e = NULL;
+            if (nout > 0) e = ex_mul2(ex_mul(nout, out), bind(EX_REDUCE, name, i, lo, hi, ex_mul(nin, in)));
+            free(in);
+            if (e) return e;
+        }
+    }
+    return bind(EX_REDUCE, name, i, lo, hi, body);
+}
+
+Expr *ex_array(Index *i, Expr *extent, Expr *body)
+{
+    // [v[.., j] for j] over v's whole dimension is v[..].
+    if (body->kind == EX_REF && body->nargs > 0 && body->args[body->nargs - 1]->kind == EX_INDEX &&
+        body->args[body->nargs - 1]->index == i && body->var->dim[body->nargs - 1] == extent && body->nargs == body->var->rank) {
+        bool alone = true;
+        for (int k = 0; k + 1 < body->nargs; k++) alone &= !ex_mentions_index(body->args[k], i);
+        if (alone) return ex_ref(body->var, body->nargs - 1, body->args);
+    }
+    if (body->kind == EX_REF && body->nargs > 0 && body->nargs < body->var->rank && body->args[body->nargs - 1]->kind == EX_INDEX &&
+        body->args[body->nargs - 1]->index == i && body->var->dim[body->nargs - 1] == extent) {
+        bool alone = true;
+        for (int k = 0; k + 1 < body->nargs; k++) alone &= !ex_mentions_index(body->args[k], i);
+        if (alone) return ex_ref(body->var, body->nargs - 1, body->args);
+    }
+    if (body->kind == EX_AT && body->args[body->nargs - 1]->kind == EX_INDEX && body->args[body->nargs - 1]->index == i &&
+        body->nargs == 2 && !ex_mentions_index(body->args[0], i))
+        return body->args[0];
+    return bind(EX_ARRAY, NULL, i, NULL, extent, body);
+}
+
+Expr *ex_open(const Expr *e, Index *fresh)
+{
+    return ex_replace_index(e->args[e->nargs - 1], e->index, ex_index(fresh));
+}
+
+Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
+{
+    if (n == 0) return array;
+    if (array->kind == EX_REF && array->nargs < array->var->rank) {
+        Expr *all[2 * MAX_RANK];
+        memcpy(all, array->args, sizeof *all * (size_t)array->nargs);
+        int take = array->var->rank - array->nargs < n ? array->var->rank - array->nargs : n;
+        memcpy(all + array->nargs, subscripts, sizeof *all * (size_t)take);
+        return ex_at(ex_ref(array->var, array->nargs + take, all), n - take, subscripts + take);
+    }
+    if (array->kind == EX_ARRAY) return ex_at(ex_replace_index(array->args[1], array->index, subscripts[0]), n - 1, subscripts + 1);
+    if (array->kind == EX_CALL && strcmp(array->name, "if_else") == 0)
+        return ex_call3("if_else", array->args[0], ex_at(array->args[1], n, subscripts), ex_at(array->args[2], n, subscripts));
+    if (array->kind == EX_AT) {
+        Expr *all[2 * MAX_RANK + 1];
+        memcpy(all, array->args, sizeof *all * (size_t)array->nargs);
+        memcpy(all + array->nargs, subscripts, sizeof *all * (size_t)n);
+        return cons((Expr){.kind = EX_AT, .nargs = array->nargs + n, .args = all});
+    }
+    Expr *all[2 * MAX_RANK + 1] = {array};
+    memcpy(all + 1, subscripts, sizeof *all * (size_t)n);
+    return cons((Expr){.kind = EX_AT, .nargs = n + 1, .args = all});
+}
+
+static int call_rank(const Expr *e)
+{
+    static const char *const matrices[] = {"inverse", "inverse_spd", "cholesky_decompose", "identity_matrix", NULL};
+    for (int i = 0; matrices[i]; i++)
+        if (strcmp(e->name, matrices[i]) == 0) return 2;
+    if (strcmp(e->name, "sort_asc") == 0) return 1;
+    if (strcmp(e->name, "if_else") == 0) return ex_rank(e->args[1]);
+    return 0;
+}
+
+int ex_rank(const Expr *e)
+{
+    switch (e->kind) {
+    case EX_REF: return e->var->rank - e->nargs;
+    case EX_ARRAY: return 1 + ex_rank(e->args[1]);
+    case EX_AT: return ex_rank(e->args[0]) - (e->nargs - 1);
+    case EX_CALL: return call_rank(e);
+    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: return 0;
+    }
+    return 0;
+}
+
+Expr *ex_dim(Expr *e, int k)
+{
+    switch (e->kind) {
+    case EX_REF: return e->var->dim[e->nargs + k];
+    case EX_ARRAY: return k == 0 ? e->args[0] : ex_dim(e->args[1], k - 1);
+    case EX_AT: return ex_dim(e->args[0], k + e->nargs - 1);
+    case EX_CALL:
+        if (strcmp(e->name, "if_else") == 0) return ex_dim(e->args[1], k);
+        if (strcmp(e->name, "identity_matrix") == 0) return e->args[0];
+        return ex_dim(e->args[0], k);
+    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: break;
+    }
+    return ex_num(1);
+}
+
+// ---- questions ----
+
+bool ex_mentions(const Expr *e, const Var *v)
+{
+    if (!(e->vars >> (v->id & 63) & 1)) return false;
+    if (e->var == v) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (ex_mentions(e->args[i], v)) return true;
+    return false;
+}
+
+bool ex_mentions_index(const Expr *e, const Index *i)
+{
+    if (e->kind == EX_INDEX) return e->index == i;
+    for (int k = 0; k < e->nargs; k++)
+        if (ex_mentions_index(e->args[k], i)) return true;
+    return false;
+}
+
+bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with)
+{
+    if (e->var && test(e->var, with)) return true;
+    if (!e->vars) return false;
+    for (int i = 0; i < e->nargs; i++)
+        if (ex_any_var(e->args[i], test, with)) return true;
+    return false;
+}
+
+// ---- rebuilding ----
+
+// The same kind of expression from new arguments, in normal form again.
+static Expr *rebuild(Expr *e, Expr **args)
+{
+    switch (e->kind) {
+    case EX_NUM: case EX_INDEX: return e;
+    case EX_REF: return ex_ref(e->var, e->nargs, args);
+    case EX_ADD: return ex_add(e->nargs, args);
+    case EX_MUL: return ex_mul(e->nargs, args);
+    case EX_POW: return ex_pow(args[0], e->number);
+    case EX_CALL: return ex_call(e->name, e->nargs, args);
+    case EX_REDUCE: return ex_reduce(e->name, e->index, args[0], args[1], args[2]);
+    case EX_ARRAY: return ex_array(e->index, args[0], args[1]);
+    case EX_AT: return ex_at(args[0], e->nargs - 1, args + 1);
+    }
+    return e;
+}
+
+// Substitution visits shared subexpressions once per call.
+typedef struct Memo { struct Memo *next; Expr *from, *to; } Memo;
+typedef struct { Expr *(*leaf)(Expr *, void *); void *with; Memo *slot[256]; } Walk;
+
+static Expr *walk(Expr *e, Walk *w)
+{
+    Expr *new = w->leaf(e, w->with);
+    if (new) return new;
+    if (e->nargs == 0) return e;
+    for (Memo *m = w->slot[e->id & 255]; m; m = m->next)
+        if (m->from == e) return m->to;
+    Expr *few[8], **args = e->nargs <= 8 ? few : malloc(sizeof *args * (size_t)e->nargs);
+    bool changed = false;
+    for (int i = 0; i < e->nargs; i++) {
+        args[i] = walk(e->args[i], w);
+        changed |= args[i] != e->args[i];
+    }
+    Expr *out = changed ? rebuild(e, args) : e;
+    if (args != few) free(args);
+    Memo *m = malloc(sizeof *m);
+    *m = (Memo){w->slot[e->id & 255], e, out};
+    w->slot[e->id & 255] = m;
+    return out;
+}
+
+static Expr *walk_all(Expr *e, Expr *(*leaf)(Expr *, void *), void *with)
+{
+    Walk w = {.leaf = leaf, .with = with};
+    Expr *out = walk(e, &w);
+    for (int i = 0; i < 256; i++)
+        for (Memo *m = w.slot[i], *next; m; m = next) { next = m->next; free(m); }
+    return out;
+}
+
+static Expr *replace_leaf(Expr *e, void *with)
+{
+    Expr **pair = with;
+    return e == pair[0] ? pair[1] : NULL;
+}
+
+Expr *ex_replace(Expr *e, Expr *from, Expr *to) { return walk_all(e, replace_leaf, (Expr *[]){from, to}); }
+Expr *ex_replace_index(Expr *e, Index *from, Expr *to) { return ex_replace(e, ex_index(from), to); }
+Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with) { return walk_all(e, f, with); }
+
+// ---- printing ----
+
+enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
+
+static void print(FILE *f, const Expr *e, int outer);
+
+static void print_list(FILE *f, const Expr *e, int from)
+{
+    for (int i = from; i < e->nargs; i++) {
+        if (i > from) fputs(", ", f);
+        print(f, e->args[i], 0);
+    }
+}
+
+static void print_number(FILE *f, double v)
+{
+    if (v == (long)v && fabs(v) < 1e15) fprintf(f, "%ld", (long)v);
+    else {
+        for (int d = 2; d <= 12; d++)              // small fractions print as fractions
+            if (v * d == floor(v * d) && fabs(v * d) < 1000) { fprintf(f, "%ld/%d", (long)(v * d), d); return; }
+        fprintf(f, "%.15g", v);
+    }
+}
+
+static void print(FILE *f, const Expr *e, int outer)
+{
+    switch (e->kind) {
+    case EX_NUM:
+        if (e->number < 0 || e->number != floor(e->number)) {
+            if (outer >= P_MUL) fputc('(', f);
+            print_number(f, e->number);
+            if (outer >= P_MUL) fputc(')', f);
+        } else print_number(f, e->number);
+        break;
+    case EX_INDEX: fputs(e->index->name, f); break;
+    case EX_REF:
+        fputs(e->var->name, f);
+        if (e->nargs) { fputc('[', f); print_list(f, e, 0); fputc(']', f); }
+        break;
+    case EX_ADD:
+        if (outer > P_ADD) fputc('(', f);
+        for (int i = 0; i < e->nargs; i++) {
+            const Expr *t = e->args[i];
+            bool minus = (t->kind == EX_NUM && t->number < 0) || (t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0);
+            if (minus) {
+                fputs(i ? " - " : "-", f);
+                print(f, ex_neg((Expr *)t), P_MUL);
+            } else {
+                if (i) fputs(" + ", f);
+                print(f, t, P_ADD);
+            }
+        }
+        if (outer > P_ADD) fputc(')', f);
+        break;
+    case EX_MUL: {
+        if (outer > P_MUL) fputc('(', f);
+        bool first = true;
+        int from = 0;
+        if (e->args[0]->kind == EX_NUM && e->args[0]->number == -1) { fputc('-', f); from = 1; }
+        for (int i = from; i < e->nargs; i++) {
+            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) continue;
+            if (!first) fputc('*', f);
+            print(f, e->args[i], first && e->args[i]->kind == EX_NUM ? P_ADD : P_MUL);
+            first = false;
+        }
+        if (first) fputc('1', f);
+        for (int i = from; i < e->nargs; i++)
+            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) {
+                fputc('/', f);
+                print(f, ex_pow((Expr *)e->args[i], -1), P_POW);
+            }
+        if (outer > P_MUL) fputc(')', f);
+        break;
+    }
+    case EX_POW:
+        if (e->number < 0) {
+            if (outer >= P_MUL) fputc('(', f);
+            fputs("1/", f);
+            print(f, ex_pow((Expr *)e, -1), P_POW);
+            if (outer >= P_MUL) fputc(')', f);
+        } else if (e->number == 0.5) {
+            fputs("sqrt(", f);
+            print(f, e->args[0], 0);
+            fputc(')', f);
+        } else {
+            print(f, e->args[0], P_ATOM);
+            fputc('^', f);
+            print(f, ex_num(e->number), P_ATOM);
+        }
+        break;
+    case EX_CALL: {
+        static const char *const infix[] = {"==", "!=", "<", "<=", "&&", "||", "%", NULL};
+        for (int i = 0; infix[i]; i++)
+            if (e->nargs == 2 && strcmp(e->name, infix[i]) == 0) {
+                fputc('(', f);
+                print(f, e->args[0], P_ADD);
+                fprintf(f, " %s ", e->name);
+                print(f, e->args[1], P_ADD);
+                fputc(')', f);
+                return;
+            }
+        fprintf(f, "%s(", e->name);
+        print_list(f, e, 0);
+        fputc(')', f);
+        break;
+    }
+    case EX_REDUCE:
+        fprintf(f, "%s(%s in ", e->name, e->index->name);
+        print(f, e->args[0], P_ATOM);
+        fputc(':', f);
+        print(f, e->args[1], P_ATOM);
+        fputs(", ", f);
+        print(f, e->args[2], 0);
+        fputc(')', f);
+        break;
+    case EX_ARRAY:
+        fprintf(f, "[%s in 1:", e->index->name);
+        print(f, e->args[0], P_ATOM);
+        fputs(", ", f);
+        print(f, e->args[1], 0);
+        fputc(']', f);
+        break;
+    case EX_AT:
+        print(f, e->args[0], P_ATOM);
+        fputc('[', f);
+        print_list(f, e, 1);
+        fputc(']', f);
+        break;
+    }
+}
+
+void ex_print(FILE *f, const Expr *e) { print(f, e, 0); }
+
+char *ex_text(Arena *a, const Expr *e)
+{
+    char *text;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    ex_print(f, e);
+    fclose(f);
+    char *copy = arena_strdup(a, text);
+    free(text);
+    return copy;
+}

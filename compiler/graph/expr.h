@@ -1,0 +1,98 @@
+// expr.h -- symbolic expressions: immutable, hash-consed, in a normal form.
+//
+// Two expressions are equal exactly if their pointers are. Every expression is a scalar function of loop indices, data and
+// variables, written in index notation: the vector X*beta does not exist, its element i is sum(j, X[i,j]*beta[j]). An
+// array stands only where a routine needs one whole, as in inverse(S)[j,k]: a variable with fewer subscripts than its
+// rank, or an ARRAY (a comprehension).
+//
+// Normal form, kept by the constructors: sums and products are flat and sorted, equal terms and powers are collected, a
+// number comes first, numeric factors are multiplied into a sum, logs of products of positive things are split.
+// Subscripts count from 1, as in the model.
+#ifndef GMC_EXPR_H
+#define GMC_EXPR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "../base/arena.h"
+
+typedef struct Expr  Expr;
+typedef struct Var   Var;
+typedef struct Index Index;
+
+typedef enum {
+    EX_NUM,      // number
+    EX_REF,      // var[arg0, arg1, ...]
+    EX_INDEX,    // a loop index
+    EX_ADD,      // arg0 + arg1 + ...
+    EX_MUL,      // arg0 * arg1 * ...
+    EX_POW,      // arg0 ^ number
+    EX_CALL,     // name(arg0, ...)
+    EX_REDUCE,   // name(index in arg0:arg1, arg2)      name: sum, prod, min, max
+    EX_ARRAY,    // [arg1 for index in 1:arg0]          arg1 may again be an ARRAY
+    EX_AT,       // arg0[arg1, ...]                     arg0 a CALL that gives an array
+} ExprKind;
+
+// A loop index. Plates have names and ranges of their own. The index that a REDUCE or an ARRAY binds is one of
+// the canonical indices `bound(height)`, so that equal reductions are the same expression whatever their index was called.
+struct Index {
+    const char *name;
+    Expr       *lo, *hi;     // inclusive; NULL for canonical indices
+    int         id;
+    int         height;      // > 0: canonical index of reductions of this height
+};
+
+struct Expr {
+    ExprKind    kind;
+    int         id;          // order of creation: the order of sums and products
+    int         height;      // nesting of reductions
+    int         nargs;
+    double      number;
+    const char *name;
+    Var        *var;
+    Index      *index;
+    Expr      **args;
+    uint64_t    vars;        // bit (var id mod 64) of every variable below
+    unsigned    hash;
+    Expr       *chain;
+};
+
+void  expr_start(Arena *a);                       // once for a compilation: empties the table
+Expr *ex_num(double v);
+Expr *ex_ref(Var *v, int n, Expr *const *subscripts);
+Expr *ex_index(Index *i);
+Expr *ex_add(int n, Expr *const *terms);
+Expr *ex_mul(int n, Expr *const *factors);
+Expr *ex_pow(Expr *base, double exponent);
+Expr *ex_call(const char *name, int n, Expr *const *args);
+Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body);
+Expr *ex_array(Index *i, Expr *extent, Expr *body);
+Expr *ex_at(Expr *array, int n, Expr *const *subscripts);   // subscripts an array-valued expression, as far as it can be
+
+Expr *ex_add2(Expr *a, Expr *b);
+Expr *ex_sub(Expr *a, Expr *b);
+Expr *ex_mul2(Expr *a, Expr *b);
+Expr *ex_div(Expr *a, Expr *b);
+Expr *ex_neg(Expr *a);
+Expr *ex_call1(const char *name, Expr *a);
+Expr *ex_call2(const char *name, Expr *a, Expr *b);
+Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c);
+Expr *ex_log(Expr *a);
+
+Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop index
+
+bool  ex_is_num(const Expr *e, double v);
+bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)
+bool  ex_mentions(const Expr *e, const Var *v);
+bool  ex_mentions_index(const Expr *e, const Index *i);
+bool  ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with);
+Expr *ex_replace(Expr *e, Expr *from, Expr *to);             // every occurrence of the subexpression
+Expr *ex_replace_index(Expr *e, Index *from, Expr *to);
+Expr *ex_open(const Expr *reduce, Index *fresh);             // the body with its bound index replaced
+Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with);   // rebuild bottom up
+int   ex_rank(const Expr *e);                     // number of subscripts still to come
+Expr *ex_dim(Expr *e, int k);                     // extent of dimension k of an array-valued expression
+
+void  ex_print(FILE *f, const Expr *e);           // in the language's own notation
+char *ex_text(Arena *a, const Expr *e);
+#endif

@@ -1,0 +1,255 @@
+// graph.h -- the model graph: variables, and factors over plates; then how each variable is drawn.
+//
+// Cut into sections headed by the file that owns them, in pipeline order.
+#ifndef GMC_GRAPH_H
+#define GMC_GRAPH_H
+
+#include "../base/diag.h"
+#include "../front/ast.h"
+#include "expr.h"
+
+// ---- build.c: the log joint as factors over plates ----
+
+typedef enum {
+    VAR_DATA,          // read from the data files
+    VAR_LET,           // computed once from data
+    VAR_PARAMETER,     // unknown
+    VAR_LATENT,        // unknown, one per observation: declared in a `latent` block
+    VAR_AUXILIARY,     // unknown, brought in by an augmentation
+    VAR_DERIVED,       // a definition that depends on unknowns; its uses are substituted, its value is for the draws
+    VAR_PREDICTED,     // the same in the predict block, or drawn there
+    VAR_SUM,           // a statistic: of data only (computed once) or of one sweep
+    VAR_PATTERN,       // a name that an augmentation's pattern binds
+    VAR_ELEMENT,       // the element under study while a conditional is worked out
+} VarKind;
+
+typedef struct Plates {                  // loops over indices, with a condition on data and indices
+    int     n;
+    Index **index;
+    Expr   *guard;                       // NULL: always
+} Plates;
+
+typedef struct Site {                    // one statement that computes elements of a LET, DERIVED or PREDICTED variable
+    Span         span;
+    Plates       plates;
+    int          n;
+    Expr        *subscript[MAX_RANK];
+    Expr        *value;                  // what they are; NULL for a draw
+    const char  *sample;                 // routine that draws, with arguments
+    int          nargs;
+    Expr       **args;
+    struct Site *next;
+} Site;
+
+struct Var {
+    const char *name;
+    int         id;
+    VarKind     kind;
+    BaseType    base;
+    int         rank;
+    Expr       *dim[MAX_RANK];
+    Constraint  constraint;
+    double      lower_number, upper_number;   // static support: -INFINITY, INFINITY if open
+    Expr       *lower, *upper;           // declared bounds of data, checked at load; finite support of an integer variable
+    Plates      domain;                  // auxiliary: elements that exist (n = 0: all)
+    Expr       *init;                    // default of a data scalar
+    bool        response;                // data on the left of `~`: may have missing values
+    bool        discrete;                // of finite or countable support
+    Decl       *decl;
+    Span        span;
+    Site       *sites;
+    struct Sum *sum;                     // VAR_SUM: how it is computed
+    bool        lost;                    // an error was reported on it
+    const char *cached_text;
+};
+
+typedef struct Factor {
+    int                 id;
+    Span                span;
+    Plates              plates;
+    Expr               *log_density;     // of one instance
+    const Distribution *dist;            // NULL: target +=, or a constraint
+    Expr               *value;           // scalar value of the distribution, else NULL
+    int                 nargs;
+    Expr              **args;            // arguments; arrays for array parameters
+    bool                truncated;
+    Expr               *lower, *upper;   // truncation
+    bool                observed;        // its value is data
+    struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
+    bool                replaced;        // an augmentation took its place
+    const Augmentation *rule;            // that made it
+    struct Factor      *next;
+} Factor;
+
+typedef struct Applied {                 // an augmentation at work
+    const Augmentation *rule;
+    Factor             *factor;          // what it replaced
+    Var                *latent;          // the first latent
+    struct Applied     *next;
+} Applied;
+
+typedef struct Graph {
+    Arena         *arena;
+    Diags         *diags;
+    const Model   *model;
+    const Library *library;
+    int            nvars;
+    Var          **vars;                 // in order of declaration; auxiliaries and sums follow
+    Factor        *factors, **last_factor;
+    Applied       *applied, **last_applied;
+    struct Step   *steps;                // schedule: the sweep
+    int            nsteps;
+    struct Sum    *sums;
+    bool           no_augment;
+} Graph;
+
+bool  build(Graph *g);
+Var  *var_new(Graph *g, const char *name, VarKind kind);
+Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
+bool  var_unknown(const Var *v);                                 // parameter, latent or auxiliary
+bool  ex_unknown(const Expr *e);                                 // mentions an unknown
+bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
+Factor *factor_new(Graph *g, Span at, Plates plates);
+void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
+Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
+const Distribution *library_find(const Library *lib, const char *name, bool family);
+Expr *var_element(Var *v, Index **fresh);                        // v[i, j, ...] with fresh plate indices over its dimensions
+void  graph_print(FILE *out, const Graph *g);
+void  plates_print(FILE *out, const Plates *p);
+
+// ---- augment.c ----
+
+bool augment(Graph *g);
+void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.c: the data y say that e equals y
+
+// ---- polynomial.c: expansion in an element, or in the elements of a block ----
+
+typedef struct Loops {                   // sums: plates and the indices of reductions
+    int    n;
+    Index *index[2 * MAX_RANK + 4];
+    Expr  *guard;
+} Loops;
+
+typedef struct Term {                    // sum over loops of coefficient * product of refs
+    Expr *coefficient;
+    int   degree;
+    Expr *ref[4];
+    Loops loops;                         // only those opened while expanding
+} Term;
+
+typedef struct Terms { int n, size; Term *term; bool failed; Expr *opaque; } Terms;
+
+// What counts as an unknown of a polynomial: an element of the variables; with `wrapped`, log(v[..]), inverse(v)[..], log_determinant(v).
+typedef struct Unknowns { Var *const *var; int n; bool wrapped; } Unknowns;
+
+// e as a polynomial in the unknowns, of at most `most` degree; equal monomials are merged.
+Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most);
+
+typedef struct Statistic { Expr *statistic; Expr *coefficient; } Statistic;    // statistic: an expression in u alone
+typedef struct Statistics { int n, size; Statistic *item; } Statistics;
+
+// e as a sum of coefficient * statistic(u), u any reference. What cannot be taken apart is a statistic of its own.
+Statistics statistics(Arena *a, Expr *e, Expr *u);
+
+// ---- conditionals.c: what each variable's update sees ----
+
+typedef struct Part {                    // a piece of a conditional: sum over loops of value, for the element picked by the target
+    Factor *factor;
+    Loops   loops;                       // plates that remain, with the condition under which they count
+    bool    scatter;                     // found by a gather: value belongs to element `target`, all plates are looped over
+    Expr   *target[MAX_RANK];
+    Expr   *value;
+    int     which;                       // natural parameter, or 0 lower and 1 upper bound
+    struct Part *next;
+} Part;
+
+typedef struct Conditional {
+    Var        *var;
+    Index      *element[MAX_RANK];       // k, l, ...: the element studied is var[k, l, ...]
+    Expr       *current;                 // var[k, l, ...]
+    Expr       *u;                       // stands for it in the densities below
+    Part       *density;                 // log density as a function of u; scatter parts carry an equality in their loops' guard
+    bool        whole;                   // some factor could not be solved for u: densities read the state itself
+    int         nbatch;                  // leading dimensions over which elements are conditionally independent
+    int         colours;                 // > 1: in the dimension after these, elements of one class modulo colours are independent
+    const Distribution *family;          // recognised, or NULL
+    double      power;                   // its exponent
+    bool        truncated;
+    int         nnatural;
+    Part       *natural;                 // which: position in the family's list
+    Part       *bounds;
+    int         nbase;
+    Expr       *base_args[4];
+    bool        array;                   // a simplex or a matrix drawn whole: natural parameters are arrays, targets their subscripts
+    const char *because;                 // why nothing better applies
+} Conditional;
+
+Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
+Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
+
+typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the sum over loops of coefficient
+    int    degree;
+    Expr  *ref[2];
+    Expr  *coefficient;
+    Loops  loops;
+    Span   span;
+    struct BlockTerm *next;
+} BlockTerm;
+
+bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
+bool factor_mentions(const Factor *f, const Var *v);
+const Factor *factor_for(const Factor *f, bool collapsed);
+
+// ---- schedule.c: how each variable is drawn, and in which order ----
+
+#define STEPS(X)                                                                            \
+    X(EXACT,    "exact",    "draw from a recognised family")                                 \
+    X(GAUSSIAN, "gaussian", "joint draw of a block from its precision and shift")            \
+    X(ENUM,     "enum",     "finite support: weigh every value")                             \
+    X(SLICE,    "slice",    "slice sample one real, or a plate of them")
+typedef enum {
+#define X(id, name, help) STEP_##id,
+    STEPS(X)
+#undef X
+} StepKind;
+
+typedef struct Sum {                     // a statistic, an array target[...] += sum over loops of value
+    Var   *var;
+    Loops  loops;
+    int    n;
+    Expr  *target[MAX_RANK];             // subscripts, in terms of the loops' indices
+    Expr  *value;
+    bool   data_only;                    // computed once for the run
+    struct Sum *next;
+} Sum;
+
+typedef struct Step {
+    StepKind     kind;
+    Span         span;
+    int          nblock;
+    Var        **block;                  // GAUSSIAN: dense variables first, then the diagonal one if `arrow`
+    Conditional *conditional;            // EXACT, ENUM, SLICE
+    bool         collapsed;              // SLICE, ENUM: density with auxiliaries integrated out
+    BlockTerm   *terms;                  // GAUSSIAN
+    bool         arrow;                  // GAUSSIAN: the last variable's elements are conditionally independent given the rest
+    int          nbatch;                 // GAUSSIAN: leading dimensions over which the block is independent
+    Expr        *lower, *upper;          // ENUM: values
+    const char  *reason;                 // shown by --explain
+    bool         imputes;                // missing values of data only
+    struct Step *next;
+} Step;
+
+bool schedule(Graph *g);
+void schedule_print(FILE *out, const Graph *g);
+void conditionals_print(FILE *out, const Graph *g);
+void explain(FILE *out, const Graph *g);
+
+// ---- hoist.c: sums that depend on data only leave the sweep ----
+
+typedef struct Keys { int n; Expr *key[4], *extent[4], *at[4]; } Keys;
+
+// The sum over loops of value, over the rows whose keys equal `at`, as an expression over statistics of data;
+// NULL if it must stay in the sweep.
+Expr *hoist_sum(Graph *g, const Keys *keys, const Loops *loops, Expr *value);
+
+#endif

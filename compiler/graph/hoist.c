@@ -1,0 +1,183 @@
+// hoist.c -- sums over data alone leave the sweep.
+//
+//   before   sum(i, (y[i] - m - u[g[i]])^2)                                           N terms a sweep
+//   after    Syy + 2*... + N*(c - m)^2 - 2*sum(k, u[k]*Sy[k]) + sum(k, u[k]^2*n[k])   as many terms as groups
+//
+// where Syy, Sy, n are sums of data, computed once. Data are taken around their mean c, so that squares keep their digits.
+// A sum is left as it is if some part of it needs every row anyway.
+#include <math.h>
+#include <string.h>
+#include "graph.h"
+
+static bool varies(const Expr *e, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (ex_mentions_index(e, l->index[i])) return true;
+    return false;
+}
+
+// A statistic of data: var[subscripts of own indices, key] = sum over loops of value. Found again if it exists.
+static Expr *statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
+{
+    for (Sum *s = g->sums; s; s = s->next) {
+        if (!s->data_only || s->n != n || s->loops.n != loops->n) continue;
+        Expr *v = value, *guard = loops->guard;
+        Expr *t[MAX_RANK];
+        for (int i = 0; i < n; i++) t[i] = target[i];
+        bool same = true;
+        for (int i = 0; i < loops->n && same; i++) {
+            same = loops->index[i]->lo == s->loops.index[i]->lo && loops->index[i]->hi == s->loops.index[i]->hi;
+            v = ex_replace_index(v, loops->index[i], ex_index(s->loops.index[i]));
+            if (guard) guard = ex_replace_index(guard, loops->index[i], ex_index(s->loops.index[i]));
+            for (int k = 0; k < n; k++) t[k] = ex_replace_index(t[k], loops->index[i], ex_index(s->loops.index[i]));
+        }
+        same = same && v == s->value && guard == s->loops.guard;
+        for (int k = 0; k < n && same; k++) same = t[k] == s->target[k];
+        if (same) return ex_ref(s->var, n, at);
+    }
+    Sum *s = NEW(g->arena, Sum);
+    *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = true};
+    s->var = var_unique(g, n == 0 ? "sum" : n == 1 ? "sums" : "products", VAR_SUM);
+    s->var->rank = n;
+    for (int i = 0; i < n; i++) { s->target[i] = target[i]; s->var->dim[i] = extent[i]; }
+    s->var->sum = s;
+    Sum **last = &g->sums;
+    while (*last) last = &(*last)->next;
+    *last = s;
+    return ex_ref(s->var, n, at);
+}
+
+// One monomial: data coefficient times references, summed over plates and the monomial's own loops. With keys, only the rows
+// whose keys equal `at` are summed; else one gather may be regrouped: a sum over rows becomes a sum over groups.
+static Expr *hoist_term(Graph *g, const Keys *keys, const Loops *plates, const Term *t)
+{
+    Loops all = *plates;
+    Expr *key = NULL, *extent = NULL;
+    for (int r = 0; r < t->degree; r++)
+        for (int k = 0; k < t->ref[r]->nargs; k++) {
+            Expr *s = t->ref[r]->args[k];
+            if (!varies(s, plates)) continue;
+            bool fixed = false;
+            for (int m = 0; m < keys->n; m++) fixed |= keys->key[m] == s;
+            if (fixed) continue;
+            if (keys->n || (key && key != s) || !ex_data_only(s)) return NULL;
+            for (int m = 0; m < t->loops.n; m++)
+                if (ex_mentions_index(s, t->loops.index[m])) return NULL;
+            key = s;
+            extent = t->ref[r]->var->dim[k];
+        }
+    if (key && key->kind == EX_INDEX && plates->n == 1) return NULL;      // as many groups as rows
+    Expr *target[MAX_RANK], *dims[MAX_RANK], *at[MAX_RANK];
+    int n = 0;
+    for (int m = 0; m < keys->n; m++) { target[n] = keys->key[m]; dims[n] = keys->extent[m]; at[n++] = keys->at[m]; }
+    Loops own = t->loops;
+    for (int m = 0; m < own.n; m++) {
+        if (n >= 5 || !ex_is_num(own.index[m]->lo, 1) || varies(own.index[m]->hi, plates) || varies(own.index[m]->hi, &own)) return NULL;
+        if (!ex_mentions_index(t->coefficient, own.index[m])) continue;
+        all.index[all.n++] = own.index[m];
+        target[n] = at[n] = ex_index(own.index[m]);
+        dims[n++] = own.index[m]->hi;
+    }
+    Index *group = NULL;
+    if (key) {
+        group = index_new(intern("k"), ex_num(1), extent);
+        target[n] = key;
+        at[n] = ex_index(group);
+        dims[n++] = extent;
+    }
+    Expr *e = statistic(g, &all, n, target, dims, t->coefficient, at);
+    for (int r = 0; r < t->degree; r++) {
+        Expr *ref = key ? ex_replace(t->ref[r], key, ex_index(group)) : t->ref[r];
+        for (int m = 0; m < keys->n; m++) ref = ex_replace(ref, keys->key[m], keys->at[m]);
+        e = ex_mul2(e, ref);
+    }
+    for (int m = own.n - 1; m >= 0; m--) e = ex_reduce("sum", own.index[m], own.index[m]->lo, own.index[m]->hi, e);
+    if (key) e = ex_reduce("sum", group, group->lo, group->hi, e);
+    return e;
+}
+
+static bool test_collect(const Var *v, void *with)
+{
+    Unknowns *u = with;
+    if (v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM) return false;
+    for (int i = 0; i < u->n; i++)
+        if (u->var[i] == v) return false;
+    if (u->n < 60) ((Var **)u->var)[u->n++] = (Var *)v;
+    return false;
+}
+
+// The square of a sum with a part of data: data around their mean, and what does not vary gathered into one unknown.
+static Expr *centre(Graph *g, const Loops *l, Expr *square, Expr **shift_is, Var *shift)
+{
+    Expr *sum = square->args[0], *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
+    for (int i = 0; i < sum->nargs; i++) {
+        Expr *t = sum->args[i];
+        if (!varies(t, l)) fixed = ex_add2(fixed, t);
+        else if (ex_data_only(t)) data = ex_add2(data, t);
+        else rest = ex_add2(rest, t);
+    }
+    Expr *middle = ex_num(0);
+    if (!ex_is_num(data, 0) && !l->guard) {
+        Expr *total = statistic(g, l, 0, NULL, NULL, data, NULL), *count = statistic(g, l, 0, NULL, NULL, ex_num(1), NULL);
+        middle = ex_div(total, ex_call2("fmax", count, ex_num(1)));
+    }
+    *shift_is = ex_add2(fixed, middle);
+    if (ex_is_num(*shift_is, 0)) return NULL;
+    return ex_pow(ex_add(3, (Expr *[]){ex_sub(data, middle), rest, ex_ref(shift, 0, NULL)}), 2);
+}
+
+static Expr *hoist(Graph *g, const Keys *keys, const Loops *l, Expr *e)
+{
+    if (e->kind == EX_ADD) {
+        Expr *out = ex_num(0);
+        for (int i = 0; i < e->nargs; i++) {
+            Expr *h = hoist(g, keys, l, e->args[i]);
+            if (!h) return NULL;
+            out = ex_add2(out, h);
+        }
+        return out;
+    }
+    Expr *outside = ex_num(1), *inside = ex_num(1);
+    Expr **factors = e->kind == EX_MUL ? e->args : &e;
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++)
+        if (varies(factors[i], l)) inside = ex_mul2(inside, factors[i]);
+        else outside = ex_mul2(outside, factors[i]);
+    if (ex_data_only(inside)) return ex_mul2(outside, statistic(g, l, keys->n, keys->key, keys->extent, inside, keys->at));
+    Expr *shift_is = NULL;
+    Var *shift = NULL;
+    if (keys->n == 0 && inside->kind == EX_POW && inside->number == 2 && inside->args[0]->kind == EX_ADD) {
+        shift = var_new(g, intern("shift"), VAR_ELEMENT);
+        Expr *centred = centre(g, l, inside, &shift_is, shift);
+        if (centred) inside = centred;
+        else shift = NULL;
+    }
+    Var *vars[64];
+    Unknowns in = {vars, 0, false};
+    ex_any_var(inside, test_collect, &in);
+    Terms t = polynomial(g->arena, inside, &in, 4);
+    if (t.failed) return NULL;
+    Expr *out = ex_num(0);
+    for (int i = 0; i < t.n; i++) {
+        if (!ex_data_only(t.term[i].coefficient) && ex_any_var(t.term[i].coefficient, test_collect, &(Unknowns){(Var *[64]){0}, 0, false})) return NULL;
+        Expr *h = hoist_term(g, keys, l, &t.term[i]);
+        if (!h) return NULL;
+        out = ex_add2(out, h);
+    }
+    if (shift) out = ex_replace(out, ex_ref(shift, 0, NULL), shift_is);
+    return ex_mul2(outside, out);
+}
+
+Expr *hoist_sum(Graph *g, const Keys *keys, const Loops *loops, Expr *value)
+{
+    if (loops->n == 0) return NULL;
+    for (int i = 0; i < loops->n; i++)
+        if (ex_unknown(loops->index[i]->lo) || ex_unknown(loops->index[i]->hi)) return NULL;
+    if (loops->guard && ex_unknown(loops->guard)) return NULL;
+    for (int i = 0; i < keys->n; i++)
+        if (!ex_data_only(keys->key[i])) return NULL;
+    Sum **last = &g->sums;
+    while (*last) last = &(*last)->next;
+    Expr *e = hoist(g, keys, loops, value);
+    if (!e) *last = NULL;                        // forget statistics that nobody will read
+    return e;
+}

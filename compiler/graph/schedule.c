@@ -1,0 +1,378 @@
+// schedule.c -- how each variable is drawn, and in which order.
+//
+//   before   unknowns and factors
+//   after    gaussian (mu, theta); exact tau; ...     one step per variable or block, in the order of the sweep
+//
+// Needs: augment done.     Gives: g->steps.
+// Order: first imputed responses and updates that integrate auxiliaries out, then the auxiliaries, then all that is
+// conditional on them. So no step reads an auxiliary that is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "graph.h"
+
+// ---- what a variable is like, for building blocks ----
+
+typedef enum { NOT_GAUSSIAN, ELEMENTWISE, CHAINED, DENSE } Form;   // CHAINED: neighbours are coupled; DENSE: drawn jointly
+
+typedef struct Candidate {
+    Var        *var;
+    Form        form;
+    int         nbatch;
+    bool        taken;
+    const char *because;
+} Candidate;
+
+static bool is_loop(const Loops *l, const Index *i)
+{
+    for (int k = 0; k < l->n; k++)
+        if (l->index[k] == i) return true;
+    return false;
+}
+
+static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
+{
+    BlockTerm *terms;
+    *nbatch = v->rank;
+    if (v->discrete || v->constraint != CONSTRAINT_NONE || isfinite(v->lower_number) || isfinite(v->upper_number)) return NOT_GAUSSIAN;
+    if (!block_terms(g, &v, 1, &terms, because)) return NOT_GAUSSIAN;
+    if (v->rank == 0) return DENSE;
+    bool coupled = false, chained = true, constant = true;
+    for (BlockTerm *t = terms; t; t = t->next) {
+        for (int k = 0; k < t->degree; k++)
+            for (int d = 0; d < v->rank; d++) constant &= t->ref[k]->args[d]->kind == EX_NUM;
+        if (t->degree != 2 || t->ref[0] == t->ref[1]) continue;
+        coupled = true;
+        int shared = 0;
+        while (shared < v->rank && t->ref[0]->args[shared] == t->ref[1]->args[shared] && t->ref[0]->args[shared]->kind == EX_INDEX &&
+               is_loop(&t->loops, t->ref[0]->args[shared]->index)) shared++;
+        if (shared < *nbatch) *nbatch = shared;
+        for (int d = shared; d < v->rank; d++) {
+            Expr *apart = ex_sub(t->ref[0]->args[d], t->ref[1]->args[d]);
+            bool numbers = t->ref[0]->args[d]->kind == EX_NUM || t->ref[1]->args[d]->kind == EX_NUM;
+            chained &= apart->kind == EX_NUM && !numbers;
+        }
+    }
+    if (!coupled) return ELEMENTWISE;
+    if (constant) { *nbatch = 0; return DENSE; }
+    return chained ? CHAINED : DENSE;
+}
+
+static bool coupled_with(Graph *g, Var *const *block, int n, Var *w)
+{
+    Var *all[64];
+    memcpy(all, block, sizeof *all * (size_t)n);
+    all[n] = w;
+    BlockTerm *t;
+    const char *why;
+    if (!block_terms(g, all, n + 1, &t, &why)) return false;
+    for (; t; t = t->next)
+        if (t->degree == 2 && (t->ref[0]->var == w) != (t->ref[1]->var == w)) return true;
+    return false;
+}
+
+// ---- steps ----
+
+static Step *step_new(Graph *g, StepKind kind, Span at)
+{
+    Step *s = NEW(g->arena, Step);
+    s->kind = kind;
+    s->span = at;
+    return s;
+}
+
+static void put(Step **list, Step *s)
+{
+    while (*list) list = &(*list)->next;
+    *list = s;
+}
+
+static Step *gaussian(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason)
+{
+    Step *s = step_new(g, STEP_GAUSSIAN, block[0]->span);
+    s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
+    s->nblock = n;
+    s->arrow = arrow;
+    s->nbatch = nbatch;
+    s->reason = reason;
+    const char *why;
+    block_terms(g, block, n, &s->terms, &why);
+    return s;
+}
+
+static Step *single(Graph *g, StepKind kind, Var *v, Conditional *c, bool collapsed, const char *reason)
+{
+    Step *s = step_new(g, kind, v->span);
+    s->block = arena_copy(g->arena, &v, sizeof v);
+    s->nblock = 1;
+    s->conditional = c;
+    s->collapsed = collapsed;
+    s->reason = reason;
+    return s;
+}
+
+// May v be updated with auxiliaries integrated out? Only if it meets some, and each of them hangs on its own factor alone.
+static bool can_collapse(const Graph *g, const Var *v)
+{
+    bool any = false;
+    if (v->kind == VAR_AUXILIARY) return false;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!f->replaced || f->original || !factor_mentions(f, v)) continue;
+        any = true;
+        for (const Factor *h = g->factors; h; h = h->next)
+            if (h->original == f && h->replaced) return false;
+    }
+    return any;
+}
+
+static Step *element_step(Graph *g, Var *v, const char *method)
+{
+    bool whole = v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CORRELATION;
+    if (whole) {
+        Conditional *c = conditional_array(g, v);
+        if (c->family) return single(g, STEP_EXACT, v, c, false, "conjugate");
+        Diag *m = diag(g->diags, v->span, DIAG_E0506, v->name);
+        diag_because(m, "%s", c->because);
+        diag_help(m, "a vector or matrix whose elements are constrained together needs a conjugate prior for now");
+        return NULL;
+    }
+    if (v->constraint != CONSTRAINT_NONE) {
+        Diag *m = diag(g->diags, v->span, DIAG_E0506, v->name);
+        diag_help(m, "declare its elements one by one, or with bounds that are constants");
+        return NULL;
+    }
+    Conditional *c = conditional_element(g, v, false);
+    if (c->family && (!method || strcmp(method, "gibbs") == 0)) return single(g, STEP_EXACT, v, c, false, "conjugate");
+    const char *because = c->because ? c->because : "the model asks for it";
+    bool collapsed = can_collapse(g, v);
+    if (collapsed) c = conditional_element(g, v, true);
+    c->because = because;
+    if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
+        Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");
+        s->lower = v->lower ? v->lower : ex_num(v->lower_number);
+        s->upper = v->upper;
+        return s;
+    }
+    if (method && strcmp(method, "gibbs") == 0) {
+        Diag *m = diag(g->diags, v->span, DIAG_W0601, v->name);
+        diag_because(m, "%s", because);
+    } else if (!method) {
+        Diag *m = diag(g->diags, v->span, DIAG_P0602, v->name);
+        diag_because(m, "%s", because);
+    }
+    return single(g, STEP_SLICE, v, c, collapsed, because);
+}
+
+static const char *requested_method(const Graph *g, const Var *v)
+{
+    for (const Request *r = g->model->requests; r; r = r->next)
+        if (r->block == BLOCK_INFER && r->nnames == 1 && r->names[0] == v->name) return r->method;
+    return NULL;
+}
+
+static Candidate *find(Candidate *list, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i].var->name == name) return &list[i];
+    return NULL;
+}
+
+// Responses may have missing values: these are drawn first, from the model as written.
+static void impute(Graph *g, Step **first)
+{
+    int n = g->nvars;
+    for (int i = 0; i < n; i++) {
+        Var *v = g->vars[i];
+        if (v->kind != VAR_DATA || !v->response) continue;
+        VarKind kind = v->kind;
+        v->kind = VAR_LATENT;
+        for (Factor *f = g->factors; f; f = f->next)
+            if (f->value && f->value->var == v) {
+                v->discrete |= f->dist->discrete;
+            }
+        Conditional *c = conditional_element(g, v, true);
+        v->kind = kind;
+        bool finite = v->discrete && v->upper && (v->lower || isfinite(v->lower_number));
+        if (v->discrete && !finite) continue;        // counts without a bound: refused at load if missing
+        StepKind how = c->family ? STEP_EXACT : v->discrete ? STEP_ENUM : STEP_SLICE;
+        Step *s = single(g, how, v, c, true, "missing values of data");
+        s->imputes = true;
+        if (how == STEP_ENUM) { s->lower = v->lower ? v->lower : ex_num(v->lower_number); s->upper = v->upper; }
+        put(first, s);
+    }
+}
+
+bool schedule(Graph *g)
+{
+    Step *first = NULL, *auxiliaries = NULL, *rest = NULL;
+    int n = 0, nvars = g->nvars;
+    Candidate *list = NEW_N(g->arena, Candidate, nvars + 1);
+    for (int i = 0; i < nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v)) continue;
+        Candidate *c = &list[n++];
+        c->var = v;
+        const char *method = requested_method(g, v);
+        c->form = method && strcmp(method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->because);
+    }
+    // Blocks that the model asks for.
+    for (const Request *r = g->model->requests; r; r = r->next) {
+        if (r->block != BLOCK_INFER || r->nnames < 2) continue;
+        Var *block[64];
+        int m = 0, diagonal = -1;
+        for (int i = 0; i < r->nnames && m < 60; i++) {
+            Candidate *c = find(list, n, r->names[i]);
+            if (!c || c->taken) continue;
+            if (c->form == ELEMENTWISE && diagonal < 0) diagonal = m;
+            block[m++] = c->var;
+            c->taken = true;
+        }
+        if (m == 0) continue;
+        BlockTerm *t;
+        const char *why = "";
+        if (!block_terms(g, block, m, &t, &why)) {
+            Diag *d = diag(g->diags, r->span, DIAG_E0507);
+            diag_because(d, "%s", why);
+            continue;
+        }
+        if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
+        put(&rest, gaussian(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"));
+    }
+    // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
+    for (int i = 0; i < n; i++) {
+        Candidate *p = &list[i];
+        if (p->taken || p->form != ELEMENTWISE || p->var->kind != VAR_PARAMETER) continue;
+        Var *block[64] = {p->var};
+        int m = 1;
+        for (int k = 0; k < n && m < 60; k++) {
+            Candidate *w = &list[k];
+            if (w->taken || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
+            if (!coupled_with(g, block, m, w->var)) continue;
+            block[m++] = w->var;
+            w->taken = true;
+        }
+        if (m == 1) continue;
+        p->taken = true;
+        Var *effects = block[0];
+        memmove(block, block + 1, sizeof *block * (size_t)(m - 1));
+        block[m - 1] = effects;
+        put(&rest, gaussian(g, block, m, true, 0, "they share a linear predictor"));
+    }
+    // What is left of the coefficients: those that share a predictor together.
+    for (int i = 0; i < n; i++) {
+        Candidate *c = &list[i];
+        if (c->taken || c->form != DENSE) continue;
+        c->taken = true;
+        Var *block[64] = {c->var};
+        int m = 1;
+        if (c->nbatch == 0 || c->var->rank == 0)
+            for (int k = 0; k < n && m < 60; k++) {
+                Candidate *w = &list[k];
+                if (w->taken || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) || w->var->kind != c->var->kind) continue;
+                if (!coupled_with(g, block, m, w->var)) continue;
+                block[m++] = w->var;
+                w->taken = true;
+                k = -1;                              // a new member may bring others
+            }
+        if (m == 1 && c->var->rank == 0) { c->taken = false; continue; }     // one scalar: the element's own conditional
+        int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
+        put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : &rest,
+            gaussian(g, block, m, false, m == 1 ? nbatch : 0, m > 1 ? "they share a linear predictor" : "its elements share a linear predictor"));
+    }
+    // Everything else, one variable at a time.
+    for (int i = 0; i < n; i++) {
+        Candidate *c = &list[i];
+        if (c->taken) continue;
+        Step *s = element_step(g, c->var, requested_method(g, c->var));
+        if (!s) continue;
+        if (s->collapsed) put(&first, s);
+        else put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : &rest, s);
+    }
+    Step *imputed = NULL;
+    impute(g, &imputed);
+    g->steps = NULL;
+    put(&g->steps, imputed);
+    put(&g->steps, first);
+    put(&g->steps, auxiliaries);
+    put(&g->steps, rest);
+    for (Step *s = g->steps; s; s = s->next) g->nsteps++;
+    return diags_errors(g->diags) == 0;
+}
+
+// ---- printing ----
+
+static const char *const step_names[] = {
+#define X(id, name, help) name,
+    STEPS(X)
+#undef X
+};
+
+static void print_loops(FILE *out, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        fprintf(out, "%s%s in ", i ? ", " : " over ", l->index[i]->name);
+        ex_print(out, l->index[i]->lo);
+        fputc(':', out);
+        ex_print(out, l->index[i]->hi);
+    }
+    if (l->guard) {
+        fputs(" where ", out);
+        ex_print(out, l->guard);
+    }
+}
+
+static void print_part(FILE *out, const Part *p, int rank)
+{
+    if (p->scatter) {
+        fputs("[", out);
+        for (int k = 0; k < MAX_RANK && p->target[k]; k++) { if (k) fputs(", ", out); ex_print(out, p->target[k]); }
+        fputs("]", out);
+    }
+    (void)rank;
+    fputs(" += ", out);
+    ex_print(out, p->value);
+    print_loops(out, &p->loops);
+    fputc('\n', out);
+}
+
+static void print_step(FILE *out, const Step *s)
+{
+    fputs(step_names[s->kind], out);
+    for (int i = 0; i < s->nblock; i++) fprintf(out, "%s%s", i ? ", " : " ", s->block[i]->name);
+    const Conditional *c = s->conditional;
+    if (s->kind == STEP_GAUSSIAN) {
+        if (s->arrow) fprintf(out, ", arrow");
+        if (s->nbatch) fprintf(out, ", %d leading dimension%s in parallel", s->nbatch, s->nbatch > 1 ? "s" : "");
+        fprintf(out, "    (%s)\n", s->reason);
+        for (const BlockTerm *t = s->terms; t; t = t->next) {
+            fputs("    ", out);
+            ex_print(out, t->ref[0]);
+            if (t->degree == 2) { fputs(" * ", out); ex_print(out, t->ref[1]); }
+            fputs(": ", out);
+            ex_print(out, t->coefficient);
+            print_loops(out, &t->loops);
+            fputc('\n', out);
+        }
+        return;
+    }
+    if (c->family) {
+        fprintf(out, ": %s%s", c->truncated ? "truncated " : "", c->family->name);
+        if (c->family->power) fprintf(out, "(%g)", c->power);
+    }
+    if (s->collapsed) fputs(", auxiliaries integrated out", out);
+    if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
+    else if (c->colours > 1) fprintf(out, ", %d colours", c->colours);
+    else fputs(", element by element", out);
+    fprintf(out, "    (%s)\n", s->reason);
+    const char *names[4] = {"", "", "", ""};
+    int i = 0;
+    if (c->family) for (const Natural *n = c->family->natural; n && i < 4; n = n->next) names[i++] = n->name;
+    for (const Part *p = c->natural; p; p = p->next) { fprintf(out, "    %s", names[p->which]); print_part(out, p, c->var->rank); }
+    for (const Part *p = c->bounds; p; p = p->next) { fprintf(out, "    %s", p->which ? "upper" : "lower"); print_part(out, p, c->var->rank); }
+    if (!c->family) for (const Part *p = c->density; p; p = p->next) { fprintf(out, "    density"); print_part(out, p, c->var->rank); }
+}
+
+void schedule_print(FILE *out, const Graph *g)
+{
+    for (const Step *s = g->steps; s; s = s->next) print_step(out, s);
+}

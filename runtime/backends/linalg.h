@@ -1,0 +1,31 @@
+// linalg.h -- linear algebra over LAPACK, and draws from joint normals given by precision and shift.
+//
+// All matrices are row-major and symmetric ones are stored whole. Functions that draw return 0, or k if the k-th pivot of the
+// precision matrix is not positive (it is then not positive definite and nothing was drawn).
+#ifndef GM_LINALG_H
+#define GM_LINALG_H
+
+#include "../device/rng.h"
+
+// out[p, p] = scale * X'X for X[n, p]. Both triangles are filled.
+void gram_matrix(long n, long p, double scale, const double *X, double *out);
+
+// x[n] ~ N(J^-1 h, J^-1): J = LL', v = L^-1 h, x = L'^-1 (v + e), e standard normal. One Cholesky, no inverse (Rue 2001).
+// J and h are destroyed.
+long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x);
+
+// (x[n], u[m]) ~ N with precision [[J, E'], [E, diag(D)]] and shift (h, k); E is m by n. The effects u are integrated out to draw
+// x from the Schur complement J - E' D^-1 E, then drawn given x, independently. J, h, E, k are destroyed.
+long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u);
+
+// --check: log density up to a constant at the old value is kept by `before`; `after` gives the difference at the new one.
+void   gm_quadratic_before(long n, const double *J, const double *h, const double *x);
+double gm_quadratic_after(const double *x);
+void   gm_arrow_before(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k, const double *u);
+double gm_arrow_after(const double *x, const double *u);
+
+// A copy of x[n] that the next call of gm_save of this thread overwrites.
+const double *gm_save(const double *x, long n);
+const double *gm_saved(void);
+
+#endif

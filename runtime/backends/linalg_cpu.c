@@ -1,0 +1,147 @@
+// linalg_cpu.c -- linalg.h over OpenBLAS and LAPACK.
+#include "linalg.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gram_matrix(long n, long p, double scale, const double *X, double *out)
+{
+    memset(out, 0, sizeof *out * (size_t)(p * p));
+    if (n > 0 && p > 0)
+        cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)p, (int)n, scale, X, (int)p, 0, out, (int)p);
+    for (long i = 0; i < p; i++)
+        for (long j = 0; j < i; j++) out[j * p + i] = out[i * p + j];
+}
+
+// Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so the calls below say
+// column-major, 'U', and the factor U = L' lies where row-major L does.
+static long factor(long n, double *J)
+{
+    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)n, J, (int)n);
+}
+
+static void draw_from_factor(Stream *g, long n, const double *J, double *h, double *x)
+{
+    cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
+    for (long i = 0; i < n; i++) x[i] = h[i] + normal_standard(g);
+    cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, J, (int)n, x, 1);
+}
+
+long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x)
+{
+    if (n == 0) return 0;
+    const long bad = factor(n, J);
+    if (bad) return bad;
+    draw_from_factor(g, n, J, h, x);
+    return 0;
+}
+
+long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u)
+{
+    // Rows of E over sqrt(D): J -= E'E, h -= E'k.
+    for (long i = 0; i < m; i++) {
+        if (!(D[i] > 0)) return n + i + 1;
+        const double r = 1 / sqrt(D[i]);
+        for (long j = 0; j < n; j++) E[i * n + j] *= r;
+        k[i] *= r;
+    }
+    if (n > 0 && m > 0) {
+        cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)n, (int)m, -1, E, (int)n, 1, J, (int)n);
+        cblas_dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
+    }
+    const long bad = gm_normal_dense(g, n, J, h, x);
+    if (bad) return bad;
+    for (long i = 0; i < m; i++) {
+        double v = k[i];
+        for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];
+        u[i] = (v + normal_standard(g)) / sqrt(D[i]);
+    }
+    return 0;
+}
+
+// ---- checks ----
+
+typedef struct Kept { double *value; size_t size; } Kept;
+
+static double *room(Kept *k, size_t n)
+{
+    if (n > k->size) {
+        free(k->value);
+        k->value = malloc(sizeof(double) * n);
+        k->size = k->value ? n : 0;
+        if (!k->value) abort();
+    }
+    return k->value;
+}
+
+static _Thread_local Kept saved, quadratic;
+static _Thread_local long kept_n, kept_m;
+static _Thread_local double kept_log;
+
+const double *gm_save(const double *x, long n)
+{
+    double *to = room(&saved, (size_t)n + 1);
+    memcpy(to, x, sizeof *x * (size_t)n);
+    return to;
+}
+
+const double *gm_saved(void) { return saved.value; }
+
+static double log_quadratic(long n, const double *J, const double *h, const double *x)
+{
+    double v = 0;
+    for (long i = 0; i < n; i++) {
+        double Jx = 0;
+        for (long j = 0; j < n; j++) Jx += J[i * n + j] * x[j];
+        v += x[i] * (h[i] - Jx / 2);
+    }
+    return v;
+}
+
+void gm_quadratic_before(long n, const double *J, const double *h, const double *x)
+{
+    double *to = room(&quadratic, (size_t)(n * n + n + 1));
+    memcpy(to, J, sizeof *J * (size_t)(n * n));
+    memcpy(to + n * n, h, sizeof *h * (size_t)n);
+    kept_n = n;
+    kept_log = log_quadratic(n, J, h, x);
+}
+
+double gm_quadratic_after(const double *x)
+{
+    return log_quadratic(kept_n, quadratic.value, quadratic.value + kept_n * kept_n, x) - kept_log;
+}
+
+static double log_arrow(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k, const double *u)
+{
+    double v = log_quadratic(n, J, h, x);
+    for (long i = 0; i < m; i++) {
+        double Ex = 0;
+        for (long j = 0; j < n; j++) Ex += E[i * n + j] * x[j];
+        v += u[i] * (k[i] - Ex - D[i] * u[i] / 2);
+    }
+    return v;
+}
+
+void gm_arrow_before(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k, const double *u)
+{
+    double *to = room(&quadratic, (size_t)(n * n + n + m * (n + 2) + 1));
+    memcpy(to, J, sizeof *J * (size_t)(n * n));
+    memcpy(to + n * n, h, sizeof *h * (size_t)n);
+    memcpy(to + n * n + n, D, sizeof *D * (size_t)m);
+    memcpy(to + n * n + n + m, E, sizeof *E * (size_t)(m * n));
+    memcpy(to + n * n + n + m + m * n, k, sizeof *k * (size_t)m);
+    kept_n = n;
+    kept_m = m;
+    kept_log = log_arrow(n, J, h, x, m, D, E, k, u);
+}
+
+double gm_arrow_after(const double *x, const double *u)
+{
+    const long n = kept_n, m = kept_m;
+    const double *J = quadratic.value, *h = J + n * n, *D = h + n, *E = D + m, *k = E + m * n;
+    return log_arrow(n, J, h, x, m, D, E, k, u) - kept_log;
+}
