@@ -868,7 +868,7 @@ static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
     int m = mark(w);
     bool braces = open_guard(p, &u.loops);
     bool scope = u.loops.n == 0 && !braces;
-    if (scope) open_brace(w, " ");
+    if (scope) open_brace(w, "%s", "");
     open_loops(p, &u.loops, 1, &u.coefficient);
     add_block_term(p, b, &u, u.coefficient);
     close_loops(p, &u.loops);
@@ -1004,7 +1004,7 @@ static void emit_site(Program *p, const Var *v, const Site *t)
     const char *place = v->rank ? text(w, "%s[%s]", var_place(w, v), pos) : text(w, "*%s", var_place(w, v));
     if (t->value) put(w, "%s = %s;", place, write_expr(w, t->value));
     else {
-        if (l.n == 0) open_brace(w, " ");
+        if (l.n == 0) open_brace(w, "%s", "");
         put(w, "%s", stream_text(p, v, pos));
         const char *list = "&g";
         for (int i = 0; i < t->nargs; i++) {
@@ -1051,14 +1051,17 @@ static void emit_sum(Program *p, const Sum *s)
     for (int k = 0; k < s->n; k++) target = text(w, "%s%s%s", target, k ? ", " : "[", math(p, s->target[k]));
     put(w, "// %s%s%s = sum of %s%s", s->var->name, target, s->n ? "]" : "", math(p, s->value), over);
     if (emit_gram(p, s)) return;
-    put(w, "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count_of(p, s->var, s->n), s->var->name);
+    const char *total = text(w, "total%d", ++w->temporaries);
+    if (s->n) put(w, "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count_of(p, s->var, s->n), s->var->name);
+    else put(w, "real %s = 0;", total);
     int m = mark(w);
     bool braces = open_guard(p, &s->loops);
     open_loops(p, &s->loops, 1, (Expr *[]){s->value});
-    add_to(p, s->n ? text(w, "s.%s[%s]", s->var->name, write_position(w, s->var, s->target)) : text(w, "*s.%s", s->var->name), s->value);
+    add_to(p, s->n ? text(w, "s.%s[%s]", s->var->name, write_position(w, s->var, s->target)) : total, s->value);
     close_loops(p, &s->loops);
     if (braces) close_brace(w);
     forget(w, m);
+    if (!s->n) put(w, "*s.%s = %s;", s->var->name, total);
 }
 
 static bool test_lets(const Var *v, void *with) { return v->kind == VAR_LET && !((bool *)with)[v->id]; }
@@ -1288,7 +1291,7 @@ static void emit_tables(Program *p, FILE *out, Var **state, int nstate)
             fprintf(out, "    case %d:        // %s\n", field++, v->name);
             w->indent = 2;
             w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
-            open_brace(w, " ");
+            open_brace(w, "%s", "");
             put(w, "shape->rank = %d;", v->rank);
             for (int k = 0; k < v->rank; k++) put(w, "shape->dim[%d] = %s;", k, write_extent(w, v->dim[k]));
             bool bounds_data = v->kind == VAR_DATA;

@@ -32,7 +32,7 @@ void open_brace(Writer *w, const char *format, ...)
     va_start(ap, format);
     vfprintf(w->out, format, ap);
     va_end(ap);
-    fputs(" {\n", w->out);
+    fputs(strcmp(format, "%s") != 0 ? " {\n" : "{\n", w->out);
     w->indent++;
 }
 

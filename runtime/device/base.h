@@ -28,10 +28,10 @@ typedef unsigned long      uint64_t;
 #define DEVICE static inline
 #endif
 
-#ifndef GM_REAL                      // the type of data and latents; samplers compute in double whatever it is
-#define GM_REAL double
+#ifndef GM_PRECISION                      // the type of data and latents; samplers compute in double whatever it is
+#define GM_PRECISION double
 #endif
-typedef GM_REAL real;
+typedef GM_PRECISION real;
 
 #define GM_PI          3.14159265358979323846
 #define GM_SQRT_HALF   0.70710678118654752440
