@@ -50,7 +50,6 @@ static void begin_kernel(Program *p, const char *kind, const char *name)
 static void end_kernel(Program *p)
 {
     Writer *w = &p->w;
-    for (int i = 0; i < w->nscratch; i++) put(w, "RELEASE(%s);", w->scratch[i]);
     close_brace(w);
     fputc('\n', w->out);
     w->moving = NULL;
@@ -187,20 +186,41 @@ static int open_elements(Program *p, const Var *v, Index *const *element, int pa
     return opened;
 }
 
-static Expr *domain_guard(const Var *v, Index *const *element)
+// Elements of v that exist: those that a `~` statement names. NULL: all.
+static Expr *domain_guard(Program *p, const Var *v, Index *const *element)
 {
-    if (v->domain.n == 0) return NULL;
-    Expr *guard = v->domain.guard;
-    for (int k = 0; k < v->domain.n && k < v->rank; k++) {
-        Index *i = v->domain.index[k];
-        Expr *e = ex_index(element[k]);
-        if (!ex_is_num(i->lo, 1)) guard = guard ? ex_call2("&&", ex_call2("<=", i->lo, ex_index(i)), guard) : ex_call2("<=", i->lo, ex_index(i));
-        if (i->hi != v->dim[k]) guard = guard ? ex_call2("&&", ex_call2("<=", ex_index(i), i->hi), guard) : ex_call2("<=", ex_index(i), i->hi);
-        (void)e;
+    Expr *any = NULL;
+    for (const Factor *f = p->g->factors; f; f = f->next) {
+        if (f->replaced || !f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        Expr *here = NULL;
+        Expr *condition = f->plates.guard;
+        bool whole = true;
+        for (int k = 0; k < f->value->nargs; k++) {
+            Expr *s = f->value->args[k], *key = ex_index(element[k]);
+            const Index *plate = NULL;
+            for (int i = 0; i < f->plates.n; i++)
+                if (s == ex_index(f->plates.index[i])) plate = f->plates.index[i];
+            if (!plate) {
+                bool varies = false;
+                for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
+                if (varies) return NULL;         // a gather: taken to cover all
+                here = here ? ex_call2("&&", here, ex_call2("==", s, key)) : ex_call2("==", s, key);
+                whole = false;
+                continue;
+            }
+            Expr *tests[2] = {NULL, NULL};
+            if (!ex_is_num(plate->lo, 1)) tests[0] = ex_call2("<=", plate->lo, ex_index((Index *)plate));
+            if (plate->hi != v->dim[k]) tests[1] = ex_call2("<=", ex_index((Index *)plate), plate->hi);
+            for (int i = 0; i < 2; i++)
+                if (tests[i]) { here = here ? ex_call2("&&", here, tests[i]) : tests[i]; whole = false; }
+        }
+        if (condition) { here = here ? ex_call2("&&", here, condition) : condition; whole = false; }
+        if (whole) return NULL;
+        for (int k = 0; k < f->value->nargs; k++)
+            if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
+        any = any ? ex_call2("||", any, here) : here;
     }
-    if (guard)
-        for (int k = 0; k < v->domain.n && k < v->rank; k++) guard = ex_replace_index(guard, v->domain.index[k], ex_index(element[k]));
-    return guard;
+    return any;
 }
 
 static const char *stream_text(Program *p, const Var *v, const char *element)
@@ -435,7 +455,7 @@ static void step_exact(Program *p, const Step *s, int step)
         opened = open_elements(p, v, c->element, parallel);
         element = v->rank ? write_position(w, v, c->current->args) : "0";
     }
-    Expr *guard = domain_guard(v, c->element);
+    Expr *guard = domain_guard(p, v, c->element);
     if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
     const char *natural[4];
     int k = 0;
@@ -482,11 +502,30 @@ static void step_exact(Program *p, const Step *s, int step)
 // times something free of u are made once, before the values are tried.
 typedef struct Pieces { int nonce; Expr *once[64]; const char *name[64]; int nloop; Part loop[128]; } Pieces;
 
+// The terms of a sum that mention v.
+static Expr *relevant(Expr *e, const Var *v)
+{
+    if (!ex_mentions(e, v)) return ex_num(0);
+    if (e->kind == EX_ADD) {
+        Expr *keep = ex_num(0);
+        for (int i = 0; i < e->nargs; i++) keep = ex_add2(keep, relevant(e->args[i], v));
+        return keep;
+    }
+    if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0 && !ex_mentions(e->args[0], v) && !ex_mentions(e->args[1], v)) {
+        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        return ex_reduce("sum", j, j->lo, j->hi, relevant(ex_open(e, j), v));
+    }
+    return e;
+}
+
 static void prepare_density(Program *p, const Conditional *c, Pieces *out)
 {
     Writer *w = &p->w;
     for (const Part *q = c->density; q; q = q->next) {
-        if (c->whole) { if (out->nloop < 128) out->loop[out->nloop++] = *q; continue; }
+        if (c->whole) {
+            if (out->nloop < 128) { out->loop[out->nloop] = *q; out->loop[out->nloop++].value = relevant(q->value, c->var); }
+            continue;
+        }
         if (q->loops.n == 0 && !q->loops.guard) {
             Part r = *q;
             Expr *e = q->value, *keep = ex_num(0);
@@ -581,7 +620,7 @@ static void step_density(Program *p, const Step *s, int step)
         opened = open_elements(p, v, c->element, parallel);
         element = v->rank ? write_position(w, v, c->current->args) : "0";
     }
-    Expr *guard = domain_guard(v, c->element);
+    Expr *guard = domain_guard(p, v, c->element);
     if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
     const char *place = place_of(p, c);
     Pieces pieces = {0};
@@ -1111,7 +1150,7 @@ static void emit_log_joint(Program *p)
     begin_kernel(p, "KERNEL_ONCE", "log_joint");
     put(w, "real lp = 0;");
     for (const Factor *f = p->g->factors; f; f = f->next) {
-        if (f->replaced || !ex_unknown(f->log_density)) continue;
+        if (f->replaced || !(ex_unknown(f->log_density) || ex_any_var(f->log_density, test_response, NULL))) continue;
         put(w, "// %s%s", f->dist ? f->dist->name : "target", f->rule ? text(w, ", by %s", f->rule->name) : "");
         Loops l = {.guard = f->plates.guard};
         for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];

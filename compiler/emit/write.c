@@ -36,8 +36,21 @@ void open_brace(Writer *w, const char *format, ...)
     w->indent++;
 }
 
+void release_scratch(Writer *w)
+{
+    while (w->nscratch > 0 && w->scratch_indent[w->nscratch - 1] >= w->indent) put(w, "RELEASE(%s);", w->scratch[--w->nscratch]);
+}
+
+static void keep_scratch(Writer *w, const char *name)
+{
+    if (w->nscratch == 64) return;
+    w->scratch_indent[w->nscratch] = w->indent;
+    w->scratch[w->nscratch++] = name;
+}
+
 void close_brace(Writer *w)
 {
+    release_scratch(w);
     w->indent--;
     put(w, "}");
 }
@@ -256,7 +269,7 @@ static const char *whole(Writer *w, Expr *e)
         size = size ? text(w, "%s * (%s)", size, n) : text(w, "(%s)", n);
     }
     put(w, "real *%s = SCRATCH(%s);", t, size);
-    w->scratch[w->nscratch++ & 63] = t;
+    keep_scratch(w, t);
     int m = mark(w);
     const char *position = NULL;
     for (int k = 0; k < rank; k++) {
@@ -279,7 +292,7 @@ static const char *array_call(Writer *w, Expr *e)
     const char *t = text(w, "matrix%d", ++w->temporaries);
     bool vector = ex_rank(e) == 1;
     put(w, "real *%s = SCRATCH((%s)%s);", t, n, vector ? "" : text(w, " * (%s)", n));
-    w->scratch[w->nscratch++ & 63] = t;
+    keep_scratch(w, t);
     put(w, "%s_into(%s, %s, %s);", e->name, n, a, t);
     know(w, e, t);
     return t;

@@ -18,12 +18,14 @@ typedef struct Writer {
     int    nnamed;
     const Var *moving;       // the variable that the kernel writes: nothing that reads it may leave a loop
     const char *scratch[64]; // buffers to release at the end of the kernel
+    int    scratch_indent[64];
     int    nscratch;
 } Writer;
 
 void        put(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));    // one indented line
 void        open_brace(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void        close_brace(Writer *w);
+void        close_brace(Writer *w);                          // releases buffers of the scope
+void        release_scratch(Writer *w);
 const char *text(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *write_expr(Writer *w, Expr *e);                  // writes what e needs first, gives e as a C expression
 const char *write_factor(Writer *w, Expr *e);                // the same, in parentheses unless it binds tightly

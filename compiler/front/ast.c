@@ -417,8 +417,8 @@ StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs)
 
 StmtList stmt_not_one(Parse *p, Span at, Ast *e)
 {
-    bool arrow = e->kind == AST_BINARY && e->op == OP_LT && e->kid[1]->kind == AST_UNARY && e->kid[1]->op == OP_NEG
-              && e->kid[1]->span.from > 0 && p->source->text[e->kid[1]->span.from - 1] == '<';
+    int right = e->kind == AST_BINARY && e->op == OP_LT ? e->kid[1]->span.from : 0;
+    bool arrow = right > 0 && p->source->text[right] == '-' && p->source->text[right - 1] == '<';
     Diag *m = fail(p, at, arrow ? DIAG_E0107 : DIAG_E0106, NULL, NULL);
     if (arrow) diag_help(m, "`%.*s = ...;`", e->kid[0]->span.to - e->kid[0]->span.from, p->source->text + e->kid[0]->span.from);
     else diag_help(m, "a statement is `x ~ distribution(...);` or `name = expression;`");

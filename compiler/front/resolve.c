@@ -693,7 +693,7 @@ static void place_data(Resolve *r, Model *m, Decl *d)
 
 static void put_in_order(Resolve *r, Model *m)
 {
-    qsort(r->order.item, (size_t)r->order.n, sizeof *r->order.item, by_place);
+    if (r->order.n) qsort(r->order.item, (size_t)r->order.n, sizeof *r->order.item, by_place);
     m->ndecls = 0;
     m->decls = NEW_N(r->a, Decl *, r->order.n);
     for (int i = 0; i < r->order.n; i++) {

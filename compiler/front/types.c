@@ -800,8 +800,19 @@ static Ast *substitute(Types *t, Ast *e, const Distribution *dist, Ast **args)
     return copy;
 }
 
+// Whether a left side stands for one element: all its subscripts are numbers.
+static bool is_element(const List *subs)
+{
+    for (int i = 0; i < subs->n; i++) {
+        const Ast *s = subs->item[i];
+        if (s->kind == AST_ALL || s->kind == AST_RANGE) return false;
+    }
+    return subs->n > 0;
+}
+
 // The shape that the right side of a statement gives to its left side: the repeated dimensions of the arguments, then the value's.
-static bool shape_of_right(Types *t, Stmt *s, Type *out)
+// Arguments repeat only for a whole: x ~ normal(m, s) has the shape of m, while in x[i] ~ normal(m, s) a vector m is a mistake.
+static bool shape_of_right(Types *t, Stmt *s, const List *subs, Type *out)
 {
     if (s->kind == STMT_DEFINE) {
         if (!type_of(t, s->rhs)) return false;
@@ -817,7 +828,7 @@ static bool shape_of_right(Types *t, Stmt *s, Type *out)
     *out = (Type){ .base = dist->discrete ? BASE_INT : BASE_REAL };
     for (int i = 0; i < s->nargs; i++) {
         const Type *arg = &s->args[i]->type;
-        int extra = arg->rank - dist->params[i]->type.rank;
+        int extra = is_element(subs) ? 0 : arg->rank - dist->params[i]->type.rank;
         for (int k = out->rank; k < extra; k++) out->dim[out->rank++] = arg->dim[k];
     }
     if (out->rank + dist->value_rank > MAX_RANK) {
@@ -827,6 +838,17 @@ static bool shape_of_right(Types *t, Stmt *s, Type *out)
     Ast *size = dist->size ? substitute(t, dist->size, dist, s->args) : NULL;
     for (int k = 0; k < dist->value_rank; k++) out->dim[out->rank++] = size;
     return true;
+}
+
+// A loop over unknown many: reported where the loop is checked.
+static bool has_unknown_range(Types *t, const Ast *e)
+{
+    const char *culprit;
+    if (e->kind == AST_NAME && e->decl && e->decl->kind == DECL_INDEX)
+        return !depends_on_data_only(t->a, e->decl->lo, &culprit) || !depends_on_data_only(t->a, e->decl->hi, &culprit);
+    for (int i = 0; i < e->nkids; i++)
+        if (e->kid[i] && has_unknown_range(t, e->kid[i])) return true;
+    return false;
 }
 
 // The shape of a variable as one statement tells it; an extent that it does not tell is NULL.
@@ -843,7 +865,8 @@ static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *rig
             taken++;
         } else {
             dim = largest(t, sub);
-            if (!dim && (sub->state == TYPE_POISONED || sub->type.base == BASE_REAL)) return false;     // reported with the left side
+            bool reported = sub->state == TYPE_POISONED || sub->type.base == BASE_REAL || has_unknown_range(t, sub);
+            if (!dim && reported) return false;
         }
         out->dim[out->rank++] = dim;
     }
@@ -913,7 +936,7 @@ static void infer(Types *t, Decl *d, const List *sites)
     for (int i = 0; i < sites->n; i++) {
         Stmt *s = sites->item[i];
         Type right, type;
-        if (!shape_of_right(t, s, &right) || !shape_from_site(t, s, &subs[i], &right, &type)) { d->poisoned = true; continue; }
+        if (!shape_of_right(t, s, &subs[i], &right) || !shape_from_site(t, s, &subs[i], &right, &type)) { d->poisoned = true; continue; }
         if (!some) all = type;
         else if (!merge(t, &all, &type)) {
             Diag *m = diag(t->d, s->lhs->span, DIAG_E0308, d->name, ast_type_text(t->a, &all), ast_type_text(t->a, &type));
@@ -1000,7 +1023,7 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     int extra = arg->type.rank - param->type.rank, repeated = value->rank - dist->value_rank;
     if (extra != 0 && extra != repeated) {
         Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
-        if (param->type.rank == 0 && arg->type.rank == 1 && repeated == 0) diag_help(m, "for each element: for (i in 1:N) x[i] ~ %s(...);", dist->name);
+        if (param->type.rank == 0 && repeated == 0) diag_help(m, "write what belongs to one element, as in y[i] or X[i]*beta");
         return;
     }
     if (param->type.base == BASE_INT && arg->type.base != BASE_INT) {

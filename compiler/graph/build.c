@@ -482,6 +482,20 @@ static void derive(Graph *g, const Stmt *s, Scope scope)
         }
 }
 
+static void order_elements(Graph *g, Var *v)
+{
+    Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
+    Expr *at[MAX_RANK], *before[MAX_RANK];
+    for (int k = 0; k < v->rank; k++) {
+        bool last = k + 1 == v->rank;
+        p.index[k] = index_new(intern("k"), ex_num(last ? 2 : 1), v->dim[k]);
+        at[k] = ex_index(p.index[k]);
+        before[k] = last ? ex_add2(at[k], ex_num(-1)) : at[k];
+    }
+    Factor *f = factor_new(g, v->span, p);
+    f->log_density = within(ex_ref(v, v->rank, at), ex_ref(v, v->rank, before), NULL);
+}
+
 bool build(Graph *g)
 {
     g->last_factor = &g->factors;
@@ -489,6 +503,9 @@ bool build(Graph *g)
     if (!declare(g)) return false;
     for (const Block *b = g->model->blocks; b; b = b->next)
         walk(g, b->body, (Scope){0});
+    for (int i = 0; i < g->nvars; i++)                  // ordered vectors: each element above the one before it
+        if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED))
+            order_elements(g, g->vars[i]);
     for (int i = 0; i < g->model->ndecls; i++) {       // definitions that depend on unknowns
         Decl *d = g->model->decls[i];
         if (d->kind != DECL_DEFINITION || d->user) continue;

@@ -369,7 +369,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     star->upper_number = v->upper_number;
     star->base = v->base;
     c->u = ex_ref(star, 0, NULL);
-    bool exact = v->constraint == CONSTRAINT_NONE;
+    bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";
     for (Factor *f = g->factors; f; f = f->next) {
         if (!counts(f, collapsed) || !factor_mentions(f, v)) continue;

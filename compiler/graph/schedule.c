@@ -136,7 +136,7 @@ static Step *element_step(Graph *g, Var *v, const char *method)
         diag_help(m, "a vector or matrix whose elements are constrained together needs a conjugate prior for now");
         return NULL;
     }
-    if (v->constraint != CONSTRAINT_NONE) {
+    if (v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED) {
         Diag *m = diag(g->diags, v->span, DIAG_E0506, v->name);
         diag_help(m, "declare its elements one by one, or with bounds that are constants");
         return NULL;
@@ -184,6 +184,10 @@ static void impute(Graph *g, Step **first)
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         if (v->kind != VAR_DATA || !v->response) continue;
+        bool whole = false;                          // drawn as a vector: its elements cannot miss one by one
+        for (Factor *f = g->factors; f; f = f->next) whole |= f->value && f->value->var == v && ex_rank(f->value) > 0;
+        for (Factor *f = g->factors; f; f = f->next) whole |= f->value && f->value->kind == EX_ARRAY && ex_mentions(f->value, v);
+        if (whole) continue;
         VarKind kind = v->kind;
         v->kind = VAR_LATENT;
         for (Factor *f = g->factors; f; f = f->next)
