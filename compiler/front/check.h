@@ -12,6 +12,8 @@ typedef struct Facts {
     enum { SHAPE_UNKNOWN, SHAPE_ASKED, SHAPE_KNOWN } shape;
     bool       provisional_used;     // while SHAPE_ASKED, somebody read the shape that its subscripts alone tell
     bool       visited, visiting;    // in the search for cycles
+    int        depth;                // definitions through definitions below, at most MAX_DEPTH
+    Stmt      *last_site;            // end of Decl.sites
     struct Linear *extent;           // a whole number defined in a let block, as a sum of data
 } Facts;
 

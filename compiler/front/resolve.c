@@ -289,9 +289,9 @@ static void declare_definition(Resolve *r, Stmt *s)
         d->kind = DECL_DEFINITION;                     // `real m;` and `m = ...;` apart
         d->block = s->block;
     }
-    Stmt **last = &d->sites;
-    while (*last) last = &(*last)->next_site;
-    *last = s;
+    Facts *f = facts(r->a, d);
+    *(f->last_site ? &f->last_site->next_site : &d->sites) = s;
+    f->last_site = s;
 }
 
 static void declare(Resolve *r, Stmt *s)
@@ -421,15 +421,6 @@ static void use_stmt(Resolve *r, Stmt *s)
         use(r, s->lower);
         use(r, s->upper);
         check_distribution(r, s);
-        if (!place_root(s->lhs)) {
-            const char *culprit = NULL;
-            s->decl = (Decl *)first_data(s->lhs);
-            if (!depends_on_data_only(r->a, s->lhs, &culprit) || !s->decl) {
-                Diag *m = diag(r->d, s->lhs->span, DIAG_E0108, "this expression", "~");
-                if (culprit) diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
-                else diag_help(m, "a name, a name with subscripts, or an expression of data stands to the left of `~`");
-            }
-        }
         break;
     case STMT_DEFINE:
         use(r, s->lhs);
@@ -491,6 +482,18 @@ bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit)
     return true;
 }
 
+// log(y[i]) ~ ...: an expression of data may be drawn; one of unknowns would need its Jacobian.
+static void check_left_side(Resolve *r, Stmt *s)
+{
+    if (s->kind != STMT_TILDE || place_root(s->lhs)) return;
+    const char *culprit = NULL;
+    s->decl = (Decl *)first_data(s->lhs);
+    if (depends_on_data_only(r->a, s->lhs, &culprit) && s->decl) return;
+    Diag *m = diag(r->d, s->lhs->span, DIAG_E0108, "this expression", "~");
+    if (culprit) diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
+    else diag_help(m, "a name, a name with subscripts, or an expression of data stands to the left of `~`");
+}
+
 // ---- the same elements twice ----
 
 // Subscripts that run over the same elements: equal, or indices of loops with equal ranges.
@@ -537,19 +540,31 @@ static void check_twice(Resolve *r, Decl *d)
 
 // ---- definitions in a circle ----
 
-static void visit(Resolve *r, Decl *d);
+static int visit(Resolve *r, Decl *d);
 
-static void visit_names(Resolve *r, const Ast *e)
+// How many definitions deep the names in e go; each is recursion in what follows, so there is a limit.
+static int visit_names(Resolve *r, const Ast *e)
 {
-    if (!e) return;
-    if (e->kind == AST_NAME && e->decl && e->decl->kind == DECL_DEFINITION) visit(r, e->decl);
-    for (int i = 0; i < e->nkids; i++) visit_names(r, e->kid[i]);
+    if (!e) return 0;
+    if (e->kind == AST_NAME && e->decl && e->decl->kind == DECL_DEFINITION) return visit(r, e->decl);
+    int deepest = 0;
+    for (int i = 0; i < e->nkids; i++) {
+        int depth = visit_names(r, e->kid[i]);
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest;
 }
 
-static void visit(Resolve *r, Decl *d)
+static void too_deep(Resolve *r, Decl *d)
+{
+    if (!d->poisoned) diag(r->d, d->span, DIAG_E0104, MAX_DEPTH);
+    d->poisoned = true;
+}
+
+static int visit(Resolve *r, Decl *d)
 {
     Facts *f = facts(r->a, d);
-    if (f->visited) return;
+    if (f->visited) return f->depth;
     if (f->visiting) {
         if (!d->poisoned) {
             Diag *m = diag(r->d, d->span, DIAG_E0208, d->name);
@@ -557,22 +572,30 @@ static void visit(Resolve *r, Decl *d)
             diag_help(m, "a series x[t] that depends on x[t-1] is written with `~`");
         }
         d->poisoned = true;
-        return;
+        return 0;
     }
-    if (r->where.n > MAX_DEPTH) {                      // definitions through definitions: each level is recursion here
-        if (!d->poisoned) diag(r->d, d->span, DIAG_E0104, MAX_DEPTH);
-        d->poisoned = true;
-        return;
+    if (r->where.n >= MAX_DEPTH) {
+        too_deep(r, d);
+        return 0;
     }
     f->visiting = true;
     list_add(r->a, &r->where, d);
     for (const Stmt *s = d->sites; s; s = s->next_site) {
-        visit_names(r, s->rhs);
-        for (int i = 1; i < s->lhs->nkids; i++) visit_names(r, s->lhs->kid[i]);
+        int right = visit_names(r, s->rhs), left = 0;
+        for (int i = 1; i < s->lhs->nkids; i++) left = visit_names(r, s->lhs->kid[i]);
+        if (right > f->depth) f->depth = right;
+        if (left > f->depth) f->depth = left;
     }
     pop(&r->where);
+    if (++f->depth > MAX_DEPTH) {
+        too_deep(r, d);
+        f->depth = 0;
+    }
     f->visiting = false;
     f->visited = true;
+    const char *culprit;
+    decl_data_only(r->a, d, &culprit);                 // now, when all it depends on is known, it takes no deep recursion
+    return f->depth;
 }
 
 // ---- requests ----
@@ -672,7 +695,8 @@ static void place_names(Resolve *r, Model *m, const Ast *e)
 static void place_data(Resolve *r, Model *m, Decl *d)
 {
     Facts *f = facts(r->a, d);
-    if (f->visited || r->where.n > MAX_DEPTH) return;
+    if (f->visited) return;
+    if (r->where.n >= MAX_DEPTH) { too_deep(r, d); return; }
     if (f->visiting) {
         if (!d->poisoned) diag(r->d, d->span, DIAG_E0208, d->name);
         d->poisoned = true;
@@ -740,6 +764,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
             v->poisoned = true;
         }
     }
+    in_every_block(&r, m, check_left_side, false);
     put_in_order(&r, m);
     Map latents = { 0 }, asked = { 0 };
     for (Request *q = m->requests; q; q = q->next)

@@ -20,6 +20,8 @@ typedef struct Types {
     Arena         *a;
     Diags         *d;
     const Library *lib;
+    Map            linear;           // Ast -> Linear, of products: each is looked at once
+    bool           too_deep;         // reported
 } Types;
 
 static bool type_of(Types *t, Ast *e);
@@ -80,6 +82,10 @@ static Ast *make(Types *t, AstKind kind, Span at, int nkids, Ast *x, Ast *y)
     e->kid = NEW_N(t->a, Ast *, nkids);
     if (nkids > 0) { e->kid[0] = x; if (x->depth >= e->depth) e->depth = x->depth + 1; }
     if (nkids > 1) { e->kid[1] = y; if (y->depth >= e->depth) e->depth = y->depth + 1; }
+    if (e->depth <= MAX_DEPTH) return e;
+    if (!t->too_deep) diag(t->d, at, DIAG_E0104, MAX_DEPTH);
+    t->too_deep = true;
+    *e = (Ast){ .kind = AST_INT, .span = at, .number = 1, .type = { .base = BASE_INT }, .state = TYPE_KNOWN, .depth = 1 };
     return e;
 }
 
@@ -93,7 +99,7 @@ static Ast *make_int(Types *t, Span at, double value)
 static Ast *make_op(Types *t, Span at, Op op, Ast *x, Ast *y)
 {
     Ast *e = make(t, AST_BINARY, at, 2, x, y);
-    e->op = op;
+    e->op = op;                                        // of no use if it came out too deep
     return e;
 }
 
@@ -185,9 +191,14 @@ static Linear linear(Types *t, Ast *e)
         return l.n > MOST_TERMS ? atom(t, e) : l;
     }
     if (e->kind == AST_BINARY && e->op == OP_MUL) {
+        Linear *before = map_get(&t->linear, e);
+        if (before) return *before;
         Linear x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
-        if (x.n == 0) { add_linear(t, &l, &y, x.c); return l; }
-        if (y.n == 0) { add_linear(t, &l, &x, y.c); return l; }
+        if (x.n == 0) add_linear(t, &l, &y, x.c);
+        else if (y.n == 0) add_linear(t, &l, &x, y.c);
+        else l = atom(t, e);
+        map_put(t->a, &t->linear, e, arena_copy(t->a, &l, sizeof l));
+        return l;
     }
     return atom(t, e);
 }
@@ -254,24 +265,24 @@ static Relation compare(Types *t, Ast *x, Ast *y, double *excess)
     return names ? DIFFERENT : UNDECIDED;
 }
 
-static bool same_size(Types *t, Span at, Ast *x, Ast *y)
-{
-    double excess;
-    if (!x || !y || compare(t, x, y, &excess) != DIFFERENT) return true;
-    diag(t->d, at, DIAG_E0302, ast_text(t->a, x), ast_text(t->a, y));
-    return false;
-}
-
 // ---- words for messages ----
+
+// An expression, cut short if it is long.
+static const char *text_of(Types *t, const Ast *e)
+{
+    enum { LONG = 60 };
+    const char *text = ast_text(t->a, e);
+    return strlen(text) <= LONG ? text : arena_printf(t->a, "%.*s...", LONG - 3, text);
+}
 
 static const char *describe(Types *t, const Type *type)
 {
     switch (type->rank) {
     case 0: return type->base == BASE_INT ? "an integer" : "a real";
-    case 1: return arena_printf(t->a, "a vector of %s", type->dim[0] ? ast_text(t->a, type->dim[0]) : "unknown size");
+    case 1: return arena_printf(t->a, "a vector of %s", type->dim[0] ? text_of(t, type->dim[0]) : "unknown size");
     case 2:
         if (!type->dim[0] || !type->dim[1]) return "a matrix";
-        return arena_printf(t->a, "a matrix of %s by %s", ast_text(t->a, type->dim[0]), ast_text(t->a, type->dim[1]));
+        return arena_printf(t->a, "a matrix of %s by %s", text_of(t, type->dim[0]), text_of(t, type->dim[1]));
     }
     return arena_printf(t->a, "an array %s", ast_type_text(t->a, type));
 }
@@ -281,6 +292,14 @@ static const char *describe_rank(int rank)
     static const char *const words[] = { "a scalar", "a vector", "a matrix", "an array of 3 dimensions", "an array of 4 dimensions",
                                          "an array of 5 dimensions", "an array of 6 dimensions" };
     return words[rank < 0 ? 0 : rank > MAX_RANK ? MAX_RANK : rank];
+}
+
+static bool same_size(Types *t, Span at, Ast *x, Ast *y)
+{
+    double excess;
+    if (!x || !y || compare(t, x, y, &excess) != DIFFERENT) return true;
+    diag(t->d, at, DIAG_E0302, text_of(t, x), text_of(t, y));
+    return false;
 }
 
 // ---- constants ----
@@ -465,7 +484,7 @@ static bool check_subscript(Types *t, const Ast *s, const Ast *dim)
     if (!constant(s, NULL, &k)) return true;
     bool sized = dim && constant(dim, NULL, &n);
     if (k >= 1 && (!sized || k <= n)) return true;
-    Diag *m = diag(t->d, s->span, DIAG_E0311, ast_text(t->a, s), dim ? ast_text(t->a, dim) : "the size");
+    Diag *m = diag(t->d, s->span, DIAG_E0311, text_of(t, s), dim ? text_of(t, dim) : "the size");
     if (k == 0) diag_help(m, "indices start from 1");
     return false;
 }
@@ -506,7 +525,7 @@ static bool type_index(Types *t, Ast *e)
     const Type *array = &e->kid[0]->type;
     int n = e->nkids - 1;
     if (good && n > array->rank) {
-        Diag *m = diag(t->d, e->span, DIAG_E0304, arena_printf(t->a, "`%s`", ast_text(t->a, e->kid[0])),
+        Diag *m = diag(t->d, e->span, DIAG_E0304, arena_printf(t->a, "`%s`", text_of(t, e->kid[0])),
                        plural(t->a, array->rank, "dimension", "dimensions"), n);
         if (array->rank == 0) diag_help(m, "a scalar takes no subscript");
         good = false;
@@ -568,8 +587,15 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
         for (int i = 0; i < first.rank; i++) type.dim[type.rank++] = first.dim[i];
         break;
     case TO_VECTOR: {
+        bool simple = true;                            // a product of products of ... would grow without end
+        for (int i = 0; i < first.rank; i++) simple &= first.dim[i]->depth == 1;
         Ast *n = first.rank ? first.dim[0] : make_int(t, e->span, 1);
-        for (int i = 1; i < first.rank; i++) n = make_op(t, e->span, OP_MUL, n, first.dim[i]);
+        if (simple)
+            for (int i = 1; i < first.rank; i++) n = make_op(t, e->span, OP_MUL, n, first.dim[i]);
+        else if (first.rank > 1) {
+            n = make(t, AST_CALL, e->span, 1, e->kid[0], NULL);
+            if (n->kind == AST_CALL) n->name = intern("num_elements");
+        }
         type = vector_type(BASE_REAL, n);
         break;
     }
@@ -917,7 +943,7 @@ static void infer(Types *t, Decl *d, const List *sites)
     Facts *f = facts(t->a, d);
     int widest = 0;
     d->type = (Type){ .base = BASE_REAL };
-    List subs[sites->n > 0 ? sites->n : 1];
+    List *subs = NEW_N(t->a, List, sites->n);
     for (int i = 0; i < sites->n; i++) {               // what the left sides tell, while the right sides are being typed
         Stmt *s = sites->item[i];
         subs[i] = (List){ 0 };
@@ -965,7 +991,7 @@ static void check_written(Types *t, Decl *d)
     if (d->init && d->init->state == TYPE_KNOWN && d->type.base == BASE_INT && d->init->type.base != BASE_INT) diag(t->d, d->init->span, DIAG_E0310, "a default");
     double lo, hi;
     if (d->lower && d->upper && constant(d->lower, NULL, &lo) && constant(d->upper, NULL, &hi) && lo >= hi && !(lo == hi && d->type.base == BASE_INT))
-        diag(t->d, span_join(d->lower->span, d->upper->span), DIAG_E0409, ast_text(t->a, d->lower), ast_text(t->a, d->upper));
+        diag(t->d, span_join(d->lower->span, d->upper->span), DIAG_E0409, text_of(t, d->lower), text_of(t, d->upper));
 }
 
 static void shape(Types *t, Decl *d)
@@ -1011,7 +1037,7 @@ static void check_constant(Types *t, const Stmt *s, const Distribution *dist, in
     for (int k = 0; k < 2; k++) {
         if (!ends[k] || !constant(ends[k], &b, &end) || (k ? v <= end : v >= end)) continue;
         Diag *m = diag(t->d, s->args[i]->span, DIAG_E0403, param->name, dist->name, k ? "at most" : "at least",
-                       arena_printf(t->a, "%g", end), ast_text(t->a, s->args[i]));
+                       arena_printf(t->a, "%g", end), text_of(t, s->args[i]));
         if (dist->name == intern("normal") && i == 1) diag_help(m, "the second argument of normal is the standard deviation");
     }
 }
@@ -1051,7 +1077,7 @@ static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
     }
     double lo, hi;
     if (good && ends[0] && ends[1] && constant(ends[0], NULL, &lo) && constant(ends[1], NULL, &hi) && lo >= hi)
-        diag(t->d, span_join(ends[0]->span, ends[1]->span), DIAG_E0409, ast_text(t->a, ends[0]), ast_text(t->a, ends[1]));
+        diag(t->d, span_join(ends[0]->span, ends[1]->span), DIAG_E0409, text_of(t, ends[0]), text_of(t, ends[1]));
 }
 
 static bool elementwise(Constraint c)
@@ -1157,7 +1183,7 @@ static void check_stmts(Types *t, Stmt *s)
 bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     int errors = diags_errors(d);
-    Types t = { a, d, lib };
+    Types t = { .a = a, .d = d, .lib = lib };
     for (int i = 0; i < m->ndecls; i++) shape(&t, m->decls[i]);
     for (const Block *b = m->blocks; b; b = b->next) check_stmts(&t, b->body);
     for (const Request *r = m->requests; r; r = r->next)
@@ -1183,7 +1209,7 @@ static void type_routine(Types *t, Ast *e)
 
 void types_library(Arena *a, Library *lib, Diags *d)
 {
-    Types t = { a, d, lib };
+    Types t = { .a = a, .d = d, .lib = lib };
     for (Distribution *p = lib->distributions; p; p = p->next) {
         for (int i = 0; i < p->nparams; i++) shape(&t, p->params[i]);
         type_body(&t, p->lower, 0, "an end of the support");
