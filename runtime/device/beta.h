@@ -8,6 +8,7 @@
 #ifndef GM_BETA_H
 #define GM_BETA_H
 
+#include "exponential.h"
 #include "gamma.h"
 
 DEVICE double beta_a_b(Stream *g, double a, double b)

@@ -1,0 +1,123 @@
+// If this failed, a count or a category would be drawn with the wrong probabilities.
+#include "check.h"
+#include "../../runtime/device/discrete.h"
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_sf.h>
+
+// Chi-square of the draws against probabilities `density`, an expression in k, over [0, 20000); and mean and variance.
+#define CASE_COUNTS(expr, density, mean, variance)                                                       \
+    do {                                                                                                 \
+        static double observed_[20001], expected_[20001];                                                \
+        memset(observed_, 0, sizeof observed_);                                                          \
+        DRAW(expr);                                                                                      \
+        check_range(#expr, 0, 9.3e18);                                                                   \
+        check_moments(#expr, mean, variance);                                                            \
+        double rest_ = DRAWS;                                                                            \
+        for (long i_ = 0; i_ < DRAWS; i_++) observed_[draws[i_] < 20000 ? (long)draws[i_] : 20000]++;    \
+        for (long k = 0; k < 20000; k++) rest_ -= expected_[k] = DRAWS * (density);                      \
+        expected_[20000] = rest_ > 0 ? rest_ : 0;                                                        \
+        check_counts(#expr, observed_, expected_, 20001);                                                \
+    } while (0)
+
+static double neg_binomial_density(long k, double alpha, double p)
+{
+    return exp(gsl_sf_lngamma(k + alpha) - gsl_sf_lngamma(alpha) - gsl_sf_lngamma(k + 1.0) + alpha * log(p) + (double)k * log1p(-p));
+}
+
+static double beta_binomial_density(long k, long n, double a, double b)
+{
+    if (k > n) return 0;
+    return exp(gsl_sf_lnchoose((unsigned)n, (unsigned)k) + gsl_sf_lnbeta(k + a, (double)(n - k) + b) - gsl_sf_lnbeta(a, b));
+}
+
+static void categories(void)
+{
+    static const double w[6] = { 0.5, 0, 3, 1e-3, 0, 2 };
+    double expected[7], observed[7], total = 0;
+    for (int k = 0; k < 6; k++) total += w[k];
+    for (int k = 0; k <= 6; k++) expected[k] = k ? DRAWS * w[k - 1] / total : 0;
+
+    memset(observed, 0, sizeof observed);
+    DRAW(categorical_weights(g, w, 6));
+    for (long i = 0; i < DRAWS; i++) observed[(int)draws[i]]++;
+    check_counts("categorical_weights", observed, expected, 7);
+    check("categorical_weights gives a category of weight 0", "count", observed[0] + observed[2] + observed[5], 0);
+
+    memset(observed, 0, sizeof observed);
+    double logw[6];
+    for (long i = 0; i < DRAWS; i++) {
+        Sweep  at = { SEED, 1, 0 };
+        Stream s = stream(at, 77, (uint64_t)i);
+        for (int k = 0; k < 6; k++) logw[k] = log(w[k]) - 5000;                  // far below what exp can hold
+        observed[categorical_log_weights(&s, logw, 6)]++;
+    }
+    check_counts("categorical_log_weights", observed, expected, 7);
+
+    Sweep  at = { SEED, 2, 0 };
+    Stream s = stream(at, 78, 0);
+    double none[3] = { -INFINITY, -INFINITY, -INFINITY }, bad[3] = { 0, NAN, 0 }, zero[3] = { 0, 0, 0 }, one[3] = { -INFINITY, -1e300, -INFINITY };
+    check("impossible categories give 0", "not",
+          categorical_log_weights(&s, none, 3) != 0 || categorical_log_weights(&s, bad, 3) != 0 || categorical_weights(&s, zero, 3) != 0, 0);
+    check("the only possible category", "not", categorical_log_weights(&s, one, 3) != 2, 0);
+}
+
+static void multinomials(void)
+{
+    static const double p[4] = { 1, 0, 2, 5 };           // need not sum to 1
+    static double second[DRAWS];
+    long wrong = 0;
+    for (long i = 0; i < DRAWS; i++) {
+        Sweep   at = { SEED, 3, 0 };
+        Stream  s = stream(at, 80, (uint64_t)i);
+        int32_t x[4];
+        multinomial(&s, 50, p, 4, x);
+        wrong += x[0] + x[1] + x[2] + x[3] != 50 || x[1] != 0;
+        draws[i] = x[3];
+        second[i] = (x[0] - 6.25) * (x[2] - 12.5);
+    }
+    check("multinomial: sum, or a category of weight 0", "count", (double)wrong, 0);
+    check_moments("multinomial(50, (1, 0, 2, 5))[4]", 31.25, 50 * 0.625 * 0.375);
+    memcpy(draws, second, sizeof draws);
+    check_mean("multinomial covariance", -50 * 0.125 * 0.25);
+}
+
+int main(void)
+{
+    gsl_set_error_handler_off();
+    CASE_COUNTS(poisson(g, 0.01), gsl_ran_poisson_pdf((unsigned)k, 0.01), 0.01, 0.01);
+    CASE_COUNTS(poisson(g, 9.9), gsl_ran_poisson_pdf((unsigned)k, 9.9), 9.9, 9.9);
+    CASE_COUNTS(poisson(g, 10), gsl_ran_poisson_pdf((unsigned)k, 10), 10, 10);
+    CASE_COUNTS(poisson(g, 35), gsl_ran_poisson_pdf((unsigned)k, 35), 35, 35);
+    CASE_COUNTS(poisson(g, 1000), gsl_ran_poisson_pdf((unsigned)k, 1000), 1000, 1000);
+    DRAW((double)(poisson(g, 1e14) - 100000000000000) / 1e7);
+    check_moments("poisson(1e14)", 0, 1);
+    CHECK_KS("poisson(1e14)", gsl_cdf_ugaussian_P(x));                           // skewness and lattice 1e-7
+    CASE_COUNTS(binomial(g, 1, 0.3), gsl_ran_binomial_pdf((unsigned)k, 0.3, 1), 0.3, 0.21);
+    CASE_COUNTS(binomial(g, 20, 0.3), gsl_ran_binomial_pdf((unsigned)k, 0.3, 20), 6, 4.2);
+    CASE_COUNTS(binomial(g, 25, 0.5), gsl_ran_binomial_pdf((unsigned)k, 0.5, 25), 12.5, 6.25);
+    CASE_COUNTS(binomial(g, 40, 0.74), gsl_ran_binomial_pdf((unsigned)k, 0.74, 40), 29.6, 40 * 0.74 * 0.26);
+    CASE_COUNTS(binomial(g, 3000, 0.97), gsl_ran_binomial_pdf((unsigned)k, 0.97, 3000), 2910, 87.3);
+    CASE_COUNTS(binomial(g, 10000000000, 1e-9), gsl_ran_poisson_pdf((unsigned)k, 10), 10, 10);   // Poisson to 1e-9
+    DRAW(((double)binomial(g, 1000000000000000, 0.3) - 3e14) / sqrt(2.1e14));
+    CHECK_KS("binomial(1e15, 0.3)", gsl_cdf_ugaussian_P(x));
+    CASE_COUNTS(bernoulli(g, 0.2), k < 2 ? (k ? 0.2 : 0.8) : 0, 0.2, 0.16);
+    CASE_COUNTS(geometric(g, 0.2), 0.2 * pow(0.8, (double)k), 4, 20);
+    CASE_COUNTS(neg_binomial_alpha_beta(g, 2.5, 0.5), neg_binomial_density(k, 2.5, 1.0 / 3), 5, 15);
+    CASE_COUNTS(neg_binomial_2(g, 6, 0.8), neg_binomial_density(k, 0.8, 0.8 / 6.8), 6, 51);
+    CASE_COUNTS(beta_binomial(g, 30, 2, 3), beta_binomial_density(k, 30, 2, 3), 12, 30 * 6.0 / 25 * 35 / 6);
+    CASE_COUNTS(hypergeometric(g, 30, 50, 70), k <= 30 ? gsl_ran_hypergeometric_pdf((unsigned)k, 50, 70, 30) : 0, 12.5, 12.5 * (7.0 / 12) * 90 / 119);
+    CASE_COUNTS(hypergeometric(g, 95, 50, 50), k <= 50 ? gsl_ran_hypergeometric_pdf((unsigned)k, 50, 50, 95) : 0, 47.5, 95 * 0.25 * 5 / 99);
+    CASE_COUNTS(discrete_uniform(g, 3, 12), k >= 3 && k <= 12 ? 0.1 : 0, 7.5, 99.0 / 12);
+    categories();
+    multinomials();
+
+    Sweep  at = { SEED, 0, 0 };
+    Stream s = stream(at, 99999, 0);
+    check("certain counts", "not", poisson(&s, 0) != 0 || binomial(&s, 7, 0) != 0 || binomial(&s, 7, 1) != 7 || binomial(&s, 0, 0.5) != 0
+          || geometric(&s, 1) != 0 || neg_binomial_2(&s, 0, 1) != 0 || bernoulli(&s, 0) != 0 || bernoulli(&s, 1) != 1
+          || hypergeometric(&s, 5, 5, 0) != 5, 0);
+    check("illegal parameters give -1", "not", poisson(&s, -1) != -1 || poisson(&s, NAN) != -1 || binomial(&s, -1, 0.5) != -1
+          || binomial(&s, 3, 1.5) != -1 || geometric(&s, 0) != -1, 0);
+    return finish();
+}
