@@ -101,7 +101,6 @@ static void files(void)
 
 static void tables(void)
 {
-    put_json("rest.json", "y", "[1.5, 3, -0.5, 4, 5]");
     put_text("rest.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75] }");
     const struct { const char *text, *message; } bad[] = {
         { "", "t.csv: is empty" },

@@ -219,7 +219,7 @@ static const char toy_json[] = "{ \"N\": 5, \"J\": 2, \"K\": 2, \"group\": [1, 2
 static int failures;
 
 // One line per check.
-static void check(bool good, const char *format, ...)
+static inline void check(bool good, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -231,7 +231,7 @@ static void check(bool good, const char *format, ...)
 }
 
 // Makes a directory that only this test uses, and goes there.
-static void enter_scratch(void)
+static inline void enter_scratch(void)
 {
     char path[] = "/tmp/gm-host-XXXXXX";
     if (!mkdtemp(path) || chdir(path) != 0) {
@@ -240,7 +240,7 @@ static void enter_scratch(void)
     }
 }
 
-static void leave_scratch(void)
+static inline void leave_scratch(void)
 {
     char path[4096], command[4200];
     if (getcwd(path, sizeof path) && strncmp(path, "/tmp/gm-host-", 13) == 0) {
@@ -250,7 +250,7 @@ static void leave_scratch(void)
     }
 }
 
-static void put(const char *path, const void *bytes, size_t n)
+static inline void put(const char *path, const void *bytes, size_t n)
 {
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0) {
@@ -259,29 +259,28 @@ static void put(const char *path, const void *bytes, size_t n)
     }
 }
 
-static void put_text(const char *path, const char *text)
+static inline void put_text(const char *path, const char *text)
 {
     put(path, text, strlen(text));
 }
 
 // The whole file as text, "" if there is none; the caller frees.
-static char *get_text(const char *path)
+static inline char *get_text(const char *path)
 {
     FILE *f = fopen(path, "rb");
-    char *text = calloc(1, 1);
-    size_t n = 0;
-    for (int c; f && (c = fgetc(f)) != EOF;) {
-        text = realloc(text, n + 2);
-        text[n++] = (char)c;
-        text[n] = 0;
-    }
+    struct stat info = { 0 };
     if (f)
+        fstat(fileno(f), &info);
+    char *text = calloc((size_t)info.st_size + 1, 1);
+    if (f) {
+        text[fread(text, 1, (size_t)info.st_size, f)] = 0;
         fclose(f);
+    }
     return text;
 }
 
 // Starts `fit ARGS` (words separated by blanks) on the toy model in a process of its own; its output goes to out.txt and err.txt.
-static pid_t start_fit(const char *words)
+static inline pid_t start_fit(const char *words)
 {
     fflush(stdout);
     const pid_t child = fork();
@@ -298,7 +297,7 @@ static pid_t start_fit(const char *words)
     exit(status);
 }
 
-static int wait_fit(pid_t child)
+static inline int wait_fit(pid_t child)
 {
     int status = 0;
     if (waitpid(child, &status, 0) < 0)
@@ -306,13 +305,13 @@ static int wait_fit(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static int fit(const char *words)
+static inline int fit(const char *words)
 {
     return wait_fit(start_fit(words));
 }
 
 // Does the file hold the text?
-static bool holds(const char *path, const char *text)
+static inline bool holds(const char *path, const char *text)
 {
     char *all = get_text(path);
     const bool found = strstr(all, text) != NULL;
@@ -320,7 +319,7 @@ static bool holds(const char *path, const char *text)
     return found;
 }
 
-static bool same_file(const char *a, const char *b)
+static inline bool same_file(const char *a, const char *b)
 {
     char *x = get_text(a), *y = get_text(b);
     const bool same = *x && strcmp(x, y) == 0;
@@ -329,7 +328,7 @@ static bool same_file(const char *a, const char *b)
     return same;
 }
 
-static int finish_tests(void)
+static inline int finish_tests(void)
 {
     leave_scratch();
     return failures > 0;
