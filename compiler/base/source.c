@@ -7,6 +7,15 @@
 
 enum { LARGEST = 64 * 1024 * 1024 };                   // a model is text written by people; offsets fit an int
 
+static void find_lines(Arena *a, Source *s)
+{
+    s->nlines = 1;
+    for (size_t i = 0; i < s->size; i++) s->nlines += s->text[i] == '\n';
+    s->line = NEW_N(a, int, s->nlines);
+    for (size_t i = 0, k = 1; i < s->size; i++)
+        if (s->text[i] == '\n') s->line[k++] = (int)i + 1;
+}
+
 Source *source_read(Arena *a, const char *path)
 {
     FILE *in = fopen(path, "rb");
@@ -31,6 +40,7 @@ Source *source_read(Arena *a, const char *path)
         s->text = arena_alloc(a, size + 1);
         memcpy(s->text, text, size);
         s->size = size;
+        find_lines(a, s);
     }
     free(text);
     errno = fault;
@@ -43,30 +53,26 @@ Source *source_from_string(Arena *a, const char *path, const char *text)
     s->path = arena_strdup(a, path);
     s->size = strlen(text);
     s->text = arena_copy(a, text, s->size + 1);
+    find_lines(a, s);
     return s;
-}
-
-static int start(Span s)                               // first byte of the span, inside the text
-{
-    int size = (int)s.source->size;
-    return s.from < 0 ? 0 : s.from > size ? size : s.from;
 }
 
 int span_line(Span s)
 {
     if (!s.source) return 0;
-    int line = 1;
-    for (int i = 0; i < start(s); i++)
-        if (s.source->text[i] == '\n') line++;
-    return line;
+    int low = 0, high = s.source->nlines;              // line[low] <= from < line[high]
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (s.source->line[middle] <= s.from) low = middle;
+        else high = middle;
+    }
+    return low + 1;
 }
 
 int span_column(Span s)
 {
     if (!s.source) return 0;
-    int i = start(s);
-    while (i > 0 && s.source->text[i - 1] != '\n') i--;
-    return start(s) - i + 1;
+    return s.from - s.source->line[span_line(s) - 1] + 1;
 }
 
 Span span_join(Span a, Span b)

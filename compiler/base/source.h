@@ -9,6 +9,8 @@ typedef struct Source {
     const char *path;      // as the user named it
     char       *text;      // NUL-terminated
     size_t      size;
+    int         nlines;    // line k starts at byte line[k - 1]
+    int        *line;
 } Source;
 
 // Bytes [from, to) of a source. Lines and columns are worked out when a message is printed.

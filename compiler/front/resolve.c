@@ -145,6 +145,13 @@ bool ast_same(const Ast *x, const Ast *y)
 
 // ---- scopes ----
 
+// After so many mistakes the search for what was meant, all names against all, is not worth its time.
+static bool worth_a_hint(const Resolve *r)
+{
+    enum { MANY = 100 };
+    return diags_errors(r->d) < MANY;
+}
+
 static Decl *index_in_scope(const Resolve *r, const char *name)
 {
     for (int i = r->scope.n - 1; i >= 0; i--) {
@@ -310,6 +317,7 @@ static void undefined(Resolve *r, Ast *e)
         *d = (Decl){ .kind = DECL_VARIABLE, .name = e->name, .span = e->span, .order = -1, .poisoned = true };
         map_put(r->a, &r->lost, e->name, d);
         Diag *m = diag(r->d, e->span, DIAG_E0203, e->name);
+        if (!worth_a_hint(r)) { e->decl = d; return; }
         Nearest near = { .wanted = e->name };
         for (int i = 0; i < r->order.n; i++) nearest_try(&near, ((Decl *)r->order.item[i])->name);
         for (int i = 0; i < r->scope.n; i++) nearest_try(&near, ((Decl *)r->scope.item[i])->name);

@@ -45,15 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Arena *a = arena_new();
     Diags *d = diags_new(a);
     char *text = malloc(size);
-    memcpy(text, data + 1, size - 1);
+    for (size_t i = 1; i < size; i++) text[i - 1] = data[i] ? (char)data[i] : '\1';     // a byte of 0 would end the text
     text[size - 1] = '\0';
     Source *s = source_from_string(a, "fuzz.gm", text);
     free(text);
-    s->size = size - 1;                                // the text may hold bytes that are 0
-    if (memchr(data + 1, 0, size - 1)) {
-        s->text = arena_alloc(a, size);
-        memcpy(s->text, data + 1, size - 1);
-    }
     if (data[0] == 'L') library(a, s, d);
     else model(a, s, d, out);
     diags_print(d, out);
