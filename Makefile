@@ -51,8 +51,82 @@ $(BUILD)/obj/runtime/%.o: runtime/%.c
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -fopenmp -MMD -c -o $@ $<
 
+# ---- tests ----
+
+VENV   := $(BUILD)/venv
+PYTHON := $(VENV)/bin/python
+CTESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/runtime/*.c tests/host/*.c tests/front/*.c tests/graph/*.c))
+TSUITE := $(patsubst $(BUILD)/tests/%,$(BUILD)/tests/%.test,$(filter-out $(BUILD)/tests/front/front_dump,$(CTESTS)))
+
+$(BUILD)/tests/runtime/%: tests/runtime/%.c $(wildcard runtime/device/*.h tests/runtime/*.h)
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -Iruntime/device -o $@ $< -lgsl -lgslcblas -lm
+
+$(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O1 -g -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -llapacke -lopenblas -lm
+
+$(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -o $@ $^ -lm
+
+$(BUILD)/tests/%.test: $(BUILD)/tests/%
+	@printf 'RUN: mkdir -p %%t.d && cd %%t.d && %%S/$(notdir $*)\n' > $@
+
+tests: all $(CTESTS) $(TSUITE)
+
+test: need-test
+	$(Q)$(MAKE) --no-print-directory tests
+	$(Q)$(PYTHON) tests/run
+
+# One test again: make retest T=tests/errors/E0203_undefined.gm
+retest: tests
+	$(Q)$(PYTHON) tests/run $(T)
+
+bless: all
+	$(Q)python3 tests/golden/bless.py
+
+oracles: all
+	$(Q)python3 tests/oracles/run.py
+
+bench: all
+	$(Q)python3 tests/bench/run.py
+
+# ---- a first look ----
+
+demo: need-build
+	$(Q)$(MAKE) --no-print-directory all
+	$(BUILD)/gmc examples/horseshoe_probit/horseshoe_probit.gm -o $(BUILD)/horseshoe_probit
+	cd examples/horseshoe_probit && ../../$(BUILD)/horseshoe_probit spambase.csv X=spambase.csv:make-capitalTotal --seed 1 -o ../../$(BUILD)/draws
+
+# ---- what has to be installed ----
+
+APT_BUILD := gcc make flex bison libopenblas-dev liblapacke-dev libjansson-dev
+APT_TEST  := libgsl-dev llvm-14-tools python3-venv jags
+PIP_TEST  := lit numpy scipy 'arviz<1'
+
+need-build:
+	$(Q)sh tests/need.sh $(APT_BUILD)
+
+need-test:
+	$(Q)sh tests/need.sh $(APT_BUILD) $(APT_TEST)
+	$(Q)test -x $(VENV)/bin/lit || { mkdir -p $(BUILD) && python3 -m venv $(VENV) && $(VENV)/bin/pip install -q $(PIP_TEST); } || \
+	  { echo "the tests need Python packages: python3 -m venv $(VENV) && $(VENV)/bin/pip install $(PIP_TEST)"; rm -rf $(VENV); exit 1; }
+
+# ---- installation: gmc, its runtime and its stdlib ----
+
+PREFIX ?= /usr/local
+install: all
+	install -D -m 755 $(BUILD)/gmc $(DESTDIR)$(PREFIX)/bin/gmc
+	install -D -m 644 $(BUILD)/libgmhost.a $(DESTDIR)$(PREFIX)/lib/libgmhost.a
+	mkdir -p $(DESTDIR)$(PREFIX)/share/gmc
+	cp -r stdlib runtime $(DESTDIR)$(PREFIX)/share/gmc/
+
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all clean demo test oracles
+.PHONY: all clean demo test tests retest bless oracles bench need-build need-test install
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -30,7 +30,7 @@ typedef struct Options {
 
 static void usage(FILE *out)
 {
-    fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n\n"
+    fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n       gmc MODEL.gm [options]                 check the model only\n\n"
           "  -o PROGRAM       the program to write; it reads data and draws from the posterior: ./PROGRAM data.json -o draws\n"
           "  -I DIR           read more distributions and augmentations from DIR/*.gm\n"
           "  --emit=STAGE     print a stage instead of compiling:\n", out);
@@ -225,6 +225,10 @@ static int compile_model(const Options *o)
     if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); return 0; }
     if (o->explain) { explain(stdout, &g); return finish(d, o, 0); }
     double t2 = seconds();
+    if (!o->output && !o->emit) {
+        if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
+        return finish(d, o, 0);
+    }
     current_pass = "emit";
     if (o->emit && strcmp(o->emit, "cuda") == 0) { emit_program(stdout, &g, o->model); return finish(d, o, 0); }
     int status = compile(o, &home, &g);
@@ -285,10 +289,6 @@ int main(int argc, char **argv)
 #include "passes.def"
 #undef PASS
         fputc('\n', stderr);
-        return EXIT_USAGE;
-    }
-    if (!o.output && !o.emit && !o.explain) {
-        fprintf(stderr, "gmc: where should the program go? (-o PROGRAM)\n");
         return EXIT_USAGE;
     }
     return compile_model(&o);

@@ -1304,9 +1304,23 @@ static void emit_tables(Program *p, FILE *out, Var **state, int nstate)
         const Var *v = g->vars[i];
         if (v->kind != VAR_DATA) continue;
         ndata++;
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, .imputed_field = %d, .where = \"%s\"},\n",
+        const char *bounds = "";
+        if (v->lower) bounds = text(w, "<lower=%s%s", math(p, v->lower), v->upper ? "" : ">");
+        if (v->upper) bounds = text(w, "%s%supper=%s>", bounds, v->lower ? ", " : "<", math(p, v->upper));
+        const char *extents = "";
+        for (int k = 0; k < v->rank; k++) {
+            int scalar = 0, at = 0;
+            for (int j = 0; j < g->nvars; j++) {
+                if (g->vars[j]->kind != VAR_DATA) continue;
+                at++;
+                if (v->dim[k]->kind == EX_REF && v->dim[k]->var == g->vars[j] && g->vars[j]->rank == 0) scalar = at;
+            }
+            extents = text(w, "%s%s%d", extents, k ? ", " : "", scalar);
+        }
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, .imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
                 v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL", constraint_name(v->constraint), v->rank, c_name(w, v->name), v->init != NULL,
-                v->response && imputable(p, v), v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span));
+                v->response && imputable(p, v), v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span),
+                v->base == BASE_INT ? "int" : "real", bounds, v->name, dims_text(p, v), *extents ? extents : "0");
     }
     if (!ndata) fprintf(out, "    {0},\n");
     fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");

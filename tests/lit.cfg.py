@@ -1,0 +1,18 @@
+# lit.cfg.py -- how the tests are run. A .gm or .test file holds RUN lines; FileCheck reads CHECK lines.
+import os
+import lit.formats
+
+root = os.environ.get("GMC_ROOT") or os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
+config.name = "gmc"
+config.test_format = lit.formats.ShTest(False)
+config.suffixes = [".gm", ".test"]
+config.excludes = ["Inputs", "oracles", "golden"]
+config.test_source_root = os.path.join(root, "tests")
+config.test_exec_root = os.path.join(root, "build", "lit")
+filecheck = next((p for p in ("/usr/lib/llvm-14/bin", "/usr/lib/llvm-15/bin", "/usr/lib/llvm-16/bin") if os.path.exists(p + "/FileCheck")), "")
+config.environment["PATH"] = os.pathsep.join([filecheck, os.environ["PATH"]])
+config.environment["OMP_WAIT_POLICY"] = "passive"      # two chains on one core must not wait for each other by spinning
+for name in ("CUDA_HOME", "HOME"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+config.substitutions += [("%gmc", os.path.join(root, "build", "gmc")), ("%root", root), ("%python", os.path.join(root, "build", "venv", "bin", "python"))]
