@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
 # 4 chains of 5000 draws: a bias of 0.05 posterior sd shows when draws are nearly independent (z = 0.05*sqrt(20000) = 7).
-DEFAULT = "--chains 4 --warmup 1000 --samples 5000"
+DEFAULT = "--chains 4 --warmup 1000 --samples 5000 --threads 1"   # the models are small: more threads only wait for each other
 SEED = "20240229"                     # fixed, so that a failure comes back when it is run again
 
 
