@@ -74,7 +74,7 @@ $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/drive
 	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -o $@ $^ -lm
 
 $(BUILD)/tests/%.test: $(BUILD)/tests/%
-	@printf 'RUN: mkdir -p %%t.d && cd %%t.d && %%S/$(notdir $*)\n' > $@
+	@printf 'RUN: cd %%root && %%S/$(notdir $*)\n' > $@
 
 tests: all $(CTESTS) $(TSUITE)
 

@@ -160,8 +160,19 @@ static inline void all_chains(GmRun *run, void (*what)(GmRun *))
     }
 }
 
+// A batch of sweeps of one chain: chains wait for each other once a batch, not once a sweep.
+static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
+{
+    const long batch = one->batch > 0 ? one->batch : 1;
+    for (long k = 0; k < batch; k++, one->sweep++) {
+        sweep(one);
+        if (one->after) one->after(one);
+    }
+}
+
 #define GM_MODEL(model_name, file, data_count, state_count, step_count)                                               \
-    static void gm_sweep(GmRun *run)  { all_chains(run, sweep); }                                                     \
+    static void gm_batch(GmRun *one)  { sweep_batch(one, sweep); }                                                    \
+    static void gm_sweep(GmRun *run)  { all_chains(run, gm_batch); }                                                  \
     static void gm_derive(GmRun *run) { all_chains(run, derive); }                                                    \
     static double gm_joint(GmRun *run, int chain)                                                                     \
     {                                                                                                                 \
@@ -180,7 +191,7 @@ static inline void all_chains(GmRun *run, void (*what)(GmRun *))
         .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
         .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .data_shape = data_shape,         \
         .data_default = data_default, .state_shape = state_shape, .setup = setup, .sweep = gm_sweep,                  \
-        .derive = gm_derive, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
+        .derive = gm_derive, .derive_chain = derive, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
     };
 
 #endif

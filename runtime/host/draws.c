@@ -214,7 +214,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         gm_error("no columns: nothing to keep");
         return false;
     }
-    d->row = gm_alloc((size_t)d->n_columns, sizeof *d->row);
+    d->row = gm_alloc((size_t)d->chains * (size_t)d->n_columns, sizeof *d->row);
     if (o->summary) {
         size_t rows, count;
         if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->capacity, &rows) ||
@@ -238,12 +238,12 @@ static int print_number(char *to, size_t room, double x)
     return snprintf(to, room, "%.17g", x);
 }
 
-static bool write_row(const GmDraws *d, int chain)
+static bool write_row(const GmDraws *d, int chain, const double *row)
 {
     char text[40];
     FILE *to = d->file[chain];
     for (long c = 0; c < d->n_columns; c++) {
-        const int n = print_number(text + 1, sizeof text - 1, d->row[c]);
+        const int n = print_number(text + 1, sizeof text - 1, row[c]);
         text[0] = ',';
         fwrite(c ? text : text + 1, 1, (size_t)(c ? n + 1 : n), to);
     }
@@ -254,26 +254,22 @@ static bool write_row(const GmDraws *d, int chain)
     return false;
 }
 
-bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, const double *log_joint)
+bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint)
 {
-    for (int chain = 0; chain < d->chains; chain++) {
-        for (long k = 0; k < d->n_columns; k++) {
-            const GmColumn *c = &d->column[k];
-            if (c->field < 0) {
-                d->row[k] = log_joint[chain];
-                continue;
-            }
-            const void *array = gm_state_array(model, m, chain, c->field);
-            d->row[k] = model->state[c->field].type == GM_INT ? ((const int32_t *)array)[c->element]
-                                                              : ((const double *)array)[c->element];
+    double *row = d->row + (size_t)chain * (size_t)d->n_columns;
+    for (long k = 0; k < d->n_columns; k++) {
+        const GmColumn *c = &d->column[k];
+        if (c->field < 0) {
+            row[k] = log_joint;
+            continue;
         }
-        if (d->file && !write_row(d, chain))
-            return false;
-        if (d->memory)
-            memcpy(d->memory + ((size_t)chain * (size_t)d->capacity + (size_t)d->kept) * (size_t)d->n_columns, d->row,
-                   (size_t)d->n_columns * sizeof *d->row);
+        const void *array = gm_state_array(model, m, chain, c->field);
+        row[k] = model->state[c->field].type == GM_INT ? ((const int32_t *)array)[c->element] : ((const double *)array)[c->element];
     }
-    d->kept++;
+    if (d->file && !write_row(d, chain, row))
+        return false;
+    if (d->memory)
+        memcpy(d->memory + ((size_t)chain * (size_t)d->capacity + (size_t)at) * (size_t)d->n_columns, row, (size_t)d->n_columns * sizeof *row);
     return true;
 }
 

@@ -169,13 +169,13 @@ typedef struct GmDraws {
     GmColumn  *column;              // lp__ first, then declaration order; inside an array the first index runs fastest
     long       capacity, kept;      // draws per chain
     double    *memory;              // [chain][capacity][column], or NULL without a summary
-    double    *row;                 // one row
+    double    *row;                 // one row per chain
     FILE     **file;                // per chain, or NULL without -o
     char     **temporary, **final;  // paths
 } GmDraws;
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
-bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, const double *log_joint);
+bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
 bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept
 void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]

@@ -3,7 +3,6 @@
 // Each value is drawn from a stream of its own, keyed by (seed, number of the chain, variable, element) and by a sweep that no run
 // reaches; so it depends neither on the number of chains nor on threads.
 #include "../device/rng.h"
-#undef GM_REAL                      // there the type of reals in device code, here a GmType
 #include "host.h"
 
 #include <stdlib.h>

@@ -65,6 +65,9 @@ typedef struct GmRun {                                   // one run: all that em
     int         chain;                                   // the chain at work; set by kernels.h
     int         inner_threads;                           // threads that share one chain's work
     double      result;                                  // of the last kernel that gives a number
+    long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
+    void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
+    void       *host;                                    // the runtime's own
 } GmRun;
 
 typedef struct GmModel {
@@ -75,8 +78,9 @@ typedef struct GmModel {
     double (*data_default)(int field, const void *data);               // scalar default
     void (*state_shape)(int field, const void *data, GmShape *out);
     void (*setup)(GmRun *run);                           // after data, memory and initial values: hoisted sums
-    void (*sweep)(GmRun *run);                           // one sweep of all chains
+    void (*sweep)(GmRun *run);                           // run->batch sweeps of all chains
     void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
+    void (*derive_chain)(GmRun *one);                    // the same, of one->chain only
     double (*log_joint)(GmRun *run, int chain);          // of the augmented model
     int  n_steps;                                        // --check: steps one by one
     const char *const *step_names;

@@ -14,7 +14,9 @@ typedef struct Fit {
     GmMemory       memory;
     GmDraws        draws;
     GmRun          run;
-    double        *log_joint;       // by chain
+    long          *chain_kept;      // draws kept, by chain
+    bool          *chain_failed;    // its file could not be written
+    bool           derived;         // some column needs `derive`
     double         sweep_seconds;
     long           sweeps;
 } Fit;
@@ -26,39 +28,61 @@ static void fit_close(Fit *f)
     gm_data_close(&f->data, f->model);
     gm_options_close(&f->options);
     free(f->run.check_log_q);
-    free(f->log_joint);
+    free(f->chain_kept);
+    free(f->chain_failed);
 }
 
-static bool keep(Fit *f, bool derived)
+// After a sweep, by each chain for itself: a kept draw is computed and stored.
+static void after_sweep(GmRun *one)
 {
-    if (derived)
-        f->model->derive(&f->run);
-    if (f->options.log_joint)
-        for (int c = 0; c < f->run.chains; c++)
-            f->log_joint[c] = f->model->log_joint(&f->run, c);
-    return gm_fault_raised() || gm_draws_keep(&f->draws, f->model, &f->memory, f->log_joint);
+    Fit *f = one->host;
+    const GmOptions *o = &f->options;
+    const long sampled = one->sweep + 1 - o->warmup;
+    if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
+        return;
+    if (f->derived)
+        f->model->derive_chain(one);
+    const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;
+    if (gm_draws_keep(&f->draws, f->model, &f->memory, one->chain, sampled / o->thin - 1, lp))
+        f->chain_kept[one->chain] = sampled / o->thin;
+    else
+        f->chain_failed[one->chain] = true;
 }
 
-// All sweeps. Ends early on a fault, an interruption or a file that cannot be written; the status says which.
+// All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
+// interruption or a file that cannot be written; the status says which.
 static int sample(Fit *f)
 {
     const GmOptions *o = &f->options;
     const long total = o->warmup + o->samples * o->thin;
-    const bool derived = f->model->derive && gm_draws_need_derived(&f->draws, f->model);
+    f->derived = f->model->derive && gm_draws_need_derived(&f->draws, f->model);
     GmProgress progress;
     gm_progress_open(&progress, o, total);
     int status = GM_EXIT_OK;
     const double started = gm_seconds();
-    for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK; f->run.sweep++) {
+    f->run.host = f;
+    f->run.after = after_sweep;
+    f->run.batch = 1;
+    for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
+        if (f->run.batch > total - f->run.sweep)
+            f->run.batch = total - f->run.sweep;
+        const double before = gm_seconds();
         f->model->sweep(&f->run);
-        const long sampled = f->run.sweep + 1 - o->warmup;
-        if (!gm_fault_raised() && sampled > 0 && sampled % o->thin == 0 && !keep(f, derived))
-            status = GM_EXIT_FAULT;
+        f->run.sweep += f->run.batch;
+        if (gm_seconds() - before < 0.05 && f->run.batch < 100000)
+            f->run.batch *= 2;
+        f->draws.kept = f->chain_kept[0];
+        for (int c = 0; c < o->chains; c++) {
+            if (f->chain_kept[c] < f->draws.kept)
+                f->draws.kept = f->chain_kept[c];
+            if (f->chain_failed[c])
+                status = GM_EXIT_FAULT;
+        }
         if (gm_fault_raised())
             status = GM_EXIT_FAULT;
-        else if (gm_interrupted())
+        else if (gm_interrupted() && status == GM_EXIT_OK)
             status = GM_EXIT_INTERRUPTED;
-        gm_progress_show(&progress, f->run.sweep + 1);
+        gm_progress_show(&progress, f->run.sweep);
     }
     f->sweeps = f->run.sweep;
     f->sweep_seconds = gm_seconds() - started;
@@ -103,7 +127,8 @@ static int start(Fit *f)
     omp_set_num_threads(o->threads);
     if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs) || !gm_memory_open(&f->memory, model, &f->data, o->chains))
         return GM_EXIT_USAGE;
-    f->log_joint = gm_alloc((size_t)o->chains, sizeof *f->log_joint);
+    f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
+    f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
     f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .chains = o->chains, .first_chain = o->first_chain - 1,
                       .seed = o->seed, .threads = o->threads, .missing = f->data.missing, .warmup = o->warmup };
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);

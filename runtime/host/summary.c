@@ -7,7 +7,6 @@
 // directly, lag by lag, up to where Geyer's rule stops: a few lags where chains mix, and where they do not, the table has
 // worse news than its own slowness.
 #include "../device/special.h"
-#undef GM_REAL                      // there the type of reals in device code, here a GmType
 #include "host.h"
 
 #include <limits.h>

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "../../runtime/device/rng.h"
-#undef GM_REAL
 #include "../../runtime/host/host.h"
 
 static long toy_fault_at = -1;      // sweep in which chain 1 reports a fault
@@ -170,15 +169,22 @@ static void toy_step(GmRun *run, int k)
 
 static void toy_sweep(GmRun *run)
 {
-    for (int k = 0; k < 4; k++)
-        toy_step(run, k);
-    if (toy_slow)
-        usleep((useconds_t)(1000 * toy_slow));
+    GmRun one = *run;
+    for (long b = 0; b < (run->batch > 0 ? run->batch : 1); b++, one.sweep++) {
+        for (int k = 0; k < 4; k++)
+            toy_step(&one, k);
+        if (toy_slow)
+            usleep((useconds_t)(1000 * toy_slow));
+        for (int c = 0; c < run->chains && run->after; c++) {
+            one.chain = c;
+            run->after(&one);
+        }
+    }
 }
 
-static void toy_derive(GmRun *run)
+static void toy_derive_from(GmRun *run, int first, int last)
 {
-    for (int c = 0; c < run->chains; c++) {
+    for (int c = first; c < last; c++) {
         ToyState *s = (ToyState *)run->state + c;
         for (int i = 0; i < 2; i++)
             for (int j = 0; j < 3; j++)
@@ -187,6 +193,9 @@ static void toy_derive(GmRun *run)
         *s->y_rep = *s->mu + normal_standard(&g);
     }
 }
+
+static void toy_derive(GmRun *run) { toy_derive_from(run, 0, run->chains); }
+static void toy_derive_chain(GmRun *one) { toy_derive_from(one, one->chain, one->chain + 1); }
 
 static double toy_log_joint(GmRun *run, int chain)
 {
@@ -207,7 +216,7 @@ static const GmModel toy = {
     .data = toy_data, .n_data = sizeof toy_data / sizeof *toy_data, .data_size = sizeof(ToyData),
     .state = toy_state, .n_state = sizeof toy_state / sizeof *toy_state, .state_size = sizeof(ToyState),
     .data_shape = toy_data_shape, .data_default = toy_data_default, .state_shape = toy_state_shape,
-    .setup = toy_setup, .sweep = toy_sweep, .derive = toy_derive, .log_joint = toy_log_joint,
+    .setup = toy_setup, .sweep = toy_sweep, .derive = toy_derive, .derive_chain = toy_derive_chain, .log_joint = toy_log_joint,
     .n_steps = 4, .step_names = toy_steps, .step = toy_step,
 };
 
