@@ -16,8 +16,43 @@ static bool varies(const Expr *e, const Loops *l)
     return false;
 }
 
-// A statistic of data: var[subscripts of own indices, key] = sum over loops of value. Found again if it exists.
+// The number in front of e: statistics that differ by a factor are one.
+static double leading(Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number;
+    if (e->kind == EX_MUL && e->args[0]->kind == EX_NUM) return e->args[0]->number;
+    if (e->kind == EX_ADD) return leading(e->args[e->args[0]->kind == EX_NUM]);
+    return 1;
+}
+
+// Rows in loops without a condition, if that is a product of extents.
+static Expr *row_count(const Loops *l)
+{
+    Expr *n = ex_num(1);
+    if (l->guard) return NULL;
+    for (int i = 0; i < l->n; i++) {
+        if (varies(l->index[i]->lo, l) || varies(l->index[i]->hi, l)) return NULL;
+        n = ex_mul2(n, ex_add(3, (Expr *[]){l->index[i]->hi, ex_neg(l->index[i]->lo), ex_num(1)}));
+    }
+    return n;
+}
+
+static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);
+
 static Expr *statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
+{
+    double c = leading(value);
+    if (c == 0) return ex_num(0);
+    Expr *unit = ex_mul2(ex_num(1 / c), value);
+    if (n == 0 && ex_is_num(unit, 1)) {
+        Expr *rows = row_count(loops);
+        if (rows) return ex_mul2(ex_num(c), rows);
+    }
+    return ex_mul2(ex_num(c), scaled_statistic(g, loops, n, target, extent, unit, at));
+}
+
+// A statistic of data: var[subscripts of own indices, key] = sum over loops of value. Found again if it exists.
+static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
 {
     for (Sum *s = g->sums; s; s = s->next) {
         if (!s->data_only || s->n != n || s->loops.n != loops->n) continue;

@@ -79,13 +79,17 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         return out;
     }
     switch (e->kind) {
-    case EX_ADD:
+    case EX_ADD: {
+        Expr *rest = ex_num(0);                  // what is free of unknowns stays one coefficient: (y - c)^2 is not expanded
         for (int i = 0; i < e->nargs; i++) {
+            if (!mentions(e->args[i], in)) { rest = ex_add2(rest, e->args[i]); continue; }
             Terms t = expand(a, e->args[i], in, most);
             if (t.failed) return t;
             for (int k = 0; k < t.n; k++) push(a, &out, t.term[k]);
         }
+        if (!ex_is_num(rest, 0)) push(a, &out, (Term){.coefficient = rest});
         return out;
+    }
     case EX_MUL:
         push(a, &out, (Term){.coefficient = ex_num(1)});
         for (int i = 0; i < e->nargs; i++) {
