@@ -51,7 +51,14 @@ DEVICE int jacobi_below_density(double y, double h, double x)
     return y <= sum;
 }
 
-// The same for h = 1 and x beyond 0.64, by the other series: pi (n + 1/2) exp(-(n + 1/2)^2 pi^2 x / 2).
+// The first term a_0(x), and a_1(x) / a_0(x): below the cut the density lies between a_0 - a_1 and a_0.
+DEVICE double jacobi_first(double h, double x)
+{
+    return exp(h * GM_LOG_2 - 0.5 * h * h / x) * h / (GM_SQRT_2PI * x * sqrt(x));
+}
+DEVICE double jacobi_second_by_first(double h, double x) { return (2 + h) * exp(-2 * (1 + h) / x); }
+
+// jacobi_below_density for h = 1 and x beyond 0.64, by the other series: pi (n + 1/2) exp(-(n + 1/2)^2 pi^2 x / 2).
 // `y` is relative to the first term.
 DEVICE int jacobi_below_density_right(double y, double x)
 {
@@ -81,7 +88,7 @@ typedef struct PolyaGammaUnit {  // what PG(h, c), 0 < h <= 1, precomputes
 // Envelope of J(h) tilted by exp(-z^2 x / 2): its first term below the cut, an exponential above. Above the cut the density times
 // exp(pi^2 x / 8) decreases if h <= 0.9, so its value at the cut bounds it; up to h = 1 it rises by less than 0.6 per cent
 // (to pi/2 at h = 1), which a factor of 1.01 covers.
-DEVICE PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
+DEVICE PolyaGammaUnit polya_gamma_unit_setup(double h, double c)   // |c| < 100: exp(c) is formed
 {
     const double t = POLYA_GAMMA_CUT, root = 0.8;        // sqrt(t)
     PolyaGammaUnit f;
@@ -102,7 +109,7 @@ DEVICE PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
     }
     // Masses of both parts, each times exp(h z): 2^h times an inverse Gaussian distribution function, and an exponential tail.
     const double low = (t * f.z - h) / root, high = (t * f.z + h) / root;
-    const double below = power * (Phi(low) + (f.z < 36 ? exp(2 * h * f.z) * Phi(-high) : 0));
+    const double below = power * (Phi(low) + exp(2 * h * f.z) * Phi(-high));
     const double above = f.height * exp(h * f.z - f.rate * t) / f.rate;
     f.left = below / (below + above);
     return f;
@@ -126,10 +133,8 @@ DEVICE double polya_gamma_unit(Stream *g, const PolyaGammaUnit *f)
                 do x = inverse_gaussian_mean_shape(g, h / z, h * h);
                 while (x > t);
             }
-            const double first = exp(h * GM_LOG_2) * h / (GM_SQRT_2PI * x * sqrt(x)) * exp(-0.5 * h * h / x);
-            // The density is above first - second term: accept at once in nearly all cases.
-            const double second = (2 + h) * exp(-2 * (1 + h) / x), u = uniform_open(g);
-            if (u <= 1 - second || jacobi_below_density(u * first, h, x)) return 0.25 * x;
+            const double u = uniform_open(g);            // nearly always below (a_0 - a_1) / a_0
+            if (u <= 1 - jacobi_second_by_first(h, x) || jacobi_below_density(u * jacobi_first(h, x), h, x)) return 0.25 * x;
         } else {
             x = t + exponential_standard(g) / f->rate;
             const double u = uniform_open(g);

@@ -29,6 +29,51 @@ static double polya_gamma_P(double x, double b, double c)
     return result * exp(0.5 * A) / x;
 }
 
+// The density of J(h) = 4 PG(h, 0) at x, by the same inversion of the transform itself.
+static double jacobi_density(double x, double h)
+{
+    enum { FIRST = 30, AVERAGED = 12 };
+    const double A = 18.4;
+    double sum = 0.5 * creal(transform(4 * A / (2 * x), h, 0)), result = 0, weight = pow(0.5, AVERAGED);
+    for (int k = 1; k <= FIRST + AVERAGED; k++) {
+        sum += (k & 1 ? -1 : 1) * creal(transform(4 * (A + 2 * GM_PI * k * I) / (2 * x), h, 0));
+        if (k >= FIRST) {
+            result += weight * sum;
+            weight *= (double)(AVERAGED - (k - FIRST)) / (k - FIRST + 1);
+        }
+    }
+    return result * exp(0.5 * A) / x;
+}
+
+// The acceptance tests know that density to the inversion's 1e-7, and their envelopes lie above it.
+static void envelopes(void)
+{
+    double worst = 0, worst_right = 0, above = -1, below = -1;
+    for (int i = 1; i <= 50; i++) {
+        const double         h = i / 50.0;
+        const PolyaGammaUnit f = polya_gamma_unit_setup(h, 0);
+        for (int j = 1; j <= 80; j++) {
+            const double x = 0.1 * j, want = jacobi_density(x, h);
+            double lo = 0, hi = 100;                     // where jacobi_below_density changes its mind
+            for (int k = 0; k < 60; k++) {
+                const double y = 0.5 * (lo + hi);
+                if (jacobi_below_density(y, h, x)) lo = y; else hi = y;
+            }
+            worst = fmax(worst, fabs(lo - want));
+            const double first = jacobi_first(h, x);
+            if (x < POLYA_GAMMA_CUT) below = fmax(below, fmax(want - first, first * (1 - jacobi_second_by_first(h, x)) - want));
+            else above = fmax(above, want / (f.height * exp(-0.125 * GM_PI * GM_PI * x)) - 1);
+            if (h < 1 || x < POLYA_GAMMA_CUT) continue;
+            const double one = 0.5 * GM_PI * exp(-0.125 * GM_PI * GM_PI * x);
+            worst_right = fmax(worst_right, fmax(jacobi_below_density_right((want + 1e-6) / one, x), !jacobi_below_density_right((want - 1e-6) / one, x)));
+        }
+    }
+    check("density of J(h) in the acceptance test", "error", worst, 1e-6);
+    check("density of J(1) by the other series", "differs", worst_right, 0);
+    check("envelopes below the cut", "crossed by", below, 1e-6);
+    check("envelope above the cut", "crossed by", above, 1e-4);            // relative: the density is 1e-4 at x = 8
+}
+
 static double mean_of(double b, double c) { return c == 0 ? b / 4 : b * tanh(c / 2) / (2 * c); }
 static double variance_of(double b, double c)
 {
@@ -63,6 +108,7 @@ int main(void)
     check_close("inversion of the transform at x = 0.6", 1 - polya_gamma_P(0.6, 1, 0),
                 4 / GM_PI * (exp(-0.5 * GM_PI * GM_PI * 0.6) - exp(-4.5 * GM_PI * GM_PI * 0.6) / 3), 1, 1e-7);
 
+    envelopes();
     static const double cases[][2] = {
         { 1, 0 }, { 1, 0.1 }, { 1, 2 }, { 1, 3.2 }, { 1, 8 }, { 1, 29.9 }, { 1, 30.1 }, { 1, 500 }, { 2, 1 }, { 5, 0 }, { 7.5, 4 },
         { 0.01, 0 }, { 0.1, 1 }, { 0.3, 0 }, { 0.5, 2 }, { 0.5, 12 }, { 0.85, 0.5 }, { 0.95, 0 }, { 0.999, 1 }, { 0.3, 40 },

@@ -51,6 +51,16 @@ int main(void)
     // Support known to the density only: NaN below 0 (a logarithm) counts as 0.
     CASE_INVARIANT("gamma(2) whose density is NaN below 0", gamma_shape_rate(g, 2, 1), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 1), log(sl.x) - sl.x,
                    gsl_cdf_gamma_P(x, 2, 1));
+    // Where x0 lies in the first bracket is uniform: with brackets that miss a mode, reversibility rests on it.
+    DRAW(({
+        Slice sl;
+        slice_begin(&sl, g, 5, -INFINITY, INFINITY, 2);
+        slice_next(&sl);
+        sl.log_density = 0;
+        slice_next(&sl);
+        (5 - sl.left) / 2;
+    }));
+    CHECK_KS("place of x0 in the first bracket", x);
     // The limit on expansions: from width 1e-3 a bracket of 1000 steps does not reach across, and the update must still be reversible.
     total_evaluations = total_moved = total_failed = 0;
     const uint32_t variable = next_variable++;

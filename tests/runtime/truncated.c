@@ -22,7 +22,7 @@ static double normal_between(double x, double a, double b)
 }
 
 // One-sided: mean and variance from r = phi / Phi, on both sides of where the method changes, and the law itself.
-static void one_sided(double mean)
+static void one_sided(double mean, int mirrored)
 {
     char what[80];
     snprintf(what, sizeof what, "normal_truncated(%g, 1, 0, inf)", mean);
@@ -31,6 +31,7 @@ static void one_sided(double mean)
     const double r = exp(-0.5 * mean * mean - 0.91893853320467274178 - gsl_sf_log_erfc(-mean / sqrt(2)) + log(2));
     if (mean > -20) check_moments(what, mean + r, 1 - r * (r + mean));
     CHECK_KS(what, normal_between(x - mean, -mean, INFINITY));
+    if (!mirrored) return;
     snprintf(what, sizeof what, "normal_truncated(%g, 1, -inf, 0)", -mean);
     DRAW(-normal_truncated(g, -mean, 1, -INFINITY, 0));
     check_range(what, 0, INFINITY);
@@ -96,7 +97,7 @@ int main(void)
 {
     gsl_set_error_handler_off();
     static const double means[] = { -40, -8, -4.5, -3.5, -0.5, -0.2, 0, 0.46, 0.48, 0.7, 2, 8, 40 };
-    for (unsigned k = 0; k < sizeof means / sizeof *means; k++) one_sided(means[k]);
+    for (unsigned k = 0; k < sizeof means / sizeof *means; k++) one_sided(means[k], k % 3 == 0);
 
     two_sided(-1, 1);
     two_sided(-0.3, 0.4);           // narrow around the mean
