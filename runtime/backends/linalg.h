@@ -7,6 +7,9 @@
 
 #include "../device/rng.h"
 
+// Threads that the library may use inside one call. Not to be called while chains run in parallel.
+void gm_linalg_threads(int n);
+
 // out[p, p] = scale * X'X for X[n, p]. Both triangles are filled.
 void gram_matrix(long n, long p, double scale, const double *X, double *out);
 

@@ -7,6 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+// OpenBLAS keeps threads of its own, which would compete with the chains'. Other BLAS libraries lack the call.
+extern void openblas_set_num_threads(int n) __attribute__((weak));
+
+void gm_linalg_threads(int n)
+{
+    static int now = -1;
+    if (n != now && openblas_set_num_threads) openblas_set_num_threads(n);
+    now = n;
+}
+
 void gram_matrix(long n, long p, double scale, const double *X, double *out)
 {
     memset(out, 0, sizeof *out * (size_t)(p * p));

@@ -12,11 +12,11 @@
 
 DEVICE double exponential_rate(Stream *g, double rate) { return clamp(exponential_standard(g) / rate, GM_TINY, GM_HUGE); }
 
-// Uniform on [lo, hi]. The halves keep hi - lo from overflowing.
+// Uniform on [lo, hi]. A weighted mean, since hi - lo may overflow.
 DEVICE double uniform_between(Stream *g, double lo, double hi)
 {
     const double u = uniform_open(g);
-    return clamp(2 * (0.5 * lo + u * (0.5 * hi - 0.5 * lo)), lo, hi);
+    return clamp((1 - u) * lo + u * hi, lo, hi);
 }
 
 // t in [0, width] with density proportional to exp(-rate t); rate real, width > 0, infinite only if rate > 0.

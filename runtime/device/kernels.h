@@ -29,13 +29,13 @@ typedef void (*GmKernel)(GmContext *, const Data, const State, const Sweep);
 
 enum { GM_BLOCK = 512 };         // elements a block
 
-static Sweep sweep_place(const GmRun *run, int chain)
+static inline Sweep sweep_place(const GmRun *run, int chain)
 {
     const Sweep at = {run->seed, (uint32_t)(run->first_chain + chain), (uint64_t)run->sweep + 1};
     return at;
 }
 
-static double launch_chain(GmKernel kernel, GmRun *run, int chain, long n)
+static inline double launch_chain(GmKernel kernel, GmRun *run, int chain, long n)
 {
     const Data d = *(const Data *)run->data;
     const State s = ((const State *)run->state)[chain];
@@ -141,6 +141,7 @@ static inline int any_missing(const GmRun *run)
 
 static inline void all_chains(GmRun *run, void (*what)(GmRun *))
 {
+    gm_linalg_threads(run->threads <= run->chains ? 1 : run->threads);
     const int outer = run->checking ? 1 : run->threads < run->chains ? run->threads : run->chains;
     if (outer > 1 && run->threads <= run->chains) {
         #pragma omp parallel for num_threads(outer) schedule(static, 1)

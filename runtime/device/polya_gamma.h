@@ -87,8 +87,8 @@ typedef struct PolyaGammaUnit {  // what PG(h, c), 0 < h <= 1, precomputes
 
 // Envelope of J(h) tilted by exp(-z^2 x / 2): its first term below the cut, an exponential above. Above the cut the density times
 // exp(pi^2 x / 8) decreases if h <= 0.9, so its value at the cut bounds it; up to h = 1 it rises by less than 0.6 per cent
-// (to pi/2 at h = 1), which a factor of 1.01 covers.
-DEVICE PolyaGammaUnit polya_gamma_unit_setup(double h, double c)   // |c| < 100: exp(c) is formed
+// (to pi/2 at h = 1), which a factor of 1.01 covers. exp(|c|) is formed: |c| < 700.
+DEVICE PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
 {
     const double t = POLYA_GAMMA_CUT, root = 0.8;        // sqrt(t)
     PolyaGammaUnit f;
