@@ -8,7 +8,7 @@
 //                 inside" with an exact draw otherwise is exact.
 //               - a <= 0 and w < 1: rejection from the uniform, accepts > 0.85.
 //               - otherwise rejection from an exponential, after Robert 1995, Simulation of truncated normal variables: rate
-//                 (a + sqrt(a^2 + 4)) / 2 if the optimum lies inside the interval, rate a if not. Accepts > 0.79.
+//                 (a + sqrt(a^2 + 4)) / 2 if the optimum lies inside the interval, rate a if not. Accepts > 0.80.
 //               Probit spends its time on w infinite: one Philox block nearly always, about 30 ns a draw on one core, for any a.
 //   accuracy    rounding; no draw lies outside [lo, hi]; ends at 40 sd and beyond, widths of 1e-6 sd and below are exact
 //   test        tests/runtime/truncated.c
