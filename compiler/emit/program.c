@@ -364,7 +364,8 @@ static void emit_draw(Program *p, const Step *s, const char *const *natural, con
     const char *place = place_of(p, c);
     put(w, "const real x = %s;", draw_call(p, c->truncated ? c->family->draw_truncated : c->family->draw, n, args));
     put(w, "VERIFY(x, \"%s\", %s);", c->var->name, element);
-    emit_claim(p, c, natural, place);
+    if (s->marginal) put(w, "NO_CLAIM();");
+    else emit_claim(p, c, natural, place);
     put(w, "%s = x;", place);
 }
 
@@ -675,7 +676,7 @@ static void step_density(Program *p, const Step *s, int step)
         put(w, "const long chosen = categorical_log_weights(&g, weight, values);");
         put(w, "if (chosen < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", v->name, element);
         put(w, "const long x = chosen < 1 ? old : first + chosen - 1;");
-        put(w, "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
+        put(w, s->marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
         put(w, "%s = x;", place);
     }
     while (opened-- > 0) close_brace(w);
@@ -947,6 +948,7 @@ static void step_gaussian(Program *p, const Step *s, int step)
     }
     put(w, "// (%s) | the rest  ~  normal with precision J and shift h, mean J^-1 h     %s", title, s->reason);
     put(w, "//   %s%s", line_of(p, first->span), effects ? text(w, "; the elements of %s are independent given the others: an arrow", effects->name) : "");
+    if (s->scaled) put(w, "//   %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->scaled_latent->var->name);
     for (const BlockTerm *t = s->terms; t; t = t->next) {
         const char *over = "";
         for (int i = 0; i < t->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", t->loops.index[i]->name);
@@ -1007,10 +1009,38 @@ static void step_gaussian(Program *p, const Step *s, int step)
             else put(w, "for (long k = 0; k < %s; k++) x[e++] = s.%s[k];", len, c_name(w, s->block[i]->name));
         }
     }
+    const char *scale = "NULL";
+    if (s->scaled) {
+        scale = "&scale";
+        Loops l = {0};
+        Expr *count = ex_num(1);
+        for (int i = 0; i < s->scaled->plates.n; i++) {
+            Index *k = s->scaled->plates.index[i];
+            l.index[l.n++] = k;
+            count = ex_mul2(count, ex_add(3, (Expr *[]){k->hi, ex_neg(k->lo), ex_num(1)}));
+        }
+        Expr *square = ex_mul2(s->scaled_weight, ex_pow(s->scaled_latent, 2));
+        put(w, "real squares = 0;");
+        int m = mark(w);
+        open_loops(p, &l, 1, &square);
+        add_to(p, "squares", square);
+        close_loops(p, &l);
+        forget(w, m);
+        put(w, "GmScale scale = {squares, %s, 1};", write_expr(w, count));
+    }
     if (effects)
-        put(w, "if (normal_draw_arrow(GM, &g, n, s.%s, s.%s, x, %s, s.%s, s.%s, s.%s, s.%s)) FAULT(\"%s\", 0, NOT_POSITIVE_DEFINITE);",
-            b.J->name, b.h->name, write_extent(w, size_of(effects, 0)), b.D->name, b.E->name, b.k->name, c_name(w, effects->name), stem);
-    else put(w, "if (normal_draw_dense(GM, &g, n, s.%s, s.%s, x)) FAULT(\"%s\", 0, NOT_POSITIVE_DEFINITE);", b.J->name, b.h->name, stem);
+        put(w, "if (normal_draw_arrow(GM, &g, n, s.%s, s.%s, x, %s, s.%s, s.%s, s.%s, s.%s, %s)) FAULT(\"%s\", 0, NOT_POSITIVE_DEFINITE);",
+            b.J->name, b.h->name, write_extent(w, size_of(effects, 0)), b.D->name, b.E->name, b.k->name, c_name(w, effects->name), scale, stem);
+    else put(w, "if (normal_draw_dense(GM, &g, n, s.%s, s.%s, x, %s)) FAULT(\"%s\", 0, NOT_POSITIVE_DEFINITE);", b.J->name, b.h->name, scale, stem);
+    if (s->scaled) {
+        Loops l = {0};
+        for (int i = 0; i < s->scaled->plates.n; i++) l.index[l.n++] = s->scaled->plates.index[i];
+        int m = mark(w);
+        open_loops(p, &l, 0, NULL);
+        put(w, "%s *= scale.scale;", write_expr(w, s->scaled_latent));
+        close_loops(p, &l);
+        forget(w, m);
+    }
     if (!direct) {
         put(w, "e = 0;");
         for (int i = 0; i < ndense; i++) {

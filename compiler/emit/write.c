@@ -261,12 +261,12 @@ static const char *whole(Writer *w, Expr *e)
         return text(w, "&%s[%s]", var_place(w, e->var), write_position(w, e->var, at));
     }
     int rank = ex_rank(e);
-    const char *t = text(w, "array%d", ++w->temporaries), *size = NULL;
+    const char *t = text(w, "array%d", ++w->temporaries), *size = "1";
     Index *i[MAX_RANK];
     Expr *at[MAX_RANK];
     for (int k = 0; k < rank; k++) {
         const char *n = write_extent(w, ex_dim(e, k));
-        size = size ? text(w, "%s * (%s)", size, n) : text(w, "(%s)", n);
+        size = k ? text(w, "%s * (%s)", size, n) : text(w, "(%s)", n);
     }
     put(w, "real *%s = SCRATCH(%s);", t, size);
     keep_scratch(w, t);

@@ -404,6 +404,8 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
         }
         append(&c->density, parts);
     }
+    if (c->whole)                                // every part reads the state then
+        for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);
     if (v->discrete) { c->because = "it is discrete"; return c; }
     if (!exact) return c;
     // Scattered parts are summed before elements are drawn: allowed if elements are independent.

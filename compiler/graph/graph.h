@@ -232,9 +232,13 @@ typedef struct Step {
     bool         collapsed;              // SLICE, ENUM: density with auxiliaries integrated out
     BlockTerm   *terms;                  // GAUSSIAN
     bool         arrow;                  // GAUSSIAN: the last variable's elements are conditionally independent given the rest
+    Factor      *scaled;                 // GAUSSIAN: the factor of latents that are scaled together with the draw, or NULL
+    Expr        *scaled_latent;          // its latent, and the weight w in exp(-w z^2 / 2)
+    Expr        *scaled_weight;
     int          nbatch;                 // GAUSSIAN: leading dimensions over which the block is independent
     Expr        *lower, *upper;          // ENUM: values
     const char  *reason;                 // shown by --explain
+    bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         imputes;                // missing values of data only
     struct Step *next;
 } Step;

@@ -149,6 +149,7 @@ static Step *element_step(Graph *g, Var *v, const char *method)
     c->because = because;
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
         Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");
+        s->marginal = collapsed;
         s->lower = v->lower ? v->lower : ex_num(v->lower_number);
         s->upper = v->upper;
         return s;
@@ -201,8 +202,87 @@ static void impute(Graph *g, Step **first)
         StepKind how = c->family ? STEP_EXACT : v->discrete ? STEP_ENUM : STEP_SLICE;
         Step *s = single(g, how, v, c, true, "missing values of data");
         s->imputes = true;
+        s->marginal = false;
+        for (const Factor *f = g->factors; f; f = f->next) s->marginal |= f->replaced && !f->original && factor_mentions(f, v);
         if (how == STEP_ENUM) { s->lower = v->lower ? v->lower : ex_num(v->lower_number); s->upper = v->upper; }
         put(first, s);
+    }
+}
+
+// ---- scale moves ----
+
+// A bound that leaves the signs alone: 0 or infinite, whatever the data say.
+static bool is_cone(const Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number == 0 || isinf(e->number);
+    return e->kind == EX_CALL && strcmp(e->name, "if_else") == 0 && !ex_unknown(e->args[0]) && is_cone(e->args[1]) && is_cone(e->args[2]);
+}
+
+static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
+{
+    Expr *rest = ex_num(0);
+    for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
+        Expr *t = e->kind == EX_ADD ? e->args[i] : e;
+        if (t->kind == EX_CALL && strcmp(t->name, "within") == 0 && t->args[0]->kind == EX_REF && t->args[0]->var == z)
+            *cone &= is_cone(t->args[1]) && is_cone(t->args[2]);
+        else rest = ex_add2(rest, t);
+    }
+    return rest;
+}
+
+// Latents z whose only part in the model is exp(-w z^2/2 + z * (a linear form of the block)) and a sign may be scaled together with
+// the block's draw, if nothing else shifts the block (runtime/backends/linalg.h). It costs a sum of squares and mixes better.
+static void find_scale_move(Graph *g, Step *s)
+{
+    for (int i = 0; i < g->nvars && !s->scaled; i++) {
+        Var *z = g->vars[i], *all[64];
+        if (!var_unknown(z) || (z->kind != VAR_AUXILIARY && z->kind != VAR_LATENT) || z->discrete || isfinite(z->lower_number) || isfinite(z->upper_number)) continue;
+        bool ok = true, bounded = false;
+        Factor *home = NULL;
+        Expr *weight = NULL, *latent = NULL;
+        for (int k = 0; k < s->nblock; k++) all[k] = s->block[k];
+        all[s->nblock] = z;
+        for (Factor *f = g->factors; f && ok; f = f->next) {
+            if (f->replaced) continue;
+            bool here = factor_mentions(f, z), block = false;
+            for (int k = 0; k < s->nblock; k++) {
+                ok &= s->block[k] != z;
+                block |= factor_mentions(f, s->block[k]);
+            }
+            if (!here && !block) continue;
+            bool cone = true;
+            Expr *e = without_bounds(f->log_density, z, &cone);
+            bounded |= e != f->log_density;
+            ok &= cone;
+            Terms t = polynomial(g->arena, e, &(Unknowns){all, s->nblock + 1, false}, 2);
+            ok &= !t.failed;
+            for (int k = 0; k < t.n && ok; k++) {
+                Term *m = &t.term[k];
+                int nz = 0;
+                for (int r = 0; r < m->degree; r++) nz += m->ref[r]->var == z;
+                if (m->degree == 1) ok = false;
+                if (m->degree == 2 && nz == 2) {
+                    ok &= !home && m->ref[0] == m->ref[1] && m->loops.n == 0 && f->value == m->ref[0] && !ex_unknown(m->coefficient) && !f->plates.guard;
+                    home = f;
+                    latent = m->ref[0];
+                    weight = ex_mul2(ex_num(-2), m->coefficient);
+                }
+            }
+        }
+        for (const BlockTerm *t = s->terms; t && ok; t = t->next)
+            if (t->degree == 1) {
+                Terms c = polynomial(g->arena, t->coefficient, &(Unknowns){&z, 1, false}, 1);
+                ok &= !c.failed;
+                for (int k = 0; k < c.n && ok; k++) ok &= c.term[k].degree == 1;
+            }
+        if (!ok || !home || !bounded) continue;
+        bool plain = home->plates.n == latent->nargs;        // one latent an instance, in a box of plates
+        for (int k = 0; k < latent->nargs && plain; k++)
+            plain &= latent->args[k] == ex_index(home->plates.index[k]) && !ex_mentions_index(home->plates.index[k]->hi, home->plates.index[0]) ;
+        if (!plain) continue;
+        s->scaled = home;
+        s->scaled_latent = latent;
+        s->scaled_weight = weight;
     }
 }
 
@@ -299,7 +379,10 @@ bool schedule(Graph *g)
     put(&g->steps, first);
     put(&g->steps, auxiliaries);
     put(&g->steps, rest);
-    for (Step *s = g->steps; s; s = s->next) g->nsteps++;
+    for (Step *s = g->steps; s; s = s->next) {
+        g->nsteps++;
+        if (s->kind == STEP_GAUSSIAN && s->nbatch == 0) find_scale_move(g, s);
+    }
     return diags_errors(g->diags) == 0;
 }
 
@@ -346,6 +429,7 @@ static void print_step(FILE *out, const Step *s)
     const Conditional *c = s->conditional;
     if (s->kind == STEP_GAUSSIAN) {
         if (s->arrow) fprintf(out, ", arrow");
+        if (s->scaled) fprintf(out, ", with a scale move of %s", s->scaled_latent->var->name);
         if (s->nbatch) fprintf(out, ", %d leading dimension%s in parallel", s->nbatch, s->nbatch > 1 ? "s" : "");
         fprintf(out, "    (%s)\n", s->reason);
         for (const BlockTerm *t = s->terms; t; t = t->next) {

@@ -13,13 +13,18 @@ void gm_linalg_threads(int n);
 // out[p, p] = scale * X'X for X[n, p]. Both triangles are filled.
 void gram_matrix(long n, long p, double scale, const double *X, double *out);
 
+// A scale move together with the draw. If h is linear in latents z that enter the density otherwise by exp(-Q/2), Q quadratic, and by
+// the sign of each, then with x integrated out the density of s along (s z) is s^(count-1) exp(-s^2 (Q - h'J^-1 h)/2): s^2 is
+// drawn from gamma(count/2, (Q - h'J^-1 h)/2), h is scaled, x drawn (Liu and Wu 1999; Hobert and Marchev 2008). The caller scales z.
+typedef struct GmScale { double Q, count, scale; } GmScale;
+
 // x[n] ~ N(J^-1 h, J^-1): J = LL', v = L^-1 h, x = L'^-1 (v + e), e standard normal. One Cholesky, no inverse (Rue 2001).
-// J and h are destroyed.
-long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x);
+// J and h are destroyed. scale: NULL, or a scale move to make first.
+long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale *scale);
 
 // (x[n], u[m]) ~ N with precision [[J, E'], [E, diag(D)]] and shift (h, k); E is m by n. The effects u are integrated out to draw
 // x from the Schur complement J - E' D^-1 E, then drawn given x, independently. J, h, E, k are destroyed.
-long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u);
+long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale);
 
 // --check: log density up to a constant at the old value is kept by `before`; `after` gives the difference at the new one.
 void   gm_quadratic_before(long n, const double *J, const double *h, const double *x);

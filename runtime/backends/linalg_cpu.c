@@ -1,5 +1,6 @@
 // linalg_cpu.c -- linalg.h over OpenBLAS and LAPACK.
 #include "linalg.h"
+#include "../device/gamma.h"
 
 #include <cblas.h>
 #include <lapacke.h>
@@ -33,23 +34,28 @@ static long factor(long n, double *J)
     return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)n, J, (int)n);
 }
 
-static void draw_from_factor(Stream *g, long n, const double *J, double *h, double *x)
+static void draw_from_factor(Stream *g, long n, const double *J, double *h, double *x, GmScale *e)
 {
     cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
+    if (e) {
+        const double rest = e->Q - cblas_ddot((int)n, h, 1, h, 1);
+        e->scale = rest > 0 && e->count > 0 ? sqrt(gamma_shape_rate(g, e->count / 2, rest / 2)) : 1;
+        for (long i = 0; i < n; i++) h[i] *= e->scale;
+    }
     for (long i = 0; i < n; i++) x[i] = h[i] + normal_standard(g);
     cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, J, (int)n, x, 1);
 }
 
-long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x)
+long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale *scale)
 {
     if (n == 0) return 0;
     const long bad = factor(n, J);
     if (bad) return bad;
-    draw_from_factor(g, n, J, h, x);
+    draw_from_factor(g, n, J, h, x, scale);
     return 0;
 }
 
-long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u)
+long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale)
 {
     // Rows of E over sqrt(D): J -= E'E, h -= E'k.
     for (long i = 0; i < m; i++) {
@@ -62,8 +68,10 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
         cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)n, (int)m, -1, E, (int)n, 1, J, (int)n);
         cblas_dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
     }
-    const long bad = gm_normal_dense(g, n, J, h, x);
+    if (scale) scale->Q -= cblas_ddot((int)m, k, 1, k, 1);
+    const long bad = gm_normal_dense(g, n, J, h, x, scale);
     if (bad) return bad;
+    for (long i = 0; i < m && scale; i++) k[i] *= scale->scale;
     for (long i = 0; i < m; i++) {
         double v = k[i];
         for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];

@@ -86,19 +86,21 @@ static inline double launch_chain(GmKernel kernel, GmRun *run, int chain, long n
 
 static inline void gm_claim(GmContext *c, double v) { if (c->run->checking) c->run->check_log_q[c->chain] += v; }
 
-static inline double normal_draw_dense(GmContext *c, Stream *g, long n, double *J, double *h, double *x)
+static inline double normal_draw_dense(GmContext *c, Stream *g, long n, double *J, double *h, double *x, GmScale *scale)
 {
+    if (c->run->checking) scale = NULL;          // a move of z and x together makes no claim about x alone
     if (c->run->checking) gm_quadratic_before(n, J, h, x);
-    const long bad = gm_normal_dense(g, n, J, h, x);
+    const long bad = gm_normal_dense(g, n, J, h, x, scale);
     if (c->run->checking) gm_claim(c, gm_quadratic_after(x));
     return (double)bad;
 }
 
 static inline double normal_draw_arrow(GmContext *c, Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E,
-                                       double *k, double *u)
+                                       double *k, double *u, GmScale *scale)
 {
+    if (c->run->checking) scale = NULL;
     if (c->run->checking) gm_arrow_before(n, J, h, x, m, D, E, k, u);
-    const long bad = gm_normal_arrow(g, n, J, h, x, m, D, E, k, u);
+    const long bad = gm_normal_arrow(g, n, J, h, x, m, D, E, k, u, scale);
     if (c->run->checking) gm_claim(c, gm_arrow_after(x, u));
     return (double)bad;
 }
