@@ -1,0 +1,49 @@
+"""The ratio identity on many models: the difference of the log joint between two values of a variable is the difference of the
+log conditional that its step claims to draw from. Every model of tests/graph, every example and 25 random models are compiled,
+get small random data, and run with --check, whose bounds are stated in the runtime (check.c). No check here is random: seeds are fixed.
+
+    check_all.py                 all
+    check_all.py random 7        the random model with seed 7, printed
+    check_all.py FILE.gm ...     some models
+"""
+import glob
+import os
+import subprocess
+import sys
+
+from program import ROOT, Failed, Workplace, random_data, report
+from random_models import random_model
+
+RANDOM = range(1, 26)
+
+
+def check(w, name, text):
+    try:
+        program = w.compile(name, text)
+        data = w.data(name, random_data(text, 1))
+    except Failed as e:
+        return False, "%s: %s" % (name, e)
+    ran = subprocess.run([program, data, "--check", "--seed", "1", "--chains", "2", "--threads", "1", "-q"], capture_output=True, text=True)
+    os.remove(program)
+    lines = ran.stdout.splitlines()
+    if ran.returncode == 0:
+        return True, "%s: %d steps" % (name, len(lines) - 1)
+    return False, "%s: exit status %d\n%s%s\n%s" % (name, ran.returncode, ran.stdout, ran.stderr, text)
+
+
+def main():
+    given = sys.argv[1:]
+    if given[:1] == ["random"]:
+        models = [("random_%s" % s, random_model(int(s))) for s in given[1:]]
+        for _, text in models:
+            print(text)
+    else:
+        files = given or sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
+        models = [(os.path.basename(f)[:-3], open(f).read()) for f in files]
+        if not given:
+            models += [("random_%d" % s, random_model(s)) for s in RANDOM]
+    with Workplace() as w:
+        report([check(w, name, text) for name, text in models])
+
+
+main()
