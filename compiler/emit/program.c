@@ -438,6 +438,7 @@ static void step_exact(Program *p, const Step *s, int step)
         for (int k = 0; k < inline_parts[i]->loops.n && inner.n < 2 * MAX_RANK + 4; k++) inner.index[inner.n++] = inline_parts[i]->loops.index[k];
         keep_outside(w, inline_parts[i]->value, &inner);
     }
+    w->moving = NULL;
     int opened = 0;
     const char *element;
     if (s->imputes) {
@@ -602,7 +603,6 @@ static void step_density(Program *p, const Step *s, int step)
     if (slice) width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
     int parallel = s->imputes ? 0 : c->nbatch;
     begin_kernel(p, parallel ? "KERNEL" : "KERNEL_ONCE", name);
-    w->moving = v;
     int opened = 0;
     const char *element;
     if (s->imputes) {
@@ -684,6 +684,60 @@ static void step_density(Program *p, const Step *s, int step)
     if (s->imputes) launch(p, step, "LAUNCH_ONCE", name, NULL);
     else if (parallel) launch(p, step, "LAUNCH", name, count_of(p, v, parallel));
     else launch(p, step, "LAUNCH_ONCE", name, NULL);
+}
+
+// ---- arrays whose elements are constrained together, without a family: slice sampled along the constraint ----
+
+static void step_constrained(Program *p, const Step *s, int step)
+{
+    Writer *w = &p->w;
+    Conditional *c = s->conditional;
+    Var *v = c->var;
+    Constraint k = v->constraint;
+    bool vector = k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_UNIT_VECTOR;
+    const char *name = text(w, "slice_%s", v->name);
+    static const char *const coordinate[] = {
+        [CONSTRAINT_NONE] = "", [CONSTRAINT_ORDERED] = "", [CONSTRAINT_POSITIVE_ORDERED] = "",
+        [CONSTRAINT_SIMPLEX] = "mass moves between neighbours, their sum stays",
+        [CONSTRAINT_UNIT_VECTOR] = "neighbours turn in their plane, the length stays",
+        [CONSTRAINT_COVARIANCE] = "an element and its mirror image move while the matrix stays positive definite",
+        [CONSTRAINT_CORRELATION] = "an element and its mirror image move while the matrix stays positive definite",
+        [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle move, the diagonal stays positive",
+        [CONSTRAINT_CHOLESKY_CORR] = "an element moves against the diagonal of its row, whose length stays one"};
+    put(w, "// %s | the rest: no family is recognised, slice sampled; %s", v->name, coordinate[k]);
+    put(w, "//   %s; %s", line_of(p, v->span), c->because ? c->because : "");
+    Var *width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
+    begin_kernel(p, "KERNEL_ONCE", name);
+    const char *n = write_extent(w, v->dim[v->rank - 1]), *batches = "1";
+    for (int d = 0; d < v->rank - (vector ? 1 : 2); d++) batches = text(w, "%s * (%s)", batches, write_extent(w, v->dim[d]));
+    put(w, "const long size = %s;", n);
+    open_brace(w, "for (long batch = 0; batch < %s; batch++)", batches);
+    put(w, "real *value = &s.%s[batch * size%s], *widths = &s.%s[batch * size%s];", c_name(w, v->name), vector ? "" : " * size", width->name, vector ? "" : " * size");
+    open_brace(w, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
+    put(w, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
+        k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+        : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
+    put(w, "if (!m.moves) continue;");
+    put(w, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
+    put(w, "const real width = slice_width(widths[move]);");
+    put(w, "Slice sl;");
+    put(w, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
+    open_brace(w, "while (slice_next(&sl))");
+    put(w, "if (!constrained_set(&m, sl.x)) { sl.log_density = -INFINITY; continue; }");
+    put(w, "real lp = 0;");
+    Pieces pieces = {0};
+    prepare_density(p, c, &pieces);
+    write_density(p, c, &pieces, "lp");
+    put(w, "sl.log_density = lp;");
+    close_brace(w);
+    put(w, "constrained_set(&m, sl.x);");
+    put(w, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
+    put(w, "if (WARMING_UP) widths[move] = slice_adapt(width, &sl, m.start);");
+    put(w, "NO_CLAIM();");
+    close_brace(w);
+    close_brace(w);
+    end_kernel(p);
+    launch(p, step, "LAUNCH_ONCE", name, NULL);
 }
 
 // ---- arrays drawn whole ----
@@ -1441,7 +1495,12 @@ void emit_program(FILE *out, Graph *g, const char *source)
             else step_exact(p, s, n);
             break;
         case STEP_GAUSSIAN: step_gaussian(p, s, n); break;
-        case STEP_ENUM: case STEP_SLICE: step_density(p, s, n); break;
+        case STEP_ENUM: case STEP_SLICE: {
+            Constraint k = s->block[0]->constraint;
+            if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s, n);
+            else step_constrained(p, s, n);
+            break;
+        }
         }
     }
     p->nsteps = n;

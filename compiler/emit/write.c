@@ -342,6 +342,7 @@ static const char *write_call(Writer *w, Expr *e, int tight)
         if (e->nargs == 2 && strcmp(e->name, infix[i]) == 0)
             return text(w, "(%s %s %s)", write(w, e->args[0], ADDITIVE), e->name, write(w, e->args[1], ADDITIVE));
     if (strcmp(e->name, "%") == 0) return text(w, "((long)(%s) %% (long)(%s))", write(w, e->args[0], 0), write(w, e->args[1], 0));
+    if (strcmp(e->name, "same") == 0) return text(w, "(%s == %s)", write(w, e->args[0], ADDITIVE), write(w, e->args[1], ADDITIVE));
     if (strcmp(e->name, "!") == 0) return text(w, "!%s", write(w, e->args[0], TIGHT));
     if (strcmp(e->name, "if_else") == 0) {
         const char *c = write(w, e->args[0], ADDITIVE);
@@ -488,6 +489,5 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
         keep_outside(w, e->args[0], inner);
         return;
     }
-    if (e->kind == EX_REDUCE) return;            // sees to itself when it is written
     for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);
 }

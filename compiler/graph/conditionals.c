@@ -477,6 +477,23 @@ Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
     return gathered ? element(g, v, collapsed, false) : c;
 }
 
+Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)
+{
+    Conditional *c = NEW(g->arena, Conditional);
+    c->var = v;
+    c->current = var_element(v, c->element);
+    c->u = c->current;
+    c->whole = true;
+    for (Factor *f = g->factors; f; f = f->next) {
+        if (!counts(f, collapsed) || !factor_mentions(f, v)) continue;
+        Part *p = NEW(g->arena, Part);
+        *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
+        for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
+        append(&c->density, p);
+    }
+    return c;
+}
+
 // ---- arrays drawn whole: simplexes by log(x), covariance and precision matrices by log|X|, X, inverse(X) ----
 
 Conditional *conditional_array(Graph *g, Var *v)
@@ -486,6 +503,10 @@ Conditional *conditional_array(Graph *g, Var *v)
     c->current = var_element(v, c->element);
     c->array = true;
     bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
+    if (!simplex && v->constraint != CONSTRAINT_COVARIANCE) {
+        c->because = "no family has its constraint";
+        return c;
+    }
     int core = simplex ? 1 : 2;
     c->nbatch = v->rank - core;
     c->because = "no family of arrays has its statistics";

@@ -286,8 +286,8 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         return ex_at(ex_call1(is(e, "inverse_spd") ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
     if (is(e, "log_determinant")) return ex_call1(e->name, elaborate_whole(g, a, env));
     if (is(e, "determinant")) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
-    if (is(e, "identity_matrix")) return ex_call2("==", at[0], at[1]);
-    if (is(e, "diag_matrix")) return ex_mul2(ex_call2("==", at[0], at[1]), elaborate(g, a, env, 1, at));
+    if (is(e, "identity_matrix")) return ex_call2("same", at[0], at[1]);
+    if (is(e, "diag_matrix")) return ex_mul2(ex_call2("same", at[0], at[1]), elaborate(g, a, env, 1, at));
     if (is(e, "diagonal")) return elaborate(g, a, env, 2, (Expr *[]){at[0], at[0]});
     if (is(e, "trace")) return sum_over(s.dim[0], elaborate(g, a, env, 2, (Expr *[]){ij, ij}), j);
     if (is(e, "row")) return elaborate(g, a, env, 2, (Expr *[]){elab0(g, b, env), at[0]});

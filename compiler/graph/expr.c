@@ -400,6 +400,7 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
     }
     if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(name, args[0]->number, args[1]->number, &v))
         return ex_num(v);
+    if (n == 2 && strcmp(name, "same") == 0 && args[0] == args[1]) return ex_num(1);
     if (n == 2 && strcmp(name, "pow") == 0 && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
     if (n == 3 && strcmp(name, "if_else") == 0) {
         if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
@@ -433,6 +434,7 @@ Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
     if (strcmp(name, "sum") == 0) {
         if (!ex_mentions_index(body, i)) return ex_mul(2, (Expr *[]){body, ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)})});
         if (lo == hi) return ex_replace_index(body, i, lo);
+        if (body->kind == EX_CALL && strcmp(body->name, "same") == 0) return ex_num(1);
         if (body->kind == EX_MUL) {
             Expr **in = malloc(sizeof *in * (size_t)(2 * body->nargs)), **out = in + body->nargs;
             int nin = 0, nout = 0;
@@ -440,7 +442,12 @@ Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
                 if (ex_mentions_index(body->args[k], i)) in[nin++] = body->args[k];
                 else out[nout++] = body->args[k];
             Expr *e = NULL;
-            if (nout > 0) e = ex_mul2(ex_mul(nout, out), bind(EX_REDUCE, name, i, lo, hi, ex_mul(nin, in)));
+            for (int k = 0; k < nin && !e; k++)          // a row of the identity picks one term
+                if (in[k]->kind == EX_CALL && strcmp(in[k]->name, "same") == 0)
+                    for (int side = 0; side < 2 && !e; side++)
+                        if (in[k]->args[side] == ex_index(i) && !ex_mentions_index(in[k]->args[1 - side], i))
+                            e = ex_replace_index(body, i, in[k]->args[1 - side]);
+            if (!e && nout > 0) e = ex_mul2(ex_mul(nout, out), bind(EX_REDUCE, name, i, lo, hi, ex_mul(nin, in)));
             free(in);
             if (e) return e;
         }

@@ -185,6 +185,7 @@ typedef struct Conditional {
 } Conditional;
 
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
+Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every factor that mentions v, read from the state
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
 
 typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the sum over loops of coefficient

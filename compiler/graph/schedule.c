@@ -125,22 +125,24 @@ static bool can_collapse(const Graph *g, const Var *v)
     return any;
 }
 
+// Elements that are constrained together: conjugate as a whole, or moved along the constraint one coordinate at a time.
+static Step *constrained_step(Graph *g, Var *v)
+{
+    Conditional *c = conditional_array(g, v);
+    if (c->family) return single(g, STEP_EXACT, v, c, false, "conjugate");
+    const char *because = c->because;
+    bool collapsed = can_collapse(g, v);
+    c = conditional_whole(g, v, collapsed);
+    c->because = because;
+    Diag *m = diag(g->diags, v->span, DIAG_P0602, v->name);
+    diag_because(m, "%s", because);
+    return single(g, STEP_SLICE, v, c, collapsed, because);
+}
+
 static Step *element_step(Graph *g, Var *v, const char *method)
 {
-    bool whole = v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CORRELATION;
-    if (whole) {
-        Conditional *c = conditional_array(g, v);
-        if (c->family) return single(g, STEP_EXACT, v, c, false, "conjugate");
-        Diag *m = diag(g->diags, v->span, DIAG_E0506, v->name);
-        diag_because(m, "%s", c->because);
-        diag_help(m, "a vector or matrix whose elements are constrained together needs a conjugate prior for now");
-        return NULL;
-    }
-    if (v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED) {
-        Diag *m = diag(g->diags, v->span, DIAG_E0506, v->name);
-        diag_help(m, "declare its elements one by one, or with bounds that are constants");
-        return NULL;
-    }
+    if (v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED)
+        return constrained_step(g, v);
     Conditional *c = conditional_element(g, v, false);
     if (c->family && (!method || strcmp(method, "gibbs") == 0)) return single(g, STEP_EXACT, v, c, false, "conjugate");
     const char *because = c->because ? c->because : "the model asks for it";

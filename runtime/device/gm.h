@@ -87,4 +87,86 @@ DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
             else if (j > i) out[i * n + j] = 0;
 }
 
+// One coordinate of an array whose elements are constrained together, for the slice sampler. The densities are those of the
+// constraint's usual coordinates: all but the last element of a simplex, the lower triangle of a covariance matrix, the elements
+// below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector.
+typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_UNIT, GM_MOVE_COVARIANCE, GM_MOVE_CORRELATION, GM_MOVE_CHOLESKY_COV, GM_MOVE_CHOLESKY_CORR } ConstrainedKind;
+
+typedef struct ConstrainedMove {
+    ConstrainedKind kind;
+    double *value;               // the array
+    long    n, i, j;             // its size; the element (i, j), or the neighbours i and i + 1
+    double  rest;                // what stays: a sum, a length
+    double  start, lo, hi;
+    int     moves;               // 0: this coordinate is not free
+} ConstrainedMove;
+
+DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, long n, long move)
+{
+    ConstrainedMove m;
+    m.kind = kind;
+    m.value = value;
+    m.n = n;
+    m.i = kind <= GM_MOVE_UNIT ? move : move / n;
+    m.j = kind <= GM_MOVE_UNIT ? move + 1 : move % n;
+    m.moves = 1;
+    m.lo = -INFINITY;
+    m.hi = INFINITY;
+    m.rest = 0;
+    if (kind == GM_MOVE_SIMPLEX) {
+        m.rest = value[m.i] + value[m.j];
+        m.start = value[m.i];
+        m.lo = 0;
+        m.hi = m.rest;
+    } else if (kind == GM_MOVE_UNIT) {
+        m.rest = sqrt(value[m.i] * value[m.i] + value[m.j] * value[m.j]);
+        m.start = atan2(value[m.j], value[m.i]);
+        m.lo = -GM_PI;
+        m.hi = GM_PI;
+    } else {
+        m.start = value[m.i * n + m.j];
+        if (m.j > m.i) m.moves = 0;
+        if (m.i == m.j) {
+            m.lo = 0;
+            m.moves = kind == GM_MOVE_COVARIANCE || kind == GM_MOVE_CHOLESKY_COV;
+        } else if (kind == GM_MOVE_CORRELATION) {
+            m.lo = -1;
+            m.hi = 1;
+        } else if (kind == GM_MOVE_CHOLESKY_CORR) {
+            m.rest = sqrt(m.start * m.start + value[m.i * n + m.i] * value[m.i * n + m.i]);
+            m.lo = -m.rest;
+            m.hi = m.rest;
+        }
+    }
+    return m;
+}
+
+// Puts x there. 0: the array is outside its constraint.
+DEVICE int constrained_set(const ConstrainedMove *m, double x)
+{
+    const long n = m->n;
+    switch (m->kind) {
+    case GM_MOVE_SIMPLEX:
+        m->value[m->i] = x;
+        m->value[m->j] = m->rest - x;
+        return x > 0 && x < m->rest;
+    case GM_MOVE_UNIT:
+        m->value[m->i] = m->rest * cos(x);
+        m->value[m->j] = m->rest * sin(x);
+        return 1;
+    case GM_MOVE_COVARIANCE:
+    case GM_MOVE_CORRELATION:
+        m->value[m->i * n + m->j] = m->value[m->j * n + m->i] = x;
+        return log_determinant_of(n, m->value) > -INFINITY;
+    case GM_MOVE_CHOLESKY_COV:
+        m->value[m->i * n + m->j] = x;
+        return m->i != m->j || x > 0;
+    case GM_MOVE_CHOLESKY_CORR:
+        m->value[m->i * n + m->j] = x;
+        m->value[m->i * n + m->i] = sqrt(fmax(m->rest * m->rest - x * x, 0));
+        return fabs(x) < m->rest;
+    }
+    return 0;
+}
+
 #endif
