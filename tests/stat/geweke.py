@@ -1,0 +1,304 @@
+"""Geweke's joint distribution test (Geweke 2004, Journal of the American Statistical Association 99): if every response is missing,
+the sampler draws it anew in each sweep, given the parameters, and the parameters given it. What it then draws from is the prior
+and the data's distribution under the prior. Both are simulated directly here, in NumPy, and moments are compared.
+
+For each model: the first element of each variable (after a transform that gives it moments), its square, and all products of two.
+z is the difference of means over its Monte Carlo error. The bound is 6: with 100 batches z has about a t distribution with 99 degrees
+of freedom, P(|t| > 6) = 3e-8, so about 300 checks ring falsely once in 10^5 runs; the seeds are fixed, so a run that passes keeps passing.
+
+    geweke.py [NAME ...]
+"""
+import sys
+
+import numpy as np
+
+from program import Failed, Workplace, mcse, report
+
+N = 4
+X = np.array([[1.0, -0.5], [0.3, 1.2], [-1.1, 0.4], [0.6, 0.9]])
+x = X[:, 0]
+G = [1, 1, 2, 2]
+null = [None] * N
+M = 200000                                   # direct draws; their error is a tenth of the chains'
+rng = np.random.default_rng(20040901)
+
+identity, log, logit = (lambda v: v), np.log, (lambda v: np.log(v) - np.log1p(-v))
+squash = np.arctan                           # for variables without a variance
+tests = []
+# Sweeps between kept draws, so that batches of 200 draws are nearly independent. With few data a horseshoe's product of scales is
+# nearly unidentified and mixes slowly.
+THIN = {"half_cauchy_mixture": 300}
+
+
+def test(model, data, transforms):
+    """`transforms`: name of a column of the draws -> function. The decorated function gives direct draws by the same names."""
+    def add(direct):
+        tests.append((direct.__name__, model, data, transforms, direct))
+        return direct
+    return add
+
+
+def normal(mean, sd=1.0):
+    return np.asarray(mean) + np.asarray(sd) * rng.normal(size=np.broadcast_shapes(np.shape(mean), np.shape(sd), (M,)))
+
+
+def gamma(shape, rate):
+    return rng.gamma(shape, size=M) / rate
+
+
+@test("""data { int N; vector[N] x; vector[N] y; }
+prior { a ~ normal(1, 1); b ~ normal(0, 2); s2 ~ inv_gamma(3, 2); }
+likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], sqrt(s2)); }""",
+      {"N": N, "x": x, "y": null}, {"a": identity, "b": identity, "s2": log, "y.1": squash})
+def normal_block():
+    a, b, s2 = normal(1), normal(0, 2), 1 / gamma(3, 2)
+    return {"a": a, "b": b, "s2": s2, "y.1": normal(a + b * x[0], np.sqrt(s2))}
+
+
+@test("""data { int N, J; int g[N]; vector[N] x; vector[N] y; }
+prior { mu ~ normal(0, 1); beta ~ normal(0, 1); s ~ uniform(0.2, 2); tau ~ gamma(3, 2);
+  for (j in 1:J) u[j] ~ normal(mu, s); }
+likelihood { for (i in 1:N) y[i] ~ normal(u[g[i]] + beta * x[i], 1 / sqrt(tau)); }""",
+      {"N": N, "J": 2, "g": G, "x": x, "y": null},
+      {"mu": identity, "beta": identity, "s": identity, "tau": log, "u.2": identity, "y.1": squash, "y.3": squash})
+def arrow_block():
+    mu, beta, s, tau = normal(0), normal(0), rng.uniform(0.2, 2, M), gamma(3, 2)
+    u1, u2 = normal(mu, s), normal(mu, s)
+    return {"mu": mu, "beta": beta, "s": s, "tau": tau, "u.2": u2, "y.1": normal(u1 + beta * x[0], tau ** -0.5),
+            "y.3": normal(u2 + beta * x[2], tau ** -0.5)}
+
+
+@test("""data { int N, J; int g[N]; matrix[N, 2] X; vector[N] y; cov_matrix[2] R; vector[2] m; }
+prior { Omega ~ wishart(5, R); for (j in 1:J) b[j] ~ multi_normal_prec(m, Omega); }
+likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b[g[i]], 0.7); }""",
+      {"N": N, "J": 2, "g": G, "X": X, "y": null, "R": [[0.3, 0.1], [0.1, 0.4]], "m": [0.5, -0.5]},
+      {"Omega.1.1": log, "Omega.2.1": squash, "Omega.2.2": log, "b.1.1": squash, "b.1.2": squash, "y.1": squash})
+def batched_block_wishart():
+    L = np.linalg.cholesky(np.array([[0.3, 0.1], [0.1, 0.4]]))
+    z = rng.normal(size=(M, 2, 5))
+    a = L @ z
+    omega = a @ a.transpose(0, 2, 1)
+    b = np.array([0.5, -0.5]) + np.einsum("mij,mj->mi", np.linalg.cholesky(np.linalg.inv(omega)), rng.normal(size=(M, 2)))
+    return {"Omega.1.1": omega[:, 0, 0], "Omega.2.1": omega[:, 1, 0], "Omega.2.2": omega[:, 1, 1], "b.1.1": b[:, 0], "b.1.2": b[:, 1],
+            "y.1": normal(b @ X[0], 0.7)}
+
+
+@test("""data { int N; cov_matrix[2] R; }
+prior { S ~ inv_wishart(6, R); for (k in 1:2) mu[k] ~ normal(0, 1); }
+latent { for (i in 1:N) y[i] ~ multi_normal(mu, S); }""",
+      {"N": 2, "R": [[1.5, 0.5], [0.5, 1]]},
+      {"S.1.1": log, "S.2.1": squash, "S.2.2": log, "mu.1": identity, "mu.2": identity, "y.1.1": squash, "y.2.2": squash})
+def inverse_wishart():
+    L = np.linalg.cholesky(np.linalg.inv(np.array([[1.5, 0.5], [0.5, 1]])))
+    a = L @ rng.normal(size=(M, 2, 6))
+    S = np.linalg.inv(a @ a.transpose(0, 2, 1))
+    mu = np.stack([normal(0), normal(0)], axis=1)
+    C = np.linalg.cholesky(S)
+    y = [mu + np.einsum("mij,mj->mi", C, rng.normal(size=(M, 2))) for _ in range(2)]
+    return {"S.1.1": S[:, 0, 0], "S.2.1": S[:, 1, 0], "S.2.2": S[:, 1, 1], "mu.1": mu[:, 0], "mu.2": mu[:, 1], "y.1.1": y[0][:, 0],
+            "y.2.2": y[1][:, 1]}
+
+
+def phi(v):
+    from scipy.special import ndtr
+    return ndtr(v)
+
+
+@test("""data { int N; matrix[N, 2] X; int<lower=0, upper=1> y[N]; }
+prior { a ~ normal(0.5, 1); vector[2] b ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ bernoulli(Phi(a + X[i] * b)); }""",
+      {"N": N, "X": X, "y": null}, {"a": identity, "b.1": identity, "b.2": identity, "y.1": identity, "y.2": identity})
+def albert_chib():
+    a, b = normal(0.5), rng.normal(size=(M, 2))
+    y = [(rng.random(M) < phi(a + b @ X[i])) * 1.0 for i in range(2)]
+    return {"a": a, "b.1": b[:, 0], "b.2": b[:, 1], "y.1": y[0], "y.2": y[1]}
+
+
+@test("""data { int N; vector[N] x; int<lower=1, upper=3> y[N]; }
+prior { b ~ normal(0, 1); ordered[2] c ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ ordered_probit(b * x[i], c); }""",
+      {"N": N, "x": x, "y": null}, {"b": identity, "c.1": identity, "c.2": identity, "y.1": identity, "y.3": identity})
+def ordered_probit():
+    b, c = normal(0), np.sort(rng.normal(size=(M, 2)), axis=1)
+    y = [1.0 + (normal(b * x[i])[:, None] > c).sum(axis=1) for i in (0, 2)]
+    return {"b": b, "c.1": c[:, 0], "c.2": c[:, 1], "y.1": y[0], "y.3": y[1]}
+
+
+@test("""data { int N; vector[N] x; int<lower=0, upper=1> y[N]; int<lower=0, upper=3> k[N]; }
+prior { a ~ normal(0.5, 1); b ~ normal(0, 1); }
+likelihood { for (i in 1:N) { y[i] ~ bernoulli_logit(a + b * x[i]); k[i] ~ binomial_logit(3, a - b * x[i]); } }""",
+      {"N": N, "x": x, "y": null, "k": null}, {"a": identity, "b": identity, "y.1": identity, "k.3": identity})
+def polya_gamma():
+    a, b = normal(0.5), normal(0)
+    y = (rng.random(M) < 1 / (1 + np.exp(-a - b * x[0]))) * 1.0
+    return {"a": a, "b": b, "y.1": y, "k.3": rng.binomial(3, 1 / (1 + np.exp(-a + b * x[2]))) * 1.0}
+
+
+@test("""data { int N; matrix[N, 2] X; vector[N] y; }
+prior { tau ~ half_cauchy(0, 1); for (j in 1:2) { lambda[j] ~ half_cauchy(0, 1); beta[j] ~ normal(0, tau * lambda[j]); } }
+likelihood { for (i in 1:N) y[i] ~ normal(X[i] * beta, 1); }""",
+      {"N": N, "X": X, "y": null}, {"tau": log, "lambda.1": log, "lambda.2": log, "beta.1": squash, "beta.2": squash, "y.1": squash})
+def half_cauchy_mixture():
+    tau, l1, l2 = (np.abs(rng.standard_cauchy(M)) for _ in range(3))
+    b1, b2 = normal(0, tau * l1), normal(0, tau * l2)
+    return {"tau": tau, "lambda.1": l1, "lambda.2": l2, "beta.1": b1, "beta.2": b2, "y.1": normal(b1 * X[0, 0] + b2 * X[0, 1])}
+
+
+@test("""data { int N; matrix[N, 2] X; vector[N] y; }
+prior { l2 ~ gamma(2, 1); s2 ~ inv_gamma(3, 2); for (j in 1:2) b[j] ~ double_exponential(0, sqrt(s2 / l2)); }
+likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, sqrt(s2)); }""",
+      {"N": N, "X": X, "y": null}, {"l2": log, "s2": log, "b.1": squash, "b.2": squash, "y.1": squash})
+def laplace_mixture():
+    l2, s2 = gamma(2, 1), 1 / gamma(3, 2)
+    b1, b2 = (rng.laplace(size=M) * np.sqrt(s2 / l2) for _ in range(2))
+    return {"l2": l2, "s2": s2, "b.1": b1, "b.2": b2, "y.1": normal(b1 * X[0, 0] + b2 * X[0, 1], np.sqrt(s2))}
+
+
+@test("""data { int N; vector[N] x; vector[N] y; }
+prior { a ~ normal(0, 1); b ~ student_t(3, 0, 1); sigma ~ half_student_t(3, 0, 1); }
+likelihood { for (i in 1:N) y[i] ~ student_t(4, a + b * x[i], sigma); }""",
+      {"N": N, "x": x, "y": null}, {"a": identity, "b": squash, "sigma": log, "y.1": squash, "y.2": squash})
+def student_t_mixture():
+    a, b, sigma = normal(0), rng.standard_t(3, M), np.abs(rng.standard_t(3, M))
+    return {"a": a, "b": b, "sigma": sigma, **{"y.%d" % (i + 1): a + b * x[i] + sigma * rng.standard_t(4, M) for i in range(2)}}
+
+
+@test("""data { int N; vector[N] x; vector[N] y; }
+prior { a ~ normal(0, 1); b ~ normal(0, 1); s ~ inv_gamma(3, 2); }
+likelihood { for (i in 1:N) y[i] ~ asymmetric_laplace(a + b * x[i], s, 0.3); }""",
+      {"N": N, "x": x, "y": null}, {"a": identity, "b": identity, "s": log, "y.1": squash, "y.2": squash})
+def asymmetric_laplace_mixture():
+    a, b, s = normal(0), normal(0), 1 / gamma(3, 2)
+    # Kotz, Kozubowski and Podgorski 2001: a difference of exponentials with rates p/s and (1 - p)/s, the first to the right
+    y = [a + b * x[i] + s * (rng.exponential(size=M) / 0.3 - rng.exponential(size=M) / 0.7) for i in range(2)]
+    return {"a": a, "b": b, "s": s, "y.1": y[0], "y.2": y[1]}
+
+
+@test("""data { int N; vector[N] y, u; }
+prior { v ~ gamma(2, 1); sigma ~ half_normal(0, 1); m ~ normal(0, sqrt(v)); }
+likelihood { for (i in 1:N) { y[i] ~ normal(m, sqrt(v)); u[i] ~ normal(0, sigma); } }""",
+      {"N": N, "y": null, "u": null}, {"v": log, "sigma": log, "m": identity, "y.1": identity, "u.1": squash})
+def inverse_gaussian_family():
+    v, sigma = gamma(2, 1), np.abs(normal(0))
+    m = normal(0, np.sqrt(v))
+    return {"v": v, "sigma": sigma, "m": m, "y.1": normal(m, np.sqrt(v)), "u.1": normal(0, sigma)}
+
+
+@test("""data { int N; vector[N] y; }
+prior { w ~ dirichlet([2, 1, 1.5]); q ~ beta(2, 3); for (k in 1:3) { mu[k] ~ normal(2 * k - 4, 1); s2[k] ~ inv_gamma(3, 1); } }
+latent { for (i in 1:N) { c[i] ~ categorical(w); d[i] ~ bernoulli(q); } }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]] + 2 * d[i], sqrt(s2[c[i]])); }""",
+      {"N": N, "y": null}, {"w.1": identity, "w.2": identity, "q": logit, "mu.1": identity, "s2.2": log, "c.1": identity, "d.1": identity, "y.1": squash})
+def mixture():
+    w, q = rng.dirichlet([2, 1, 1.5], M), rng.beta(2, 3, M)
+    mu, s2 = rng.normal(size=(M, 3)) + [-2, 0, 2], 1 / rng.gamma(3, size=(M, 3))
+    c, d = (rng.random(M)[:, None] > np.cumsum(w, axis=1)[:, :2]).sum(axis=1), rng.random(M) < q
+    m, all = mu[np.arange(M), c] + 2 * d, np.arange(M)
+    return {"w.1": w[:, 0], "w.2": w[:, 1], "q": q, "mu.1": mu[:, 0], "s2.2": s2[:, 1], "c.1": c + 1.0, "d.1": d * 1.0,
+            "y.1": normal(m, np.sqrt(s2[all, c]))}
+
+
+@test("""data { int T; vector[T] y; }
+prior { for (k in 1:2) { P[k] ~ dirichlet([3 - k, k]); mu[k] ~ normal(0, 2); } }
+latent { z[1] ~ discrete_range(1, 2); for (t in 2:T) z[t] ~ categorical(P[z[t - 1]]); }
+likelihood { for (t in 1:T) y[t] ~ normal(mu[z[t]], 1); }""",
+      {"T": N, "y": null}, {"P.1.1": logit, "P.2.1": logit, "mu.1": identity, "z.1": identity, "z.2": identity, "z.4": identity, "y.2": identity})
+def hidden_markov():
+    p = np.stack([rng.beta(2, 1, M), rng.beta(1, 2, M)])             # probability of state 1 after states 1, 2
+    mu = 2 * rng.normal(size=(2, M))
+    z, all = [rng.integers(0, 2, M)], np.arange(M)
+    for _ in range(3):
+        z.append((rng.random(M) >= p[z[-1], all]) * 1)
+    return {"P.1.1": p[0], "P.2.1": p[1], "mu.1": mu[0], "z.1": z[0] + 1.0, "z.2": z[1] + 1.0, "z.4": z[3] + 1.0, "y.2": normal(mu[z[1], all])}
+
+
+@test("""data { int T; vector[T] y; }
+prior { phi ~ uniform(-1, 1); mu ~ normal(0, 1); s2 ~ inv_gamma(3, 2); }
+likelihood { y[1] ~ normal(mu, 1); for (t in 2:T) y[t] ~ normal(mu + phi * (y[t - 1] - mu), sqrt(s2)); }""",
+      {"T": 5, "y": [None] * 5}, {"phi": identity, "mu": identity, "s2": log, "y.1": identity, "y.2": squash, "y.5": squash})
+def autoregression():
+    p, mu, s2 = rng.uniform(-1, 1, M), normal(0), 1 / gamma(3, 2)
+    y = [normal(mu)]
+    for _ in range(4):
+        y.append(normal(mu + p * (y[-1] - mu), np.sqrt(s2)))
+    return {"phi": p, "mu": mu, "s2": s2, "y.1": y[0], "y.2": y[1], "y.5": y[4]}
+
+
+@test("""data { int T; vector[T] y; }
+prior { s ~ half_normal(0, 1); h[1] ~ normal(0, 1); for (t in 2:T) h[t] ~ normal(0.9 * h[t - 1], s); }
+likelihood { for (t in 1:T) y[t] ~ normal(h[t], exp(h[t] / 2)); }""",
+      {"T": N, "y": null}, {"s": log, "h.1": identity, "h.2": identity, "h.4": squash, "y.2": squash})
+def slice_in_colours():
+    s = np.abs(normal(0))
+    h = [normal(0)]
+    for _ in range(3):
+        h.append(normal(0.9 * h[-1], s))
+    return {"s": s, "h.1": h[0], "h.2": h[1], "h.4": h[3], "y.2": normal(h[1], np.exp(h[1] / 2))}
+
+
+@test("""data { int N; vector[N] t; }
+prior { a ~ gamma(2, 1); b ~ gamma(2, 1); for (i in 1:N) theta[i] ~ gamma(a, b); }
+latent { for (i in 1:N) { y[i] ~ poisson(theta[i] * t[i]); n[i] ~ binomial(5, 0.3); r[i] ~ exponential(theta[i]); } }""",
+      {"N": 2, "t": [0.5, 2]}, {"a": log, "b": log, "theta.1": lambda v: np.log(v + 0.01), "y.1": np.log1p, "n.1": identity, "r.1": squash, "y.2": np.log1p})
+def gammas_and_counts():
+    a, b = gamma(2, 1), gamma(2, 1)
+    t1, t2 = gamma(a, b), gamma(a, b)
+    return {"a": a, "b": b, "theta.1": t1, "y.1": rng.poisson(t1 * 0.5) * 1.0, "n.1": rng.binomial(5, 0.3, M) * 1.0,
+            "r.1": rng.exponential(size=M) / t1, "y.2": rng.poisson(t2 * 2) * 1.0}
+
+
+@test("""data { int N; vector[N] y; }
+prior { m ~ normal(0, 1) T[-0.5, ]; p ~ beta(2, 2) T[0.2, 0.9]; r ~ gamma(2, 1) T[0.5, 3]; b ~ exponential(1); e ~ bernoulli(p); }
+likelihood { for (i in 1:N) y[i] ~ normal(m + b * e, 1 / sqrt(r)); }""",
+      {"N": N, "y": null}, {"m": identity, "p": identity, "r": identity, "b": identity, "e": identity, "y.1": identity})
+def truncations():
+    def within(draw, lo, hi):
+        v = draw(8 * M)
+        return v[(v > lo) & (v < hi)][:M]
+    m = within(lambda k: rng.normal(size=k), -0.5, np.inf)
+    p, r = within(lambda k: rng.beta(2, 2, k), 0.2, 0.9), within(lambda k: rng.gamma(2, size=k), 0.5, 3)
+    b, e = rng.exponential(size=M), (rng.random(M) < p) * 1.0
+    return {"m": m, "p": p, "r": r, "b": b, "e": e, "y.1": normal(m + b * e, r ** -0.5)}
+
+
+@test("""data { int N; vector[N] y; }
+prior { for (j in 1:2) l[j] ~ normal(1, 0.5); }
+latent { for (i in 1:N) f[i] ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(l[1] * f[i] + l[2], 0.5); }""",
+      {"N": N, "y": null}, {"l.1": identity, "l.2": identity, "f.1": identity, "f.2": identity, "y.1": identity})
+def bilinear():
+    l1, l2, f1, f2 = normal(1, 0.5), normal(1, 0.5), normal(0), normal(0)
+    return {"l.1": l1, "l.2": l2, "f.1": f1, "f.2": f2, "y.1": normal(l1 * f1 + l2, 0.5)}
+
+
+def compare(w, name, model, data, transforms, direct):
+    """Rows of the report: one for each model, with the largest |z| of its moments."""
+    try:
+        draws = w.draws(w.compile(name, model), w.data(name, data), samples=5000, thin=THIN.get(name, 10), warmup=500)
+    except Failed as e:
+        return False, "%s: %s" % (name, e)
+    known = direct()
+    chain, forward = {}, {}
+    for column, f in transforms.items():
+        v = f(known[column])
+        mean, sd = v.mean(), v.std()
+        forward[column] = (v - mean) / sd
+        chain[column] = (f(draws[column]) - mean) / sd
+    names = list(transforms)
+    moments = [(a, None) for a in names] + [(a, b) for i, a in enumerate(names) for b in names[i:]]
+    z = {}
+    for a, b in moments:
+        c, d = (chain[a], forward[a]) if b is None else (chain[a] * chain[b], forward[a] * forward[b])
+        z[a if b is None else a + " * " + b] = (c.mean() - d.mean()) / np.hypot(mcse(c), d.std() / np.sqrt(M))
+    worst = sorted(z, key=lambda k: -abs(z[k]) if np.isfinite(z[k]) else -np.inf)
+    good = all(abs(v) < 6 for v in z.values())
+    shown = worst[:1] if good else [k for k in worst if not abs(z[k]) < 6]
+    return good, "%s: seed 1, %d moments, largest |z| < 6: %s" % (name, len(z), ", ".join("%s %.2f" % (k, z[k]) for k in shown))
+
+
+def main():
+    with Workplace() as w:
+        report([compare(w, *t) for t in tests if not sys.argv[1:] or t[0] in sys.argv[1:]])
+
+
+main()
