@@ -1,0 +1,339 @@
+// model.gm, compiled by gmc.
+//
+// One sweep draws, in this order:
+//   y                            normal (missing values only)     model.gm:6
+//   phi                          normal     model.gm:9
+//   s2                           power_gamma     model.gm:10
+//
+// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+
+#include "gm.h"
+
+typedef struct Data {
+    int T;
+    real *y;      // y[T]
+} Data;
+
+typedef struct State {          // of one chain
+    real *y;      // y[T]
+    real *phi;      // phi
+    real *s2;      // s2
+    real *sum;      // sums of data sum
+    real *sum_2;      // sums of data sum_2
+    real *sum_3;      // sums of data sum_3
+    real *sum_4;      // sums of data sum_4
+    real *sum_5;      // sums of data sum_5
+    real *sum_6;      // sums of data sum_6
+    real *sum_7;      // sums of data sum_7
+} State;
+
+enum {                           // streams of random numbers
+    VAR_y = 1,
+    VAR_phi = 2,
+    VAR_s2 = 3,
+};
+
+#include "kernels.h"
+
+// Sums of data: computed once.
+KERNEL_ONCE(sums_of_data) {
+}
+
+// Sums that hold a response: computed once, or after each imputation if values are missing.
+KERNEL_ONCE(sums_of_responses) {
+    // sum = sum of y[t]*y[-1 + t] over t
+    real total1 = 0;
+    for (long t = 1; t < d.T; t++) {
+        total1 += s.y[t] * s.y[t - 1];
+    }
+    *s.sum = total1;
+    // sum_2 = sum of y[-1 + t]^2 over t
+    real total2 = 0;
+    for (long t = 1; t < d.T; t++) {
+        total2 += square(s.y[t - 1]);
+    }
+    *s.sum_2 = total2;
+    // sum_3 = sum of y[t] over t
+    real total3 = 0;
+    for (long t = 1; t < d.T; t++) {
+        total3 += s.y[t];
+    }
+    *s.sum_3 = total3;
+    // sum_4 = sum of y[-1 + t] over t
+    real total4 = 0;
+    for (long t = 1; t < d.T; t++) {
+        total4 += s.y[t - 1];
+    }
+    *s.sum_4 = total4;
+    // sum_5 = sum of y[-1 + t]*(y[t] - sum_3/fmax(-1 + T, 1)) over t
+    real total5 = 0;
+    const real c6 = 1 / fmax(d.T - 1, 1);
+    for (long t = 1; t < d.T; t++) {
+        total5 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c6);
+    }
+    *s.sum_5 = total5;
+    // sum_6 = sum of y[t] - sum_3/fmax(-1 + T, 1) over t
+    real total7 = 0;
+    const real c8 = 1 / fmax(d.T - 1, 1);
+    for (long t = 1; t < d.T; t++) {
+        total7 += s.y[t] - *s.sum_3 * c8;
+    }
+    *s.sum_6 = total7;
+    // sum_7 = sum of (y[t] - sum_3/fmax(-1 + T, 1))^2 over t
+    real total9 = 0;
+    const real c10 = 1 / fmax(d.T - 1, 1);
+    for (long t = 1; t < d.T; t++) {
+        total9 += square(s.y[t] - *s.sum_3 * c10);
+    }
+    *s.sum_7 = total9;
+}
+
+// y[k] | the rest  ~  normal     missing values of the data
+//   model.gm:6
+//   h += phi*y[-1 + k]/s2
+//   h += phi*y[1 + k]/s2
+//   q += -0.005
+//   q += -1/2/s2
+//   q += -1/2*phi^2/s2
+KERNEL_ONCE(impute_y) {
+    const real c1 = 1 / *s.s2;
+    const real c2 = square(*s.phi);
+    EACH_MISSING (e, 1) {
+        const long k = e;
+        if (!(((1 == (k + 1)) || (2 <= (k + 1))))) continue;
+        real h_y = 0;
+        real q_y = 0;
+        if ((1 == (k + 1))) {
+            q_y -= 0.005000000000000001;
+        }
+        if ((2 <= (k + 1))) {
+            q_y += (-0.5) * c1;
+            h_y += *s.phi * c1 * s.y[k - 1];
+        }
+        if (((2 <= (k + 1) + 1) && ((k + 1) + 1 <= d.T))) {
+            q_y += (-0.5) * c2 * c1;
+            h_y += *s.phi * c1 * s.y[k + 1];
+        }
+        Stream g = stream(at, VAR_y, e);
+        const real x = normal_natural(&g, h_y, q_y);
+        VERIFY(x, "y", e);
+        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old) + q_y * (square(x) - square(old))); }
+        s.y[k] = x;
+    }
+}
+
+// phi | the rest  ~  normal
+//   model.gm:9
+//   h += y[t]*y[-1 + t]/s2  over t
+//   q += -1/2
+//   q += -1/2*y[-1 + t]^2/s2  over t
+KERNEL_ONCE(draw_phi) {
+    const real h_phi = *s.sum / *s.s2;
+    const real q_phi = (-0.5) * *s.sum_2 / *s.s2 - 0.5;
+    Stream g = stream(at, VAR_phi, 0);
+    const real x = normal_natural(&g, h_phi, q_phi);
+    VERIFY(x, "phi", 0);
+    if (CHECKING) { const real old = *s.phi; CLAIM(h_phi * (x - old) + q_phi * (square(x) - square(old))); }
+    *s.phi = x;
+}
+
+// s2 | the rest  ~  power_gamma, s2^-1 in place of s2
+//   model.gm:10
+//   a += -3
+//   a += -1/2  over t
+//   b += -1
+//   b += -1/2*(y[t] - phi*y[-1 + t])^2  over t
+KERNEL_ONCE(draw_s2) {
+    const real a_s2 = (-0.5) * d.T - 2.5;
+    const real b_s2 = (-0.5) * square(*s.phi) * *s.sum_2 + *s.phi * *s.sum_5 + (-0.5) * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax(d.T - 1, 1) + (-0.5) * (d.T - 1) * square(*s.sum_3) / square(fmax(d.T - 1, 1)) - *s.sum_3 * *s.sum_6 / fmax(d.T - 1, 1) - 1;
+    Stream g = stream(at, VAR_s2, 0);
+    const real x = power_gamma_natural(&g, -1, a_s2, b_s2);
+    VERIFY(x, "s2", 0);
+    if (CHECKING) { const real old = *s.s2; CLAIM(a_s2 * (log(x) - log(old)) + b_s2 * (1 / x - 1 / old)); }
+    *s.s2 = x;
+}
+
+// Quantities for the draws, computed after each kept sweep.
+KERNEL_ONCE(derived) {
+}
+
+// The log joint density of data, variables and auxiliaries, up to a constant.
+KERNEL_ONCE(log_joint) {
+    real lp = 0;
+    // normal
+    lp += (-0.5) * square(*s.phi) - 0.9189385332046727;
+    // inv_gamma
+    lp += (-3) * log(*s.s2) - 1 / *s.s2;
+    // normal
+    lp += (-0.005000000000000001) * square(s.y[0]) - 3.2215236261987186;
+    // normal
+    const real c1 = log(*s.s2);
+    const real c2 = 1 / *s.s2;
+    for (long t = 1; t < d.T; t++) {
+        lp += (-0.5) * c1 + (-0.5) * c2 * square(s.y[t] - *s.phi * s.y[t - 1]) - 0.9189385332046727;
+    }
+    GM->result = lp;
+}
+
+// ---- the sweep ----
+
+static void step_1(GmRun *run)            // missing y
+{
+    LAUNCH_ONCE(impute_y, run);
+}
+
+static void step_2(GmRun *run)            // phi
+{
+    LAUNCH_ONCE(draw_phi, run);
+}
+
+static void step_3(GmRun *run)            // s2
+{
+    LAUNCH_ONCE(draw_s2, run);
+}
+
+static void sweep(GmRun *run)
+{
+    step_1(run);
+    if (ANY_MISSING(run)) LAUNCH_ONCE(sums_of_responses, run);
+    step_2(run);
+    step_3(run);
+}
+
+static void setup(GmRun *run)
+{
+    LAUNCH_SHARED(sums_of_data, run);
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+}
+
+static void derive(GmRun *run)
+{
+    LAUNCH_ONCE(derived, run);
+}
+
+static void joint(GmRun *run)
+{
+    LAUNCH_ONCE(log_joint, run);
+}
+
+// ---- what the runtime asks ----
+
+static const GmField data_fields[] = {
+    {.name = "T", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, T), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
+     .declared = "int<lower=1> T", .extent_of = {0}},
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:6",
+     .declared = "real y[T]", .extent_of = {1}},
+};
+
+static const GmField state_fields[] = {
+    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:6"},
+    {.name = "phi", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, phi), .imputed_field = -1, .shared = 0, .where = "model.gm:9"},
+    {.name = "s2", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, s2), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "sum", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_2", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_2), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_3", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_3), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_4", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_4), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_5", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_5), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_6", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_6), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_7", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_7), .imputed_field = -1, .shared = 2, .where = ""},
+};
+
+static void data_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // T
+        {
+            shape->rank = 0;
+            shape->lower = 1;
+            break;
+        }
+    case 1:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.T;
+            break;
+        }
+    }
+}
+
+static void state_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.T;
+            break;
+        }
+    case 1:        // phi
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 2:        // s2
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    case 3:        // sum
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 4:        // sum_2
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 5:        // sum_3
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 6:        // sum_4
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 7:        // sum_5
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 8:        // sum_6
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 9:        // sum_7
+        {
+            shape->rank = 0;
+            break;
+        }
+    }
+}
+
+static double data_default(int field, const void *data)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    switch (field) {
+    }
+    return 0;
+}
+
+static const char *const step_names[] = {"missing y", "phi", "s2", NULL};
+
+static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
+
+GM_MODEL("ar1", "model.gm", 2, 10, 3)

@@ -1,0 +1,315 @@
+// model.gm, compiled by gmc.
+//
+// One sweep draws, in this order:
+//   y                            normal (missing values only)     model.gm:6
+//   nu_tau                       power_gamma     model.gm:11
+//   mu                           normal     model.gm:10
+//   tau                          power_gamma     model.gm:11
+//   theta                        normal     model.gm:14
+//
+// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+
+#include "gm.h"
+
+typedef struct Data {
+    int J;
+    real *y;      // y[J]
+    real *sigma;      // sigma[J]
+} Data;
+
+typedef struct State {          // of one chain
+    real *y;      // y[J]
+    real *mu;      // mu
+    real *tau;      // tau
+    real *theta;      // theta[J]
+    real *nu_tau;      // auxiliary nu_tau
+} State;
+
+enum {                           // streams of random numbers
+    VAR_y = 1,
+    VAR_mu = 2,
+    VAR_tau = 3,
+    VAR_theta = 4,
+    VAR_nu_tau = 5,
+};
+
+#include "kernels.h"
+
+// Sums of data: computed once.
+KERNEL_ONCE(sums_of_data) {
+}
+
+// Sums that hold a response: computed once, or after each imputation if values are missing.
+KERNEL_ONCE(sums_of_responses) {
+}
+
+// y[k] | the rest  ~  normal     missing values of the data
+//   model.gm:6
+//   h += theta[k]/sigma[k]^2
+//   q += -1/2/sigma[k]^2
+KERNEL_ONCE(impute_y) {
+    EACH_MISSING (e, 1) {
+        const long k = e;
+        const real h_y = s.theta[k] / square(d.sigma[k]);
+        const real q_y = (-0.5) / square(d.sigma[k]);
+        Stream g = stream(at, VAR_y, e);
+        const real x = normal_natural(&g, h_y, q_y);
+        VERIFY(x, "y", e);
+        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old) + q_y * (square(x) - square(old))); }
+        s.y[k] = x;
+    }
+}
+
+// nu_tau | the rest  ~  power_gamma, nu_tau^-1 in place of nu_tau
+//   model.gm:11
+//   a += -3/2
+//   a += -1/2
+//   b += -0.04
+//   b += -1/tau^2
+KERNEL_ONCE(draw_nu_tau) {
+    const real a_nu_tau = -2;
+    const real b_nu_tau = -1 / square(*s.tau) - 0.04;
+    Stream g = stream(at, VAR_nu_tau, 0);
+    const real x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
+    VERIFY(x, "nu_tau", 0);
+    if (CHECKING) { const real old = *s.nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)) + b_nu_tau * (1 / x - 1 / old)); }
+    *s.nu_tau = x;
+}
+
+// mu | the rest  ~  normal
+//   model.gm:10
+//   h += theta[j]/tau^2  over j
+//   q += -0.02
+//   q += -1/2/tau^2  over j
+KERNEL_ONCE(draw_mu) {
+    real h_mu = 0;
+    const real q_mu = (-0.5) * d.J / square(*s.tau) - 0.020000000000000004;
+    const real c1 = 1 / square(*s.tau);
+    for (long j = 0; j < d.J; j++) {
+        h_mu += c1 * s.theta[j];
+    }
+    Stream g = stream(at, VAR_mu, 0);
+    const real x = normal_natural(&g, h_mu, q_mu);
+    VERIFY(x, "mu", 0);
+    if (CHECKING) { const real old = *s.mu; CLAIM(h_mu * (x - old) + q_mu * (square(x) - square(old))); }
+    *s.mu = x;
+}
+
+// tau | the rest  ~  power_gamma, tau^-2 in place of tau
+//   model.gm:11
+//   a += -1  over j
+//   a += -2
+//   b += -1/2*(-mu + theta[j])^2  over j
+//   b += -1/nu_tau
+KERNEL_ONCE(draw_tau) {
+    const real a_tau = -d.J - 2;
+    real b_tau = -1 / *s.nu_tau;
+    for (long j = 0; j < d.J; j++) {
+        b_tau += (-0.5) * square(-*s.mu + s.theta[j]);
+    }
+    Stream g = stream(at, VAR_tau, 0);
+    const real x = power_gamma_natural(&g, -2, a_tau, b_tau);
+    VERIFY(x, "tau", 0);
+    if (CHECKING) { const real old = *s.tau; CLAIM(a_tau * (log(x) - log(old)) + b_tau * (1 / square(x) - 1 / square(old))); }
+    *s.tau = x;
+}
+
+// theta[k] | the rest  ~  normal     in parallel
+//   model.gm:14
+//   h += mu/tau^2
+//   h += y[k]/sigma[k]^2
+//   q += -1/2/tau^2
+//   q += -1/2/sigma[k]^2
+KERNEL(draw_theta) {
+    const real c1 = 1 / square(*s.tau);
+    EACH (k, d.J) {
+        const real h_theta = *s.mu * c1 + s.y[k] / square(d.sigma[k]);
+        const real q_theta = (-0.5) * c1 + (-0.5) / square(d.sigma[k]);
+        Stream g = stream(at, VAR_theta, k);
+        const real x = normal_natural(&g, h_theta, q_theta);
+        VERIFY(x, "theta", k);
+        if (CHECKING) { const real old = s.theta[k]; CLAIM(h_theta * (x - old) + q_theta * (square(x) - square(old))); }
+        s.theta[k] = x;
+    }
+}
+
+// Quantities for the draws, computed after each kept sweep.
+KERNEL_ONCE(derived) {
+}
+
+// The log joint density of data, variables and auxiliaries, up to a constant.
+KERNEL_ONCE(log_joint) {
+    real lp = 0;
+    // normal
+    lp += (-0.020000000000000004) * square(*s.mu) - 2.5283764456387727;
+    // normal
+    const real c1 = 1 / square(*s.tau);
+    const real c2 = log(*s.tau);
+    for (long j = 0; j < d.J; j++) {
+        lp += (-0.5) * c1 * square(-*s.mu + s.theta[j]) - c2 - 0.9189385332046727;
+    }
+    // normal
+    for (long j = 0; j < d.J; j++) {
+        lp += (-0.5) * square(s.y[j] - s.theta[j]) / square(d.sigma[j]) - log(d.sigma[j]) - 0.9189385332046727;
+    }
+    // inv_gamma, by half_cauchy_mixture
+    lp += (-1.5) * log(*s.nu_tau) + (-0.04) / *s.nu_tau - 2.1818028553588005;
+    // root_inv_gamma, by half_cauchy_mixture
+    lp += (-2) * log(*s.tau) + (-0.5) * log(*s.nu_tau) - 1 / square(*s.tau) / *s.nu_tau + 0.1207822376352452;
+    GM->result = lp;
+}
+
+// ---- the sweep ----
+
+static void step_1(GmRun *run)            // missing y
+{
+    LAUNCH_ONCE(impute_y, run);
+}
+
+static void step_2(GmRun *run)            // nu_tau
+{
+    LAUNCH_ONCE(draw_nu_tau, run);
+}
+
+static void step_3(GmRun *run)            // mu
+{
+    LAUNCH_ONCE(draw_mu, run);
+}
+
+static void step_4(GmRun *run)            // tau
+{
+    LAUNCH_ONCE(draw_tau, run);
+}
+
+static void step_5(GmRun *run)            // theta
+{
+    LAUNCH(draw_theta, run, d.J);
+}
+
+static void sweep(GmRun *run)
+{
+    step_1(run);
+    step_2(run);
+    step_3(run);
+    step_4(run);
+    step_5(run);
+}
+
+static void setup(GmRun *run)
+{
+    LAUNCH_SHARED(sums_of_data, run);
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+}
+
+static void derive(GmRun *run)
+{
+    LAUNCH_ONCE(derived, run);
+}
+
+static void joint(GmRun *run)
+{
+    LAUNCH_ONCE(log_joint, run);
+}
+
+// ---- what the runtime asks ----
+
+static const GmField data_fields[] = {
+    {.name = "J", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, J), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
+     .declared = "int<lower=0> J", .extent_of = {0}},
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:6",
+     .declared = "real y[J]", .extent_of = {1}},
+    {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, sigma), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:7",
+     .declared = "real<lower=0> sigma[J]", .extent_of = {1}},
+};
+
+static const GmField state_fields[] = {
+    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:6"},
+    {.name = "mu", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, mu), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "tau", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, theta), .imputed_field = -1, .shared = 0, .where = "model.gm:14"},
+    {.name = "nu_tau", .type = GM_REAL, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, nu_tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+};
+
+static void data_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // J
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    case 1:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.J;
+            break;
+        }
+    case 2:        // sigma
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.J;
+            shape->lower = 0;
+            break;
+        }
+    }
+}
+
+static void state_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.J;
+            break;
+        }
+    case 1:        // mu
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 2:        // tau
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    case 3:        // theta
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.J;
+            break;
+        }
+    case 4:        // nu_tau
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    }
+}
+
+static double data_default(int field, const void *data)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    switch (field) {
+    }
+    return 0;
+}
+
+static const char *const step_names[] = {"missing y", "nu_tau", "mu", "tau", "theta", NULL};
+
+static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, step_4, step_5, NULL};
+
+GM_MODEL("eight_schools", "model.gm", 3, 5, 5)

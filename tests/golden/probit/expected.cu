@@ -1,0 +1,391 @@
+// model.gm, compiled by gmc.
+//
+// One sweep draws, in this order:
+//   y                            all values weighed (missing values only)     model.gm:7
+//   z_y                          truncated normal     model.gm:14
+//   alpha, beta                  joint normal     model.gm:10
+//
+// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+
+#include "gm.h"
+
+typedef struct Data {
+    int N;
+    int p;
+    real *X;      // X[N, p]
+    int *y;      // y[N]
+} Data;
+
+typedef struct State {          // of one chain
+    int *y;      // y[N]
+    real *alpha;      // alpha
+    real *beta;      // beta[p]
+    real *z_y;      // auxiliary z_y[N]
+    real *sums;      // sums of data sums[p]
+    real *products;      // sums of data products[p, p]
+    real *weights_y;      // work weights_y[2]
+    real *precision_alpha;      // work precision_alpha[1, 1 + p, 1 + p]
+    real *shift_alpha;      // work shift_alpha[1, 1 + p]
+} State;
+
+enum {                           // streams of random numbers
+    VAR_y = 1,
+    VAR_alpha = 2,
+    VAR_beta = 3,
+    VAR_z_y = 4,
+};
+
+#include "kernels.h"
+
+// Sums of data: computed once.
+KERNEL_ONCE(sums_of_data) {
+    // sums[j] = sum of X[i, j] over i, j
+    for (long e = 0; e < d.p; e++) s.sums[e] = 0;
+    for (long i = 0; i < d.N; i++) {
+        for (long j = 0; j < d.p; j++) {
+            s.sums[j] += d.X[i * d.p + j];
+        }
+    }
+    // products[j, j] = sum of X[i, j]*X[i, j] over i, j, j
+    gram_matrix(d.N, d.p, 1, d.X, s.products);
+}
+
+// Sums that hold a response: computed once, or after each imputation if values are missing.
+KERNEL_ONCE(sums_of_responses) {
+}
+
+// y[k] | the rest: one of finitely many values, each weighed by its density
+//   model.gm:7
+//   log density += y*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + (1 - y)*log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))
+KERNEL_ONCE(impute_y) {
+    EACH_MISSING (e, 3) {
+        const long k = e;
+        Stream g = stream(at, VAR_y, e);
+        const long first = 0, values = 1 - first + 1;
+        real *weight = &s.weights_y[0];
+        const long old = s.y[k];
+        for (long value = 0; value < values; value++) {
+            const long x = first + value;
+            real lp = 0;
+            real sum1 = 0;
+            for (long j = 0; j < d.p; j++) {
+                sum1 += s.beta[j] * d.X[k * d.p + j];
+            }
+            lp += x * log_Phi(*s.alpha + sum1) + (-x + 1) * log_Phi(-*s.alpha - sum1);
+            weight[value] = lp;
+        }
+        const real old_weight = CHECKING ? weight[old - first] : 0;
+        if (CHECKING) NEW_WEIGHTS(weight, values);
+        const long chosen = categorical_log_weights(&g, weight, values);
+        if (chosen < 1) FAULT("y", e, "no value has a positive probability");
+        const long x = chosen < 1 ? old : first + chosen - 1;
+        NO_CLAIM();
+        s.y[k] = x;
+    }
+}
+
+// z_y[k] | the rest  ~  truncated normal     in parallel
+//   model.gm:14
+//   h += alpha + sum(j in 1:p, beta[j]*X[k, j])
+//   q += -1/2
+KERNEL(draw_z_y) {
+    EACH (k, d.N) {
+        real sum1 = 0;
+        for (long j = 0; j < d.p; j++) {
+            sum1 += s.beta[j] * d.X[k * d.p + j];
+        }
+        const real h_z_y = *s.alpha + sum1;
+        const real q_z_y = -0.5;
+        real lower = -INFINITY, upper = INFINITY;
+        upper = fmin(upper, ((s.y[k] == 1) ? INFINITY : 0));
+        lower = fmax(lower, ((s.y[k] == 1) ? 0 : -INFINITY));
+        Stream g = stream(at, VAR_z_y, k);
+        const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
+        VERIFY(x, "z_y", k);
+        if (CHECKING) { const real old = s.z_y[k]; CLAIM(h_z_y * (x - old) + q_z_y * (square(x) - square(old))); }
+        s.z_y[k] = x;
+    }
+}
+
+// (alpha, beta) | the rest  ~  normal with precision J and shift h, mean J^-1 h     they share a linear predictor
+//   model.gm:10
+//   z_y is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
+//   J[alpha, alpha] += 0.04
+//   J[beta[i], beta[i]] += 0.16  over i
+//   J[alpha, alpha] += 1  over i
+//   J[alpha, beta[j]] += X[i, j]  over i, j
+//   h[alpha] += z_y[i]  over i
+//   J[beta[j], beta[j]] += 1/2*X[i, j]*X[i, j]  over i, j, j
+//   h[beta[j]] += z_y[i]*X[i, j]  over i, j
+KERNEL_ONCE(collect_alpha) {
+    const long n = d.p + 1;
+    const long at_beta = 1;
+    for (long e = 0; e < 1 * n * n; e++) s.precision_alpha[e] = 0;
+    for (long e = 0; e < 1 * n; e++) s.shift_alpha[e] = 0;
+    {
+        s.precision_alpha[(0) * n + 0] += 0.04000000000000001;
+    }
+    for (long i = 0; i < d.p; i++) {
+        s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16000000000000003;
+    }
+    {
+        s.precision_alpha[(0) * n + 0] += d.N;
+    }
+    for (long a = 0; a < d.p; a++) {
+        s.precision_alpha[(0) * n + at_beta + a] += s.sums[a];
+        s.precision_alpha[(at_beta + a) * n + 0] += s.sums[a];
+    }
+    for (long i = 0; i < d.N; i++) {
+        s.shift_alpha[0] += s.z_y[i];
+    }
+    for (long a = 0; a < d.p; a++) {
+        for (long b = 0; b < d.p; b++) {
+            const real t1 = (-0.5) * s.products[a * d.p + b];
+            s.precision_alpha[(at_beta + a) * n + at_beta + b] -= t1;
+            s.precision_alpha[(at_beta + b) * n + at_beta + a] -= t1;
+        }
+    }
+    for (long i = 0; i < d.N; i++) {
+        for (long j = 0; j < d.p; j++) {
+            s.shift_alpha[at_beta + j] += s.z_y[i] * d.X[i * d.p + j];
+        }
+    }
+}
+
+KERNEL_ONCE(draw_alpha) {
+    const long n = d.p + 1;
+    Stream g = stream(at, VAR_alpha, 0);
+    real *x = SCRATCH(n);
+    long e = 0;
+    x[e++] = *s.alpha;
+    for (long k = 0; k < d.p; k++) x[e++] = s.beta[k];
+    real squares = 0;
+    for (long i = 0; i < d.N; i++) {
+        squares += square(s.z_y[i]);
+    }
+    GmScale scale = {squares, d.N, 1};
+    if (normal_draw_dense(GM, &g, n, s.precision_alpha, s.shift_alpha, x, &scale)) FAULT("alpha", 0, NOT_POSITIVE_DEFINITE);
+    for (long i = 0; i < d.N; i++) {
+        s.z_y[i] *= scale.scale;
+    }
+    e = 0;
+    *s.alpha = x[e++];
+    for (long k = 0; k < d.p; k++) s.beta[k] = x[e++];
+    RELEASE(x);
+}
+
+// Quantities for the draws, computed after each kept sweep.
+KERNEL_ONCE(derived) {
+}
+
+// The log joint density of data, variables and auxiliaries, up to a constant.
+KERNEL_ONCE(log_joint) {
+    real lp = 0;
+    // normal
+    lp += (-0.020000000000000004) * square(*s.alpha) - 2.5283764456387727;
+    // normal
+    for (long i = 0; i < d.p; i++) {
+        lp += (-0.08000000000000002) * square(s.beta[i]) - 1.8352292650788278;
+    }
+    // normal, by albert_chib
+    for (long i = 0; i < d.N; i++) {
+        real sum1 = 0;
+        for (long j = 0; j < d.p; j++) {
+            sum1 += s.beta[j] * d.X[i * d.p + j];
+        }
+        lp += (-0.5) * square(-*s.alpha - sum1 + s.z_y[i]) - 0.9189385332046727;
+    }
+    // target, by albert_chib
+    for (long i = 0; i < d.N; i++) {
+        lp += within(s.z_y[i], ((s.y[i] == 1) ? 0 : -INFINITY), ((s.y[i] == 1) ? INFINITY : 0));
+    }
+    GM->result = lp;
+}
+
+// ---- the sweep ----
+
+static void step_1(GmRun *run)            // missing y
+{
+    LAUNCH_ONCE(impute_y, run);
+}
+
+static void step_2(GmRun *run)            // z_y
+{
+    LAUNCH(draw_z_y, run, d.N);
+}
+
+static void step_3(GmRun *run)            // alpha, beta
+{
+    LAUNCH_ONCE(collect_alpha, run);
+    LAUNCH_ONCE(draw_alpha, run);
+}
+
+static void sweep(GmRun *run)
+{
+    step_1(run);
+    step_2(run);
+    step_3(run);
+}
+
+static void setup(GmRun *run)
+{
+    LAUNCH_SHARED(sums_of_data, run);
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+}
+
+static void derive(GmRun *run)
+{
+    LAUNCH_ONCE(derived, run);
+}
+
+static void joint(GmRun *run)
+{
+    LAUNCH_ONCE(log_joint, run);
+}
+
+// ---- what the runtime asks ----
+
+static const GmField data_fields[] = {
+    {.name = "N", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, N), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
+     .declared = "int<lower=0> N", .extent_of = {0}},
+    {.name = "p", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, p), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
+     .declared = "int<lower=0> p", .extent_of = {0}},
+    {.name = "X", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 2, .offset = offsetof(Data, X), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:6",
+     .declared = "real X[N, p]", .extent_of = {1, 2}},
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:7",
+     .declared = "int<lower=0, upper=1> y[N]", .extent_of = {1}},
+};
+
+static const GmField state_fields[] = {
+    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:7"},
+    {.name = "alpha", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, alpha), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "beta", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, beta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, z_y), .imputed_field = -1, .shared = 0, .where = "model.gm:14"},
+    {.name = "sums", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, sums), .imputed_field = -1, .shared = 1, .where = ""},
+    {.name = "products", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, products), .imputed_field = -1, .shared = 1, .where = ""},
+    {.name = "weights_y", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, weights_y), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "precision_alpha", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 3, .offset = offsetof(State, precision_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "shift_alpha", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, shift_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+};
+
+static void data_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // N
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    case 1:        // p
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    case 2:        // X
+        {
+            shape->rank = 2;
+            shape->dim[0] = d.N;
+            shape->dim[1] = d.p;
+            break;
+        }
+    case 3:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            shape->lower = 0;
+            shape->upper = 1;
+            break;
+        }
+    }
+}
+
+static void state_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            shape->lower = 0;
+            shape->upper = 1;
+            break;
+        }
+    case 1:        // alpha
+        {
+            shape->rank = 0;
+            break;
+        }
+    case 2:        // beta
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.p;
+            break;
+        }
+    case 3:        // z_y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            break;
+        }
+    case 4:        // sums
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.p;
+            break;
+        }
+    case 5:        // products
+        {
+            shape->rank = 2;
+            shape->dim[0] = d.p;
+            shape->dim[1] = d.p;
+            break;
+        }
+    case 6:        // weights_y
+        {
+            shape->rank = 1;
+            shape->dim[0] = 2;
+            break;
+        }
+    case 7:        // precision_alpha
+        {
+            shape->rank = 3;
+            shape->dim[0] = 1;
+            shape->dim[1] = d.p + 1;
+            shape->dim[2] = d.p + 1;
+            break;
+        }
+    case 8:        // shift_alpha
+        {
+            shape->rank = 2;
+            shape->dim[0] = 1;
+            shape->dim[1] = d.p + 1;
+            break;
+        }
+    }
+}
+
+static double data_default(int field, const void *data)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    switch (field) {
+    }
+    return 0;
+}
+
+static const char *const step_names[] = {"missing y", "z_y", "alpha, beta", NULL};
+
+static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
+
+GM_MODEL("probit", "model.gm", 4, 9, 3)

@@ -1,0 +1,222 @@
+// model.gm, compiled by gmc.
+//
+// One sweep draws, in this order:
+//   b                            power_gamma     model.gm:10
+//   theta                        power_gamma     model.gm:11
+//
+// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+
+#include "gm.h"
+
+typedef struct Data {
+    int N;
+    real *t;      // t[N]
+    int *y;      // y[N]
+} Data;
+
+typedef struct State {          // of one chain
+    int *y;      // y[N]
+    real *b;      // b
+    real *theta;      // theta[N]
+} State;
+
+enum {                           // streams of random numbers
+    VAR_y = 1,
+    VAR_b = 2,
+    VAR_theta = 3,
+};
+
+#include "kernels.h"
+
+// Sums of data: computed once.
+KERNEL_ONCE(sums_of_data) {
+}
+
+// Sums that hold a response: computed once, or after each imputation if values are missing.
+KERNEL_ONCE(sums_of_responses) {
+}
+
+// b | the rest  ~  power_gamma
+//   model.gm:10
+//   a += -9/10
+//   a += 9/5  over i
+//   b += -1
+//   b += -theta[i]  over i
+KERNEL_ONCE(draw_b) {
+    const real a_b = 1.8 * d.N - 0.9;
+    real b_b = -1;
+    for (long i = 0; i < d.N; i++) {
+        b_b -= s.theta[i];
+    }
+    Stream g = stream(at, VAR_b, 0);
+    const real x = power_gamma_natural(&g, 1, a_b, b_b);
+    VERIFY(x, "b", 0);
+    if (CHECKING) { const real old = *s.b; CLAIM(a_b * (log(x) - log(old)) + b_b * (x - old)); }
+    *s.b = x;
+}
+
+// theta[k] | the rest  ~  power_gamma     in parallel
+//   model.gm:11
+//   a += 4/5
+//   a += y[k]
+//   b += -b
+//   b += -t[k]
+KERNEL(draw_theta) {
+    EACH (k, d.N) {
+        const real a_theta = s.y[k] + 0.8;
+        const real b_theta = -*s.b - d.t[k];
+        Stream g = stream(at, VAR_theta, k);
+        const real x = power_gamma_natural(&g, 1, a_theta, b_theta);
+        VERIFY(x, "theta", k);
+        if (CHECKING) { const real old = s.theta[k]; CLAIM(a_theta * (log(x) - log(old)) + b_theta * (x - old)); }
+        s.theta[k] = x;
+    }
+}
+
+// Quantities for the draws, computed after each kept sweep.
+KERNEL_ONCE(derived) {
+}
+
+// The log joint density of data, variables and auxiliaries, up to a constant.
+KERNEL_ONCE(log_joint) {
+    real lp = 0;
+    // gamma
+    lp += -*s.b + (-0.9) * log(*s.b) - 2.2527126517342055;
+    // gamma
+    const real c1 = log(*s.b);
+    for (long i = 0; i < d.N; i++) {
+        lp += 1.8 * c1 + 0.8 * log(s.theta[i]) - *s.b * s.theta[i] + 0.07108387291437215;
+    }
+    // poisson
+    for (long i = 0; i < d.N; i++) {
+        lp += -d.t[i] * s.theta[i] + s.y[i] * (log(d.t[i]) + log(s.theta[i])) - lgamma(s.y[i] + 1);
+    }
+    GM->result = lp;
+}
+
+// ---- the sweep ----
+
+static void step_1(GmRun *run)            // b
+{
+    LAUNCH_ONCE(draw_b, run);
+}
+
+static void step_2(GmRun *run)            // theta
+{
+    LAUNCH(draw_theta, run, d.N);
+}
+
+static void sweep(GmRun *run)
+{
+    step_1(run);
+    step_2(run);
+}
+
+static void setup(GmRun *run)
+{
+    LAUNCH_SHARED(sums_of_data, run);
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+}
+
+static void derive(GmRun *run)
+{
+    LAUNCH_ONCE(derived, run);
+}
+
+static void joint(GmRun *run)
+{
+    LAUNCH_ONCE(log_joint, run);
+}
+
+// ---- what the runtime asks ----
+
+static const GmField data_fields[] = {
+    {.name = "N", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, N), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
+     .declared = "int<lower=0> N", .extent_of = {0}},
+    {.name = "t", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, t), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:6",
+     .declared = "real<lower=0> t[N]", .extent_of = {1}},
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 0, .imputed_field = 0, .where = "model.gm:7",
+     .declared = "int<lower=0> y[N]", .extent_of = {1}},
+};
+
+static const GmField state_fields[] = {
+    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:7"},
+    {.name = "b", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, b), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "theta", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, theta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+};
+
+static void data_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // N
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    case 1:        // t
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            shape->lower = 0;
+            break;
+        }
+    case 2:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            shape->lower = 0;
+            break;
+        }
+    }
+}
+
+static void state_shape(int field, const void *data, GmShape *shape)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    shape->lower = -INFINITY;
+    shape->upper = INFINITY;
+    switch (field) {
+    case 0:        // y
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            shape->lower = 0;
+            break;
+        }
+    case 1:        // b
+        {
+            shape->rank = 0;
+            shape->lower = 0;
+            break;
+        }
+    case 2:        // theta
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            shape->lower = 0;
+            break;
+        }
+    }
+}
+
+static double data_default(int field, const void *data)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    switch (field) {
+    }
+    return 0;
+}
+
+static const char *const step_names[] = {"b", "theta", NULL};
+
+static void (*const steps[])(GmRun *) = {step_1, step_2, NULL};
+
+GM_MODEL("pump", "model.gm", 3, 3, 2)

@@ -1,0 +1,163 @@
+"""Posteriors that are known exactly: by a formula, by symmetry or by quadrature. z is the difference over its Monte Carlo error (of both
+sides when both are chains). The bound is 6, as in geweke.py: with fixed seeds a run that passes keeps passing, and a change of
+random numbers rings falsely less than once in 10^6 checks."""
+import numpy as np
+from scipy import integrate, stats
+from scipy.special import expit, log_ndtr
+
+from program import Failed, Workplace, mcse, report
+
+rng = np.random.default_rng(7)
+rows = []
+w = Workplace()
+
+PROBIT_DATA = "data { int<lower=0> N; int<lower=1> p; matrix[N, p] X; int<lower=0, upper=1> y[N]; }\n"
+X = np.round(rng.normal(size=(30, 2)), 2)
+y = (rng.random(30) < stats.norm.cdf(X @ [1.0, -0.5])).astype(int)
+x = X[:, 0]
+
+
+def draws(name, model, data, **settings):
+    return w.draws(w.compile(name, model), w.data(name, data), **{"samples": 20000, "seed": 1, **settings})
+
+
+def near(what, x, known, error=0.0):
+    z = (x.mean() - known) / np.hypot(mcse(x), error)
+    rows.append((abs(z) < 6, "%s: %.4f, known %.4f, |z| %.2f < 6" % (what, x.mean(), known, abs(z))))
+
+
+def moments(f, lo, hi):
+    """Mean and second moment of the density exp(f) on (lo, hi) by adaptive quadrature (relative error 1e-8, far below the chains')."""
+    cuts = np.linspace(lo, hi, 21)                # short pieces: kinks and narrow peaks do no harm
+    top = max(f(v) for v in np.linspace(lo, hi, 2001)[1:-1])
+    total, first, second = (sum(integrate.quad(lambda v: v ** k * np.exp(f(v) - top), a, b, epsrel=1e-8, limit=200)[0] for a, b in zip(cuts, cuts[1:]))
+                            for k in range(3))
+    return first / total, second / total
+
+
+def no_data():
+    """With no rows the posterior is the prior: medians of half-Cauchy scales are their scales, a half is below."""
+    d = draws("nothing", PROBIT_DATA + """prior { tau ~ half_cauchy(0, 2); a ~ normal(1, 2);
+      for (j in 1:p) { lambda[j] ~ half_cauchy(0, 1); beta[j] ~ normal(0, tau * lambda[j]); } }
+    likelihood { for (i in 1:N) y[i] ~ bernoulli(Phi(a + X[i] * beta)); }""", {"N": 0, "p": 2, "X": np.zeros((0, 2)), "y": []}, thin=20)
+    near("no rows: P(tau < 2)", (d["tau"] < 2) * 1.0, 0.5)
+    near("no rows: P(lambda < 1)", (d["lambda.1"] < 1) * 1.0, 0.5)
+    near("no rows: P(beta < 0)", (d["beta.2"] < 0) * 1.0, 0.5)
+    near("no rows: E a", d["a"], 1)
+    near("no rows: E a^2", d["a"] ** 2, 5)
+
+
+def normal_known_answer():
+    """A normal mean with known variance, a variance with known mean, and both at once (normal-inverse-gamma)."""
+    v = np.array([1.2, -0.3, 2.2, 0.9, 1.7, 0.4])
+    data = {"N": 6, "y": v}
+    declare = "data { int<lower=0> N; vector[N] y; }\n"
+    d = draws("mean", declare + "prior { mu ~ normal(1, 2); }\nlikelihood { y ~ normal(mu, 1.5); }", data)
+    precision = 1 / 4 + 6 / 2.25
+    mean = (1 / 4 + v.sum() / 2.25) / precision
+    near("normal mean: mean", d["mu"], mean)
+    near("normal mean: variance", (d["mu"] - mean) ** 2, 1 / precision)
+    d = draws("variance", declare + "prior { s2 ~ inv_gamma(3, 2); }\nlikelihood { y ~ normal(1, sqrt(s2)); }", data)
+    a, b = 3 + 3, 2 + ((v - 1) ** 2).sum() / 2
+    near("normal variance: E 1/s2", 1 / d["s2"], a / b)
+    near("normal variance: E s2", d["s2"], b / (a - 1))
+    d = draws("both", declare + "prior { s2 ~ inv_gamma(3, 2); mu ~ normal(1, sqrt(s2 / 0.5)); }\nlikelihood { y ~ normal(mu, sqrt(s2)); }", data)
+    m = (0.5 * 1 + v.sum()) / 6.5
+    b = 2 + ((v ** 2).sum() + 0.5 - 6.5 * m ** 2) / 2
+    near("normal-inverse-gamma: E mu", d["mu"], m)
+    near("normal-inverse-gamma: Var mu", (d["mu"] - m) ** 2, b / (a - 1) / 6.5)
+    near("normal-inverse-gamma: E 1/s2", 1 / d["s2"], a / b)
+    design = np.column_stack([np.ones(30), X])
+    target = design @ [0.5, 1, -1] + np.round(rng.normal(size=30), 2)
+    d = draws("line", "data { int N, p; matrix[N, p] X; vector[N] y; }\nprior { a ~ normal(0, 3); vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ normal(a + X * b, 0.8); }",
+              {"N": 30, "p": 2, "X": X, "y": target})
+    V = np.linalg.inv(design.T @ design / 0.64 + np.diag([1 / 9, 1 / 4, 1 / 4]))
+    mean = V @ design.T @ target / 0.64
+    got = [d["a"], d["b.1"], d["b.2"]]
+    for i, name in enumerate(["a", "b.1", "b.2"]):
+        near("linear regression: mean of " + name, got[i], mean[i])
+        for j in range(i, 3):
+            near("linear regression: covariance %d, %d" % (i, j), (got[i] - mean[i]) * (got[j] - mean[j]), V[i, j])
+
+
+def forms_of_probit():
+    """The loop, the vectorised form and the explicit latent are one model; turning y over turns the sign of beta."""
+    forms = {
+        "loop": ("prior { for (j in 1:p) b[j] ~ normal(0, 2); }\nlikelihood { for (i in 1:N) y[i] ~ bernoulli(Phi(X[i] * b)); }", y),
+        "vectorised": ("prior { vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ bernoulli(Phi(X * b)); }", y),
+        "latent": ("prior { vector[p] b ~ normal(0, 2); }\nlatent { z ~ normal(X * b, 1); }\nlikelihood { for (i in 1:N) y[i] = z[i] > 0; }", y),
+        "turned": ("prior { vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ bernoulli(Phi(X * b)); }", 1 - y),
+    }
+
+    # Both coefficients by a grid: the log posterior is smooth, and the trapezoid rule's error on 401 points within 8 sd is below 1e-6.
+    g = np.linspace(-3, 4, 401)
+    b1, b2 = np.meshgrid(g, g, indexing="ij")
+    lp = -(b1 ** 2 + b2 ** 2) / 8
+    for i in range(30):
+        lp += log_ndtr((2 * y[i] - 1) * (X[i, 0] * b1 + X[i, 1] * b2))
+    weight = np.exp(lp - lp.max())
+    weight /= weight.sum()
+    for name, (body, response) in forms.items():
+        d = draws("probit_" + name, PROBIT_DATA + body, {"N": 30, "p": 2, "X": X, "y": response}, params="b")
+        sign = -1 if name == "turned" else 1
+        for j, b in enumerate([b1, b2]):
+            near("probit, %s: E b.%d" % (name, j + 1), sign * d["b.%d" % (j + 1)], (weight * b).sum())
+            near("probit, %s: E b.%d^2" % (name, j + 1), d["b.%d" % (j + 1)] ** 2, (weight * b ** 2).sum())
+
+
+def one_coefficient():
+    """Logit by Polya-Gamma, a horseshoe of fixed scale, the Lasso's prior, t errors, and quantile regression, against quadrature."""
+    xy = "data { int<lower=0> N; vector[N] x; int<lower=0, upper=1> y[N]; }\n"
+    d = draws("logit", xy + "prior { b ~ normal(0, 2); }\nlikelihood { for (i in 1:N) y[i] ~ bernoulli_logit(b * x[i]); }", {"N": 30, "x": x, "y": y}, params="b")
+    first, second = moments(lambda b: -b ** 2 / 8 + np.log(expit((2 * y - 1) * b * x)).sum(), -4, 10)
+    near("logit: E b", d["b"], first)
+    near("logit: E b^2", d["b"] ** 2, second)
+
+    v = np.round(0.4 * x + 0.8 * rng.normal(size=30), 2)
+    real = "data { int<lower=0> N; vector[N] x; vector[N] y; }\n"
+    data = {"N": 30, "x": x, "y": v}
+    fit = lambda b: -((v - b * x) ** 2).sum() / 2
+    d = draws("horseshoe", real + "prior { lambda ~ half_cauchy(0, 1); b ~ normal(0, 0.3 * lambda); }\nlikelihood { y ~ normal(b * x, 1); }", data)
+    # The horseshoe's density up to a constant: the integral of N(b; 0, 0.09*l^2) over a half-Cauchy l is exp(u) E1(u), u = b^2/0.18
+    # (Carvalho, Polson and Scott 2010).
+    from scipy.special import exp1
+    f = lambda b: fit(b) + np.log(exp1(b * b / 0.18)) + b * b / 0.18
+    top = max(f(b) for b in np.linspace(-2, 3, 1000))
+    parts = [sum(integrate.quad(lambda b: b ** k * np.exp(f(b) - top), lo, hi, limit=500)[0] for lo, hi in [(-3, 0), (0, 0.5), (0.5, 3)]) for k in range(3)]
+    near("horseshoe: E b", d["b"], parts[1] / parts[0])
+    near("horseshoe: E b^2", d["b"] ** 2, parts[2] / parts[0])
+    d = draws("laplace", real + "prior { b ~ double_exponential(0, 0.1); }\nlikelihood { y ~ normal(b * x, 1); }", data)
+    first, second = moments(lambda b: fit(b) - abs(b) / 0.1, -3, 3)
+    near("double exponential prior: E b", d["b"], first)
+    near("double exponential prior: E b^2", d["b"] ** 2, second)
+    d = draws("student", real + "prior { b ~ normal(0, 2); }\nlikelihood { y ~ student_t(3, b * x, 0.5); }", data)
+    first, second = moments(lambda b: -b ** 2 / 8 + stats.t.logpdf((v - b * x) / 0.5, 3).sum(), -3, 4)
+    near("student t errors: E b", d["b"], first)
+    near("student t errors: E b^2", d["b"] ** 2, second)
+    d = draws("quantile", real + "prior { b ~ normal(0, 2); }\nlikelihood { y ~ asymmetric_laplace(b * x, 0.3, 0.25); }", data)
+    first, second = moments(lambda b: -b ** 2 / 8 - ((v - b * x) * (0.25 - (v < b * x)) / 0.3).sum(), -3, 4)
+    near("asymmetric laplace errors: E b", d["b"], first)
+    near("asymmetric laplace errors: E b^2", d["b"] ** 2, second)
+    n = np.array([3, 0, 5, 2, 1, 4])
+    d = draws("rate", "data { int N; int<lower=0> y[N]; }\nprior { a ~ normal(0, 1); }\nlikelihood { y ~ poisson(exp(a)); }", {"N": 6, "y": n})
+    first, second = moments(lambda a: -a * a / 2 + n.sum() * a - 6 * np.exp(a), -3, 4)
+    near("log rate by slice: E a", d["a"], first)
+    near("log rate by slice: E a^2", d["a"] ** 2, second)
+    d = draws("bounded", real + "prior { sigma ~ uniform(0, 1); }\nlikelihood { y ~ normal(0, sigma); }", data)
+    first, second = moments(lambda s: -30 * np.log(s) - (v ** 2).sum() / (2 * s * s), 1e-3, 1)
+    near("uniform prior of sigma: E sigma", d["sigma"], first)
+    near("uniform prior of sigma: E sigma^2", d["sigma"] ** 2, second)
+    m = np.abs(v) + 0.1
+    d = draws("truncated", "data { int N; vector<lower=0>[N] y; }\nprior { mu ~ normal(0, 2); }\nlikelihood { y ~ normal(mu, 1) T[0, ]; }", {"N": 30, "y": m})
+    first, second = moments(lambda u: -u * u / 8 - ((m - u) ** 2).sum() / 2 - 30 * log_ndtr(u), -12, 6)
+    near("truncated likelihood: E mu", d["mu"], first)
+    near("truncated likelihood: E mu^2", d["mu"] ** 2, second)
+
+
+with w:
+    for part in (no_data, normal_known_answer, forms_of_probit, one_coefficient):
+        try:
+            part()
+        except Failed as e:
+            rows.append((False, "%s: %s" % (part.__name__, e)))
+    report(rows)
