@@ -635,9 +635,12 @@ static void step_density(Program *p, const Step *s, int step)
             lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number - 0.5) : "-INFINITY";
             hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number + 0.5) : "INFINITY";
         }
-        put(w, "const real start = %s, width = slice_width(%s);", place, wp);
+        put(w, "const real current = %s, width = slice_width(%s);", place, wp);
+        put(w, "real start = current;");
         put(w, "Slice sl;");
         bool positive = !v->discrete && v->lower_number == 0 && !isfinite(v->upper_number);
+        open_brace(w, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
+        put(w, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
         put(w, "%s(&sl, &g, start, %s, %s, width);", positive ? "slice_begin_log" : "slice_begin", lo, hi);
         open_brace(w, "while (slice_next(&sl))");
         put(w, "const real x = %s;", v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
@@ -645,6 +648,8 @@ static void step_density(Program *p, const Step *s, int step)
         put(w, "real lp = 0;");
         write_density(p, c, &pieces, "lp");
         put(w, "sl.log_density = lp;");
+        close_brace(w);
+        put(w, "if (!sl.failed) break;");
         close_brace(w);
         put(w, "%s = %s;", place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
         put(w, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);

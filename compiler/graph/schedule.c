@@ -4,8 +4,8 @@
 //   after    gaussian (mu, theta); exact tau; ...     one step per variable or block, in the order of the sweep
 //
 // Needs: augment done.     Gives: g->steps.
-// Order: first imputed responses and updates that integrate auxiliaries out, then the auxiliaries, then all that is
-// conditional on them. So no step reads an auxiliary that is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
+// Order: first imputed responses and updates that integrate auxiliaries out, then the auxiliaries, then latents
+// (so that the first sweep finds them feasible whatever their start), then the rest. So no step reads an auxiliary that is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,14 +139,26 @@ static Step *constrained_step(Graph *g, Var *v)
     return single(g, STEP_SLICE, v, c, collapsed, because);
 }
 
+static bool test_auxiliary(const Var *v, void *with) { (void)with; return v->kind == VAR_AUXILIARY; }
+
+// A cutpoint between latents: exact, but with many observations it hardly moves.
+static bool bounded_by_auxiliaries(const Conditional *c)
+{
+    for (const Part *p = c->bounds; p; p = p->next)
+        if (ex_any_var(p->value, test_auxiliary, NULL)) return true;
+    return false;
+}
+
 static Step *element_step(Graph *g, Var *v, const char *method)
 {
     if (v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED)
         return constrained_step(g, v);
     Conditional *c = conditional_element(g, v, false);
-    if (c->family && (!method || strcmp(method, "gibbs") == 0)) return single(g, STEP_EXACT, v, c, false, "conjugate");
-    const char *because = c->because ? c->because : "the model asks for it";
     bool collapsed = can_collapse(g, v);
+    bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
+    if (c->family && !squeezed && (!method || strcmp(method, "gibbs") == 0)) return single(g, STEP_EXACT, v, c, false, "conjugate");
+    const char *because = squeezed ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
+                        : c->because ? c->because : "the model asks for it";
     if (collapsed) c = conditional_element(g, v, true);
     c->because = because;
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
@@ -290,7 +302,7 @@ static void find_scale_move(Graph *g, Step *s)
 
 bool schedule(Graph *g)
 {
-    Step *first = NULL, *auxiliaries = NULL, *rest = NULL;
+    Step *first = NULL, *auxiliaries = NULL, *latents = NULL, *rest = NULL;
     int n = 0, nvars = g->nvars;
     Candidate *list = NEW_N(g->arena, Candidate, nvars + 1);
     for (int i = 0; i < nvars; i++) {
@@ -362,7 +374,7 @@ bool schedule(Graph *g)
             }
         if (m == 1 && c->var->rank == 0) { c->taken = false; continue; }     // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
-        put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : &rest,
+        put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : c->var->kind == VAR_LATENT ? &latents : &rest,
             gaussian(g, block, m, false, m == 1 ? nbatch : 0, m > 1 ? "they share a linear predictor" : "its elements share a linear predictor"));
     }
     // Everything else, one variable at a time.
@@ -372,7 +384,7 @@ bool schedule(Graph *g)
         Step *s = element_step(g, c->var, requested_method(g, c->var));
         if (!s) continue;
         if (s->collapsed) put(&first, s);
-        else put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : &rest, s);
+        else put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : c->var->kind == VAR_LATENT ? &latents : &rest, s);
     }
     Step *imputed = NULL;
     impute(g, &imputed);
@@ -380,6 +392,7 @@ bool schedule(Graph *g)
     put(&g->steps, imputed);
     put(&g->steps, first);
     put(&g->steps, auxiliaries);
+    put(&g->steps, latents);
     put(&g->steps, rest);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;

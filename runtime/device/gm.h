@@ -58,6 +58,15 @@ DEVICE double slice_adapt(double width, const Slice *sl, double start)
     return is_finite(w) && w > 1e-12 ? w : width;
 }
 
+// A start outside the support, in warm-up: another one to try, further away at each attempt. The constraint's ends stay outside.
+DEVICE double slice_restart(Stream *g, double start, int attempt, double lo, double hi)
+{
+    const double reach = pow(2.0, attempt / 2), u = uniform_open(g);
+    double x = attempt % 2 && is_finite(lo) ? lo + reach * u : attempt % 2 && is_finite(hi) ? hi - reach * u : start + reach * (2 * u - 1);
+    if (is_finite(lo) && is_finite(hi)) x = lo + (hi - lo) * u;
+    return x > lo && x < hi ? x : start;
+}
+
 // Matrices given whole: n by n, row by row, symmetric positive definite. NaN everywhere if they are not.
 DEVICE double log_determinant_of(long n, const double *A)
 {

@@ -38,13 +38,13 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
         v->no_claim = true;
         return;
     }
-    if (isnan(after) || isinf(after)) {
+    if ((isnan(after) || isinf(after)) && !isnan(before) && !isinf(before)) {
         v->broken = true;
         v->chain = chain;
         v->sweep = run->sweep;
         return;
     }
-    if (isinf(before) || isnan(before) || isinf(claim)) {            // a start outside the support: nothing to subtract from
+    if (isinf(before) || isnan(before) || isinf(after) || isnan(after) || isinf(claim)) {   // still outside the support: nothing to subtract from
         v->skipped++;
         return;
     }
