@@ -26,9 +26,9 @@ identity, log, logit = (lambda v: v), np.log, (lambda v: np.log(v) - np.log1p(-v
 squash = np.arctan                           # for variables without a variance
 squash_log = lambda v: np.arctan(np.log(v))
 tests = []
-# Sweeps between kept draws, so that batches of 200 draws are nearly independent. With few data a horseshoe's product of scales is
-# nearly unidentified and mixes slowly.
-THIN = {"half_cauchy_mixture": 300}
+# Draws kept, and sweeps from one to the next, so that batches of draws are nearly independent: with few data a horseshoe's product
+# of scales is nearly unidentified and mixes slowly.
+LENGTH = {"half_cauchy_mixture": (2000, 1000)}
 
 
 def test(model, data, transforms):
@@ -274,8 +274,9 @@ def bilinear():
 
 def compare(w, name, model, data, transforms, direct):
     """Rows of the report: one for each model, with the largest |z| of its moments."""
+    length = LENGTH.get(name, (5000, 10))
     try:
-        draws = w.draws(w.compile(name, model), w.data(name, data), samples=5000, thin=THIN.get(name, 10), warmup=500)
+        draws = w.draws(w.compile(name, model), w.data(name, data), samples=length[0], thin=length[1], warmup=500)
     except Failed as e:
         return False, "%s: %s" % (name, e)
     known = direct()
