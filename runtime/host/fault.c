@@ -77,8 +77,8 @@ char *gm_format(const char *format, ...)
 // ---- faults ----
 
 // Emitted code calls gm_fault from inside parallel loops, which cannot be left by a jump; so a fault is only noted, and the
-// sweep loop looks after each sweep. Of several in one sweep the first by (chain, variable, element) is kept, so that the message does not
-// depend on the number of threads.
+// sweep loop looks from time to time. Of several the first by (sweep, chain, variable, element) is kept, so that the message hardly depends
+// on the number of threads.
 static struct {
     bool        raised;
     int         chain;              // global number, from 0
@@ -93,10 +93,11 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
 #pragma omp critical(gm_fault)
     {
         const int name = fault.raised ? strcmp(variable, fault.variable) : 0;
-        const bool earlier = number != fault.chain ? number < fault.chain
-                           : name != 0             ? name < 0
-                                                   : element < fault.element;
-        if (!fault.raised || (fault.sweep == run->sweep && earlier)) {
+        const bool earlier = run->sweep != fault.sweep ? run->sweep < fault.sweep
+                           : number != fault.chain     ? number < fault.chain
+                           : name != 0                 ? name < 0
+                                                       : element < fault.element;
+        if (!fault.raised || earlier) {
             fault.chain = number;
             fault.variable = variable;
             fault.element = element;
