@@ -524,6 +524,7 @@ void distribution_support(Parse *p, Span at, const char *word, List args)
         }
         return;
     }
+    d->support = intern("real");
     fail(p, at, DIAG_E0801, word, NULL);
 }
 
