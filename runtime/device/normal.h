@@ -2,8 +2,8 @@
 //
 //   density     exp(-((x - mu) / sd)^2 / 2) / (sd sqrt(2 pi)); natural: exp(h x + q x^2), q < 0
 //   parameters  mu real, sd >= 0; h real, q < 0: mean -h / (2 q), variance -1 / (2 q)
-//   method      inversion (special.h, inv_Phi), one uniform a draw
-//   accuracy    tails to -9.1 and 8.2 sd (63 bits below, 53 above)
+//   method      rejection from cells of equal area (rng.h), 64 random bits a draw nearly always
+//   accuracy    rounding; the tails have no bound
 //   test        tests/runtime/continuous.c
 #ifndef GM_NORMAL_H
 #define GM_NORMAL_H

@@ -93,10 +93,29 @@ static double tabulated(double t)
     return grid_p[k] + (at - k) * (grid_p[k + 1] - grid_p[k]);
 }
 
+// The first cell for an interval must not lie beyond its end, or draws next to the end would be missing: 1e-3 of the mass, too little for
+// the tests of laws. Cells by their sides, which tests/runtime/rng.c checks.
+static void first_cells(void)
+{
+    long missing = 0, wasted = 0;
+    for (int i = -40000; i <= 40000; i++) {
+        const double a = i * 1e-4;
+        const int    n = normal_cell_below(a);           // cells 256.. lie above 0; those below mirror them
+        const double left = n >= GM_CELLS / 2 ? gm_cell_sides[n - GM_CELLS / 2] : n > 0 ? -gm_cell_sides[GM_CELLS / 2 - n] : -INFINITY;
+        const int    m = n + 3;
+        const double later = m >= GM_CELLS / 2 ? m < GM_CELLS ? gm_cell_sides[m - GM_CELLS / 2] : INFINITY : -gm_cell_sides[GM_CELLS / 2 - m];
+        missing += !(left <= a);
+        wasted += later <= a;
+    }
+    check("first cell of an interval", "beyond", (double)missing, 0);
+    check("first cell of an interval is at most 2 early", "earlier", (double)wasted, 0);
+}
+
 int main(void)
 {
     gsl_set_error_handler_off();
-    static const double means[] = { -40, -8, -4.5, -3.5, -0.5, -0.2, 0, 0.46, 0.48, 0.7, 2, 8, 40 };
+    first_cells();
+    static const double means[] = { -40, -8, -4.5, -3.5, -1.76, -1.74, -0.5, -0.2, 0, 0.46, 0.48, 0.7, 2, 2.9, 8, 40 };
     for (unsigned k = 0; k < sizeof means / sizeof *means; k++) one_sided(means[k], k % 3 == 0);
 
     two_sided(-1, 1);
@@ -107,6 +126,14 @@ int main(void)
     two_sided(5, 9);
     two_sided(-9, -5);
     two_sided(-0.1, 12);
+    two_sided(-0.035, 0.035);       // about 16 cells: either side of where they serve
+    two_sided(-0.05, 0.05);
+    two_sided(1, 1.08);
+    two_sided(1, 1.2);
+    two_sided(1.7, 3);
+    two_sided(-2.95, 2.95);         // both ends beyond the rectangles
+    CASE_KS(normal_natural_truncated(g, 0, -0.5, -1e20, 1e20), gsl_cdf_ugaussian_P(x));      // ends too far to measure from
+    CASE_KS(normal_truncated(g, 0, 1, -1e300, 1e9), gsl_cdf_ugaussian_P(x));
     short_interval(0, 1e-6);
     short_interval(2, 1e-6);
     short_interval(-2, 1e-6);
@@ -166,5 +193,9 @@ int main(void)
     check("lo > hi is NaN", "not", !isnan(normal_truncated(&s, 0, 1, 3, 2)) || !isnan(gamma_shape_rate_truncated(&s, 1, 1, 3, 2)), 0);
     check("improper is NaN", "not", !isnan(normal_natural_truncated(&s, 1, 0, 0, INFINITY)) || !isnan(power_natural_truncated(&s, 1, 2, INFINITY))
           || !isnan(power_natural_truncated(&s, -2, 0, 1)) || !isnan(normal_natural_truncated(&s, 1, 0.5, 0, INFINITY)), 0);
+    check("no mean is NaN", "not", !isnan(normal_natural_truncated(&s, NAN, -0.5, 0, INFINITY)) || !isnan(normal_natural_truncated(&s, NAN, -0.5, 0, 1))
+          || !isnan(normal_truncated(&s, NAN, 1, -INFINITY, 0)), 0);
+    check("infinite natural parameter: the end, or not finite", "not", normal_natural_truncated(&s, -INFINITY, -0.5, 0, INFINITY) != 0
+          || normal_natural_truncated(&s, INFINITY, -0.5, -INFINITY, 0) != 0 || is_finite(normal_natural_truncated(&s, INFINITY, -0.5, 0, INFINITY)), 0);
     return finish();
 }
