@@ -1,6 +1,7 @@
-// If this fails, docs/errors.md lacks a message, shows a wrong model that does not give it, or a right one that does not pass.
+// If this fails, docs/errors.md lacks a message or is wrong about one, or docs/language.md shows a model that does not pass or lacks a function.
 //
-// Every code of diag.def has its section. Each "Wrong" example gives that code and no other error; each "Right" one passes the front end.
+// Every code of diag.def has its section. Each "Wrong" example gives that code and no other error; each "Right" one, and each example of
+// the manual, passes the front end.
 // Runs in the root of the repository.
 #include <dirent.h>
 #include <stdio.h>
@@ -36,6 +37,11 @@ static void load(Arena *a, const char *folder, Library *lib, Diags *d)
     if (dir) closedir(dir);
 }
 
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 // The messages that an example gives.
 static char *messages(Arena *a, const char *example)
 {
@@ -43,8 +49,8 @@ static char *messages(Arena *a, const char *example)
     Library lib = { 0 };
     load(a, "stdlib/distributions", &lib, d);
     load(a, "stdlib/augment", &lib, d);
-    bool is_library = strncmp(example, "distribution ", 13) == 0 || strncmp(example, "augmentation ", 13) == 0;
-    bool own_data = strncmp(example, "data ", 5) == 0;
+    bool is_library = begins(example, "distribution ") || begins(example, "family ") || begins(example, "augmentation ");
+    bool own_data = begins(example, "data ") || begins(example, "#");
     const Source *s = source_from_string(a, "example.gm", is_library || own_data ? example : arena_printf(a, "%s%s", header, example));
     if (is_library) front_parse_library(a, s, d, &lib);
     front_resolve_library(a, &lib, d);
@@ -72,6 +78,28 @@ static char *example(Arena *a, const char *section, const char *end, const char 
     return arena_printf(a, "%.*s\n", (int)(to - from), from);
 }
 
+static const char *const functions[] = {
+#define FUNCTION(name, args, result) #name,
+#include "../../compiler/front/functions.def"
+#undef FUNCTION
+};
+
+static void check_manual(Arena *a)
+{
+    const Source *doc = source_read(a, "docs/language.md");
+    check(doc != NULL, "docs/language.md", "cannot be read", "");
+    if (!doc) return;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        check(strstr(doc->text, arena_printf(a, "%s(", functions[i])) != NULL, functions[i], "is not in docs/language.md", "");
+    for (const char *at = doc->text; (at = strstr(at, "\n```\n")); ) {
+        const char *from = at + 5, *to = strstr(from, "\n```\n");
+        if (!to) break;
+        const char *text = arena_printf(a, "%.*s\n", (int)(to - from), from);
+        check(*messages(a, text) == '\0', "docs/language.md", "an example is refused", messages(a, text));
+        at = to + 5;
+    }
+}
+
 int main(void)
 {
     Arena *a = arena_new();
@@ -95,7 +123,8 @@ int main(void)
         for (const char *at = given; (at = strstr(at, "error[")); at++) only &= strncmp(at + 6, code, 5) == 0;
         check(only, code, "the wrong example gives other messages", given);
     }
-    printf("%s: %d checks of docs/errors.md, all must hold\n", failed ? "FAILED" : "ok", checks);
+    check_manual(a);
+    printf("%s: %d checks of docs/errors.md and docs/language.md, all must hold\n", failed ? "FAILED" : "ok", checks);
     arena_free(a);
     return failed;
 }
