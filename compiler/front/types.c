@@ -601,15 +601,13 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
     }
     case APPEND_ROW: {
         Type second = e->kid[1]->type;
-        if (first.rank > 2 || second.rank > 2 || (first.rank == 2) != (second.rank == 2)) {
+        if (first.rank > 1 || second.rank > 1) {
             diag(t->d, e->span, DIAG_E0301, e->name, describe(t, &first), describe(t, &second));
             return poison(e);
         }
         Ast *one = make_int(t, e->span, 1);
-        type = first.rank == 2 ? first : vector_type(BASE_REAL, one);
-        if (first.rank == 2 && !same_size(t, e->span, first.dim[1], second.dim[1])) return poison(e);
-        type.dim[0] = extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one);
-        type.base = first.base == BASE_INT && second.base == BASE_INT ? BASE_INT : BASE_REAL;
+        type = vector_type(first.base == BASE_INT && second.base == BASE_INT ? BASE_INT : BASE_REAL,
+                           extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one));
         break;
     }
     case LENGTH_2: type = vector_type(first.base, e->kid[1]); break;

@@ -18,15 +18,24 @@ static const char library_text[] =
     "distribution flat() { support real; log_density = 0; }\n"
     "augmentation albert_chib { match y ~ bernoulli(Phi(eta)); where linear(eta); replace { z ~ normal(eta, 1); y = z > 0; } }\n";
 
-static void model(Arena *a, const Source *s, Diags *d, FILE *out)
+static const Library *library_once(void)
 {
-    Library lib = { 0 };
+    static Library lib;
+    if (lib.distributions) return &lib;
+    Arena *a = arena_new();                            // kept
+    Diags *d = diags_new(a);
     front_parse_library(a, source_from_string(a, "library.gm", library_text), d, &lib);
     if (!front_resolve_library(a, &lib, d)) abort();
+    return &lib;
+}
+
+static void model(Arena *a, const Source *s, Diags *d, FILE *out)
+{
+    const Library *lib = library_once();
     Model *m;
     if (!front_parse_model(a, s, d, &m)) return;
-    bool names = front_resolve(a, m, &lib, d);
-    bool types = front_types(a, m, &lib, d);
+    bool names = front_resolve(a, m, lib, d);
+    bool types = front_types(a, m, lib, d);
     if (names && types != (diags_errors(d) == 0)) abort();
     ast_print(out, m);
 }
