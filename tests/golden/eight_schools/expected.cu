@@ -3,9 +3,9 @@
 // One sweep draws, in this order:
 //   y                            normal (missing values only)     model.gm:6
 //   nu_tau                       power_gamma     model.gm:11
+//   theta                        normal     model.gm:14
 //   mu                           normal     model.gm:10
 //   tau                          power_gamma     model.gm:11
-//   theta                        normal     model.gm:14
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -77,6 +77,25 @@ KERNEL_ONCE(draw_nu_tau) {
     *s.nu_tau = x;
 }
 
+// theta[k] | the rest  ~  normal     in parallel
+//   model.gm:14
+//   h += mu/tau^2
+//   h += y[k]/sigma[k]^2
+//   q += -1/2/tau^2
+//   q += -1/2/sigma[k]^2
+KERNEL(draw_theta) {
+    const real c1 = 1 / square(*s.tau);
+    EACH (k, d.J) {
+        const real h_theta = *s.mu * c1 + s.y[k] / square(d.sigma[k]);
+        const real q_theta = (-0.5) * c1 + (-0.5) / square(d.sigma[k]);
+        Stream g = stream(at, VAR_theta, k);
+        const real x = normal_natural(&g, h_theta, q_theta);
+        VERIFY(x, "theta", k);
+        if (CHECKING) { const real old = s.theta[k]; CLAIM(h_theta * (x - old) + q_theta * (square(x) - square(old))); }
+        s.theta[k] = x;
+    }
+}
+
 // mu | the rest  ~  normal
 //   model.gm:10
 //   h += theta[j]/tau^2  over j
@@ -113,25 +132,6 @@ KERNEL_ONCE(draw_tau) {
     VERIFY(x, "tau", 0);
     if (CHECKING) { const real old = *s.tau; CLAIM(a_tau * (log(x) - log(old)) + b_tau * (1 / square(x) - 1 / square(old))); }
     *s.tau = x;
-}
-
-// theta[k] | the rest  ~  normal     in parallel
-//   model.gm:14
-//   h += mu/tau^2
-//   h += y[k]/sigma[k]^2
-//   q += -1/2/tau^2
-//   q += -1/2/sigma[k]^2
-KERNEL(draw_theta) {
-    const real c1 = 1 / square(*s.tau);
-    EACH (k, d.J) {
-        const real h_theta = *s.mu * c1 + s.y[k] / square(d.sigma[k]);
-        const real q_theta = (-0.5) * c1 + (-0.5) / square(d.sigma[k]);
-        Stream g = stream(at, VAR_theta, k);
-        const real x = normal_natural(&g, h_theta, q_theta);
-        VERIFY(x, "theta", k);
-        if (CHECKING) { const real old = s.theta[k]; CLAIM(h_theta * (x - old) + q_theta * (square(x) - square(old))); }
-        s.theta[k] = x;
-    }
 }
 
 // Quantities for the draws, computed after each kept sweep.
@@ -172,19 +172,19 @@ static void step_2(GmRun *run)            // nu_tau
     LAUNCH_ONCE(draw_nu_tau, run);
 }
 
-static void step_3(GmRun *run)            // mu
+static void step_3(GmRun *run)            // theta
+{
+    LAUNCH(draw_theta, run, d.J);
+}
+
+static void step_4(GmRun *run)            // mu
 {
     LAUNCH_ONCE(draw_mu, run);
 }
 
-static void step_4(GmRun *run)            // tau
+static void step_5(GmRun *run)            // tau
 {
     LAUNCH_ONCE(draw_tau, run);
-}
-
-static void step_5(GmRun *run)            // theta
-{
-    LAUNCH(draw_theta, run, d.J);
 }
 
 static void sweep(GmRun *run)
@@ -308,7 +308,7 @@ static double data_default(int field, const void *data)
     return 0;
 }
 
-static const char *const step_names[] = {"missing y", "nu_tau", "mu", "tau", "theta", NULL};
+static const char *const step_names[] = {"missing y", "nu_tau", "theta", "mu", "tau", NULL};
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, step_4, step_5, NULL};
 
