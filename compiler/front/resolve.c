@@ -20,6 +20,7 @@ typedef struct Resolve {
     List           order;            // Decl, as met
     List           scope;            // Decl of the indices around the place being read
     List           where;            // the conditions around it; in a search, the declarations on the way
+    bool           predicting;       // reading a predict block
     Map            marked;           // statements under a condition, and data that some statement observes
 } Resolve;
 
@@ -141,6 +142,15 @@ bool ast_same(const Ast *x, const Ast *y)
     for (int i = 0; i < x->nkids; i++)
         if (!ast_same(x->kid[i], y->kid[i])) return false;
     return true;
+}
+
+static bool mentions(const Ast *e, const Decl *d)
+{
+    if (!e) return false;
+    if (e->kind == AST_NAME) return e->decl == d;
+    for (int i = 0; i < e->nkids; i++)
+        if (mentions(e->kid[i], d)) return true;
+    return false;
 }
 
 // ---- scopes ----
@@ -354,6 +364,8 @@ static void use(Resolve *r, Ast *e)
     if (e->kind == AST_NAME) {
         e->decl = lookup(r, e->name);
         if (!e->decl) undefined(r, e);
+        else if (e->decl->block == BLOCK_PREDICT && e->decl->kind != DECL_INDEX && !r->predicting)
+            diag(r->d, e->span, DIAG_E0213, e->name);
         return;
     }
     if (e->kind == AST_CALL) check_function(r, e);
@@ -420,8 +432,23 @@ static void check_distribution(Resolve *r, Stmt *s)
     s->dist = NULL;
 }
 
+// A loop gives a name one value for each index, so the index has to stand among its subscripts.
+static void check_indices(Resolve *r, const Stmt *s)
+{
+    const Ast *root = place_root(s->lhs);
+    for (int i = 0; root && i < r->scope.n; i++) {
+        const Decl *index = r->scope.item[i];
+        if (mentions(s->lhs, index)) continue;
+        Diag *m = diag(r->d, s->lhs->span, DIAG_E0212, root->name, index->name);
+        const char *end = s->lhs->kind == AST_INDEX ? "..., " : "";
+        diag_help(m, "each has its own: %s[%s%s]", root->name, end, index->name);
+        return;
+    }
+}
+
 static void use_stmt(Resolve *r, Stmt *s)
 {
+    r->predicting = s->block == BLOCK_PREDICT;
     switch (s->kind) {
     case STMT_TILDE:
         use(r, s->lhs);
@@ -429,10 +456,12 @@ static void use_stmt(Resolve *r, Stmt *s)
         use(r, s->lower);
         use(r, s->upper);
         check_distribution(r, s);
+        check_indices(r, s);
         break;
     case STMT_DEFINE:
         use(r, s->lhs);
         use(r, s->rhs);
+        check_indices(r, s);
         break;
     case STMT_DECLARE:
         break;
@@ -760,7 +789,10 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     if (!m->name) m->name = intern("model");
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
-    for (int i = 0; i < r.order.n; i++) use_decl(&r, r.order.item[i]);
+    for (int i = 0; i < r.order.n; i++) {
+        r.predicting = ((Decl *)r.order.item[i])->block == BLOCK_PREDICT;
+        use_decl(&r, r.order.item[i]);
+    }
     in_every_block(&r, m, use_stmt, true);
     in_every_block(&r, m, mark_sites, false);
     for (int i = 0; i < r.order.n; i++) check_twice(&r, r.order.item[i]);
@@ -811,15 +843,6 @@ static void name_sizes(Resolve *r, Decl *v)
     if (v->type.rank > 1 && !v->type.dim[1]) v->type.dim[1] = size_call(r, "cols", v, v->span);
     for (int i = 2; i < v->type.rank; i++)
         if (!v->type.dim[i]) v->type.dim[i] = v->type.dim[1];
-}
-
-static bool mentions(const Ast *e, const Decl *d)
-{
-    if (!e) return false;
-    if (e->kind == AST_NAME) return e->decl == d;
-    for (int i = 0; i < e->nkids; i++)
-        if (mentions(e->kid[i], d)) return true;
-    return false;
 }
 
 // A routine of the runtime: its arguments are resolved, its name is not.

@@ -1128,6 +1128,7 @@ static void check_define(Types *t, Stmt *s)
 {
     bool left = type_of(t, s->lhs), right = type_of(t, s->rhs);
     if (!left || !right) return;
+    if (s->block == BLOCK_LET && !need_data(t, s->rhs, "a definition in a let block")) return;
     const Type *x = &s->lhs->type, *y = &s->rhs->type;
     if (x->rank != y->rank) {
         diag(t->d, s->rhs->span, DIAG_E0312, s->decl ? s->decl->name : "this", describe(t, x), describe(t, y));
