@@ -293,9 +293,18 @@ static Expr *hoisted_part(Program *p, const Conditional *c, const Part *q)
 static void emit_bounds(Program *p, const Conditional *c)
 {
     Writer *w = &p->w;
-    put(w, "real lower = %s, upper = %s;", isfinite(c->var->lower_number) ? text(w, "%.17g", c->var->lower_number) : "-INFINITY",
-        isfinite(c->var->upper_number) ? text(w, "%.17g", c->var->upper_number) : "INFINITY");
+    const double ends[2] = {c->var->lower_number, c->var->upper_number};
+    const Part *alone[2] = {NULL, NULL};         // a bound that stands for itself
+    for (int side = 0; side < 2; side++) {
+        int n = 0;
+        for (const Part *b = c->bounds; b; b = b->next)
+            if (b->which == side) { n++; alone[side] = b; }
+        if (n != 1 || isfinite(ends[side]) || alone[side]->scatter || alone[side]->loops.n || alone[side]->loops.guard) alone[side] = NULL;
+        const char *end = isfinite(ends[side]) ? text(w, "%.17g", ends[side]) : side ? "INFINITY" : "-INFINITY";
+        put(w, "%sreal %s = %s;", n == 0 || alone[side] ? "const " : "", side ? "upper" : "lower", alone[side] ? write_expr(w, alone[side]->value) : end);
+    }
     for (const Part *b = c->bounds; b; b = b->next) {
+        if (b == alone[0] || b == alone[1]) continue;
         Loops l = b->loops;
         if (b->scatter) {                        // look for the element among all that are bounded
             Expr *same = NULL;

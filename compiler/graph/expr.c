@@ -344,6 +344,39 @@ Expr *ex_log(Expr *a)
     return cons((Expr){.kind = EX_CALL, .name = intern("log"), .nargs = 1, .args = &a});
 }
 
+// c * A as an ARRAY: the factor and the matrix.
+static bool scalar_multiple(Expr *e, Expr **factor, Expr **matrix)
+{
+    if (e->kind != EX_ARRAY || e->args[1]->kind != EX_ARRAY) return false;
+    Expr *inner = e->args[1], *body = inner->args[1], *c = ex_num(1), *A = NULL;
+    if (body->kind != EX_MUL) return false;
+    for (int i = 0; i < body->nargs; i++) {
+        Expr *f = body->args[i];
+        if (!ex_mentions_index(f, e->index) && !ex_mentions_index(f, inner->index)) { c = ex_mul2(c, f); continue; }
+        if (A) return false;
+        A = f;
+    }
+    if (!A || (A->kind != EX_REF && A->kind != EX_AT) || A->nargs < 2) return false;
+    if (A->args[A->nargs - 2] != ex_index(e->index) || A->args[A->nargs - 1] != ex_index(inner->index)) return false;
+    Index *j = index_new("j", NULL, NULL), *k = index_new("k", NULL, NULL);
+    Expr *plain = ex_replace_index(ex_replace_index(A, e->index, ex_index(j)), inner->index, ex_index(k));
+    *matrix = ex_array(j, e->args[0], ex_array(k, inner->args[0], plain));
+    *factor = c;
+    return (*matrix)->kind == EX_REF;
+}
+
+// log(1 + n/d) = log(n + d) - log(d), where n + d is simple.
+static Expr *log1p_ratio(Expr *x)
+{
+    if (x->kind != EX_MUL) return NULL;
+    Expr *n = ex_num(1), *d = ex_num(1);
+    for (int i = 0; i < x->nargs; i++)
+        if (x->args[i]->kind == EX_POW && x->args[i]->number < 0) d = ex_mul2(d, ex_pow(x->args[i], -1));
+        else n = ex_mul2(n, x->args[i]);
+    Expr *sum = ex_add2(n, d);
+    return ex_is_num(d, 1) || sum->kind == EX_ADD ? NULL : ex_sub(ex_log(sum), ex_log(d));
+}
+
 // Functions of one number that a compiler may compute.
 static bool constant1(const char *name, double x, double *out)
 {
@@ -392,6 +425,14 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
             return ex_call1("log_Phi", ex_neg(x->args[0]));
         if (strcmp(name, "log1m") == 0 && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1))
             return ex_log(ex_sub(ex_num(1), x));
+        if (strcmp(name, "log1p") == 0) {
+            Expr *simple = log1p_ratio(x);
+            if (simple) return simple;
+        }
+        if (strcmp(name, "log_determinant") == 0) {
+            Expr *c, *A;
+            if (scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_dim(A, 0), ex_log(c)), ex_call1(name, A));
+        }
         if (strcmp(name, "log1p_exp") == 0) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
         if (strcmp(name, "logit") == 0 && x->kind == EX_CALL && strcmp(x->name, "inv_logit") == 0) return x->args[0];
         if (strcmp(name, "inv_Phi") == 0 && x->kind == EX_CALL && strcmp(x->name, "Phi") == 0) return x->args[0];
@@ -400,6 +441,8 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
     }
     if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(name, args[0]->number, args[1]->number, &v))
         return ex_num(v);
+    if (n == 2 && strcmp(name, "lbeta") == 0 && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1)))
+        return ex_neg(ex_log(args[ex_is_num(args[0], 1)]));
     if (n == 2 && strcmp(name, "same") == 0 && args[0] == args[1]) return ex_num(1);
     if (n == 2 && strcmp(name, "pow") == 0 && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
     if (n == 3 && strcmp(name, "if_else") == 0) {
@@ -492,6 +535,10 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
         return ex_at(ex_ref(array->var, array->nargs + take, all), n - take, subscripts + take);
     }
     if (array->kind == EX_ARRAY) return ex_at(ex_replace_index(array->args[1], array->index, subscripts[0]), n - 1, subscripts + 1);
+    if (array->kind == EX_CALL && strcmp(array->name, "inverse") == 0 && n == 2) {
+        Expr *c, *A;
+        if (scalar_multiple(array->args[0], &c, &A)) return ex_div(ex_at(ex_call1("inverse", A), 2, subscripts), c);
+    }
     if (array->kind == EX_CALL && strcmp(array->name, "if_else") == 0)
         return ex_call3("if_else", array->args[0], ex_at(array->args[1], n, subscripts), ex_at(array->args[2], n, subscripts));
     if (array->kind == EX_AT) {

@@ -23,13 +23,6 @@ typedef struct Candidate {
     const char *because;
 } Candidate;
 
-static bool is_loop(const Loops *l, const Index *i)
-{
-    for (int k = 0; k < l->n; k++)
-        if (l->index[k] == i) return true;
-    return false;
-}
-
 static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
 {
     BlockTerm *terms;
@@ -44,8 +37,7 @@ static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
         if (t->degree != 2 || t->ref[0] == t->ref[1]) continue;
         coupled = true;
         int shared = 0;
-        while (shared < v->rank && t->ref[0]->args[shared] == t->ref[1]->args[shared] && t->ref[0]->args[shared]->kind == EX_INDEX &&
-               is_loop(&t->loops, t->ref[0]->args[shared]->index)) shared++;
+        while (shared < v->rank && t->ref[0]->args[shared] == t->ref[1]->args[shared]) shared++;    // the same row, whichever it is
         if (shared < *nbatch) *nbatch = shared;
         for (int d = shared; d < v->rank; d++) {
             Expr *apart = ex_sub(t->ref[0]->args[d], t->ref[1]->args[d]);
@@ -159,7 +151,14 @@ static Step *element_step(Graph *g, Var *v, const char *method)
     if (c->family && !squeezed && (!method || strcmp(method, "gibbs") == 0)) return single(g, STEP_EXACT, v, c, false, "conjugate");
     const char *because = squeezed ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
                         : c->because ? c->because : "the model asks for it";
-    if (collapsed) c = conditional_element(g, v, true);
+    if (collapsed) {
+        c = conditional_element(g, v, true);
+        if (c->family && (!method || strcmp(method, "gibbs") == 0)) {
+            Step *s = single(g, STEP_EXACT, v, c, true, "conjugate with auxiliaries integrated out");
+            s->marginal = true;
+            return s;
+        }
+    }
     c->because = because;
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
         Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");

@@ -97,9 +97,8 @@ KERNEL(draw_z_y) {
         }
         const real h_z_y = *s.alpha + sum1;
         const real q_z_y = -0.5;
-        real lower = -INFINITY, upper = INFINITY;
-        upper = fmin(upper, ((s.y[k] == 1) ? INFINITY : 0));
-        lower = fmax(lower, ((s.y[k] == 1) ? 0 : -INFINITY));
+        const real lower = ((s.y[k] == 1) ? 0 : -INFINITY);
+        const real upper = ((s.y[k] == 1) ? INFINITY : 0);
         Stream g = stream(at, VAR_z_y, k);
         const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
         VERIFY(x, "z_y", k);
