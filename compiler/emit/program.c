@@ -644,7 +644,7 @@ static void step_density(Program *p, const Step *s, int step)
             lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number - 0.5) : "-INFINITY";
             hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number + 0.5) : "INFINITY";
         }
-        put(w, "const real current = %s, width = slice_width(%s);", place, wp);
+        put(w, "const real current = %s, width = slice_width(%s, %s);", place, wp, s->width ? write_expr(w, s->width) : "1");
         put(w, "real start = current;");
         put(w, "Slice sl;");
         bool positive = !v->discrete && v->lower_number == 0 && !isfinite(v->upper_number);
@@ -733,7 +733,7 @@ static void step_constrained(Program *p, const Step *s, int step)
         : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
     put(w, "if (!m.moves) continue;");
     put(w, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
-    put(w, "const real width = slice_width(widths[move]);");
+    put(w, "const real width = slice_width(widths[move], %s);", s->width ? write_expr(w, s->width) : "1");
     put(w, "Slice sl;");
     put(w, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
     open_brace(w, "while (slice_next(&sl))");
@@ -1229,6 +1229,25 @@ static void emit_setup(Program *p)
         }
         end_kernel(p);
     }
+    put(w, "// Data must lie in the support of their distributions.");
+    begin_kernel(p, "KERNEL_ONCE", "check_data");
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->original || !f->observed || !f->dist || (!f->least && !f->most) || f->value->kind != EX_REF || f->value->nargs < f->value->var->rank) continue;
+        Loops l = {.guard = f->plates.guard};
+        for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+        Expr *values[3] = {f->value, f->least ? f->least : f->value, f->most ? f->most : f->value};
+        int m = mark(w);
+        bool braces = open_guard(p, &l);
+        open_loops(p, &l, 3, values);
+        const char *y = write_expr(w, f->value), *lo = f->least ? text(w, "%s < %s", y, write_factor(w, f->least)) : NULL;
+        const char *hi = f->most ? text(w, "%s > %s", y, write_factor(w, f->most)) : NULL;
+        put(w, "if (%s%s%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s (%s)\");", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "",
+            f->value->var->name, write_position(w, f->value->var, f->value->args), f->dist->name, line_of(p, f->span));
+        close_loops(p, &l);
+        if (braces) close_brace(w);
+        forget(w, m);
+    }
+    end_kernel(p);
     for (int pass = 0; pass < 2; pass++) {
         put(w, pass == 0 ? "// Sums of data: computed once." : "// Sums that hold a response: computed once, or after each imputation if values are missing.");
         begin_kernel(p, "KERNEL_ONCE", pass == 0 ? "sums_of_data" : "sums_of_responses");
@@ -1548,7 +1567,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
         imputing |= s->imputes;
         fprintf(out, "    step_%d(run);\n", k + 1);
     }
-    fprintf(out, "}\n\nstatic void setup(GmRun *run)\n{\n%s    LAUNCH_SHARED(sums_of_data, run);\n    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);\n}\n\n", lets ? "    LAUNCH_SHARED(definitions, run);\n" : "");
+    fprintf(out, "}\n\nstatic void setup(GmRun *run)\n{\n%s    LAUNCH_SHARED(sums_of_data, run);\n    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);\n}\n\n", lets ? "    LAUNCH_SHARED(definitions, run);\n    LAUNCH_SHARED(check_data, run);\n" : "    LAUNCH_SHARED(check_data, run);\n");
     fprintf(out, "static void derive(GmRun *run)\n{\n    LAUNCH_ONCE(derived, run);\n}\n\n");
     fprintf(out, "static void joint(GmRun *run)\n{\n    LAUNCH_ONCE(log_joint, run);\n}\n\n");
     fprintf(out, "// ---- what the runtime asks ----\n\n");
@@ -1564,4 +1583,34 @@ void emit_program(FILE *out, Graph *g, const char *source)
     fprintf(out, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d)\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, n);
     free(setup);
     free(p->kernels);
+}
+
+// The kernels alone: the comment above each, and its name.
+void emit_kernels(FILE *out, Graph *g, const char *source)
+{
+    char *program;
+    size_t size;
+    FILE *f = open_memstream(&program, &size);
+    emit_program(f, g, source);
+    fclose(f);
+    char *comment = program, *next;
+    bool open = false;
+    for (char *line = strstr(program, "#include \"kernels.h\""); line && *line; line = next) {
+        next = strchr(line, '\n');
+        if (!next) break;
+        *next++ = 0;
+        if (strncmp(line, "//", 2) == 0) {
+            if (!open) comment = line;
+            open = true;
+        } else {
+            if (strncmp(line, "KERNEL", 6) == 0) {
+                for (char *c = comment; open && c < line; c += strlen(c) + 1) fprintf(out, "%s\n", c);
+                char *brace = strrchr(line, '{');
+                if (brace) *brace = 0;
+                fprintf(out, "%s\n\n", line);
+            }
+            open = false;
+        }
+    }
+    free(program);
 }

@@ -215,8 +215,12 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
         if (strcmp(d->support, "covariance") == 0 && v->constraint == CONSTRAINT_NONE) v->constraint = CONSTRAINT_COVARIANCE;
         if (d->discrete) v->discrete = true;
     }
+    if (f->observed && strcmp(d->support, "positive") == 0) f->least = ex_num(0);
+    if (f->observed && strcmp(d->support, "unit") == 0) { f->least = ex_num(0); f->most = ex_num(1); }
     if (d->lower || d->upper) {
         Expr *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
+        if (f->observed && lo && !ex_unknown(lo)) f->least = lo;
+        if (f->observed && hi && !ex_unknown(hi)) f->most = hi;
         if (v && v->discrete) {                 // values to enumerate: the widest range over all sites
             bool first = !v->lower && !v->upper;
             if (first) {

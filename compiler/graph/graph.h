@@ -75,6 +75,7 @@ typedef struct Factor {
     bool                truncated;
     Expr               *lower, *upper;   // truncation
     bool                observed;        // its value is data
+    Expr               *least, *most;    // observed: support of the distribution, where data alone decide it; NULL if open
     struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
     bool                replaced;        // an augmentation took its place
     const Augmentation *rule;            // that made it
@@ -238,6 +239,7 @@ typedef struct Step {
     Expr        *scaled_weight;
     int          nbatch;                 // GAUSSIAN: leading dimensions over which the block is independent
     Expr        *lower, *upper;          // ENUM: values
+    Expr        *width;                  // SLICE: width to start from, if the model says one
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         imputes;                // missing values of data only

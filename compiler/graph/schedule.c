@@ -174,7 +174,11 @@ static Step *element_step(Graph *g, Var *v, const char *method)
         Diag *m = diag(g->diags, v->span, DIAG_P0602, v->name);
         diag_because(m, "%s", because);
     }
-    return single(g, STEP_SLICE, v, c, collapsed, because);
+    Step *s = single(g, STEP_SLICE, v, c, collapsed, because);
+    for (const Request *r = g->model->requests; r; r = r->next)
+        for (int i = 0; r->block == BLOCK_INFER && r->nnames == 1 && r->names[0] == v->name && i < r->nsettings; i++)
+            if (strcmp(r->setting[i], "width") == 0) s->width = elaborate_rule(g, r->value[i], 0, NULL, NULL);
+    return s;
 }
 
 static const char *requested_method(const Graph *g, const Var *v)

@@ -48,8 +48,8 @@ DEVICE void log_sum_add(LogSum *s, double v)
 
 DEVICE double log_sum_value(const LogSum *s) { return s->most + log(s->sum); }
 
-// Widths of slice samplers: 1 at first, then moved during warm-up towards half of the brackets that come out; afterwards fixed.
-DEVICE double slice_width(double stored) { return stored > 0 ? stored : 1; }
+// Widths of slice samplers: `first` at first, then moved during warm-up towards half of the brackets that come out; afterwards fixed.
+DEVICE double slice_width(double stored, double first) { return stored > 0 ? stored : first; }
 
 DEVICE double slice_adapt(double width, const Slice *sl, double start)
 {

@@ -140,9 +140,9 @@ static int start(Fit *f)
     gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     if (model->setup)
         model->setup(&f->run);
-    if (gm_fault_raised()) {
+    if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
         gm_fault_print();
-        return GM_EXIT_FAULT;
+        return GM_EXIT_USAGE;
     }
     return o->check ? gm_check_steps(model, &f->run) : finish(f, sample(f));
 }

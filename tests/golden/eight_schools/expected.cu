@@ -36,6 +36,10 @@ enum {                           // streams of random numbers
 
 #include "kernels.h"
 
+// Data must lie in the support of their distributions.
+KERNEL_ONCE(check_data) {
+}
+
 // Sums of data: computed once.
 KERNEL_ONCE(sums_of_data) {
 }
@@ -198,6 +202,7 @@ static void sweep(GmRun *run)
 
 static void setup(GmRun *run)
 {
+    LAUNCH_SHARED(check_data, run);
     LAUNCH_SHARED(sums_of_data, run);
     LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
 }

@@ -29,6 +29,13 @@ enum {                           // streams of random numbers
 
 #include "kernels.h"
 
+// Data must lie in the support of their distributions.
+KERNEL_ONCE(check_data) {
+    for (long i = 0; i < d.N; i++) {
+        if (s.y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson (model.gm:14)");
+    }
+}
+
 // Sums of data: computed once.
 KERNEL_ONCE(sums_of_data) {
 }
@@ -115,6 +122,7 @@ static void sweep(GmRun *run)
 
 static void setup(GmRun *run)
 {
+    LAUNCH_SHARED(check_data, run);
     LAUNCH_SHARED(sums_of_data, run);
     LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
 }
