@@ -222,17 +222,22 @@ static const char *power(Writer *w, Expr *base, double r)
     return text(w, "pow(%s, %s)", write(w, base, 0), number(w, r));
 }
 
+static bool is_known(const Writer *w, const Expr *e)
+{
+    for (int k = 0; k < w->nknown; k++)
+        if (w->known[k].e == e) return true;
+    return false;
+}
+
 static const char *product(Writer *w, Expr *e, int tight)
 {
     const char *c = NULL;
     bool minus = false;
+    bool *divides = arena_alloc(w->arena, sizeof *divides * (size_t)e->nargs);      // decided once: writing a factor may name another
+    for (int i = 0; i < e->nargs; i++) divides[i] = e->args[i]->kind == EX_POW && e->args[i]->number < 0 && !is_known(w, e->args[i]);
     for (int i = 0; i < e->nargs; i++) {
         Expr *f = e->args[i];
-        if (f->kind == EX_POW && f->number < 0) {
-            bool named = false;
-            for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == f;
-            if (!named) continue;
-        }
+        if (divides[i]) continue;
         if (f->kind == EX_NUM && f->number == -1) { minus = true; continue; }
         const char *t = write(w, f, MULTIPLICATIVE + (f->kind == EX_MUL));
         c = c ? text(w, "%s * %s", c, t) : t;
@@ -240,10 +245,7 @@ static const char *product(Writer *w, Expr *e, int tight)
     if (!c) c = "1";
     for (int i = 0; i < e->nargs; i++) {
         Expr *f = e->args[i];
-        if (f->kind != EX_POW || f->number >= 0) continue;
-        bool named = false;
-        for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == f;
-        if (named) continue;
+        if (!divides[i]) continue;
         const char *t = power(w, f->args[0], -f->number);
         bool integer = is_integer(f->args[0]) && f->number == -1;
         c = text(w, "%s / %s%s", c, integer ? "(real)" : "", paren(w, t, strpbrk(t, " ") && !strchr(t, '(')));
