@@ -52,6 +52,8 @@ long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale
     const long bad = factor(n, J);
     if (bad) return bad;
     draw_from_factor(g, n, J, h, x, scale);
+    for (long i = 0; i < n; i++)
+        if (!is_finite(x[i])) return i + 1;
     return 0;
 }
 
@@ -76,6 +78,7 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
         double v = k[i];
         for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];
         u[i] = (v + normal_standard(g)) / sqrt(D[i]);
+        if (!is_finite(u[i])) return n + i + 1;
     }
     return 0;
 }

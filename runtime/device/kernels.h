@@ -73,7 +73,7 @@ static inline double launch_chain(GmKernel kernel, GmRun *run, int chain, long n
 
 #define FAULT(name, element, what) gm_fault(GM->run, GM->chain, name, element, what)
 #define VERIFY(x, name, element)   do { if (!is_finite(x)) FAULT(name, element, "its draw is not a finite number: its conditional is improper, or a value it depends on overflowed"); } while (0)
-#define NOT_POSITIVE_DEFINITE      "the precision matrix of its joint normal conditional is not positive definite: a coefficient has neither a proper prior nor data"
+#define NOT_POSITIVE_DEFINITE      "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, or a value it depends on overflowed"
 #define WARMING_UP                 (GM->run->sweep < GM->run->warmup)
 #define CHECKING                   (GM->run->checking)
 #define CLAIM(v)                   gm_claim(GM, v)
