@@ -331,6 +331,56 @@ static const char *missing_of(Program *p, const Var *v)
     return text(&p->w, "%d", field);
 }
 
+// Elements of one colour at a time: a chain of neighbours, drawn in parallel within each class of k modulo colours.
+static bool coloured(const Step *s)
+{
+    const Conditional *c = s->conditional;
+    return !s->imputes && !c->whole && c->colours > 1 && c->nbatch == 0 && c->var->rank == 1;
+}
+
+// Opens the loop over the elements that a step draws, missing ones or all; *element is the element's position. Returns the
+// number of loops opened.
+static int open_turns(Program *p, const Step *s, int parallel, const char **element)
+{
+    Writer *w = &p->w;
+    const Conditional *c = s->conditional;
+    const Var *v = c->var;
+    if (coloured(s)) {
+        const char *k = c->element[0]->name;
+        open_brace(w, "EACH (turn, OF_COLOUR(%s, %d))", write_extent(w, v->dim[0]), c->colours);
+        put(w, "const long %s = turn * %d + COLOUR;", k, c->colours);
+        name_index(w, c->element[0], k);
+        *element = k;
+        return 1;
+    }
+    if (!s->imputes) {
+        int opened = open_elements(p, v, c->element, parallel);
+        *element = v->rank ? write_position(w, v, c->current->args) : "0";
+        return opened;
+    }
+    open_brace(w, "EACH_MISSING (e, %s)", missing_of(p, v));
+    const char *stride = NULL;
+    for (int k = v->rank - 1; k >= 0; k--) {
+        const char *n = write_extent(w, v->dim[k]);
+        if (k == 0) put(w, "const long %s = e%s;", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "");
+        else put(w, "const long %s = e%s %% (%s);", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "", n);
+        stride = stride ? text(w, "%s * (%s)", stride, n) : text(w, "(%s)", n);
+        name_index(w, c->element[k], c->element[k]->name);
+    }
+    *element = v->rank ? "e" : "0";
+    return 1;
+}
+
+static void launch_elements(Program *p, const Step *s, int step, int parallel, const char *name)
+{
+    const Var *v = s->conditional->var;
+    if (coloured(s)) {
+        const char *old = p->launches[step] ? p->launches[step] : "";
+        p->launches[step] = (char *)text(&p->w, "%s    LAUNCH_COLOURS(%s, run, %s, %d);\n", old, name, count_of(p, v, 1), s->conditional->colours);
+    } else if (!s->imputes && parallel) launch(p, step, "LAUNCH", name, count_of(p, v, parallel));
+    else launch(p, step, "LAUNCH_ONCE", name, NULL);
+}
+
 // The claim of an exact draw, for --check: log q at the new value less log q at the old.
 static void emit_claim(Program *p, const Conditional *c, const char *const *natural, const char *place)
 {
@@ -436,7 +486,7 @@ static void step_exact(Program *p, const Step *s, int step)
         launch(p, step, "LAUNCH_ONCE", sums, NULL);
     }
     int parallel = s->imputes ? 0 : c->nbatch;
-    begin_kernel(p, parallel ? "KERNEL" : "KERNEL_ONCE", name);
+    begin_kernel(p, parallel || coloured(s) ? "KERNEL" : "KERNEL_ONCE", name);
     if (!parallel || parallel < v->rank) w->moving = v;
     // What no element changes.
     Loops all = {0};
@@ -450,22 +500,7 @@ static void step_exact(Program *p, const Step *s, int step)
     w->moving = NULL;
     int opened = 0;
     const char *element;
-    if (s->imputes) {
-        open_brace(w, "EACH_MISSING (e, %s)", missing_of(p, v));
-        opened = 1;
-        const char *stride = NULL;
-        for (int k = v->rank - 1; k >= 0; k--) {
-            const char *n = write_extent(w, v->dim[k]);
-            if (k == 0) put(w, "const long %s = e%s;", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "");
-            else put(w, "const long %s = e%s %% (%s);", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "", n);
-            stride = stride ? text(w, "%s * (%s)", stride, n) : text(w, "(%s)", n);
-            name_index(w, c->element[k], c->element[k]->name);
-        }
-        element = v->rank ? "e" : "0";
-    } else {
-        opened = open_elements(p, v, c->element, parallel);
-        element = v->rank ? write_position(w, v, c->current->args) : "0";
-    }
+    opened = open_turns(p, s, parallel, &element);
     Expr *guard = domain_guard(p, v, c->element);
     if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
     const char *natural[4];
@@ -502,9 +537,7 @@ static void step_exact(Program *p, const Step *s, int step)
     emit_draw(p, s, natural, element);
     while (opened-- > 0) close_brace(w);
     end_kernel(p);
-    if (s->imputes) launch(p, step, "LAUNCH_ONCE", name, NULL);
-    else if (parallel) launch(p, step, "LAUNCH", name, count_of(p, v, parallel));
-    else launch(p, step, "LAUNCH_ONCE", name, NULL);
+    launch_elements(p, s, step, parallel, name);
 }
 
 // ---- enumeration and slice sampling ----
@@ -611,25 +644,10 @@ static void step_density(Program *p, const Step *s, int step)
     Var *width = NULL, *weights = NULL;
     if (slice) width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
     int parallel = s->imputes ? 0 : c->nbatch;
-    begin_kernel(p, parallel ? "KERNEL" : "KERNEL_ONCE", name);
+    begin_kernel(p, parallel || coloured(s) ? "KERNEL" : "KERNEL_ONCE", name);
     int opened = 0;
     const char *element;
-    if (s->imputes) {
-        open_brace(w, "EACH_MISSING (e, %s)", missing_of(p, v));
-        opened = 1;
-        const char *stride = NULL;
-        for (int k = v->rank - 1; k >= 0; k--) {
-            const char *n = write_extent(w, v->dim[k]);
-            if (k == 0) put(w, "const long %s = e%s;", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "");
-            else put(w, "const long %s = e%s %% (%s);", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "", n);
-            stride = stride ? text(w, "%s * (%s)", stride, n) : text(w, "(%s)", n);
-            name_index(w, c->element[k], c->element[k]->name);
-        }
-        element = v->rank ? "e" : "0";
-    } else {
-        opened = open_elements(p, v, c->element, parallel);
-        element = v->rank ? write_position(w, v, c->current->args) : "0";
-    }
+    opened = open_turns(p, s, parallel, &element);
     Expr *guard = domain_guard(p, v, c->element);
     if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
     const char *place = place_of(p, c);
@@ -670,11 +688,12 @@ static void step_density(Program *p, const Step *s, int step)
         Expr *dims[MAX_RANK + 1];
         Expr *count = ex_add(3, (Expr *[]){s->upper, ex_neg(s->lower), ex_num(1)});
         int n = 0;
-        for (int k = 0; k < parallel; k++) dims[n++] = v->dim[k];
+        const int own = coloured(s) ? 1 : parallel;          // dimensions whose elements are weighed at the same time
+        for (int k = 0; k < own; k++) dims[n++] = v->dim[k];
         dims[n++] = count;
         weights = work_array(p, text(w, "weights_%s", v->name), n, dims);
         Expr *at[MAX_RANK + 1];
-        for (int k = 0; k < parallel; k++) at[k] = ex_index(c->element[k]);
+        for (int k = 0; k < own; k++) at[k] = ex_index(c->element[k]);
         at[n - 1] = ex_num(1);
         put(w, "real *weight = &s.%s[%s];", weights->name, write_position(w, weights, at));
         put(w, "const long old = %s;", place);
@@ -695,9 +714,7 @@ static void step_density(Program *p, const Step *s, int step)
     }
     while (opened-- > 0) close_brace(w);
     end_kernel(p);
-    if (s->imputes) launch(p, step, "LAUNCH_ONCE", name, NULL);
-    else if (parallel) launch(p, step, "LAUNCH", name, count_of(p, v, parallel));
-    else launch(p, step, "LAUNCH_ONCE", name, NULL);
+    launch_elements(p, s, step, parallel, name);
 }
 
 // ---- arrays whose elements are constrained together, without a family: slice sampled along the constraint ----

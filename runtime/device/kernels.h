@@ -3,6 +3,7 @@
 //   KERNEL(draw_theta) { EACH (j, d.J) { ... } }     one element a turn, in parallel
 //   KERNEL_ONCE(sums)  { ... }                       once for a chain
 //   LAUNCH(draw_theta, run, d.J);                    for the chain(s) of `run`
+//   LAUNCH_COLOURS(draw_x, run, d.T, 2);             odd elements, then even ones: EACH (turn, OF_COLOUR(d.T, 2))
 //
 // On the CPU a kernel is a function called for a range of elements: chains run in parallel, and if there are fewer chains
 // than threads, blocks of elements do. Streams are keyed by element, so the draws do not depend on the blocks.
@@ -60,6 +61,15 @@ static inline double launch_chain(GmKernel kernel, GmRun *run, int chain, long n
         (void)d;                                                            \
         launch_chain(kernel, run, (run)->chain, n);                         \
     } while (0)
+#define LAUNCH_COLOURS(kernel, run, n, colours)                             \
+    do {                                                                    \
+        const Data d = *(const Data *)(run)->data;                          \
+        (void)d;                                                            \
+        for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++) \
+            launch_chain(kernel, run, (run)->chain, ((n) - (run)->colour + (colours) - 1) / (colours)); \
+    } while (0)
+#define COLOUR              (GM->run->colour)
+#define OF_COLOUR(n, count) (((n) - COLOUR + (count) - 1) / (count))
 #define LAUNCH_ONCE(kernel, run) ((run)->result = launch_chain(kernel, run, (run)->chain, 1))
 #define LAUNCH_SHARED(kernel, run) launch_chain(kernel, run, 0, 1)
 #define LAUNCH_SHARED_UNLESS_MISSING(kernel, run)                           \
