@@ -217,6 +217,13 @@ static int compile_model(const Options *o)
     current_pass = "build";
     if (!build(&g)) return finish(d, o, EXIT_MODEL);
     if (o->emit && strcmp(o->emit, "graph") == 0) { graph_print(stdout, &g); return 0; }
+    bool any = false;
+    for (int i = 0; i < g.nvars; i++) any |= var_unknown(g.vars[i]) || g.vars[i]->kind == VAR_PREDICTED;
+    if (!any) {
+        finish(d, o, 0);
+        fprintf(stderr, "%s: there is nothing to draw: no variable stands on the left of `~` in a prior, latent or predict block\n", o->model);
+        return EXIT_MODEL;
+    }
     current_pass = "augment";
     if (!augment(&g)) return finish(d, o, EXIT_MODEL);
     if (o->emit && strcmp(o->emit, "augmented") == 0) { graph_print(stdout, &g); return 0; }

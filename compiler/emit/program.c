@@ -1392,7 +1392,7 @@ static void emit_structs(Program *p, FILE *out, Var **state, int nstate)
         fprintf(out, "    %s *%s;      // %s%s%s\n", v->base == BASE_INT ? "int" : "real", c_name(w, v->name), note, v->name, dims_text(p, v));
     }
     fprintf(out, "} State;\n\n");
-    fprintf(out, "enum {                           // streams of random numbers\n");
+    fprintf(out, "enum {                           // streams of random numbers\n    VAR_NONE = 0,\n");
     for (int i = 0; i < nstate; i++)
         if (state[i]->kind != VAR_SUM && state[i]->kind != VAR_LET) fprintf(out, "    VAR_%s = %d,\n", state[i]->name, i + 1);
     fprintf(out, "};\n\n");

@@ -29,6 +29,7 @@ typedef struct State {          // of one chain
 } State;
 
 enum {                           // streams of random numbers
+    VAR_NONE = 0,
     VAR_y = 1,
     VAR_phi = 2,
     VAR_s2 = 3,

@@ -27,6 +27,7 @@ typedef struct State {          // of one chain
 } State;
 
 enum {                           // streams of random numbers
+    VAR_NONE = 0,
     VAR_y = 1,
     VAR_mu = 2,
     VAR_tau = 3,

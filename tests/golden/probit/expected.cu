@@ -30,6 +30,7 @@ typedef struct State {          // of one chain
 } State;
 
 enum {                           // streams of random numbers
+    VAR_NONE = 0,
     VAR_y = 1,
     VAR_alpha = 2,
     VAR_beta = 3,

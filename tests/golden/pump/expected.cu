@@ -22,6 +22,7 @@ typedef struct State {          // of one chain
 } State;
 
 enum {                           // streams of random numbers
+    VAR_NONE = 0,
     VAR_y = 1,
     VAR_b = 2,
     VAR_theta = 3,
