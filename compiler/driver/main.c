@@ -65,7 +65,7 @@ static void internal_fault(int signal)
 
 // ---- where gmc's own files are: beside the program (build/gmc) or installed (PREFIX/bin/gmc) ----
 
-typedef struct Home { char stdlib[PATH_MAX], runtime[PATH_MAX], library[PATH_MAX]; } Home;
+typedef struct Home { char stdlib[PATH_MAX], runtime[PATH_MAX], archive[PATH_MAX]; } Home;
 
 static bool find_home(Home *h)
 {
@@ -77,12 +77,12 @@ static bool find_home(Home *h)
     *slash = 0;
     snprintf(h->stdlib, sizeof h->stdlib, "%s/../stdlib", self);
     snprintf(h->runtime, sizeof h->runtime, "%s/../runtime", self);
-    snprintf(h->library, sizeof h->library, "%s/libgmhost.a", self);
-    if (access(h->library, R_OK) == 0) return true;
+    snprintf(h->archive, sizeof h->archive, "%s/libgmhost.a", self);
+    if (access(h->archive, R_OK) == 0) return true;
     snprintf(h->stdlib, sizeof h->stdlib, "%s/../share/gmc/stdlib", self);
     snprintf(h->runtime, sizeof h->runtime, "%s/../share/gmc/runtime", self);
-    snprintf(h->library, sizeof h->library, "%s/../lib/libgmhost.a", self);
-    return access(h->library, R_OK) == 0;
+    snprintf(h->archive, sizeof h->archive, "%s/../lib/libgmhost.a", self);
+    return access(h->archive, R_OK) == 0;
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -128,7 +128,7 @@ static int run_compiler(const Options *o, const Home *h, const char *source, con
     char runtime[PATH_MAX + 16];
     snprintf(runtime, sizeof runtime, "-I%s/device", h->runtime);
     const char *argv[] = {cc, "-x", "c", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
-                          "-fno-signed-zeros", "-fopenmp", "-w", runtime, source, "-x", "none", h->library, "-o", target, "-ljansson", "-llapacke", "-lopenblas", "-lm", NULL};
+                          "-fno-signed-zeros", "-fopenmp", "-w", runtime, source, "-x", "none", h->archive, "-o", target, "-ljansson", "-llapacke", "-lopenblas", "-lm", NULL};
     if (o->verbose) {
         for (int i = 0; argv[i]; i++) fprintf(stderr, "%s%s", i ? " " : "", argv[i]);
         fputc('\n', stderr);
@@ -213,7 +213,7 @@ static int compile_model(const Options *o)
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
     double t1 = seconds();
     if (o->emit && strcmp(o->emit, "ast") == 0) { ast_print(stdout, m); return 0; }
-    Graph g = {.arena = a, .diags = d, .model = m, .library = &lib, .no_augment = o->no_augment};
+    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment};
     current_pass = "build";
     if (!build(&g)) return finish(d, o, EXIT_MODEL);
     if (o->emit && strcmp(o->emit, "graph") == 0) { graph_print(stdout, &g); return 0; }

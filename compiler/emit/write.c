@@ -186,7 +186,6 @@ const char *write_position(Writer *w, const Var *v, Expr *const *subscript)
     const char *p = NULL;
     for (int k = 0; k < v->rank; k++) {
         const char *i = write_subscript(w, subscript[k]);
-        bool sum = strchr(i, ' ') != NULL && i[0] != '(';
         if (!p) p = i;
         else {
             bool deep = strchr(p, ' ') != NULL;
@@ -194,7 +193,6 @@ const char *write_position(Writer *w, const Var *v, Expr *const *subscript)
             bool wide = strchr(extent, ' ') != NULL;
             p = text(w, "%s%s%s * %s%s%s + %s", deep ? "(" : "", p, deep ? ")" : "", wide ? "(" : "", extent, wide ? ")" : "", i);
         }
-        (void)sum;
     }
     return p ? p : "0";
 }
@@ -337,7 +335,7 @@ static bool needs_statements(const Expr *e)
     return false;
 }
 
-static const char *write_call(Writer *w, Expr *e, int tight)
+static const char *write_call(Writer *w, Expr *e)
 {
     static const char *const infix[] = {"==", "!=", "<", "<=", "&&", "||", NULL};
     for (int i = 0; infix[i]; i++)
@@ -361,7 +359,6 @@ static const char *write_call(Writer *w, Expr *e, int tight)
             know(w, e, t);
             return t;
         }
-        (void)tight;
         return text(w, "(%s ? %s : %s)", c, write(w, e->args[1], ADDITIVE), write(w, e->args[2], ADDITIVE));
     }
     if (strcmp(e->name, "log_determinant") == 0) {
@@ -409,12 +406,10 @@ static const char *write(Writer *w, Expr *e, int tight)
     case EX_POW:
         if (e->number < 0) {
             const char *t = power(w, e->args[0], -e->number);
-            bool simple = !strchr(t, ' ') || strchr(t, '(') == t || isalpha((unsigned char)t[0]);
-            (void)simple;
             return paren(w, text(w, "1 / %s%s", is_integer(e->args[0]) && e->number == -1 ? "(real)" : "", t), tight >= MULTIPLICATIVE);
         }
         return power(w, e->args[0], e->number);
-    case EX_CALL: return write_call(w, e, tight);
+    case EX_CALL: return write_call(w, e);
     case EX_REDUCE: return reduce(w, e);
     case EX_ARRAY: return whole(w, e);
     case EX_AT: {

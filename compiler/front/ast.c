@@ -175,7 +175,7 @@ TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized
         if (strcmp(words[i].word, word) != 0) continue;
         t.constraint = words[i].constraint;
         t.type.rank = words[i].rank;
-        bool unsized_parameter = p->library && !sized;
+        bool unsized_parameter = p->stdlib && !sized;
         if (!unsized_parameter && (dims.n < words[i].least || dims.n > words[i].most)) {
             fail(p, at, DIAG_E0110, word, words[i].takes);
             dims.n = 0;
@@ -205,7 +205,7 @@ TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of)
 {
     static void *const unsized[1];
     if (dims.n == 0) {
-        if (!p->library) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
+        if (!p->stdlib) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
         dims = (List){ 1, 1, (void **)unsized };
     }
     of.type = outer_dims(p, at, dims, of.type);
@@ -293,7 +293,7 @@ StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declare
     s->truncated = t.present;
     s->lower = t.lower;
     s->upper = t.upper;
-    if (!p->library && (p->block == BLOCK_DATA || p->block == BLOCK_LET)) misplaced(p, at, "a `~` statement");
+    if (!p->stdlib && (p->block == BLOCK_DATA || p->block == BLOCK_LET)) misplaced(p, at, "a `~` statement");
     return stmt_one(s);
 }
 
@@ -556,7 +556,7 @@ void distribution_natural(Parse *p, const char *name, Ast *statistic)
 
 void distribution_end(Parse *p)
 {
-    Distribution *d = p->distribution, **last = &p->library->distributions;
+    Distribution *d = p->distribution, **last = &p->stdlib->distributions;
     while (*last) last = &(*last)->next;
     *last = d;
 }
@@ -580,7 +580,7 @@ void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t)
 
 void augmentation_end(Parse *p)
 {
-    Augmentation *r = p->augmentation, **last = &p->library->augmentations;
+    Augmentation *r = p->augmentation, **last = &p->stdlib->augmentations;
     while (*last) last = &(*last)->next;
     *last = r;
 }
@@ -701,6 +701,6 @@ bool front_parse_model(Arena *a, const Source *s, Diags *d, Model **out)
 
 bool front_parse_library(Arena *a, const Source *s, Diags *d, Library *lib)
 {
-    Parse p = { .arena = a, .source = s, .diags = d, .library = lib, .block = BLOCK_PRIOR };
+    Parse p = { .arena = a, .source = s, .diags = d, .stdlib = lib, .block = BLOCK_PRIOR };
     return parse(&p);
 }

@@ -147,7 +147,7 @@ struct Stmt {
 
 // ---- augment and infer: requests ----
 
-typedef struct Request {         // y by albert_chib as z;   (alpha, beta) by gibbs;   tau by none;
+typedef struct Request {         // y by RULE as z;   (alpha, beta) by gibbs;   tau by none;
     Span            span;
     BlockKind       block;       // BLOCK_AUGMENT or BLOCK_INFER
     int             nnames;

@@ -33,7 +33,7 @@ typedef struct Parse {
     const Source *source;
     Diags       *diags;
     Model       *model;              // one of these two
-    Library     *library;
+    Library     *stdlib;
     int          at;                 // the lexer's place in the text
     int          comment_at;         // where an open comment started
     bool         started;            // the token that picks the language has been sent

@@ -145,7 +145,7 @@ static void apply(Graph *g, Factor *f, const Match *m, const Request *req)
         else if (s->kind == STMT_DEFINE)
             observe_value(g, new, f->span, elaborate_rule(g, s->lhs, n, names, values), elaborate_rule(g, s->rhs, n, names, values));
         else if (s->kind == STMT_TILDE) {
-            const Distribution *d = library_find(g->library, s->dist, false);
+            const Distribution *d = library_find(g->stdlib, s->dist, false);
             if (!d) continue;
             Expr **args = NEW_N(g->arena, Expr *, s->nargs + 1);
             for (int i = 0; i < s->nargs; i++) args[i] = elaborate_rule(g, s->args[i], n, names, values);
@@ -166,7 +166,7 @@ bool augment(Graph *g)
         const Request *req = request_for(g, f);
         if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0)) continue;
         bool known = !req, done = false;
-        for (const Augmentation *rule = g->library->augmentations; rule && !done; rule = rule->next) {
+        for (const Augmentation *rule = g->stdlib->augmentations; rule && !done; rule = rule->next) {
             if (req && depth == 0 && strcmp(req->method, rule->name) != 0) continue;
             known = true;
             Match m;

@@ -282,7 +282,7 @@ static Plates plates_of(Graph *g, const Scope *s, int extra, Index *const *more)
 
 static void tilde(Graph *g, const Stmt *s, const Scope *scope)
 {
-    const Distribution *d = library_find(g->library, s->dist, false);
+    const Distribution *d = library_find(g->stdlib, s->dist, false);
     if (!d) return;
     Shape left = shape_of(g, s->lhs, scope->env);
     int vr = value_rank(d), extra = left.rank - vr;

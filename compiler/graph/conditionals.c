@@ -112,8 +112,6 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
         Isolate is = {.c = c, .ref = ref};
         e = ex_map(e, isolate, &is);
         if (is.failed) { out.ok = false; return out; }
-        Mentions left = {0};                     // what is left refers to current values and must not alias
-        find_mentions(e, v, &left);
     } else e = ex_replace(e, ref, c->u);
     Expr *from[MAX_RANK * 2], *to[MAX_RANK * 2];
     int n = 0;
@@ -125,16 +123,12 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
         double shift;
         if (s->kind == EX_INDEX && s->index->height > 0) continue;       // the sum's own index: solved by isolate
         if (plate_shift(&f->plates, s, &plate, &shift) && !taken[plate]) {
-            bool used_in_range = false;
-            for (int m = 0; m < p.n; m++)
-                used_in_range |= m != plate && ex_mentions_index(p.index[m]->lo, p.index[plate]);
-            (void)used_in_range;
             taken[plate] = true;
             Index *i = f->plates.index[plate];
             Expr *value = ex_add2(key, ex_num(-shift));
             from[n] = ex_index(i);
             to[n++] = value;
-            if (!(ex_is_num(i->lo, 1) && shift >= 0 && shift == 0)) guard = also(guard, ex_call2("<=", i->lo, value));
+            if (!(ex_is_num(i->lo, 1) && shift == 0)) guard = also(guard, ex_call2("<=", i->lo, value));
             if (!(i->hi == v->dim[k] && shift == 0)) guard = also(guard, ex_call2("<=", value, i->hi));
         } else {
             bool varies = ex_unknown(s);
@@ -290,7 +284,7 @@ static bool recognise(Graph *g, Conditional *c, const Statistics *all)
     int which[64];
     if (all->n > 64) return false;
     for (int size = 0; size <= 4; size++)
-        for (const Distribution *f = g->library->distributions; f; f = f->next) {
+        for (const Distribution *f = g->stdlib->distributions; f; f = f->next) {
             if (!f->is_family || strcmp(f->support, "simplex") == 0 || strcmp(f->support, "covariance") == 0 || strcmp(f->support, "vector") == 0) continue;
             int count = 0;
             for (const Natural *n = f->natural; n; n = n->next) count++;
@@ -544,7 +538,7 @@ Conditional *conditional_array(Graph *g, Var *v)
         }
     if (inverse && direct) { c->because = "both it and its inverse enter"; return c; }
     const char *name = simplex ? "dirichlet" : inverse ? "inv_wishart" : "wishart";
-    c->family = library_find(g->library, name, true);
+    c->family = library_find(g->stdlib, name, true);
     c->nnatural = simplex ? 1 : 2;
     if (v->constraint == CONSTRAINT_CORRELATION || v->constraint == CONSTRAINT_CHOLESKY_CORR || v->constraint == CONSTRAINT_CHOLESKY_COV) c->family = NULL;
     return c;

@@ -93,7 +93,7 @@ typedef struct Graph {
     Arena         *arena;
     Diags         *diags;
     const Model   *model;
-    const Library *library;
+    const Library *stdlib;
     int            nvars;
     Var          **vars;                 // in order of declaration; auxiliaries and sums follow
     Factor        *factors, **last_factor;

@@ -50,6 +50,8 @@ static bool is_unknown(const Expr *e, const Unknowns *in)
 
 static Terms fail(Expr *at) { return (Terms){.failed = true, .opaque = at}; }
 
+static int opening;          // how often the factor of a power was opened before: tells its indices apart, j and j2
+
 static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most);
 
 static Terms product(Arena *a, Terms x, Terms y, int most, Expr *whole)
@@ -104,7 +106,9 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         if (r != e->number || r < 1 || r > 4) return fail(e);
         push(a, &out, (Term){.coefficient = ex_num(1)});
         for (int i = 0; i < r; i++) {            // each factor opens its own sums
+            opening = i;
             Terms t = expand(a, e->args[0], in, most);
+            opening = 0;
             if (t.failed) return t;
             out = product(a, out, t, most, e);
             if (out.failed) return out;
@@ -113,7 +117,8 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
     }
     case EX_REDUCE: {
         if (strcmp(e->name, "sum") != 0 || mentions(e->args[0], in) || mentions(e->args[1], in)) return fail(e);
-        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        const char *name = opening ? intern(arena_printf(a, "%s%d", e->index->name, opening + 1)) : e->index->name;
+        Index *j = index_new(name, e->args[0], e->args[1]);
         Terms t = expand(a, ex_open(e, j), in, most);
         if (t.failed) return t;
         for (int k = 0; k < t.n; k++) {

@@ -48,14 +48,14 @@ KERNEL_ONCE(check_data) {
 
 // Sums of data: computed once.
 KERNEL_ONCE(sums_of_data) {
-    // sums[j] = sum of X[i, j] over i, j
+    // sums[j2] = sum of X[i, j2] over i, j2
     for (long e = 0; e < d.p; e++) s.sums[e] = 0;
     for (long i = 0; i < d.N; i++) {
-        for (long j = 0; j < d.p; j++) {
-            s.sums[j] += d.X[i * d.p + j];
+        for (long j2 = 0; j2 < d.p; j2++) {
+            s.sums[j2] += d.X[i * d.p + j2];
         }
     }
-    // products[j, j] = sum of X[i, j]*X[i, j] over i, j, j
+    // products[j, j2] = sum of X[i, j]*X[i, j2] over i, j, j2
     gram_matrix(d.N, d.p, 1, d.X, s.products);
 }
 
@@ -121,9 +121,9 @@ KERNEL(draw_z_y) {
 //   J[alpha, alpha] += 0.04
 //   J[beta[i], beta[i]] += 0.16  over i
 //   J[alpha, alpha] += 1  over i
-//   J[alpha, beta[j]] += X[i, j]  over i, j
+//   J[alpha, beta[j2]] += X[i, j2]  over i, j2
 //   h[alpha] += z_y[i]  over i
-//   J[beta[j], beta[j]] += 1/2*X[i, j]*X[i, j]  over i, j, j
+//   J[beta[j], beta[j2]] += 1/2*X[i, j]*X[i, j2]  over i, j, j2
 //   h[beta[j]] += z_y[i]*X[i, j]  over i, j
 KERNEL_ONCE(collect_alpha) {
     const long n = d.p + 1;
