@@ -10,7 +10,13 @@
 
 #define GM_MAX_RANK 6
 
-typedef enum { GM_INT, GM_REAL } GmType;                 // int32_t or double
+// Types of elements. On the CPU all but GM_INT are double; on a GPU they depend on --precision:
+typedef enum {
+    GM_INT,           // int32_t
+    GM_REAL,          // data, definitions and latents: float in single and mixed precision
+    GM_WIDE,          // parameters, sums, work arrays: double
+    GM_SOLVE,         // precision matrices and shifts of joint normal draws: float in single precision
+} GmType;
 
 typedef enum {
     GM_DATA,          // read from the data files; scalars live in Data by value, arrays by pointer
@@ -69,7 +75,21 @@ typedef struct GmRun {                                   // one run: all that em
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
     void       *host;                                    // the runtime's own
+    struct GmDevice *device;                             // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;
+
+typedef struct GmPlace {                                 // what kernels on a GPU may ask of the run; in device memory
+    uint64_t seed, sweep;                                // sweep from 0
+    int64_t  warmup, colour;
+    int32_t  first_chain, chains;
+    int32_t  fault, fault_chain;                         // the first fault is kept
+    int64_t  fault_element;
+    const char *fault_variable, *fault_what;             // in device memory
+    double  *partial;                                    // GM_PARTIALS numbers per chain, for sums of teams
+    uint32_t *barrier;                                   // two counters per chain
+    const GmMissing *missing;                            // by data field; arrays in device memory
+    double  *result;                                     // per chain: of log_joint
+} GmPlace;
 
 typedef struct GmModel {
     const char    *name, *source;                        // model name; path of the .gm file

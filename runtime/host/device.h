@@ -1,0 +1,46 @@
+// device.h -- a run on a GPU, as the launches of an emitted program see it (launch.h).
+//
+// `run->data` and `run->state` are host copies of Data and of each chain's State whose pointers lie in device memory. Fields of
+// State are named by their offsets. Every launch serves all chains of the run and returns at once; a fault is kept by the device
+// and found by the host at the end of a batch.
+#ifndef GM_DEVICE_H
+#define GM_DEVICE_H
+
+#include <stddef.h>
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GM_NO_FIELD ((size_t)-1)
+
+void gm_device_each(GmRun *run, const char *kernel, long n);                          // KERNEL: n elements a chain
+void gm_device_colours(GmRun *run, const char *kernel, long n, long colours);         // KERNEL: class by class
+void gm_device_team(GmRun *run, const char *kernel, long work);                       // KERNEL_TEAM: a team of blocks for each chain
+void gm_device_once(GmRun *run, const char *kernel);                                  // KERNEL_ONCE: one thread for each chain
+void gm_device_shared(GmRun *run, const char *kernel, long work, int chains);         // KERNEL_TEAM, for the first `chains` chains
+void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *));                            // run->batch sweeps, run->after after each
+double gm_device_result(GmRun *run, int chain);                                       // of the last log_joint
+
+// A row pass (runtime/device/row_pass.h) over X[n, p]: dot = X[k] * beta, then the emitted row, then out[p] = sum of weight * X[k].
+// out = GM_NO_FIELD: nothing is added up.
+void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out);
+
+// out[p, p] = scale * X'X for X[n, p] of type real, out wide; for all chains at once (out is shared).
+void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, void *out);
+
+// out[p, p] = X' diag(w) X and out[p] = X'w, for each chain; w is of type real, out wide.
+void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w, size_t out);
+void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, size_t out);
+
+// Joint normal draws for each chain; J[n, n] and h[n] are of type solve, x[n] and the rest wide. scale: GM_NO_FIELD, or
+// {Q, count, the scale drawn}. See linalg.h. `var` keys the stream; `name` is the variable that a fault names.
+void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale);
+void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E,
+                            size_t k, size_t u, size_t scale);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
