@@ -26,11 +26,22 @@ long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale
 // x from the Schur complement J - E' D^-1 E, then drawn given x, independently. J, h, E, k are destroyed.
 long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale);
 
+// The same law from n <= p rows: precision diag(D) + rows' rows and shift h + rows' y, where row i is
+// sqrt(w_i) phi_i' and y_i = c_i / sqrt(w_i) if the density of x is exp(h'x - x'Dx/2 + sum of c_i phi_i'x - w_i (phi_i'x)^2/2).
+// Nothing p by p is formed: with R = rows D^-1/2, k = D^-1/2 h, M = I + R R' and standard normals e1, e2
+//     x = D^-1/2 (u + R' M^-1 (y - R u + e2)),   u = k + e1
+// (Bhattacharya, Chakraborty and Mallick 2016 for h = 0, y of weight one). One product n^2 p, one Cholesky n^3/3. The likelihood's shift comes as y,
+// not as rows' y: that keeps the digits where a prior is vague. D[p], h[p], rows[n, p] and y[n] are destroyed; M[n, n] is work space.
+// Returns 0; k <= p if D[k] is not positive or x[k] not finite, counted from 1; p + k if the k-th pivot of M is not positive.
+long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *rows, double *y, double *M, double *x, GmScale *scale);
+
 // --check: log density up to a constant at the old value is kept by `before`; `after` gives the difference at the new one.
 void   gm_quadratic_before(long n, const double *J, const double *h, const double *x);
 double gm_quadratic_after(const double *x);
 void   gm_arrow_before(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k, const double *u);
 double gm_arrow_after(const double *x, const double *u);
+void   gm_rows_before(long n, long p, const double *D, const double *h, const double *rows, const double *y, const double *x);
+double gm_rows_after(const double *x);
 
 // A copy of x[n] that the next call of gm_save of this thread overwrites.
 const double *gm_save(const double *x, long n);

@@ -34,12 +34,17 @@ static long factor(long n, double *J)
     return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)n, J, (int)n);
 }
 
+// The scale of a move; rest = Q - h'J^-1 h.
+static void scale_draw(Stream *g, GmScale *e, double rest)
+{
+    e->scale = rest > 0 && e->count > 0 ? sqrt(gamma_shape_rate(g, e->count / 2, rest / 2)) : 1;
+}
+
 static void draw_from_factor(Stream *g, long n, const double *J, double *h, double *x, GmScale *e)
 {
     cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
     if (e) {
-        const double rest = e->Q - cblas_ddot((int)n, h, 1, h, 1);
-        e->scale = rest > 0 && e->count > 0 ? sqrt(gamma_shape_rate(g, e->count / 2, rest / 2)) : 1;
+        scale_draw(g, e, e->Q - cblas_ddot((int)n, h, 1, h, 1));
         for (long i = 0; i < n; i++) h[i] *= e->scale;
     }
     for (long i = 0; i < n; i++) x[i] = h[i] + normal_standard(g);
@@ -79,6 +84,50 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
         for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];
         u[i] = (v + normal_standard(g)) / sqrt(D[i]);
         if (!is_finite(u[i])) return n + i + 1;
+    }
+    return 0;
+}
+
+long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *rows, double *y, double *M, double *x, GmScale *scale)
+{
+    for (long j = 0; j < p; j++) {
+        if (!(D[j] > 0)) return j + 1;
+        D[j] = 1 / sqrt(D[j]);
+        h[j] *= D[j];
+    }
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < p; j++) rows[i * p + j] *= D[j];
+    const int some = n > 0 && p > 0;
+    if (some) {
+        cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)p, 1, rows, (int)p, 0, M, (int)n);
+        for (long i = 0; i < n; i++) M[i * n + i] += 1;
+        const long bad = factor(n, M);
+        if (bad) return p + bad;
+    }
+    if (scale) {                                 // the whole shift is s = k + R'y: s'(I + R'R)^-1 s = k'k + y'y - |L^-1 (y - R k)|^2, where M = L L'
+        double rest = scale->Q - cblas_ddot((int)p, h, 1, h, 1);
+        if (some) {
+            rest -= cblas_ddot((int)n, y, 1, y, 1);
+            cblas_dcopy((int)n, y, 1, x, 1);     // x has room: n <= p
+            cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, h, 1, 1, x, 1);
+            cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, x, 1);
+            rest += cblas_ddot((int)n, x, 1, x, 1);
+        }
+        scale_draw(g, scale, rest);
+        cblas_dscal((int)p, scale->scale, h, 1);
+        cblas_dscal((int)n, scale->scale, y, 1);
+    }
+    for (long j = 0; j < p; j++) x[j] = h[j] + normal_standard(g);
+    if (some) {
+        for (long i = 0; i < n; i++) y[i] += normal_standard(g);
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, x, 1, 1, y, 1);
+        cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
+        cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
+        cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, rows, (int)p, y, 1, 1, x, 1);
+    }
+    for (long j = 0; j < p; j++) {
+        x[j] *= D[j];
+        if (!is_finite(x[j])) return j + 1;
     }
     return 0;
 }
@@ -165,4 +214,35 @@ double gm_arrow_after(const double *x, const double *u)
     const long n = kept_n, m = kept_m;
     const double *J = quadratic.value, *h = J + n * n, *D = h + n, *E = D + m, *k = E + m * n;
     return log_arrow(n, J, h, x, m, D, E, k, u) - kept_log;
+}
+
+static double log_rows(long n, long p, const double *D, const double *h, const double *rows, const double *y, const double *x)
+{
+    double v = 0;
+    for (long j = 0; j < p; j++) v += x[j] * (h[j] - D[j] * x[j] / 2);
+    for (long i = 0; i < n; i++) {
+        double row = 0;
+        for (long j = 0; j < p; j++) row += rows[i * p + j] * x[j];
+        v += row * (y[i] - row / 2);
+    }
+    return v;
+}
+
+void gm_rows_before(long n, long p, const double *D, const double *h, const double *rows, const double *y, const double *x)
+{
+    double *to = room(&quadratic, (size_t)(2 * p + n * (p + 1) + 1));
+    memcpy(to, D, sizeof *D * (size_t)p);
+    memcpy(to + p, h, sizeof *h * (size_t)p);
+    memcpy(to + 2 * p, y, sizeof *y * (size_t)n);
+    memcpy(to + 2 * p + n, rows, sizeof *rows * (size_t)(n * p));
+    kept_n = n;
+    kept_m = p;
+    kept_log = log_rows(n, p, D, h, rows, y, x);
+}
+
+double gm_rows_after(const double *x)
+{
+    const long n = kept_n, p = kept_m;
+    const double *D = quadratic.value, *h = D + p, *y = h + p, *rows = y + n;
+    return log_rows(n, p, D, h, rows, y, x) - kept_log;
 }
