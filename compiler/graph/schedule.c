@@ -27,7 +27,10 @@ static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
 {
     BlockTerm *terms;
     *nbatch = v->rank;
-    if (v->discrete || v->constraint != CONSTRAINT_NONE || isfinite(v->lower_number) || isfinite(v->upper_number)) return NOT_GAUSSIAN;
+    *because = v->discrete ? arena_printf(g->arena, "`%s` is discrete", v->name)
+             : v->constraint != CONSTRAINT_NONE ? arena_printf(g->arena, "the elements of `%s` are constrained together", v->name)
+             : isfinite(v->lower_number) || isfinite(v->upper_number) ? arena_printf(g->arena, "`%s` has bounds", v->name) : NULL;
+    if (*because) return NOT_GAUSSIAN;
     if (!block_terms(g, &v, 1, &terms, because)) return NOT_GAUSSIAN;
     if (v->rank == 0) return DENSE;
     bool coupled = false, chained = true, constant = true;
@@ -141,8 +144,19 @@ static bool bounded_by_auxiliaries(const Conditional *c)
     return false;
 }
 
-static Step *element_step(Graph *g, Var *v, const char *method)
+// What the model asks for v, alone or with others; NULL: nothing.
+static const Request *request_for(const Graph *g, const Var *v)
 {
+    for (const Request *r = g->model->requests; r; r = r->next)
+        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
+            if (r->names[i] == v->name) return r;
+    return NULL;
+}
+
+static Step *element_step(Graph *g, Var *v)
+{
+    const Request *asked = request_for(g, v);
+    const char *method = asked ? asked->method : NULL;
     if (v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED)
         return constrained_step(g, v);
     Conditional *c = conditional_element(g, v, false);
@@ -175,18 +189,11 @@ static Step *element_step(Graph *g, Var *v, const char *method)
         diag_because(m, "%s", because);
     }
     Step *s = single(g, STEP_SLICE, v, c, collapsed, because);
-    for (const Request *r = g->model->requests; r; r = r->next)
-        for (int i = 0; r->block == BLOCK_INFER && r->nnames == 1 && r->names[0] == v->name && i < r->nsettings; i++)
-            if (strcmp(r->setting[i], "width") == 0) s->width = elaborate_rule(g, r->value[i], 0, NULL, NULL);
+    for (int i = 0; asked && i < asked->nsettings; i++)
+        if (strcmp(asked->setting[i], "width") == 0) s->width = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
     return s;
 }
 
-static const char *requested_method(const Graph *g, const Var *v)
-{
-    for (const Request *r = g->model->requests; r; r = r->next)
-        if (r->block == BLOCK_INFER && r->nnames == 1 && r->names[0] == v->name) return r->method;
-    return NULL;
-}
 
 static Candidate *find(Candidate *list, int n, const char *name)
 {
@@ -313,25 +320,27 @@ bool schedule(Graph *g)
         if (!var_unknown(v)) continue;
         Candidate *c = &list[n++];
         c->var = v;
-        const char *method = requested_method(g, v);
-        c->form = method && strcmp(method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->because);
+        const Request *asked = request_for(g, v);
+        c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->because);
     }
-    // Blocks that the model asks for.
+    // Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
+    // effects, is then coupled with itself through the first, and stands with the dense ones.
     for (const Request *r = g->model->requests; r; r = r->next) {
-        if (r->block != BLOCK_INFER || r->nnames < 2) continue;
+        if (r->block != BLOCK_INFER || r->nnames < 2 || strcmp(r->method, "gibbs") != 0) continue;
         Var *block[64];
         int m = 0, diagonal = -1;
+        const char *why = NULL;
         for (int i = 0; i < r->nnames && m < 60; i++) {
             Candidate *c = find(list, n, r->names[i]);
             if (!c || c->taken) continue;
+            if (c->form == NOT_GAUSSIAN && !why) why = c->because;
             if (c->form == ELEMENTWISE && diagonal < 0) diagonal = m;
             block[m++] = c->var;
             c->taken = true;
         }
         if (m == 0) continue;
         BlockTerm *t;
-        const char *why = "";
-        if (!block_terms(g, block, m, &t, &why)) {
+        if (why || !block_terms(g, block, m, &t, &why)) {
             Diag *d = diag(g->diags, r->span, DIAG_E0507);
             diag_because(d, "%s", why);
             continue;
@@ -384,7 +393,7 @@ bool schedule(Graph *g)
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
-        Step *s = element_step(g, c->var, requested_method(g, c->var));
+        Step *s = element_step(g, c->var);
         if (!s) continue;
         if (s->collapsed) put(&first, s);
         else put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : c->var->kind == VAR_LATENT ? &latents : &rest, s);

@@ -154,8 +154,60 @@ def one_coefficient():
     near("truncated likelihood: E mu^2", d["mu"] ** 2, second)
 
 
+def joint_normal(name, got, design, target, weight, precision, shift=0):
+    """Means, variances and one covariance of joint normal coefficients whose rows are known."""
+    V = np.linalg.inv(design.T @ (weight[:, None] * design) + np.diag(precision))
+    mean = V @ (design.T @ (weight * target) + shift)
+    for k in range(len(got)):
+        near("%s: mean of coefficient %d" % (name, k), got[k], mean[k])
+        near("%s: variance of coefficient %d" % (name, k), (got[k] - mean[k]) ** 2, V[k, k])
+    near("%s: a covariance" % name, (got[0] - mean[0]) * (got[-1] - mean[-1]), V[0, -1])
+
+
+def blocks():
+    """Crossed effects drawn together and one by one; more coefficients than rows, with latents whose scale moves with them or without."""
+    J, K, N = 4, 3, 12
+    g, h = rng.integers(J, size=N), rng.integers(K, size=N)
+    v = np.round(rng.normal(size=N), 2)
+    model = """data { int N, J, K; int<lower=1, upper=J> g[N]; int<lower=1, upper=K> h[N]; vector[N] y; }
+      prior { mu ~ normal(0.5, 2); for (j in 1:J) u[j] ~ normal(0, 0.8); for (k in 1:K) v[k] ~ normal(0, 0.6); }
+      likelihood { for (i in 1:N) y[i] ~ normal(mu + u[g[i]] + v[h[i]], 0.5); }\n"""
+    design = np.column_stack([np.ones(N), np.eye(J)[g], np.eye(K)[h]])
+    precision = np.array([1 / 4] + J * [1 / 0.64] + K * [1 / 0.36])
+    for what, infer in {"together": "infer { (mu, u, v) by gibbs; }", "in pairs": "infer { (v, u) by gibbs; }", "one by one": "infer { mu by gibbs; u by gibbs; v by gibbs; }"}.items():
+        d = draws("crossed", model + infer, {"N": N, "J": J, "K": K, "g": g + 1, "h": h + 1, "y": v})
+        got = [d["mu"]] + [d["u.%d" % (j + 1)] for j in range(J)] + [d["v.%d" % (k + 1)] for k in range(K)]
+        joint_normal("crossed effects " + what, got, design, v, np.full(N, 4.0), precision, np.r_[0.5 / 4, np.zeros(J + K)])
+
+    N, p = 4, 7
+    Z = np.round(rng.normal(size=(N, p)), 2)
+    s = np.round(0.5 + rng.random(N), 2)
+    v = np.round(rng.normal(size=N), 2)
+    d = draws("few_rows", """data { int N, p; matrix[N, p] X; vector<lower=0>[N] s; vector[N] y; }
+      prior { a ~ normal(1, 2); for (j in 1:p) b[j] ~ normal(0, 1.5); }
+      likelihood { for (i in 1:N) y[i] ~ normal(a + X[i] * b, s[i]); }""", {"N": N, "p": p, "X": Z, "s": s, "y": v})
+    joint_normal("few rows", [d["a"]] + [d["b.%d" % (j + 1)] for j in range(p)], np.column_stack([np.ones(N), Z]), v, 1 / s ** 2,
+                 np.r_[1 / 4, np.full(p, 1 / 2.25)], np.r_[1 / 4, np.zeros(p)])
+    # A probit with more coefficients than rows: b depends on y through X b alone, whose posterior is a normal N(0, 4XX') times a product of
+    # Phi. With two rows that is a plane: by a grid, the trapezoid rule's error below 1e-6.
+    Z = Z[:2]
+    d = draws("few_rows_probit", PROBIT_DATA + "prior { vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ bernoulli(Phi(X * b)); }",
+              {"N": 2, "p": p, "X": Z, "y": [1, 0]}, params="b", samples=40000)
+    S = 4 * Z @ Z.T
+    e = np.linspace(-40, 40, 2001)
+    e1, e2 = np.meshgrid(e, e, indexing="ij")
+    P = np.linalg.inv(S)
+    weight = np.exp(-(P[0, 0] * e1 ** 2 + 2 * P[0, 1] * e1 * e2 + P[1, 1] * e2 ** 2) / 2 + log_ndtr(e1) + log_ndtr(-e2))
+    weight /= weight.sum()
+    eta = [sum(Z[i, j] * d["b.%d" % (j + 1)] for j in range(p)) for i in range(2)]
+    near("probit of few rows: first predictor", eta[0], (weight * e1).sum())
+    near("probit of few rows: second predictor", eta[1], (weight * e2).sum())
+    near("probit of few rows: square", eta[0] ** 2, (weight * e1 ** 2).sum())
+    near("probit of few rows: product", eta[0] * eta[1], (weight * e1 * e2).sum())
+
+
 with w:
-    for part in (no_data, normal_known_answer, forms_of_probit, one_coefficient):
+    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient):
         try:
             part()
         except Failed as e:
