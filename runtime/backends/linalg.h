@@ -1,7 +1,8 @@
 // linalg.h -- linear algebra over LAPACK, and draws from joint normals given by precision and shift.
 //
 // All matrices are row-major and symmetric ones are stored whole. Functions that draw return 0, or k if the k-th pivot of the
-// precision matrix is not positive (nothing was drawn then) or the k-th element drawn is not finite.
+// precision matrix is not positive (nothing was drawn then) or the k-th element drawn is not finite. The standard normals are parts of
+// the stream g (rng.h), so the variable that g is keyed by has no other elements.
 #ifndef GM_LINALG_H
 #define GM_LINALG_H
 

@@ -40,20 +40,32 @@ static void scale_draw(Stream *g, GmScale *e, double rest)
     e->scale = rest > 0 && e->count > 0 ? sqrt(gamma_shape_rate(g, e->count / 2, rest / 2)) : 1;
 }
 
+// The standard normal of part k: each element of a joint draw has numbers of its own, so that a GPU can draw them all at once.
+static double noise(const Stream *g, long k)
+{
+    Stream part = stream_part(g, (uint64_t)k);
+    return normal_standard(&part);
+}
+
 static void draw_from_factor(Stream *g, long n, const double *J, double *h, double *x, GmScale *e)
 {
+    const Stream parts = *g;
     cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
     if (e) {
         scale_draw(g, e, e->Q - cblas_ddot((int)n, h, 1, h, 1));
         for (long i = 0; i < n; i++) h[i] *= e->scale;
     }
-    for (long i = 0; i < n; i++) x[i] = h[i] + normal_standard(g);
+    for (long i = 0; i < n; i++) x[i] = h[i] + noise(&parts, i);
     cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, J, (int)n, x, 1);
+    stream_pass(g);
 }
 
 long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale *scale)
 {
-    if (n == 0) return 0;
+    if (n == 0) {
+        stream_pass(g);
+        return 0;
+    }
     const long bad = factor(n, J);
     if (bad) return bad;
     draw_from_factor(g, n, J, h, x, scale);
@@ -64,6 +76,7 @@ long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale
 
 long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale)
 {
+    const Stream parts = *g;
     // Rows of E over sqrt(D): J -= E'E, h -= E'k.
     for (long i = 0; i < m; i++) {
         if (!(D[i] > 0)) return n + i + 1;
@@ -82,7 +95,7 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
     for (long i = 0; i < m; i++) {
         double v = k[i];
         for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];
-        u[i] = (v + normal_standard(g)) / sqrt(D[i]);
+        u[i] = (v + noise(&parts, n + i)) / sqrt(D[i]);
         if (!is_finite(u[i])) return n + i + 1;
     }
     return 0;
@@ -90,6 +103,7 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
 
 long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *rows, double *y, double *M, double *x, GmScale *scale)
 {
+    const Stream parts = *g;
     for (long j = 0; j < p; j++) {
         if (!(D[j] > 0)) return j + 1;
         D[j] = 1 / sqrt(D[j]);
@@ -117,9 +131,9 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
         cblas_dscal((int)p, scale->scale, h, 1);
         cblas_dscal((int)n, scale->scale, y, 1);
     }
-    for (long j = 0; j < p; j++) x[j] = h[j] + normal_standard(g);
+    for (long j = 0; j < p; j++) x[j] = h[j] + noise(&parts, j);
     if (some) {
-        for (long i = 0; i < n; i++) y[i] += normal_standard(g);
+        for (long i = 0; i < n; i++) y[i] += noise(&parts, p + i);
         cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, x, 1, 1, y, 1);
         cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
         cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
@@ -129,6 +143,7 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
         x[j] *= D[j];
         if (!is_finite(x[j])) return j + 1;
     }
+    stream_pass(g);
     return 0;
 }
 

@@ -31,7 +31,12 @@ typedef unsigned long      uint64_t;
 #ifndef GM_PRECISION                      // the type of data and latents; samplers compute in double whatever it is
 #define GM_PRECISION double
 #endif
-typedef GM_PRECISION real;
+#ifndef GM_SOLVE_PRECISION                // of precision matrices and shifts of joint normal draws
+#define GM_SOLVE_PRECISION double
+#endif
+typedef GM_PRECISION       real;
+typedef double             wide;          // of parameters, sums and work arrays
+typedef GM_SOLVE_PRECISION solve;
 
 #define GM_PI          3.14159265358979323846
 #define GM_SQRT_HALF   0.70710678118654752440

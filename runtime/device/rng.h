@@ -114,6 +114,24 @@ DEVICE_USUAL uint64_t random_bits(Stream *g)
     return (uint64_t)c.word1 << 32 | c.word0;
 }
 
+// A draw of many numbers that many hands make at once: part k >= 0 has the numbers of element + 1 + k, from the block at which g stands. The variable
+// must have no use for these elements otherwise. Afterwards g is moved on by stream_pass, past what the parts have used.
+DEVICE_USUAL Stream stream_part(const Stream *g, uint64_t k)
+{
+    Stream part = *g;
+    const uint64_t element = ((uint64_t)(g->counter3 & 255u) << 32 | g->counter2) + 1 + k;
+    part.counter2  = (uint32_t)element;
+    part.counter3  = (g->counter3 & 0xFFFFFF00u) | ((uint32_t)(element >> 32) & 255u);
+    part.has_spare = 0;
+    return part;
+}
+
+DEVICE_USUAL void stream_pass(Stream *g)
+{
+    g->counter0 = (g->counter0 & 0xF0000000u) | ((g->counter0 + 64u) & 0x0FFFFFFFu);
+    g->has_spare = 0;
+}
+
 // The double in (0, 1) for 64 random bits: an odd multiple of 2^-63, rounded. Near 0 the full 63 bits count, which gives
 // inversions a left tail down to 1e-19; near 1 rounding would reach 1, hence the bound.
 DEVICE_USUAL double open_unit(uint64_t bits)

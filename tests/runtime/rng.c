@@ -119,6 +119,15 @@ int main(void)
     b.counter0 += 1;
     check("blocks follow the counter", "differs", random_bits(&a) != random_bits(&b), 0);
 
+    // Part k of a draw is the stream of the element after k others, also across the 32-bit halves of its number.
+    Stream whole = stream(at, 3, 0xFFFFFFFEu), part = stream_part(&whole, 4), alone = stream(at, 3, 0x100000003u);
+    check("parts are elements", "differs", random_bits(&part) != random_bits(&alone), 0);
+    stream_pass(&whole);
+    part = stream_part(&whole, 4);
+    alone.counter0 += 63;
+    alone.has_spare = 0;
+    check("the next draw has other numbers", "differs", random_bits(&part) != random_bits(&alone), 0);
+
     CASE_KS(normal_standard(g), 0.5 * erfc(-x / sqrt(2)));
     normal_cells_equal();
     normal_fine();
