@@ -105,7 +105,7 @@ bench: all
 demo: need-build
 	$(Q)$(MAKE) --no-print-directory all
 	$(BUILD)/gmc examples/horseshoe_probit/horseshoe_probit.gm -o $(BUILD)/horseshoe_probit
-	cd examples/horseshoe_probit && ../../$(BUILD)/horseshoe_probit spambase.csv X=spambase.csv:make-capitalTotal --seed 1 -o ../../$(BUILD)/draws
+	cd examples/horseshoe_probit && ../../$(BUILD)/horseshoe_probit emails.csv X=emails.csv:make-capitalTotal --samples 5000 --params alpha,tau,beta --seed 1 -o ../../$(BUILD)/draws
 
 # ---- what has to be installed ----
 
