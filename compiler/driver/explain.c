@@ -20,6 +20,14 @@ static void explain_block(FILE *out, const Step *s)
     fprintf(out, "  method    joint normal from its precision J and shift h, because %s\n", s->reason);
     fprintf(out, "  draw      %s\n", s->arrow ? "arrow-shaped: the last variable is integrated out, the others drawn by Cholesky, then the last in parallel"
                                    : s->nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse");
+    if (s->rows) {
+        const Rows *r = s->rows;
+        fputs("  size      p = ", out);
+        ex_print(out, r->size);
+        fputs(" coefficients, n = ", out);
+        ex_print(out, r->count);
+        fputs(" rows: about p^3/3 operations, and where n < p by an n by n system: n^2 p + n^3/3\n            (Bhattacharya, Chakraborty and Mallick 2016)\n", out);
+    } else if (s->no_rows) fprintf(out, "  size      about p^3/3 operations for p coefficients, however few the rows: %s\n", s->no_rows);
     for (const BlockTerm *t = s->terms; t; t = t->next) {
         fputs("  term      ", out);
         ex_print(out, t->ref[0]);

@@ -564,7 +564,7 @@ bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const
             Term *m = &t.term[i];
             if (m->degree == 0) continue;
             BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span,
+            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span, .factor = f,
                              .loops = {.guard = f->plates.guard}};
             for (int k = 0; k < m->degree; k++)
                 if (m->ref[k]->nargs < m->ref[k]->var->rank) { *because = "a routine needs it whole"; return false; }

@@ -190,6 +190,7 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every f
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
 
 typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the sum over loops of coefficient
+    const Factor *factor;                // where it comes from
     int    degree;
     Expr  *ref[2];
     Expr  *coefficient;
@@ -215,6 +216,13 @@ typedef enum {
 #undef X
 } StepKind;
 
+typedef struct Rows {                    // few_rows.c: a block's precision is diagonal but for one factor's instances, the rows
+    const Factor *factor;                // its plates run over the rows; where its guard is false, a row is empty
+    Expr         *count, *size;          // how many rows, how many coefficients
+    Expr         *weight, *shift;        // log density of a row: -weight/2 (phi'x)^2 + shift (phi'x), weight >= 0
+    BlockTerm    *phi;                   // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
+} Rows;                                  // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
+
 typedef struct Sum {                     // a statistic, an array target[...] += sum over loops of value
     Var   *var;
     Loops  loops;
@@ -237,6 +245,8 @@ typedef struct Step {
     Factor      *scaled;                 // GAUSSIAN: the factor of latents that are scaled together with the draw, or NULL
     Expr        *scaled_latent;          // its latent, and the weight w in exp(-w z^2 / 2)
     Expr        *scaled_weight;
+    const Rows  *rows;                   // GAUSSIAN: how to draw it if rows->count < rows->size, or NULL
+    const char  *no_rows;                // why not
     int          nbatch;                 // GAUSSIAN: leading dimensions over which the block is independent
     Expr        *lower, *upper;          // ENUM: values
     Expr        *width;                  // SLICE: width to start from, if the model says one
@@ -246,6 +256,7 @@ typedef struct Step {
     struct Step *next;
 } Step;
 
+void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
 bool schedule(Graph *g);
 void schedule_print(FILE *out, const Graph *g);
 void conditionals_print(FILE *out, const Graph *g);

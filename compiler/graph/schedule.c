@@ -408,7 +408,9 @@ bool schedule(Graph *g)
     put(&g->steps, rest);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
-        if (s->kind == STEP_GAUSSIAN && s->nbatch == 0) find_scale_move(g, s);
+        if (s->kind != STEP_GAUSSIAN) continue;
+        if (s->nbatch == 0) find_scale_move(g, s);
+        find_rows(g, s);
     }
     return diags_errors(g->diags) == 0;
 }
@@ -449,6 +451,30 @@ static void print_part(FILE *out, const Part *p, int rank)
     fputc('\n', out);
 }
 
+static void print_rows(FILE *out, const Rows *r)
+{
+    Loops rows = {.guard = r->factor->plates.guard};
+    for (int i = 0; i < r->factor->plates.n; i++) rows.index[rows.n++] = r->factor->plates.index[i];
+    fputs("    by rows if ", out);
+    ex_print(out, r->count);
+    fputs(" < ", out);
+    ex_print(out, r->size);
+    fputs(": weight ", out);
+    ex_print(out, r->weight);
+    fputs(", shift ", out);
+    ex_print(out, r->shift);
+    print_loops(out, &rows);
+    fputc('\n', out);
+    for (const BlockTerm *t = r->phi; t; t = t->next) {
+        fputs("        ", out);
+        ex_print(out, t->ref[0]);
+        fputs(": ", out);
+        ex_print(out, t->coefficient);
+        print_loops(out, &t->loops);
+        fputc('\n', out);
+    }
+}
+
 static void print_step(FILE *out, const Step *s)
 {
     fputs(step_names[s->kind], out);
@@ -468,6 +494,7 @@ static void print_step(FILE *out, const Step *s)
             print_loops(out, &t->loops);
             fputc('\n', out);
         }
+        if (s->rows) print_rows(out, s->rows);
         return;
     }
     if (c->family) {
