@@ -5,7 +5,7 @@
 //   -7.3,0.12,1.5,2
 //
 // A file grows under a temporary name, row by row as draws are kept, and takes its own name only at the end; so a file of that name is
-// always whole, and an older one survives a run that fails before its first draw.
+// always whole, and an older one survives a run that fails before its first draw. The files of one run hold equally many draws, however it ended.
 #include "host.h"
 
 #include <ctype.h>
@@ -273,20 +273,65 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
     return true;
 }
 
+// The draws in a file, at most `most`, that are there to their last character, and where they end; -1 if the file cannot be read. Comments and the
+// line of names come first.
+static long whole_draws(const char *path, long most, long *end)
+{
+    FILE *from = fopen(path, "r");
+    if (!from)
+        return -1;
+    long rows = -1, at = 0;
+    bool comment = false, first = true;
+    *end = 0;
+    for (int byte; rows < most && (byte = getc(from)) != EOF; first = byte == '\n') {
+        at++;
+        if (first)
+            comment = byte == '#';
+        if (byte != '\n' || comment)
+            continue;
+        rows++;
+        *end = at;
+    }
+    const bool good = !ferror(from);
+    fclose(from);
+    return good && rows >= 0 ? rows : -1;
+}
+
+// A run that ended early leaves files of different lengths: chains are not at the same sweep when one faults, and a full disk cuts a line. All are
+// cut to the shortest, since readers take the n-th draws of all chains together; `kept` becomes its length. false after a message.
+static bool cut_to_shortest(GmDraws *d)
+{
+    long end;
+    for (int c = 0; c < d->chains; c++) {
+        const long rows = whole_draws(d->temporary[c], d->kept, &end);
+        d->kept = rows > 0 ? rows : 0;               // never more than before: whole_draws stops there
+    }
+    for (int c = 0; c < d->chains && d->kept > 0; c++)
+        if (whole_draws(d->temporary[c], d->kept, &end) != d->kept || truncate(d->temporary[c], end) != 0) {
+            gm_error("%s: cannot be cut to %ld draws: %s", d->final[c], d->kept, strerror(errno));
+            return false;
+        }
+    return true;
+}
+
 bool gm_draws_finish(GmDraws *d)
 {
     if (!d->file || d->kept == 0)
         return true;
     bool good = true;
     for (int c = 0; c < d->chains; c++) {
-        const bool failed = ferror(d->file[c]);
-        if (fclose(d->file[c]) != 0 || failed) {
+        const bool failed = ferror(d->file[c]);          // then write_row has said so
+        if (fclose(d->file[c]) != 0 && !failed)
             gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
-            good = false;
-        }
-        d->file[c] = NULL;
+        else if (!failed)
+            continue;
+        good = false;
     }
-    for (int c = 0; c < d->chains && good; c++)
+    for (int c = 0; c < d->chains; c++)
+        d->file[c] = NULL;
+    if ((!good || d->kept < d->capacity) && !cut_to_shortest(d))
+        return false;
+    for (int c = 0; c < d->chains && d->kept > 0; c++)
         if (rename(d->temporary[c], d->final[c]) != 0) {
             gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
             good = false;

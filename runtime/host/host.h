@@ -176,7 +176,7 @@ typedef struct GmDraws {
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
-bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept
+bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`
 void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
 bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);

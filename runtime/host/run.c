@@ -93,7 +93,6 @@ static int sample(Fit *f)
 // What is left of a run that ended early, in words.
 static void explain_end(const Fit *f, int status)
 {
-    gm_fault_print();
     if (status != GM_EXIT_OK)
         gm_error("%s after %ld sweeps; %ld draws per chain are kept", status == GM_EXIT_INTERRUPTED ? "interrupted" : "stopped", f->sweeps,
                  f->draws.kept);
@@ -101,9 +100,10 @@ static void explain_end(const Fit *f, int status)
 
 static int finish(Fit *f, int status)
 {
-    explain_end(f, status);
+    gm_fault_print();
     if (!gm_draws_finish(&f->draws))
         status = GM_EXIT_FAULT;
+    explain_end(f, status);
     if (f->options.summary && f->draws.kept > 0)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options);
     if (f->options.quiet || f->sweeps == 0)

@@ -76,6 +76,34 @@ static void missing(void)
     toy_wrong = 0;
 }
 
+static bool same_draws(const char *a, const char *b)
+{
+    char *x = get_text(a), *y = get_text(b);
+    const char *from_x = strstr(x, "\nlp__"), *from_y = strstr(y, "\nlp__");
+    const bool same = from_x && from_y && strcmp(from_x, from_y) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+// A limit on the size of files stands for a disk that is full.
+static void full_disk(void)
+{
+    struct rlimit before, small = { .rlim_cur = 150000 };
+    getrlimit(RLIMIT_FSIZE, &before);
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    const int status = run_on("--samples 3000 --warmup 20 -o full");
+    setrlimit(RLIMIT_FSIZE, &before);
+    const long kept = count_draws("full_1.csv");
+    check(status == 4 && holds("err.txt", "cannot be written: File too large"), "a file that cannot grow: status %d", status);
+    check(kept > 500 && kept < 3000 && kept == count_draws("full_2.csv") && kept == count_draws("full_4.csv"), "%ld draws kept in every file", kept);
+    char *text = get_text("full_3.csv");
+    check(text[0] && text[strlen(text) - 1] == '\n', "its last row is whole");
+    free(text);
+}
+
 static void early_ends(void)
 {
     put_text("f_1.csv", "older\n");
@@ -88,6 +116,12 @@ static void early_ends(void)
     check(run_on("--samples 50 --warmup 20 -o g") == 4 && holds("g_1.csv", "older") && !exists("g_2.csv"),
           "a fault before the first draw leaves older files");
     toy_fault_at = -1;
+    toy_fault_between = 30;
+    check(run_on("--samples 50 --warmup 20 -o h") == 4 && count_draws("h_1.csv") == 10 && count_draws("h_4.csv") == 10 && holds("err.txt", "10 draws per chain"),
+          "a fault after two of four chains kept their draw: all files are cut to the shortest");
+    check(run_on("--samples 10 --warmup 20 -o h10") == 0 && same_draws("h_1.csv", "h10_1.csv"), "what is cut ends with a whole row");
+    toy_fault_between = -1;
+    full_disk();
     toy_slow = 2;
     const pid_t child = start_fit("data.json --seed 7 --warmup 1 --samples 100000 -o i --refresh 1 --chains 2");
     for (int tries = 0; tries < 2000 && !holds("err.txt", "sweep 20 "); tries++)

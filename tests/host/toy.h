@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,6 +25,7 @@
 #include "../../runtime/host/host.h"
 
 static long toy_fault_at = -1;      // sweep in which chain 1 reports a fault
+static long toy_fault_between = -1; // sweep after which chain 2 reports a fault: chains 0 and 1 have kept its draw by then
 static int  toy_wrong;              // the step of beta forgets the prior
 static int  toy_slow;               // milliseconds that a sweep sleeps
 
@@ -177,6 +179,8 @@ static void toy_sweep(GmRun *run)
             usleep((useconds_t)(1000 * toy_slow));
         for (int c = 0; c < run->chains && run->after; c++) {
             one.chain = c;
+            if (one.sweep == toy_fault_between && c == 2)
+                gm_fault(run, c, "beta", 2, "the scale is not positive");
             run->after(&one);
         }
     }
