@@ -75,7 +75,7 @@ const char *c_name(Writer *w, const char *name)
         "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
         "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "real", "class", "new",
         "delete", "this", "template", "private", "public", "bool", "true", "false", "operator", "namespace", "I", "NULL", "M_PI",
-        "INFINITY", "NAN", "linux", "unix", NULL};
+        "INFINITY", "NAN", "linux", "unix", "wide", "solve", "dot", NULL};
     for (int i = 0; reserved[i]; i++)
         if (strcmp(name, reserved[i]) == 0) return text(w, "%s_", name);
     return name;
@@ -95,7 +95,7 @@ static const char *index_text(Writer *w, const Index *i)
 
 static bool name_taken(const Writer *w, const char *c)
 {
-    static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", NULL};
+    static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", "dot", NULL};
     for (int k = 0; used[k]; k++)
         if (strcmp(used[k], c) == 0) return true;
     for (int k = 0; k < w->nnamed; k++)
@@ -103,7 +103,7 @@ static bool name_taken(const Writer *w, const char *c)
     return false;
 }
 
-static const char *fresh_index(Writer *w, const Index *i)
+const char *fresh_index(Writer *w, const Index *i)
 {
     const char *c = c_name(w, i->name);
     for (int k = 2; name_taken(w, c); k++) c = text(w, "%s%d", i->name, k);
@@ -246,7 +246,7 @@ static const char *product(Writer *w, Expr *e, int tight)
         if (!divides[i]) continue;
         const char *t = power(w, f->args[0], -f->number);
         bool integer = is_integer(f->args[0]) && f->number == -1;
-        c = text(w, "%s / %s%s", c, integer ? "(real)" : "", paren(w, t, strpbrk(t, " ") && !strchr(t, '(')));
+        c = text(w, "%s / %s%s", c, integer ? "(wide)" : "", paren(w, t, strpbrk(t, " ") && !strchr(t, '(')));
     }
     if (minus) c = text(w, "-%s", c);
     return paren(w, c, tight > MULTIPLICATIVE || (minus && tight >= MULTIPLICATIVE));
@@ -255,7 +255,7 @@ static const char *product(Writer *w, Expr *e, int tight)
 // A square matrix given whole, as a pointer: a part of an array in place, or a copy made here.
 static const char *whole(Writer *w, Expr *e)
 {
-    if (e->kind == EX_REF && e->var->base == BASE_REAL) {
+    if (e->kind == EX_REF && e->var->base == BASE_REAL && !e->var->narrow) {
         Expr *at[MAX_RANK];
         for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_num(1);
         return text(w, "&%s[%s]", var_place(w, e->var), write_position(w, e->var, at));
@@ -268,7 +268,7 @@ static const char *whole(Writer *w, Expr *e)
         const char *n = write_extent(w, ex_dim(e, k));
         size = k ? text(w, "%s * (%s)", size, n) : text(w, "(%s)", n);
     }
-    put(w, "real *%s = SCRATCH(%s);", t, size);
+    put(w, "wide *%s = SCRATCH(%s);", t, size);
     keep_scratch(w, t);
     int m = mark(w);
     const char *position = NULL;
@@ -291,7 +291,7 @@ static const char *array_call(Writer *w, Expr *e)
     const char *n = write_extent(w, ex_dim(e->args[0], 0)), *a = whole(w, e->args[0]);
     const char *t = text(w, "matrix%d", ++w->temporaries);
     bool vector = ex_rank(e) == 1;
-    put(w, "real *%s = SCRATCH((%s)%s);", t, n, vector ? "" : text(w, " * (%s)", n));
+    put(w, "wide *%s = SCRATCH((%s)%s);", t, n, vector ? "" : text(w, " * (%s)", n));
     keep_scratch(w, t);
     put(w, "%s_into(%s, %s, %s);", e->name, n, a, t);
     know(w, e, t);
@@ -306,21 +306,30 @@ static const char *reduce(Writer *w, Expr *e)
     Loops inner = {.n = 1, .index = {i}};
     keep_outside(w, body, &inner);
     bool sum = strcmp(e->name, "sum") == 0, max = strcmp(e->name, "max") == 0, lse = strcmp(e->name, "log_sum_exp") == 0;
+    const bool team = w->team, shared = team && sum;
     if (lse) {
         put(w, "LogSum %s = log_sum_start();", t);
-    } else put(w, "real %s = %s;", t, sum ? "0" : strcmp(e->name, "prod") == 0 ? "1" : max ? "-INFINITY" : "INFINITY");
+    } else put(w, "%s %s = %s;", shared ? "wide" : w->number, t, sum ? "0" : strcmp(e->name, "prod") == 0 ? "1" : max ? "-INFINITY" : "INFINITY");
     int m = mark(w);
-    open_loop(w, i);
+    if (shared && ex_is_num(i->lo, 1)) {
+        const char *n = write_extent(w, i->hi);
+        open_brace(w, "SUM_ALONG (%s, %s, &%s)", fresh_index(w, i), n, t);
+    } else if (shared) {
+        const char *lo = write_subscript(w, i->lo), *hi = write_extent(w, i->hi);
+        open_brace(w, "SUM_ALONG_FROM (%s, %s, %s - (%s), &%s)", fresh_index(w, i), lo, hi, lo, t);
+    } else open_loop(w, i);
+    w->team = team && !shared;
     const char *b = write(w, body, ADDITIVE);
     if (lse) put(w, "log_sum_add(&%s, %s);", t, b);
     else if (sum) put(w, "%s += %s;", t, b);
     else if (strcmp(e->name, "prod") == 0) put(w, "%s *= %s;", t, b);
     else put(w, "%s = %s(%s, %s);", t, max ? "fmax" : "fmin", t, b);
     close_brace(w);
+    w->team = team;
     forget(w, m);
     if (lse) {
         const char *r = text(w, "%s_value", t);
-        put(w, "const real %s = log_sum_value(&%s);", r, t);
+        put(w, "const %s %s = log_sum_value(&%s);", w->number, r, t);
         t = r;
     }
     know(w, e, t);
@@ -348,7 +357,7 @@ static const char *write_call(Writer *w, Expr *e)
         const char *c = write(w, e->args[0], ADDITIVE);
         if (needs_statements(e->args[1]) || needs_statements(e->args[2])) {
             const char *t = text(w, "choice%d", ++w->temporaries);
-            put(w, "real %s;", t);
+            put(w, "%s %s;", w->number, t);
             for (int side = 1; side <= 2; side++) {
                 int m = mark(w);
                 open_brace(w, side == 1 ? "if (%s)" : "else", c);
@@ -363,7 +372,7 @@ static const char *write_call(Writer *w, Expr *e)
     }
     if (strcmp(e->name, "log_determinant") == 0) {
         const char *t = text(w, "log_det%d", ++w->temporaries), *n = write_extent(w, ex_dim(e->args[0], 0)), *a = whole(w, e->args[0]);
-        put(w, "const real %s = log_determinant_of(%s, %s);", t, n, a);
+        put(w, "const wide %s = log_determinant_of(%s, %s);", t, n, a);
         know(w, e, t);
         return t;
     }
@@ -406,7 +415,7 @@ static const char *write(Writer *w, Expr *e, int tight)
     case EX_POW:
         if (e->number < 0) {
             const char *t = power(w, e->args[0], -e->number);
-            return paren(w, text(w, "1 / %s%s", is_integer(e->args[0]) && e->number == -1 ? "(real)" : "", t), tight >= MULTIPLICATIVE);
+            return paren(w, text(w, "1 / %s%s", is_integer(e->args[0]) && e->number == -1 ? "(wide)" : "", t), tight >= MULTIPLICATIVE);
         }
         return power(w, e->args[0], e->number);
     case EX_CALL: return write_call(w, e);
@@ -468,13 +477,17 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
     for (int k = 0; k < w->nknown; k++)
         if (w->known[k].e == e) return;
     if (e->nargs == 0) return;
+    if (e->kind == EX_CALL && strcmp(e->name, "scattered") == 0) {    // a list of values
+        for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);
+        return;
+    }
     if (worth_naming(e) && !inside(e, inner) && !(w->moving && ex_mentions(e, w->moving)) && ex_rank(e) == 0) {
         const char *c = write(w, e, 0);
         bool named = false;
         for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == e;
         if (named) return;
         const char *t = text(w, "c%d", ++w->temporaries);
-        put(w, "const real %s = %s;", t, c);
+        put(w, "const %s %s = %s;", w->number, t, c);
         know(w, e, t);
         return;
     }

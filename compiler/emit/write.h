@@ -20,6 +20,8 @@ typedef struct Writer {
     const char *scratch[64]; // buffers to release at the end of the kernel
     int    scratch_indent[64];
     int    nscratch;
+    bool   team;             // every lane of a team writes this line: sums are shared among them
+    const char *number;      // type of local variables: real or wide
 } Writer;
 
 void        put(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));    // one indented line
@@ -35,6 +37,7 @@ const char *write_extent(Writer *w, Expr *e);                // a size: long
 const char *var_place(Writer *w, const Var *v);              // d.X or s.beta
 const char *c_name(Writer *w, const char *name);
 void        name_index(Writer *w, const Index *i, const char *c);
+const char *fresh_index(Writer *w, const Index *i);          // a C name for a loop index that no other has here
 const char *open_loop(Writer *w, Index *i);                  // for (long i = lo - 1; i < hi; i++) {
 void        know(Writer *w, const Expr *e, const char *c);
 void        keep_outside(Writer *w, Expr *e, const Loops *inner);     // names the parts of e that the loops do not change

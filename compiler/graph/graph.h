@@ -54,6 +54,7 @@ struct Var {
     Plates      domain;                  // auxiliary: elements that exist (n = 0: all)
     Expr       *init;                    // default of a data scalar
     bool        response;                // data on the left of `~`: may have missing values
+    bool        narrow, solver;          // emitted arrays: of type real (data, latents) or solve (joint normal draws), else wide
     bool        discrete;                // of finite or countable support
     Decl       *decl;
     Span        span;
@@ -196,6 +197,7 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
     Expr  *coefficient;
     Loops  loops;
     Span   span;
+    bool   by_rows;                      // emission: summed by a pass over the rows of a dense matrix
     struct BlockTerm *next;
 } BlockTerm;
 

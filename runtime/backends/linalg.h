@@ -14,6 +14,16 @@ void gm_linalg_threads(int n);
 // out[p, p] = scale * X'X for X[n, p]. Both triangles are filled.
 void gram_matrix(long n, long p, double scale, const double *X, double *out);
 
+// out[p, p] = X' diag(w) X for X[n, p] and weights w[n] of any sign. Both triangles are filled.
+void weighted_gram(long n, long p, const double *X, const double *w, double *out);
+
+// out[p] = X'w.
+void row_sums(long n, long p, const double *X, const double *w, double *out);
+
+// Parts of a row pass over rows X[n, p]: dot[n] = X beta; out[p] += X'w.
+void rows_times(long n, long p, const double *X, const double *beta, double *dot);
+void rows_added(long n, long p, const double *X, const double *w, double *out);
+
 // A scale move together with the draw. If h is linear in latents z that enter the density otherwise by exp(-Q/2), Q quadratic, and by
 // the sign of each, then with x integrated out the density of s along (s z) is s^(count-1) exp(-s^2 (Q - h'J^-1 h)/2): s^2 is
 // drawn from gamma(count/2, (Q - h'J^-1 h)/2), h is scaled, x drawn (Liu and Wu 1999; Hobert and Marchev 2008). The caller scales z.

@@ -18,13 +18,64 @@ void gm_linalg_threads(int n)
     now = n;
 }
 
+static void mirror(long p, double *out);
+
 void gram_matrix(long n, long p, double scale, const double *X, double *out)
 {
     memset(out, 0, sizeof *out * (size_t)(p * p));
     if (n > 0 && p > 0)
         cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)p, (int)n, scale, X, (int)p, 0, out, (int)p);
+    mirror(p, out);
+}
+
+static void mirror(long p, double *out)
+{
     for (long i = 0; i < p; i++)
         for (long j = 0; j < i; j++) out[j * p + i] = out[i * p + j];
+}
+
+// Rows a few at a time, times the square roots of their weights, so that a symmetric product adds them up; rows with negative
+// weights are taken off in a second product.
+void weighted_gram(long n, long p, const double *X, const double *w, double *out)
+{
+    memset(out, 0, sizeof *out * (size_t)(p * p));
+    if (n == 0 || p == 0) return;
+    const long most = p < 1024 ? 65536 / p : 64;         // rows that fill half a megabyte
+    double *rows = malloc(sizeof *rows * (size_t)(most * p));
+    if (!rows) abort();
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        long filled = 0;
+        for (long i = 0; i < n; i++) {
+            if (w[i] * sign > 0) {
+                const double root = sqrt(w[i] * sign);
+                for (long j = 0; j < p; j++) rows[filled * p + j] = root * X[i * p + j];
+                filled++;
+            }
+            if (filled == most || (i + 1 == n && filled)) {
+                cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)p, (int)filled, sign, rows, (int)p, 1, out, (int)p);
+                filled = 0;
+            }
+        }
+    }
+    free(rows);
+    mirror(p, out);
+}
+
+void rows_times(long n, long p, const double *X, const double *beta, double *dot)
+{
+    if (p == 0) memset(dot, 0, sizeof *dot * (size_t)n);
+    else if (n > 0) cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, 1, X, (int)p, beta, 1, 0, dot, 1);
+}
+
+void rows_added(long n, long p, const double *X, const double *w, double *out)
+{
+    if (n > 0 && p > 0) cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, X, (int)p, w, 1, 1, out, 1);
+}
+
+void row_sums(long n, long p, const double *X, const double *w, double *out)
+{
+    memset(out, 0, sizeof *out * (size_t)p);
+    rows_added(n, p, X, w, out);
 }
 
 // Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so the calls below say

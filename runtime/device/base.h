@@ -28,15 +28,16 @@ typedef unsigned long      uint64_t;
 #define DEVICE static inline
 #endif
 
-#ifndef GM_PRECISION                      // the type of data and latents; samplers compute in double whatever it is
+// Types of numbers in memory. On the CPU they are all double; on a GPU, --precision says.
+#ifndef GM_PRECISION
 #define GM_PRECISION double
 #endif
-#ifndef GM_SOLVE_PRECISION                // of precision matrices and shifts of joint normal draws
+#ifndef GM_SOLVE_PRECISION
 #define GM_SOLVE_PRECISION double
 #endif
-typedef GM_PRECISION       real;
-typedef double             wide;          // of parameters, sums and work arrays
-typedef GM_SOLVE_PRECISION solve;
+typedef GM_PRECISION       real;      // data and latents
+typedef double             wide;      // parameters, sums, work arrays
+typedef GM_SOLVE_PRECISION solve;     // precision matrices and shifts of joint normal draws
 
 #define GM_PI          3.14159265358979323846
 #define GM_SQRT_HALF   0.70710678118654752440

@@ -118,14 +118,14 @@ static void impute(const Start *s, void *elements, const GmMissing *missing, con
 {
     const long size = gm_shape_size(s->shape), seen = size - missing->count;
     double mean = 0;
-    if (s->field->type == GM_REAL && seen > 0) {
+    if (s->field->type != GM_INT && seen > 0) {
         const double *y = observed;
         for (long i = 0; i < size; i++)
             mean += isnan(y[i]) ? 0 : y[i] / (double)seen;
     }
     for (long k = 0; k < missing->count; k++) {
         const long i = missing->index[k];
-        if (s->field->type == GM_REAL) {
+        if (s->field->type != GM_INT) {
             ((double *)elements)[i] = seen > 0 ? mean : scalar(s, i);
             continue;
         }

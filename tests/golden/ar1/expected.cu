@@ -17,15 +17,15 @@ typedef struct Data {
 
 typedef struct State {          // of one chain
     real *y;      // y[T]
-    real *phi;      // phi
-    real *s2;      // s2
-    real *sum;      // sums of data sum
-    real *sum_2;      // sums of data sum_2
-    real *sum_3;      // sums of data sum_3
-    real *sum_4;      // sums of data sum_4
-    real *sum_5;      // sums of data sum_5
-    real *sum_6;      // sums of data sum_6
-    real *sum_7;      // sums of data sum_7
+    wide *phi;      // phi
+    wide *s2;      // s2
+    wide *sum;      // sums of data sum
+    wide *sum_2;      // sums of data sum_2
+    wide *sum_3;      // sums of data sum_3
+    wide *sum_4;      // sums of data sum_4
+    wide *sum_5;      // sums of data sum_5
+    wide *sum_6;      // sums of data sum_6
+    wide *sum_7;      // sums of data sum_7
 } State;
 
 enum {                           // streams of random numbers
@@ -38,60 +38,81 @@ enum {                           // streams of random numbers
 #include "kernels.h"
 
 // Data must lie in the support of their distributions.
-KERNEL_ONCE(check_data) {
+KERNEL_TEAM(check_data) {
 }
 
 // Sums of data: computed once.
-KERNEL_ONCE(sums_of_data) {
+KERNEL_TEAM(sums_of_data) {
 }
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
-KERNEL_ONCE(sums_of_responses) {
+KERNEL_TEAM(sums_of_responses) {
     // sum = sum of y[t]*y[-1 + t] over t
-    real total1 = 0;
-    for (long t = 1; t < d.T; t++) {
+    ONE_LANE *s.sum = 0;
+    wide total1 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total1) {
         total1 += s.y[t] * s.y[t - 1];
     }
-    *s.sum = total1;
+    ONE_LANE {
+        *s.sum += total1;
+    }
     // sum_2 = sum of y[-1 + t]^2 over t
-    real total2 = 0;
-    for (long t = 1; t < d.T; t++) {
+    ONE_LANE *s.sum_2 = 0;
+    wide total2 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total2) {
         total2 += square(s.y[t - 1]);
     }
-    *s.sum_2 = total2;
+    ONE_LANE {
+        *s.sum_2 += total2;
+    }
     // sum_3 = sum of y[t] over t
-    real total3 = 0;
-    for (long t = 1; t < d.T; t++) {
+    ONE_LANE *s.sum_3 = 0;
+    wide total3 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total3) {
         total3 += s.y[t];
     }
-    *s.sum_3 = total3;
+    ONE_LANE {
+        *s.sum_3 += total3;
+    }
     // sum_4 = sum of y[-1 + t] over t
-    real total4 = 0;
-    for (long t = 1; t < d.T; t++) {
+    ONE_LANE *s.sum_4 = 0;
+    wide total4 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total4) {
         total4 += s.y[t - 1];
     }
-    *s.sum_4 = total4;
+    ONE_LANE {
+        *s.sum_4 += total4;
+    }
     // sum_5 = sum of y[-1 + t]*(y[t] - sum_3/fmax(-1 + T, 1)) over t
-    real total5 = 0;
-    const real c6 = 1 / fmax(d.T - 1, 1);
-    for (long t = 1; t < d.T; t++) {
+    ONE_LANE *s.sum_5 = 0;
+    wide total5 = 0;
+    const wide c6 = 1 / fmax(d.T - 1, 1);
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total5) {
         total5 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c6);
     }
-    *s.sum_5 = total5;
+    ONE_LANE {
+        *s.sum_5 += total5;
+    }
     // sum_6 = sum of y[t] - sum_3/fmax(-1 + T, 1) over t
-    real total7 = 0;
-    const real c8 = 1 / fmax(d.T - 1, 1);
-    for (long t = 1; t < d.T; t++) {
+    ONE_LANE *s.sum_6 = 0;
+    wide total7 = 0;
+    const wide c8 = 1 / fmax(d.T - 1, 1);
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total7) {
         total7 += s.y[t] - *s.sum_3 * c8;
     }
-    *s.sum_6 = total7;
+    ONE_LANE {
+        *s.sum_6 += total7;
+    }
     // sum_7 = sum of (y[t] - sum_3/fmax(-1 + T, 1))^2 over t
-    real total9 = 0;
-    const real c10 = 1 / fmax(d.T - 1, 1);
-    for (long t = 1; t < d.T; t++) {
+    ONE_LANE *s.sum_7 = 0;
+    wide total9 = 0;
+    const wide c10 = 1 / fmax(d.T - 1, 1);
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total9) {
         total9 += square(s.y[t] - *s.sum_3 * c10);
     }
-    *s.sum_7 = total9;
+    ONE_LANE {
+        *s.sum_7 += total9;
+    }
 }
 
 // y[k] | the rest  ~  normal     missing values of the data
@@ -107,8 +128,8 @@ KERNEL_ONCE(impute_y) {
     EACH_MISSING (e, 1) {
         const long k = e;
         if (!(((1 == (k + 1)) || (2 <= (k + 1))))) continue;
-        real h_y = 0;
-        real q_y = 0;
+        wide h_y = 0;
+        wide q_y = 0;
         if ((1 == (k + 1))) {
             q_y -= 0.005000000000000001;
         }
@@ -133,14 +154,14 @@ KERNEL_ONCE(impute_y) {
 //   h += y[t]*y[-1 + t]/s2  over t
 //   q += -1/2
 //   q += -1/2*y[-1 + t]^2/s2  over t
-KERNEL_ONCE(draw_phi) {
-    const real h_phi = *s.sum / *s.s2;
-    const real q_phi = (-0.5) * *s.sum_2 / *s.s2 - 0.5;
+KERNEL_TEAM(draw_phi) {
+    const wide h_phi = *s.sum / *s.s2;
+    const wide q_phi = (-0.5) * *s.sum_2 / *s.s2 - 0.5;
     Stream g = stream(at, VAR_phi, 0);
-    const real x = normal_natural(&g, h_phi, q_phi);
+    const wide x = normal_natural(&g, h_phi, q_phi);
     VERIFY(x, "phi", 0);
-    if (CHECKING) { const real old = *s.phi; CLAIM(h_phi * (x - old) + q_phi * (square(x) - square(old))); }
-    *s.phi = x;
+    if (CHECKING) { const wide old = *s.phi; CLAIM(h_phi * (x - old) + q_phi * (square(x) - square(old))); }
+    STORE(*s.phi, x);
 }
 
 // s2 | the rest  ~  power_gamma, s2^-1 in place of s2
@@ -149,23 +170,23 @@ KERNEL_ONCE(draw_phi) {
 //   a += -1/2  over t
 //   b += -1
 //   b += -1/2*(y[t] - phi*y[-1 + t])^2  over t
-KERNEL_ONCE(draw_s2) {
-    const real a_s2 = (-0.5) * d.T - 2.5;
-    const real b_s2 = (-0.5) * square(*s.phi) * *s.sum_2 + *s.phi * *s.sum_5 + (-0.5) * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax(d.T - 1, 1) + (-0.5) * (d.T - 1) * square(*s.sum_3) / square(fmax(d.T - 1, 1)) - *s.sum_3 * *s.sum_6 / fmax(d.T - 1, 1) - 1;
+KERNEL_TEAM(draw_s2) {
+    const wide a_s2 = (-0.5) * d.T - 2.5;
+    const wide b_s2 = (-0.5) * square(*s.phi) * *s.sum_2 + *s.phi * *s.sum_5 + (-0.5) * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax(d.T - 1, 1) + (-0.5) * (d.T - 1) * square(*s.sum_3) / square(fmax(d.T - 1, 1)) - *s.sum_3 * *s.sum_6 / fmax(d.T - 1, 1) - 1;
     Stream g = stream(at, VAR_s2, 0);
-    const real x = power_gamma_natural(&g, -1, a_s2, b_s2);
+    const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
-    if (CHECKING) { const real old = *s.s2; CLAIM(a_s2 * (log(x) - log(old)) + b_s2 * (1 / x - 1 / old)); }
-    *s.s2 = x;
+    if (CHECKING) { const wide old = *s.s2; CLAIM(a_s2 * (log(x) - log(old)) + b_s2 * (1 / x - 1 / old)); }
+    STORE(*s.s2, x);
 }
 
 // Quantities for the draws, computed after each kept sweep.
-KERNEL_ONCE(derived) {
+KERNEL_TEAM(derived) {
 }
 
 // The log joint density of data, variables and auxiliaries, up to a constant.
-KERNEL_ONCE(log_joint) {
-    real lp = 0;
+KERNEL_TEAM(log_joint) {
+    wide lp = 0;
     // normal
     lp += (-0.5) * square(*s.phi) - 0.9189385332046727;
     // inv_gamma
@@ -173,13 +194,15 @@ KERNEL_ONCE(log_joint) {
     // normal
     lp += (-0.005000000000000001) * square(s.y[0]) - 3.2215236261987186;
     // normal
-    const real c1 = log(*s.s2);
-    const real c2 = 1 / *s.s2;
-    for (long t = 1; t < d.T; t++) {
+    const wide c1 = log(*s.s2);
+    const wide c2 = 1 / *s.s2;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &lp) {
         lp += (-0.5) * c1 + (-0.5) * c2 * square(s.y[t] - *s.phi * s.y[t - 1]) - 0.9189385332046727;
     }
-    GM->result = lp;
+    RESULT(lp);
 }
+
+#ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // ---- the sweep ----
 
@@ -190,37 +213,42 @@ static void step_1(GmRun *run)            // missing y
 
 static void step_2(GmRun *run)            // phi
 {
-    LAUNCH_ONCE(draw_phi, run);
+    LAUNCH_TEAM(draw_phi, run, 1);
 }
 
 static void step_3(GmRun *run)            // s2
 {
-    LAUNCH_ONCE(draw_s2, run);
+    LAUNCH_TEAM(draw_s2, run, 1);
 }
 
 static void sweep(GmRun *run)
 {
     step_1(run);
-    if (ANY_MISSING(run)) LAUNCH_ONCE(sums_of_responses, run);
+    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d.T);
     step_2(run);
     step_3(run);
 }
 
+static void refresh(GmRun *run)      // after missing values were drawn
+{
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, d.T);
+}
+
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run);
-    LAUNCH_SHARED(sums_of_data, run);
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+    LAUNCH_SHARED(check_data, run, 1);
+    LAUNCH_SHARED(sums_of_data, run, 1);
+    refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_ONCE(derived, run);
+    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)
 {
-    LAUNCH_ONCE(log_joint, run);
+    LAUNCH_TEAM(log_joint, run, d.T);
 }
 
 // ---- what the runtime asks ----
@@ -234,15 +262,15 @@ static const GmField data_fields[] = {
 
 static const GmField state_fields[] = {
     {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:6"},
-    {.name = "phi", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, phi), .imputed_field = -1, .shared = 0, .where = "model.gm:9"},
-    {.name = "s2", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, s2), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "sum", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_2", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_2), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_3", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_3), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_4", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_4), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_5", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_5), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_6", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_6), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_7", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_7), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "phi", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, phi), .imputed_field = -1, .shared = 0, .where = "model.gm:9"},
+    {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, s2), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "sum", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_2", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_2), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_3", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_3), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_4", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_4), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_5", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_5), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_6", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_6), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_7", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_7), .imputed_field = -1, .shared = 2, .where = ""},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -343,3 +371,5 @@ static const char *const step_names[] = {"missing y", "phi", "s2", NULL};
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
 GM_MODEL("ar1", "model.gm", 2, 10, 3)
+
+#endif

@@ -20,10 +20,10 @@ typedef struct Data {
 
 typedef struct State {          // of one chain
     real *y;      // y[J]
-    real *mu;      // mu
-    real *tau;      // tau
+    wide *mu;      // mu
+    wide *tau;      // tau
     real *theta;      // theta[J]
-    real *nu_tau;      // auxiliary nu_tau
+    wide *nu_tau;      // auxiliary nu_tau
 } State;
 
 enum {                           // streams of random numbers
@@ -38,15 +38,15 @@ enum {                           // streams of random numbers
 #include "kernels.h"
 
 // Data must lie in the support of their distributions.
-KERNEL_ONCE(check_data) {
+KERNEL_TEAM(check_data) {
 }
 
 // Sums of data: computed once.
-KERNEL_ONCE(sums_of_data) {
+KERNEL_TEAM(sums_of_data) {
 }
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
-KERNEL_ONCE(sums_of_responses) {
+KERNEL_TEAM(sums_of_responses) {
 }
 
 // y[k] | the rest  ~  normal     missing values of the data
@@ -72,14 +72,14 @@ KERNEL_ONCE(impute_y) {
 //   a += -1/2
 //   b += -0.04
 //   b += -1/tau^2
-KERNEL_ONCE(draw_nu_tau) {
-    const real a_nu_tau = -2;
-    const real b_nu_tau = -1 / square(*s.tau) - 0.04;
+KERNEL_TEAM(draw_nu_tau) {
+    const wide a_nu_tau = -2;
+    const wide b_nu_tau = -1 / square(*s.tau) - 0.04;
     Stream g = stream(at, VAR_nu_tau, 0);
-    const real x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
+    const wide x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
     VERIFY(x, "nu_tau", 0);
-    if (CHECKING) { const real old = *s.nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)) + b_nu_tau * (1 / x - 1 / old)); }
-    *s.nu_tau = x;
+    if (CHECKING) { const wide old = *s.nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)) + b_nu_tau * (1 / x - 1 / old)); }
+    STORE(*s.nu_tau, x);
 }
 
 // theta[k] | the rest  ~  normal     in parallel
@@ -106,18 +106,18 @@ KERNEL(draw_theta) {
 //   h += theta[j]/tau^2  over j
 //   q += -0.02
 //   q += -1/2/tau^2  over j
-KERNEL_ONCE(draw_mu) {
-    real h_mu = 0;
-    const real q_mu = (-0.5) * d.J / square(*s.tau) - 0.020000000000000004;
-    const real c1 = 1 / square(*s.tau);
-    for (long j = 0; j < d.J; j++) {
+KERNEL_TEAM(draw_mu) {
+    wide h_mu = 0;
+    const wide q_mu = (-0.5) * d.J / square(*s.tau) - 0.020000000000000004;
+    const wide c1 = 1 / square(*s.tau);
+    SUM_ALONG (j, d.J, &h_mu) {
         h_mu += c1 * s.theta[j];
     }
     Stream g = stream(at, VAR_mu, 0);
-    const real x = normal_natural(&g, h_mu, q_mu);
+    const wide x = normal_natural(&g, h_mu, q_mu);
     VERIFY(x, "mu", 0);
-    if (CHECKING) { const real old = *s.mu; CLAIM(h_mu * (x - old) + q_mu * (square(x) - square(old))); }
-    *s.mu = x;
+    if (CHECKING) { const wide old = *s.mu; CLAIM(h_mu * (x - old) + q_mu * (square(x) - square(old))); }
+    STORE(*s.mu, x);
 }
 
 // tau | the rest  ~  power_gamma, tau^-2 in place of tau
@@ -126,44 +126,46 @@ KERNEL_ONCE(draw_mu) {
 //   a += -2
 //   b += -1/2*(-mu + theta[j])^2  over j
 //   b += -1/nu_tau
-KERNEL_ONCE(draw_tau) {
-    const real a_tau = -d.J - 2;
-    real b_tau = -1 / *s.nu_tau;
-    for (long j = 0; j < d.J; j++) {
+KERNEL_TEAM(draw_tau) {
+    const wide a_tau = -d.J - 2;
+    wide b_tau = -1 / *s.nu_tau;
+    SUM_ALONG (j, d.J, &b_tau) {
         b_tau += (-0.5) * square(-*s.mu + s.theta[j]);
     }
     Stream g = stream(at, VAR_tau, 0);
-    const real x = power_gamma_natural(&g, -2, a_tau, b_tau);
+    const wide x = power_gamma_natural(&g, -2, a_tau, b_tau);
     VERIFY(x, "tau", 0);
-    if (CHECKING) { const real old = *s.tau; CLAIM(a_tau * (log(x) - log(old)) + b_tau * (1 / square(x) - 1 / square(old))); }
-    *s.tau = x;
+    if (CHECKING) { const wide old = *s.tau; CLAIM(a_tau * (log(x) - log(old)) + b_tau * (1 / square(x) - 1 / square(old))); }
+    STORE(*s.tau, x);
 }
 
 // Quantities for the draws, computed after each kept sweep.
-KERNEL_ONCE(derived) {
+KERNEL_TEAM(derived) {
 }
 
 // The log joint density of data, variables and auxiliaries, up to a constant.
-KERNEL_ONCE(log_joint) {
-    real lp = 0;
+KERNEL_TEAM(log_joint) {
+    wide lp = 0;
     // normal
     lp += (-0.020000000000000004) * square(*s.mu) - 2.5283764456387727;
     // normal
-    const real c1 = 1 / square(*s.tau);
-    const real c2 = log(*s.tau);
-    for (long j = 0; j < d.J; j++) {
+    const wide c1 = 1 / square(*s.tau);
+    const wide c2 = log(*s.tau);
+    SUM_ALONG (j, d.J, &lp) {
         lp += (-0.5) * c1 * square(-*s.mu + s.theta[j]) - c2 - 0.9189385332046727;
     }
     // normal
-    for (long j = 0; j < d.J; j++) {
+    SUM_ALONG (j, d.J, &lp) {
         lp += (-0.5) * square(s.y[j] - s.theta[j]) / square(d.sigma[j]) - log(d.sigma[j]) - 0.9189385332046727;
     }
     // inv_gamma, by half_cauchy_mixture
     lp += (-1.5) * log(*s.nu_tau) + (-0.04) / *s.nu_tau - 2.1818028553588005;
     // root_inv_gamma, by half_cauchy_mixture
     lp += (-2) * log(*s.tau) + (-0.5) * log(*s.nu_tau) - 1 / square(*s.tau) / *s.nu_tau + 0.1207822376352452;
-    GM->result = lp;
+    RESULT(lp);
 }
+
+#ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // ---- the sweep ----
 
@@ -174,7 +176,7 @@ static void step_1(GmRun *run)            // missing y
 
 static void step_2(GmRun *run)            // nu_tau
 {
-    LAUNCH_ONCE(draw_nu_tau, run);
+    LAUNCH_TEAM(draw_nu_tau, run, 1);
 }
 
 static void step_3(GmRun *run)            // theta
@@ -184,12 +186,12 @@ static void step_3(GmRun *run)            // theta
 
 static void step_4(GmRun *run)            // mu
 {
-    LAUNCH_ONCE(draw_mu, run);
+    LAUNCH_TEAM(draw_mu, run, d.J);
 }
 
 static void step_5(GmRun *run)            // tau
 {
-    LAUNCH_ONCE(draw_tau, run);
+    LAUNCH_TEAM(draw_tau, run, d.J);
 }
 
 static void sweep(GmRun *run)
@@ -201,21 +203,26 @@ static void sweep(GmRun *run)
     step_5(run);
 }
 
+static void refresh(GmRun *run)      // after missing values were drawn
+{
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, 1);
+}
+
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run);
-    LAUNCH_SHARED(sums_of_data, run);
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+    LAUNCH_SHARED(check_data, run, 1);
+    LAUNCH_SHARED(sums_of_data, run, 1);
+    refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_ONCE(derived, run);
+    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)
 {
-    LAUNCH_ONCE(log_joint, run);
+    LAUNCH_TEAM(log_joint, run, d.J);
 }
 
 // ---- what the runtime asks ----
@@ -231,10 +238,10 @@ static const GmField data_fields[] = {
 
 static const GmField state_fields[] = {
     {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:6"},
-    {.name = "mu", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, mu), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "tau", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "mu", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, mu), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "tau", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
     {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, theta), .imputed_field = -1, .shared = 0, .where = "model.gm:14"},
-    {.name = "nu_tau", .type = GM_REAL, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, nu_tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, nu_tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -319,3 +326,5 @@ static const char *const step_names[] = {"missing y", "nu_tau", "theta", "mu", "
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, step_4, step_5, NULL};
 
 GM_MODEL("eight_schools", "model.gm", 3, 5, 5)
+
+#endif

@@ -19,14 +19,17 @@ typedef struct Data {
 
 typedef struct State {          // of one chain
     int *y;      // y[N]
-    real *alpha;      // alpha
-    real *beta;      // beta[p]
+    wide *alpha;      // alpha
+    wide *beta;      // beta[p]
     real *z_y;      // auxiliary z_y[N]
-    real *sums;      // sums of data sums[p]
-    real *products;      // sums of data products[p, p]
-    real *weights_y;      // work weights_y[2]
-    real *precision_alpha;      // work precision_alpha[1, 1 + p, 1 + p]
-    real *shift_alpha;      // work shift_alpha[1, 1 + p]
+    wide *sums;      // sums of data sums[p]
+    wide *products;      // sums of data products[p, p]
+    wide *rows_beta;      // work rows_beta[p]
+    wide *weights_y;      // work weights_y[2]
+    solve *precision_alpha;      // work precision_alpha[1, 1 + p, 1 + p]
+    solve *shift_alpha;      // work shift_alpha[1, 1 + p]
+    wide *joint_alpha;      // work joint_alpha[1 + p]
+    wide *scale_alpha;      // work scale_alpha[3]
 } State;
 
 enum {                           // streams of random numbers
@@ -40,27 +43,27 @@ enum {                           // streams of random numbers
 #include "kernels.h"
 
 // Data must lie in the support of their distributions.
-KERNEL_ONCE(check_data) {
-    for (long i = 0; i < d.N; i++) {
+KERNEL_TEAM(check_data) {
+    ALONG (i, d.N) {
         if (s.y[i] < 0 || s.y[i] > 1) FAULT("y", i, "the value lies outside the support of bernoulli (model.gm:14)");
     }
 }
 
 // Sums of data: computed once.
-KERNEL_ONCE(sums_of_data) {
+KERNEL_TEAM(sums_of_data) {
     // sums[j2] = sum of X[i, j2] over i, j2
-    for (long e = 0; e < d.p; e++) s.sums[e] = 0;
+    ALONG (e, d.p) s.sums[e] = 0;
     for (long i = 0; i < d.N; i++) {
-        for (long j2 = 0; j2 < d.p; j2++) {
+        LANES (j2, d.p) {
             s.sums[j2] += d.X[i * d.p + j2];
         }
     }
-    // products[j, j2] = sum of X[i, j]*X[i, j2] over i, j, j2
-    gram_matrix(d.N, d.p, 1, d.X, s.products);
+    TEAM_BARRIER();
+    // products[j, j2] = sum of X[i, j]*X[i, j2] over i, j, j2: a matrix product, see setup
 }
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
-KERNEL_ONCE(sums_of_responses) {
+KERNEL_TEAM(sums_of_responses) {
 }
 
 // y[k] | the rest: one of finitely many values, each weighed by its density
@@ -71,19 +74,19 @@ KERNEL_ONCE(impute_y) {
         const long k = e;
         Stream g = stream(at, VAR_y, e);
         const long first = 0, values = 1 - first + 1;
-        real *weight = &s.weights_y[0];
+        wide *weight = &s.weights_y[0];
         const long old = s.y[k];
         for (long value = 0; value < values; value++) {
             const long x = first + value;
-            real lp = 0;
-            real sum1 = 0;
+            wide lp = 0;
+            wide sum1 = 0;
             for (long j = 0; j < d.p; j++) {
                 sum1 += s.beta[j] * d.X[k * d.p + j];
             }
             lp += x * log_Phi(*s.alpha + sum1) + (-x + 1) * log_Phi(-*s.alpha - sum1);
             weight[value] = lp;
         }
-        const real old_weight = CHECKING ? weight[old - first] : 0;
+        const wide old_weight = CHECKING ? weight[old - first] : 0;
         if (CHECKING) NEW_WEIGHTS(weight, values);
         const long chosen = categorical_log_weights(&g, weight, values);
         if (chosen < 1) FAULT("y", e, "no value has a positive probability");
@@ -97,22 +100,17 @@ KERNEL_ONCE(impute_y) {
 //   model.gm:14
 //   h += alpha + sum(j in 1:p, beta[j]*X[k, j])
 //   q += -1/2
-KERNEL(draw_z_y) {
-    EACH (k, d.N) {
-        real sum1 = 0;
-        for (long j = 0; j < d.p; j++) {
-            sum1 += s.beta[j] * d.X[k * d.p + j];
-        }
-        const real h_z_y = *s.alpha + sum1;
-        const real q_z_y = -0.5;
-        const real lower = ((s.y[k] == 1) ? 0 : -INFINITY);
-        const real upper = ((s.y[k] == 1) ? INFINITY : 0);
-        Stream g = stream(at, VAR_z_y, k);
-        const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
-        VERIFY(x, "z_y", k);
-        if (CHECKING) { const real old = s.z_y[k]; CLAIM(h_z_y * (x - old) + q_z_y * (square(x) - square(old))); }
-        s.z_y[k] = x;
-    }
+ROW(draw_z_y, k) {
+    const real h_z_y = *s.alpha + dot;
+    const real q_z_y = -0.5;
+    const real lower = ((s.y[k] == 1) ? 0 : -INFINITY);
+    const real upper = ((s.y[k] == 1) ? INFINITY : 0);
+    Stream g = stream(at, VAR_z_y, k);
+    const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
+    VERIFY(x, "z_y", k);
+    if (CHECKING) { const real old = s.z_y[k]; CLAIM(h_z_y * (x - old) + q_z_y * (square(x) - square(old))); }
+    s.z_y[k] = x;
+    return row_weight(s.z_y[k]);
 }
 
 // (alpha, beta) | the rest  ~  normal with precision J and shift h, mean J^-1 h     they share a linear predictor
@@ -125,90 +123,86 @@ KERNEL(draw_z_y) {
 //   h[alpha] += z_y[i]  over i
 //   J[beta[j], beta[j2]] += 1/2*X[i, j]*X[i, j2]  over i, j, j2
 //   h[beta[j]] += z_y[i]*X[i, j]  over i, j
-KERNEL_ONCE(collect_alpha) {
+KERNEL_TEAM(collect_alpha) {
     const long n = d.p + 1;
     const long at_beta = 1;
-    for (long e = 0; e < 1 * n * n; e++) s.precision_alpha[e] = 0;
-    for (long e = 0; e < 1 * n; e++) s.shift_alpha[e] = 0;
-    {
-        s.precision_alpha[(0) * n + 0] += 0.04000000000000001;
+    ALONG (e, n * n) s.precision_alpha[e] = 0;
+    ALONG (e, n) s.shift_alpha[e] = 0;
+    ONE_LANE {
+        s.precision_alpha[0] += 0.04000000000000001;
     }
-    for (long i = 0; i < d.p; i++) {
+    ALONG (i, d.p) {
         s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16000000000000003;
     }
-    {
-        s.precision_alpha[(0) * n + 0] += d.N;
+    ONE_LANE {
+        s.precision_alpha[0] += d.N;
     }
-    for (long a = 0; a < d.p; a++) {
-        s.precision_alpha[(0) * n + at_beta + a] += s.sums[a];
-        s.precision_alpha[(at_beta + a) * n + 0] += s.sums[a];
+    ALONG (a, d.p) {
+        s.precision_alpha[at_beta + a] += s.sums[a];
+        s.precision_alpha[(at_beta + a) * n] += s.sums[a];
     }
-    for (long i = 0; i < d.N; i++) {
-        s.shift_alpha[0] += s.z_y[i];
+    wide total1 = 0;
+    SUM_ALONG (i, d.N, &total1) {
+        total1 += s.z_y[i];
     }
-    for (long a = 0; a < d.p; a++) {
-        for (long b = 0; b < d.p; b++) {
-            const real t1 = (-0.5) * s.products[a * d.p + b];
-            s.precision_alpha[(at_beta + a) * n + at_beta + b] -= t1;
-            s.precision_alpha[(at_beta + b) * n + at_beta + a] -= t1;
-        }
+    ONE_LANE {
+        s.shift_alpha[0] += total1;
     }
-    for (long i = 0; i < d.N; i++) {
-        for (long j = 0; j < d.p; j++) {
-            s.shift_alpha[at_beta + j] += s.z_y[i] * d.X[i * d.p + j];
-        }
+    ALONG2 (a, d.p, b, d.p) {
+        s.precision_alpha[(at_beta + a) * n + at_beta + b] += s.products[a * d.p + b];
+    }
+    ALONG (j, d.p) {
+        s.shift_alpha[at_beta + j] += s.rows_beta[j];
+    }
+    ONE_LANE s.joint_alpha[0] = *s.alpha;
+    ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
+    wide squares = 0;
+    SUM_ALONG (i, d.N, &squares) {
+        squares += square(s.z_y[i]);
+    }
+    ONE_LANE {
+        s.scale_alpha[0] = squares;
+        s.scale_alpha[1] = d.N;
     }
 }
 
-KERNEL_ONCE(draw_alpha) {
-    const long n = d.p + 1;
-    Stream g = stream(at, VAR_alpha, 0);
-    real *x = SCRATCH(n);
-    long e = 0;
-    x[e++] = *s.alpha;
-    for (long k = 0; k < d.p; k++) x[e++] = s.beta[k];
-    real squares = 0;
-    for (long i = 0; i < d.N; i++) {
-        squares += square(s.z_y[i]);
+KERNEL_TEAM(place_alpha) {
+    ONE_LANE *s.alpha = s.joint_alpha[0];
+    ALONG (e, d.p) s.beta[e] = s.joint_alpha[1 + e];
+    ALONG (i, d.N) {
+        s.z_y[i] *= s.scale_alpha[2];
     }
-    GmScale scale = {squares, d.N, 1};
-    if (normal_draw_dense(GM, &g, n, s.precision_alpha, s.shift_alpha, x, &scale)) FAULT("alpha", 0, NOT_POSITIVE_DEFINITE);
-    for (long i = 0; i < d.N; i++) {
-        s.z_y[i] *= scale.scale;
-    }
-    e = 0;
-    *s.alpha = x[e++];
-    for (long k = 0; k < d.p; k++) s.beta[k] = x[e++];
-    RELEASE(x);
 }
 
 // Quantities for the draws, computed after each kept sweep.
-KERNEL_ONCE(derived) {
+KERNEL_TEAM(derived) {
 }
 
 // The log joint density of data, variables and auxiliaries, up to a constant.
-KERNEL_ONCE(log_joint) {
-    real lp = 0;
+KERNEL_TEAM(log_joint) {
+    wide lp = 0;
     // normal
     lp += (-0.020000000000000004) * square(*s.alpha) - 2.5283764456387727;
     // normal
-    for (long i = 0; i < d.p; i++) {
+    SUM_ALONG (i, d.p, &lp) {
         lp += (-0.08000000000000002) * square(s.beta[i]) - 1.8352292650788278;
     }
     // normal, by albert_chib
-    for (long i = 0; i < d.N; i++) {
-        real sum1 = 0;
+    SUM_ALONG (i, d.N, &lp) {
+        wide sum1 = 0;
         for (long j = 0; j < d.p; j++) {
             sum1 += s.beta[j] * d.X[i * d.p + j];
         }
         lp += (-0.5) * square(-*s.alpha - sum1 + s.z_y[i]) - 0.9189385332046727;
     }
     // target, by albert_chib
-    for (long i = 0; i < d.N; i++) {
+    SUM_ALONG (i, d.N, &lp) {
         lp += within(s.z_y[i], ((s.y[i] == 1) ? 0 : -INFINITY), ((s.y[i] == 1) ? INFINITY : 0));
     }
-    GM->result = lp;
+    RESULT(lp);
 }
+
+#ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // ---- the sweep ----
 
@@ -219,13 +213,14 @@ static void step_1(GmRun *run)            // missing y
 
 static void step_2(GmRun *run)            // z_y
 {
-    LAUNCH(draw_z_y, run, d.N);
+    LAUNCH_ROWS(draw_z_y, run, d.N, d.p, d.X, beta, rows_beta);
 }
 
 static void step_3(GmRun *run)            // alpha, beta
 {
-    LAUNCH_ONCE(collect_alpha, run);
-    LAUNCH_ONCE(draw_alpha, run);
+    LAUNCH_TEAM(collect_alpha, run, (long)(d.p + 1) * (d.p + 1) + d.p + d.N + (long)d.p * d.p);
+    NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d.p + 1, precision_alpha, shift_alpha, joint_alpha, scale_alpha);
+    LAUNCH_TEAM(place_alpha, run, d.N);
 }
 
 static void sweep(GmRun *run)
@@ -235,21 +230,27 @@ static void sweep(GmRun *run)
     step_3(run);
 }
 
+static void refresh(GmRun *run)      // after missing values were drawn
+{
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, 1);
+}
+
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run);
-    LAUNCH_SHARED(sums_of_data, run);
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+    LAUNCH_SHARED(check_data, run, d.N);
+    LAUNCH_SHARED(sums_of_data, run, (long)d.N * d.p);
+    GRAM(run, d.N, d.p, 1, d.X, products);
+    refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_ONCE(derived, run);
+    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)
 {
-    LAUNCH_ONCE(log_joint, run);
+    LAUNCH_TEAM(log_joint, run, d.p + d.N);
 }
 
 // ---- what the runtime asks ----
@@ -267,14 +268,17 @@ static const GmField data_fields[] = {
 
 static const GmField state_fields[] = {
     {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:7"},
-    {.name = "alpha", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, alpha), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "beta", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, beta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "alpha", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, alpha), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "beta", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, beta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
     {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, z_y), .imputed_field = -1, .shared = 0, .where = "model.gm:14"},
-    {.name = "sums", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, sums), .imputed_field = -1, .shared = 1, .where = ""},
-    {.name = "products", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, products), .imputed_field = -1, .shared = 1, .where = ""},
-    {.name = "weights_y", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, weights_y), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "precision_alpha", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 3, .offset = offsetof(State, precision_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "shift_alpha", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, shift_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "sums", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, sums), .imputed_field = -1, .shared = 1, .where = ""},
+    {.name = "products", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, products), .imputed_field = -1, .shared = 1, .where = ""},
+    {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, rows_beta), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "weights_y", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, weights_y), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 3, .offset = offsetof(State, precision_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, shift_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, joint_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, scale_alpha), .imputed_field = -1, .shared = 0, .where = ""},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -359,13 +363,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->dim[1] = d.p;
             break;
         }
-    case 6:        // weights_y
+    case 6:        // rows_beta
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.p;
+            break;
+        }
+    case 7:        // weights_y
         {
             shape->rank = 1;
             shape->dim[0] = 2;
             break;
         }
-    case 7:        // precision_alpha
+    case 8:        // precision_alpha
         {
             shape->rank = 3;
             shape->dim[0] = 1;
@@ -373,11 +383,23 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->dim[2] = d.p + 1;
             break;
         }
-    case 8:        // shift_alpha
+    case 9:        // shift_alpha
         {
             shape->rank = 2;
             shape->dim[0] = 1;
             shape->dim[1] = d.p + 1;
+            break;
+        }
+    case 10:        // joint_alpha
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.p + 1;
+            break;
+        }
+    case 11:        // scale_alpha
+        {
+            shape->rank = 1;
+            shape->dim[0] = 3;
             break;
         }
     }
@@ -396,4 +418,6 @@ static const char *const step_names[] = {"missing y", "z_y", "alpha, beta", NULL
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("probit", "model.gm", 4, 9, 3)
+GM_MODEL("probit", "model.gm", 4, 12, 3)
+
+#endif

@@ -17,8 +17,8 @@ typedef struct Data {
 
 typedef struct State {          // of one chain
     int *y;      // y[N]
-    real *b;      // b
-    real *theta;      // theta[N]
+    wide *b;      // b
+    wide *theta;      // theta[N]
 } State;
 
 enum {                           // streams of random numbers
@@ -31,18 +31,18 @@ enum {                           // streams of random numbers
 #include "kernels.h"
 
 // Data must lie in the support of their distributions.
-KERNEL_ONCE(check_data) {
-    for (long i = 0; i < d.N; i++) {
+KERNEL_TEAM(check_data) {
+    ALONG (i, d.N) {
         if (s.y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson (model.gm:14)");
     }
 }
 
 // Sums of data: computed once.
-KERNEL_ONCE(sums_of_data) {
+KERNEL_TEAM(sums_of_data) {
 }
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
-KERNEL_ONCE(sums_of_responses) {
+KERNEL_TEAM(sums_of_responses) {
 }
 
 // b | the rest  ~  power_gamma
@@ -51,17 +51,17 @@ KERNEL_ONCE(sums_of_responses) {
 //   a += 9/5  over i
 //   b += -1
 //   b += -theta[i]  over i
-KERNEL_ONCE(draw_b) {
-    const real a_b = 1.8 * d.N - 0.9;
-    real b_b = -1;
-    for (long i = 0; i < d.N; i++) {
+KERNEL_TEAM(draw_b) {
+    const wide a_b = 1.8 * d.N - 0.9;
+    wide b_b = -1;
+    SUM_ALONG (i, d.N, &b_b) {
         b_b -= s.theta[i];
     }
     Stream g = stream(at, VAR_b, 0);
-    const real x = power_gamma_natural(&g, 1, a_b, b_b);
+    const wide x = power_gamma_natural(&g, 1, a_b, b_b);
     VERIFY(x, "b", 0);
-    if (CHECKING) { const real old = *s.b; CLAIM(a_b * (log(x) - log(old)) + b_b * (x - old)); }
-    *s.b = x;
+    if (CHECKING) { const wide old = *s.b; CLAIM(a_b * (log(x) - log(old)) + b_b * (x - old)); }
+    STORE(*s.b, x);
 }
 
 // theta[k] | the rest  ~  power_gamma     in parallel
@@ -72,42 +72,44 @@ KERNEL_ONCE(draw_b) {
 //   b += -t[k]
 KERNEL(draw_theta) {
     EACH (k, d.N) {
-        const real a_theta = s.y[k] + 0.8;
-        const real b_theta = -*s.b - d.t[k];
+        const wide a_theta = s.y[k] + 0.8;
+        const wide b_theta = -*s.b - d.t[k];
         Stream g = stream(at, VAR_theta, k);
-        const real x = power_gamma_natural(&g, 1, a_theta, b_theta);
+        const wide x = power_gamma_natural(&g, 1, a_theta, b_theta);
         VERIFY(x, "theta", k);
-        if (CHECKING) { const real old = s.theta[k]; CLAIM(a_theta * (log(x) - log(old)) + b_theta * (x - old)); }
+        if (CHECKING) { const wide old = s.theta[k]; CLAIM(a_theta * (log(x) - log(old)) + b_theta * (x - old)); }
         s.theta[k] = x;
     }
 }
 
 // Quantities for the draws, computed after each kept sweep.
-KERNEL_ONCE(derived) {
+KERNEL_TEAM(derived) {
 }
 
 // The log joint density of data, variables and auxiliaries, up to a constant.
-KERNEL_ONCE(log_joint) {
-    real lp = 0;
+KERNEL_TEAM(log_joint) {
+    wide lp = 0;
     // gamma
     lp += -*s.b + (-0.9) * log(*s.b) - 2.2527126517342055;
     // gamma
-    const real c1 = log(*s.b);
-    for (long i = 0; i < d.N; i++) {
+    const wide c1 = log(*s.b);
+    SUM_ALONG (i, d.N, &lp) {
         lp += 1.8 * c1 + 0.8 * log(s.theta[i]) - *s.b * s.theta[i] + 0.07108387291437215;
     }
     // poisson
-    for (long i = 0; i < d.N; i++) {
+    SUM_ALONG (i, d.N, &lp) {
         lp += -d.t[i] * s.theta[i] + s.y[i] * (log(d.t[i]) + log(s.theta[i])) - lgamma(s.y[i] + 1);
     }
-    GM->result = lp;
+    RESULT(lp);
 }
+
+#ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // ---- the sweep ----
 
 static void step_1(GmRun *run)            // b
 {
-    LAUNCH_ONCE(draw_b, run);
+    LAUNCH_TEAM(draw_b, run, d.N);
 }
 
 static void step_2(GmRun *run)            // theta
@@ -121,21 +123,26 @@ static void sweep(GmRun *run)
     step_2(run);
 }
 
+static void refresh(GmRun *run)      // after missing values were drawn
+{
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, 1);
+}
+
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run);
-    LAUNCH_SHARED(sums_of_data, run);
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run);
+    LAUNCH_SHARED(check_data, run, d.N);
+    LAUNCH_SHARED(sums_of_data, run, 1);
+    refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_ONCE(derived, run);
+    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)
 {
-    LAUNCH_ONCE(log_joint, run);
+    LAUNCH_TEAM(log_joint, run, d.N);
 }
 
 // ---- what the runtime asks ----
@@ -151,8 +158,8 @@ static const GmField data_fields[] = {
 
 static const GmField state_fields[] = {
     {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:7"},
-    {.name = "b", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, b), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "theta", .type = GM_REAL, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, theta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "b", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, b), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
+    {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, theta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -229,3 +236,5 @@ static const char *const step_names[] = {"b", "theta", NULL};
 static void (*const steps[])(GmRun *) = {step_1, step_2, NULL};
 
 GM_MODEL("pump", "model.gm", 3, 3, 2)
+
+#endif

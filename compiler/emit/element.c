@@ -1,0 +1,622 @@
+// element.c -- steps that draw a variable element by element: exact draws, enumeration, slice sampling.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "program.h"
+
+// ---- exact steps ----
+
+static const char *element_text(Program *p, const Conditional *c) { return math(p, c->current); }
+
+static void comment_exact(Program *p, const Step *s)
+{
+    Writer *w = &p->w;
+    const Conditional *c = s->conditional;
+    put(w, "// %s | the rest  ~  %s%s%s%s", element_text(p, c), c->truncated ? "truncated " : "", c->family->name,
+        c->family->power && c->power != 1 ? text(w, ", %s^%g in place of %s", c->var->name, c->power, c->var->name) : "",
+        s->imputes ? "     missing values of the data" : c->var->rank && c->nbatch == c->var->rank ? "     in parallel" : "");
+    put(w, "//   %s", line_of(p, c->var->span));
+    const Natural *n = c->family->natural;
+    for (int k = 0; n; n = n->next, k++)
+        for (const Part *q = c->natural; q; q = q->next) {
+            if (q->which != k) continue;
+            const char *over = "";
+            for (int i = 0; i < q->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", q->loops.index[i]->name);
+            const char *target = "";
+            if (q->scatter) {
+                target = " where ";
+                for (int d = 0; d < c->var->rank; d++) target = text(w, "%s%s%s = %s", target, d ? ", " : "", math(p, q->target[d]), c->element[d]->name);
+            }
+            put(w, "//   %s += %s%s%s", n->name, math(p, q->value), over, target);
+        }
+}
+
+// A natural parameter's part as an expression of the element: its sum leaves the sweep if it can.
+static Expr *hoisted_part(Program *p, const Conditional *c, const Part *q)
+{
+    Keys keys = {0};
+    Loops loops = {.guard = q->loops.guard};
+    if (q->scatter) {
+        for (int k = 0; k < c->var->rank; k++) {
+            keys.key[keys.n] = q->target[k];
+            keys.extent[keys.n] = c->var->dim[k];
+            keys.at[keys.n++] = ex_index(c->element[k]);
+        }
+    } else {
+        if (q->loops.n == 0) return NULL;
+        for (int k = 0; k < c->var->rank; k++) {
+            bool used = ex_mentions_index(q->value, c->element[k]) || (q->loops.guard && ex_mentions_index(q->loops.guard, c->element[k]));
+            for (int i = 0; i < q->loops.n; i++)
+                used |= ex_mentions_index(q->loops.index[i]->hi, c->element[k]) || ex_mentions_index(q->loops.index[i]->lo, c->element[k]);
+            if (!used) continue;
+            if (keys.n == 4) return NULL;
+            keys.key[keys.n] = keys.at[keys.n] = ex_index(c->element[k]);
+            keys.extent[keys.n++] = c->var->dim[k];
+            loops.index[loops.n++] = c->element[k];
+        }
+    }
+    for (int i = 0; i < q->loops.n; i++) loops.index[loops.n++] = q->loops.index[i];
+    return hoist_sum(p->g, &keys, &loops, q->value);
+}
+
+static void emit_bounds(Program *p, const Conditional *c)
+{
+    Writer *w = &p->w;
+    const double ends[2] = {c->var->lower_number, c->var->upper_number};
+    const Part *alone[2] = {NULL, NULL};         // a bound that stands for itself
+    for (int side = 0; side < 2; side++) {
+        int n = 0;
+        for (const Part *b = c->bounds; b; b = b->next)
+            if (b->which == side) { n++; alone[side] = b; }
+        if (n != 1 || isfinite(ends[side]) || alone[side]->scatter || alone[side]->loops.n || alone[side]->loops.guard) alone[side] = NULL;
+        const char *end = isfinite(ends[side]) ? text(w, "%.17g", ends[side]) : side ? "INFINITY" : "-INFINITY";
+        put(w, "%s%s %s = %s;", n == 0 || alone[side] ? "const " : "", w->number, side ? "upper" : "lower", alone[side] ? write_expr(w, alone[side]->value) : end);
+    }
+    for (const Part *b = c->bounds; b; b = b->next) {
+        if (b == alone[0] || b == alone[1]) continue;
+        Loops l = b->loops;
+        if (b->scatter) {                        // look for the element among all that are bounded
+            Expr *same = NULL;
+            for (int k = 0; k < c->var->rank; k++) {
+                Expr *e = ex_call2("==", b->target[k], ex_index(c->element[k]));
+                same = same ? ex_call2("&&", same, e) : e;
+            }
+            if (same) l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
+        }
+        int m = mark(w);
+        bool braces = open_guard(p, &l);
+        open_loops(p, &l, 1, (Expr *[]){b->value});
+        put(w, b->which ? "upper = fmin(upper, %s);" : "lower = fmax(lower, %s);", write_expr(w, b->value));
+        close_loops(p, &l);
+        if (braces) close_brace(w);
+        forget(w, m);
+    }
+}
+
+static const char *missing_of(Program *p, const Var *v)
+{
+    int field = 0;
+    for (int i = 0; i < p->g->nvars && p->g->vars[i] != v; i++) field += p->g->vars[i]->kind == VAR_DATA;
+    return text(&p->w, "%d", field);
+}
+
+// Elements of one colour at a time: a chain of neighbours, drawn in parallel within each class of k modulo colours.
+static bool coloured(const Step *s)
+{
+    const Conditional *c = s->conditional;
+    return !s->imputes && !c->whole && c->colours > 1 && c->nbatch == 0 && c->var->rank == 1;
+}
+
+// Opens the loop over the elements that a step draws, missing ones or all; *element is the element's position. Returns the
+// number of loops opened.
+static int open_turns(Program *p, const Step *s, int parallel, const char **element)
+{
+    Writer *w = &p->w;
+    const Conditional *c = s->conditional;
+    const Var *v = c->var;
+    if (coloured(s)) {
+        const char *k = c->element[0]->name;
+        open_brace(w, "EACH (turn, OF_COLOUR(%s, %d))", write_extent(w, v->dim[0]), c->colours);
+        put(w, "const long %s = turn * %d + COLOUR;", k, c->colours);
+        name_index(w, c->element[0], k);
+        *element = k;
+        return 1;
+    }
+    if (!s->imputes) {
+        int opened = open_elements(p, v, c->element, parallel);
+        *element = v->rank ? write_position(w, v, c->current->args) : "0";
+        return opened;
+    }
+    open_brace(w, "EACH_MISSING (e, %s)", missing_of(p, v));
+    const char *stride = NULL;
+    for (int k = v->rank - 1; k >= 0; k--) {
+        const char *n = write_extent(w, v->dim[k]);
+        if (k == 0) put(w, "const long %s = e%s;", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "");
+        else put(w, "const long %s = e%s %% (%s);", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "", n);
+        stride = stride ? text(w, "%s * (%s)", stride, n) : text(w, "(%s)", n);
+        name_index(w, c->element[k], c->element[k]->name);
+    }
+    *element = v->rank ? "e" : "0";
+    return 1;
+}
+
+// How the elements of a step are shared out.
+typedef enum { BY_ELEMENT, BY_ROW, BY_TEAM, BY_ONE } Sharing;
+
+// In one piece are drawn: missing values; and what needs whole matrices on the way, which every lane of a team would compute.
+static Sharing sharing_of(const Step *s, const RowDot *dot)
+{
+    const Conditional *c = s->conditional;
+    if (s->imputes) return BY_ONE;
+    if (dot && dot->sum) return BY_ROW;
+    if (coloured(s) || c->nbatch) return BY_ELEMENT;
+    if (s->kind == STEP_ENUM) return BY_ONE;
+    for (const Part *q = c->natural; q; q = q->next)
+        if (needs_array(q->value)) return BY_ONE;
+    for (const Part *q = c->density; q; q = q->next)
+        if (needs_array(q->value)) return BY_ONE;
+    for (const Part *q = c->bounds; q; q = q->next)
+        if (needs_array(q->value)) return BY_ONE;
+    return BY_TEAM;
+}
+
+static void begin_elements(Program *p, Sharing sharing, const Step *s, const char *name)
+{
+    static const char *const kind[] = {[BY_ELEMENT] = "KERNEL", [BY_ROW] = "ROW", [BY_TEAM] = "KERNEL_TEAM", [BY_ONE] = "KERNEL_ONCE"};
+    const Conditional *c = s->conditional;
+    begin_kernel(p, kind[sharing], sharing == BY_ROW ? text(&p->w, "%s, %s", name, c->element[0]->name) : name, number_of(c->var));
+}
+
+static void launch_elements(Program *p, const Step *s, int step, Sharing sharing, const RowDot *dot, const char *name)
+{
+    Writer *w = &p->w;
+    const Var *v = s->conditional->var;
+    switch (sharing) {
+    case BY_ELEMENT:
+        if (coloured(s)) launch(p, step, "LAUNCH_COLOURS(%s, run, %s, %d)", name, count_of(p, v, 1), s->conditional->colours);
+        else launch(p, step, "LAUNCH(%s, run, %s)", name, count_of(p, v, s->conditional->nbatch));
+        break;
+    case BY_ROW: {
+        const RowSum *r = fused_sum(p, s);
+        const char *sizes = text(w, "%s, %s, %s, %s", write_extent(w, dot->matrix->dim[0]), write_extent(w, dot->matrix->dim[1]),
+                                 var_place(w, dot->matrix), c_name(w, dot->vector->name));
+        if (r) launch(p, step, "LAUNCH_ROWS(%s, run, %s, %s)", name, sizes, r->out->name);
+        else launch(p, step, "LAUNCH_ROWS_ONLY(%s, run, %s)", name, sizes);
+        break;
+    }
+    case BY_TEAM: launch_team(p, step, name); break;
+    case BY_ONE: launch(p, step, "LAUNCH_ONCE(%s, run)", name); break;
+    }
+}
+
+// place = x, by one lane of a team; `more` elements follow.
+static void store(Program *p, const char *place, const char *x, bool more)
+{
+    if (p->w.team) put(&p->w, "%s(%s, %s);", more ? "SET" : "STORE", place, x);
+    else put(&p->w, "%s = %s;", place, x);
+}
+
+// The claim of an exact draw, for --check: log q at the new value less log q at the old.
+static void emit_claim(Program *p, const Conditional *c, const char *const *natural, const char *place)
+{
+    Writer *w = &p->w;
+    if (c->nnatural == 0) { put(w, "CLAIM(0);"); return; }
+    const char *list = NULL;
+    int k = 0;
+    for (const Natural *n = c->family->natural; n; n = n->next, k++) {
+        Expr *s = n->statistic->kind == AST_BINARY && n->statistic->op == OP_POW && c->family->power
+                      ? ex_pow(c->u, n->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
+                      : elaborate_rule(p->g, n->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
+        int m = mark(w);
+        know(w, c->u, "x");
+        const char *new = write_expr(w, s);
+        forget(w, m);
+        know(w, c->u, "old");
+        const char *old = write_expr(w, s);
+        forget(w, m);
+        const char *t = text(w, "%s * (%s - %s)", natural[k], new, strpbrk(old, "+-") ? text(w, "(%s)", old) : old);
+        list = list ? text(w, "%s + %s", list, t) : t;
+    }
+    put(w, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", w->number, place, list);
+}
+
+static void emit_draw(Program *p, const Step *s, const char *const *natural, const char *element)
+{
+    Writer *w = &p->w;
+    const Conditional *c = s->conditional;
+    Arg args[16];
+    int n = 0;
+    int k = 0;
+    for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++) args[n++] = (Arg){nat->name, natural[k]};
+    if (c->family->power) args[n++] = (Arg){c->family->power, text(w, "%.17g", c->power)};
+    for (int i = 0; i < c->nbase && c->family->base->kid[i]->kind == AST_NAME; i++)
+        args[n++] = (Arg){c->family->base->kid[i]->name, write_expr(w, c->base_args[i])};
+    args[n++] = (Arg){"lower", "lower"};
+    args[n++] = (Arg){"upper", "upper"};
+    if (c->truncated) emit_bounds(p, c);
+    put(w, "%s", stream_text(p, c->var, element));
+    const char *place = place_of(p, c);
+    put(w, "const %s x = %s;", w->number, draw_call(p, c->truncated ? c->family->draw_truncated : c->family->draw, n, args));
+    put(w, "VERIFY(x, \"%s\", %s);", c->var->name, element);
+    if (s->marginal) put(w, "NO_CLAIM();");
+    else emit_claim(p, c, natural, place);
+    store(p, place, "x", c->var->rank > 0);
+}
+
+// Sums for the natural parameters of all elements, over the same rows.
+typedef struct Scattered { const Var *var; int n; const Part *part[16]; Var *array[16]; } Scattered;
+
+static void add_scattered(Program *p, Expr *value, void *with)
+{
+    const Scattered *s = with;
+    Writer *w = &p->w;
+    const char *at = s->var->rank ? write_position(w, s->var, s->part[0]->target) : NULL;
+    for (int k = 0; k < s->n; k++) add_at(p, s->array[k]->name, at, write_expr(w, s->n == 1 ? value : value->args[k]));
+}
+
+static bool test_moving(const Part *q, const Var *v) { return ex_mentions(q->value, v); }
+
+void step_exact(Program *p, const Step *s, int step)
+{
+    Writer *w = &p->w;
+    Conditional *c = s->conditional;
+    Var *v = c->var;
+    const char *name = text(w, "%s_%s", s->imputes ? "impute" : "draw", v->name);
+    // Parts that stay sums over rows: scattered into work arrays before the draws.
+    Var *array[4] = {0};
+    Expr *closed[4];
+    for (int k = 0; k < 4; k++) closed[k] = ex_num(0);
+    Part *inline_parts[256];
+    int ninline = 0;
+    Part *scattered[256];
+    int nscattered = 0;
+    for (Part *q = c->natural; q; q = q->next) {
+        Expr *h = s->imputes || test_moving(q, v) ? NULL : hoisted_part(p, c, q);
+        if (h) { closed[q->which] = ex_add2(closed[q->which], h); continue; }
+        if (q->scatter) {
+            if (!array[q->which]) {
+                const Natural *n = c->family->natural;
+                for (int k = 0; k < q->which; k++) n = n->next;
+                array[q->which] = work_array(p, text(w, "%s_%s", v->name, n->name), v->rank, v->dim);
+            }
+            scattered[nscattered++] = q;
+        } else if (q->loops.n == 0 && !q->loops.guard) closed[q->which] = ex_add2(closed[q->which], q->value);
+        else inline_parts[ninline++] = q;
+    }
+    comment_exact(p, s);
+    if (nscattered) {
+        const char *sums = text(w, "sums_%s", v->name);
+        begin_kernel(p, "KERNEL_TEAM", sums, "wide");
+        for (int k = 0; k < 4; k++)
+            if (array[k]) put(w, "ALONG (e, %s) s.%s[e] = 0;", count_of(p, v, v->rank), array[k]->name);
+        bool done[256] = {false};
+        for (int i = 0; i < nscattered; i++) {
+            if (done[i]) continue;
+            Scattered here = {.var = v};
+            Expr *values[64];
+            for (int j = i; j < nscattered; j++) {
+                const Part *q = scattered[j];
+                if (done[j] || here.n == 16 || q->factor != scattered[i]->factor) continue;
+                if (j > i && memcmp(q->target, scattered[i]->target, sizeof q->target) != 0) continue;
+                done[j] = true;
+                values[here.n] = q->value;
+                here.part[here.n] = q;
+                here.array[here.n++] = array[q->which];
+            }
+            Expr *all = here.n == 1 ? values[0] : ex_call("scattered", here.n, values);
+            scatter(p, &scattered[i]->loops, v->rank, scattered[i]->target, all, add_scattered, &here);
+        }
+        end_kernel(p);
+        launch_team(p, step, sums);
+    }
+    const int parallel = s->imputes ? 0 : c->nbatch;
+    RowDot dot = {0};
+    row_dot(s, &dot);
+    const Sharing sharing = sharing_of(s, &dot);
+    begin_elements(p, sharing, s, name);
+    if (!parallel || parallel < v->rank) w->moving = v;
+    // What no element changes.
+    Loops all = {0};
+    for (int k = 0; k < v->rank; k++) all.index[all.n++] = c->element[k];
+    for (int k = 0; k < 4 && sharing != BY_ROW; k++) if (v->rank) keep_outside(w, closed[k], &all);
+    for (int i = 0; i < ninline && v->rank && sharing != BY_ROW; i++) {
+        Loops inner = all;
+        for (int k = 0; k < inline_parts[i]->loops.n && inner.n < 2 * MAX_RANK + 4; k++) inner.index[inner.n++] = inline_parts[i]->loops.index[k];
+        keep_outside(w, inline_parts[i]->value, &inner);
+    }
+    w->moving = NULL;
+    int opened = 0;
+    const char *element;
+    if (sharing == BY_ROW) {
+        element = c->element[0]->name;
+        name_index(w, c->element[0], element);
+        know(w, dot.sum, "dot");
+    } else opened = open_turns(p, s, parallel, &element);
+    Expr *guard = domain_guard(p, v, c->element);
+    if (guard && sharing == BY_ROW) put(w, "if (!(%s)) return row_weight(0);", write_expr(w, guard));
+    else if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
+    const char *natural[4];
+    int k = 0;
+    for (const Natural *n = c->family->natural; n; n = n->next, k++) {
+        Expr *e = closed[k];
+        if (array[k]) e = ex_add2(e, ex_ref(array[k], v->rank, c->current->args));
+        bool more = false;
+        for (int i = 0; i < ninline; i++) more |= inline_parts[i]->which == k;
+        natural[k] = text(w, "%s_%s", n->name, v->name);
+        const char *c_text = write_expr(w, e);
+        put(w, "%s%s %s = %s;", more ? "" : "const ", more ? "wide" : w->number, natural[k], c_text);
+    }
+    bool done[256] = {false};
+    for (int i = 0; i < ninline; i++) {          // parts with the same loops share them
+        if (done[i]) continue;
+        Expr *values[64];
+        int n = 0;
+        for (int j = i; j < ninline; j++)
+            if (inline_parts[j]->factor == inline_parts[i]->factor && memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) == 0 && n < 64)
+                values[n++] = inline_parts[j]->value;
+        int m = mark(w);
+        const bool team = w->team, braces = open_guard(p, &inline_parts[i]->loops);
+        const char *totals = "";
+        for (int k2 = 0; k2 < 4; k2++) {
+            bool here = false;
+            for (int j = i; j < ninline; j++)
+                here |= inline_parts[j]->which == k2 && inline_parts[j]->factor == inline_parts[i]->factor &&
+                        memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) == 0;
+            if (here) totals = text(w, "%s%s&%s", totals, *totals ? ", " : "", natural[k2]);
+        }
+        open_sum(p, &inline_parts[i]->loops, totals, n, values);
+        for (int j = i; j < ninline; j++) {
+            if (done[j] || inline_parts[j]->factor != inline_parts[i]->factor || memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) != 0) continue;
+            done[j] = true;
+            add_to(p, natural[inline_parts[j]->which], inline_parts[j]->value);
+        }
+        close_loops(p, &inline_parts[i]->loops);
+        w->team = team;
+        if (braces) close_brace(w);
+        forget(w, m);
+    }
+    emit_draw(p, s, natural, element);
+    if (sharing == BY_ROW) {
+        const RowSum *r = fused_sum(p, s);
+        put(w, "return row_weight(%s);", r ? write_expr(w, ex_replace_index(r->weight, r->row, ex_index(c->element[0]))) : "0");
+    }
+    while (opened-- > 0) close_brace(w);
+    end_kernel(p);
+    launch_elements(p, s, step, sharing, &dot, name);
+}
+
+// ---- enumeration and slice sampling ----
+
+// The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u
+// times something free of u are made once, before the values are tried.
+typedef struct Pieces { int nonce; Expr *once[64]; const char *name[64]; int nloop; Part loop[128]; } Pieces;
+
+// The terms of a sum that mention v.
+static Expr *relevant(Expr *e, const Var *v)
+{
+    if (!ex_mentions(e, v)) return ex_num(0);
+    if (e->kind == EX_ADD) {
+        Expr *keep = ex_num(0);
+        for (int i = 0; i < e->nargs; i++) keep = ex_add2(keep, relevant(e->args[i], v));
+        return keep;
+    }
+    if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0 && !ex_mentions(e->args[0], v) && !ex_mentions(e->args[1], v)) {
+        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        return ex_reduce("sum", j, j->lo, j->hi, relevant(ex_open(e, j), v));
+    }
+    return e;
+}
+
+static void prepare_density(Program *p, const Conditional *c, Pieces *out)
+{
+    Writer *w = &p->w;
+    for (const Part *q = c->density; q; q = q->next) {
+        if (c->whole) {
+            if (out->nloop < 128) { out->loop[out->nloop] = *q; out->loop[out->nloop++].value = relevant(q->value, c->var); }
+            continue;
+        }
+        if (q->loops.n == 0 && !q->loops.guard) {
+            Part r = *q;
+            Expr *e = q->value, *keep = ex_num(0);
+            for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
+                Expr *t = e->kind == EX_ADD ? e->args[i] : e;
+                if (ex_mentions(t, c->u->var)) keep = ex_add2(keep, t);
+            }
+            r.value = keep;
+            if (out->nloop < 128) out->loop[out->nloop++] = r;
+            continue;
+        }
+        Statistics s = statistics(p->g->arena, q->value, c->u);
+        Expr *rest = ex_num(0);
+        for (int i = 0; i < s.n; i++) {
+            Expr *stat = s.item[i].statistic;
+            bool local = false;
+            for (int k = 0; k < q->loops.n; k++) local |= ex_mentions_index(stat, q->loops.index[k]);
+            if (local || out->nonce == 64 || ex_unknown(ex_replace(stat, c->u, ex_num(1)))) { rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat)); continue; }
+            const char *t = text(w, "a%d", ++w->temporaries);
+            int m = mark(w);
+            const bool team = w->team;
+            put(w, "wide %s = 0;", t);
+            bool braces = open_guard(p, &q->loops);
+            open_sum(p, &q->loops, text(w, "&%s", t), 1, &s.item[i].coefficient);
+            add_to(p, t, s.item[i].coefficient);
+            close_loops(p, &q->loops);
+            w->team = team;
+            if (braces) close_brace(w);
+            forget(w, m);
+            out->once[out->nonce] = stat;
+            out->name[out->nonce++] = t;
+        }
+        if (!ex_is_num(rest, 0) && out->nloop < 128) {
+            out->loop[out->nloop] = *q;
+            out->loop[out->nloop++].value = rest;
+        }
+    }
+}
+
+static void write_density(Program *p, const Conditional *c, const Pieces *d, const char *target)
+{
+    Writer *w = &p->w;
+    int m0 = mark(w);
+    if (!c->whole) know(w, c->u, "x");
+    for (int i = 0; i < d->nonce; i++) put(w, "%s += %s * %s;", target, d->name[i], write_factor(w, d->once[i]));
+    for (int i = 0; i < d->nloop; i++) {
+        const Part *q = &d->loop[i];
+        int m = mark(w);
+        const bool team = w->team, braces = open_guard(p, &q->loops);
+        open_sum(p, &q->loops, text(w, "&%s", target), 1, (Expr *[]){q->value});
+        add_to(p, target, q->value);
+        close_loops(p, &q->loops);
+        w->team = team;
+        if (braces) close_brace(w);
+        forget(w, m);
+    }
+    forget(w, m0);
+}
+
+void step_density(Program *p, const Step *s, int step)
+{
+    Writer *w = &p->w;
+    Conditional *c = s->conditional;
+    Var *v = c->var;
+    bool slice = s->kind == STEP_SLICE;
+    const char *name = text(w, "%s_%s", s->imputes ? "impute" : slice ? "slice" : "draw", v->name);
+    put(w, "// %s | the rest%s: %s", element_text(p, c), s->collapsed && !s->imputes ? ", auxiliaries integrated out" : "",
+        slice ? "no family is recognised, slice sampled (Neal 2003)" : "one of finitely many values, each weighed by its density");
+    put(w, "//   %s%s%s", line_of(p, v->span), c->because && !s->imputes ? "; " : "", c->because && !s->imputes ? c->because : "");
+    for (const Part *q = c->density; q; q = q->next) {
+        const char *over = "";
+        for (int i = 0; i < q->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", q->loops.index[i]->name);
+        put(w, "//   log density += %s%s", math(p, q->value), over);
+    }
+    Var *width = NULL, *weights = NULL;
+    if (slice) width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
+    const int parallel = s->imputes ? 0 : c->nbatch;
+    const Sharing sharing = sharing_of(s, NULL);
+    begin_elements(p, sharing, s, name);
+    int opened = 0;
+    const char *element;
+    opened = open_turns(p, s, parallel, &element);
+    Expr *guard = domain_guard(p, v, c->element);
+    if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
+    const char *place = place_of(p, c);
+    Pieces pieces = {0};
+    prepare_density(p, c, &pieces);
+    put(w, "%s", stream_text(p, v, element));
+    if (slice) {
+        const char *wp = v->rank ? text(w, "s.%s[%s]", width->name, write_position(w, v, c->current->args)) : text(w, "*s.%s", width->name);
+        const char *lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number) : "-INFINITY";
+        const char *hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number) : "INFINITY";
+        if (v->discrete) {
+            lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number - 0.5) : "-INFINITY";
+            hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number + 0.5) : "INFINITY";
+        }
+        put(w, "const wide current = %s, width = slice_width(%s, %s);", place, wp, s->width ? write_expr(w, s->width) : "1");
+        put(w, "wide start = current;");
+        put(w, "Slice sl;");
+        bool positive = !v->discrete && v->lower_number == 0 && !isfinite(v->upper_number);
+        open_brace(w, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
+        put(w, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
+        put(w, "%s(&sl, &g, start, %s, %s, width);", positive ? "slice_begin_log" : "slice_begin", lo, hi);
+        open_brace(w, "while (slice_next(&sl))");
+        put(w, "const wide x = %s;", v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
+        if (c->whole) store(p, place, "x", true);
+        put(w, "wide lp = 0;");
+        write_density(p, c, &pieces, "lp");
+        put(w, "sl.log_density = lp;");
+        close_brace(w);
+        put(w, "if (!sl.failed) break;");
+        close_brace(w);
+        store(p, place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x", true);
+        put(w, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
+        put(w, w->team ? "if (WARMING_UP) ONE_LANE %s = slice_adapt(width, &sl, start);" : "if (WARMING_UP) %s = slice_adapt(width, &sl, start);", wp);
+        put(w, "NO_CLAIM();");
+    } else {
+        const char *lo = write_factor(w, s->lower), *hi = write_factor(w, s->upper);
+        put(w, "const long first = %s, values = %s - first + 1;", lo, hi);
+        Expr *dims[MAX_RANK + 1];
+        Expr *count = ex_add(3, (Expr *[]){s->upper, ex_neg(s->lower), ex_num(1)});
+        int n = 0;
+        const int own = coloured(s) ? 1 : parallel;          // dimensions whose elements are weighed at the same time
+        for (int k = 0; k < own; k++) dims[n++] = v->dim[k];
+        dims[n++] = count;
+        weights = work_array(p, text(w, "weights_%s", v->name), n, dims);
+        Expr *at[MAX_RANK + 1];
+        for (int k = 0; k < own; k++) at[k] = ex_index(c->element[k]);
+        at[n - 1] = ex_num(1);
+        put(w, "wide *weight = &s.%s[%s];", weights->name, write_position(w, weights, at));
+        put(w, "const long old = %s;", place);
+        open_brace(w, "for (long value = 0; value < values; value++)");
+        put(w, "const long x = first + value;");
+        if (c->whole) put(w, "%s = x;", place);
+        put(w, "wide lp = 0;");
+        write_density(p, c, &pieces, "lp");
+        put(w, "weight[value] = lp;");
+        close_brace(w);
+        put(w, "const wide old_weight = CHECKING ? weight[old - first] : 0;");
+        put(w, "if (CHECKING) NEW_WEIGHTS(weight, values);");
+        put(w, "const long chosen = categorical_log_weights(&g, weight, values);");
+        put(w, "if (chosen < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", v->name, element);
+        put(w, "const long x = chosen < 1 ? old : first + chosen - 1;");
+        put(w, s->marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
+        put(w, "%s = x;", place);
+    }
+    while (opened-- > 0) close_brace(w);
+    end_kernel(p);
+    launch_elements(p, s, step, sharing, NULL, name);
+}
+
+// ---- arrays whose elements are constrained together, without a family: slice sampled along the constraint ----
+
+void step_constrained(Program *p, const Step *s, int step)
+{
+    Writer *w = &p->w;
+    Conditional *c = s->conditional;
+    Var *v = c->var;
+    Constraint k = v->constraint;
+    bool vector = k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_UNIT_VECTOR;
+    const char *name = text(w, "slice_%s", v->name);
+    static const char *const coordinate[] = {
+        [CONSTRAINT_NONE] = "", [CONSTRAINT_ORDERED] = "", [CONSTRAINT_POSITIVE_ORDERED] = "",
+        [CONSTRAINT_SIMPLEX] = "mass moves between neighbours, their sum stays",
+        [CONSTRAINT_UNIT_VECTOR] = "neighbours turn in their plane, the length stays",
+        [CONSTRAINT_COVARIANCE] = "an element and its mirror image move while the matrix stays positive definite",
+        [CONSTRAINT_CORRELATION] = "an element and its mirror image move while the matrix stays positive definite",
+        [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle move, the diagonal stays positive",
+        [CONSTRAINT_CHOLESKY_CORR] = "an element moves against the diagonal of its row, whose length stays one"};
+    put(w, "// %s | the rest: no family is recognised, slice sampled; %s", v->name, coordinate[k]);
+    put(w, "//   %s; %s", line_of(p, v->span), c->because ? c->because : "");
+    Var *width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
+    begin_kernel(p, "KERNEL_ONCE", name, "wide");
+    const char *n = write_extent(w, v->dim[v->rank - 1]), *batches = "1";
+    for (int d = 0; d < v->rank - (vector ? 1 : 2); d++) batches = text(w, "%s * (%s)", batches, write_extent(w, v->dim[d]));
+    put(w, "const long size = %s;", n);
+    open_brace(w, "for (long batch = 0; batch < %s; batch++)", batches);
+    put(w, "wide *value = &s.%s[batch * size%s], *widths = &s.%s[batch * size%s];", c_name(w, v->name), vector ? "" : " * size", width->name, vector ? "" : " * size");
+    open_brace(w, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
+    put(w, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
+        k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+        : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
+    put(w, "if (!m.moves) continue;");
+    put(w, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
+    put(w, "const wide width = slice_width(widths[move], %s);", s->width ? write_expr(w, s->width) : "1");
+    put(w, "Slice sl;");
+    put(w, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
+    open_brace(w, "while (slice_next(&sl))");
+    put(w, "if (!constrained_set(&m, sl.x)) { sl.log_density = -INFINITY; continue; }");
+    put(w, "wide lp = 0;");
+    Pieces pieces = {0};
+    prepare_density(p, c, &pieces);
+    write_density(p, c, &pieces, "lp");
+    put(w, "sl.log_density = lp;");
+    close_brace(w);
+    put(w, "constrained_set(&m, sl.x);");
+    put(w, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
+    put(w, "if (WARMING_UP) widths[move] = slice_adapt(width, &sl, m.start);");
+    put(w, "NO_CLAIM();");
+    close_brace(w);
+    close_brace(w);
+    end_kernel(p);
+    launch(p, step, "LAUNCH_ONCE(%s, run)", name);
+}
+

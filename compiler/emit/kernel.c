@@ -1,0 +1,428 @@
+// kernel.c -- what kernels of all kinds are written with: headers and launches, loops, places to add to.
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "program.h"
+
+Var *work_array(Program *p, const char *name, int rank, Expr *const *dim)
+{
+    Var *v = var_unique(p->g, name, VAR_SUM);
+    v->rank = rank;
+    for (int k = 0; k < rank; k++) v->dim[k] = dim[k];
+    p->work[p->nwork++] = v;
+    return v;
+}
+
+const char *math(Program *p, const Expr *e) { return ex_text(p->g->arena, e); }
+
+const char *line_of(Program *p, Span s)
+{
+    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
+    return text(&p->w, "%s:%d", slash ? slash + 1 : path, span_line(s));
+}
+
+const char *wrap(Program *p, const char *c) { return strchr(c, ' ') ? text(&p->w, "(%s)", c) : c; }
+
+const char *number_of(const Var *v) { return v->narrow ? "real" : "wide"; }
+
+void begin_kernel(Program *p, const char *kind, const char *name, const char *number)
+{
+    Writer *w = &p->w;
+    w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
+    p->nturns = 0;
+    w->team = strcmp(kind, "KERNEL_TEAM") == 0;
+    w->number = number;
+    open_brace(w, "%s(%s)", kind, name);
+}
+
+void end_kernel(Program *p)
+{
+    Writer *w = &p->w;
+    close_brace(w);
+    fputc('\n', w->out);
+    w->moving = NULL;
+    w->team = false;
+}
+
+void launch(Program *p, int step, const char *format, ...)
+{
+    char *s;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&s, format, ap) < 0) abort();
+    va_end(ap);
+    p->launches[step] = (char *)text(&p->w, "%s    %s;\n", p->launches[step] ? p->launches[step] : "", s);
+    free(s);
+}
+
+// Turns of the loops that a team shares, in all.
+const char *team_work(Program *p)
+{
+    const char *all = NULL;
+    for (int i = 0; i < p->nturns; i++) all = all ? text(&p->w, "%s + %s", all, p->turns[i]) : p->turns[i];
+    return all ? all : "1";
+}
+
+void launch_team(Program *p, int step, const char *kernel) { launch(p, step, "LAUNCH_TEAM(%s, run, %s)", kernel, team_work(p)); }
+
+static void note_turns(Program *p, const char *turns)
+{
+    for (int i = 0; i < p->nturns; i++)
+        if (strcmp(p->turns[i], turns) == 0) return;
+    if (p->nturns < 32) p->turns[p->nturns++] = turns;
+}
+
+bool needs_array(const Expr *e)
+{
+    if (!e) return false;
+    if (e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0)) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (needs_array(e->args[i])) return true;
+    return false;
+}
+
+const char *count_of(Program *p, const Var *v, int dims)
+{
+    const char *c = NULL;
+    for (int k = 0; k < dims; k++) {
+        const char *n = write_extent(&p->w, v->dim[k]);
+        bool wide = strchr(n, ' ') != NULL;
+        n = wide ? text(&p->w, "(%s)", n) : n;
+        c = c ? text(&p->w, "%s * %s", c, n) : text(&p->w, "%s%s", dims > 1 ? "(long)" : "", n);
+    }
+    return c ? c : "1";
+}
+
+// The guard of a loop nest, as early as its indices are known: after loop i.
+static void write_guard(Program *p, const Loops *l, int i)
+{
+    Writer *w = &p->w;
+    if (!l->guard) return;
+    bool later = false, here = ex_mentions_index(l->guard, l->index[i]);
+    for (int k = i + 1; k < l->n; k++) later |= ex_mentions_index(l->guard, l->index[k]);
+    if (!later && (here || i + 1 == l->n)) put(w, "if (!(%s)) continue;", write_expr(w, l->guard));
+}
+
+static void name_outside(Program *p, const Loops *l, int from, int nvalues, Expr *const *values)
+{
+    Loops inner = {.n = l->n - from};
+    memcpy(inner.index, l->index + from, sizeof *inner.index * (size_t)inner.n);
+    for (int k = 0; k < nvalues; k++) keep_outside(&p->w, values[k], &inner);
+}
+
+static void open_rest(Program *p, const Loops *l, int from, int nvalues, Expr *const *values)
+{
+    for (int i = from; i < l->n; i++) {
+        name_outside(p, l, i, nvalues, values);
+        open_loop(&p->w, l->index[i]);
+        write_guard(p, l, i);
+    }
+}
+
+// Opens loops with what they do not change named first, the guard inside.
+void open_loops(Program *p, const Loops *l, int nvalues, Expr *const *values) { open_rest(p, l, 0, nvalues, values); }
+
+// Turns of loops whose ranges do not depend on each other.
+static const char *turns_of(Program *p, const Loops *l)
+{
+    Writer *w = &p->w;
+    const char *c = NULL;
+    for (int i = 0; i < l->n; i++) {
+        bool varies = false;
+        for (int k = 0; k < l->n; k++) varies |= ex_mentions_index(l->index[i]->hi, l->index[k]);
+        for (int k = 0; k < w->nnamed; k++) varies |= ex_mentions_index(l->index[i]->hi, w->named[k].index);
+        if (varies || needs_array(l->index[i]->hi) || ex_unknown(l->index[i]->hi)) continue;
+        const char *n = wrap(p, write_extent(w, l->index[i]->hi));
+        c = c ? text(w, "%s * %s", c, n) : text(w, "%s%s", l->n > 1 ? "(long)" : "", n);
+    }
+    return c ? c : "1";
+}
+
+// SUM_ALONG (i, n, totals), ALONG (i, n), LANES (i, n): a loop that the lanes of a team share.
+static void open_shared(Program *p, const char *how, Index *i, const char *totals)
+{
+    Writer *w = &p->w;
+    const char *lo = write_subscript(w, i->lo), *hi = write_extent(w, i->hi), *c = fresh_index(w, i), *more = totals ? text(w, ", %s", totals) : "";
+    if (strcmp(lo, "0") == 0) open_brace(w, "%s (%s, %s%s)", how, c, hi, more);
+    else open_brace(w, "%s_FROM (%s, %s, %s - %s%s)", how, c, lo, hi, wrap(p, lo), more);
+}
+
+void open_sum(Program *p, const Loops *l, const char *totals, int nvalues, Expr *const *values)
+{
+    Writer *w = &p->w;
+    if (!w->team || l->n == 0) { open_rest(p, l, 0, nvalues, values); return; }
+    name_outside(p, l, 0, nvalues, values);
+    note_turns(p, turns_of(p, l));
+    open_shared(p, "SUM_ALONG", l->index[0], totals);
+    w->team = false;
+    write_guard(p, l, 0);
+    open_rest(p, l, 1, nvalues, values);
+}
+
+static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
+
+void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *value, AddEntry add, void *with)
+{
+    Writer *w = &p->w;
+    const bool team = w->team;
+    int m = mark(w);
+    bool out[MAX_RANK * 2 + 4] = {false}, direct = true, any = false;
+    for (int k = 0; k < n; k++) {
+        bool found = false, varies = false;
+        for (int i = 0; i < l->n; i++) {
+            if (bare(target[k], l->index[i])) { found = true; out[i] = true; }
+            if (ex_mentions_index(target[k], l->index[i])) varies = true;
+        }
+        any |= varies;
+        if (varies && !found) direct = false;
+    }
+    if (!team || l->n == 0) {
+        bool braces = open_guard(p, l), one = team && l->n == 0;
+        if (one) { open_brace(w, "ONE_LANE"); w->team = false; }
+        else if (l->n == 0 && !braces) open_brace(w, "%s", "");
+        open_rest(p, l, 0, 1, &value);
+        add(p, value, with);
+        close_loops(p, l);
+        if (one || (l->n == 0 && !braces)) close_brace(w);
+        if (braces) close_brace(w);
+        w->team = team;
+        forget(w, m);
+        return;
+    }
+    // Order: loops that are summed over, then loops over places.
+    Loops o = {.guard = l->guard};
+    int summed = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < l->n; i++)
+            if (out[i] == (pass == 1)) { o.index[o.n++] = l->index[i]; summed += pass == 0; }
+    for (int i = 0; i < o.n && direct; i++)
+        for (int k = 0; k < o.n; k++) {
+            const bool moves = ex_mentions_index(o.index[i]->lo, o.index[k]) || ex_mentions_index(o.index[i]->hi, o.index[k]);
+            if (moves && (k > i || i >= summed)) direct = false;
+        }
+    if (!any || !direct) {
+        if (any) {                               // gathers: a lane adds to the places whose keys are its own
+            open_rest(p, l, 0, 1, &value);
+            w->team = false;
+            p->mine = true;
+            add(p, value, with);
+            p->mine = false;
+            close_loops(p, l);
+            w->team = team;
+            put(w, "TEAM_BARRIER();");
+            note_turns(p, turns_of(p, l));
+            forget(w, m);
+            return;
+        }
+        if (value->kind == EX_CALL && strcmp(value->name, "scattered") == 0) {
+            open_brace(w, "ONE_LANE");
+            w->team = false;
+            open_rest(p, l, 0, 1, &value);
+            add(p, value, with);
+            close_loops(p, l);
+            close_brace(w);
+            w->team = team;
+            forget(w, m);
+            return;
+        }
+        const char *total = text(w, "total%d", ++w->temporaries);       // one place
+        put(w, "wide %s = 0;", total);
+        open_sum(p, l, text(w, "&%s", total), 1, &value);
+        add_to(p, total, value);
+        close_loops(p, l);
+        forget(w, m);
+        know(w, value, total);
+        open_brace(w, "ONE_LANE");
+        w->team = false;
+        add(p, value, with);
+        close_brace(w);
+        w->team = team;
+        forget(w, m);
+        return;
+    }
+    for (int i = 0; i < summed; i++) {
+        name_outside(p, &o, i, 1, &value);
+        open_loop(w, o.index[i]);
+        write_guard(p, &o, i);
+    }
+    name_outside(p, &o, summed, 1, &value);
+    note_turns(p, turns_of(p, &o));
+    const char *how = summed ? "LANES" : "ALONG";
+    int next = summed + 1;
+    if (o.n - summed >= 2 && ex_is_num(o.index[summed]->lo, 1) && ex_is_num(o.index[summed + 1]->lo, 1)) {
+        const char *n1 = write_extent(w, o.index[summed]->hi), *n2 = write_extent(w, o.index[summed + 1]->hi);
+        const char *a = fresh_index(w, o.index[summed]), *b = fresh_index(w, o.index[summed + 1]);
+        open_brace(w, "%s2 (%s, %s, %s, %s)", how, a, n1, b, n2);
+        next = summed + 2;
+        w->team = false;
+        write_guard(p, &o, summed);
+        write_guard(p, &o, summed + 1);
+    } else {
+        open_shared(p, how, o.index[summed], NULL);
+        w->team = false;
+        write_guard(p, &o, summed);
+    }
+    open_rest(p, &o, next, 1, &value);
+    add(p, value, with);
+    for (int i = next; i < o.n; i++) close_brace(w);
+    close_brace(w);
+    for (int i = 0; i < summed; i++) close_brace(w);
+    w->team = team;
+    if (summed) put(w, "TEAM_BARRIER();");
+    forget(w, m);
+}
+
+void close_loops(Program *p, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++) close_brace(&p->w);
+}
+
+// A guard that no loop carries.
+bool open_guard(Program *p, const Loops *l)
+{
+    if (!l->guard) return false;
+    bool carried = false;
+    for (int i = 0; i < l->n; i++) carried |= ex_mentions_index(l->guard, l->index[i]);
+    if (carried || l->n > 0) return false;
+    open_brace(&p->w, "if (%s)", write_expr(&p->w, l->guard));
+    return true;
+}
+
+bool starts_minus(const char *c) { return c[0] == '-' && strncmp(c, "-INF", 4) != 0; }
+
+// s.array[position] += value, by the lane whose place it is.
+void add_at(Program *p, const char *array, const char *position, const char *value)
+{
+    Writer *w = &p->w;
+    const bool minus = starts_minus(value) && !strstr(value, " + ") && !strstr(value, " - ");
+    const char *place = position ? text(w, "s.%s[%s]", array, position) : text(w, "*s.%s", array);
+    const char *mine = p->mine && position ? text(w, "if (MINE(%s)) ", position) : "";
+    put(w, "%s%s %s= %s;", mine, place, minus ? "-" : "+", minus ? value + 1 : value);
+}
+
+void add_to(Program *p, const char *place, Expr *value)
+{
+    const char *c = write_expr(&p->w, value);
+    if (starts_minus(c) && !strstr(c, " + ") && !strstr(c, " - ")) put(&p->w, "%s -= %s;", place, c + 1);
+    else put(&p->w, "%s += %s;", place, c);
+}
+
+// ---- expressions of stdlib `draw` calls ----
+
+static const char *rule_arg(Program *p, const Ast *a, int n, const Arg *args)
+{
+    Writer *w = &p->w;
+    switch (a->kind) {
+    case AST_NAME:
+        for (int i = 0; i < n; i++)
+            if (strcmp(args[i].name, a->name) == 0) return args[i].c;
+        return a->name;
+    case AST_INT: case AST_REAL: return text(w, "%.17g", a->number);
+    case AST_UNARY: return text(w, "-%s", rule_arg(p, a->kid[0], n, args));
+    case AST_BINARY: {
+        const char *op = a->op == OP_ADD ? "+" : a->op == OP_SUB ? "-" : a->op == OP_DIV ? "/" : "*";
+        return text(w, "(%s %s %s)", rule_arg(p, a->kid[0], n, args), op, rule_arg(p, a->kid[1], n, args));
+    }
+    case AST_CALL: {
+        const char *list = "";
+        for (int i = 0; i < a->nkids; i++) list = text(w, "%s%s%s", list, i ? ", " : "", rule_arg(p, a->kid[i], n, args));
+        return text(w, "%s(%s)", a->name, list);
+    }
+    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: break;
+    }
+    return "0";
+}
+
+const char *draw_call(Program *p, const Ast *call, int n, const Arg *args)
+{
+    const char *list = "&g";
+    for (int i = 0; i < call->nkids; i++) list = text(&p->w, "%s, %s", list, rule_arg(p, call->kid[i], n, args));
+    return text(&p->w, "%s(%s)", call->name, list);
+}
+
+// ---- the element loop that most steps share ----
+
+// EACH over the first `parallel` dimensions, ordinary loops over the rest; returns the loops opened inside.
+int open_elements(Program *p, const Var *v, Index *const *element, int parallel)
+{
+    Writer *w = &p->w;
+    int opened = 0;
+    if (parallel > 0) {
+        const char *names[MAX_RANK];
+        for (int k = 0; k < parallel; k++) names[k] = element[k]->name;
+        if (parallel == 1) open_brace(w, "EACH (%s, %s)", names[0], count_of(p, v, 1));
+        else {
+            open_brace(w, "EACH (e, %s)", count_of(p, v, parallel));
+            const char *stride = NULL;
+            for (int k = parallel - 1; k >= 0; k--) {
+                const char *n = write_extent(w, v->dim[k]);
+                if (strchr(n, ' ')) n = text(w, "(%s)", n);
+                if (k == 0) put(w, "const long %s = e / (%s);", names[k], stride);
+                else if (!stride) put(w, "const long %s = e %% %s;", names[k], n);
+                else put(w, "const long %s = e / (%s) %% %s;", names[k], stride, n);
+                stride = stride ? text(w, "%s * %s", stride, n) : n;
+            }
+        }
+        for (int k = 0; k < parallel; k++) name_index(w, element[k], names[k]);
+        opened++;
+    }
+    for (int k = parallel; k < v->rank; k++) {
+        open_brace(w, "for (long %s = 0; %s < %s; %s++)", element[k]->name, element[k]->name, write_extent(w, v->dim[k]), element[k]->name);
+        name_index(w, element[k], element[k]->name);
+        opened++;
+    }
+    return opened;
+}
+
+// Elements of v that exist: those that a `~` statement names. NULL: all.
+Expr *domain_guard(Program *p, const Var *v, Index *const *element)
+{
+    Expr *any = NULL;
+    for (const Factor *f = p->g->factors; f; f = f->next) {
+        if (f->replaced || !f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        Expr *here = NULL;
+        Expr *condition = f->plates.guard;
+        bool whole = true;
+        for (int k = 0; k < f->value->nargs; k++) {
+            Expr *s = f->value->args[k], *key = ex_index(element[k]);
+            const Index *plate = NULL;
+            for (int i = 0; i < f->plates.n; i++)
+                if (s == ex_index(f->plates.index[i])) plate = f->plates.index[i];
+            if (!plate) {
+                bool varies = false;
+                for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
+                if (varies) return NULL;         // a gather: taken to cover all
+                here = here ? ex_call2("&&", here, ex_call2("==", s, key)) : ex_call2("==", s, key);
+                whole = false;
+                continue;
+            }
+            Expr *tests[2] = {NULL, NULL};
+            if (!ex_is_num(plate->lo, 1)) tests[0] = ex_call2("<=", plate->lo, ex_index((Index *)plate));
+            if (plate->hi != v->dim[k]) tests[1] = ex_call2("<=", ex_index((Index *)plate), plate->hi);
+            for (int i = 0; i < 2; i++)
+                if (tests[i]) { here = here ? ex_call2("&&", here, tests[i]) : tests[i]; whole = false; }
+        }
+        if (condition) { here = here ? ex_call2("&&", here, condition) : condition; whole = false; }
+        if (whole) return NULL;
+        for (int k = 0; k < f->value->nargs; k++)
+            if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
+        any = any ? ex_call2("||", any, here) : here;
+    }
+    return any;
+}
+
+const char *stream_text(Program *p, const Var *v, const char *element)
+{
+    return text(&p->w, "Stream g = stream(at, VAR_%s, %s);", v->name, element);
+}
+
+const char *place_of(Program *p, const Conditional *c)
+{
+    Writer *w = &p->w;
+    if (c->var->rank == 0) return text(w, "*%s", var_place(w, c->var));
+    return text(w, "%s[%s]", var_place(w, c->var), write_position(w, c->var, c->current->args));
+}
+

@@ -1,0 +1,113 @@
+// program.h -- the parts of the emitter among themselves.
+#ifndef GMC_PROGRAM_H
+#define GMC_PROGRAM_H
+#include "../front/front.h"
+#include "emit.h"
+#include "write.h"
+
+typedef struct RowDot {          // sum(j, matrix[row, j]*vector[j]), the linear predictor of a row
+    Var  *matrix, *vector;
+    Expr *sum;                   // as it stands in the conditional
+} RowDot;
+
+typedef struct RowSum {          // sum(row, weight*matrix[row, j]) for each j: part of the precision or the shift of a joint draw
+    const Step *step;            // that needs it
+    Var   *matrix, *vector;      // the element is vector[j]
+    Expr  *other;                // precision between vector[j] and this element; NULL: shift
+    Index *row;
+    Expr  *weight;
+    Var   *out;
+    const Step *fused;           // the draw whose row pass adds it up, or NULL
+} RowSum;
+
+typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k]): precision of vector[j] and vector[k]
+    const Step *step;
+    Var   *matrix, *vector;
+    Index *row;
+    Expr  *weight;
+    Var   *out;
+} RowGram;
+
+typedef struct Program {
+    Graph  *g;
+    Writer  w;
+    Var    *work[1024];          // work arrays, one per chain
+    int     nwork;
+    char   *kernels;             // text of the kernels and of the sweep, in order
+    int     nsteps;
+    const char *step_name[512];
+    char   *launches[512];       // per step
+    const char *turns[32];       // of the shared loops of the kernel being written
+    int     nturns;
+    bool    mine;                // places are picked by a gather: each lane adds to its own
+    const char *work_of_setup[4];    // definitions, check_data, sums_of_data, sums_of_responses
+    const char *work_of_derived, *work_of_joint;
+    const char *grams;           // launches of Gram matrices, after the sums of data
+    RowSum  row_sum[64];
+    int     nrow_sums;
+    RowGram row_gram[16];
+    int     nrow_grams;
+} Program;
+
+// ---- kernel.c ----
+
+Var        *work_array(Program *p, const char *name, int rank, Expr *const *dim);
+const char *math(Program *p, const Expr *e);                         // in the language's notation
+const char *line_of(Program *p, Span s);                             // file.gm:12
+const char *wrap(Program *p, const char *c);                         // in parentheses if it has blanks
+void        begin_kernel(Program *p, const char *kind, const char *name, const char *number);   // number: type of local variables
+void        end_kernel(Program *p);
+void        launch(Program *p, int step, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void        launch_team(Program *p, int step, const char *kernel);   // with the turns of the loops written since begin_kernel
+const char *team_work(Program *p);
+const char *count_of(Program *p, const Var *v, int dims);
+void        open_loops(Program *p, const Loops *l, int nvalues, Expr *const *values);
+bool        open_guard(Program *p, const Loops *l);
+void        close_loops(Program *p, const Loops *l);
+bool        starts_minus(const char *c);
+void        add_to(Program *p, const char *place, Expr *value);
+bool        needs_array(const Expr *e);                              // a matrix computed on the way: a team would do it many times
+const char *number_of(const Var *v);                                 // real or wide
+
+// Sums of several values over the same loops, into locals: shared by the lanes of a team.
+void open_sum(Program *p, const Loops *l, const char *totals, int nvalues, Expr *const *values);
+// Places of an array += value, over loops: shared by the lanes of a team. `target`: subscripts that pick the place. `add` writes the
+// statement for a value; everything opened is closed.
+typedef void (*AddEntry)(Program *p, Expr *value, void *with);
+void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *value, AddEntry add, void *with);
+void add_at(Program *p, const char *array, const char *position, const char *value);
+
+typedef struct Arg { const char *name, *c; } Arg;
+const char *draw_call(Program *p, const Ast *call, int n, const Arg *args);
+
+int         open_elements(Program *p, const Var *v, Index *const *element, int parallel);
+Expr       *domain_guard(Program *p, const Var *v, Index *const *element);
+const char *stream_text(Program *p, const Var *v, const char *element);
+const char *place_of(Program *p, const Conditional *c);
+
+// ---- rows.c ----
+
+void          plan_rows(Program *p);
+bool          row_dot(const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows
+const RowSum *fused_sum(const Program *p, const Step *draw);
+bool          in_row_pass(const Program *p, const Step *s, const BlockTerm *t);
+void          step_row_sums(Program *p, const Step *s, int step);    // passes that no draw makes on its way
+
+// ---- the steps: element.c, joint.c ----
+
+void step_exact(Program *p, const Step *s, int step);
+void step_density(Program *p, const Step *s, int step);
+void step_constrained(Program *p, const Step *s, int step);
+void step_array(Program *p, const Step *s, int step);
+void step_gaussian(Program *p, const Step *s, int step);
+
+// ---- setup.c, tables.c ----
+
+bool reads_response(const Sum *s);
+void emit_setup(Program *p);
+void emit_log_joint(Program *p);
+void emit_derive(Program *p);
+int  state_fields(Program *p, Var **out);
+void emit_structs(Program *p, FILE *out, Var **state, int nstate);
+void emit_tables(Program *p, FILE *out, Var **state, int nstate);
+#endif

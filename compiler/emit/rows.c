@@ -1,0 +1,243 @@
+// rows.c -- row passes: a dense matrix of data is read once for the linear predictor, the draw of a row, and the sums over rows.
+//
+//   z[i] | the rest     reads   sum(j, X[i,j]*beta[j])                 the predictor: `dot`
+//   beta | the rest     needs   sum(i, z[i]*X[i,j]) for each j         a row sum, added up by the same pass if nothing in between
+//                                                                      changes z or whatever else is in its weight
+//                               sum(i, w[i]*X[i,j]*X[i,k])             a weighted Gram matrix
+#include <string.h>
+#include "program.h"
+
+static bool is_matrix(const Var *v)
+{
+    return v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
+}
+
+static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
+
+static bool whole_range(const Index *i, const Expr *extent) { return ex_is_num(i->lo, 1) && i->hi == extent; }
+
+// e = rest * M[row, column] for a dense matrix M; the rest, or NULL.
+static Expr *without_matrix(Expr *e, const Index *row, const Index *column, Var **matrix)
+{
+    Expr **factors = e->kind == EX_MUL ? e->args : &e;
+    int n = e->kind == EX_MUL ? e->nargs : 1, at = -1;
+    for (int i = 0; i < n && at < 0; i++) {
+        const Expr *f = factors[i];
+        if (f->kind != EX_REF || f->nargs != 2 || !is_matrix(f->var) || (*matrix && f->var != *matrix)) continue;
+        if (bare(f->args[0], row) && bare(f->args[1], column) && whole_range(row, f->var->dim[0]) && whole_range(column, f->var->dim[1])) at = i;
+    }
+    if (at < 0) return NULL;
+    *matrix = factors[at]->var;
+    Expr *rest = ex_num(1);
+    for (int i = 0; i < n; i++)
+        if (i != at) rest = ex_mul2(rest, factors[i]);
+    return rest;
+}
+
+// ---- the predictor ----
+
+static bool find_dot(Expr *e, Index *row, RowDot *dot)
+{
+    if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0) {
+        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Expr *body = ex_open(e, j);
+        Var *matrix = NULL;
+        Expr *rest = without_matrix(body, row, j, &matrix);
+        if (rest && rest->kind == EX_REF && rest->nargs == 1 && bare(rest->args[0], j) && rest->var->rank == 1 && rest->var->dim[0] == j->hi &&
+            rest->var->base == BASE_REAL && !rest->var->narrow && var_unknown(rest->var)) {
+            *dot = (RowDot){matrix, rest->var, e};
+            return true;
+        }
+    }
+    for (int i = 0; i < e->nargs; i++)
+        if (find_dot(e->args[i], row, dot)) return true;
+    return false;
+}
+
+bool row_dot(const Step *s, RowDot *dot)
+{
+    const Conditional *c = s->conditional;
+    *dot = (RowDot){0};
+    if (s->kind != STEP_EXACT || s->imputes || c->array || c->var->rank != 1 || c->nbatch != 1) return false;
+    for (const Part *q = c->natural; q; q = q->next)
+        if (!q->scatter && q->loops.n == 0 && find_dot(q->value, c->element[0], dot) && dot->matrix->dim[0] == c->var->dim[0]) return true;
+    *dot = (RowDot){0};
+    return false;
+}
+
+// ---- sums over rows ----
+
+static Var *drawn(const Step *s, int i) { return s->block[i]; }
+
+// Whether the weight, computed when `draw` is done, still holds when `later` begins.
+static bool still_holds(const Graph *g, const Step *draw, const Step *later, const RowSum *r)
+{
+    const Step *s = draw->next;
+    for (; s && s != later; s = s->next)
+        for (int i = 0; i < s->nblock; i++)
+            if (ex_mentions(r->weight, drawn(s, i))) return false;
+    (void)g;
+    return s == later;
+}
+
+// The weight's own subscripts of the drawn variable must be the row's.
+static bool only_own_row(const Expr *e, const Var *v, const Index *row)
+{
+    if (e->kind == EX_REF && e->var == v && (e->nargs != 1 || !bare(e->args[0], row))) return false;
+    for (int i = 0; i < e->nargs; i++)
+        if (!only_own_row(e->args[i], v, row)) return false;
+    return true;
+}
+
+static bool summed_already(Graph *g, const BlockTerm *t)
+{
+    Keys keys = {0};
+    for (int r = 0; r < t->degree; r++)
+        for (int k = 0; k < t->ref[r]->nargs; k++) {
+            Expr *s = t->ref[r]->args[k];
+            bool varies = false, seen = false;
+            for (int i = 0; i < t->loops.n; i++) varies |= ex_mentions_index(s, t->loops.index[i]);
+            for (int i = 0; i < keys.n; i++) seen |= keys.key[i] == s;
+            if (!varies || seen) continue;
+            if (keys.n == 4) return false;
+            keys.key[keys.n] = keys.at[keys.n] = s;
+            keys.extent[keys.n++] = t->ref[r]->var->dim[k];
+        }
+    return hoist_sum(g, &keys, &t->loops, t->coefficient) != NULL;
+}
+
+// Elements v[j] of a whole vector of the block: its index among the loops, or -1.
+static int vector_index(const Expr *ref, const Loops *l)
+{
+    if (ref->nargs != 1 || ref->var->rank != 1) return -1;
+    for (int i = 0; i < l->n; i++)
+        if (bare(ref->args[0], l->index[i]) && whole_range(l->index[i], ref->var->dim[0])) return i;
+    return -1;
+}
+
+static void plan_term(Program *p, const Step *s, BlockTerm *t)
+{
+    if (t->loops.guard || t->loops.n < 2 || t->loops.n > 3) return;
+    int v0 = vector_index(t->ref[0], &t->loops), v1 = t->degree == 2 ? vector_index(t->ref[1], &t->loops) : -1;
+    if (t->loops.n == 3 && t->degree == 2 && v0 >= 0 && v1 >= 0 && v0 != v1 && t->ref[0]->var == t->ref[1]->var) {
+        Index *row = t->loops.index[3 - v0 - v1];
+        Var *matrix = NULL;
+        Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v0], &matrix);
+        if (rest) rest = without_matrix(rest, row, t->loops.index[v1], &matrix);
+        if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p->g, t)) return;
+        for (int i = 0; i < p->nrow_grams; i++)
+            if (p->row_gram[i].step == s && p->row_gram[i].matrix == matrix && p->row_gram[i].vector == t->ref[0]->var) {
+                RowGram *r = &p->row_gram[i];
+                r->weight = ex_add2(r->weight, ex_mul2(ex_num(-2), ex_replace_index(rest, row, ex_index(r->row))));
+                t->by_rows = true;
+                return;
+            }
+        if (p->nrow_grams == 16) return;
+        p->row_gram[p->nrow_grams++] = (RowGram){s, matrix, t->ref[0]->var, row, ex_mul2(ex_num(-2), rest), NULL};
+        t->by_rows = true;
+        return;
+    }
+    if (t->loops.n != 2) return;
+    Expr *vector = t->ref[0], *other = NULL;
+    int v = v0;
+    if (t->degree == 2) {
+        if ((v0 >= 0) == (v1 >= 0)) return;
+        vector = v0 >= 0 ? t->ref[0] : t->ref[1];
+        other = v0 >= 0 ? t->ref[1] : t->ref[0];
+        v = v0 >= 0 ? v0 : v1;
+        for (int i = 0; i < 2; i++)
+            if (ex_mentions_index(other, t->loops.index[i])) return;
+    }
+    if (v < 0) return;
+    Index *row = t->loops.index[1 - v];
+    Var *matrix = NULL;
+    Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v], &matrix);
+    if (!rest || ex_mentions_index(rest, t->loops.index[v]) || summed_already(p->g, t)) return;
+    if (t->degree == 2) rest = ex_neg(rest);
+    for (int i = 0; i < p->nrow_sums; i++) {
+        RowSum *r = &p->row_sum[i];
+        if (r->step != s || r->matrix != matrix || r->vector != vector->var || r->other != other) continue;
+        r->weight = ex_add2(r->weight, ex_replace_index(rest, row, ex_index(r->row)));
+        t->by_rows = true;
+        return;
+    }
+    if (p->nrow_sums == 64) return;
+    p->row_sum[p->nrow_sums++] = (RowSum){s, matrix, vector->var, other, row, rest, NULL, NULL};
+    t->by_rows = true;
+}
+
+void plan_rows(Program *p)
+{
+    Writer *w = &p->w;
+    for (const Step *s = p->g->steps; s; s = s->next) {
+        if (s->kind != STEP_GAUSSIAN || s->nbatch || s->arrow) continue;
+        for (BlockTerm *t = s->terms; t; t = t->next) plan_term(p, s, t);
+    }
+    for (int i = 0; i < p->nrow_sums; i++) {
+        RowSum *r = &p->row_sum[i];
+        r->out = work_array(p, text(w, "rows_%s", r->vector->name), 1, r->vector->dim);
+        for (const Step *s = p->g->steps; s && s != r->step && !r->fused; s = s->next) {
+            RowDot dot;
+            if (!row_dot(s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
+            if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(p->g, s, r->step, r)) r->fused = s;
+        }
+    }
+    for (int i = 0; i < p->nrow_grams; i++) {
+        RowGram *r = &p->row_gram[i];
+        r->out = work_array(p, text(w, "gram_%s", r->vector->name), 2, (Expr *[]){r->vector->dim[0], r->vector->dim[0]});
+    }
+}
+
+const RowSum *fused_sum(const Program *p, const Step *draw)
+{
+    for (int i = 0; i < p->nrow_sums; i++)
+        if (p->row_sum[i].fused == draw) return &p->row_sum[i];
+    return NULL;
+}
+
+bool in_row_pass(const Program *p, const Step *s, const BlockTerm *t)
+{
+    (void)p;
+    (void)s;
+    return t->by_rows;
+}
+
+// An array that holds the weight of each row: the latent itself, or one that is filled first.
+static const Var *weights_of(Program *p, const char *stem, Index *row, Expr *weight, int step)
+{
+    Writer *w = &p->w;
+    if (weight->kind == EX_REF && weight->nargs == 1 && bare(weight->args[0], row) && weight->var->narrow && weight->var->kind != VAR_DATA) return weight->var;
+    Var *array = work_array(p, text(w, "weights_%s", stem), 1, &row->hi);
+    array->narrow = true;
+    const char *name = text(w, "weigh_%s", stem);
+    put(w, "// The weight of each row in a sum over rows: %s", math(p, weight));
+    begin_kernel(p, "KERNEL", name, "real");
+    const Loops l = {.n = 1, .index = {row}};
+    keep_outside(w, weight, &l);
+    const char *n = write_extent(w, row->hi), *i = fresh_index(w, row);
+    open_brace(w, "EACH (%s, %s)", i, n);
+    put(w, "s.%s[%s] = %s;", array->name, i, write_expr(w, weight));
+    close_brace(w);
+    end_kernel(p);
+    launch(p, step, "LAUNCH(%s, run, %s)", name, n);
+    return array;
+}
+
+void step_row_sums(Program *p, const Step *s, int step)
+{
+    Writer *w = &p->w;
+    for (int i = 0; i < p->nrow_sums; i++) {
+        const RowSum *r = &p->row_sum[i];
+        if (r->step != s || r->fused) continue;
+        const Var *weights = weights_of(p, r->out->name, r->row, r->weight, step);
+        launch(p, step, "ROW_SUMS(run, %s, %s, %s, %s, %s)", write_extent(w, r->matrix->dim[0]), write_extent(w, r->matrix->dim[1]),
+               var_place(w, r->matrix), c_name(w, weights->name), r->out->name);
+    }
+    for (int i = 0; i < p->nrow_grams; i++) {
+        const RowGram *r = &p->row_gram[i];
+        if (r->step != s) continue;
+        const Var *weights = weights_of(p, r->out->name, r->row, r->weight, step);
+        launch(p, step, "WEIGHTED_GRAM(run, %s, %s, %s, %s, %s)", write_extent(w, r->matrix->dim[0]), write_extent(w, r->matrix->dim[1]),
+               var_place(w, r->matrix), c_name(w, weights->name), r->out->name);
+    }
+}

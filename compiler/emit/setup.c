@@ -1,0 +1,238 @@
+// setup.c -- what surrounds the sweep: definitions and sums of data, the log joint, quantities for the draws.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "program.h"
+
+// ---- what is computed once: lets and sums of data ----
+
+static bool test_response(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
+
+bool reads_response(const Sum *s) { return ex_any_var(s->value, test_response, NULL); }
+
+// One element that a statement computes or draws.
+typedef struct SiteEntry { const Var *var; const Site *site; } SiteEntry;
+
+static void add_site(Program *p, Expr *value, void *with)
+{
+    const SiteEntry *e = with;
+    const Var *v = e->var;
+    const Site *t = e->site;
+    Writer *w = &p->w;
+    const char *pos = write_position(w, v, t->subscript);
+    const char *place = v->rank ? text(w, "%s[%s]", var_place(w, v), pos) : text(w, "*%s", var_place(w, v));
+    if (t->value) { put(w, "%s = %s;", place, write_expr(w, value)); return; }
+    put(w, "%s", stream_text(p, v, pos));
+    const char *list = "&g";
+    for (int i = 0; i < t->nargs; i++) {
+        list = text(w, "%s, %s", list, write_expr(w, t->args[i]));
+        if (ex_rank(t->args[i]) == 1 && (i + 1 == t->nargs || ex_rank(t->args[i + 1]) == 0)) list = text(w, "%s, %s", list, write_extent(w, ex_dim(t->args[i], 0)));
+    }
+    if (t->n < v->rank) put(w, "%s(%s, &%s);", t->sample, list, place);
+    else put(w, "%s = %s(%s);", place, t->sample, list);
+}
+
+static void emit_site(Program *p, const Var *v, const Site *t)
+{
+    Writer *w = &p->w;
+    Loops l = {.guard = t->plates.guard};
+    for (int i = 0; i < t->plates.n; i++) l.index[l.n++] = t->plates.index[i];
+    SiteEntry entry = {v, t};
+    Expr *value = t->value ? t->value : t->nargs ? ex_call("scattered", t->nargs, t->args) : ex_num(0);
+    w->moving = v;
+    const bool team = w->team, itself = ex_mentions(value, v);
+    if (team && itself && l.n > 0) {             // it reads what it computed before: in order
+        open_brace(w, "ONE_LANE");
+        w->team = false;
+    }
+    Expr *target[MAX_RANK];
+    for (int k = 0; k < l.n && k < MAX_RANK; k++) target[k] = ex_index(l.index[k]);      // each turn computes its own element
+    scatter(p, &l, l.n, target, value, add_site, &entry);
+    if (team && itself && l.n > 0) close_brace(w);
+    w->team = team;
+    w->moving = NULL;
+}
+
+static bool site_needs_array(const Var *v)
+{
+    for (const Site *t = v->sites; t; t = t->next) {
+        if (needs_array(t->value)) return true;
+        for (int i = 0; i < t->nargs; i++)
+            if (needs_array(t->args[i]) || (t->sample && ex_rank(t->args[i]) > 0)) return true;
+    }
+    return false;
+}
+
+// A Gram matrix of a data matrix, sum(i, w[i]*X[i,j]*X[i,k]): one library call in place of three loops.
+static bool emit_gram(Program *p, const Sum *s)
+{
+    Writer *w = &p->w;
+    if (reads_response(s)) return false;
+    if (s->n != 2 || s->loops.n != 3 || s->loops.guard || s->value->kind != EX_MUL) return false;
+    Index *i = s->loops.index[0], *j = s->loops.index[1], *k = s->loops.index[2];
+    if (s->target[0] != ex_index(j) || s->target[1] != ex_index(k)) return false;
+    Expr *A = NULL, *B = NULL;
+    double number = 1;
+    for (int f = 0; f < s->value->nargs; f++) {
+        Expr *e = s->value->args[f];
+        if (e->kind == EX_NUM) number = e->number;
+        else if (e->kind == EX_REF && e->nargs == 2 && e->args[0] == ex_index(i) && e->args[1] == ex_index(j) && !A) A = e;
+        else if (e->kind == EX_REF && e->nargs == 2 && e->args[0] == ex_index(i) && e->args[1] == ex_index(k) && !B) B = e;
+        else return false;
+    }
+    if (!A || !B || A->var != B->var || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || !ex_is_num(i->lo, 1)) return false;
+    p->grams = text(w, "%s    GRAM(run, %s, %s, %.17g, %s, %s);\n", p->grams ? p->grams : "", write_extent(w, i->hi), write_extent(w, j->hi), number,
+                    var_place(w, A->var), s->var->name);
+    return true;
+}
+
+static void add_sum(Program *p, Expr *value, void *with)
+{
+    const Sum *s = with;
+    add_at(p, s->var->name, s->n ? write_position(&p->w, s->var, s->target) : NULL, write_expr(&p->w, value));
+}
+
+static void emit_sum(Program *p, Sum *s)
+{
+    Writer *w = &p->w;
+    const char *over = "";
+    for (int i = 0; i < s->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : " over ", s->loops.index[i]->name);
+    const char *target = "";
+    for (int k = 0; k < s->n; k++) target = text(w, "%s%s%s", target, k ? ", " : "[", math(p, s->target[k]));
+    const bool gram = emit_gram(p, s);
+    put(w, "// %s%s%s = sum of %s%s%s", s->var->name, target, s->n ? "]" : "", math(p, s->value), over, gram ? ": a matrix product, see setup" : "");
+    if (gram) return;
+    if (s->n) put(w, w->team ? "ALONG (e, %s) s.%s[e] = 0;" : "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count_of(p, s->var, s->n), s->var->name);
+    else put(w, w->team ? "ONE_LANE *s.%s = 0;" : "*s.%s = 0;", s->var->name);
+    scatter(p, &s->loops, s->n, s->target, s->value, add_sum, s);
+}
+
+static bool test_lets(const Var *v, void *with) { return v->kind == VAR_LET && !((bool *)with)[v->id]; }
+
+static void check_value(Program *p, Expr *value, void *with)
+{
+    const Factor *f = with;
+    Writer *w = &p->w;
+    (void)value;
+    const char *y = write_expr(w, f->value), *lo = f->least ? text(w, "%s < %s", y, write_factor(w, f->least)) : NULL;
+    const char *hi = f->most ? text(w, "%s > %s", y, write_factor(w, f->most)) : NULL;
+    put(w, "if (%s%s%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s (%s)\");", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "",
+        f->value->var->name, write_position(w, f->value->var, f->value->args), f->dist->name, line_of(p, f->span));
+}
+
+void emit_setup(Program *p)
+{
+    Writer *w = &p->w;
+    Graph *g = p->g;
+    bool *done = calloc((size_t)g->nvars + 1, sizeof *done);
+    bool any = false;
+    for (int i = 0; i < g->nvars; i++) any |= g->vars[i]->kind == VAR_LET;
+    if (any) {
+        put(w, "// Quantities that follow from the data alone, computed once.");
+        bool whole = false;
+        for (int i = 0; i < g->nvars; i++) whole |= g->vars[i]->kind == VAR_LET && site_needs_array(g->vars[i]);
+        begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", "definitions", "wide");
+        for (bool progress = true; progress;) {
+            progress = false;
+            for (int i = 0; i < g->nvars; i++) {
+                Var *v = g->vars[i];
+                if (v->kind != VAR_LET || done[v->id]) continue;
+                bool ready = true;
+                done[v->id] = true;              // it may read itself
+                for (const Site *t = v->sites; t; t = t->next) ready &= !ex_any_var(t->value, test_lets, done);
+                if (!ready) { done[v->id] = false; continue; }
+                put(w, "// %s, %s", v->name, line_of(p, v->span));
+                for (const Site *t = v->sites; t; t = t->next) emit_site(p, v, t);
+                progress = true;
+            }
+        }
+        end_kernel(p);
+        p->work_of_setup[0] = whole ? NULL : team_work(p);
+    }
+    put(w, "// Data must lie in the support of their distributions.");
+    begin_kernel(p, "KERNEL_TEAM", "check_data", "wide");
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->original || !f->observed || !f->dist || (!f->least && !f->most) || f->value->kind != EX_REF || f->value->nargs < f->value->var->rank) continue;
+        Loops l = {.guard = f->plates.guard};
+        for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+        Expr *target[MAX_RANK];
+        for (int k = 0; k < l.n && k < MAX_RANK; k++) target[k] = ex_index(l.index[k]);
+        Expr *values = ex_call("scattered", 3, (Expr *[]){f->value, f->least ? f->least : f->value, f->most ? f->most : f->value});
+        scatter(p, &l, l.n, target, values, check_value, (void *)f);
+    }
+    end_kernel(p);
+    p->work_of_setup[1] = team_work(p);
+    for (int pass = 0; pass < 2; pass++) {
+        put(w, pass == 0 ? "// Sums of data: computed once." : "// Sums that hold a response: computed once, or after each imputation if values are missing.");
+        bool whole = false;
+        for (Sum *s = g->sums; s; s = s->next) whole |= reads_response(s) == (pass == 1) && needs_array(s->value);
+        begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", pass == 0 ? "sums_of_data" : "sums_of_responses", "wide");
+        for (Sum *s = g->sums; s; s = s->next)
+            if (reads_response(s) == (pass == 1)) emit_sum(p, s);
+        end_kernel(p);
+        p->work_of_setup[2 + pass] = whole ? NULL : team_work(p);
+    }
+    free(done);
+}
+
+// ---- the log joint, and quantities for the draws ----
+
+void emit_log_joint(Program *p)
+{
+    Writer *w = &p->w;
+    put(w, "// The log joint density of data, variables and auxiliaries, up to a constant.");
+    bool whole = false;
+    for (const Factor *f = p->g->factors; f; f = f->next) whole |= !f->replaced && needs_array(f->log_density);
+    begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", "log_joint", "wide");
+    put(w, "wide lp = 0;");
+    for (const Factor *f = p->g->factors; f; f = f->next) {
+        if (f->replaced || !(ex_unknown(f->log_density) || ex_any_var(f->log_density, test_response, NULL))) continue;
+        put(w, "// %s%s", f->dist ? f->dist->name : "target", f->rule ? text(w, ", by %s", f->rule->name) : "");
+        Loops l = {.guard = f->plates.guard};
+        for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+        int m = mark(w);
+        const bool team = w->team, braces = open_guard(p, &l);
+        open_sum(p, &l, "&lp", 1, (Expr *[]){f->log_density});
+        add_to(p, "lp", f->log_density);
+        close_loops(p, &l);
+        w->team = team;
+        if (braces) close_brace(w);
+        forget(w, m);
+    }
+    put(w, "RESULT(lp);");
+    end_kernel(p);
+    p->work_of_joint = whole ? NULL : team_work(p);
+}
+
+static bool test_predicted(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((bool *)with)[v->id]; }
+
+void emit_derive(Program *p)
+{
+    Writer *w = &p->w;
+    Graph *g = p->g;
+    put(w, "// Quantities for the draws, computed after each kept sweep.");
+    bool whole = false;
+    for (int i = 0; i < g->nvars; i++) whole |= (g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED) && site_needs_array(g->vars[i]);
+    begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", "derived", "wide");
+    bool *done = calloc((size_t)g->nvars + 1, sizeof *done);
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (int i = 0; i < g->nvars; i++) {
+            Var *v = g->vars[i];
+            if ((v->kind != VAR_DERIVED && v->kind != VAR_PREDICTED) || done[v->id]) continue;
+            bool ready = true;
+            done[v->id] = true;
+            for (const Site *t = v->sites; t; t = t->next) {
+                if (t->value) ready &= !ex_any_var(t->value, test_predicted, done);
+                for (int k = 0; k < t->nargs; k++) ready &= !ex_any_var(t->args[k], test_predicted, done);
+            }
+            if (!ready) { done[v->id] = false; continue; }
+            for (const Site *t = v->sites; t; t = t->next) emit_site(p, v, t);
+            progress = true;
+        }
+    }
+    end_kernel(p);
+    p->work_of_derived = whole ? NULL : team_work(p);
+    free(done);
+}
+

@@ -1,0 +1,187 @@
+// tables.c -- the Data and State of the program, and what it tells the runtime about them.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "program.h"
+
+// ---- structs and tables ----
+
+static bool in_state(const Var *v)
+{
+    switch (v->kind) {
+    case VAR_DATA: return v->response;
+    case VAR_LET: case VAR_PARAMETER: case VAR_LATENT: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_PREDICTED: return true;
+    case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
+    }
+    return false;
+}
+
+static const char *dims_text(Program *p, const Var *v)
+{
+    if (v->rank == 0) return "";
+    const char *t = "";
+    for (int k = 0; k < v->rank; k++) t = text(&p->w, "%s%s%s", t, k ? ", " : "[", math(p, v->dim[k]));
+    return text(&p->w, "%s]", t);
+}
+
+static const char *constraint_name(Constraint c)
+{
+    switch (c) {
+    case CONSTRAINT_NONE: return "GM_ANY";
+    case CONSTRAINT_SIMPLEX: return "GM_SIMPLEX";
+    case CONSTRAINT_ORDERED: return "GM_ORDERED";
+    case CONSTRAINT_POSITIVE_ORDERED: return "GM_POSITIVE_ORDERED";
+    case CONSTRAINT_UNIT_VECTOR: return "GM_UNIT_VECTOR";
+    case CONSTRAINT_COVARIANCE: return "GM_COVARIANCE";
+    case CONSTRAINT_CORRELATION: return "GM_CORRELATION";
+    case CONSTRAINT_CHOLESKY_COV: return "GM_CHOLESKY_COV";
+    case CONSTRAINT_CHOLESKY_CORR: return "GM_CHOLESKY_CORR";
+    }
+    return "GM_ANY";
+}
+
+int state_fields(Program *p, Var **out)
+{
+    int n = 0;
+    for (int i = 0; i < p->g->nvars; i++)
+        if (in_state(p->g->vars[i])) out[n++] = p->g->vars[i];
+    for (Sum *s = p->g->sums; s; s = s->next) out[n++] = s->var;
+    for (int i = 0; i < p->nwork; i++) out[n++] = p->work[i];
+    return n;
+}
+
+static const char *element_type(const Var *v) { return v->base == BASE_INT ? "int" : v->narrow ? "real" : v->solver ? "solve" : "wide"; }
+
+static const char *type_id(const Var *v) { return v->base == BASE_INT ? "GM_INT" : v->narrow ? "GM_REAL" : v->solver ? "GM_SOLVE" : "GM_WIDE"; }
+
+void emit_structs(Program *p, FILE *out, Var **state, int nstate)
+{
+    Writer *w = &p->w;
+    fprintf(out, "typedef struct Data {\n");
+    for (int i = 0; i < p->g->nvars; i++) {
+        const Var *v = p->g->vars[i];
+        if (v->kind != VAR_DATA) continue;
+        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? "int" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(w, v->name), v->rank ? "      // " : "",
+                v->rank ? v->name : "", v->rank ? dims_text(p, v) : "");
+    }
+    fprintf(out, "} Data;\n\ntypedef struct State {          // of one chain\n");
+    for (int i = 0; i < nstate; i++) {
+        const Var *v = state[i];
+        const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
+        fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(v), c_name(w, v->name), note, v->name, dims_text(p, v));
+    }
+    fprintf(out, "} State;\n\n");
+    fprintf(out, "enum {                           // streams of random numbers\n    VAR_NONE = 0,\n");
+    for (int i = 0; i < nstate; i++)
+        if (state[i]->kind != VAR_SUM && state[i]->kind != VAR_LET) fprintf(out, "    VAR_%s = %d,\n", state[i]->name, i + 1);
+    fprintf(out, "};\n\n");
+}
+
+static const char *role_of(const Var *v)
+{
+    switch (v->kind) {
+    case VAR_DATA: return v->response ? "GM_IMPUTED" : "GM_DATA";
+    case VAR_PARAMETER: return "GM_PARAMETER";
+    case VAR_LATENT: return "GM_LATENT";
+    case VAR_AUXILIARY: return "GM_AUXILIARY";
+    case VAR_DERIVED: return "GM_DERIVED";
+    case VAR_PREDICTED: return "GM_PREDICTED";
+    case VAR_LET: case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
+    }
+    return "GM_SUM";
+}
+
+static int field_of(Var **list, int n, const Var *v)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == v) return i;
+    return -1;
+}
+
+static bool imputable(const Program *p, const Var *v)
+{
+    for (const Step *s = p->g->steps; s; s = s->next)
+        if (s->imputes && s->block[0] == v) return true;
+    return false;
+}
+
+void emit_tables(Program *p, FILE *out, Var **state, int nstate)
+{
+    Writer *w = &p->w;
+    Graph *g = p->g;
+    int ndata = 0;
+    FILE *keep = w->out;
+    w->out = out;
+    fprintf(out, "static const GmField data_fields[] = {\n");
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (v->kind != VAR_DATA) continue;
+        ndata++;
+        const char *bounds = "";
+        if (v->lower) bounds = text(w, "<lower=%s%s", math(p, v->lower), v->upper ? "" : ">");
+        if (v->upper) bounds = text(w, "%s%supper=%s>", bounds, v->lower ? ", " : "<", math(p, v->upper));
+        const char *extents = "";
+        for (int k = 0; k < v->rank; k++) {
+            int scalar = 0, at = 0;
+            for (int j = 0; j < g->nvars; j++) {
+                if (g->vars[j]->kind != VAR_DATA) continue;
+                at++;
+                if (v->dim[k]->kind == EX_REF && v->dim[k]->var == g->vars[j] && g->vars[j]->rank == 0) scalar = at;
+            }
+            extents = text(w, "%s%s%d", extents, k ? ", " : "", scalar);
+        }
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, .imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
+                v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL", constraint_name(v->constraint), v->rank, c_name(w, v->name), v->init != NULL,
+                v->response && imputable(p, v), v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span),
+                v->base == BASE_INT ? "int" : "real", bounds, v->name, dims_text(p, v), *extents ? extents : "0");
+    }
+    if (!ndata) fprintf(out, "    {0},\n");
+    fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");
+    for (int i = 0; i < nstate; i++) {
+        const Var *v = state[i];
+        int shared = v->kind == VAR_LET || (v->kind == VAR_SUM && v->sum && !reads_response(v->sum)) ? 1 : v->kind == VAR_SUM && v->sum ? 2 : 0;
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, .constraint = %s, .rank = %d, .offset = offsetof(State, %s), .imputed_field = -1, .shared = %d, .where = \"%s\"},\n",
+                v->name, type_id(v), role_of(v), constraint_name(v->constraint), v->rank, c_name(w, v->name), shared,
+                v->span.source ? line_of(p, v->span) : "");
+    }
+    if (!nstate) fprintf(out, "    {0},\n");
+    fprintf(out, "};\n\n");
+    // Shapes. Sizes read data only; a bound may read data too.
+    for (int which = 0; which < 2; which++) {
+        fprintf(out, "static void %s_shape(int field, const void *data, GmShape *shape)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    shape->lower = -INFINITY;\n    shape->upper = INFINITY;\n    switch (field) {\n", which ? "state" : "data");
+        int field = 0;
+        int n = which ? nstate : g->nvars;
+        for (int i = 0; i < n; i++) {
+            Var *v = which ? state[i] : g->vars[i];
+            if (!which && v->kind != VAR_DATA) continue;
+            fprintf(out, "    case %d:        // %s\n", field++, v->name);
+            w->indent = 2;
+            w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
+            open_brace(w, "%s", "");
+            put(w, "shape->rank = %d;", v->rank);
+            for (int k = 0; k < v->rank; k++) put(w, "shape->dim[%d] = %s;", k, write_extent(w, v->dim[k]));
+            bool bounds_data = v->kind == VAR_DATA;
+            if (bounds_data && v->lower) put(w, "shape->lower = %s;", write_expr(w, v->lower));
+            else if (isfinite(v->lower_number)) put(w, "shape->lower = %.17g;", v->lower_number);
+            else if (v->lower && !ex_unknown(v->lower) && v->discrete) put(w, "shape->lower = %s;", write_expr(w, v->lower));
+            if (bounds_data && v->upper) put(w, "shape->upper = %s;", write_expr(w, v->upper));
+            else if (isfinite(v->upper_number)) put(w, "shape->upper = %.17g;", v->upper_number);
+            else if (v->upper && !ex_unknown(v->upper) && v->discrete) put(w, "shape->upper = %s;", write_expr(w, v->upper));
+            put(w, "break;");
+            close_brace(w);
+        }
+        w->indent = 0;
+        fprintf(out, "    }\n}\n\n");
+    }
+    fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    switch (field) {\n");
+    int field = 0;
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (v->kind != VAR_DATA) continue;
+        if (v->init) fprintf(out, "    case %d: return %s;\n", field, write_expr(w, v->init));
+        field++;
+    }
+    fprintf(out, "    }\n    return 0;\n}\n\n");
+    w->out = keep;
+}
+

@@ -1,0 +1,122 @@
+// kernels_cpu.h -- kernels.h on the CPU: a kernel is a function called for a range of elements, or by the threads of a team.
+#ifndef GM_KERNELS_CPU_H
+#define GM_KERNELS_CPU_H
+
+#include <omp.h>
+
+typedef struct GmContext {
+    GmRun *run;
+    int    chain;                // within the run
+    long   first, last;          // elements of this call: KERNEL
+    int    lane, lanes;          // KERNEL_TEAM
+    int    half;                 // of `partial`: sums take turns, so that nobody waits before the next
+    wide  *partial;              // GM_PARTIALS, of the team; NULL for a team of one
+} GmContext;
+
+#define GM                gm_context
+#define KERNEL(name)      static void name(GmContext *GM, const Data d, const State s, const Sweep at)
+#define KERNEL_ONCE(name) KERNEL(name)
+#define KERNEL_TEAM(name) KERNEL(name)
+#define EACH(i, n)        for (long i = GM->first; i < GM->last; i++)
+#define EACH_MISSING(e, field) \
+    for (long gm_m = 0, e; gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], 1); gm_m++)
+
+// Rows first .. last - 1: dot[] is given, weight[] is filled.
+#define ROW(name, k)                                                                                                                  \
+    static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot);     \
+    static void name(GmContext *GM, const Data d, const State s, const Sweep at, const real *dot, real *weight)                       \
+    {                                                                                                                                 \
+        for (long k = GM->first; k < GM->last; k++)                                                                                   \
+            weight[k - GM->first] = name##_row(GM, d, s, at, k, dot[k - GM->first]).shift;                                            \
+    }                                                                                                                                 \
+    static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot)
+
+// ---- teams ----
+
+static inline void team_barrier(GmContext *c)
+{
+    if (c->lanes > 1) {
+        #pragma omp barrier
+    }
+}
+
+#define TEAM_BARRIER()     team_barrier(GM)
+#define gm_part(n, lane)   ((n) * (long)(lane) / GM->lanes)
+#define LANES_FROM(i, from, n) \
+    for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1); i < gm_to; i++)
+#define LANES2(i, n, j, m) LANES_FROM(i, 0, n) for (long j = 0; j < (m); j++)
+#define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
+#define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
+#define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (GM->lane == 0)
+#define MINE(key)              (GM->lanes == 1 || (long)(key) % GM->lanes == GM->lane)
+#define SET(place, x)          do { const wide gm_x = (x); TEAM_BARRIER(); if (GM->lane == 0) (place) = gm_x; TEAM_BARRIER(); } while (0)
+#define STORE(place, x)        SET(place, x)
+
+typedef struct GmSum { long n, size, chunks, chunk, first, last; int started; wide base[GM_MOST_TOTALS], sum[GM_MOST_TOTALS]; } GmSum;
+
+static inline __attribute__((always_inline)) GmSum sum_begin(const GmContext *c, long n, int count, wide *const *into)
+{
+    GmSum s;
+    s.n = n;
+    s.size = chunk_size(n);
+    s.chunks = (n + s.size - 1) / s.size;
+    s.chunk = c->lane - c->lanes;
+    s.started = 0;
+    for (int k = 0; k < count; k++) {
+        s.base[k] = *into[k];
+        s.sum[k] = *into[k] = 0;
+    }
+    return s;
+}
+
+static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s, int count, wide *const *into)
+{
+    if (s->started)
+        for (int k = 0; k < count; k++) {
+            if (c->lanes == 1) s->sum[k] += *into[k];
+            else c->partial[((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS + s->chunk] = *into[k];
+            *into[k] = 0;
+        }
+    s->started = 1;
+    s->chunk += c->lanes;
+    if (s->chunk < s->chunks) {
+        s->first = s->chunk * s->size;
+        s->last = s->first + s->size < s->n ? s->first + s->size : s->n;
+        return 1;
+    }
+    if (c->lanes > 1) {
+        team_barrier(c);
+        for (int k = 0; k < count; k++)
+            for (long b = 0; b < s->chunks; b++) s->sum[k] += c->partial[((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS + b];
+        c->half = !c->half;
+    }
+    for (int k = 0; k < count; k++) *into[k] = s->base[k] + s->sum[k];
+    return 0;
+}
+
+#define SUM_ALONG_FROM(i, from, n, ...)                                                                                     \
+    for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                              \
+        for (GmSum gm_sum = sum_begin(GM, n, (int)(sizeof gm_into / sizeof *gm_into), gm_into);                             \
+             sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into);)                                      \
+            for (long gm_0 = (from), i = gm_0 + gm_sum.first; i < gm_0 + gm_sum.last; i++)
+
+// ---- faults and checks ----
+
+#define COLOUR                     (GM->run->colour)
+#define WARMING_UP                 (GM->run->sweep < GM->run->warmup)
+#define FAULT(name, element, what) gm_fault(GM->run, GM->chain, name, element, what)
+#define RESULT(v)                  do { if (GM->lane == 0) GM->run->result = (v); } while (0)
+#define CHECKING                   (GM->run->checking)
+#define CLAIM(v)                   gm_claim(GM->run, GM->chain, v)
+#define NO_CLAIM()                 gm_claim(GM->run, GM->chain, NAN)
+#define SAVE_OLD(x, n)             const wide *OLD = CHECKING ? gm_save(x, n) : (const wide *)0; (void)OLD
+#define NEW_WEIGHTS(w, n)          gm_save(w, n)
+#define CHECK_WEIGHT(k)            gm_saved()[k]
+#define CLAIM_QUADRATIC_BEFORE(n, J, h, x) gm_quadratic_before(n, J, h, x)
+#define CLAIM_QUADRATIC_AFTER(x)   gm_claim(GM->run, GM->chain, gm_quadratic_after(x))
+
+static inline void gm_claim(const GmRun *run, int chain, double v) { if (run->checking) run->check_log_q[chain] += v; }
+
+static inline double normal_draw(Stream *g, long n, double *J, const double *h, double *x) { return (double)normal_precision_shift(g, n, J, h, x); }
+
+#endif

@@ -1,0 +1,338 @@
+// launch.h -- how kernels are launched; the host half of kernels.h.
+//
+//   LAUNCH(draw_theta, run, n)            KERNEL: n elements
+//   LAUNCH_COLOURS(draw_x, run, n, 2)     KERNEL: the elements of one class modulo 2 after the other
+//   LAUNCH_ROWS(draw_z, run, n, p, X, beta, out)      ROW: dot = X[k]*beta for each row, out[p] = sum of weight * X[k]; out may be NULL
+//   LAUNCH_TEAM(draw_tau, run, work)      KERNEL_TEAM: `work` is the number of turns of its loops
+//   LAUNCH_ONCE(slice_R, run)             KERNEL_ONCE
+//   LAUNCH_SHARED(sums_of_data, run, work)            KERNEL_TEAM, what it computes belongs to all chains
+//
+// On the CPU, chains run in parallel, each making a batch of sweeps by itself; if there are fewer chains than threads, threads
+// share the elements of a launch. On a GPU a launch serves all chains of the run.
+#ifndef GM_LAUNCH_H
+#define GM_LAUNCH_H
+
+#include "../host/device.h"
+
+#ifdef __cplusplus
+#define GM_C extern "C"
+#else
+#define GM_C
+#endif
+
+#define gm_of_chain(run, c)  ((const State *)(run)->state)[c]
+
+static inline int any_missing(const GmRun *run)
+{
+    for (int f = 0; run->missing && f < gm_model.n_data; f++)
+        if (run->missing[f].count) return 1;
+    return 0;
+}
+
+#define ANY_MISSING(run) any_missing(run)
+
+static inline Sweep sweep_place(const GmRun *run, int chain)
+{
+    Sweep at;
+    at.seed = run->seed;
+    at.chain = (uint32_t)(run->first_chain + chain);
+    at.sweep = (uint64_t)run->sweep + 1;
+    return at;
+}
+
+#if !defined(__CUDACC__)
+
+typedef void (*GmKernel)(GmContext *, const Data, const State, const Sweep);
+typedef void (*GmRowKernel)(GmContext *, const Data, const State, const Sweep, const real *, real *);
+
+enum {
+    GM_BLOCK = 512,              // elements a block
+    GM_TEAM_WORK = 32768,        // work below which a team of several threads does not pay
+    GM_ROWS = 4096,              // rows in a chunk of a row pass: its sums are added chunk by chunk
+};
+
+static inline GmContext gm_alone(GmRun *run, int chain, long first, long last)
+{
+    const GmContext c = {run, chain, first, last, 0, 1, 0, NULL};
+    return c;
+}
+
+static inline void launch_each(GmKernel kernel, GmRun *run, long n)
+{
+    const Data d = *(const Data *)run->data;
+    const State s = gm_of_chain(run, run->chain);
+    const Sweep at = sweep_place(run, run->chain);
+    const long blocks = (n + GM_BLOCK - 1) / GM_BLOCK;
+    if (run->inner_threads > 1 && blocks > 1 && !run->checking) {
+        #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
+        for (long b = 0; b < blocks; b++) {
+            GmContext context = gm_alone(run, run->chain, b * GM_BLOCK, (b + 1) * GM_BLOCK < n ? (b + 1) * GM_BLOCK : n);
+            kernel(&context, d, s, at);
+        }
+        return;
+    }
+    GmContext context = gm_alone(run, run->chain, 0, n);
+    kernel(&context, d, s, at);
+}
+
+static inline void launch_team(GmKernel kernel, GmRun *run, int chain, long work)
+{
+    static wide partial[GM_PARTIALS];            // one team of several threads works at a time
+    const Data d = *(const Data *)run->data;
+    const State s = gm_of_chain(run, chain);
+    const Sweep at = sweep_place(run, chain);
+    if (run->inner_threads > 1 && work >= GM_TEAM_WORK && !run->checking) {
+        #pragma omp parallel num_threads(run->inner_threads)
+        {
+            GmContext context = {run, chain, 0, 0, omp_get_thread_num(), omp_get_num_threads(), 0, partial};
+            kernel(&context, d, s, at);
+        }
+        return;
+    }
+    GmContext context = gm_alone(run, chain, 0, 1);
+    kernel(&context, d, s, at);
+}
+
+// Rows of one chunk, a few at a time so that they are still in the cache when they are added up.
+static inline void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long first, long last, long p, const real *X, const wide *beta, wide *out)
+{
+    enum { MOST = 256 };
+    real dot[MOST], weight[MOST];
+    const long fit = p > 0 ? 16384 / p : MOST, rows = fit < 8 ? 8 : fit > MOST ? MOST : fit;
+    for (long i = first; i < last; i += rows) {
+        const long n = i + rows < last ? rows : last - i;
+        GmContext context = gm_alone(run, chain, i, i + n);
+        rows_times(n, p, X + i * p, beta, dot);
+        kernel(&context, *(const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain), dot, weight);
+        if (out) rows_added(n, p, X + i * p, weight, out);
+    }
+}
+
+static inline void launch_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out)
+{
+    const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
+    const int several = run->inner_threads > 1 && chunks > 1 && !run->checking;
+    wide *sums = out ? (wide *)calloc((size_t)((several ? chunks : 1) * p + 1), sizeof *sums) : NULL;
+    if (out && !sums) abort();
+    for (long j = 0; j < p && out; j++) out[j] = 0;
+    if (several) {
+        gm_linalg_threads(1);
+        #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
+        for (long b = 0; b < chunks; b++)
+            gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, out ? sums + b * p : NULL);
+        gm_linalg_threads(run->inner_threads);
+        for (long b = 0; b < chunks && out; b++)
+            for (long j = 0; j < p; j++) out[j] += sums[b * p + j];
+    } else {
+        for (long b = 0; b < chunks; b++) {
+            for (long j = 0; j < p && out; j++) sums[j] = 0;
+            gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, sums);
+            for (long j = 0; j < p && out; j++) out[j] += sums[j];
+        }
+    }
+    free(sums);
+}
+
+static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
+{
+    Stream g = stream(sweep_place(run, run->chain), var, 0);
+    GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
+    if (run->checking) gm_quadratic_before(n, J, h, x);
+    const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);    // a move of z and x together makes no claim about x alone
+    if (run->checking) gm_claim(run, run->chain, gm_quadratic_after(x));
+    if (scale) scale[2] = move.scale;
+    if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
+}
+
+static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D, wide *E,
+                                           wide *k, wide *u, wide *scale)
+{
+    Stream g = stream(sweep_place(run, run->chain), var, 0);
+    GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
+    if (run->checking) gm_arrow_before(n, J, h, x, m, D, E, k, u);
+    const long bad = gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, scale && !run->checking ? &move : NULL);
+    if (run->checking) gm_claim(run, run->chain, gm_arrow_after(x, u));
+    if (scale) scale[2] = move.scale;
+    if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
+}
+
+#define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, (run)->chain); (void)d; (void)s
+#define ON_CPU(run, what)    do { what; } while (0)
+#else
+#define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, 0); (void)d; (void)s
+#define ON_CPU(run, what)    do { } while (0)
+#endif
+
+#define LAUNCH(kernel, run, n)                                                                                                         \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_each(run, #kernel, n);                                                                            \
+        else ON_CPU(run, launch_each(kernel, run, n));                                                                                 \
+    } while (0)
+#define LAUNCH_COLOURS(kernel, run, n, colours)                                                                                        \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_colours(run, #kernel, n, colours);                                                                \
+        else for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++)                                                       \
+            ON_CPU(run, launch_each(kernel, run, ((n) - (run)->colour + (colours) - 1) / (colours)));                                  \
+    } while (0)
+#define LAUNCH_ROWS(kernel, run, n, p, X, beta, out)                                                                                   \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), offsetof(State, out));                         \
+        else ON_CPU(run, launch_rows(kernel, run, (run)->chain, n, p, X, s.beta, s.out));                                              \
+    } while (0)
+#define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta)                                                                                   \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), GM_NO_FIELD);                                  \
+        else ON_CPU(run, launch_rows(kernel, run, (run)->chain, n, p, X, s.beta, NULL));                                               \
+    } while (0)
+#define LAUNCH_TEAM(kernel, run, work)                                                                                                 \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_team(run, #kernel, work);                                                                         \
+        else ON_CPU(run, launch_team(kernel, run, (run)->chain, work));                                                                \
+    } while (0)
+#define LAUNCH_ONCE(kernel, run)                                                                                                       \
+    do {                                                                                                                               \
+        if ((run)->device) gm_device_once(run, #kernel);                                                                               \
+        else ON_CPU(run, launch_team(kernel, run, (run)->chain, 1));                                                                   \
+    } while (0)
+#define LAUNCH_SHARED(kernel, run, work)                                                                                               \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_shared(run, #kernel, work, 1);                                                                    \
+        else ON_CPU(run, launch_team(kernel, run, 0, work));                                                                           \
+    } while (0)
+#define LAUNCH_SHARED_UNLESS_MISSING(kernel, run, work)                                                                                \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        const int gm_n = any_missing(run) ? (run)->chains : 1;                                                                         \
+        if ((run)->device) gm_device_shared(run, #kernel, work, gm_n);                                                                 \
+        else for (int gm_c = 0; gm_c < gm_n; gm_c++) ON_CPU(run, launch_team(kernel, run, gm_c, work));                                \
+    } while (0)
+
+// Linear algebra between kernels, for all chains of a launch.
+//
+//   GRAM(run, n, p, scale, X, out)                  out[p, p] = scale * X'X, of data
+//   WEIGHTED_GRAM(run, n, p, X, w, out)             out[p, p] = X' diag(w) X, per chain
+//   ROW_SUMS(run, n, p, X, w, out)                  out[p] = X'w, per chain
+//   NORMAL_DENSE(run, var, name, n, J, h, x)        x[n] ~ N(J^-1 h, J^-1); J and h are destroyed
+//   NORMAL_DENSE_SCALED(..., scale)                 with a scale move: scale = {Q, count, the scale drawn}, see linalg.h
+//   NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)      see linalg.h
+#define GRAM(run, n, p, scale, X, out)                                                                                                 \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_gram(run, n, p, scale, X, s.out);                                                                 \
+        else ON_CPU(run, gram_matrix(n, p, scale, X, s.out));                                                                          \
+    } while (0)
+#define WEIGHTED_GRAM(run, n, p, X, w, out)                                                                                            \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_weighted_gram(run, n, p, X, offsetof(State, w), offsetof(State, out));                            \
+        else ON_CPU(run, weighted_gram(n, p, X, s.w, s.out));                                                                          \
+    } while (0)
+#define ROW_SUMS(run, n, p, X, w, out)                                                                                                 \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_row_sums(run, n, p, X, offsetof(State, w), offsetof(State, out));                                 \
+        else ON_CPU(run, row_sums(n, p, X, s.w, s.out));                                                                               \
+    } while (0)
+#define NORMAL_DENSE(run, var, name, n, J, h, x)                                                                                       \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_normal_dense(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), GM_NO_FIELD); \
+        else ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, s.J, s.h, s.x, NULL));                                             \
+    } while (0)
+#define NORMAL_DENSE_SCALED(run, var, name, n, J, h, x, scale)                                                                         \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_normal_dense(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), offsetof(State, scale)); \
+        else ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, s.J, s.h, s.x, s.scale));                                          \
+    } while (0)
+#define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)                                                                        \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_normal_arrow(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), m,    \
+                                                  offsetof(State, D), offsetof(State, E), offsetof(State, k), offsetof(State, u), GM_NO_FIELD); \
+        else ON_CPU(run, gm_normal_arrow_claimed(run, var, name, n, s.J, s.h, s.x, m, s.D, s.E, s.k, s.u, NULL));                      \
+    } while (0)
+#define NORMAL_ARROW_SCALED(run, var, name, n, J, h, x, m, D, E, k, u, scale)                                                          \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_normal_arrow(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), m,    \
+                                                  offsetof(State, D), offsetof(State, E), offsetof(State, k), offsetof(State, u), offsetof(State, scale)); \
+        else ON_CPU(run, gm_normal_arrow_claimed(run, var, name, n, s.J, s.h, s.x, m, s.D, s.E, s.k, s.u, s.scale));                   \
+    } while (0)
+
+// ---- all chains ----
+
+static inline void all_chains(GmRun *run, void (*what)(GmRun *))
+{
+    if (run->device) {
+        run->chain = 0;
+        what(run);
+        return;
+    }
+#if !defined(__CUDACC__)
+    gm_linalg_threads(run->threads <= run->chains ? 1 : run->threads);
+    const int outer = run->checking ? 1 : run->threads < run->chains ? run->threads : run->chains;
+    if (outer > 1 && run->threads <= run->chains) {
+        #pragma omp parallel for num_threads(outer) schedule(static, 1)
+        for (int c = 0; c < run->chains; c++) {
+            GmRun one = *run;
+            one.chain = c;
+            one.inner_threads = 1;
+            what(&one);
+        }
+        return;
+    }
+    for (int c = 0; c < run->chains; c++) {
+        GmRun one = *run;
+        one.chain = c;
+        one.inner_threads = run->threads;
+        what(&one);
+    }
+#endif
+}
+
+// A batch of sweeps of one chain: chains wait for each other once a batch, not once a sweep.
+static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
+{
+    const long batch = one->batch > 0 ? one->batch : 1;
+    for (long k = 0; k < batch; k++, one->sweep++) {
+        sweep(one);
+        if (one->after) one->after(one);
+    }
+}
+
+#define GM_MODEL(model_name, file, data_count, state_count, step_count)                                               \
+    static void gm_batch(GmRun *one)  { sweep_batch(one, sweep); }                                                    \
+    static void gm_sweep(GmRun *run)                                                                                  \
+    {                                                                                                                 \
+        if (run->device) gm_device_sweeps(run, sweep);                                                                \
+        else all_chains(run, gm_batch);                                                                               \
+    }                                                                                                                 \
+    static void gm_derive(GmRun *run) { all_chains(run, derive); }                                                    \
+    static double gm_joint(GmRun *run, int chain)                                                                     \
+    {                                                                                                                 \
+        GmRun one = *run;                                                                                             \
+        one.chain = chain;                                                                                            \
+        one.inner_threads = 1;                                                                                        \
+        joint(&one);                                                                                                  \
+        return run->device ? gm_device_result(run, chain) : one.result;                                               \
+    }                                                                                                                 \
+    static void gm_step(GmRun *run, int k)                                                                            \
+    {                                                                                                                 \
+        all_chains(run, steps[k]);                                                                                    \
+        if (ANY_MISSING(run)) refresh(run);                                                                           \
+    }                                                                                                                 \
+    GM_C const GmModel gm_model = {                                                                                   \
+        .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
+        .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .data_shape = data_shape,         \
+        .data_default = data_default, .state_shape = state_shape, .setup = setup, .sweep = gm_sweep,                  \
+        .derive = gm_derive, .derive_chain = derive, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
+    };
+
+#endif
