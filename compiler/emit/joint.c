@@ -145,7 +145,7 @@ static void add_entry(Program *p, Expr *value, void *with)
     const bool a0 = is_arrow(b, t->ref[0]->var), a1 = is_arrow(b, t->ref[1]->var);
     const char *j = inner_position(p, b, t->ref[1]);
     if (a0 && a1) { add_at(p, b->D->name, i, c); return; }
-    if (a0 || a1) { add_at(p, b->E->name, text(w, "%s * n + %s", wrap(p, a0 ? i : j), a0 ? j : i), c); return; }
+    if (a0 || a1) { add_at(p, b->E->name, strcmp(a0 ? j : i, "0") == 0 ? text(w, "%s * n", wrap(p, a0 ? i : j)) : text(w, "%s * n + %s", wrap(p, a0 ? i : j), a0 ? j : i), c); return; }
     if (e->mirrored && strpbrk(c, " (")) {
         const char *name = text(w, "t%d", ++w->temporaries);
         put(w, "const wide %s = %s;", name, c);

@@ -168,6 +168,7 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *value
 {
     Writer *w = &p->w;
     const bool team = w->team;
+    if (team) name_outside(p, l, 0, 1, &value);  // these names hold to the end of the kernel
     int m = mark(w);
     bool out[MAX_RANK * 2 + 4] = {false}, direct = true, any = false;
     for (int k = 0; k < n; k++) {

@@ -118,6 +118,8 @@ static int vector_index(const Expr *ref, const Loops *l)
 static void plan_term(Program *p, const Step *s, BlockTerm *t)
 {
     if (t->loops.guard || t->loops.n < 2 || t->loops.n > 3) return;
+    for (int r = 0; r < t->degree && s->arrow; r++)
+        if (t->ref[r]->var == s->block[s->nblock - 1]) return;
     int v0 = vector_index(t->ref[0], &t->loops), v1 = t->degree == 2 ? vector_index(t->ref[1], &t->loops) : -1;
     if (t->loops.n == 3 && t->degree == 2 && v0 >= 0 && v1 >= 0 && v0 != v1 && t->ref[0]->var == t->ref[1]->var) {
         Index *row = t->loops.index[3 - v0 - v1];
@@ -170,7 +172,7 @@ void plan_rows(Program *p)
 {
     Writer *w = &p->w;
     for (const Step *s = p->g->steps; s; s = s->next) {
-        if (s->kind != STEP_GAUSSIAN || s->nbatch || s->arrow) continue;
+        if (s->kind != STEP_GAUSSIAN || s->nbatch) continue;
         for (BlockTerm *t = s->terms; t; t = t->next) plan_term(p, s, t);
     }
     for (int i = 0; i < p->nrow_sums; i++) {

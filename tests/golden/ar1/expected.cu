@@ -85,33 +85,31 @@ KERNEL_TEAM(sums_of_responses) {
     }
     // sum_5 = sum of y[-1 + t]*(y[t] - sum_3/fmax(-1 + T, 1)) over t
     ONE_LANE *s.sum_5 = 0;
-    wide total5 = 0;
-    const wide c6 = 1 / fmax(d.T - 1, 1);
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total5) {
-        total5 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c6);
+    const wide c5 = 1 / fmax(d.T - 1, 1);
+    wide total6 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total6) {
+        total6 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c5);
     }
     ONE_LANE {
-        *s.sum_5 += total5;
+        *s.sum_5 += total6;
     }
     // sum_6 = sum of y[t] - sum_3/fmax(-1 + T, 1) over t
     ONE_LANE *s.sum_6 = 0;
     wide total7 = 0;
-    const wide c8 = 1 / fmax(d.T - 1, 1);
     SUM_ALONG_FROM (t, 1, d.T - 1, &total7) {
-        total7 += s.y[t] - *s.sum_3 * c8;
+        total7 += s.y[t] - *s.sum_3 * c5;
     }
     ONE_LANE {
         *s.sum_6 += total7;
     }
     // sum_7 = sum of (y[t] - sum_3/fmax(-1 + T, 1))^2 over t
     ONE_LANE *s.sum_7 = 0;
-    wide total9 = 0;
-    const wide c10 = 1 / fmax(d.T - 1, 1);
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total9) {
-        total9 += square(s.y[t] - *s.sum_3 * c10);
+    wide total8 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total8) {
+        total8 += square(s.y[t] - *s.sum_3 * c5);
     }
     ONE_LANE {
-        *s.sum_7 += total9;
+        *s.sum_7 += total8;
     }
 }
 
