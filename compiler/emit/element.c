@@ -254,6 +254,37 @@ static void add_scattered(Program *p, Expr *value, void *with)
     for (int k = 0; k < s->n; k++) add_at(p, s->array[k]->name, at, write_expr(w, s->n == 1 ? value : value->args[k]));
 }
 
+typedef struct Routed { Part *part; Expr *hoisted; const Rows *rows; } Routed;
+
+// Whether e reads a statistic with two subscripts, as X'X.
+static bool reads_square(const Expr *e)
+{
+    if (e->kind == EX_REF && e->var->kind == VAR_SUM && e->var->sum && e->var->sum->n >= 2) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (reads_square(e->args[i])) return true;
+    return false;
+}
+
+static void add_routed(Program *p, const Routed *r, const char *natural)
+{
+    Writer *w = &p->w;
+    const bool team = w->team;
+    int m = mark(w);
+    open_brace(w, "if (%s)", few_rows(p, r->rows));
+    bool braces = open_guard(p, &r->part->loops);
+    open_sum(p, &r->part->loops, text(w, "&%s", natural), 1, &r->part->value);
+    add_to(p, natural, r->part->value);
+    close_loops(p, &r->part->loops);
+    w->team = team;
+    if (braces) close_brace(w);
+    forget(w, m);
+    w->indent--;
+    open_brace(w, "} else");
+    put(w, "%s += %s;", natural, write_expr(w, r->hoisted));
+    close_brace(w);
+    forget(w, m);
+}
+
 static bool test_moving(const Part *q, const Var *v) { return ex_mentions(q->value, v); }
 
 void step_exact(Program *p, const Step *s, int step)
@@ -270,8 +301,15 @@ void step_exact(Program *p, const Step *s, int step)
     int ninline = 0;
     Part *scattered[256];
     int nscattered = 0;
+    Routed routed[64];                           // sums that are made from statistics or row by row, as rows are many or few
+    int nrouted = 0;
     for (Part *q = c->natural; q; q = q->next) {
+        const Rows *rows = q->scatter || nrouted == 64 ? NULL : rows_of_factor(p, q->factor);
+        p->g->hoisting_for = rows;
         Expr *h = s->imputes || test_moving(q, v) ? NULL : hoisted_part(p, c, q);
+        p->g->hoisting_for = NULL;
+        if (h && rows && reads_square(h)) { routed[nrouted++] = (Routed){q, h, rows}; continue; }
+        if (h && rows) h = hoisted_part(p, c, q);        // the statistics are needed by either route
         if (h) { closed[q->which] = ex_add2(closed[q->which], h); continue; }
         if (q->scatter) {
             if (!array[q->which]) {
@@ -342,6 +380,7 @@ void step_exact(Program *p, const Step *s, int step)
         if (array[k]) e = ex_add2(e, ex_ref(array[k], v->rank, c->current->args));
         bool more = false;
         for (int i = 0; i < ninline; i++) more |= inline_parts[i]->which == k;
+        for (int i = 0; i < nrouted; i++) more |= routed[i].part->which == k;
         natural[k] = text(w, "%s_%s", n->name, v->name);
         const char *c_text = write_expr(w, e);
         put(w, "%s%s %s = %s;", more ? "" : "const ", more ? "wide" : w->number, natural[k], c_text);
@@ -375,6 +414,7 @@ void step_exact(Program *p, const Step *s, int step)
         if (braces) close_brace(w);
         forget(w, m);
     }
+    for (int i = 0; i < nrouted; i++) add_routed(p, &routed[i], natural[routed[i].part->which]);
     emit_draw(p, s, natural, element);
     if (sharing == BY_ROW) {
         const RowSum *r = fused_sum(p, s);

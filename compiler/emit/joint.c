@@ -82,6 +82,8 @@ void step_array(Program *p, const Step *s, int step)
 typedef struct BlockPlace {
     const Step *step;
     Var *J, *h, *E, *D, *k;      // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
+    Var *diagonal, *rows, *y;    // with few rows: precision apart from them, rows and targets
+    bool few;                    // this route is being written
     const char *offset[64];
     const Var *var[64];
     int n;
@@ -134,6 +136,10 @@ static void add_entry(Program *p, Expr *value, void *with)
     const BlockTerm *t = e->term;
     Writer *w = &p->w;
     const char *c = write_expr(w, value);
+    if (b->few) {
+        add_at(p, t->degree == 1 ? b->h->name : b->diagonal->name, inner_position(p, b, t->ref[0]), c);
+        return;
+    }
     const bool batched = b->step->nbatch > 0;
     const char *bp = batched ? wrap(p, batch_position(p, b, t->ref[0])) : NULL;
     const char *i = inner_position(p, b, t->ref[0]);
@@ -214,7 +220,7 @@ static bool both_whole(const BlockTerm *t)
 
 static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
 {
-    if (in_row_pass(p, b->step, t)) return;
+    if (!b->few && in_row_pass(p, b->step, t)) return;
     Keys keys;
     Index *fresh[4];
     BlockTerm u = *t;
@@ -222,7 +228,9 @@ static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
     if (sums && !(plain == keys.n && keys.n == t->loops.n)) {            // there is something to sum
+        p->g->hoisting_for = b->step->rows && b->step->rows->factor == t->factor ? b->step->rows : NULL;
         Expr *h = hoist_sum(p->g, &keys, &t->loops, t->coefficient);
+        p->g->hoisting_for = NULL;
         if (h) {
             for (int r = 0; r < u.degree; r++)
                 for (int k = 0; k < keys.n; k++) u.ref[r] = ex_replace(u.ref[r], keys.key[k], keys.at[k]);
@@ -252,6 +260,27 @@ static Expr *size_of(const Var *v, int from)
 {
     Expr *n = ex_num(1);
     for (int k = from; k < v->rank; k++) n = ex_mul2(n, v->dim[k]);
+    return n;
+}
+
+// Where each variable of the dense part begins. Gives the size of all.
+static const char *put_offsets(Program *p, BlockPlace *b, int ndense)
+{
+    Writer *w = &p->w;
+    const Step *s = b->step;
+    Expr *size = ex_num(0);
+    for (int i = 0; i < ndense; i++) size = ex_add2(size, size_of(s->block[i], s->nbatch));
+    const char *n = write_extent(w, size), *off = "0";
+    put(w, "const long n = %s;", n);
+    for (int i = 0; i < ndense; i++) {
+        if (i == 0) b->offset[0] = "0";
+        else {
+            b->offset[i] = text(w, "at_%s", s->block[i]->name);
+            put(w, "const long %s = %s;", b->offset[i], off);
+        }
+        const char *len = write_extent(w, size_of(s->block[i], s->nbatch));
+        off = strcmp(off, "0") == 0 ? len : text(w, "%s + %s", off, wrap(p, len));
+    }
     return n;
 }
 
@@ -306,6 +335,111 @@ static void add_row_sums(Program *p, const BlockPlace *b)
     }
 }
 
+// What a scale move starts from: the sum of squares of its latents, and how many they are.
+static void put_squares(Program *p, const Step *s, const Var *scale)
+{
+    Writer *w = &p->w;
+    Expr *square = ex_mul2(s->scaled_weight, ex_pow(s->scaled_latent, 2)), *count = ex_num(1);
+    Loops l = {0};
+    for (int i = 0; i < s->scaled->plates.n; i++) {
+        Index *k = s->scaled->plates.index[i];
+        l.index[l.n++] = k;
+        count = ex_mul2(count, ex_add(3, (Expr *[]){k->hi, ex_neg(k->lo), ex_num(1)}));
+    }
+    const bool team = w->team;
+    put(w, "wide squares = 0;");
+    int m = mark(w);
+    open_sum(p, &l, "&squares", 1, &square);
+    add_to(p, "squares", square);
+    close_loops(p, &l);
+    w->team = team;
+    forget(w, m);
+    open_brace(w, team ? "ONE_LANE" : "%s", "");
+    put(w, "s.%s[0] = squares;", scale->name);
+    put(w, "s.%s[1] = %s;", scale->name, write_expr(w, count));
+    close_brace(w);
+}
+
+static Expr *row_position(const Factor *f, Expr *const **subscripts)
+{
+    static Expr *at[MAX_RANK];
+    Expr *count = ex_num(1);
+    for (int i = 0; i < f->plates.n; i++) {
+        at[i] = ex_index(f->plates.index[i]);
+        count = ex_mul2(count, f->plates.index[i]->hi);
+    }
+    *subscripts = at;
+    return count;
+}
+
+// Row r of the few: its number, row-major over the plates.
+static const char *row_number(Program *p, const Factor *f)
+{
+    Writer *w = &p->w;
+    const char *r = NULL;
+    for (int i = 0; i < f->plates.n; i++) {
+        const char *k = write_subscript(w, ex_index(f->plates.index[i]));
+        r = r ? text(w, "(%s) * %s + %s", r, wrap(p, write_extent(w, f->plates.index[i]->hi)), k) : k;
+    }
+    return r ? r : "0";
+}
+
+typedef struct RowEntry { const BlockPlace *block; const BlockTerm *term; } RowEntry;
+
+static void add_row_entry(Program *p, Expr *value, void *with)
+{
+    const RowEntry *e = with;
+    Writer *w = &p->w;
+    const char *r = row_number(p, e->block->step->rows->factor), *i = inner_position(p, e->block, e->term->ref[0]);
+    add_at(p, e->block->rows->name, text(w, "%s * n + %s", wrap(p, r), i), write_expr(w, value));
+}
+
+static void add_row_target(Program *p, Expr *value, void *with)
+{
+    const BlockPlace *b = with;
+    Writer *w = &p->w;
+    const Rows *rows = b->step->rows;
+    put(w, "const wide root = sqrt(%s);", write_expr(w, rows->weight));
+    put(w, "s.%s[%s] = root > 0 ? %s / root : 0;", b->y->name, row_number(p, rows->factor), write_factor(w, value));
+}
+
+// With fewer rows than coefficients: the diagonal and the shift of everything but the rows, and each row and its target over the square
+// root of its variance.
+static void collect_rows(Program *p, BlockPlace *b, const char *kernel, const Var *x, int ndense)
+{
+    Writer *w = &p->w;
+    const Step *s = b->step;
+    const Factor *f = s->rows->factor;
+    put(w, "// The same with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation");
+    begin_kernel(p, "KERNEL_TEAM", kernel, "wide");
+    put_offsets(p, b, ndense);
+    b->few = true;
+    put_zeros(p, "n", b->diagonal);
+    put_zeros(p, "n", b->h);
+    put_zeros(p, text(w, "%s * n", wrap(p, write_extent(w, s->rows->count))), b->rows);
+    put_zeros(p, write_extent(w, s->rows->count), b->y);
+    for (const BlockTerm *t = s->terms; t; t = t->next)
+        if (t->factor != f) accumulate(p, b, t);
+    Loops plates = {.guard = f->plates.guard};
+    for (int i = 0; i < f->plates.n; i++) plates.index[plates.n++] = f->plates.index[i];
+    Expr *const *row;
+    row_position(f, &row);
+    scatter(p, &plates, f->plates.n, row, s->rows->shift, add_row_target, b);
+    for (const BlockTerm *t = s->rows->phi; t; t = t->next) {
+        Loops l = plates;
+        Expr *target[2 * MAX_RANK];
+        int n = 0;
+        for (int i = 0; i < f->plates.n; i++) target[n++] = row[i];
+        for (int i = 0; i < t->loops.n; i++) l.index[l.n++] = t->loops.index[i];
+        if (t->loops.guard) l.guard = l.guard ? ex_call2("&&", l.guard, t->loops.guard) : t->loops.guard;
+        for (int k = 0; k < t->ref[0]->nargs; k++) target[n++] = t->ref[0]->args[k];
+        RowEntry entry = {b, t};
+        scatter(p, &l, n, target, ex_mul2(ex_pow(s->rows->weight, 0.5), t->coefficient), add_row_entry, &entry);
+    }
+    if (ndense > 1) copy_block(p, b, x, ndense, true);
+    b->few = false;
+}
+
 void step_gaussian(Program *p, const Step *s, int step)
 {
     Writer *w = &p->w;
@@ -318,6 +452,7 @@ void step_gaussian(Program *p, const Step *s, int step)
         title = text(w, "%s%s%s", title, i ? ", " : "", s->block[i]->name);
         if (i < ndense) size = ex_add2(size, size_of(s->block[i], s->nbatch));
     }
+    Var *system = NULL;          // with few rows: the matrix that is factored
     Var *first = s->block[0], *effects = s->arrow ? s->block[s->nblock - 1] : NULL;
     Expr *batch = ex_num(1);
     for (int k = 0; k < s->nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
@@ -345,20 +480,28 @@ void step_gaussian(Program *p, const Step *s, int step)
     if (!s->nbatch) b.J->solver = b.h->solver = true;
     bool whole = false;
     for (const BlockTerm *t = s->terms; t; t = t->next) whole |= needs_array(t->coefficient);
+    if (s->rows) {
+        b.rows = work_array(p, text(w, "rows_of_%s", stem), 2, (Expr *[]){s->rows->count, size});
+        b.y = work_array(p, text(w, "target_%s", stem), 1, (Expr *[]){s->rows->count});
+        b.diagonal = work_array(p, text(w, "diagonal_%s", stem), 1, &size);
+        system = work_array(p, text(w, "system_%s", stem), 2, (Expr *[]){s->rows->count, s->rows->count});
+        Var *few[] = {b.rows, b.y, b.diagonal, system};
+        for (int i = 0; i < 4; i++) { few[i]->rows = s->rows; few[i]->few = true; few[i]->solver = i == 0 || i == 3; }
+        b.J->rows = s->rows;
+        const char *collect_few = text(w, "collect_rows_%s", stem);
+        collect_rows(p, &b, collect_few, x, ndense);
+        if (scale) put_squares(p, s, scale);
+        end_kernel(p);
+        launch(p, step, "if (few_%s(run)) {", stem);
+        launch_team(p, step, collect_few);
+        launch(p, step, "NORMAL_ROWS%s(run, VAR_%s, \"%s\", %s, %s, %s, %s, %s, %s, %s, %s%s)", scale ? "_SCALED" : "", first->name, stem,
+               write_extent(w, s->rows->count), write_extent(w, size), b.diagonal->name, b.h->name, b.rows->name, b.y->name, system->name,
+               c_name(w, x->name), scale ? text(w, ", %s", scale->name) : "");
+        launch(p, step, "} else {");
+    }
     step_row_sums(p, s, step);
     begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", collect, "wide");
-    const char *n = write_extent(w, size), *nb = write_extent(w, batch);
-    put(w, "const long n = %s;", n);
-    const char *off = "0";
-    for (int i = 0; i < ndense; i++) {
-        if (i == 0) b.offset[0] = "0";
-        else {
-            b.offset[i] = text(w, "at_%s", s->block[i]->name);
-            put(w, "const long %s = %s;", b.offset[i], off);
-        }
-        const char *len = write_extent(w, size_of(s->block[i], s->nbatch));
-        off = strcmp(off, "0") == 0 ? len : text(w, "%s + %s", off, wrap(p, len));
-    }
+    const char *n = put_offsets(p, &b, ndense), *nb = write_extent(w, batch);
     const char *times = strcmp(nb, "1") == 0 ? "" : text(w, "%s * ", wrap(p, nb));
     put_zeros(p, text(w, "%sn * n", times), b.J);
     put_zeros(p, text(w, "%sn", times), b.h);
@@ -373,27 +516,7 @@ void step_gaussian(Program *p, const Step *s, int step)
     for (const BlockTerm *t = s->terms; t; t = t->next) accumulate(p, &b, t);
     add_row_sums(p, &b);
     if (!direct && !s->nbatch) copy_block(p, &b, x, ndense, true);
-    if (scale) {
-        Expr *square = ex_mul2(s->scaled_weight, ex_pow(s->scaled_latent, 2)), *count = ex_num(1);
-        Loops l = {0};
-        for (int i = 0; i < s->scaled->plates.n; i++) {
-            Index *k = s->scaled->plates.index[i];
-            l.index[l.n++] = k;
-            count = ex_mul2(count, ex_add(3, (Expr *[]){k->hi, ex_neg(k->lo), ex_num(1)}));
-        }
-        const bool team = w->team;
-        put(w, "wide squares = 0;");
-        int m = mark(w);
-        open_sum(p, &l, "&squares", 1, &square);
-        add_to(p, "squares", square);
-        close_loops(p, &l);
-        w->team = team;
-        forget(w, m);
-        open_brace(w, team ? "ONE_LANE" : "%s", "");
-        put(w, "s.%s[0] = squares;", scale->name);
-        put(w, "s.%s[1] = %s;", scale->name, write_expr(w, count));
-        close_brace(w);
-    }
+    if (scale) put_squares(p, s, scale);
     end_kernel(p);
     if (whole) launch(p, step, "LAUNCH_ONCE(%s, run)", collect);
     else launch_team(p, step, collect);
@@ -416,6 +539,7 @@ void step_gaussian(Program *p, const Step *s, int step)
     if (effects)
         arguments = text(w, "%s, %s, %s, %s, %s, %s", arguments, write_extent(w, size_of(effects, 0)), b.D->name, b.E->name, b.k->name, c_name(w, effects->name));
     launch(p, step, "NORMAL_%s%s(%s%s)", effects ? "ARROW" : "DENSE", scale ? "_SCALED" : "", arguments, scale ? text(w, ", %s", scale->name) : "");
+    if (s->rows) launch(p, step, "}");
     if (direct && !scale) return;
     const char *place = text(w, "place_%s", stem);
     begin_kernel(p, "KERNEL_TEAM", place, "wide");

@@ -54,7 +54,11 @@ void launch(Program *p, int step, const char *format, ...)
     va_start(ap, format);
     if (vasprintf(&s, format, ap) < 0) abort();
     va_end(ap);
-    p->launches[step] = (char *)text(&p->w, "%s    %s;\n", p->launches[step] ? p->launches[step] : "", s);
+    const char *old = p->launches[step] ? p->launches[step] : "";
+    const size_t n = strlen(s);
+    if (s[0] == '}') p->launch_indent--;
+    p->launches[step] = (char *)text(&p->w, "%s%*s%s%s\n", old, 4 * (1 + p->launch_indent), "", s, s[n - 1] == '{' || s[n - 1] == '}' ? "" : ";");
+    if (s[n - 1] == '{') p->launch_indent++;
     free(s);
 }
 

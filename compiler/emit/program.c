@@ -98,6 +98,10 @@ void emit_program(FILE *out, Graph *g, const char *source)
     bool lets = false;
     for (int i = 0; i < g->nvars; i++) lets |= g->vars[i]->kind == VAR_LET;
     fprintf(out, "#ifndef __CUDACC_RTC__       // what follows runs on the host\n\n// ---- the sweep ----\n\n");
+    for (const Step *s = g->steps; s; s = s->next)
+        if (s->kind == STEP_GAUSSIAN && s->rows)
+            fprintf(out, "// Whether there are fewer rows than coefficients.\nstatic int few_%s(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    return %s;\n}\n\n",
+                    s->rows->name, few_rows(p, s->rows));
     for (int i = 0; i < n; i++) {
         fprintf(out, "static void step_%d(GmRun *run)            // %s\n{\n%s}\n\n", i + 1, p->step_name[i], p->launches[i] ? p->launches[i] : "");
     }

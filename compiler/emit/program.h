@@ -37,6 +37,7 @@ typedef struct Program {
     int     nsteps;
     const char *step_name[512];
     char   *launches[512];       // per step
+    int     launch_indent;
     const char *turns[32];       // of the shared loops of the kernel being written
     int     nturns;
     bool    mine;                // places are picked by a gather: each lane adds to its own
@@ -86,6 +87,9 @@ const char *stream_text(Program *p, const Var *v, const char *element);
 const char *place_of(Program *p, const Conditional *c);
 
 // ---- rows.c ----
+
+const Rows *rows_of_factor(const Program *p, const Factor *f);       // of the joint draw that may take these rows one by one, or NULL
+const char *few_rows(Program *p, const Rows *r);                     // the condition: fewer rows than coefficients
 
 void          plan_rows(Program *p);
 bool          row_dot(const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows

@@ -34,6 +34,20 @@ static Expr *without_matrix(Expr *e, const Index *row, const Index *column, Var 
     return rest;
 }
 
+// ---- few rows ----
+
+const Rows *rows_of_factor(const Program *p, const Factor *f)
+{
+    for (const Step *s = p->g->steps; s && f; s = s->next)
+        if (s->kind == STEP_GAUSSIAN && s->rows && s->rows->factor == f) return s->rows;
+    return NULL;
+}
+
+const char *few_rows(Program *p, const Rows *r)
+{
+    return text(&p->w, "%s < %s", write_extent(&p->w, r->count), write_extent(&p->w, r->size));
+}
+
 // ---- the predictor ----
 
 static bool find_dot(Expr *e, Index *row, RowDot *dot)
@@ -89,7 +103,7 @@ static bool only_own_row(const Expr *e, const Var *v, const Index *row)
     return true;
 }
 
-static bool summed_already(Graph *g, const BlockTerm *t)
+static bool summed_already(Graph *g, const Step *s, const BlockTerm *t)
 {
     Keys keys = {0};
     for (int r = 0; r < t->degree; r++)
@@ -103,7 +117,10 @@ static bool summed_already(Graph *g, const BlockTerm *t)
             keys.key[keys.n] = keys.at[keys.n] = s;
             keys.extent[keys.n++] = t->ref[r]->var->dim[k];
         }
-    return hoist_sum(g, &keys, &t->loops, t->coefficient) != NULL;
+    g->hoisting_for = s->rows && s->rows->factor == t->factor ? s->rows : NULL;
+    const bool hoisted = hoist_sum(g, &keys, &t->loops, t->coefficient) != NULL;
+    g->hoisting_for = NULL;
+    return hoisted;
 }
 
 // Elements v[j] of a whole vector of the block: its index among the loops, or -1.
@@ -126,7 +143,7 @@ static void plan_term(Program *p, const Step *s, BlockTerm *t)
         Var *matrix = NULL;
         Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v0], &matrix);
         if (rest) rest = without_matrix(rest, row, t->loops.index[v1], &matrix);
-        if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p->g, t)) return;
+        if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p->g, s, t)) return;
         for (int i = 0; i < p->nrow_grams; i++)
             if (p->row_gram[i].step == s && p->row_gram[i].matrix == matrix && p->row_gram[i].vector == t->ref[0]->var) {
                 RowGram *r = &p->row_gram[i];
@@ -154,7 +171,7 @@ static void plan_term(Program *p, const Step *s, BlockTerm *t)
     Index *row = t->loops.index[1 - v];
     Var *matrix = NULL;
     Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v], &matrix);
-    if (!rest || ex_mentions_index(rest, t->loops.index[v]) || summed_already(p->g, t)) return;
+    if (!rest || ex_mentions_index(rest, t->loops.index[v]) || summed_already(p->g, s, t)) return;
     if (t->degree == 2) rest = ex_neg(rest);
     for (int i = 0; i < p->nrow_sums; i++) {
         RowSum *r = &p->row_sum[i];
@@ -187,6 +204,7 @@ void plan_rows(Program *p)
     for (int i = 0; i < p->nrow_grams; i++) {
         RowGram *r = &p->row_gram[i];
         r->out = work_array(p, text(w, "gram_%s", r->vector->name), 2, (Expr *[]){r->vector->dim[0], r->vector->dim[0]});
+        r->out->rows = r->step->rows;
     }
 }
 

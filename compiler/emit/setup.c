@@ -81,7 +81,8 @@ static bool emit_gram(Program *p, const Sum *s)
         else return false;
     }
     if (!A || !B || A->var != B->var || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || !ex_is_num(i->lo, 1)) return false;
-    p->grams = text(w, "%s    GRAM(run, %s, %s, %.17g, %s, %s);\n", p->grams ? p->grams : "", write_extent(w, i->hi), write_extent(w, j->hi), number,
+    const char *unless = s->var->rows ? text(w, "if (!few_%s(run)) ", s->var->rows->name) : "";
+    p->grams = text(w, "%s    %sGRAM(run, %s, %s, %.17g, %s, %s);\n", p->grams ? p->grams : "", unless, write_extent(w, i->hi), write_extent(w, j->hi), number,
                     var_place(w, A->var), s->var->name);
     return true;
 }
@@ -102,9 +103,14 @@ static void emit_sum(Program *p, Sum *s)
     const bool gram = emit_gram(p, s);
     put(w, "// %s%s%s = sum of %s%s%s", s->var->name, target, s->n ? "]" : "", math(p, s->value), over, gram ? ": a matrix product, see setup" : "");
     if (gram) return;
+    if (s->var->rows) open_brace(w, "if (!(%s))", few_rows(p, s->var->rows));
     if (s->n) put(w, w->team ? "ALONG (e, %s) s.%s[e] = 0;" : "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count_of(p, s->var, s->n), s->var->name);
     else put(w, w->team ? "ONE_LANE *s.%s = 0;" : "*s.%s = 0;", s->var->name);
+    int m = mark(w);
     scatter(p, &s->loops, s->n, s->target, s->value, add_sum, s);
+    if (!s->var->rows) return;
+    forget(w, m);                                // names of the block
+    close_brace(w);
 }
 
 static bool test_lets(const Var *v, void *with) { return v->kind == VAR_LET && !((bool *)with)[v->id]; }

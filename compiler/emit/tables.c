@@ -159,7 +159,11 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
             w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
             open_brace(w, "%s", "");
             put(w, "shape->rank = %d;", v->rank);
-            for (int k = 0; k < v->rank; k++) put(w, "shape->dim[%d] = %s;", k, write_extent(w, v->dim[k]));
+            for (int k = 0; k < v->rank; k++) {
+                const char *n = write_extent(w, v->dim[k]);
+                if (v->rows && k == 0) n = text(w, v->few ? "%s ? %s : 0" : "%s ? 0 : %s", few_rows(p, v->rows), n);
+                put(w, "shape->dim[%d] = %s;", k, n);
+            }
             bool bounds_data = v->kind == VAR_DATA;
             if (bounds_data && v->lower) put(w, "shape->lower = %s;", write_expr(w, v->lower));
             else if (isfinite(v->lower_number)) put(w, "shape->lower = %.17g;", v->lower_number);

@@ -189,7 +189,7 @@ void find_rows(Graph *g, Step *s)
     const Factor *f = coupling_factor(s, &s->no_rows);
     if (!f) return;
     Rows *r = NEW(g->arena, Rows);
-    *r = (Rows){.factor = f, .count = row_count(f), .size = ex_num(0)};
+    *r = (Rows){.name = s->block[0]->name, .factor = f, .count = row_count(f), .size = ex_num(0)};
     for (int i = 0; i < s->nblock; i++) {
         Expr *n = ex_num(1);
         for (int k = 0; k < s->block[i]->rank; k++) n = ex_mul2(n, s->block[i]->dim[k]);

@@ -60,6 +60,8 @@ struct Var {
     Span        span;
     Site       *sites;
     struct Sum *sum;                     // VAR_SUM: how it is computed
+    const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
+    bool        few;
     bool        lost;                    // an error was reported on it
     const char *cached_text;
 };
@@ -102,6 +104,7 @@ typedef struct Graph {
     struct Step   *steps;                // schedule: the sweep
     int            nsteps;
     struct Sum    *sums;
+    const struct Rows *hoisting_for;     // sums made now serve the route with many rows of this draw
     bool           no_augment;
 } Graph;
 
@@ -219,6 +222,7 @@ typedef enum {
 } StepKind;
 
 typedef struct Rows {                    // few_rows.c: a block's precision is diagonal but for one factor's instances, the rows
+    const char   *name;                  // of the block's first variable
     const Factor *factor;                // its plates run over the rows; where its guard is false, a row is empty
     Expr         *count, *size;          // how many rows, how many coefficients
     Expr         *weight, *shift;        // log density of a row: -weight/2 (phi'x)^2 + shift (phi'x), weight >= 0

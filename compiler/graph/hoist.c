@@ -68,7 +68,9 @@ static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *
         }
         same = same && v == s->value && guard == s->loops.guard;
         for (int k = 0; k < n && same; k++) same = t[k] == s->target[k];
-        if (same) return ex_ref(s->var, n, at);
+        if (!same) continue;
+        if (s->var->rows != g->hoisting_for) s->var->rows = NULL;
+        return ex_ref(s->var, n, at);
     }
     Sum *s = NEW(g->arena, Sum);
     *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = true};
@@ -76,6 +78,7 @@ static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *
     s->var->rank = n;
     for (int i = 0; i < n; i++) { s->target[i] = target[i]; s->var->dim[i] = extent[i]; }
     s->var->sum = s;
+    s->var->rows = g->hoisting_for;
     Sum **last = &g->sums;
     while (*last) last = &(*last)->next;
     *last = s;

@@ -156,6 +156,18 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
     if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
 }
 
+static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y, solve *M, wide *x,
+                                          wide *scale)
+{
+    Stream g = stream(sweep_place(run, run->chain), var, 0);
+    GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
+    if (run->checking) gm_rows_before(n, p, D, h, rows, y, x);
+    const long bad = gm_normal_rows(&g, n, p, D, h, rows, y, M, x, scale && !run->checking ? &move : NULL);
+    if (run->checking) gm_claim(run, run->chain, gm_rows_after(x));
+    if (scale) scale[2] = move.scale;
+    if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
+}
+
 #define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, (run)->chain); (void)d; (void)s
 #define ON_CPU(run, what)    do { what; } while (0)
 #else
@@ -220,6 +232,7 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
 //   ROW_SUMS(run, n, p, X, w, out)                  out[p] = X'w, per chain
 //   NORMAL_DENSE(run, var, name, n, J, h, x)        x[n] ~ N(J^-1 h, J^-1); J and h are destroyed
 //   NORMAL_DENSE_SCALED(..., scale)                 with a scale move: scale = {Q, count, the scale drawn}, see linalg.h
+//   NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)          x[p] from n < p rows: precision D + R'R, shift h + R'y; M[n, n] is work space
 //   NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)      see linalg.h
 #define GRAM(run, n, p, scale, X, out)                                                                                                 \
     do {                                                                                                                               \
@@ -250,6 +263,20 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_normal_dense(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), offsetof(State, scale)); \
         else ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, s.J, s.h, s.x, s.scale));                                          \
+    } while (0)
+#define NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)                                                                            \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_normal_rows(run, var, name, n, p, offsetof(State, D), offsetof(State, h), offsetof(State, R),     \
+                                                 offsetof(State, y), offsetof(State, M), offsetof(State, x), GM_NO_FIELD);             \
+        else ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, s.D, s.h, s.R, s.y, s.M, s.x, NULL));                            \
+    } while (0)
+#define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale)                                                              \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_normal_rows(run, var, name, n, p, offsetof(State, D), offsetof(State, h), offsetof(State, R),     \
+                                                 offsetof(State, y), offsetof(State, M), offsetof(State, x), offsetof(State, scale));  \
+        else ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, s.D, s.h, s.R, s.y, s.M, s.x, s.scale));                         \
     } while (0)
 #define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)                                                                        \
     do {                                                                                                                               \

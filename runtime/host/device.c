@@ -14,3 +14,5 @@ void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, siz
 void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale) { abort(); }
 void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E,
                             size_t k, size_t u, size_t scale) { abort(); }
+void gm_device_normal_rows(GmRun *run, uint32_t var, const char *name, long n, long p, size_t D, size_t h, size_t rows, size_t y, size_t M,
+                           size_t x, size_t scale) { abort(); }

@@ -30,6 +30,10 @@ typedef struct State {          // of one chain
     solve *shift_alpha;      // work shift_alpha[1, 1 + p]
     wide *joint_alpha;      // work joint_alpha[1 + p]
     wide *scale_alpha;      // work scale_alpha[3]
+    solve *rows_of_alpha;      // work rows_of_alpha[N, 1 + p]
+    wide *target_alpha;      // work target_alpha[N]
+    wide *diagonal_alpha;      // work diagonal_alpha[1 + p]
+    solve *system_alpha;      // work system_alpha[N, N]
 } State;
 
 enum {                           // streams of random numbers
@@ -52,13 +56,15 @@ KERNEL_TEAM(check_data) {
 // Sums of data: computed once.
 KERNEL_TEAM(sums_of_data) {
     // sums[j2] = sum of X[i, j2] over i, j2
-    ALONG (e, d.p) s.sums[e] = 0;
-    for (long i = 0; i < d.N; i++) {
-        LANES (j2, d.p) {
-            s.sums[j2] += d.X[i * d.p + j2];
+    if (!(d.N < d.p + 1)) {
+        ALONG (e, d.p) s.sums[e] = 0;
+        for (long i = 0; i < d.N; i++) {
+            LANES (j2, d.p) {
+                s.sums[j2] += d.X[i * d.p + j2];
+            }
         }
+        TEAM_BARRIER();
     }
-    TEAM_BARRIER();
     // products[j, j2] = sum of X[i, j]*X[i, j2] over i, j, j2: a matrix product, see setup
 }
 
@@ -123,6 +129,42 @@ ROW(draw_z_y, k) {
 //   h[alpha] += z_y[i]  over i
 //   J[beta[j], beta[j2]] += 1/2*X[i, j]*X[i, j2]  over i, j, j2
 //   h[beta[j]] += z_y[i]*X[i, j]  over i, j
+// The same with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation
+KERNEL_TEAM(collect_rows_alpha) {
+    const long n = d.p + 1;
+    const long at_beta = 1;
+    ALONG (e, n) s.diagonal_alpha[e] = 0;
+    ALONG (e, n) s.shift_alpha[e] = 0;
+    ALONG (e, d.N * n) s.rows_of_alpha[e] = 0;
+    ALONG (e, d.N) s.target_alpha[e] = 0;
+    ONE_LANE {
+        s.diagonal_alpha[0] += 0.04000000000000001;
+    }
+    ALONG (i, d.p) {
+        s.diagonal_alpha[at_beta + i] += 0.16000000000000003;
+    }
+    ALONG (i, d.N) {
+        const wide root = sqrt(1);
+        s.target_alpha[i] = root > 0 ? s.z_y[i] / root : 0;
+    }
+    ALONG (i, d.N) {
+        s.rows_of_alpha[i * n + 0] += 1;
+    }
+    ALONG2 (i, d.N, j, d.p) {
+        s.rows_of_alpha[i * n + at_beta + j] += d.X[i * d.p + j];
+    }
+    ONE_LANE s.joint_alpha[0] = *s.alpha;
+    ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
+    wide squares = 0;
+    SUM_ALONG (i, d.N, &squares) {
+        squares += square(s.z_y[i]);
+    }
+    ONE_LANE {
+        s.scale_alpha[0] = squares;
+        s.scale_alpha[1] = d.N;
+    }
+}
+
 KERNEL_TEAM(collect_alpha) {
     const long n = d.p + 1;
     const long at_beta = 1;
@@ -206,6 +248,13 @@ KERNEL_TEAM(log_joint) {
 
 // ---- the sweep ----
 
+// Whether there are fewer rows than coefficients.
+static int few_alpha(const GmRun *run)
+{
+    const Data d = *(const Data *)run->data;
+    return d.N < d.p + 1;
+}
+
 static void step_1(GmRun *run)            // missing y
 {
     LAUNCH_ONCE(impute_y, run);
@@ -218,8 +267,13 @@ static void step_2(GmRun *run)            // z_y
 
 static void step_3(GmRun *run)            // alpha, beta
 {
-    LAUNCH_TEAM(collect_alpha, run, (long)(d.p + 1) * (d.p + 1) + d.p + d.N + (long)d.p * d.p);
-    NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d.p + 1, precision_alpha, shift_alpha, joint_alpha, scale_alpha);
+    if (few_alpha(run)) {
+        LAUNCH_TEAM(collect_rows_alpha, run, d.p + d.N + (long)d.N * d.p);
+        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d.N, d.p + 1, diagonal_alpha, shift_alpha, rows_of_alpha, target_alpha, system_alpha, joint_alpha, scale_alpha);
+    } else {
+        LAUNCH_TEAM(collect_alpha, run, (long)(d.p + 1) * (d.p + 1) + d.p + d.N + (long)d.p * d.p);
+        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d.p + 1, precision_alpha, shift_alpha, joint_alpha, scale_alpha);
+    }
     LAUNCH_TEAM(place_alpha, run, d.N);
 }
 
@@ -239,7 +293,7 @@ static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d.N);
     LAUNCH_SHARED(sums_of_data, run, (long)d.N * d.p);
-    GRAM(run, d.N, d.p, 1, d.X, products);
+    if (!few_alpha(run)) GRAM(run, d.N, d.p, 1, d.X, products);
     refresh(run);
 }
 
@@ -279,6 +333,10 @@ static const GmField state_fields[] = {
     {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, shift_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, joint_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, scale_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, rows_of_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, target_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, diagonal_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, system_alpha), .imputed_field = -1, .shared = 0, .where = ""},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -353,13 +411,13 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case 4:        // sums
         {
             shape->rank = 1;
-            shape->dim[0] = d.p;
+            shape->dim[0] = d.N < d.p + 1 ? 0 : d.p;
             break;
         }
     case 5:        // products
         {
             shape->rank = 2;
-            shape->dim[0] = d.p;
+            shape->dim[0] = d.N < d.p + 1 ? 0 : d.p;
             shape->dim[1] = d.p;
             break;
         }
@@ -378,7 +436,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case 8:        // precision_alpha
         {
             shape->rank = 3;
-            shape->dim[0] = 1;
+            shape->dim[0] = d.N < d.p + 1 ? 0 : 1;
             shape->dim[1] = d.p + 1;
             shape->dim[2] = d.p + 1;
             break;
@@ -402,6 +460,32 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->dim[0] = 3;
             break;
         }
+    case 12:        // rows_of_alpha
+        {
+            shape->rank = 2;
+            shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
+            shape->dim[1] = d.p + 1;
+            break;
+        }
+    case 13:        // target_alpha
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
+            break;
+        }
+    case 14:        // diagonal_alpha
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N < d.p + 1 ? d.p + 1 : 0;
+            break;
+        }
+    case 15:        // system_alpha
+        {
+            shape->rank = 2;
+            shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
+            shape->dim[1] = d.N;
+            break;
+        }
     }
 }
 
@@ -418,6 +502,6 @@ static const char *const step_names[] = {"missing y", "z_y", "alpha, beta", NULL
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("probit", "model.gm", 4, 12, 3)
+GM_MODEL("probit", "model.gm", 4, 16, 3)
 
 #endif
