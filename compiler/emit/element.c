@@ -86,7 +86,7 @@ static void emit_bounds(Program *p, const Conditional *c)
         int m = mark(w);
         bool braces = open_guard(p, &l);
         open_loops(p, &l, 1, (Expr *[]){b->value});
-        put(w, b->which ? "upper = fmin(upper, %s);" : "lower = fmax(lower, %s);", write_expr(w, b->value));
+        put(w, b->which ? "upper = fmin(upper, (%s)%s);" : "lower = fmax(lower, (%s)%s);", w->number, write_factor(w, b->value));
         close_loops(p, &l);
         if (braces) close_brace(w);
         forget(w, m);

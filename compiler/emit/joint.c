@@ -399,7 +399,7 @@ static void add_row_target(Program *p, Expr *value, void *with)
     const BlockPlace *b = with;
     Writer *w = &p->w;
     const Rows *rows = b->step->rows;
-    put(w, "const wide root = sqrt(%s);", write_expr(w, rows->weight));
+    put(w, "const wide root = %s;", write_expr(w, ex_pow(rows->weight, 0.5)));
     put(w, "s.%s[%s] = root > 0 ? %s / root : 0;", b->y->name, row_number(p, rows->factor), write_factor(w, value));
 }
 

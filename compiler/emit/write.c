@@ -211,13 +211,36 @@ static const char *number(Writer *w, double v)
 
 static const char *paren(Writer *w, const char *c, bool yes) { return yes ? text(w, "(%s)", c) : c; }
 
+static const char *as_real(Writer *w, Expr *e);
+
 static const char *power(Writer *w, Expr *base, double r)
 {
     if (r == 1) return write(w, base, TIGHT);
     if (r == 2) return text(w, "square(%s)", write(w, base, 0));
     if (r == 3) return text(w, "cube(%s)", write(w, base, 0));
-    if (r == 0.5) return text(w, "sqrt(%s)", write(w, base, 0));
-    return text(w, "pow(%s, %s)", write(w, base, 0), number(w, r));
+    if (r == 0.5) return text(w, "sqrt(%s)", as_real(w, base));
+    return text(w, "pow(%s, %s)", as_real(w, base), text(w, r == floor(r) ? "%s.0" : "%s", number(w, r)));
+}
+
+// Whether the C expression may be of type real, not wide.
+static bool is_narrow(const Expr *e)
+{
+    if (e->kind == EX_REF) return e->var->narrow;
+    bool any = false;
+    for (int i = 0; i < e->nargs; i++) {
+        if (e->args[i]->kind == EX_REF && e->args[i]->var->base == BASE_REAL && !e->args[i]->var->narrow) return false;
+        any |= is_narrow(e->args[i]);
+    }
+    return any;
+}
+
+// An argument of a function of reals: C++ has others of the same name for whole numbers and for float.
+static const char *as_real(Writer *w, Expr *e)
+{
+    if (is_narrow(e)) return text(w, "(wide)%s", write(w, e, TIGHT));
+    if (e->kind == EX_NUM && is_integer(e)) return text(w, "%ld.0", (long)e->number);
+    const char *c = write(w, e, 0);
+    return is_integer(e) ? text(w, "(wide)%s%s%s", strpbrk(c, " -") ? "(" : "", c, strpbrk(c, " -") ? ")" : "") : c;
 }
 
 static bool is_known(const Writer *w, const Expr *e)
@@ -378,7 +401,7 @@ static const char *write_call(Writer *w, Expr *e)
     }
     const char *list = "";
     for (int i = 0; i < e->nargs; i++) {
-        const char *a = ex_rank(e->args[i]) > 0 ? whole(w, e->args[i]) : write(w, e->args[i], 0);
+        const char *a = ex_rank(e->args[i]) > 0 ? whole(w, e->args[i]) : as_real(w, e->args[i]);
         list = text(w, "%s%s%s", list, i ? ", " : "", a);
     }
     return text(w, "%s(%s)", e->name, list);

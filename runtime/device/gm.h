@@ -2,9 +2,11 @@
 #ifndef GM_GM_H
 #define GM_GM_H
 
+#ifndef __CUDACC_RTC__
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#endif
 #include "base.h"
 #include "special.h"
 #include "rng.h"
@@ -24,7 +26,9 @@
 #include "multivariate.h"
 #include "slice.h"
 #include "../host/model.h"
+#ifndef __CUDACC_RTC__
 #include "../backends/linalg.h"
+#endif
 
 // 0 inside the bounds, -infinity outside: the log density of a constraint.
 DEVICE double within(double x, double lo, double hi) { return x >= lo && x <= hi ? 0 : -INFINITY; }
@@ -172,7 +176,7 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         return m->i != m->j || x > 0;
     case GM_MOVE_CHOLESKY_CORR:
         m->value[m->i * n + m->j] = x;
-        m->value[m->i * n + m->i] = sqrt(fmax(m->rest * m->rest - x * x, 0));
+        m->value[m->i * n + m->i] = sqrt(fmax(m->rest * m->rest - x * x, 0.0));
         return fabs(x) < m->rest;
     }
     return 0;

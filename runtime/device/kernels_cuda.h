@@ -7,6 +7,10 @@
 #ifndef GM_KERNELS_CUDA_H
 #define GM_KERNELS_CUDA_H
 
+#if defined(__NVCC__)
+#pragma nv_diag_suppress 177     // what only --check reads
+#endif
+
 enum { GM_THREADS = 256 };       // of a block of a team: sums depend on it
 
 typedef struct GmContext {

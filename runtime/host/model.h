@@ -5,8 +5,14 @@
 #ifndef GM_MODEL_H
 #define GM_MODEL_H
 
+#ifndef __CUDACC_RTC__               // there base.h has said what these are
 #include <stddef.h>
 #include <stdint.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define GM_MAX_RANK 6
 
@@ -110,6 +116,12 @@ typedef struct GmModel {
 
 extern const GmModel gm_model;
 
+#ifndef __CUDACC_RTC__
 // Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
 #endif

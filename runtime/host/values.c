@@ -108,7 +108,7 @@ bool gm_parse_number(const char *text, double *out, const char **why)
 bool gm_store(GmType t, void *elements, long at, double x, const char **why)
 {
     switch (t) {
-    case GM_REAL:
+    case GM_REAL: case GM_WIDE: case GM_SOLVE:
         ((double *)elements)[at] = x;
         return true;
     case GM_INT:

@@ -85,7 +85,7 @@ KERNEL_TEAM(sums_of_responses) {
     }
     // sum_5 = sum of y[-1 + t]*(y[t] - sum_3/fmax(-1 + T, 1)) over t
     ONE_LANE *s.sum_5 = 0;
-    const wide c5 = 1 / fmax(d.T - 1, 1);
+    const wide c5 = 1 / fmax((wide)(d.T - 1), 1.0);
     wide total6 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total6) {
         total6 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c5);
@@ -170,7 +170,7 @@ KERNEL_TEAM(draw_phi) {
 //   b += -1/2*(y[t] - phi*y[-1 + t])^2  over t
 KERNEL_TEAM(draw_s2) {
     const wide a_s2 = (-0.5) * d.T - 2.5;
-    const wide b_s2 = (-0.5) * square(*s.phi) * *s.sum_2 + *s.phi * *s.sum_5 + (-0.5) * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax(d.T - 1, 1) + (-0.5) * (d.T - 1) * square(*s.sum_3) / square(fmax(d.T - 1, 1)) - *s.sum_3 * *s.sum_6 / fmax(d.T - 1, 1) - 1;
+    const wide b_s2 = (-0.5) * square(*s.phi) * *s.sum_2 + *s.phi * *s.sum_5 + (-0.5) * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax((wide)(d.T - 1), 1.0) + (-0.5) * (d.T - 1) * square(*s.sum_3) / square(fmax((wide)(d.T - 1), 1.0)) - *s.sum_3 * *s.sum_6 / fmax((wide)(d.T - 1), 1.0) - 1;
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);

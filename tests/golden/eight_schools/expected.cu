@@ -156,7 +156,7 @@ KERNEL_TEAM(log_joint) {
     }
     // normal
     SUM_ALONG (j, d.J, &lp) {
-        lp += (-0.5) * square(s.y[j] - s.theta[j]) / square(d.sigma[j]) - log(d.sigma[j]) - 0.9189385332046727;
+        lp += (-0.5) * square(s.y[j] - s.theta[j]) / square(d.sigma[j]) - log((wide)d.sigma[j]) - 0.9189385332046727;
     }
     // inv_gamma, by half_cauchy_mixture
     lp += (-1.5) * log(*s.nu_tau) + (-0.04) / *s.nu_tau - 2.1818028553588005;

@@ -144,7 +144,7 @@ KERNEL_TEAM(collect_rows_alpha) {
         s.diagonal_alpha[at_beta + i] += 0.16000000000000003;
     }
     ALONG (i, d.N) {
-        const wide root = sqrt(1);
+        const wide root = 1;
         s.target_alpha[i] = root > 0 ? s.z_y[i] / root : 0;
     }
     ALONG (i, d.N) {
@@ -239,7 +239,7 @@ KERNEL_TEAM(log_joint) {
     }
     // target, by albert_chib
     SUM_ALONG (i, d.N, &lp) {
-        lp += within(s.z_y[i], ((s.y[i] == 1) ? 0 : -INFINITY), ((s.y[i] == 1) ? INFINITY : 0));
+        lp += within((wide)s.z_y[i], ((s.y[i] == 1) ? 0 : -INFINITY), ((s.y[i] == 1) ? INFINITY : 0));
     }
     RESULT(lp);
 }
