@@ -1,4 +1,5 @@
 // expr.c -- constructors that keep expressions in normal form; substitution; printing.
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,26 @@ bool ex_positive(const Expr *e)
     return false;
 }
 
+// ---- numbers ----
+
+// A computed number, freed of its rounding: 0.2 * 0.2 is 0.04000000000000001, and is taken to be 0.04. If v is within a few units in the last place of a
+// decimal of at most 12 digits, or of a fraction with a divisor of at most 1000, that is what was meant. Fewer than 1 in 1000 other numbers
+// are as close to one of these; they move by no more than their own rounding. Equal coefficients that were computed along different ways become one.
+static double tidy(double v)
+{
+    if (v == 0 || !isfinite(v) || (v == floor(v) && fabs(v) < 1e15)) return v;
+    const double close = 2 * DBL_EPSILON * fabs(v);
+    char s[32];
+    snprintf(s, sizeof s, "%.12g", v);
+    double decimal = strtod(s, NULL);
+    if (fabs(decimal - v) <= close) return decimal;
+    for (int d = 3; d <= 1000; d++) {
+        double n = round(v * d);
+        if (n != 0 && fabs(n) < 1000 && fabs(n / d - v) <= close) return n / d;
+    }
+    return v;
+}
+
 // ---- sums ----
 
 static Expr *scaled(double c, Expr *e);
@@ -183,12 +204,12 @@ Expr *ex_add(int n, Expr *const *terms)
     qsort(part, (size_t)count, sizeof *part, by_id);
     Expr **out = malloc(sizeof *out * (size_t)(count + 2));
     int m = 0;
-    if (constant != 0) out[m++] = ex_num(constant);
+    if (constant != 0) out[m++] = ex_num(tidy(constant));
     for (int i = 0; i < count;) {
         double c = 0;
         Expr *rest = part[i].rest;
         for (; i < count && part[i].rest == rest; i++) c += part[i].number;
-        if (c != 0) out[m++] = scaled(c, rest);
+        if (c != 0) out[m++] = scaled(tidy(c), rest);
     }
     Expr *e = m == 0 ? ex_num(0) : m == 1 ? out[0] : cons((Expr){.kind = EX_ADD, .nargs = m, .args = out});
     free(part);
@@ -203,13 +224,13 @@ static Expr *scaled(double c, Expr *e)
 {
     if (c == 1) return e;
     if (c == 0) return ex_num(0);
-    if (e->kind == EX_NUM) return ex_num(c * e->number);
+    if (e->kind == EX_NUM) return ex_num(tidy(c * e->number));
     if (e->kind == EX_ADD) {
         Expr **t = malloc(sizeof *t * (size_t)e->nargs);
         for (int i = 0; i < e->nargs; i++) {
             Expr *rest;
             double k = split_number(e->args[i], &rest);
-            t[i] = rest ? scaled(c * k, rest) : ex_num(c * k);
+            t[i] = rest ? scaled(tidy(c * k), rest) : ex_num(tidy(c * k));
         }
         Expr *s = cons((Expr){.kind = EX_ADD, .nargs = e->nargs, .args = t});
         free(t);
@@ -242,6 +263,7 @@ Expr *ex_mul(int n, Expr *const *factors)
         }
     }
     if (number == 0) { free(part); return ex_num(0); }
+    number = tidy(number);
     qsort(part, (size_t)count, sizeof *part, by_id);
     Expr **out = malloc(sizeof *out * (size_t)(count + 1));
     int m = 0;
@@ -274,8 +296,8 @@ Expr *ex_pow(Expr *base, double r)
     bool integer = r == floor(r);
     switch (base->kind) {
     case EX_NUM: {
-        double v = pow(base->number, r);
-        if (isfinite(v)) return ex_num(v);
+        double v = r < 0 ? 1 / pow(base->number, -r) : pow(base->number, r);
+        if (isfinite(v)) return ex_num(tidy(v));
         break;
     }
     case EX_POW:          // (x^a)^r = x^(a r): always for integer r; otherwise only if x^a is not the square of a negative number
@@ -700,6 +722,11 @@ static void print_number(FILE *f, double v)
     else {
         for (int d = 2; d <= 12; d++)              // small fractions print as fractions
             if (v * d == floor(v * d) && fabs(v * d) < 1000) { fprintf(f, "%ld/%d", (long)(v * d), d); return; }
+        char s[32];
+        snprintf(s, sizeof s, "%.12g", v);
+        if (strtod(s, NULL) == v) { fputs(s, f); return; }
+        for (int d = 13; d <= 1000; d++)           // and what is no short decimal, if it is one at all
+            if (fabs(round(v * d)) < 1000 && round(v * d) / d == v && v != 0) { fprintf(f, "%ld/%d", (long)round(v * d), d); return; }
         fprintf(f, "%.15g", v);
     }
 }
@@ -726,7 +753,7 @@ static void print(FILE *f, const Expr *e, int outer)
             bool minus = (t->kind == EX_NUM && t->number < 0) || (t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0);
             if (minus) {
                 fputs(i ? " - " : "-", f);
-                print(f, ex_neg((Expr *)t), P_MUL);
+                print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
             } else {
                 if (i) fputs(" + ", f);
                 print(f, t, P_ADD);

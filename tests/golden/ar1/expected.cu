@@ -129,7 +129,7 @@ KERNEL_ONCE(impute_y) {
         wide h_y = 0;
         wide q_y = 0;
         if ((1 == (k + 1))) {
-            q_y -= 0.005000000000000001;
+            q_y -= 0.005;
         }
         if ((2 <= (k + 1))) {
             q_y += (-0.5) * c1;
@@ -190,7 +190,7 @@ KERNEL_TEAM(log_joint) {
     // inv_gamma
     lp += (-3) * log(*s.s2) - 1 / *s.s2;
     // normal
-    lp += (-0.005000000000000001) * square(s.y[0]) - 3.2215236261987186;
+    lp += (-0.005) * square(s.y[0]) - 3.2215236261987186;
     // normal
     const wide c1 = log(*s.s2);
     const wide c2 = 1 / *s.s2;

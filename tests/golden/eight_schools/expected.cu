@@ -108,7 +108,7 @@ KERNEL(draw_theta) {
 //   q += -1/2/tau^2  over j
 KERNEL_TEAM(draw_mu) {
     wide h_mu = 0;
-    const wide q_mu = (-0.5) * d.J / square(*s.tau) - 0.020000000000000004;
+    const wide q_mu = (-0.5) * d.J / square(*s.tau) - 0.02;
     const wide c1 = 1 / square(*s.tau);
     SUM_ALONG (j, d.J, &h_mu) {
         h_mu += c1 * s.theta[j];
@@ -147,7 +147,7 @@ KERNEL_TEAM(derived) {
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += (-0.020000000000000004) * square(*s.mu) - 2.5283764456387727;
+    lp += (-0.02) * square(*s.mu) - 2.5283764456387727;
     // normal
     const wide c1 = 1 / square(*s.tau);
     const wide c2 = log(*s.tau);

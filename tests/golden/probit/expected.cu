@@ -138,10 +138,10 @@ KERNEL_TEAM(collect_rows_alpha) {
     ALONG (e, d.N * n) s.rows_of_alpha[e] = 0;
     ALONG (e, d.N) s.target_alpha[e] = 0;
     ONE_LANE {
-        s.diagonal_alpha[0] += 0.04000000000000001;
+        s.diagonal_alpha[0] += 0.04;
     }
     ALONG (i, d.p) {
-        s.diagonal_alpha[at_beta + i] += 0.16000000000000003;
+        s.diagonal_alpha[at_beta + i] += 0.16;
     }
     ALONG (i, d.N) {
         const wide root = 1;
@@ -171,10 +171,10 @@ KERNEL_TEAM(collect_alpha) {
     ALONG (e, n * n) s.precision_alpha[e] = 0;
     ALONG (e, n) s.shift_alpha[e] = 0;
     ONE_LANE {
-        s.precision_alpha[0] += 0.04000000000000001;
+        s.precision_alpha[0] += 0.04;
     }
     ALONG (i, d.p) {
-        s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16000000000000003;
+        s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16;
     }
     ONE_LANE {
         s.precision_alpha[0] += d.N;
@@ -224,10 +224,10 @@ KERNEL_TEAM(derived) {
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += (-0.020000000000000004) * square(*s.alpha) - 2.5283764456387727;
+    lp += (-0.02) * square(*s.alpha) - 2.5283764456387727;
     // normal
     SUM_ALONG (i, d.p, &lp) {
-        lp += (-0.08000000000000002) * square(s.beta[i]) - 1.8352292650788278;
+        lp += (-0.08) * square(s.beta[i]) - 1.8352292650788278;
     }
     // normal, by albert_chib
     SUM_ALONG (i, d.N, &lp) {
