@@ -64,21 +64,33 @@ const Distribution *library_find(const Library *lib, const char *name, bool fami
     return NULL;
 }
 
+// What is known of definitions, by their order: whether they depend on unknowns. Each is looked at once, since chains of definitions may be long and
+// may use each other many times; that they end is known from resolve.
+typedef enum { NOT_ASKED, DATA_ALONE, UNKNOWNS } Dependence;
+
+static bool definition_unknown(const Decl *d, Dependence *known);
+
 // Does this expression of the tree depend on an unknown, directly or through definitions?
-static bool ast_unknown(const Ast *e, int depth)
+static bool ast_unknown(const Ast *e, Dependence *known)
 {
     if (!e) return false;
     if (e->kind == AST_NAME && e->decl) {
         if (e->decl->kind == DECL_VARIABLE) return true;
-        if (e->decl->kind == DECL_DEFINITION && depth < 60) {
-            if (e->decl->user) return ((Var *)e->decl->user)->kind != VAR_LET;
-            for (const Stmt *s = e->decl->sites; s; s = s->next_site)
-                if (ast_unknown(s->rhs, depth + 1)) return true;
-        }
+        if (e->decl->kind == DECL_DEFINITION && definition_unknown(e->decl, known)) return true;
     }
     for (int i = 0; i < e->nkids; i++)
-        if (ast_unknown(e->kid[i], depth)) return true;
+        if (ast_unknown(e->kid[i], known)) return true;
     return false;
+}
+
+static bool definition_unknown(const Decl *d, Dependence *known)
+{
+    if (known[d->order] == NOT_ASKED) {
+        bool unknown = d->block == BLOCK_PREDICT;
+        for (const Stmt *s = d->sites; s && !unknown; s = s->next_site) unknown = ast_unknown(s->rhs, known);
+        known[d->order] = unknown ? UNKNOWNS : DATA_ALONE;
+    }
+    return known[d->order] == UNKNOWNS;
 }
 
 static void set_shape(Graph *g, Var *v, const Decl *d)
@@ -113,12 +125,11 @@ static bool declare(Graph *g)
         declare_bounds(g, v, d);
         if (d->init) v->init = elaborate(g, d->init, NULL, 0, NULL);
     }
+    Dependence *known = NEW_N(g->arena, Dependence, m->ndecls + 1);
+    for (int i = 0; i < m->ndecls; i++) known[i] = NOT_ASKED;
     for (int i = 0; i < m->ndecls; i++) {           // definitions of data alone: computed once
         Decl *d = m->decls[i];
-        if (d->kind != DECL_DEFINITION) continue;
-        bool unknown = d->block == BLOCK_PREDICT;
-        for (const Stmt *s = d->sites; s; s = s->next_site) unknown |= ast_unknown(s->rhs, 0);
-        if (unknown) continue;
+        if (d->kind != DECL_DEFINITION || definition_unknown(d, known)) continue;
         Var *v = var_new(g, d->name, VAR_LET);
         v->decl = d;
         v->span = d->span;

@@ -422,12 +422,12 @@ Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env)
 
 // The subscripts of a defining statement, `name[i, j] = ...`: an index is bound to the subscript asked for, anything else
 // becomes a condition.
-static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at)
+static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at)
 {
     static int depth;
     if (depth > 200) {
         Diag *m = diag(g->diags, d->span, DIAG_E0501, d->name);
-        diag_help(m, "give the quantity a `~` statement of its own, or write it as a sum over its past");
+        diag_help(m, "write a series of definitions as one over an index, such as a sum over its past");
         return ex_num(0);
     }
     depth++;
@@ -466,4 +466,30 @@ static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at)
     for (int i = nsites - 1; i >= 0; i--)
         out = !out || !condition[i] ? value[i] : ex_call3("if_else", condition[i], value[i], out);
     return out ? out : ex_num(0);
+}
+
+// A definition and the subscripts at which it was asked for. Definitions that use others several times would otherwise be substituted exponentially often.
+typedef struct Defined {
+    struct Defined *next;
+    const Decl     *decl;
+    int             n;
+    Expr           *at[2 * MAX_RANK], *value;
+} Defined;
+
+static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at)
+{
+    unsigned slot = (unsigned)d->order;
+    for (int k = 0; k < n; k++) slot = slot * 31 + (unsigned)at[k]->id;
+    slot %= sizeof g->defined / sizeof *g->defined;
+    for (const Defined *m = g->defined[slot]; m; m = m->next) {
+        bool same = m->decl == d && m->n == n;
+        for (int k = 0; k < n && same; k++) same = m->at[k] == at[k];
+        if (same) return m->value;
+    }
+    Defined *m = NEW(g->arena, Defined);
+    *m = (Defined){.decl = d, .n = n, .value = define(g, d, n, at)};
+    for (int k = 0; k < n; k++) m->at[k] = at[k];
+    m->next = g->defined[slot];
+    g->defined[slot] = m;
+    return m->value;
 }

@@ -106,6 +106,7 @@ typedef struct Graph {
     struct Sum    *sums;
     const struct Rows *hoisting_for;     // sums made now serve the route with many rows of this draw
     bool           no_augment;
+    struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
 } Graph;
 
 bool  build(Graph *g);
