@@ -38,7 +38,7 @@ static void explain_block(FILE *out, const Step *s)
     }
 }
 
-static void explain_element(FILE *out, const Step *s)
+static void explain_element(FILE *out, const Graph *g, const Step *s)
 {
     const Conditional *c = s->conditional;
     switch (s->kind) {
@@ -52,7 +52,7 @@ static void explain_element(FILE *out, const Step *s)
     case STEP_GAUSSIAN: break;
     }
     if (s->kind != STEP_EXACT && c->because) fprintf(out, "  why       %s\n", c->because);
-    if (s->collapsed) fputs("  note      auxiliaries are integrated out, and drawn again afterwards\n", out);
+    if (s->collapsed && g->applied) fputs("  note      auxiliaries are integrated out, and drawn again afterwards\n", out);
     if (c->var->rank)
         fprintf(out, "  elements  %s\n", c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other");
     int k = 0;
@@ -82,7 +82,7 @@ void explain(FILE *out, const Graph *g)
         for (int i = 0; i < s->nblock; i++) fprintf(out, "%s%s", i ? ", " : "", s->block[i]->name);
         fprintf(out, "%s   (line %d)\n", s->imputes ? ", missing values only" : "", span_line(s->span));
         if (s->kind == STEP_GAUSSIAN) explain_block(out, s);
-        else explain_element(out, s);
+        else explain_element(out, g, s);
         fputc('\n', out);
     }
 }
