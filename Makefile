@@ -12,15 +12,16 @@ GRAPH  := $(wildcard compiler/graph/*.c)
 EMIT   := $(wildcard compiler/emit/*.c)
 DRIVER := $(wildcard compiler/driver/*.c)
 GEN    := $(BUILD)/gen/grammar.c $(BUILD)/gen/lexer.c
-OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(EMIT) $(DRIVER)) $(BUILD)/obj/gen/grammar.o $(BUILD)/obj/gen/lexer.o
-HOST   := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/host/*.c) runtime/backends/linalg_cpu.c)
+OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(EMIT) $(DRIVER)) $(BUILD)/obj/gen/grammar.o $(BUILD)/obj/gen/lexer.o \
+          $(patsubst %,$(BUILD)/obj/runtime/backends/%.o,library nvrtc cuda)
+HOST   := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/host/*.c runtime/backends/*.c))
 CPPFLAGS += -Icompiler/front -Icompiler/base -I$(BUILD)/gen
 
 all: $(BUILD)/gmc $(BUILD)/libgmhost.a
 
 $(BUILD)/gmc: $(OBJ)
 	@echo "  link  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ -lm
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ -lm -ldl -lpthread
 
 $(BUILD)/libgmhost.a: $(HOST)
 	@echo "  ar    $@"
@@ -71,7 +72,7 @@ $(BUILD)/tests/runtime/linalg: tests/runtime/linalg.c tests/runtime/check.h $(BU
 $(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O1 -g -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -llapacke -lopenblas -lm
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O1 -g -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -llapacke -lopenblas -lm -ldl
 
 $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
 	@mkdir -p $(@D)

@@ -1,6 +1,7 @@
 // main.c -- the command `gmc`: flags, the order of the passes, the C compiler at the end.
 //
-// Exit status: 0 done; 1 the model is wrong; 2 a bad flag or file; 3 a fault of gmc itself; 4 the C compiler failed.
+// Exit status: 0 done; 1 the model is wrong; 2 a bad flag or file; 3 a fault of gmc itself; 4 the C compiler failed; 5 code for GPUs was asked for and
+// could not be made.
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -14,8 +15,9 @@
 #include <unistd.h>
 #include "../emit/emit.h"
 #include "../front/front.h"
+#include "image.h"
 
-enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4 };
+enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4, EXIT_DEVICE = 5 };
 
 #ifndef GMC_VERSION
 #define GMC_VERSION "0.1"
@@ -26,6 +28,9 @@ typedef struct Options {
     const char *include[32];
     int         ninclude;
     bool        no_augment, explain, time, keep, verbose, quiet;
+    bool        no_device, device;          // leave code for GPUs out; insist on it
+    const char *arch;                       // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
+    GmPrecision precision;
 } Options;
 
 static void usage(FILE *out)
@@ -39,6 +44,10 @@ static void usage(FILE *out)
 #undef PASS
     fputs("  --explain        print for each variable its conditional, the method and why\n"
           "  --no-augment     leave the model as written\n"
+          "  --device gpu     insist on code for GPUs in the program (compiled by NVRTC, if it is installed; else the program does so when it starts)\n"
+          "  --arch sm_90     compile that code for this architecture (that of the GPU found here; else PTX, for all)\n"
+          "  --precision P    and for this precision: double, mixed or single (mixed)\n"
+          "  --no-device      no code for GPUs\n"
           "  --keep           leave the emitted program beside the output, as PROGRAM.cu\n"
           "  --time           print what each pass took\n"
           "  -q, --quiet      no notes\n"
@@ -122,27 +131,82 @@ static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, i
 
 // ---- the C compiler ----
 
-static int run_compiler(const Options *o, const Home *h, const char *source, const char *target)
+// Starts a command; -1 if no process can be made.
+static pid_t start_command(const Options *o, const char *const *argv)
 {
-    const char *cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
-    char runtime[PATH_MAX + 16];
-    snprintf(runtime, sizeof runtime, "-I%s/device", h->runtime);
-    const char *argv[] = {cc, "-x", "c", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
-                          "-fno-signed-zeros", "-fopenmp", "-w", runtime, source, "-x", "none", h->archive, "-o", target, "-ljansson", "-llapacke", "-lopenblas", "-lm", NULL};
     if (o->verbose) {
         for (int i = 0; argv[i]; i++) fprintf(stderr, "%s%s", i ? " " : "", argv[i]);
         fputc('\n', stderr);
     }
-    pid_t pid = fork();
-    if (pid < 0) return -1;
+    const pid_t pid = fork();
     if (pid == 0) {
-        execvp(cc, (char *const *)argv);
-        fprintf(stderr, "gmc: cannot run the C compiler `%s`: %s (apt-get install gcc, or set CC)\n", cc, strerror(errno));
+        execvp(argv[0], (char *const *)argv);
+        fprintf(stderr, "gmc: cannot run the C compiler `%s`: %s (apt-get install gcc, or set CC)\n", argv[0], strerror(errno));
         _exit(127);
     }
+    return pid;
+}
+
+static int wait_for(pid_t pid)
+{
     int status = 0;
+    if (pid < 0) return -1;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+// Code for GPUs, written as `stem`.c and what it needs: its text always, an image if NVRTC is here. 0, or an exit status after a message; *made says
+// whether there is anything to link.
+static int make_image(const Options *o, const Home *h, Arena *a, const char *source, const char *stem, bool *made)
+{
+    *made = false;
+    char *text = image_text(a, source, h->runtime);
+    if (!text) return EXIT_DEVICE;
+    const char *why, *slash = strrchr(source, '/'), *arch = o->arch ? o->arch : image_arch_found(a);
+    GmImage image = {0};
+    bool compiled = false;
+    if (!gm_nvrtc_found(NULL, &why)) {
+        if (o->device || o->arch || o->verbose) fprintf(stderr, "gmc: no code for GPUs: %s\n", why);
+        if (o->device || o->arch) return EXIT_DEVICE;
+    } else if (arch || o->device) {                      // otherwise the program compiles itself, for the GPU that it finds
+        const double begun = seconds();
+        char lowest[32];
+        if (!arch) arch = gm_nvrtc_oldest(lowest, sizeof lowest);
+        compiled = gm_nvrtc_compile(text, slash ? slash + 1 : source, o->precision, arch, &image);
+        if (o->verbose) fprintf(stderr, "gmc: NVRTC, %s, %s precision: %.2f s, %zu bytes\n", arch, gm_precision_names[o->precision], seconds() - begun, image.cubin ? image.cubin_size : image.ptx_size);
+        if (!compiled) {
+            fprintf(stderr, "%s\ngmc: NVRTC does not compile the half of the program that runs on GPUs; please keep %s and the model and report it\n", image.log ? image.log : "", source);
+            gm_image_free(&image);
+            return EXIT_DEVICE;
+        }
+    }
+    *made = image_write(stem, h->runtime, slash ? slash + 1 : source, text, o->precision, arch, compiled ? &image : NULL);
+    gm_image_free(&image);
+    return *made ? 0 : EXIT_USAGE;
+}
+
+// The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other.
+static int build_program(const Options *o, const Home *h, Arena *a, const char *source, const char *target)
+{
+    const char *cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
+    const char *runtime = arena_printf(a, "-I%s/device", h->runtime), *object = arena_printf(a, "%s.o", target), *stem = arena_printf(a, "%s.gpu", target);
+    const char *compile[] = {cc, "-x", "c", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
+                             "-fno-signed-zeros", "-fopenmp", "-w", runtime, "-c", source, "-o", object, NULL};
+    const pid_t pid = start_command(o, compile);
+    bool made = false;
+    int device = o->no_device ? 0 : make_image(o, h, a, source, stem, &made);
+    int status = wait_for(pid);
+    if (status == 0 && device == 0) {
+        const char *image = arena_printf(a, "%s.c", stem);
+        const char *link[] = {cc, "-fopenmp", "-w", object, "-x", "c", made ? image : "/dev/null", "-x", "none",
+                              h->archive, "-o", target, "-ljansson", "-llapacke", "-lopenblas", "-lm", "-ldl", NULL};
+        status = wait_for(start_command(o, link));
+    }
+    unlink(object);
+    image_remove(stem);
+    if (status == 0) return device;
+    if (status != 127) fprintf(stderr, "gmc: the C compiler failed on %s; please keep this file and the model and report it\n", source);
+    return EXIT_COMPILER;
 }
 
 static int compile(const Options *o, const Home *h, Graph *g)
@@ -164,11 +228,10 @@ static int compile(const Options *o, const Home *h, Graph *g)
         return EXIT_USAGE;
     }
     current_pass = "C compiler";
-    int status = run_compiler(o, h, path, temporary);
+    const int status = build_program(o, h, g->arena, path, temporary);
     if (status != 0) {
         unlink(temporary);
-        if (status != 127) fprintf(stderr, "gmc: the C compiler failed on %s; please keep this file and the model and report it\n", path);
-        return EXIT_COMPILER;
+        return status;
     }
     if (rename(temporary, o->output) != 0) {
         fprintf(stderr, "gmc: cannot write %s: %s\n", o->output, strerror(errno));
@@ -256,11 +319,13 @@ static bool known_stage(const char *name)
 
 int main(int argc, char **argv)
 {
-    Options o = {0};
-    enum { EMIT = 256, EXPLAIN, NO_AUGMENT, TIME, VERSION, HELP, KEEP };
+    Options o = {.precision = GM_MIXED};
+    enum { EMIT = 256, EXPLAIN, NO_AUGMENT, TIME, VERSION, HELP, KEEP, NO_DEVICE, DEVICE, ARCH, PRECISION };
     static const struct option flags[] = {{"emit", required_argument, 0, EMIT}, {"explain", no_argument, 0, EXPLAIN}, {"no-augment", no_argument, 0, NO_AUGMENT},
         {"time", no_argument, 0, TIME}, {"version", no_argument, 0, VERSION}, {"help", no_argument, 0, HELP}, {"quiet", no_argument, 0, 'q'},
-        {"verbose", no_argument, 0, 'v'}, {"keep", no_argument, 0, KEEP}, {0, 0, 0, 0}};
+        {"verbose", no_argument, 0, 'v'}, {"keep", no_argument, 0, KEEP},
+        {"no-device", no_argument, 0, NO_DEVICE}, {"device", required_argument, 0, DEVICE}, {"arch", required_argument, 0, ARCH},
+        {"precision", required_argument, 0, PRECISION}, {0, 0, 0, 0}};
     signal(SIGSEGV, internal_fault);
     signal(SIGABRT, internal_fault);
     signal(SIGFPE, internal_fault);
@@ -278,6 +343,23 @@ int main(int argc, char **argv)
         case NO_AUGMENT: o.no_augment = true; break;
         case TIME: o.time = true; break;
         case KEEP: o.keep = true; break;
+        case NO_DEVICE: o.no_device = true; break;
+        case DEVICE:
+            if (strcmp(optarg, "gpu") != 0 && strcmp(optarg, "cpu") != 0 && strcmp(optarg, "auto") != 0) {
+                fprintf(stderr, "gmc: --device: `%s` is none of auto, cpu, gpu\n", optarg);
+                return EXIT_USAGE;
+            }
+            o.device = *optarg == 'g';
+            o.no_device = *optarg == 'c';
+            break;
+        case ARCH: o.arch = optarg; break;
+        case PRECISION:
+            for (o.precision = 0; o.precision < GM_PRECISIONS && strcmp(optarg, gm_precision_names[o.precision]) != 0;) o.precision++;
+            if (o.precision == GM_PRECISIONS) {
+                fprintf(stderr, "gmc: --precision: `%s` is none of double, mixed, single\n", optarg);
+                return EXIT_USAGE;
+            }
+            break;
         case VERSION: puts("gmc " GMC_VERSION); return 0;
         case 'h': case HELP: usage(stdout); return 0;
         default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
@@ -297,6 +379,11 @@ int main(int argc, char **argv)
 #include "passes.def"
 #undef PASS
         fputc('\n', stderr);
+        return EXIT_USAGE;
+    }
+    char list[300];
+    if (o.arch && gm_nvrtc_found(NULL, NULL) && !gm_nvrtc_knows(o.arch, list, sizeof list)) {
+        fprintf(stderr, "gmc: --arch: `%s` is none that the NVRTC found here compiles for: %s\n", o.arch, list);
         return EXIT_USAGE;
     }
     return compile_model(&o);

@@ -77,7 +77,7 @@ static const char *place(const GmField *f)
 
 static double element(const GmField *f, const void *elements, long i)
 {
-    if (f->type == GM_REAL)
+    if (f->type != GM_INT)
         return ((const double *)elements)[i];
     const int32_t x = ((const int32_t *)elements)[i];
     return x == GM_MISSING_INT ? NAN : x;
@@ -221,7 +221,7 @@ bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, c
         return false;
     const int rank = constraint_rank(f->constraint);
     const long size = gm_shape_size(s);
-    if (rank == 0 || s->rank < rank || f->type != GM_REAL || size == 0 || (missing && missing->count > 0))
+    if (rank == 0 || s->rank < rank || f->type == GM_INT || size == 0 || (missing && missing->count > 0))
         return true;
     const long n = s->dim[s->rank - 1];
     const long block = rank == 2 ? n * n : n;

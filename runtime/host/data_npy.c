@@ -167,7 +167,7 @@ static bool take(Npy *npy, GmValue *v, void *map)
     }
     v->rank = npy->rank;
     memcpy(v->dim, npy->dim, sizeof v->dim);
-    const bool same_type = (v->type == GM_REAL && npy->type == NPY_F8) || (v->type == GM_INT && npy->type == NPY_I4);
+    const bool same_type = (v->type != GM_INT && npy->type == NPY_F8) || (v->type == GM_INT && npy->type == NPY_I4);
     const bool row_major = !npy->fortran || npy->rank < 2;
     if (bytes == 0 || !same_type || !row_major || npy->begin % npy_types[npy->type].size != 0)
         return copy(npy, v);

@@ -254,6 +254,15 @@ static bool write_row(const GmDraws *d, int chain, const double *row)
     return false;
 }
 
+bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
+{
+    if (d->file && !write_row(d, chain, row))
+        return false;
+    if (d->memory)
+        memcpy(d->memory + ((size_t)chain * (size_t)d->capacity + (size_t)at) * (size_t)d->n_columns, row, (size_t)d->n_columns * sizeof *row);
+    return true;
+}
+
 bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint)
 {
     double *row = d->row + (size_t)chain * (size_t)d->n_columns;
@@ -266,11 +275,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
         const void *array = gm_state_array(model, m, chain, c->field);
         row[k] = model->state[c->field].type == GM_INT ? ((const int32_t *)array)[c->element] : ((const double *)array)[c->element];
     }
-    if (d->file && !write_row(d, chain, row))
-        return false;
-    if (d->memory)
-        memcpy(d->memory + ((size_t)chain * (size_t)d->capacity + (size_t)at) * (size_t)d->n_columns, row, (size_t)d->n_columns * sizeof *row);
-    return true;
+    return gm_draws_store(d, chain, at, row);
 }
 
 // The draws in a file, at most `most`, that are there to their last character, and where they end; -1 if the file cannot be read. Comments and the

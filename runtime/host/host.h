@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include "../backends/nvrtc.h"
 #include "model.h"
 
 // ---- exit statuses ----
@@ -44,6 +45,8 @@ bool gm_interrupted(void);
 
 // ---- options.c: the command line ----
 
+typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;     // AUTO: a GPU if there is one that can be used
+
 typedef struct GmOptions {
     int         chains;             // > 0
     long        warmup, samples;    // >= 0 and >= 1; samples counts draws kept
@@ -56,6 +59,11 @@ typedef struct GmOptions {
     double      init_radius;        // 1 by default; 0: zeros
     int         threads;            // >= 1
     bool        quiet, check, summary, log_joint;
+    GmDeviceChoice device;
+    int         device_number;      // of the GPU, from 0
+    GmPrecision precision;          // on a GPU; mixed by default
+    bool        precision_given;
+    bool        profile, compare_devices;
     long        summary_rows;       // most rows of the table; LONG_MAX: all
     long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal
     int         n_inputs;           // data.json, more.csv, X=file.npy, N=100, in the order given
@@ -175,6 +183,7 @@ typedef struct GmDraws {
 } GmDraws;
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
+bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);          // one row of columns, as row `at` of the chain
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
 bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`
 void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished

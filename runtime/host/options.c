@@ -18,7 +18,7 @@ enum { MAX_CHAINS = 10000 };
 
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
-       OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION };
+       OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -31,6 +31,10 @@ static const struct option long_options[] = {
     { "init", required_argument, NULL, OPT_INIT },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
+    { "device", required_argument, NULL, OPT_DEVICE },
+    { "precision", required_argument, NULL, OPT_PRECISION },
+    { "profile", no_argument, NULL, OPT_PROFILE },
+    { "compare-devices", no_argument, NULL, OPT_COMPARE },
     { "quiet", no_argument, NULL, 'q' },
     { "check", no_argument, NULL, OPT_CHECK },
     { "summary", required_argument, NULL, OPT_SUMMARY },
@@ -63,6 +67,10 @@ void gm_usage(FILE *to, const char *program)
             "      --params A,B     variables to keep; `all`: every one, latent variables too\n"
             "      --init FILE|R    initial values from a JSON file; or random within R of zero (1); 0: zeros\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
+            "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
+            "      --precision P    on a GPU: double, mixed (data and latents single, sums and parameters double; the default), single\n"
+            "      --profile        time each kernel (GPU) or step (CPU), and print a table\n"
+            "      --compare-devices  a sweep on the CPU and on the GPU, step by step from the same state, in double precision\n"
             "      --first-chain N  number of the first chain (1), to spread the chains of one seed over several runs\n"
             "      --summary N|all  most rows of the summary (50)\n"
             "      --no-summary     no summary, and no copy of the draws in memory\n"
@@ -141,6 +149,33 @@ static bool output_name(const char *text, GmOptions *out)
     return true;
 }
 
+static bool device_choice(const char *text, GmOptions *out)
+{
+    long n = 0;
+    if (strncmp(text, "gpu:", 4) == 0) {
+        if (!whole("--device gpu:N", text + 4, 0, 1000, &n))
+            return false;
+    } else if (strcmp(text, "auto") != 0 && strcmp(text, "cpu") != 0 && strcmp(text, "gpu") != 0) {
+        gm_error("--device: `%s` is none of auto, cpu, gpu, gpu:N", text);
+        return false;
+    }
+    out->device = *text == 'a' ? GM_ON_AUTO : *text == 'c' ? GM_ON_CPU : GM_ON_GPU;
+    out->device_number = (int)n;
+    return true;
+}
+
+static bool precision_choice(const char *text, GmOptions *out)
+{
+    for (int p = 0; p < GM_PRECISIONS; p++)
+        if (strcmp(text, gm_precision_names[p]) == 0) {
+            out->precision = (GmPrecision)p;
+            out->precision_given = true;
+            return true;
+        }
+    gm_error("--precision: `%s` is none of double, mixed, single", text);
+    return false;
+}
+
 static bool apply(int option, const char *text, GmOptions *out)
 {
     long n = 0;
@@ -175,6 +210,16 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--first-chain", text, 1, INT_MAX - MAX_CHAINS, &n);
         out->first_chain = (int)n;
         return good;
+    case OPT_DEVICE:
+        return device_choice(text, out);
+    case OPT_PRECISION:
+        return precision_choice(text, out);
+    case OPT_PROFILE:
+        out->profile = true;
+        return true;
+    case OPT_COMPARE:
+        out->compare_devices = true;
+        return true;
     case 'q':
         out->quiet = true;
         return true;
@@ -211,7 +256,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
 {
     *out = (GmOptions){ .chains = 4, .warmup = 1000, .samples = 1000, .thin = 1, .seed = seed_of_clock(), .first_chain = 1,
                         .init_radius = 1, .threads = omp_get_max_threads(), .summary = true, .log_joint = true,
-                        .summary_rows = 50 };
+                        .summary_rows = 50, .precision = GM_MIXED };
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
     optind = 0;                                          // glibc: start afresh, whoever called before
     opterr = 0;
@@ -238,6 +283,14 @@ int gm_options(int argc, char **argv, GmOptions *out)
     }
     for (int i = optind; i < argc; i++)
         out->inputs[out->n_inputs++] = argv[i];
+    if (out->device == GM_ON_CPU && out->precision_given && out->precision != GM_DOUBLE) {
+        gm_error("--precision %s: the CPU computes in double precision", gm_precision_names[out->precision]);
+        return GM_EXIT_USAGE;
+    }
+    if (out->check && out->device == GM_ON_GPU) {
+        gm_error("--check runs on the CPU; --compare-devices compares a GPU with it");
+        return GM_EXIT_USAGE;
+    }
     long sweeps;
     if (__builtin_mul_overflow(out->samples, (long)out->thin, &sweeps) || sweeps > LONG_MAX / 4) {
         gm_error("--samples times --thin is too large");

@@ -1,5 +1,5 @@
 // run.c -- a whole run: command line, data, memory, initial values, the sweeps, the files, the summary.
-#include "host.h"
+#include "device_inside.h"
 
 #include <math.h>
 #include <omp.h>
@@ -19,10 +19,14 @@ typedef struct Fit {
     bool           derived;         // some column needs `derive`
     double         sweep_seconds;
     long           sweeps;
+    GmDevice      *device;          // the GPU, or NULL
+    double        *step_seconds;    // --profile on the CPU
 } Fit;
 
 static void fit_close(Fit *f)
 {
+    gm_device_close(f->device);
+    free(f->step_seconds);
     gm_draws_close(&f->draws);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
@@ -49,6 +53,34 @@ static void after_sweep(GmRun *one)
         f->chain_failed[one->chain] = true;
 }
 
+// A sweep step by step, with the time of each (--profile on the CPU); then what follows a sweep.
+static void timed_sweep(Fit *f)
+{
+    for (int k = 0; k < f->model->n_steps; k++) {
+        const double before = gm_seconds();
+        f->model->step(&f->run, k);
+        f->step_seconds[k] += gm_seconds() - before;
+    }
+    for (int c = 0; c < f->options.chains; c++) {
+        GmRun one = f->run;
+        one.chain = c;
+        one.inner_threads = 1;
+        after_sweep(&one);
+    }
+}
+
+static void profile_print(const Fit *f)
+{
+    double total = 0;
+    for (int k = 0; k < f->model->n_steps; k++)
+        total += f->step_seconds[k];
+    printf("%-40s %12s %6s\n", "step", "us a sweep", "%");
+    for (int k = 0; k < f->model->n_steps; k++)
+        printf("%-40s %12.2f %6.1f\n", f->model->step_names[k], 1e6 * f->step_seconds[k] / (double)f->sweeps,
+               100 * f->step_seconds[k] / (total > 0 ? total : 1));
+    printf("%-40s %12.2f %6.1f\n", "all", 1e6 * total / (double)f->sweeps, 100.0);
+}
+
 // All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
 // interruption or a file that cannot be written; the status says which.
 static int sample(Fit *f)
@@ -60,6 +92,12 @@ static int sample(Fit *f)
     gm_progress_open(&progress, o, total);
     int status = GM_EXIT_OK;
     const double started = gm_seconds();
+    if (f->device) {
+        status = gm_device_sample(f->device, &f->run, &f->draws, o, &progress, &f->sweeps);
+        f->sweep_seconds = gm_seconds() - started;
+        gm_progress_close(&progress);
+        return status;
+    }
     f->run.host = f;
     f->run.after = after_sweep;
     f->run.batch = 1;
@@ -67,7 +105,12 @@ static int sample(Fit *f)
         if (f->run.batch > total - f->run.sweep)
             f->run.batch = total - f->run.sweep;
         const double before = gm_seconds();
-        f->model->sweep(&f->run);
+        if (f->step_seconds) {
+            f->run.batch = 1;
+            timed_sweep(f);
+        } else {
+            f->model->sweep(&f->run);
+        }
         f->run.sweep += f->run.batch;
         if (gm_seconds() - before < 0.05 && f->run.batch < 100000)
             f->run.batch *= 2;
@@ -106,6 +149,10 @@ static int finish(Fit *f, int status)
     explain_end(f, status);
     if (f->options.summary && f->draws.kept > 0)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options);
+    if (f->device && f->device->profile && f->sweeps > 0)
+        gm_device_profile_print(f->device, stdout, f->sweeps);
+    else if (f->step_seconds && f->sweeps > 0)
+        profile_print(f);
     if (f->options.quiet || f->sweeps == 0)
         return status;
     if (f->options.output && f->draws.kept > 0 && status != GM_EXIT_FAULT)
@@ -117,12 +164,50 @@ static int finish(Fit *f, int status)
     return status;
 }
 
+// The device that --device asks for. f->device stays NULL on the CPU. false after a message.
+static bool choose_device(Fit *f)
+{
+    GmOptions *o = &f->options;
+    if (o->device == GM_ON_CPU || o->check)
+        return true;
+    if (o->device == GM_ON_AUTO && !gm_cuda_driver(NULL) && !o->precision_given)
+        return true;                         // nothing was asked for, and nothing is there: not worth a word
+    char why[1000];
+    f->device = gm_device_open(f->model, &f->data, &f->memory, o, &f->run, why, sizeof why);
+    if (!f->device && (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE))) {
+        gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", why);
+        return false;
+    }
+    if (!f->device)
+        gm_note("on the CPU: %s", why);
+    return true;
+}
+
+// --compare-devices: the CPU begins where the GPU does.
+static int compare_devices(Fit *f)
+{
+    char why[1000];
+    GmRun on_cpu = f->run, on_gpu = f->run;
+    f->options.precision = GM_DOUBLE;
+    f->options.profile = false;
+    f->device = gm_device_open(f->model, &f->data, &f->memory, &f->options, &on_gpu, why, sizeof why);
+    if (!f->device) {
+        gm_error("--compare-devices: %s", why);
+        return GM_EXIT_USAGE;
+    }
+    if (f->model->setup) {
+        f->model->setup(&on_cpu);
+        f->model->setup(&on_gpu);
+    }
+    return gm_device_compare(f->device, f->model, &on_gpu, &on_cpu, &f->memory, &f->data);
+}
+
 // Data, memory and initial values; then the sweeps or the check.
 static int start(Fit *f)
 {
     const GmModel *model = f->model;
     GmOptions *o = &f->options;
-    if (o->check)
+    if (o->check || o->compare_devices)
         o->output = (free((char *)o->output), NULL);
     omp_set_num_threads(o->threads);
     if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs) || !gm_memory_open(&f->memory, model, &f->data, o->chains))
@@ -134,12 +219,24 @@ static int start(Fit *f)
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     if (!gm_initial(model, &f->memory, &f->data, o, &f->run))
         return GM_EXIT_USAGE;
+    if (o->compare_devices)
+        return compare_devices(f);
     if (!o->check && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o))
         return GM_EXIT_USAGE;
     gm_signals_catch();
-    gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
+    if (!choose_device(f))
+        return GM_EXIT_USAGE;
+    if (f->device)
+        gm_note("%s: %d chain%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
+                (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
+    else
+        gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
+    if (o->profile && !f->device)
+        f->step_seconds = gm_alloc((size_t)model->n_steps, sizeof *f->step_seconds);
     if (model->setup)
         model->setup(&f->run);
+    if (f->device && !gm_device_settled(f->device, &f->run))
+        return GM_EXIT_FAULT;
     if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
         gm_fault_print();
         return GM_EXIT_USAGE;

@@ -1,0 +1,118 @@
+// cuda.c -- NVIDIA's driver and libraries by dlopen.
+#include "cuda.h"
+#include "library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+GmCuda gm_cuda;
+
+enum { OLDEST_DRIVER = 11020 };             // graphs that hold cooperative launches
+
+typedef struct Symbol { const char *name; void *to; } Symbol;
+
+static const char *fill(void *library, const Symbol *symbols, size_t n)      // NULL, or the name of the first that is lacking
+{
+    for (size_t k = 0; k < n; k++)
+        if (!gm_library_symbol(library, symbols[k].name, symbols[k].to)) return symbols[k].name;
+    return NULL;
+}
+
+#define GM_SYMBOL(name, symbol, parameters) { #symbol, &gm_cuda.name },
+
+static char driver_missing[300], libraries_missing[700];
+
+static bool load_driver(void)
+{
+    static const Symbol symbols[] = { GM_CUDA_FUNCTIONS(GM_SYMBOL) };
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is not installed: there is no libcuda.so.1 on the library path");
+        return false;
+    }
+    int (*version)(int *) = NULL;
+    if (gm_library_symbol(library, "cuDriverGetVersion", &version)) version(&gm_cuda.driver);
+    if (gm_cuda.driver < OLDEST_DRIVER) {
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is too old: it offers CUDA %d.%d, and 11.2 or later is needed",
+                 gm_cuda.driver / 1000, gm_cuda.driver % 1000 / 10);
+        return false;
+    }
+    const char *lacking = fill(library, symbols, sizeof symbols / sizeof *symbols);
+    if (lacking) {
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver (CUDA %d.%d) is too old: it lacks %s", gm_cuda.driver / 1000,
+                 gm_cuda.driver % 1000 / 10, lacking);
+        return false;
+    }
+    const int started = gm_cuda.cuInit(0);
+    if (started != 0 && started != CUDA_ERROR_NO_DEVICE) {
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver does not start: %s", gm_cuda_error(started));
+        return false;
+    }
+    if (started != 0 || gm_cuda.cuDeviceGetCount(&gm_cuda.devices) != 0 || gm_cuda.devices == 0) {
+        snprintf(driver_missing, sizeof driver_missing, "there is no NVIDIA GPU here that the driver can see");
+        return false;
+    }
+    return true;
+}
+
+bool gm_cuda_driver(const char **why)
+{
+    static int loaded = -1;
+    if (loaded < 0) loaded = load_driver();
+    if (!loaded && why) *why = driver_missing;
+    return loaded;
+}
+
+static bool load_libraries(void)
+{
+    static const Symbol blas_symbols[] = { GM_CUBLAS_FUNCTIONS(GM_SYMBOL) }, solver_symbols[] = { GM_CUSOLVER_FUNCTIONS(GM_SYMBOL) };
+    static const char *const blas_names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL };
+    static const char *const blas_helpers[] = { "libcublasLt.so.1*", NULL };
+    static const char *const solver_names[] = { "libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", NULL };
+    static const char *const solver_helpers[] = { "libnvJitLink.so.1*", "../../nvjitlink/lib/libnvJitLink.so.1*", "libcublasLt.so.1*",
+                                                  "../../cublas/lib/libcublasLt.so.1*", "libcublas.so.1*", "../../cublas/lib/libcublas.so.1*",
+                                                  "libcusparse.so.1*", "../../cusparse/lib/libcusparse.so.1*", NULL };
+    char why[400];
+    void *blas = gm_library_open(blas_names, blas_helpers, "GMC_CUBLAS", "cublas", why, sizeof why);
+    void *solver = blas ? gm_library_open(solver_names, solver_helpers, "GMC_CUSOLVER", "cusolver", why, sizeof why) : NULL;
+    if (!blas || !solver) {
+        snprintf(libraries_missing, sizeof libraries_missing,
+                 "joint normal draws on a GPU need %s, which is not installed: %s (install the CUDA Toolkit, or: pip install nvidia-cublas nvidia-cusolver)",
+                 blas ? "cuSOLVER" : "cuBLAS", why);
+        return false;
+    }
+    const char *lacking = fill(blas, blas_symbols, sizeof blas_symbols / sizeof *blas_symbols);
+    if (!lacking) lacking = fill(solver, solver_symbols, sizeof solver_symbols / sizeof *solver_symbols);
+    if (lacking) snprintf(libraries_missing, sizeof libraries_missing, "the cuBLAS or cuSOLVER found here is too old: it lacks %s", lacking);
+    return !lacking;
+}
+
+bool gm_cuda_libraries(const char **why)
+{
+    static int loaded = -1;
+    if (loaded < 0) loaded = load_libraries();
+    if (!loaded && why) *why = libraries_missing;
+    return loaded;
+}
+
+const char *gm_cuda_error(int result)
+{
+    static char text[300];
+    const char *name = NULL, *words = NULL;
+    if (gm_cuda.cuGetErrorName) gm_cuda.cuGetErrorName(result, &name);
+    if (gm_cuda.cuGetErrorString) gm_cuda.cuGetErrorString(result, &words);
+    if (name && words) snprintf(text, sizeof text, "%s (%s)", words, name);
+    else snprintf(text, sizeof text, "error %d", result);
+    return text;
+}
+
+int gm_cuda_capability(int device)
+{
+    CUdevice d;
+    int major = 0, minor = 0;
+    if (!gm_cuda_driver(NULL) || gm_cuda.cuDeviceGet(&d, device) != 0) return 0;
+    if (gm_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d) != 0) return 0;
+    gm_cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d);
+    return 10 * major + minor;
+}

@@ -1,0 +1,441 @@
+// runtime_cuda.h -- the kernels that the runtime itself launches on a GPU: joint normal draws, products of data, draws on their way out.
+//
+// gmc appends this file to an emitted program before its device half is compiled (compiler/driver/image.c); runtime/host/device_linalg.c and
+// device_run.c launch what is here. Fields of State are named by their offsets. blockIdx.y is the chain, unless said otherwise; blocks
+// have 256 threads. Sums are taken over fixed chunks in a fixed order, so no result depends on the grid.
+#ifndef GM_RUNTIME_CUDA_H
+#define GM_RUNTIME_CUDA_H
+
+#include "rng.h"
+#include "gamma.h"
+
+#define GM_KERNEL extern "C" __global__ void
+
+// The array of a chain at an offset of State; NULL for GM_NO_FIELD.
+template <typename T> static __device__ T *gm_array(const State *states, int chain, uint64_t offset)
+{
+    return offset == ~(uint64_t)0 ? (T *)0 : *(T *const *)((const char *)&states[chain] + offset);
+}
+
+static __device__ Sweep gm_sweep_of(const GmPlace *place, int chain)
+{
+    Sweep at;
+    at.seed = place->seed;
+    at.chain = (uint32_t)(place->first_chain + chain);
+    at.sweep = place->sweep + 1;
+    return at;
+}
+
+static __device__ void gm_raise(GmPlace *place, int chain, const char *variable, long element, const char *what)
+{
+    if (atomicCAS(&place->fault, 0, 1) != 0) return;
+    place->fault_chain = chain;
+    place->fault_variable = variable;
+    place->fault_element = element;
+    place->fault_what = what;
+}
+
+#define GM_NOT_PROPER "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, or a value it depends on overflowed"
+
+// ---- the run ----
+
+// To the next sweep. After a fault the place stays where it is, so that the message names the sweep.
+GM_KERNEL gm_next_sweep(GmPlace *place)
+{
+    if (!place->fault) place->sweep++;
+}
+
+GM_KERNEL gm_set_colour(GmPlace *place, long colour) { place->colour = colour; }
+
+struct GmGathered { uint64_t offset; long element; long type; };       // one column of the draws; type: GmType, or -1 for the log joint
+
+// Row `*kept % slots` of ring[slots][chains][columns].
+GM_KERNEL gm_gather(const State *states, const GmPlace *place, const GmGathered *column, long columns, const uint64_t *kept, long slots, double *ring)
+{
+    const int chain = (int)blockIdx.y;
+    double *row = ring + ((long)(*kept % (uint64_t)slots) * gridDim.y + chain) * columns;
+    for (long c = blockIdx.x * (long)blockDim.x + threadIdx.x; c < columns; c += (long)gridDim.x * blockDim.x) {
+        const GmGathered g = column[c];
+        double x = 0;
+        switch (g.type) {
+        case -1:        x = place->result[chain]; break;
+        case GM_INT:    x = gm_array<const int>(states, chain, g.offset)[g.element]; break;
+        case GM_REAL:   x = gm_array<const real>(states, chain, g.offset)[g.element]; break;
+        case GM_WIDE:   x = gm_array<const wide>(states, chain, g.offset)[g.element]; break;
+        case GM_SOLVE:  x = gm_array<const solve>(states, chain, g.offset)[g.element]; break;
+        }
+        row[c] = x;
+    }
+}
+
+GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
+{
+    if (!place->fault) ++*kept;
+}
+
+// ---- joint normal draws (linalg.h) ----
+
+static __device__ double gm_noise(const Stream *g, long k)
+{
+    Stream part = stream_part(g, (uint64_t)k);
+    return normal_standard(&part);
+}
+
+// The scale of a move; rest = Q - h'J^-1 h.
+static __device__ double gm_scale_drawn(Stream *g, double count, double rest)
+{
+    return rest > 0 && count > 0 ? sqrt(gamma_shape_rate(g, count / 2, rest / 2)) : 1;
+}
+
+// The sum of every thread's x, in a fixed order; blocks of 256 threads.
+static __device__ double gm_block_sum(double x)
+{
+    __shared__ double part[8];
+    for (int k = 16; k > 0; k /= 2) x += __shfl_xor_sync(0xffffffffu, x, k);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
+    __syncthreads();
+    double sum = 0;
+    for (int k = 0; k < 8; k++) sum += part[k];
+    return sum;
+}
+
+// One block a chain, for n that fits: the rows of J with h as row n lie in shared memory; factoring turns row n into L^-1 h.
+GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, const char *name, long n, uint64_t at_J, uint64_t at_h, uint64_t at_x, uint64_t at_scale)
+{
+    extern __shared__ double A[];                        // [n + 1][stride], then e[n]
+    const int chain = (int)blockIdx.y, t = (int)threadIdx.x, rows = (int)n + 1, stride = (int)n | 1, threads = 256;
+    double *v = A + n * stride, *e = A + rows * stride;
+    const solve *J = gm_array<const solve>(states, chain, at_J), *h = gm_array<const solve>(states, chain, at_h);
+    wide *x = gm_array<wide>(states, chain, at_x), *scale = gm_array<wide>(states, chain, at_scale);
+    Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    for (int i = t / 32; i < n; i += threads / 32)
+        for (int j = t % 32; j <= i; j += 32) A[i * stride + j] = J[i * n + j];
+    for (int j = t; j < n; j += threads) {
+        v[j] = h[j];
+        e[j] = gm_noise(&g, j);
+    }
+    __syncthreads();
+    const int tx = t % 16, ty = t / 16;
+    for (int k = 0; k < n; k++) {
+        const double pivot = A[k * stride + k];
+        if (!(pivot > 0) || pivot > GM_HUGE) {           // the same in every thread
+            if (t == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+            return;
+        }
+        const double r = 1 / sqrt(pivot);
+        __syncthreads();
+        for (int i = k + t; i < rows; i += threads) A[i * stride + k] *= r;
+        __syncthreads();
+        for (int i = k + 1 + ty; i < rows; i += 16) {
+            const double a = A[i * stride + k];
+            for (int j = k + 1 + tx; j <= i && j < n; j += 16) A[i * stride + j] -= a * A[j * stride + k];
+        }
+        __syncthreads();
+    }
+    __shared__ double s;
+    if (t < 32) {                                        // one warp does the rest
+        double rest = 0;
+        if (scale) {
+            for (int j = t; j < n; j += 32) rest += v[j] * v[j];
+            for (int k = 16; k > 0; k /= 2) rest += __shfl_xor_sync(0xffffffffu, rest, k);
+        }
+        if (t == 0) {
+            s = scale ? gm_scale_drawn(&g, scale[1], scale[0] - rest) : 1;
+            if (scale) scale[2] = s;
+        }
+        __syncwarp();
+        for (int j = t; j < n; j += 32) v[j] = s * v[j] + e[j];
+        __syncwarp();
+        for (int k = (int)n - 1; k >= 0; k--) {
+            const double y = v[k] / A[k * stride + k];
+            __syncwarp();
+            for (int j = t; j < k; j += 32) v[j] -= A[k * stride + j] * y;
+            if (t == 0) v[k] = y;
+            __syncwarp();
+        }
+        for (int j = t; j < n; j += 32) {
+            if (!is_finite(v[j])) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+            x[j] = v[j];
+        }
+    }
+}
+
+// After h = L^-1 h: the scale move, then h = scale * h + noise. One block a chain.
+GM_KERNEL gm_dense_noise(const State *states, GmPlace *place, unsigned var, long n, uint64_t at_h, uint64_t at_scale)
+{
+    const int chain = (int)blockIdx.y;
+    solve *h = gm_array<solve>(states, chain, at_h);
+    wide *scale = gm_array<wide>(states, chain, at_scale);
+    Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    const Stream parts = g;
+    double s = 1;
+    if (scale) {
+        __shared__ double drawn;
+        double square_sum = 0;
+        for (long j = threadIdx.x; j < n; j += 256) square_sum += (double)h[j] * h[j];
+        square_sum = gm_block_sum(square_sum);
+        if (threadIdx.x == 0) scale[2] = drawn = gm_scale_drawn(&g, scale[1], scale[0] - square_sum);
+        __syncthreads();
+        s = drawn;
+    }
+    for (long j = threadIdx.x; j < n; j += 256) h[j] = (solve)(s * h[j] + gm_noise(&parts, j));
+}
+
+// The draw, out of h; `info` is what the factorisation of each chain gave back.
+GM_KERNEL gm_dense_place(const State *states, GmPlace *place, const char *name, long n, uint64_t at_h, uint64_t at_x, const int *info)
+{
+    const int chain = (int)blockIdx.y;
+    const solve *h = gm_array<const solve>(states, chain, at_h);
+    wide *x = gm_array<wide>(states, chain, at_x);
+    if (info[chain] != 0) {
+        if (threadIdx.x == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        return;
+    }
+    for (long j = blockIdx.x * 256L + threadIdx.x; j < n; j += gridDim.x * 256L) {
+        if (!is_finite(h[j])) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        x[j] = h[j];
+    }
+}
+
+// ---- arrows: effects u[m] with diagonal precision D, coupled with x[n] by E[m, n] ----
+
+// Rows of E, and k, over sqrt(D).
+GM_KERNEL gm_arrow_rows(const State *states, GmPlace *place, const char *name, long n, long m, uint64_t at_D, uint64_t at_E, uint64_t at_k)
+{
+    const int chain = (int)blockIdx.y;
+    const wide *D = gm_array<const wide>(states, chain, at_D);
+    wide *E = gm_array<wide>(states, chain, at_E), *k = gm_array<wide>(states, chain, at_k);
+    for (long i = blockIdx.x * 256L + threadIdx.x; i < m; i += gridDim.x * 256L) {
+        if (!(D[i] > 0)) gm_raise(place, chain, name, i, GM_NOT_PROPER);
+        const double r = 1 / sqrt(D[i]);
+        for (long j = 0; j < n; j++) E[i * n + j] *= r;
+        k[i] *= r;
+    }
+}
+
+// The lower triangle of [E k]'[E k] for each chunk of rows: part[chain][chunk][pair], pair (a, b) at a (a + 1)/2 + b. blockIdx.x is the chunk.
+GM_KERNEL gm_arrow_products(const State *states, long n, long m, long chunk, uint64_t at_E, uint64_t at_k, double *part)
+{
+    __shared__ double share[256];
+    const int chain = (int)blockIdx.y, t = (int)threadIdx.x;
+    const wide *E = gm_array<const wide>(states, chain, at_E), *k = gm_array<const wide>(states, chain, at_k);
+    const long first = blockIdx.x * chunk, last = first + chunk < m ? first + chunk : m, pairs = (n + 1) * (n + 2) / 2;
+    double *out = part + ((long)blockIdx.y * gridDim.x + blockIdx.x) * pairs;
+    const int hands = pairs < 256 ? 256 / (int)pairs : 1;        // threads that share a pair
+    for (long q = hands > 1 ? t % pairs : t; q < pairs; q += 256) {
+        const int hand = hands > 1 ? t / (int)pairs : 0;
+        long a = (long)((sqrt(8.0 * (double)q + 1) - 1) / 2);
+        if (a * (a + 1) / 2 > q) a--;
+        if ((a + 1) * (a + 2) / 2 <= q) a++;
+        const long b = q - a * (a + 1) / 2;
+        double sum = 0;
+        if (hand < hands)
+            for (long i = first + hand; i < last; i += hands) {
+                const double left = a < n ? E[i * n + a] : k[i], right = b < n ? E[i * n + b] : k[i];
+                sum += left * right;
+            }
+        if (hands == 1) {
+            out[q] = sum;
+            continue;
+        }
+        share[t] = sum;
+        __syncthreads();
+        if (hand == 0) {
+            for (int other = 1; other < hands; other++) sum += share[t + other * (int)pairs];
+            out[q] = sum;
+        }
+        break;
+    }
+}
+
+// J -= E'E, h -= E'k, scale.Q -= k'k, from the chunks. One block a chain.
+GM_KERNEL gm_arrow_reduce(const State *states, long n, long chunks, const double *part, uint64_t at_J, uint64_t at_h, uint64_t at_scale)
+{
+    const int chain = (int)blockIdx.y;
+    solve *J = gm_array<solve>(states, chain, at_J), *h = gm_array<solve>(states, chain, at_h);
+    wide *scale = gm_array<wide>(states, chain, at_scale);
+    const long pairs = (n + 1) * (n + 2) / 2;
+    part += (long)chain * chunks * pairs;
+    for (long q = threadIdx.x; q < pairs; q += 256) {
+        long a = (long)((sqrt(8.0 * (double)q + 1) - 1) / 2);
+        if (a * (a + 1) / 2 > q) a--;
+        if ((a + 1) * (a + 2) / 2 <= q) a++;
+        const long b = q - a * (a + 1) / 2;
+        double sum = 0;
+        for (long c = 0; c < chunks; c++) sum += part[c * pairs + q];
+        if (a < n) {
+            J[a * n + b] -= (solve)sum;
+            if (a != b) J[b * n + a] -= (solve)sum;
+        } else if (b < n) h[b] -= (solve)sum;
+        else if (scale) scale[0] -= sum;
+    }
+}
+
+GM_KERNEL gm_arrow_effects(const State *states, GmPlace *place, unsigned var, const char *name, long n, long m, uint64_t at_D, uint64_t at_E, uint64_t at_k,
+                           uint64_t at_x, uint64_t at_u, uint64_t at_scale)
+{
+    const int chain = (int)blockIdx.y;
+    const wide *D = gm_array<const wide>(states, chain, at_D), *E = gm_array<const wide>(states, chain, at_E), *k = gm_array<const wide>(states, chain, at_k);
+    const wide *x = gm_array<const wide>(states, chain, at_x), *scale = gm_array<const wide>(states, chain, at_scale);
+    wide *u = gm_array<wide>(states, chain, at_u);
+    const double s = scale ? scale[2] : 1;
+    const Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    for (long i = blockIdx.x * 256L + threadIdx.x; i < m; i += gridDim.x * 256L) {
+        double v = s * k[i];
+        for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];
+        v = (v + gm_noise(&g, n + i)) / sqrt(D[i]);
+        if (!is_finite(v)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        u[i] = v;
+    }
+}
+
+// With no dense part: the scale move alone.
+GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint64_t at_scale)
+{
+    const int chain = (int)blockIdx.y;
+    wide *scale = gm_array<wide>(states, chain, at_scale);
+    Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    if (threadIdx.x == 0) scale[2] = gm_scale_drawn(&g, scale[1], scale[0]);
+}
+
+// ---- few rows: precision diag(D) + rows'rows, rows[n, p] (gm_normal_rows of linalg.h) ----
+
+// D to D^-1/2, h times that.
+GM_KERNEL gm_rows_prior(const State *states, GmPlace *place, const char *name, long p, uint64_t at_D, uint64_t at_h)
+{
+    const int chain = (int)blockIdx.y;
+    wide *D = gm_array<wide>(states, chain, at_D);
+    solve *h = gm_array<solve>(states, chain, at_h);
+    for (long j = blockIdx.x * 256L + threadIdx.x; j < p; j += gridDim.x * 256L) {
+        if (!(D[j] > 0)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        D[j] = 1 / sqrt(D[j]);
+        h[j] = (solve)(h[j] * D[j]);
+    }
+}
+
+// rows times D^-1/2; y[chain][n] = y of State.
+GM_KERNEL gm_rows_scaled(const State *states, long n, long p, uint64_t at_D, uint64_t at_rows, uint64_t at_y, solve *y)
+{
+    const int chain = (int)blockIdx.y;
+    const wide *D = gm_array<const wide>(states, chain, at_D), *from = gm_array<const wide>(states, chain, at_y);
+    solve *rows = gm_array<solve>(states, chain, at_rows);
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * p; e += gridDim.x * 256L) rows[e] = (solve)(rows[e] * D[e % p]);
+    for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) y[chain * n + i] = (solve)from[i];
+}
+
+GM_KERNEL gm_rows_identity(const State *states, long n, uint64_t at_M)
+{
+    solve *M = gm_array<solve>(states, (int)blockIdx.y, at_M);
+    for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) M[i * n + i] += 1;
+}
+
+// The scale move, from residual[chain][n] = L^-1 (y - rows h); then u[chain][p] = scale h + noise, y[chain][n] = scale y + noise. One block a chain.
+GM_KERNEL gm_rows_noise(const State *states, const GmPlace *place, unsigned var, long n, long p, uint64_t at_h, uint64_t at_y, uint64_t at_scale,
+                        const solve *residual, solve *u, solve *y)
+{
+    const int chain = (int)blockIdx.y;
+    const solve *h = gm_array<const solve>(states, chain, at_h);
+    const wide *from = gm_array<const wide>(states, chain, at_y);
+    wide *scale = gm_array<wide>(states, chain, at_scale);
+    Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    const Stream parts = g;
+    double s = 1;
+    if (scale) {
+        __shared__ double drawn;
+        double rest = 0;
+        for (long j = threadIdx.x; j < p; j += 256) rest -= (double)h[j] * h[j];
+        for (long i = threadIdx.x; i < n; i += 256) rest += (double)residual[chain * n + i] * residual[chain * n + i] - from[i] * from[i];
+        rest = gm_block_sum(rest);
+        if (threadIdx.x == 0) scale[2] = drawn = gm_scale_drawn(&g, scale[1], scale[0] + rest);
+        __syncthreads();
+        s = drawn;
+    }
+    for (long j = threadIdx.x; j < p; j += 256) u[chain * p + j] = (solve)(s * h[j] + gm_noise(&parts, j));
+    for (long i = threadIdx.x; i < n; i += 256) y[chain * n + i] = (solve)(s * from[i] + gm_noise(&parts, p + i));
+}
+
+// x = D^-1/2 u.
+GM_KERNEL gm_rows_place(const State *states, GmPlace *place, const char *name, long p, uint64_t at_D, uint64_t at_x, const solve *u, const int *info)
+{
+    const int chain = (int)blockIdx.y;
+    const wide *D = gm_array<const wide>(states, chain, at_D);
+    wide *x = gm_array<wide>(states, chain, at_x);
+    if (info && info[chain] != 0) {
+        if (threadIdx.x == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        return;
+    }
+    for (long j = blockIdx.x * 256L + threadIdx.x; j < p; j += gridDim.x * 256L) {
+        const double v = D[j] * u[chain * p + j];
+        if (!is_finite(v)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        x[j] = v;
+    }
+}
+
+// ---- products with data ----
+
+GM_KERNEL gm_widen(long n, const real *x, double *out)
+{
+    for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) out[i] = x[i];
+}
+
+// The lower triangle of a p by p matrix into the upper one (row-major).
+GM_KERNEL gm_mirror(long p, double *A)
+{
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < p * p; e += gridDim.x * 256L)
+        if (e % p > e / p) A[e] = A[e % p * p + e / p];
+}
+
+// out[rows, p] = X times the weights of its rows, for rows first .. first + rows - 1 of one chain.
+GM_KERNEL gm_weigh(const State *states, int chain, uint64_t at_w, long first, long rows, long p, const real *X, real *out)
+{
+    const real *w = gm_array<const real>(states, chain, at_w) + first;
+    X += first * p;
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < rows * p; e += gridDim.x * 256L) out[e] = X[e] * w[e / p];
+}
+
+// out += add, or out = add for the first.
+GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, const real *add, int first)
+{
+    wide *out = gm_array<wide>(states, chain, at_out);
+    for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) out[i] = (first ? 0 : out[i]) + add[i];
+}
+
+// part[chain][chunk][p] = X'w over a chunk of rows. blockIdx.x: 32 columns; blockIdx.y: the chunk; blockIdx.z: the chain.
+// The weights are a field of State, or weights[chain][n].
+GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, const real *weights, double *part)
+{
+    __shared__ double share[8][32];
+    const int chain = (int)blockIdx.z, lane = (int)threadIdx.x % 32, hand = (int)threadIdx.x / 32;
+    const real *w = weights ? weights + chain * n : gm_array<const real>(states, chain, at_w);
+    const long column = blockIdx.x * 32L + lane, first = blockIdx.y * chunk, last = first + chunk < n ? first + chunk : n;
+    double sum = 0;
+    if (column < p) {
+        long i = first + hand;
+        while (i < last) {                               // in the type of X for up to 32 rows, then in double
+            real some = 0;
+            for (int k = 0; k < 32 && i < last; k++, i += 8) some += X[i * p + column] * w[i];
+            sum += some;
+        }
+    }
+    share[hand][lane] = sum;
+    __syncthreads();
+    if (hand == 0 && column < p) {
+        for (int k = 1; k < 8; k++) sum += share[k][lane];
+        part[((long)chain * gridDim.y + blockIdx.y) * p + column] = sum;
+    }
+}
+
+GM_KERNEL gm_row_sums_add(const State *states, long p, long chunks, const double *part, uint64_t at_out)
+{
+    const int chain = (int)blockIdx.y;
+    wide *out = gm_array<wide>(states, chain, at_out);
+    part += (long)chain * chunks * p;
+    for (long j = blockIdx.x * 256L + threadIdx.x; j < p; j += gridDim.x * 256L) {
+        double sum = 0;
+        for (long c = 0; c < chunks; c++) sum += part[c * p + j];
+        out[j] = sum;
+    }
+}
+
+#endif

@@ -1,0 +1,113 @@
+// device_inside.h -- a run on a GPU, as the runtime's own files see it. device.h is what emitted programs see.
+//
+//   device.c          opens the device: image, memory, Data and State; launches kernels
+//   device_linalg.c   joint normal draws and products with data, over cuBLAS, cuSOLVER and kernels of runtime_cuda.h
+//   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
+#ifndef GM_DEVICE_INSIDE_H
+#define GM_DEVICE_INSIDE_H
+
+#include "../backends/cuda.h"
+#include "../backends/nvrtc.h"
+#include "device.h"
+#include "device_code.h"
+#include "host.h"
+
+enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 12, GM_MOST_KERNELS = 1024 };
+
+typedef struct GmKernelEntry {
+    char      *name;
+    CUfunction function;
+    int        resident;            // blocks of GM_THREADS threads that fit a multiprocessor; 0: not asked yet
+    double     seconds;             // --profile
+    long       launches;
+} GmKernelEntry;
+
+typedef struct GmTiming { int entry; CUevent from, to; } GmTiming;
+
+typedef struct GmDevice {
+    int           ordinal, capability, processors, shared_most;
+    char          name[128];
+    GmPrecision   precision;
+    const GmModel *model;
+    int           chains;
+    bool          failed;                        // a call of the driver or of a library failed: a line was printed, the run ends
+    CUcontext     context;
+    CUmodule      module;
+    CUstream      stream, copies, side[GM_SIDES];
+    CUevent       fork, join[GM_SIDES];
+    CUdeviceptr   block;                         // all arrays, State, GmPlace
+    size_t        block_size;
+    CUdeviceptr   states, place;
+    char         *data, *state;                  // host copies of Data and State whose pointers lie in device memory
+    const char   *host_data, *host_state;        // those of the CPU
+    GmKernelEntry kernel[GM_MOST_KERNELS];
+    int           n_kernels;
+    CUdeviceptr   scratch[GM_SCRATCHES];
+    size_t        scratch_size[GM_SCRATCHES];
+    char        **text;                          // strings copied to the device, and where
+    CUdeviceptr  *text_at;
+    int           n_texts;
+    Cublas        blas[GM_SIDES];
+    Cusolver      solver[GM_SIDES];
+    bool          libraries;
+    // device_run.c
+    CUgraphExec   graph[2];                      // a sweep; one that is kept
+    bool          plain;                         // no graphs: --profile, or capturing failed
+    bool          capturing, no_result;
+    long          sweeps_of[2];                  // made so far: plain ones, and those kept
+    const GmOptions *keeping;                    // NULL: no draw leaves
+    bool          derive, log_joint;
+    long          columns, slots;
+    CUdeviceptr   column, kept, ring;
+    bool          profile;
+    GmTiming      timing[512];
+    int           n_timings;
+} GmDevice;
+
+// Opens a device for the run: finds driver, GPU and image, uploads Data and State (with their initial values) and points run->data, run->state and
+// run->device at them. NULL: `why` says in one line what is missing.
+GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, GmRun *run, char *why, size_t room);
+void      gm_device_close(GmDevice *d);
+
+// Reports a result of the driver that is not 0, in one line, and marks the device as failed. Returns whether all is well.
+bool gm_device_good(GmDevice *d, int result, const char *what);
+void gm_device_refuse(GmDevice *d, const char *what);             // the same, in words of one's own
+
+// Bytes of an element on the device.
+size_t gm_device_element(const GmDevice *d, GmType type);
+
+// State of all chains, between the CPU's arrays and the device's.
+void gm_device_upload(GmDevice *d, const GmMemory *memory, const GmData *data);
+void gm_device_download(GmDevice *d, const GmMemory *memory, int chain, int field, void *to);     // one array, as int32_t or double
+
+// Blocks of a launch, in three directions (0 counts as 1); threads of a block (0: GM_THREADS); bytes of shared memory that it asks for; whether all
+// blocks must run at once.
+typedef struct GmGrid { long x, y, z; int threads; size_t shared; bool cooperative; } GmGrid;
+
+// A launch of a kernel of the image on a stream; parameters as cuLaunchKernel takes them.
+void gm_device_launch(GmDevice *d, CUstream stream, const char *kernel, GmGrid grid, void **parameters);
+GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after a message: the image lacks it
+
+// Scratch memory number `which`, of at least `bytes`; grows outside graphs only. 0 after a message.
+CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
+CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
+
+// --profile: marks in the stream around what is called `name`.
+int  gm_device_time_from(GmDevice *d, const char *name, CUstream stream);
+void gm_device_time_to(GmDevice *d, int timing, CUstream stream);
+void gm_device_time_collect(GmDevice *d);
+
+// The fault that the device has found, if any, handed to gm_fault. false: there is none.
+bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place);
+
+// Waits until everything launched has been done; a fault found by the device is handed to gm_fault. false after a message: a call failed.
+bool gm_device_settled(GmDevice *d, GmRun *run);
+
+// All sweeps of a run; draws are stored as they come. The status as of `sample` in run.c; *sweeps: how many were made.
+int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmProgress *progress, long *sweeps);
+void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps);
+
+// --compare-devices: every step from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
+int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m, const GmData *data);
+
+#endif

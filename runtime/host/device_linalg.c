@@ -1,0 +1,351 @@
+// device_linalg.c -- joint normal draws and products with data on a GPU, for all chains of a launch (linalg.h has the mathematics).
+//
+// Up to `most_small` elements a joint normal is drawn by one kernel with the matrix in shared memory. Above, cuSOLVER factors and cuBLAS solves, chains on
+// streams of their own that leave the main stream and come back to it; none waits for the host, and a pivot that is not
+// positive is found by a kernel. Both libraries are column-major: the upper triangle there is the lower one of a row-major matrix.
+#include "device_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {                                          // scratch memory
+    AT_BLAS,                                    // one for each side stream
+    AT_SOLVER = AT_BLAS + GM_SIDES,
+    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART,
+};
+
+enum { BLAS_WORK = 32 << 20, MOST_SMALL = 128, CHUNK = 2048, MOST_CHUNKS = 4096 };
+
+static const double one = 1, zero = 0, minus_one = -1;
+static const float one_f = 1, zero_f = 0, minus_one_f = -1;
+
+static bool blas_good(GmDevice *d, int result, const char *what)
+{
+    if (result != 0 && !d->failed) {
+        char text[120];
+        snprintf(text, sizeof text, "%s: cuBLAS or cuSOLVER gave status %d", what, result);
+        gm_device_refuse(d, text);
+    }
+    return !d->failed;
+}
+
+static bool libraries(GmDevice *d)
+{
+    if (d->failed || d->libraries) return !d->failed;
+    const char *why;
+    if (!gm_cuda_libraries(&why)) {
+        gm_device_refuse(d, why);
+        return false;
+    }
+    for (int k = 0; k < GM_SIDES && !d->failed; k++) {
+        if (!blas_good(d, gm_cuda.cublasCreate(&d->blas[k]), "cublasCreate") || !blas_good(d, gm_cuda.cusolverDnCreate(&d->solver[k]), "cusolverDnCreate")) break;
+        gm_cuda.cublasSetStream(d->blas[k], d->side[k]);
+        gm_cuda.cusolverDnSetStream(d->solver[k], d->side[k]);
+        // Work space of our own: graphs must not allocate. Setting the stream resets it, so the stream comes first.
+        const CUdeviceptr work = gm_device_scratch(d, AT_BLAS + k, BLAS_WORK);
+        if (work) gm_cuda.cublasSetWorkspace(d->blas[k], (void *)(uintptr_t)work, BLAS_WORK);
+    }
+    d->libraries = !d->failed;
+    return d->libraries;
+}
+
+// The side streams begin where the main one stands, and it goes on when they are done.
+static void fork_sides(GmDevice *d, int sides)
+{
+    gm_device_good(d, gm_cuda.cuEventRecord(d->fork, d->stream), "an event");
+    for (int k = 0; k < sides; k++) gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->side[k], d->fork, 0), "an event");
+}
+
+static void join_sides(GmDevice *d, int sides)
+{
+    for (int k = 0; k < sides; k++) {
+        gm_device_good(d, gm_cuda.cuEventRecord(d->join[k], d->side[k]), "an event");
+        gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->stream, d->join[k], 0), "an event");
+    }
+}
+
+static void *array_of(const GmDevice *d, int chain, size_t offset)
+{
+    void *at;
+    memcpy(&at, d->state + (size_t)chain * d->model->state_size + offset, sizeof at);
+    return at;
+}
+
+static int sides_of(const GmDevice *d) { return d->chains < GM_SIDES ? d->chains : GM_SIDES; }
+
+static long blocks_for(const GmDevice *d, long n)
+{
+    const long blocks = (n + GM_THREADS - 1) / GM_THREADS, most = 32L * d->processors;
+    return blocks < 1 ? 1 : blocks > most ? most : blocks;
+}
+
+// ---- joint normals ----
+
+static void small(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J, size_t h, size_t x, size_t scale)
+{
+    const size_t shared = sizeof(double) * (size_t)((n + 1) * (n | 1) + n);
+    GmKernelEntry *e = gm_device_kernel(d, "gm_dense_small");
+    if (e && shared > 48 << 10)
+        gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared), "shared memory");
+    uint64_t at_J = J, at_h = h, at_x = x, at_scale = scale;
+    void *parameters[] = { &d->states, &d->place, &var, &name, &n, &at_J, &at_h, &at_x, &at_scale };
+    gm_device_launch(d, d->stream, "gm_dense_small", (GmGrid){ .x = 1, .y = d->chains, .shared = shared }, parameters);
+}
+
+static void factor(GmDevice *d, int chain, long n, void *J, CUdeviceptr info)
+{
+    const int side = chain % GM_SIDES;
+    int *info_of = (int *)(uintptr_t)info + chain, size = 0;
+    if (d->precision == GM_SINGLE) {
+        blas_good(d, gm_cuda.cusolverDnSpotrf_bufferSize(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, &size), "potrf");
+        void *work = (void *)(uintptr_t)gm_device_scratch(d, AT_SOLVER + side, sizeof(float) * (size_t)(size + 1));
+        if (!d->failed) blas_good(d, gm_cuda.cusolverDnSpotrf(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, work, size, info_of), "potrf");
+    } else {
+        blas_good(d, gm_cuda.cusolverDnDpotrf_bufferSize(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, &size), "potrf");
+        void *work = (void *)(uintptr_t)gm_device_scratch(d, AT_SOLVER + side, sizeof(double) * (size_t)(size + 1));
+        if (!d->failed) blas_good(d, gm_cuda.cusolverDnDpotrf(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, work, size, info_of), "potrf");
+    }
+}
+
+static void triangular(GmDevice *d, int chain, int operation, long n, const void *J, void *h)
+{
+    const Cublas blas = d->blas[chain % GM_SIDES];
+    if (d->failed) return;
+    blas_good(d, d->precision == GM_SINGLE ? gm_cuda.cublasStrsv(blas, CUBLAS_UPPER, operation, CUBLAS_NON_UNIT, (int)n, J, (int)n, h, 1)
+                                           : gm_cuda.cublasDtrsv(blas, CUBLAS_UPPER, operation, CUBLAS_NON_UNIT, (int)n, J, (int)n, h, 1), "trsv");
+}
+
+static void large(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J, size_t h, size_t x, size_t scale)
+{
+    if (!libraries(d)) return;
+    const int sides = sides_of(d);
+    const CUdeviceptr info = gm_device_scratch(d, AT_INFO, sizeof(int) * (size_t)d->chains);
+    int timing = gm_device_time_from(d, "cuSOLVER potrf, cuBLAS trsv", d->stream);
+    fork_sides(d, sides);
+    for (int c = 0; c < d->chains && !d->failed; c++) {
+        factor(d, c, n, array_of(d, c, J), info);
+        triangular(d, c, CUBLAS_TRANSPOSED, n, array_of(d, c, J), array_of(d, c, h));
+    }
+    join_sides(d, sides);
+    gm_device_time_to(d, timing, d->stream);
+    uint64_t at_h = h, at_x = x, at_scale = scale;
+    void *noise[] = { &d->states, &d->place, &var, &n, &at_h, &at_scale };
+    gm_device_launch(d, d->stream, "gm_dense_noise", (GmGrid){ .x = 1, .y = d->chains }, noise);
+    timing = gm_device_time_from(d, "cuBLAS trsv", d->stream);
+    fork_sides(d, sides);
+    for (int c = 0; c < d->chains && !d->failed; c++) triangular(d, c, CUBLAS_AS_IS, n, array_of(d, c, J), array_of(d, c, h));
+    join_sides(d, sides);
+    gm_device_time_to(d, timing, d->stream);
+    void *place[] = { &d->states, &d->place, &name, &n, &at_h, &at_x, (void *)&info };
+    gm_device_launch(d, d->stream, "gm_dense_place", (GmGrid){ .x = blocks_for(d, n), .y = d->chains }, place);
+}
+
+void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale)
+{
+    GmDevice *d = run->device;
+    if (n <= 0 || d->failed) return;
+    const CUdeviceptr text = gm_device_text(d, name);
+    const size_t shared = sizeof(double) * (size_t)((n + 1) * (n | 1) + n) + 1024;
+    if (n <= MOST_SMALL && shared <= (size_t)d->shared_most) small(d, var, text, n, J, h, x, scale);
+    else large(d, var, text, n, J, h, x, scale);
+}
+
+void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E, size_t k, size_t u, size_t scale)
+{
+    GmDevice *d = run->device;
+    if (d->failed) return;
+    const CUdeviceptr text = gm_device_text(d, name);
+    uint64_t at_J = J, at_h = h, at_x = x, at_D = D, at_E = E, at_k = k, at_u = u, at_scale = scale;
+    if (m > 0) {
+        const long even = (m + MOST_CHUNKS - 1) / MOST_CHUNKS, pairs = (n + 1) * (n + 2) / 2;
+        long chunk = even > 512 ? even : 512, chunks = (m + chunk - 1) / chunk;
+        const CUdeviceptr part = gm_device_scratch(d, AT_PRODUCTS, sizeof(double) * (size_t)(pairs * chunks * d->chains));
+        void *rows[] = { &d->states, &d->place, (void *)&text, &n, &m, &at_D, &at_E, &at_k };
+        gm_device_launch(d, d->stream, "gm_arrow_rows", (GmGrid){ .x = blocks_for(d, m), .y = d->chains }, rows);
+        void *products[] = { &d->states, &n, &m, &chunk, &at_E, &at_k, (void *)&part };
+        gm_device_launch(d, d->stream, "gm_arrow_products", (GmGrid){ .x = chunks, .y = d->chains }, products);
+        void *reduce[] = { &d->states, &n, &chunks, (void *)&part, &at_J, &at_h, &at_scale };
+        gm_device_launch(d, d->stream, "gm_arrow_reduce", (GmGrid){ .x = 1, .y = d->chains }, reduce);
+    }
+    if (n > 0) gm_device_normal_dense(run, var, name, n, J, h, x, scale);
+    else if (scale != GM_NO_FIELD) {
+        void *alone[] = { &d->states, &d->place, &var, &at_scale };
+        gm_device_launch(d, d->stream, "gm_arrow_scale", (GmGrid){ .x = 1, .y = d->chains, .threads = 32 }, alone);
+    }
+    if (m > 0) {
+        void *effects[] = { &d->states, &d->place, &var, (void *)&text, &n, &m, &at_D, &at_E, &at_k, &at_x, &at_u, &at_scale };
+        gm_device_launch(d, d->stream, "gm_arrow_effects", (GmGrid){ .x = blocks_for(d, m), .y = d->chains }, effects);
+    }
+}
+
+// out += alpha A v, or A'v, for A column-major [rows, columns].
+static void multiply(GmDevice *d, int chain, int operation, long rows, long columns, bool minus, const void *A, const void *v, void *out)
+{
+    const Cublas blas = d->blas[chain % GM_SIDES];
+    if (d->failed) return;
+    blas_good(d, d->precision == GM_SINGLE ? gm_cuda.cublasSgemv(blas, operation, (int)rows, (int)columns, minus ? &minus_one_f : &one_f, A, (int)rows, v, 1, &one_f, out, 1)
+                                           : gm_cuda.cublasDgemv(blas, operation, (int)rows, (int)columns, minus ? &minus_one : &one, A, (int)rows, v, 1, &one, out, 1), "gemv");
+}
+
+void gm_device_normal_rows(GmRun *run, uint32_t var, const char *name, long n, long p, size_t D, size_t h, size_t rows, size_t y, size_t M, size_t x, size_t scale)
+{
+    GmDevice *d = run->device;
+    if (p <= 0 || d->failed || (n > 0 && !libraries(d))) return;
+    const CUdeviceptr text = gm_device_text(d, name);
+    const size_t element = gm_device_element(d, GM_SOLVE);
+    const int sides = sides_of(d);
+    uint64_t at_D = D, at_h = h, at_rows = rows, at_y = y, at_M = M, at_x = x, at_scale = scale;
+    // u[chains][p], y[chains][n], residual[chains][n]
+    const CUdeviceptr u = gm_device_scratch(d, AT_PRODUCTS, element * (size_t)d->chains * (size_t)(p + 2 * n));
+    const CUdeviceptr yy = u + element * (size_t)d->chains * (size_t)p, residual = yy + element * (size_t)d->chains * (size_t)n;
+    const CUdeviceptr info = n > 0 ? gm_device_scratch(d, AT_INFO, sizeof(int) * (size_t)d->chains) : 0;
+    void *prior[] = { &d->states, &d->place, (void *)&text, &p, &at_D, &at_h };
+    gm_device_launch(d, d->stream, "gm_rows_prior", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, prior);
+    int timing = -1;
+    if (n > 0) {
+        void *scaled[] = { &d->states, &n, &p, &at_D, &at_rows, &at_y, (void *)&residual };
+        gm_device_launch(d, d->stream, "gm_rows_scaled", (GmGrid){ .x = blocks_for(d, n * p), .y = d->chains }, scaled);
+        timing = gm_device_time_from(d, "cuBLAS syrk of rows", d->stream);
+        fork_sides(d, sides);
+        for (int c = 0; c < d->chains && !d->failed; c++) {
+            const Cublas blas = d->blas[c % GM_SIDES];
+            void *R = array_of(d, c, rows), *MM = array_of(d, c, M);
+            blas_good(d, d->precision == GM_SINGLE ? gm_cuda.cublasSsyrk(blas, CUBLAS_UPPER, CUBLAS_TRANSPOSED, (int)n, (int)p, &one_f, R, (int)p, &zero_f, MM, (int)n)
+                                                   : gm_cuda.cublasDsyrk(blas, CUBLAS_UPPER, CUBLAS_TRANSPOSED, (int)n, (int)p, &one, R, (int)p, &zero, MM, (int)n), "syrk");
+        }
+        join_sides(d, sides);
+        gm_device_time_to(d, timing, d->stream);
+        void *identity[] = { &d->states, &n, &at_M };
+        gm_device_launch(d, d->stream, "gm_rows_identity", (GmGrid){ .x = blocks_for(d, n), .y = d->chains }, identity);
+        timing = gm_device_time_from(d, "cuSOLVER potrf of rows", d->stream);
+        fork_sides(d, sides);
+        for (int c = 0; c < d->chains && !d->failed; c++) {
+            factor(d, c, n, array_of(d, c, M), info);
+            if (scale == GM_NO_FIELD) continue;
+            void *mine = (void *)(uintptr_t)(residual + element * (size_t)(c * n));
+            multiply(d, c, CUBLAS_TRANSPOSED, p, n, true, array_of(d, c, rows), array_of(d, c, h), mine);
+            triangular(d, c, CUBLAS_TRANSPOSED, n, array_of(d, c, M), mine);
+        }
+        join_sides(d, sides);
+        gm_device_time_to(d, timing, d->stream);
+    }
+    void *noise[] = { &d->states, &d->place, &var, &n, &p, &at_h, &at_y, &at_scale, (void *)&residual, (void *)&u, (void *)&yy };
+    gm_device_launch(d, d->stream, "gm_rows_noise", (GmGrid){ .x = 1, .y = d->chains }, noise);
+    if (n > 0) {
+        timing = gm_device_time_from(d, "cuBLAS trsv, gemv of rows", d->stream);
+        fork_sides(d, sides);
+        for (int c = 0; c < d->chains && !d->failed; c++) {
+            void *my_u = (void *)(uintptr_t)(u + element * (size_t)(c * p)), *my_y = (void *)(uintptr_t)(yy + element * (size_t)(c * n));
+            multiply(d, c, CUBLAS_TRANSPOSED, p, n, true, array_of(d, c, rows), my_u, my_y);
+            triangular(d, c, CUBLAS_TRANSPOSED, n, array_of(d, c, M), my_y);
+            triangular(d, c, CUBLAS_AS_IS, n, array_of(d, c, M), my_y);
+            multiply(d, c, CUBLAS_AS_IS, p, n, false, array_of(d, c, rows), my_y, my_u);
+        }
+        join_sides(d, sides);
+        gm_device_time_to(d, timing, d->stream);
+    }
+    void *place[] = { &d->states, &d->place, (void *)&text, &p, &at_D, &at_x, (void *)&u, (void *)&info };
+    gm_device_launch(d, d->stream, "gm_rows_place", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, place);
+}
+
+// ---- products with data ----
+
+// In double whatever the type of X: it is made once, and everything after it rests on it. X that is not double is widened by chunks.
+void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, void *out)
+{
+    GmDevice *d = run->device;
+    if (p <= 0 || !libraries(d)) return;
+    const size_t element = gm_device_element(d, GM_REAL);
+    const long fit = (256L << 20) / (8 * p), rows = element == 8 || n < fit ? n : fit > 1 ? fit : 1;
+    const CUdeviceptr wide = element == 8 ? 0 : gm_device_scratch(d, AT_WIDE, sizeof(double) * (size_t)(rows * p + 1));
+    const int timing = gm_device_time_from(d, "cuBLAS syrk", d->stream);
+    double factor = scale;
+    for (long first = 0; (first < n || first == 0) && !d->failed; first += rows > 0 ? rows : 1) {
+        const long some = n - first < rows ? n - first : rows;
+        const char *from = (const char *)X + (size_t)(first * p) * element;
+        if (element != 8) {
+            long elements = some * p;
+            void *widen[] = { &elements, &from, (void *)&wide };
+            if (elements > 0) gm_device_launch(d, d->stream, "gm_widen", (GmGrid){ .x = blocks_for(d, elements) }, widen);
+            from = (const char *)(uintptr_t)wide;
+        }
+        fork_sides(d, 1);
+        if (!d->failed)
+            blas_good(d, gm_cuda.cublasDsyrk(d->blas[0], CUBLAS_UPPER, CUBLAS_AS_IS, (int)p, (int)some, &factor, (const double *)(uintptr_t)from, (int)p,
+                                             first ? &one : &zero, out, (int)p), "syrk");
+        join_sides(d, 1);
+    }
+    gm_device_time_to(d, timing, d->stream);
+    void *mirror[] = { &p, &out };
+    gm_device_launch(d, d->stream, "gm_mirror", (GmGrid){ .x = blocks_for(d, p * p) }, mirror);
+}
+
+// Rows times their weights by chunks, then X' times them: single precision within a chunk, double between chunks.
+void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w, size_t out)
+{
+    GmDevice *d = run->device;
+    if (p <= 0 || !libraries(d)) return;
+    const size_t element = gm_device_element(d, GM_REAL);
+    long fit = (64L << 20) / ((long)element * p);
+    if (element == 4 && fit > 65536) fit = 65536;
+    const long rows = n < fit ? n : fit > 1 ? fit : 1;
+    const int sides = sides_of(d);
+    const size_t one_chunk = element * (size_t)(rows * p + 1), one_product = element * (size_t)(p * p);
+    const CUdeviceptr weighed = gm_device_scratch(d, AT_WIDE, one_chunk * (size_t)sides), product = gm_device_scratch(d, AT_PART, one_product * (size_t)sides);
+    uint64_t at_w = w, at_out = out;
+    const int timing = gm_device_time_from(d, "cuBLAS gemm", d->stream);
+    fork_sides(d, sides);
+    for (int c = 0; c < d->chains; c++) {
+        const int side = c % GM_SIDES;
+        const CUdeviceptr mine = weighed + one_chunk * (size_t)side, sum = product + one_product * (size_t)side;
+        for (long first = 0; (first < n || first == 0) && !d->failed; first += rows > 0 ? rows : 1) {
+            long some = n - first < rows ? n - first : rows, elements = p * p;
+            int begin = first == 0;
+            void *weigh[] = { &d->states, &c, &at_w, &first, &some, &p, &X, (void *)&mine };
+            if (some > 0) gm_device_launch(d, d->side[side], "gm_weigh", (GmGrid){ .x = blocks_for(d, some * p) }, weigh);
+            const char *from = (const char *)X + (size_t)(first * p) * element;
+            if (d->failed) break;
+            if (element == 8)
+                blas_good(d, gm_cuda.cublasDgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one, (const double *)(uintptr_t)from, (int)p,
+                                                 (const double *)(uintptr_t)mine, (int)p, begin ? &zero : &one, array_of(d, c, out), (int)p), "gemm");
+            else {
+                blas_good(d, gm_cuda.cublasSgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one_f, (const float *)(uintptr_t)from, (int)p,
+                                                 (const float *)(uintptr_t)mine, (int)p, &zero_f, (float *)(uintptr_t)sum, (int)p), "gemm");
+                void *add[] = { &d->states, &c, &at_out, &elements, (void *)&sum, &begin };
+                gm_device_launch(d, d->side[side], "gm_add_real", (GmGrid){ .x = blocks_for(d, elements) }, add);
+            }
+        }
+    }
+    join_sides(d, sides);
+    gm_device_time_to(d, timing, d->stream);
+}
+
+static void row_sums(GmDevice *d, long n, long p, const void *X, size_t w, CUdeviceptr weights, size_t out)
+{
+    const long even = (n + 1023) / 1024;
+    long chunk = even > CHUNK ? even : CHUNK, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
+    uint64_t at_w = w, at_out = out;
+    const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(chunks * p * d->chains + 1));
+    void *sums[] = { &d->states, &n, &p, &chunk, &X, &at_w, &weights, (void *)&part };
+    if (chunks > 0) gm_device_launch(d, d->stream, "gm_row_sums", (GmGrid){ .x = (p + 31) / 32, .y = chunks, .z = d->chains }, sums);
+    void *add[] = { &d->states, &p, &chunks, (void *)&part, &at_out };
+    gm_device_launch(d, d->stream, "gm_row_sums_add", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, add);
+}
+
+void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, size_t out)
+{
+    if (p > 0) row_sums(run->device, n, p, X, w, 0, out);
+}
+
+void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out)
+{
+    GmDevice *d = run->device;
+    char name[300];
+    snprintf(name, sizeof name, "%s_rows", kernel);
+    const bool adds = out != GM_NO_FIELD && p > 0;
+    CUdeviceptr weights = adds ? gm_device_scratch(d, AT_WIDE, gm_device_element(d, GM_REAL) * (size_t)(n * d->chains + 1)) : 0;
+    uint64_t at_beta = beta;
+    void *rows[] = { d->data, &d->states, &d->place, &X, &n, &p, &at_beta, &weights };
+    if (n > 0) gm_device_launch(d, d->stream, name, (GmGrid){ .x = blocks_for(d, n), .y = d->chains }, rows);
+    if (adds) row_sums(d, n, p, X, 0, weights, out);
+}

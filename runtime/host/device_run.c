@@ -1,0 +1,360 @@
+// device_run.c -- the sweep loop on a GPU.
+//
+//   batch of sweeps -> device      graph of a sweep, or of a sweep whose draw is kept, replayed; nothing waits for the host
+//   ring of draws   -> host        on a second stream, while the next batch runs; then the files
+//
+// The first sweep of each kind is launched plainly, so that whatever it allocates is there; then it is captured. What the host needs to know of a
+// batch (draws kept, a fault) comes with its draws.
+#include "device_inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- one sweep ----
+
+// Derived quantities, log joint and one row of the ring.
+static void keep_draw(GmDevice *d, GmRun *run)
+{
+    if (d->derive) d->model->derive(run);
+    if (d->log_joint) {
+        d->no_result = true;
+        d->model->log_joint(run, 0);
+        d->no_result = false;
+    }
+    void *gather[] = { &d->states, &d->place, &d->column, &d->columns, &d->kept, &d->slots, &d->ring };
+    const long blocks = (d->columns + GM_THREADS - 1) / GM_THREADS, most = 16L * d->processors;
+    gm_device_launch(d, d->stream, "gm_gather", (GmGrid){ .x = blocks < most ? blocks : most, .y = d->chains }, gather);
+    void *gathered[] = { &d->place, &d->kept };
+    gm_device_launch(d, d->stream, "gm_gathered", (GmGrid){ .x = 1, .threads = 1 }, gathered);
+}
+
+static void plain_sweep(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)
+{
+    run->chain = 0;
+    sweep(run);
+    if (kept) keep_draw(d, run);
+    void *next[] = { &d->place };
+    gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){ .x = 1, .threads = 1 }, next);
+}
+
+// A sweep as a graph. Where capturing does not work, sweeps stay plain: slower, but the same.
+static void capture(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)
+{
+    CUgraph graph = NULL;
+    if (gm_cuda.cuStreamBeginCapture(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != 0) {
+        d->plain = true;
+        return;
+    }
+    d->capturing = true;
+    plain_sweep(d, run, sweep, kept);
+    d->capturing = false;
+    int result = gm_cuda.cuStreamEndCapture(d->stream, &graph);
+    if (result == 0 && graph) result = gm_cuda.cuGraphInstantiate(&d->graph[kept], graph, 0);
+    if (graph) gm_cuda.cuGraphDestroy(graph);
+    if (result != 0) {
+        d->graph[kept] = NULL;
+        d->plain = true;
+    }
+}
+
+void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *))
+{
+    GmDevice *d = run->device;
+    const long batch = run->batch > 0 ? run->batch : 1;
+    for (long k = 0; k < batch && !d->failed; k++) {
+        const long sampled = run->sweep + k + 1 - run->warmup;
+        const bool kept = d->keeping && sampled > 0 && sampled % d->keeping->thin == 0;
+        const bool seen = d->sweeps_of[kept] > 0;
+        if (seen && !d->graph[kept] && !d->plain) capture(d, run, sweep, kept);
+        if (d->graph[kept]) gm_device_good(d, gm_cuda.cuGraphLaunch(d->graph[kept], d->stream), "launching a sweep");
+        else plain_sweep(d, run, sweep, kept);
+        d->sweeps_of[kept]++;
+    }
+}
+
+// ---- draws on their way out ----
+
+typedef struct Gathered { uint64_t offset; int64_t element, type; } Gathered;     // as struct GmGathered of runtime_cuda.h
+
+enum { MOST_SLOTS = 4096, RING = 32 << 20 };
+
+static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
+{
+    d->columns = draws->n_columns;
+    const size_t row = sizeof(double) * (size_t)d->columns * (size_t)d->chains;
+    d->slots = 2 * (long)(RING / 2 / row > 1 ? RING / 2 / row : 1);
+    if (d->slots > MOST_SLOTS) d->slots = MOST_SLOTS;
+    Gathered *column = gm_alloc((size_t)d->columns, sizeof *column);
+    for (long c = 0; c < d->columns; c++) {
+        const GmColumn *from = &draws->column[c];
+        column[c] = from->field < 0 ? (Gathered){ 0, 0, -1 }
+                                    : (Gathered){ d->model->state[from->field].offset, from->element, d->model->state[from->field].type };
+    }
+    gm_device_good(d, gm_cuda.cuMemAlloc(&d->column, sizeof *column * (size_t)d->columns), "memory for the columns of the draws");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuMemcpyHtoD(d->column, column, sizeof *column * (size_t)d->columns), "sending the columns of the draws");
+    free(column);
+    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAlloc(&d->kept, sizeof(uint64_t)), "memory for the draws");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAlloc(&d->ring, row * (size_t)d->slots), "memory for the draws (--params can keep fewer)");
+    d->keeping = o;
+    return !d->failed;
+}
+
+// What comes back of a batch.
+typedef struct Batch {
+    double   *rows;                 // [slots / 2][chains][columns]; pinned
+    GmPlace  *place;                // pinned
+    uint64_t *kept;                 // pinned: the count at its end, and at its begin
+    CUevent   done;
+    long      sweeps;               // 0: no batch is under way
+    long      first;                // number of its first draw, of a chain
+} Batch;
+
+static bool open_batch(GmDevice *d, Batch *b)
+{
+    const size_t bytes = sizeof(double) * (size_t)d->columns * (size_t)d->chains * (size_t)(d->slots / 2);
+    *b = (Batch){ 0 };
+    gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->rows, bytes), "pinned memory");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->place, sizeof *b->place), "pinned memory");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->kept, 2 * sizeof *b->kept), "pinned memory");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuEventCreate(&b->done, CU_EVENT_DISABLE_TIMING), "an event");
+    return !d->failed;
+}
+
+static void close_batch(Batch *b)
+{
+    if (b->rows) gm_cuda.cuMemFreeHost(b->rows);
+    if (b->place) gm_cuda.cuMemFreeHost(b->place);
+    if (b->kept) gm_cuda.cuMemFreeHost(b->kept);
+    if (b->done) gm_cuda.cuEventDestroy(b->done);
+}
+
+static long kept_before(const GmOptions *o, long sweep)
+{
+    return sweep > o->warmup ? (sweep - o->warmup) / o->thin : 0;
+}
+
+// Launches a batch into one half of the ring, and the copies that follow it.
+static void begin(GmDevice *d, GmRun *run, const GmOptions *o, Batch *b, int half, long sweeps)
+{
+    const long first = kept_before(o, run->sweep), draws = kept_before(o, run->sweep + sweeps) - first;
+    const size_t row = sizeof(double) * (size_t)d->columns * (size_t)d->chains, at = (size_t)(half * (d->slots / 2));
+    b->sweeps = sweeps;
+    b->first = first;
+    b->kept[1] = at;
+    gm_device_good(d, gm_cuda.cuMemcpyHtoDAsync(d->kept, &b->kept[1], sizeof *b->kept, d->stream), "sending a count");
+    run->batch = sweeps;
+    d->model->sweep(run);
+    run->sweep += sweeps;
+    gm_device_good(d, gm_cuda.cuEventRecord(d->fork, d->stream), "an event");
+    gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->copies, d->fork, 0), "an event");
+    // The place and the count change with the next batch: they are copied in the main stream.
+    gm_device_good(d, gm_cuda.cuMemcpyDtoHAsync(b->place, d->place, sizeof *b->place, d->stream), "fetching the run's place");
+    gm_device_good(d, gm_cuda.cuMemcpyDtoHAsync(b->kept, d->kept, sizeof *b->kept, d->stream), "fetching a count");
+    if (draws > 0) gm_device_good(d, gm_cuda.cuMemcpyDtoHAsync(b->rows, d->ring + row * at, row * (size_t)draws, d->copies), "fetching draws");
+    gm_device_good(d, gm_cuda.cuEventRecord(d->join[0], d->stream), "an event");
+    gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->copies, d->join[0], 0), "an event");
+    gm_device_good(d, gm_cuda.cuEventRecord(b->done, d->copies), "an event");
+}
+
+// Waits for a batch and stores its draws. Returns the status that it ends with, or GM_EXIT_OK.
+static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
+{
+    b->sweeps = 0;
+    if (!gm_device_good(d, gm_cuda.cuEventSynchronize(b->done), "sweeping")) return GM_EXIT_FAULT;
+    const long n = (long)(b->kept[0] - b->kept[1]);
+    for (long k = 0; k < n; k++) {
+        for (int c = 0; c < d->chains; c++)
+            if (!gm_draws_store(draws, c, b->first + k, b->rows + (k * d->chains + c) * d->columns)) return GM_EXIT_FAULT;
+        draws->kept = b->first + k + 1;
+    }
+    return gm_device_fault(d, run, b->place) ? GM_EXIT_FAULT : GM_EXIT_OK;
+}
+
+// Copies a string out of the device's memory piece by piece: it may end where memory ends.
+static const char *fetch_text(const char *at)
+{
+    char text[400];
+    size_t n = 0;
+    while (n + 1 < sizeof text && gm_cuda.cuMemcpyDtoH(text + n, (CUdeviceptr)(uintptr_t)(at + n), 1) == 0 && text[n]) n++;
+    text[n] = 0;
+    return gm_copy_text(text);                           // kept to the end of the program: gm_fault holds it
+}
+
+bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place)
+{
+    if (d->failed || !place->fault || gm_fault_raised()) return place->fault;
+    gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "waiting");
+    GmRun at = *run;
+    at.sweep = (long)place->sweep;
+    gm_fault(&at, place->fault_chain, fetch_text(place->fault_variable), place->fault_element, fetch_text(place->fault_what));
+    return true;
+}
+
+bool gm_device_settled(GmDevice *d, GmRun *run)
+{
+    GmPlace place = { 0 };
+    if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "setting up");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuMemcpyDtoH(&place, d->place, sizeof place), "fetching the run's place");
+    gm_device_fault(d, run, &place);
+    return !d->failed;
+}
+
+int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmProgress *progress, long *sweeps)
+{
+    const long total = o->warmup + o->samples * o->thin;
+    d->derive = d->model->derive && gm_draws_need_derived(draws, d->model);
+    d->log_joint = o->log_joint;
+    Batch batch[2] = { { 0 }, { 0 } };
+    int status = open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1]) ? GM_EXIT_OK : GM_EXIT_FAULT;
+    long size = 1, done = 0;
+    int half = 0;
+    double before = gm_seconds();
+    run->sweep = 0;
+    while (status == GM_EXIT_OK && done < total) {
+        long n = size < total - run->sweep ? size : total - run->sweep;
+        while (n > 1 && kept_before(o, run->sweep + n) - kept_before(o, run->sweep) > d->slots / 2) n = (n + 1) / 2;
+        if (n > 0) begin(d, run, o, &batch[half], half, n);
+        half = 1 - half;
+        const long earlier = batch[half].sweeps;
+        if (earlier > 0) {
+            status = end(d, run, draws, &batch[half]);
+            done += earlier;
+            const double now = gm_seconds();
+            if (now - before < 0.05 && size < 100000 && earlier >= size / 2) size *= 2;
+            else if (now - before > 0.2 && size > 1) size /= 2;
+            before = now;
+            gm_progress_show(progress, done);
+        }
+        if (d->failed) status = GM_EXIT_FAULT;
+        else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
+    }
+    for (int k = 0; k < 2 && status == GM_EXIT_INTERRUPTED; k++, half = 1 - half)      // what is under way is kept
+        if (batch[1 - half].sweeps > 0) {
+            done += batch[1 - half].sweeps;
+            if (end(d, run, draws, &batch[1 - half]) != GM_EXIT_OK) status = GM_EXIT_FAULT;
+        }
+    if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "sweeping");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->copies), "fetching draws");
+    for (int k = 0; k < 2; k++) close_batch(&batch[k]);
+    *sweeps = done;
+    if (d->profile) gm_device_time_collect(d);
+    return d->failed ? GM_EXIT_FAULT : status;
+}
+
+// ---- --profile ----
+
+static int by_seconds(const void *a, const void *b)
+{
+    const double x = ((const GmKernelEntry *)a)->seconds, y = ((const GmKernelEntry *)b)->seconds;
+    return (x < y) - (x > y);
+}
+
+void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps)
+{
+    GmKernelEntry *sorted = gm_alloc((size_t)d->n_kernels, sizeof *sorted);
+    memcpy(sorted, d->kernel, (size_t)d->n_kernels * sizeof *sorted);
+    qsort(sorted, (size_t)d->n_kernels, sizeof *sorted, by_seconds);
+    double total = 0;
+    for (int k = 0; k < d->n_kernels; k++) total += sorted[k].seconds;
+    fprintf(to, "%-36s %10s %12s %12s %6s\n", "kernel", "launches", "us a launch", "us a sweep", "%");
+    for (int k = 0; k < d->n_kernels; k++)
+        if (sorted[k].launches > 0)
+            fprintf(to, "%-36s %10ld %12.2f %12.2f %6.1f\n", sorted[k].name, sorted[k].launches, 1e6 * sorted[k].seconds / (double)sorted[k].launches,
+                    1e6 * sorted[k].seconds / (double)(sweeps > 0 ? sweeps : 1), 100 * sorted[k].seconds / (total > 0 ? total : 1));
+    fprintf(to, "%-36s %10s %12s %12.2f %6.1f\n", "all", "", "", 1e6 * total / (double)(sweeps > 0 ? sweeps : 1), 100.0);
+    free(sorted);
+}
+
+// ---- --compare-devices ----
+
+// Worst difference of an array, relative to the largest element of the CPU's; integers count as 0 or 1.
+static double difference(GmType type, const void *cpu, const void *gpu, long n)
+{
+    double worst = 0, most = 0;
+    for (long i = 0; i < n; i++) {
+        if (type == GM_INT) {
+            if (((const int32_t *)cpu)[i] != ((const int32_t *)gpu)[i]) return 1;
+            continue;
+        }
+        const double a = ((const double *)cpu)[i], b = ((const double *)gpu)[i];
+        if (a == b || (isnan(a) && isnan(b))) continue;
+        if (!isfinite(a) || !isfinite(b)) return INFINITY;
+        if (fabs(a) > most) most = fabs(a);
+        if (fabs(a - b) > worst) worst = fabs(a - b);
+    }
+    if (type == GM_INT) return 0;
+    for (long i = 0; i < n; i++) {
+        const double a = fabs(((const double *)cpu)[i]);
+        if (isfinite(a) && a > most) most = a;
+    }
+    return most > 0 ? worst / most : worst;
+}
+
+// Work arrays of a step are its own affair: they are laid out as suits each device. What it leaves in variables and in sums of data is compared.
+static bool is_compared(const GmField *f)
+{
+    return f->type != GM_SOLVE && (f->role != GM_SUM || f->shared);
+}
+
+typedef struct Worst { double difference; const char *name; } Worst;
+
+static Worst compare_all(GmDevice *d, const GmMemory *m)
+{
+    Worst w = { 0, "" };
+    for (int c = 0; c < d->chains && !d->failed; c++)
+        for (int f = 0; f < d->model->n_state && !d->failed; f++) {
+            const GmField *field = &d->model->state[f];
+            const long n = gm_shape_size(&m->shape[f]);
+            if (!is_compared(field)) continue;
+            void *gpu = gm_alloc((size_t)n, sizeof(double));
+            gm_device_download(d, m, c, f, gpu);
+            const double x = difference(field->type, gm_state_array(d->model, m, c, f), gpu, n);
+            if (!(x <= w.difference)) w = (Worst){ x, field->name };
+            free(gpu);
+        }
+    return w;
+}
+
+static const double tolerance = 1e-9;
+
+static bool verdict(const char *step, Worst w)
+{
+    const bool good = w.difference <= tolerance;
+    printf("%-40s %12.3g  %s%s%s\n", step, w.difference, good ? "ok" : "FAILED", *w.name && !good ? ": " : "", good ? "" : w.name);
+    return good;
+}
+
+int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m, const GmData *data)
+{
+    enum { SWEEPS = 3 };
+    bool good = true;
+    printf("%-40s %12s\n", "step", "difference");
+    good &= verdict("sums of data", compare_all(d, m));
+    for (long sweep = 0; sweep < SWEEPS && !d->failed && !gm_fault_raised(); sweep++) {
+        on_cpu->sweep = on_gpu->sweep = sweep;
+        for (int k = 0; k < model->n_steps && !d->failed && !gm_fault_raised(); k++) {
+            gm_device_upload(d, m, data);                // both begin where the CPU stands
+            model->step(on_cpu, k);
+            model->step(on_gpu, k);
+            gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a step");
+            const Worst w = compare_all(d, m);
+            if (sweep == SWEEPS - 1 || !(w.difference <= tolerance)) good &= verdict(model->step_names[k], w);
+        }
+        if (sweep == SWEEPS - 1 && !d->failed) {
+            gm_device_upload(d, m, data);
+            for (int c = 0; c < d->chains; c++) {
+                const double cpu = model->log_joint(on_cpu, c), gpu = model->log_joint(on_gpu, c);
+                good &= verdict("log joint", (Worst){ cpu == gpu ? 0 : fabs(cpu - gpu) / (fabs(cpu) + 1), "lp__" });
+            }
+        }
+        void *next[] = { &d->place };
+        gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){ .x = 1, .threads = 1 }, next);
+    }
+    if (!gm_device_settled(d, on_gpu) || gm_fault_raised()) {
+        gm_fault_print();
+        return GM_EXIT_FAULT;
+    }
+    printf(good ? "the devices agree\n" : "the devices DIFFER\n");
+    return good ? GM_EXIT_OK : GM_EXIT_CHECK;
+}
