@@ -342,7 +342,7 @@ void step_exact(Program *p, const Step *s, int step)
                 here.array[here.n++] = array[q->which];
             }
             Expr *all = here.n == 1 ? values[0] : ex_call("scattered", here.n, values);
-            scatter(p, &scattered[i]->loops, v->rank, scattered[i]->target, all, add_scattered, &here);
+            scatter(p, &scattered[i]->loops, v->rank, scattered[i]->target, v->dim, all, add_scattered, &here);
         }
         end_kernel(p);
         launch_team(p, step, sums);

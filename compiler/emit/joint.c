@@ -46,7 +46,7 @@ void step_array(Program *p, const Step *s, int step)
     if (scalar) put_zeros(p, count_of(p, scalar, c->nbatch), scalar);
     for (const Part *q = c->natural; q; q = q->next) {
         ArrayPlace place = {q->which == 0 && scalar ? scalar : array, q->target};
-        scatter(p, &q->loops, place.array->rank, q->target, q->value, add_array, &place);
+        scatter(p, &q->loops, place.array->rank, q->target, place.array->dim, q->value, add_array, &place);
     }
     end_kernel(p);
     if (whole) launch(p, step, "LAUNCH_ONCE(%s, run)", sums);
@@ -248,12 +248,15 @@ static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
         mirrored = false;
     }
     if (u.degree == 2) value = ex_mul2(ex_num(u.ref[0] == u.ref[1] || (is_arrow(b, u.ref[0]->var) && is_arrow(b, u.ref[1]->var)) ? -2 : -1), value);
-    Expr *target[2 * MAX_RANK];
+    Expr *target[2 * MAX_RANK], *extent[2 * MAX_RANK];
     int n = 0;
     for (int r = 0; r < u.degree; r++)
-        for (int k = 0; k < u.ref[r]->nargs; k++) target[n++] = u.ref[r]->args[k];
+        for (int k = 0; k < u.ref[r]->nargs; k++) {
+            target[n] = u.ref[r]->args[k];
+            extent[n++] = u.ref[r]->var->dim[k];
+        }
     Entry entry = {b, &u, mirrored};
-    scatter(p, &u.loops, n, target, value, add_entry, &entry);
+    scatter(p, &u.loops, n, target, extent, value, add_entry, &entry);
 }
 
 static Expr *size_of(const Var *v, int from)
@@ -320,7 +323,7 @@ static void add_row_sums(Program *p, const BlockPlace *b)
         t.ref[1] = r->other;
         Expr *value = ex_ref(r->out, 1, (Expr *[]){ex_index(j)});
         Entry entry = {b, &t, r->other != NULL};
-        scatter(p, &t.loops, 1, (Expr *[]){ex_index(j)}, value, add_entry, &entry);
+        scatter(p, &t.loops, 1, (Expr *[]){ex_index(j)}, NULL, value, add_entry, &entry);
     }
     for (int i = 0; i < p->nrow_grams; i++) {
         const RowGram *r = &p->row_gram[i];
@@ -331,7 +334,7 @@ static void add_row_sums(Program *p, const BlockPlace *b)
         t.ref[1] = ex_ref(r->vector, 1, (Expr *[]){ex_index(k)});
         Expr *value = ex_ref(r->out, 2, (Expr *[]){ex_index(j), ex_index(k)});
         Entry entry = {b, &t, false};
-        scatter(p, &t.loops, 2, (Expr *[]){ex_index(j), ex_index(k)}, value, add_entry, &entry);
+        scatter(p, &t.loops, 2, (Expr *[]){ex_index(j), ex_index(k)}, NULL, value, add_entry, &entry);
     }
 }
 
@@ -424,7 +427,7 @@ static void collect_rows(Program *p, BlockPlace *b, const char *kernel, const Va
     for (int i = 0; i < f->plates.n; i++) plates.index[plates.n++] = f->plates.index[i];
     Expr *const *row;
     row_position(f, &row);
-    scatter(p, &plates, f->plates.n, row, s->rows->shift, add_row_target, b);
+    scatter(p, &plates, f->plates.n, row, NULL, s->rows->shift, add_row_target, b);
     for (const BlockTerm *t = s->rows->phi; t; t = t->next) {
         Loops l = plates;
         Expr *target[2 * MAX_RANK];
@@ -434,7 +437,7 @@ static void collect_rows(Program *p, BlockPlace *b, const char *kernel, const Va
         if (t->loops.guard) l.guard = l.guard ? ex_call2("&&", l.guard, t->loops.guard) : t->loops.guard;
         for (int k = 0; k < t->ref[0]->nargs; k++) target[n++] = t->ref[0]->args[k];
         RowEntry entry = {b, t};
-        scatter(p, &l, n, target, ex_mul2(ex_pow(s->rows->weight, 0.5), t->coefficient), add_row_entry, &entry);
+        scatter(p, &l, n, target, NULL, ex_mul2(ex_pow(s->rows->weight, 0.5), t->coefficient), add_row_entry, &entry);
     }
     if (ndense > 1) copy_block(p, b, x, ndense, true);
     b->few = false;
@@ -547,7 +550,7 @@ void step_gaussian(Program *p, const Step *s, int step)
     if (scale) {
         Loops l = {0};
         for (int i = 0; i < s->scaled->plates.n; i++) l.index[l.n++] = s->scaled->plates.index[i];
-        scatter(p, &l, s->scaled_latent->nargs, s->scaled_latent->args, s->scaled_latent, scale_latent, scale);
+        scatter(p, &l, s->scaled_latent->nargs, s->scaled_latent->args, NULL, s->scaled_latent, scale_latent, scale);
     }
     end_kernel(p);
     launch_team(p, step, place);

@@ -168,7 +168,139 @@ void open_sum(Program *p, const Loops *l, const char *totals, int nvalues, Expr 
 
 static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
 
-void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *value, AddEntry add, void *with)
+// ---- sums by group ----
+
+// The rows in order of their groups: made once, found again for another plate of the same rows and groups.
+static const Order *order_of(Program *p, Index *row, Expr *key, Expr *guard, Expr *extent)
+{
+    Writer *w = &p->w;
+    for (int i = 0; i < p->norders; i++) {
+        const Order *o = &p->order[i];
+        if (o->row->hi == row->hi && o->row->lo == row->lo && o->extent == extent && ex_replace_index(key, row, ex_index(o->row)) == o->key &&
+            (guard ? ex_replace_index(guard, row, ex_index(o->row)) : NULL) == o->guard) return o;
+    }
+    if (p->norders == 16) return NULL;
+    const char *stem = key->kind == EX_REF ? key->var->name : "group";
+    Order *o = &p->order[p->norders++];
+    *o = (Order){row, key, guard, extent, NULL, NULL, NULL};
+    Expr *more = ex_add2(extent, ex_num(1));
+    o->keys = work_array(p, text(w, "key_%s", stem), 1, &row->hi);
+    o->first = work_array(p, text(w, "first_%s", stem), 1, &more);
+    o->rows = work_array(p, text(w, "rows_%s", stem), 1, &row->hi);
+    Var *all[] = {o->keys, o->first, o->rows};
+    for (int k = 0; k < 3; k++) {
+        all[k]->base = BASE_INT;
+        all[k]->once = true;
+    }
+    return o;
+}
+
+void emit_orders(Program *p)
+{
+    Writer *w = &p->w;
+    if (!p->norders) return;
+    put(w, "// The group of each row, for sums by group; 0: in none.");
+    begin_kernel(p, "KERNEL_TEAM", "groups", "wide");
+    for (int i = 0; i < p->norders; i++) {
+        const Order *o = &p->order[i];
+        int m = mark(w);
+        const char *n = write_extent(w, o->row->hi), *c = fresh_index(w, o->row);
+        const char *key = o->key->kind == EX_REF ? write_expr(w, o->key) : text(w, "%s + 1", write_subscript(w, o->key));
+        note_turns(p, n);
+        const char *inside = o->guard ? write_expr(w, o->guard) : NULL;
+        if (!ex_is_num(o->row->lo, 1)) inside = text(w, "%s >= %s%s%s", c, write_subscript(w, o->row->lo), inside ? " && " : "", inside ? inside : "");
+        w->team = false;
+        put(w, inside ? "ALONG (%s, %s) s.%s[%s] = %s ? %s : 0;" : "ALONG (%s, %s) s.%s[%s] = %s%s;", c, n, o->keys->name, c, inside ? inside : "", key);
+        w->team = true;
+        forget(w, m);
+    }
+    end_kernel(p);
+}
+
+// The one subscript that is a gather of data, key[row]; the others do not vary or are loops of their own. -1: there is no such thing.
+static int one_gather(const Loops *l, int n, Expr *const *target, int *row)
+{
+    int at = -1;
+    for (int k = 0; k < n; k++) {
+        int varies = 0, last = -1;
+        for (int i = 0; i < l->n; i++)
+            if (ex_mentions_index(target[k], l->index[i])) { varies++; last = i; }
+        if (varies == 0) continue;
+        if (bare(target[k], l->index[last]) && varies == 1) continue;
+        if (varies != 1 || !ex_data_only(target[k]) || (at >= 0 && target[at] != target[k])) return -1;
+        at = k;
+        *row = last;
+    }
+    if (at < 0) return -1;
+    for (int k = 0; k < n; k++)
+        if (bare(target[k], l->index[*row])) return -1;
+    return at;
+}
+
+static bool sum_by_group(Program *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, AddEntry add, void *with)
+{
+    Writer *w = &p->w;
+    int row = -1, at = extent ? one_gather(l, n, target, &row) : -1;
+    if (at < 0) return false;
+    Index *i = l->index[row];
+    Loops places = {0}, within = {0};
+    for (int k = 0; k < l->n; k++) {
+        bool place = false;
+        for (int q = 0; q < n; q++) place |= bare(target[q], l->index[k]);
+        for (int q = 0; q < l->n; q++)
+            if (ex_mentions_index(l->index[k]->hi, l->index[q]) || ex_mentions_index(l->index[k]->lo, l->index[q])) return false;
+        if (k == row) continue;
+        if (place) places.index[places.n++] = l->index[k];
+        else within.index[within.n++] = l->index[k];
+    }
+    if (ex_unknown(extent[at]) || ex_unknown(i->hi)) return false;
+    Expr *guard = NULL;                          // what the row alone decides picks the rows; the rest is asked within
+    bool alone = l->guard != NULL;
+    for (int k = 0; k < l->n && l->guard; k++) alone &= k == row || !ex_mentions_index(l->guard, l->index[k]);
+    if (alone && ex_data_only(l->guard)) guard = l->guard;
+    const Order *o = order_of(p, i, target[at], guard, extent[at]);
+    if (!o) return false;
+    Expr **values = value->kind == EX_CALL && strcmp(value->name, "scattered") == 0 ? value->args : &value;
+    const int count = values == &value ? 1 : value->nargs;
+    if (count > 4) return false;
+    int m = mark(w);
+    Index *group = index_new(intern("k"), ex_num(1), extent[at]);
+    const char *rows = wrap(p, write_extent(w, i->hi)), *groups = write_extent(w, extent[at]), *g = fresh_index(w, group);
+    note_turns(p, turns_of(p, l));
+    open_brace(w, "EACH_GROUP (%s, %s, %s)", g, groups, rows);
+    w->team = false;
+    open_rest(p, &places, 0, 0, NULL);
+    const char *total[4], *into = "";
+    for (int k = 0; k < count; k++) {
+        total[k] = text(w, "total%d", ++w->temporaries);
+        put(w, "wide %s = 0;", total[k]);
+        into = text(w, "%s, &%s", into, total[k]);
+    }
+    int m2 = mark(w);
+    open_brace(w, "SUM_ROWS (%s, %s, s.%s, s.%s%s)", fresh_index(w, i), g, o->first->name, o->rows->name, into);
+    if (l->guard && !guard && within.n == 0) put(w, "if (!(%s)) continue;", write_expr(w, l->guard));
+    if (!guard) within.guard = within.n ? l->guard : NULL;
+    open_rest(p, &within, 0, count, values);
+    for (int k = 0; k < count; k++) add_to(p, total[k], values[k]);
+    close_loops(p, &within);
+    close_brace(w);
+    forget(w, m2);
+    for (int k = 0; k < count; k++) know(w, values[k], total[k]);
+    w->group = target[at];
+    w->group_name = g;
+    open_brace(w, "GROUP_LANE");
+    add(p, value, with);
+    close_brace(w);
+    w->group = NULL;
+    close_loops(p, &places);
+    close_brace(w);
+    w->team = true;
+    put(w, "TEAM_BARRIER();");
+    forget(w, m);
+    return true;
+}
+
+void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, AddEntry add, void *with)
 {
     Writer *w = &p->w;
     const bool team = w->team;
@@ -209,6 +341,7 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *value
             if (moves && (k > i || i >= summed)) direct = false;
         }
     if (!any || !direct) {
+        if (any && sum_by_group(p, l, n, target, extent, value, add, with)) return;
         if (any) {                               // gathers: a lane adds to the places whose keys are its own
             open_rest(p, l, 0, 1, &value);
             w->team = false;

@@ -28,6 +28,13 @@ typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k
     Var   *out;
 } RowGram;
 
+typedef struct Order {           // rows of a plate in the order of their groups, for sums by group
+    Index *row;
+    Expr  *key, *guard;          // the group of a row, from 1; the condition of its plate
+    Expr  *extent;               // groups
+    Var   *keys, *first, *rows;  // of each row; where each group begins in `rows`
+} Order;
+
 typedef struct Program {
     Graph  *g;
     Writer  w;
@@ -42,10 +49,12 @@ typedef struct Program {
     int     nturns;
     bool    mine;                // places are picked by a gather: each lane adds to its own
     const char *work_of_setup[4];    // definitions, check_data, sums_of_data, sums_of_responses
-    const char *work_of_derived, *work_of_joint;
+    const char *work_of_derived, *work_of_joint, *work_of_groups;
     const char *grams;           // launches of Gram matrices, after the sums of data
     RowSum  row_sum[64];
     int     nrow_sums;
+    Order   order[16];
+    int     norders;
     RowGram row_gram[16];
     int     nrow_grams;
 } Program;
@@ -72,10 +81,11 @@ const char *number_of(const Var *v);                                 // real or 
 
 // Sums of several values over the same loops, into locals: shared by the lanes of a team.
 void open_sum(Program *p, const Loops *l, const char *totals, int nvalues, Expr *const *values);
-// Places of an array += value, over loops: shared by the lanes of a team. `target`: subscripts that pick the place. `add` writes the
-// statement for a value; everything opened is closed.
+// Places of an array += value, over loops: shared by the lanes of a team. `target`: subscripts that pick the place, `extent` what they
+// run to (NULL: each turn has a place of its own). `add` writes the statement for a value; everything opened is closed.
 typedef void (*AddEntry)(Program *p, Expr *value, void *with);
-void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *value, AddEntry add, void *with);
+void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, AddEntry add, void *with);
+void emit_orders(Program *p);
 void add_at(Program *p, const char *array, const char *position, const char *value);
 
 typedef struct Arg { const char *name, *c; } Arg;

@@ -47,7 +47,7 @@ static void emit_site(Program *p, const Var *v, const Site *t)
     }
     Expr *target[MAX_RANK];
     for (int k = 0; k < l.n && k < MAX_RANK; k++) target[k] = ex_index(l.index[k]);      // each turn computes its own element
-    scatter(p, &l, l.n, target, value, add_site, &entry);
+    scatter(p, &l, l.n, target, NULL, value, add_site, &entry);
     if (team && itself && l.n > 0) close_brace(w);
     w->team = team;
     w->moving = NULL;
@@ -107,7 +107,7 @@ static void emit_sum(Program *p, Sum *s)
     if (s->n) put(w, w->team ? "ALONG (e, %s) s.%s[e] = 0;" : "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count_of(p, s->var, s->n), s->var->name);
     else put(w, w->team ? "ONE_LANE *s.%s = 0;" : "*s.%s = 0;", s->var->name);
     int m = mark(w);
-    scatter(p, &s->loops, s->n, s->target, s->value, add_sum, s);
+    scatter(p, &s->loops, s->n, s->target, s->var->dim, s->value, add_sum, s);
     if (!s->var->rows) return;
     forget(w, m);                                // names of the block
     close_brace(w);
@@ -164,7 +164,7 @@ void emit_setup(Program *p)
         Expr *target[MAX_RANK];
         for (int k = 0; k < l.n && k < MAX_RANK; k++) target[k] = ex_index(l.index[k]);
         Expr *values = ex_call("scattered", 3, (Expr *[]){f->value, f->least ? f->least : f->value, f->most ? f->most : f->value});
-        scatter(p, &l, l.n, target, values, check_value, (void *)f);
+        scatter(p, &l, l.n, target, NULL, values, check_value, (void *)f);
     }
     end_kernel(p);
     p->work_of_setup[1] = team_work(p);
@@ -178,6 +178,8 @@ void emit_setup(Program *p)
         end_kernel(p);
         p->work_of_setup[2 + pass] = whole ? NULL : team_work(p);
     }
+    emit_orders(p);
+    if (p->norders) p->work_of_groups = team_work(p);
     free(done);
 }
 

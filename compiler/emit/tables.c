@@ -139,7 +139,7 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
     fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
-        int shared = v->kind == VAR_LET || (v->kind == VAR_SUM && v->sum && !reads_response(v->sum)) ? 1 : v->kind == VAR_SUM && v->sum ? 2 : 0;
+        int shared = v->kind == VAR_LET || v->once || (v->kind == VAR_SUM && v->sum && !reads_response(v->sum)) ? 1 : v->kind == VAR_SUM && v->sum ? 2 : 0;
         fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, .constraint = %s, .rank = %d, .offset = offsetof(State, %s), .imputed_field = -1, .shared = %d, .where = \"%s\"},\n",
                 v->name, type_id(v), role_of(v), constraint_name(v->constraint), v->rank, c_name(w, v->name), shared,
                 v->span.source ? line_of(p, v->span) : "");

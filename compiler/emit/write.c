@@ -155,6 +155,7 @@ static bool is_integer(const Expr *e)
 
 const char *write_subscript(Writer *w, Expr *e)
 {
+    if (w->group && e == w->group) return w->group_name;
     if (e->kind == EX_NUM) return text(w, "%ld", (long)e->number - 1);
     if (e->kind == EX_INDEX) return index_text(w, e->index);
     if (e->kind == EX_ADD && e->args[0]->kind == EX_NUM) {

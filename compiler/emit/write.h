@@ -20,6 +20,8 @@ typedef struct Writer {
     const char *scratch[64]; // buffers to release at the end of the kernel
     int    scratch_indent[64];
     int    nscratch;
+    const Expr *group;       // a subscript that is a loop's group: it is written as
+    const char *group_name;
     bool   team;             // every lane of a team writes this line: sums are shared among them
     const char *number;      // type of local variables: real or wide
 } Writer;

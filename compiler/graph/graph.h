@@ -60,6 +60,7 @@ struct Var {
     Span        span;
     Site       *sites;
     struct Sum *sum;                     // VAR_SUM: how it is computed
+    bool        once;                    // VAR_SUM: a work array of setup, the same for all chains
     const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
     bool        few;
     bool        lost;                    // an error was reported on it

@@ -11,6 +11,9 @@
 //   ALONG2 (j, n, k, m) { ... }                           pairs (j, k)
 //   SUM_ALONG (i, n, &a, &b) { a += ...; b += ...; }      then a and b have grown by the whole sums, in every lane
 //   LANES (j, n) { ... }, LANES2 (j, n, k, m) { ... }     as ALONG, each lane the same elements every time, and nobody waits
+//   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
+//       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch.h
+//       GROUP_LANE { ... } }                              by one lane
 //   MINE(key)                                             whether this lane is the one that adds to places with that key
 //   ONE_LANE { ... }                                      by one lane
 //   STORE(place, x)  SET(place, x)                        place = x at the end of a kernel; within it

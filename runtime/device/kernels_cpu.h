@@ -100,6 +100,11 @@ static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s
              sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into);)                                      \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first; i < gm_0 + gm_sum.last; i++)
 
+// Sums by group: each group by one lane, its rows in order.
+#define EACH_GROUP(k, groups, n) for (long k = GM->lane; k < (groups); k += GM->lanes)
+#define SUM_ROWS(i, k, first, rows, ...) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], 1); gm_r++)
+#define GROUP_LANE
+
 // ---- faults and checks ----
 
 #define COLOUR                     (GM->run->colour)

@@ -163,6 +163,54 @@ template<int count> static __device__ __forceinline__ int sum_next(GmContext *c,
         for (GmSum gm_sum = sum_begin(GM, n, gm_into); sum_next(GM, &gm_sum, gm_into);)                     \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first + threadIdx.x; i < gm_0 + gm_sum.last; i += blockDim.x)
 
+// ---- sums by group ----
+//
+// A group's crew is a warp; if groups are few and large, the whole team, one group after the other.
+
+#define gm_lane_of_warp ((long)(threadIdx.x & 31))
+#define EACH_GROUP(k, groups, n)                                                                                        \
+    for (long gm_groups = (groups), gm_team = (n) > 8192 * gm_groups, k = gm_team ? 0 : gm_thread / 32; k < gm_groups; \
+         k += gm_team ? 1 : gm_threads / 32)
+#define GROUP_LANE if (gm_team ? gm_thread == 0 : gm_lane_of_warp == 0)
+
+typedef struct GmRows { GmSum sum; long first, last, step; int started; } GmRows;
+
+template<int count> static __device__ __forceinline__ GmRows rows_begin(const GmContext *c, long team, long first, long last, wide *const (&into)[count])
+{
+    GmRows r;
+    r.started = 0;
+    if (team) r.sum = sum_begin(c, last - first, into);
+    r.first = first;
+    r.last = last;
+    return r;
+}
+
+template<int count> static __device__ __forceinline__ int rows_next(GmContext *c, GmRows *r, long team, long from, wide *const (&into)[count])
+{
+    if (team) {
+        if (!sum_next(c, &r->sum, into)) return 0;
+        r->first = from + r->sum.first + threadIdx.x;
+        r->last = from + r->sum.last;
+        r->step = blockDim.x;
+        return 1;
+    }
+    if (r->started) {
+        for (int k = 0; k < count; k++)
+            for (int o = 16; o; o >>= 1) *into[k] += __shfl_xor_sync(0xffffffffu, *into[k], o);
+        return 0;
+    }
+    r->started = 1;
+    r->first += gm_lane_of_warp;
+    r->step = 32;
+    return 1;
+}
+
+#define SUM_ROWS(i, k, first_of, rows_of, ...)                                                                          \
+    for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                          \
+        for (GmRows gm_rows = rows_begin(GM, gm_team, (first_of)[k], (first_of)[(k) + 1], gm_into);                     \
+             rows_next(GM, &gm_rows, gm_team, (first_of)[k], gm_into);)                                                 \
+            for (long gm_r = gm_rows.first, i; gm_r < gm_rows.last && (i = (rows_of)[gm_r], 1); gm_r += gm_rows.step)
+
 // ---- faults ----
 
 // The first fault of the run is kept; the host finds it.

@@ -252,6 +252,14 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
         if ((run)->device) gm_device_row_sums(run, n, p, X, offsetof(State, w), offsetof(State, out));                                 \
         else ON_CPU(run, row_sums(n, p, X, s.w, s.out));                                                                               \
     } while (0)
+//   ORDER_ROWS(run, n, groups, key, first, rows)    rows of group k: rows[first[k]] .. rows[first[k + 1] - 1], of all chains; key[n] from 1,
+//                                                   0 for a row of no group
+#define ORDER_ROWS(run, n, groups, key, first, rows)                                                                                   \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_order_rows(run, n, groups, s.key, s.first, s.rows);                                               \
+        else gm_order_rows(n, groups, s.key, s.first, s.rows);                                                                         \
+    } while (0)
 #define NORMAL_DENSE(run, var, name, n, J, h, x)                                                                                       \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \

@@ -34,6 +34,13 @@ void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, voi
 void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w, size_t out);
 void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, size_t out);
 
+// The same as gm_order_rows, on arrays of the device that all chains share.
+void gm_device_order_rows(GmRun *run, long n, long groups, const int *key, int *first, int *rows);
+
+// Rows in the order of their groups, and within one in their own: group k (from 0) has rows[first[k]] .. rows[first[k + 1] - 1].
+// key[n]: the group of each row, from 1; rows with another key are left out. first[groups + 1], rows[n].
+void gm_order_rows(long n, long groups, const int *key, int *first, int *rows);
+
 // Joint normal draws for each chain; J[n, n] and h[n] are of type solve, x[n] and the rest wide. scale: GM_NO_FIELD, or
 // {Q, count, the scale drawn}. See linalg.h. `var` keys the stream; `name` is the variable that a fault names.
 void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale);
