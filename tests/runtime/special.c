@@ -53,6 +53,9 @@ int main(void)
     check_close("lbeta(1e10, 3)", lbeta(1e10, 3), (double)logl(2 / (1e10L * (1e10L + 1) * (1e10L + 2))), 1, 1e-14);
     check_close("lbeta(1e10, 1e-3)", lbeta(1e10, 1e-3), (double)(lgammal(1e-3L) - 1e-3L * logl(1e10L)), 1, 1e-12);   // next term 1e-13
     check_close("lchoose(52, 5)", lchoose(52, 5), log(2598960), 1, 1e-14);
+    check_close("times_log(0, log(0))", times_log(0, log(0)), 0, 1, 0);
+    check_close("times_log(2, log(3))", times_log(2, log(3)), log(9), 1, 1e-15);
+    check_close("times_log(1, log(0)) is -infinity", times_log(1, log(0)) == -INFINITY, 1, 1, 0);
     check_close("choose(30, 15)", choose(30, 15), 155117520, 1, 0);
     check_close("lchoose(1e15, 2)", lchoose(1e15, 2), (double)logl(1e15L * (1e15L - 1) / 2), 1, 1e-14);
 
