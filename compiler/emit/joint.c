@@ -6,10 +6,15 @@
 
 // ---- arrays drawn whole ----
 
-// Zeros in a work array of so many elements.
+// Zeros in a work array of so many elements; after the last of them, zeros_done.
 static void put_zeros(Program *p, const char *count, const Var *v)
 {
-    put(&p->w, p->w.team ? "ALONG (e, %s) s.%s[e] = 0;" : "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count, v->name);
+    put(&p->w, p->w.team ? "LANES (e, %s) s.%s[e] = 0;" : "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count, v->name);
+}
+
+static void zeros_done(Program *p)
+{
+    if (p->w.team) put(&p->w, "TEAM_BARRIER();");
 }
 
 typedef struct ArrayPlace { const Var *array; Expr *const *target; } ArrayPlace;
@@ -44,6 +49,7 @@ void step_array(Program *p, const Step *s, int step)
     begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", sums, "wide");
     put_zeros(p, count_of(p, array, v->rank), array);
     if (scalar) put_zeros(p, count_of(p, scalar, c->nbatch), scalar);
+    zeros_done(p);
     for (const Part *q = c->natural; q; q = q->next) {
         ArrayPlace place = {q->which == 0 && scalar ? scalar : array, q->target};
         scatter(p, &q->loops, place.array->rank, q->target, place.array->dim, q->value, add_array, &place);
@@ -421,6 +427,7 @@ static void collect_rows(Program *p, BlockPlace *b, const char *kernel, const Va
     put_zeros(p, "n", b->h);
     put_zeros(p, text(w, "%s * n", wrap(p, write_extent(w, s->rows->count))), b->rows);
     put_zeros(p, write_extent(w, s->rows->count), b->y);
+    zeros_done(p);
     for (const BlockTerm *t = s->terms; t; t = t->next)
         if (t->factor != f) accumulate(p, b, t);
     Loops plates = {.guard = f->plates.guard};
@@ -516,6 +523,7 @@ void step_gaussian(Program *p, const Step *s, int step)
         put_zeros(p, text(w, "%s * n", ne), b.E);
         p->turns[p->nturns++] = text(w, "(long)%s * %s", ne, wrap(p, n));
     }
+    zeros_done(p);
     for (const BlockTerm *t = s->terms; t; t = t->next) accumulate(p, &b, t);
     add_row_sums(p, &b);
     if (!direct && !s->nbatch) copy_block(p, &b, x, ndense, true);

@@ -116,7 +116,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
             imputing = false;
         }
         imputing |= s->imputes;
-        fprintf(out, "    step_%d(run);\n", k + 1);
+        fprintf(out, "    %sstep_%d(run);\n", s->imputes ? "if (ANY_MISSING(run)) " : "", k + 1);
     }
     fprintf(out, "}\n\nstatic void refresh(GmRun *run)      // after missing values were drawn\n{\n    %s;\n}\n\n",
             team_launch(p, "LAUNCH_SHARED_UNLESS_MISSING", "sums_of_responses", p->work_of_setup[3]));

@@ -221,7 +221,7 @@ static void step_3(GmRun *run)            // s2
 
 static void sweep(GmRun *run)
 {
-    step_1(run);
+    if (ANY_MISSING(run)) step_1(run);
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d.T);
     step_2(run);
     step_3(run);

@@ -196,7 +196,7 @@ static void step_5(GmRun *run)            // tau
 
 static void sweep(GmRun *run)
 {
-    step_1(run);
+    if (ANY_MISSING(run)) step_1(run);
     step_2(run);
     step_3(run);
     step_4(run);

@@ -133,10 +133,11 @@ ROW(draw_z_y, k) {
 KERNEL_TEAM(collect_rows_alpha) {
     const long n = d.p + 1;
     const long at_beta = 1;
-    ALONG (e, n) s.diagonal_alpha[e] = 0;
-    ALONG (e, n) s.shift_alpha[e] = 0;
-    ALONG (e, d.N * n) s.rows_of_alpha[e] = 0;
-    ALONG (e, d.N) s.target_alpha[e] = 0;
+    LANES (e, n) s.diagonal_alpha[e] = 0;
+    LANES (e, n) s.shift_alpha[e] = 0;
+    LANES (e, d.N * n) s.rows_of_alpha[e] = 0;
+    LANES (e, d.N) s.target_alpha[e] = 0;
+    TEAM_BARRIER();
     ONE_LANE {
         s.diagonal_alpha[0] += 0.04;
     }
@@ -168,8 +169,9 @@ KERNEL_TEAM(collect_rows_alpha) {
 KERNEL_TEAM(collect_alpha) {
     const long n = d.p + 1;
     const long at_beta = 1;
-    ALONG (e, n * n) s.precision_alpha[e] = 0;
-    ALONG (e, n) s.shift_alpha[e] = 0;
+    LANES (e, n * n) s.precision_alpha[e] = 0;
+    LANES (e, n) s.shift_alpha[e] = 0;
+    TEAM_BARRIER();
     ONE_LANE {
         s.precision_alpha[0] += 0.04;
     }
@@ -279,7 +281,7 @@ static void step_3(GmRun *run)            // alpha, beta
 
 static void sweep(GmRun *run)
 {
-    step_1(run);
+    if (ANY_MISSING(run)) step_1(run);
     step_2(run);
     step_3(run);
 }
