@@ -15,6 +15,7 @@
 #include "gamma.h"
 #include "beta.h"
 #include "truncated.h"
+#include "truncated_single.h"
 #include "inverse_gaussian.h"
 #include "gig.h"
 #include "polya_gamma.h"

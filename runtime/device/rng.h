@@ -132,6 +132,18 @@ DEVICE_USUAL void stream_pass(Stream *g)
     g->has_spare = 0;
 }
 
+// The next whole block: 128 random bits. A spare half of the one before stays for random_bits.
+DEVICE_USUAL Philox random_block(Stream *g)
+{
+    Philox c;
+    c.word0 = g->counter0;
+    c.word1 = g->counter1;
+    c.word2 = g->counter2;
+    c.word3 = g->counter3;
+    g->counter0 = (g->counter0 & 0xF0000000u) | ((g->counter0 + 1u) & 0x0FFFFFFFu);
+    return philox(c, g->key0, g->key1);
+}
+
 // The double in (0, 1) for 64 random bits: an odd multiple of 2^-63, rounded. Near 0 the full 63 bits count, which gives
 // inversions a left tail down to 1e-19; near 1 rounding would reach 1, hence the bound.
 DEVICE_USUAL double open_unit(uint64_t bits)

@@ -1,25 +1,12 @@
 // If this failed, a truncated draw would come from the wrong law, or leave its interval: probit, tobit and bounded parameters would be wrong.
 #include "check.h"
+#include "normal_law.h"
 #include "../../runtime/device/truncated.h"
 #include "../../runtime/device/gamma.h"
 #include "../../runtime/device/beta.h"
 #include "../../runtime/device/gig.h"
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sf.h>
-
-// Distribution function of a standard normal given [a, b], from the tail where both ends are small.
-static double normal_between(double x, double a, double b)
-{
-    if (a > 0) {
-        const double low = erfc(a / sqrt(2)), high = b < INFINITY ? erfc(b / sqrt(2)) : 0;
-        if (low > 0) return (low - erfc(x / sqrt(2))) / (low - high);
-        // Beyond 38: the ratio of tails by their series in 1/x^2, relative error 1e-9 at 40 and beyond.
-        const double ratio = exp(-0.5 * (x - a) * (x + a)) * a / x * (1 - 1 / (x * x) + 3 / (x * x * x * x)) / (1 - 1 / (a * a) + 3 / (a * a * a * a));
-        return 1 - ratio;
-    }
-    const double low = a > -INFINITY ? erfc(-a / sqrt(2)) : 0, high = erfc(-b / sqrt(2));
-    return (erfc(-x / sqrt(2)) - low) / (high - low);
-}
 
 // One-sided: mean and variance from r = phi / Phi, on both sides of where the method changes, and the law itself.
 static void one_sided(double mean, int mirrored)
