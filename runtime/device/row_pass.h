@@ -1,31 +1,481 @@
-// row_pass.h -- the kernels around a ROW on a GPU: dot = X[k]*beta, the row, its weight. A warp takes a row; the sum of weight * X[k] is a
-// second reading of X (gm_row_sums in runtime_cuda.h).
+// row_pass.h -- a row pass on a GPU: for rows k of X[n, p], for several chains at once, in one reading of X,
+//
+//   dot = X[k] * beta        w = the emitted ROW, given dot: it draws the row's latent and stores it        out = sum over k of w * X[k]
+//
+// Included by kernels_cuda.h once Data, State, GmPlace, GmContext and RowWeight are known. ROW_PASS_KERNELS(name) makes the kernels
+// name_rows_SHAPE_CHAINS around name_row(); row_plan.h says which to launch and how.
+//
+//   order      A block takes a chunk of rows. Each lane adds up its own columns (narrow: its own rows) in the type of X, over at most 512
+//              rows; the sums of chunks are double, and gm_row_pass_sums adds them in a fixed order. Chunks depend on n and p alone: so
+//              do all results, whatever the GPU. Nothing is added by atomics.
+//   tiles      Rows lie one after the other, so a tile of rows is one piece of memory wherever it begins. One thread orders it into shared
+//              memory (the bulk copy of sm_90; before, 16 bytes a thread), two or three tiles ahead of their use: that keeps memory busy while
+//              a tile is worked on, and rows need no alignment. Both products read the tile from shared memory.
+//   dots       of a tile are reduced together: halving lanes and values at the same time takes as many shuffles as there are values.
+//              Then each lane has the dot of one row and chain, and a warp draws them all at once.
+//   accuracy   dot: rounding of the type of X, error about 1e-7 sum |X[k,j] beta[j]| in single precision. out: 1e-6 of the sum of sizes.
+//   test       tests/gpu/rows.cu
 #ifndef GM_ROW_PASS_H
 #define GM_ROW_PASS_H
 
-// weight[chain][n] is filled unless it is NULL. at_beta: offset in State of wide *beta[p], or ~0: dot is 0.
-#define ROW_PASS_KERNELS(name)                                                                                                          \
-    extern "C" __global__ void name##_rows(const Data d, const State *states, GmPlace *place, const real *X, long n, long p,            \
-                                           uint64_t at_beta, real *weight)                                                              \
-    {                                                                                                                                   \
-        GmContext context = gm_context_of(place);                                                                                       \
-        const State s = states[blockIdx.y];                                                                                             \
-        const Sweep at = gm_sweep_place(place, (int)blockIdx.y);                                                                        \
-        const wide *beta = at_beta == ~(uint64_t)0 ? (const wide *)0 : *(const wide *const *)((const char *)&states[blockIdx.y] + at_beta); \
-        const int lane = threadIdx.x % 32;                                                                                              \
-        for (long first = gm_thread / 32 * 32; first < n; first += gm_threads) {     /* 32 rows: one at a time, then a lane each */    \
-            real mine = 0;                                                                                                              \
-            for (int r = 0; r < 32 && first + r < n; r++) {                                                                             \
-                wide dot = 0;                                                                                                           \
-                for (long j = lane; beta && j < p; j += 32) dot += X[(first + r) * p + j] * beta[j];                                    \
-                for (int k = 16; k > 0; k /= 2) dot += __shfl_xor_sync(0xffffffffu, dot, k);                                            \
-                if (lane == r) mine = (real)dot;                                                                                        \
-            }                                                                                                                           \
-            if (first + lane < n) {                                                                                                     \
-                const real w = name##_row(&context, d, s, at, first + lane, mine).shift;                                                \
-                if (weight) weight[(long)blockIdx.y * n + first + lane] = w;                                                            \
-            }                                                                                                                           \
-        }                                                                                                                               \
+#include "row_plan.h"
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+#define ROW_INLINE static __device__ __forceinline__
+
+// ---- shared memory: copies that run ahead ----
+
+// Stages 0 .. n-1 take tiles in turn. On sm_90 a barrier for each stage says when its tile is there.
+typedef struct RowStages {
+    unsigned char *tiles;        // of stage 0, in shared memory
+    unsigned       barriers;     // of stage 0, as an address in shared memory
+    int            bytes, n;     // of a stage; stages
+    int            stage;        // of the tile in use
+    unsigned       turn;         // how often stages have been gone through: its parity tells old from new
+} RowStages;
+
+ROW_INLINE unsigned row_shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+
+template <int warps> ROW_INLINE void row_wait()
+{
+    if (warps == 1) __syncwarp();
+    else __syncthreads();
+}
+
+ROW_INLINE void row_stages_begin(const RowStages *s)
+{
+#if __CUDA_ARCH__ >= 900 && !defined(GM_ROW_OLD_COPY)
+    if (threadIdx.x == 0) {
+        for (int k = 0; k < s->n; k++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(s->barriers + 8 * k) : "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    }
+#else
+    (void)s;
+#endif
+}
+
+// Orders `bytes` (a multiple of 16; 0: none) from `from` into `stage`. By all threads, since before sm_90 all copy.
+ROW_INLINE void row_order(const RowStages *s, int stage, const unsigned char *from, long bytes)
+{
+    unsigned char *to = s->tiles + (long)stage * s->bytes;
+#if __CUDA_ARCH__ >= 900 && !defined(GM_ROW_OLD_COPY)
+    if (threadIdx.x == 0 && bytes > 0) {
+        const unsigned barrier = s->barriers + 8 * stage;
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"((unsigned)bytes) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     :: "r"(row_shared_address(to)), "l"(from), "r"((unsigned)bytes), "r"(barrier) : "memory");
+    }
+#elif __CUDA_ARCH__ >= 800
+    for (long e = 16L * threadIdx.x; e < bytes; e += 16L * blockDim.x)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(row_shared_address(to + e)), "l"(from + e) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+    for (long e = 16L * threadIdx.x; e < bytes; e += 16L * blockDim.x) *(uint4 *)(to + e) = *(const uint4 *)(from + e);
+#endif
+}
+
+// Waits until the tile in use is there, for all threads.
+template <int warps> ROW_INLINE void row_arrived(const RowStages *s)
+{
+#if __CUDA_ARCH__ >= 900 && !defined(GM_ROW_OLD_COPY)
+    const unsigned barrier = s->barriers + 8 * s->stage, parity = s->turn & 1u;
+    unsigned there = 0;
+    while (!there)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(there) : "r"(barrier), "r"(parity) : "memory");
+#elif __CUDA_ARCH__ >= 800
+    if (s->n == 2) asm volatile("cp.async.wait_group 0;" ::: "memory");  // the orders after this tile's are n - 2
+    else if (s->n == 3) asm volatile("cp.async.wait_group 1;" ::: "memory");
+    else asm volatile("cp.async.wait_group 2;" ::: "memory");
+    row_wait<warps>();
+#else
+    row_wait<warps>();
+#endif
+}
+
+ROW_INLINE void row_next(RowStages *s)
+{
+    s->stage++;
+    if (s->stage == s->n) {
+        s->stage = 0;
+        s->turn++;
+    }
+}
+
+// ---- reductions over the lanes of a warp ----
+
+// Step 1 .. 5 of row_transpose_sum. A template for each, since the compiler does not unroll a loop whose length another loop sets.
+template <int count, int step> struct RowHalving {
+    ROW_INLINE void of(real (&v)[count], int lane)
+    {
+        enum { MASK = 32 >> step, HALF = count >> step };
+        if (HALF == 0) v[0] += __shfl_xor_sync(0xffffffffu, v[0], MASK);
+#pragma unroll
+        for (int i = 0; i < HALF; i++) {
+            const real low = v[i], high = v[i + HALF];
+            const real mine = lane & MASK ? high : low, theirs = lane & MASK ? low : high;
+            v[i] = mine + __shfl_xor_sync(0xffffffffu, theirs, MASK);
+        }
+        RowHalving<count, step + 1>::of(v, lane);
+    }
+};
+template <int count> struct RowHalving<count, 6> {
+    ROW_INLINE void of(real (&)[count], int) { }
+};
+
+// v[0 .. count-1] of all lanes are added up, count a power of two up to 32. Lane l gets the sum of v[l / (32 / count)].
+template <int count> ROW_INLINE real row_transpose_sum(real (&v)[count])
+{
+    RowHalving<count, 1>::of(v, threadIdx.x & 31);
+    return v[0];
+}
+
+// The array of a chain that the field at `offset` of its State points to.
+template <class S> ROW_INLINE wide *row_field(const S *states, int chain, unsigned long offset)
+{
+    return *(wide *const *)((const unsigned char *)(states + chain) + offset);
+}
+
+// The emitted row of chain `chain`, and its weight.
+template <class Row, class D, class S>
+ROW_INLINE real row_draw(GmPlace *place, const D &d, const S &s, const Sweep at, int chain, long k, real dot)
+{
+    GmContext context;
+    context.place = place;
+    context.chain = chain;
+    context.half = 0;
+    return Row::weight(&context, d, s, at, k, dot);
+}
+
+// ---- tiled: a row for `warps` warps ----
+
+extern __shared__ __align__(128) unsigned char row_shared[];
+
+template <class Row, int warps, int columns, int tile, int chains, class D, class S>
+ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
+{
+    enum { ACROSS = 32 * warps, DOTS = tile * chains, COPIES = 32 / DOTS };
+    const int  t = threadIdx.x, lane = t & 31, p = (int)pass.p;
+    const long first = blockIdx.x * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
+    const long tiles = (last - first + tile - 1) / tile;
+    const long row_bytes = pass.p * (long)sizeof(real);
+    const int  some = chains == 1 ? 1 : pass.chains;     // the other places stay empty
+    const unsigned char *const X = (const unsigned char *)pass.X;
+
+    real *const dots = (real *)(row_shared + 64), *const weights = dots + warps * DOTS;       // dots[warp][row, chain], weights[row, chain]
+    RowStages stages;
+    stages.tiles = row_shared + ROW_TILES_AT(warps, DOTS, (int)sizeof(real));
+    stages.barriers = row_shared_address(row_shared);
+    stages.bytes = (int)ROW_STAGE(tile, row_bytes, 1);
+    stages.n = pass.stages;
+    stages.stage = 0;
+    stages.turn = 0;
+    row_stages_begin(&stages);
+    row_wait<warps>();
+    const auto order = [&](long k, int stage) {          // tile k of the chunk
+        const long from = k < tiles ? (first + k * tile) * row_bytes : 0;
+        const long to = k < tiles ? (first + (k + 1) * tile < last ? first + (k + 1) * tile : last) * row_bytes : 0;
+        row_order(&stages, stage, X + (from & ~15L), ((to + 15) & ~15L) - (from & ~15L));
+    };
+    for (int k = 0; k < stages.n - 1; k++) order(k, k);
+
+    // The lane's columns t, t + ACROSS, ...: the last column again where there are none left, with beta 0, never written.
+    int  column[columns];
+    real beta[columns][chains], sum[columns][chains];
+#pragma unroll
+    for (int j = 0; j < columns; j++) {
+        column[j] = t + j * ACROSS < p ? t + j * ACROSS : p - 1;
+#pragma unroll
+        for (int c = 0; c < chains; c++) {
+            beta[j][c] = pass.beta != ROW_NO_FIELD && c < some && t + j * ACROSS < p ? (real)row_field(states, pass.chain + c, pass.beta)[column[j]] : 0;
+            sum[j][c] = 0;
+        }
     }
 
+    // The row and chain of the dot that this lane draws for, in the first warp: always the same chain.
+    const int  mine = lane / COPIES, draws = mine % chains < some, chain = pass.chain + (draws ? mine % chains : 0);
+    const S    s  = states[chain];
+    const Sweep at = gm_sweep_place(place, chain);
+
+    for (long k = 0; k < tiles; k++) {
+        const long row = first + k * tile;
+        const int  rows = last - row < tile ? (int)(last - row) : tile;
+        unsigned char *const stage = stages.tiles + (long)stages.stage * stages.bytes;
+        real *const x = (real *)(stage + (row * row_bytes & 15));
+        row_arrived<warps>(&stages);
+        if (rows < tile) {                               // the last: what is not there counts as zeros
+            for (int e = rows * p + t; e < tile * p; e += ACROSS) x[e] = 0;
+            row_wait<warps>();
+        }
+
+        real dot[DOTS];
+#pragma unroll
+        for (int v = 0; v < DOTS; v++) dot[v] = 0;
+        if (pass.beta != ROW_NO_FIELD) {
+#pragma unroll
+            for (int j = 0; j < columns; j++) {
+                if (j > 0 && j * ACROSS >= p) break;
+                const real *at_column = x + column[j];
+#pragma unroll
+                for (int r = 0; r < tile; r++) {
+                    const real value = at_column[r * p];
+#pragma unroll
+                    for (int c = 0; c < chains; c++) dot[r * chains + c] += value * beta[j][c];
+                }
+            }
+        }
+        real whole = row_transpose_sum<DOTS>(dot);
+        if (warps > 1) {
+            if (lane % COPIES == 0) dots[(t >> 5) * DOTS + mine] = whole;
+            __syncthreads();                             // from here on the tile before is not read any more
+        } else __syncwarp();
+
+        int free_stage = stages.stage - 1;
+        if (free_stage < 0) free_stage = stages.n - 1;
+        order(k + stages.n - 1, free_stage);
+
+        if (t < 32) {
+            if (warps > 1) {
+                whole = 0;
+#pragma unroll
+                for (int w = 0; w < warps; w++) whole += dots[w * DOTS + mine];
+            }
+            if (lane % COPIES == 0) {
+                const int r = mine / chains;
+                weights[mine] = r < rows && draws ? row_draw<Row>(place, d, s, at, chain, row + r, whole) : 0;
+            }
+        }
+        row_wait<warps>();
+
+        if (pass.out != ROW_NO_FIELD) {
+            real weight[DOTS];
+#pragma unroll
+            for (int v = 0; v < DOTS; v++) weight[v] = weights[v];
+#pragma unroll
+            for (int j = 0; j < columns; j++) {
+                if (j > 0 && j * ACROSS >= p) break;
+                const real *at_column = x + column[j];
+#pragma unroll
+                for (int r = 0; r < tile; r++) {
+                    const real value = at_column[r * p];
+#pragma unroll
+                    for (int c = 0; c < chains; c++) sum[j][c] += weight[r * chains + c] * value;
+                }
+            }
+        }
+        row_next(&stages);
+    }
+    if (pass.out == ROW_NO_FIELD) return;
+#pragma unroll
+    for (int j = 0; j < columns; j++)
+#pragma unroll
+        for (int c = 0; c < chains; c++)
+            if (c < some && t + j * ACROSS < p) pass.partial[((long)blockIdx.x * some + c) * p + t + j * ACROSS] = sum[j][c];
+}
+
+// ---- narrow: a row for each lane ----
+
+template <class Row, int warps, int columns, int chains, class D, class S>
+ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
+{
+    // 32 rows are read as one piece, then turned: element e lies at e + e / 32, so that neither side meets in a bank. Rows that are full
+    // are read by their lanes, 16 bytes at a time.
+    __shared__ real turned[warps][33 * columns], betas[chains][columns];
+    __shared__ double sums[warps][chains][columns];
+    const int  lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = (int)pass.p;
+    const long first = blockIdx.x * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
+    const int  some = chains == 1 ? 1 : pass.chains;     // the other places stay empty
+    const real *const X = (const real *)pass.X;
+    const bool full = p == columns;
+    for (int e = threadIdx.x; e < chains * columns; e += 32 * warps) {
+        const int c = e / columns, j = e % columns;
+        betas[c][j] = pass.beta != ROW_NO_FIELD && c < some && j < p ? (real)row_field(states, pass.chain + c, pass.beta)[j] : 0;
+    }
+    __syncthreads();
+
+    real sum[chains][columns], ahead[columns];
+#pragma unroll
+    for (int c = 0; c < chains; c++)
+#pragma unroll
+        for (int j = 0; j < columns; j++) sum[c][j] = 0;
+    const auto read = [&](long row) {                    // rows row .. row + 31, as they lie, or the lane's
+        if (full) {
+            enum { PIECE = 16 / (int)sizeof(real) };
+            union { uint4 bits; real x[PIECE]; } piece;
+            const uint4 *const x = (const uint4 *)(X + (row + lane < last ? row + lane : last - 1) * p);
+#pragma unroll
+            for (int j = 0; j < columns; j += PIECE) {
+                piece.bits = __ldcs(x + j / PIECE);
+#pragma unroll
+                for (int i = 0; i < PIECE; i++) ahead[j + i] = piece.x[i];
+            }
+            return;
+        }
+        const int n = last - row < 32 ? (int)(last - row) * p : 32 * p;
+        const real *const x = X + row * p + lane;
+#pragma unroll
+        for (int j = 0; j < columns; j++) ahead[j] = 32 * j + lane < n ? __ldcs(x + 32 * j) : 0;
+    };
+    S s[chains];
+    Sweep at[chains];
+#pragma unroll
+    for (int c = 0; c < chains; c++) {
+        s[c] = states[pass.chain + (c < some ? c : 0)];
+        at[c] = gm_sweep_place(place, pass.chain + c);
+    }
+    long row = first + 32 * warp;
+    if (row < last) read(row);
+    for (; row < last; row += 32 * warps) {
+        real x[columns];
+        if (full) {
+#pragma unroll
+            for (int j = 0; j < columns; j++) x[j] = ahead[j];
+        } else {
+            __syncwarp();
+#pragma unroll
+            for (int j = 0; j < columns; j++) turned[warp][33 * j + lane] = ahead[j];
+            __syncwarp();
+#pragma unroll
+            for (int j = 0; j < columns; j++) {          // from j = p on other numbers, which meet beta 0 and are not written
+                const int e = lane * p + j;
+                x[j] = turned[warp][e + (e >> 5)];
+            }
+        }
+        if (row + 32 * warps < last) read(row + 32 * warps);
+#pragma unroll
+        for (int c = 0; c < chains; c++) {
+            if (c >= some) break;
+            real dot = 0;
+#pragma unroll
+            for (int j = 0; j < columns; j++) dot += x[j] * betas[c][j];
+            real weight = 0;
+            if (row + lane < last) weight = row_draw<Row>(place, d, s[c], at[c], pass.chain + c, row + lane, dot);
+#pragma unroll
+            for (int j = 0; j < columns; j++) sum[c][j] += weight * x[j];
+        }
+    }
+    if (pass.out == ROW_NO_FIELD) return;
+#pragma unroll
+    for (int c = 0; c < chains; c++) {
+        const real whole = row_transpose_sum<columns>(sum[c]);
+        if (lane % (32 / columns) == 0) sums[warp][c][lane / (32 / columns)] = whole;
+    }
+    __syncthreads();
+    for (int e = threadIdx.x; e < some * p; e += 32 * warps) {
+        double whole = 0;
+        for (int w = 0; w < warps; w++) whole += sums[w][e / p][e % p];
+        pass.partial[(long)blockIdx.x * some * p + e] = whole;
+    }
+}
+
+// ---- any width: a row for the block, piece by piece; the sums of the chunk are kept in memory ----
+
+template <class Row, int warps, int chains, class D, class S>
+ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
+{
+    enum { GROUP = 8 };                                  // rows at a time
+    __shared__ double dots[warps][GROUP];
+    __shared__ real   weights[GROUP];
+    const int  t = threadIdx.x, across = 32 * warps;
+    const long first = blockIdx.x * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
+    double *const partial = pass.partial + blockIdx.x * pass.p;
+    const Sweep at = gm_sweep_place(place, pass.chain);
+    for (long row = first; row < last; row += GROUP) {
+        const int n = last - row < GROUP ? (int)(last - row) : GROUP;
+        const real *const x = (const real *)pass.X + row * pass.p;
+        double dot[GROUP];
+#pragma unroll
+        for (int r = 0; r < GROUP; r++) dot[r] = 0;
+        if (pass.beta != ROW_NO_FIELD) {
+            const wide *const beta = row_field(states, pass.chain, pass.beta);
+            for (long j = t; j < pass.p; j += across) {
+                const double b = beta[j];
+#pragma unroll
+                for (int r = 0; r < GROUP; r++) dot[r] += r < n ? x[r * pass.p + j] * b : 0;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < GROUP; r++) {
+            for (int mask = 16; mask >= 1; mask /= 2) dot[r] += __shfl_xor_sync(0xffffffffu, dot[r], mask);
+            if ((t & 31) == 0) dots[t >> 5][r] = dot[r];
+        }
+        __syncthreads();
+        if (t < GROUP) {
+            double whole = 0;
+            for (int w = 0; w < warps; w++) whole += dots[w][t];
+            weights[t] = t < n ? row_draw<Row>(place, d, states[pass.chain], at, pass.chain, row + t, (real)whole) : 0;
+        }
+        __syncthreads();
+        if (pass.out != ROW_NO_FIELD)
+            for (long j = t; j < pass.p; j += across) {
+                double sum = row == first ? 0 : partial[j];
+#pragma unroll
+                for (int r = 0; r < GROUP; r++) sum += r < n ? (double)weights[r] * x[r * pass.p + j] : 0;
+                partial[j] = sum;
+            }
+    }
+}
+
+// ---- the kernels ----
+
+// A program that is compiled once the data are there may define GM_ROWS_WIDTH as their p: shapes that do not serve it stay empty, which
+// saves most of the time of compilation. Each shape is at most four times as wide as what it serves.
+#ifdef GM_ROWS_WIDTH
+static constexpr __host__ __device__ bool row_wanted(long widest) { return widest >= GM_ROWS_WIDTH && (widest <= 8 || widest <= 4L * GM_ROWS_WIDTH); }
+#define ROW_ANY_WANTED (GM_ROWS_WIDTH > 8192)
+#else
+static constexpr __host__ __device__ bool row_wanted(long) { return true; }
+#define ROW_ANY_WANTED true
+#endif
+
+#define ROW_PASS_KERNELS(name)                                                                                          \
+    struct name##_of_row {                                                                                              \
+        static __device__ __forceinline__ real weight(GmContext *context, const Data &d, const State &s, const Sweep at, const long k, const real dot) \
+        {                                                                                                               \
+            return name##_row(context, d, s, at, k, dot).shift;                                                         \
+        }                                                                                                               \
+    };                                                                                                                  \
+    ROW_SHAPES(ROW_NARROW, ROW_TILED, ROW_WIDE, ROW_ANY, name)
+
+#define ROW_KERNEL(name, shape, chains, threads, blocks, wanted, pass_over)                                             \
+    extern "C" __global__ void __launch_bounds__(threads, blocks)                                                       \
+    name##_rows_##shape##_##chains(const Data d, const State *states, GmPlace *place, const RowPass pass)               \
+    {                                                                                                                   \
+        if constexpr (wanted) pass_over(d, states, place, pass);                                            \
+    }
+#define ROW_NARROW_OF(name, shape, warps, columns, chains, blocks)                                                      \
+    ROW_KERNEL(name, shape, chains, 32 * warps, blocks, row_wanted(columns), (row_pass_narrow<name##_of_row, warps, columns, chains>))
+#define ROW_TILED_OF(name, shape, warps, columns, tile, chains, blocks)                                                 \
+    ROW_KERNEL(name, shape, chains, 32 * warps, blocks, row_wanted(32 * warps * columns), (row_pass_tiled<name##_of_row, warps, columns, ROW_TILE(tile, chains, (int)sizeof(real)), chains>))
+
+#define ROW_NARROW(name, shape, warps, columns, tile, one, four) \
+    ROW_NARROW_OF(name, shape, warps, columns, 1, one) ROW_NARROW_OF(name, shape, warps, columns, 4, four)
+#define ROW_TILED(name, shape, warps, columns, tile, one, four) \
+    ROW_TILED_OF(name, shape, warps, columns, tile, 1, one) ROW_TILED_OF(name, shape, warps, columns, tile, 4, four)
+#define ROW_WIDE(name, shape, warps, columns, tile, one, four) ROW_TILED_OF(name, shape, warps, columns, tile, 1, one)
+#define ROW_ANY(name, shape, warps, columns, tile, one, four)  ROW_KERNEL(name, shape, 1, 32 * warps, one, ROW_ANY_WANTED, (row_pass_any<name##_of_row, warps, 1>))
+
+// out[chain][j] = the sum of partial[chunk, chain, j] over chunks: 128 parts, each in order, then the parts in order of a tree.
+extern "C" __global__ void __launch_bounds__(ROW_SUM_THREADS) gm_row_pass_sums(const Data d, const State *states, GmPlace *place, const RowPass pass)
+{
+    __shared__ double parts[ROW_SUM_PARTS][ROW_SUM_COLUMNS];
+    const int  column = threadIdx.x % ROW_SUM_COLUMNS, part = threadIdx.x / ROW_SUM_COLUMNS;
+    const long e = (long)blockIdx.x * ROW_SUM_COLUMNS + column, width = pass.chains * pass.p;
+    double sum = 0;
+    if (e < width) {
+#pragma unroll 8
+        for (long k = part; k < pass.chunks; k += ROW_SUM_PARTS) sum += pass.partial[k * width + e];
+    }
+    parts[part][column] = sum;
+    for (int half = ROW_SUM_PARTS / 2; half >= 1; half /= 2) {
+        __syncthreads();
+        if (part < half) parts[part][column] += parts[part + half][column];
+    }
+    if (part == 0 && e < width) row_field(states, pass.chain + (int)(e / pass.p), pass.out)[e % pass.p] = parts[0][column];
+    (void)d;
+    (void)place;
+}
+
+#endif
 #endif

@@ -402,12 +402,11 @@ GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, c
 }
 
 // part[chain][chunk][p] = X'w over a chunk of rows. blockIdx.x: 32 columns; blockIdx.y: the chunk; blockIdx.z: the chain.
-// The weights are a field of State, or weights[chain][n].
-GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, const real *weights, double *part)
+GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part)
 {
     __shared__ double share[8][32];
     const int chain = (int)blockIdx.z, lane = (int)threadIdx.x % 32, hand = (int)threadIdx.x / 32;
-    const real *w = weights ? weights + chain * n : gm_array<const real>(states, chain, at_w);
+    const real *w = gm_array<const real>(states, chain, at_w);
     const long column = blockIdx.x * 32L + lane, first = blockIdx.y * chunk, last = first + chunk < n ? first + chunk : n;
     double sum = 0;
     if (column < p) {

@@ -4,6 +4,7 @@
 // streams of their own that leave the main stream and come back to it; none waits for the host, and a pivot that is not
 // positive is found by a kernel. Both libraries are column-major: the upper triangle there is the lower one of a row-major matrix.
 #include "device_inside.h"
+#include "../device/row_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -320,32 +321,41 @@ void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w
     gm_device_time_to(d, timing, d->stream);
 }
 
-static void row_sums(GmDevice *d, long n, long p, const void *X, size_t w, CUdeviceptr weights, size_t out)
+void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, size_t out)
 {
+    GmDevice *d = run->device;
+    if (p <= 0) return;
     const long even = (n + 1023) / 1024;
     long chunk = even > CHUNK ? even : CHUNK, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
     uint64_t at_w = w, at_out = out;
     const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(chunks * p * d->chains + 1));
-    void *sums[] = { &d->states, &n, &p, &chunk, &X, &at_w, &weights, (void *)&part };
+    void *sums[] = { &d->states, &n, &p, &chunk, &X, &at_w, (void *)&part };
     if (chunks > 0) gm_device_launch(d, d->stream, "gm_row_sums", (GmGrid){ .x = (p + 31) / 32, .y = chunks, .z = d->chains }, sums);
     void *add[] = { &d->states, &p, &chunks, (void *)&part, &at_out };
     gm_device_launch(d, d->stream, "gm_row_sums_add", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, add);
 }
 
-void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, size_t out)
-{
-    if (p > 0) row_sums(run->device, n, p, X, w, 0, out);
-}
-
 void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out)
 {
     GmDevice *d = run->device;
-    char name[300];
-    snprintf(name, sizeof name, "%s_rows", kernel);
     const bool adds = out != GM_NO_FIELD && p > 0;
-    CUdeviceptr weights = adds ? gm_device_scratch(d, AT_WIDE, gm_device_element(d, GM_REAL) * (size_t)(n * d->chains + 1)) : 0;
-    uint64_t at_beta = beta;
-    void *rows[] = { d->data, &d->states, &d->place, &X, &n, &p, &at_beta, &weights };
-    if (n > 0) gm_device_launch(d, d->stream, name, (GmGrid){ .x = blocks_for(d, n), .y = d->chains }, rows);
-    if (adds) row_sums(d, n, p, X, 0, weights, out);
+    const int element = (int)gm_device_element(d, GM_REAL);
+    RowPlan plan;
+    for (int chain = 0; chain < d->chains && !d->failed; chain += plan.pass.chains) {
+        plan = row_plan(n, p, d->chains - chain, element, d->shared_most);
+        plan.pass.X = X;
+        plan.pass.beta = beta == GM_NO_FIELD ? ROW_NO_FIELD : beta;
+        plan.pass.out = adds ? out : ROW_NO_FIELD;
+        plan.pass.chain = chain;
+        plan.pass.partial = adds ? (double *)(uintptr_t)gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(plan.partial + 1)) : NULL;
+        char name[300];
+        snprintf(name, sizeof name, "%s%s", kernel, plan.kernel);
+        GmKernelEntry *e = gm_device_kernel(d, name);
+        if (e && plan.shared > 48 << 10)
+            gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, plan.shared), "shared memory");
+        void *parameters[] = { d->data, &d->states, &d->place, &plan.pass };
+        if (plan.pass.chunks > 0)
+            gm_device_launch(d, d->stream, name, (GmGrid){ .x = plan.pass.chunks, .threads = plan.threads, .shared = (size_t)plan.shared }, parameters);
+        if (adds) gm_device_launch(d, d->stream, "gm_row_pass_sums", (GmGrid){ .x = plan.sum_blocks, .threads = ROW_SUM_THREADS }, parameters);
+    }
 }

@@ -11,7 +11,7 @@ static const char source[] =
     "#include \"special.h\"\n#include \"rng.h\"\n#include \"normal.h\"\n#include \"exponential.h\"\n#include \"truncated.h\"\n"
     "#include \"gamma.h\"\n#include \"beta.h\"\n#include \"inverse_gaussian.h\"\n#include \"gig.h\"\n#include \"polya_gamma.h\"\n"
     "#include \"discrete.h\"\n#include \"student.h\"\n#include \"others.h\"\n#include \"dirichlet.h\"\n#include \"chol.h\"\n"
-    "#include \"multivariate.h\"\n#include \"slice.h\"\n"
+    "#include \"multivariate.h\"\n#include \"slice.h\"\n#include \"truncated_single.h\"\n"
     "extern \"C\" __global__ void all(double *x, int32_t *count, long n)\n"
     "{\n"
     "    Sweep at; at.seed = 1; at.chain = 0; at.sweep = 2;\n"
@@ -31,7 +31,18 @@ static const char source[] =
     "    slice_begin_log(&sl, g, x[0], 0, INFINITY, 1);\n"
     "    while (slice_next(&sl)) sl.log_density = -sl.x;\n"
     "    x[0] = sl.x;\n"
-    "}\n";
+    "    x[1] = normal_natural_truncated(g, (float)x[0], -0.5f, 0, INFINITY);\n"
+    "}\n"
+    // A row pass, with what kernels.h gives an emitted program; the shapes for one width.
+    "struct Data { long n; };\nstruct State { wide *beta, *out; };\n"
+    "struct GmPlace { uint64_t seed; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real shift; };\n"
+    "DEVICE Sweep gm_sweep_place(const GmPlace *p, int chain) { Sweep at; at.seed = p->seed; at.chain = chain; at.sweep = 1; return at; }\n"
+    "#define GM_ROWS_WIDTH 1000\n#include \"row_pass.h\"\n"
+    "DEVICE RowWeight rows_row(GmContext *, const Data &, const State &s, const Sweep, const long, const real dot)\n"
+    "{\n"
+    "    RowWeight w; w.shift = dot + (real)*s.beta; return w;\n"
+    "}\n"
+    "ROW_PASS_KERNELS(rows)\n";
 
 // Where the headers are, seen from the root of the repository or from this folder.
 static const char *header_folder(void) { return access("runtime/device/base.h", R_OK) == 0 ? "runtime/device" : "../../runtime/device"; }
