@@ -23,9 +23,11 @@ typedef unsigned long      uint64_t;
 #endif
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define DEVICE static inline __device__
+#define DEVICE      static inline __device__
+#define DEVICE_CALL static __device__ __noinline__       // large: called, not copied to each place, which keeps compilation short
 #else
-#define DEVICE static inline
+#define DEVICE      static inline
+#define DEVICE_CALL static inline
 #endif
 
 // Types of numbers in memory. On the CPU they are all double; on a GPU, --precision says.

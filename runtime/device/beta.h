@@ -11,16 +11,16 @@
 #include "exponential.h"
 #include "gamma.h"
 
-DEVICE double beta_a_b(Stream *g, double a, double b)
+DEVICE_CALL double beta_a_b(Stream *g, double a, double b)
 {
     const double x = log_gamma_standard(g, a), y = log_gamma_standard(g, b);
     return clamp(inv_logit(x - y), GM_TINY, GM_BELOW_ONE);
 }
 
-DEVICE double beta_natural(Stream *g, double a, double b) { return beta_a_b(g, a + 1, b + 1); }
+DEVICE_CALL double beta_natural(Stream *g, double a, double b) { return beta_a_b(g, a + 1, b + 1); }
 
 // x^a (1 - x)^b on [lo, hi], within [0, 1].
-DEVICE double beta_natural_truncated(Stream *g, double a, double b, double lo, double hi)
+DEVICE_CALL double beta_natural_truncated(Stream *g, double a, double b, double lo, double hi)
 {
     if (lo < 0) lo = 0;
     if (hi > 1) hi = 1;

@@ -10,7 +10,7 @@
 #include "rng.h"
 
 // The factor of A in place; the strict upper triangle is set to 0. Reads the lower triangle. 0, or the 1-based pivot that is not positive.
-DEVICE long chol_factor(double *A, long n)
+DEVICE_CALL long chol_factor(double *A, long n)
 {
     for (long j = 0; j < n; j++) {
         double pivot = A[j * n + j];
@@ -29,7 +29,7 @@ DEVICE long chol_factor(double *A, long n)
 }
 
 // x with L x = b, in place of b.
-DEVICE void chol_solve_lower(const double *L, long n, double *b)
+DEVICE_CALL void chol_solve_lower(const double *L, long n, double *b)
 {
     for (long i = 0; i < n; i++) {
         double sum = b[i];
@@ -39,7 +39,7 @@ DEVICE void chol_solve_lower(const double *L, long n, double *b)
 }
 
 // x with L' x = b, in place of b.
-DEVICE void chol_solve_upper(const double *L, long n, double *b)
+DEVICE_CALL void chol_solve_upper(const double *L, long n, double *b)
 {
     for (long i = n - 1; i >= 0; i--) {
         double sum = b[i];
@@ -49,7 +49,7 @@ DEVICE void chol_solve_upper(const double *L, long n, double *b)
 }
 
 // log |A| of A = L L'.
-DEVICE double chol_log_determinant(const double *L, long n)
+DEVICE_CALL double chol_log_determinant(const double *L, long n)
 {
     double sum = 0;
     for (long i = 0; i < n; i++) sum += log(L[i * n + i]);
@@ -57,7 +57,7 @@ DEVICE double chol_log_determinant(const double *L, long n)
 }
 
 // out = M M' of a lower triangular M; out may not be M.
-DEVICE void lower_times_transpose(const double *M, long n, double *out)
+DEVICE_CALL void lower_times_transpose(const double *M, long n, double *out)
 {
     for (long i = 0; i < n; i++)
         for (long j = 0; j <= i; j++) {
@@ -68,7 +68,7 @@ DEVICE void lower_times_transpose(const double *M, long n, double *out)
 }
 
 // The inverse of a positive definite A into out; A becomes its factor. 0, or the failing pivot.
-DEVICE long spd_inverse(double *A, long n, double *out)
+DEVICE_CALL long spd_inverse(double *A, long n, double *out)
 {
     const long failed = chol_factor(A, n);
     if (failed) return failed;
@@ -86,7 +86,7 @@ DEVICE long spd_inverse(double *A, long n, double *out)
 
 // A draw from N(J^-1 h, J^-1) into out[n]: J = L L', L v = h, L' out = v + e, e standard normal. J becomes L. out may be h.
 // 0, or the failing pivot (then out is untouched).
-DEVICE long normal_precision_shift(Stream *g, long n, double *J, const double *h, double *out)
+DEVICE_CALL long normal_precision_shift(Stream *g, long n, double *J, const double *h, double *out)
 {
     const long failed = chol_factor(J, n);
     if (failed) return failed;

@@ -12,7 +12,7 @@
 #include "beta.h"
 
 // Turns logs of gamma draws into the normalised point, in place.
-DEVICE void normalise_logs(double *x, long n)
+DEVICE_CALL void normalise_logs(double *x, long n)
 {
     double top = x[0], sum = 0;
     for (long k = 1; k < n; k++)
@@ -21,20 +21,20 @@ DEVICE void normalise_logs(double *x, long n)
     for (long k = 0; k < n; k++) x[k] = x[k] / sum > GM_TINY ? x[k] / sum : GM_TINY;
 }
 
-DEVICE void dirichlet(Stream *g, const double *alpha, long n, double *out)
+DEVICE_CALL void dirichlet(Stream *g, const double *alpha, long n, double *out)
 {
     for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, alpha[k]);
     normalise_logs(out, n);
 }
 
-DEVICE void dirichlet_natural(Stream *g, const double *a, long n, double *out)
+DEVICE_CALL void dirichlet_natural(Stream *g, const double *a, long n, double *out)
 {
     for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, a[k] + 1);
     normalise_logs(out, n);
 }
 
 // Weights of n components from n - 1 fractions v in (0, 1): out_k = v_k prod over j < k of (1 - v_j), the last takes the rest.
-DEVICE void stick_breaking(const double *v, long n, double *out)
+DEVICE_CALL void stick_breaking(const double *v, long n, double *out)
 {
     double rest = 1;
     for (long k = 0; k + 1 < n; k++) {

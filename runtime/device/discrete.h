@@ -17,16 +17,16 @@
 #define GM_MAX_COUNT 9.0e18      // below 2^63
 
 // log of k (k / x)^... : the deviance k log(k / x) + x - k, k, x > 0, without cancellation for k near x.
-DEVICE double deviance(double k, double x) { return k * x_minus_log1p((x - k) / k); }
+DEVICE_CALL double deviance(double k, double x) { return k * x_minus_log1p((x - k) / k); }
 
 // log of the Poisson density at k > 0; at 0 it is -rate.
-DEVICE double poisson_log_density(double k, double rate)
+DEVICE_CALL double poisson_log_density(double k, double rate)
 {
     if (k == 0) return -rate;
     return -stirling_error(k) - deviance(k, rate) - 0.5 * log(2 * GM_PI * k);
 }
 
-DEVICE long poisson(Stream *g, double rate)
+DEVICE_CALL long poisson(Stream *g, double rate)
 {
     if (!(rate >= 0) || !(rate < GM_MAX_COUNT)) return -1;
     if (rate < 10) {
@@ -50,7 +50,7 @@ DEVICE long poisson(Stream *g, double rate)
 }
 
 // log of the binomial density at 0 <= k <= n.
-DEVICE double binomial_log_density(double k, double n, double p)
+DEVICE_CALL double binomial_log_density(double k, double n, double p)
 {
     const double q = 1 - p;
     if (k == 0) return n * log1p(-p);
@@ -59,7 +59,7 @@ DEVICE double binomial_log_density(double k, double n, double p)
            - 0.5 * log(2 * GM_PI * k * ((n - k) / n));
 }
 
-DEVICE long binomial(Stream *g, long n, double p)
+DEVICE_CALL long binomial(Stream *g, long n, double p)
 {
     if (n < 0 || !(p >= 0) || !(p <= 1)) return -1;
     if (p > 0.5) return n - binomial(g, n, 1 - p);
@@ -90,34 +90,34 @@ DEVICE long binomial(Stream *g, long n, double p)
     }
 }
 
-DEVICE long bernoulli(Stream *g, double p)
+DEVICE_CALL long bernoulli(Stream *g, double p)
 {
     if (!(p >= 0) || !(p <= 1)) return -1;
     return uniform_open(g) <= p && p > 0;
 }
 
 // Mean alpha / beta: a Poisson whose rate is gamma(alpha, beta).
-DEVICE long neg_binomial_alpha_beta(Stream *g, double alpha, double beta) { return poisson(g, gamma_shape_rate(g, alpha, beta)); }
+DEVICE_CALL long neg_binomial_alpha_beta(Stream *g, double alpha, double beta) { return poisson(g, gamma_shape_rate(g, alpha, beta)); }
 
 // Mean mu, variance mu + mu^2 / phi.
-DEVICE long neg_binomial_2(Stream *g, double mu, double phi)
+DEVICE_CALL long neg_binomial_2(Stream *g, double mu, double phi)
 {
     if (mu == 0) return 0;
     return poisson(g, gamma_shape_rate(g, phi, phi / mu));
 }
 
-DEVICE long geometric(Stream *g, double p)
+DEVICE_CALL long geometric(Stream *g, double p)
 {
     if (!(p > 0) || !(p <= 1)) return -1;
     const double k = floor(-exponential_standard(g) / log1p(-p));    // p = 1: -0
     return k < GM_MAX_COUNT ? (long)k : (long)GM_MAX_COUNT;
 }
 
-DEVICE long beta_binomial(Stream *g, long n, double alpha, double beta) { return binomial(g, n, beta_a_b(g, alpha, beta)); }
+DEVICE_CALL long beta_binomial(Stream *g, long n, double alpha, double beta) { return binomial(g, n, beta_a_b(g, alpha, beta)); }
 
 // Successes among n draws without replacement from a successes and b failures. Sums the density outwards from the mode: the work
 // grows with the sd.
-DEVICE long hypergeometric(Stream *g, long n, long a, long b)
+DEVICE_CALL long hypergeometric(Stream *g, long n, long a, long b)
 {
     if (n < 0 || a < 0 || b < 0 || n > a + b) return -1;
     const long lo = n > b ? n - b : 0, hi = n < a ? n : a;
@@ -146,7 +146,7 @@ DEVICE long hypergeometric(Stream *g, long n, long a, long b)
 }
 
 // Uniform on lo, lo + 1, ..., hi.
-DEVICE long discrete_uniform(Stream *g, long lo, long hi)
+DEVICE_CALL long discrete_uniform(Stream *g, long lo, long hi)
 {
     const double count = (double)hi - (double)lo + 1;
     if (!(count >= 1)) return lo;
@@ -155,7 +155,7 @@ DEVICE long discrete_uniform(Stream *g, long lo, long hi)
 }
 
 // 1..n with probability proportional to w[0..n-1] >= 0. 0 if no weight is positive or one is negative or not finite.
-DEVICE long categorical_weights(Stream *g, const double *w, long n)
+DEVICE_CALL long categorical_weights(Stream *g, const double *w, long n)
 {
     double total = 0;
     for (long k = 0; k < n; k++) {
@@ -176,7 +176,7 @@ DEVICE long categorical_weights(Stream *g, const double *w, long n)
 
 // 1..n with probability proportional to exp(logw[0..n-1]); logw is overwritten by weights with maximum 1. -infinity is weight 0.
 // 0 if all are -infinity or one is NaN or +infinity.
-DEVICE long categorical_log_weights(Stream *g, double *logw, long n)
+DEVICE_CALL long categorical_log_weights(Stream *g, double *logw, long n)
 {
     double top = -INFINITY;
     for (long k = 0; k < n; k++) {
@@ -189,7 +189,7 @@ DEVICE long categorical_log_weights(Stream *g, double *logw, long n)
 }
 
 // Counts of n trials over K categories with probabilities proportional to p[0..K-1], by conditional binomials.
-DEVICE void multinomial(Stream *g, long n, const double *p, long K, int32_t *out)
+DEVICE_CALL void multinomial(Stream *g, long n, const double *p, long K, int32_t *out)
 {
     double rest = 0;
     for (long k = 0; k < K; k++) rest += p[k];

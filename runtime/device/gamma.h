@@ -14,7 +14,7 @@
 #include "log_concave.h"
 
 // Gamma with rate 1, shape >= 1.
-DEVICE double gamma_standard_large(Stream *g, double shape)
+DEVICE_CALL double gamma_standard_large(Stream *g, double shape)
 {
     const double d = shape - 1.0 / 3, c = 1 / (3 * sqrt(d));
     for (;;) {
@@ -29,7 +29,7 @@ DEVICE double gamma_standard_large(Stream *g, double shape)
 }
 
 // log of a gamma draw with rate 1, any shape > 0: the draw itself would underflow for tiny shapes.
-DEVICE double log_gamma_standard(Stream *g, double shape)
+DEVICE_CALL double log_gamma_standard(Stream *g, double shape)
 {
     if (!(shape > 0) || !is_finite(shape)) return NAN;
     if (shape >= 1) return log(gamma_standard_large(g, shape));
@@ -37,37 +37,37 @@ DEVICE double log_gamma_standard(Stream *g, double shape)
     return x - exponential_standard(g) / shape;
 }
 
-DEVICE double gamma_shape_rate(Stream *g, double shape, double rate)
+DEVICE_CALL double gamma_shape_rate(Stream *g, double shape, double rate)
 {
     if (!(shape > 0) || !is_finite(shape) || !(rate > 0)) return NAN;
     if (shape >= 1) return clamp(gamma_standard_large(g, shape) / rate, GM_TINY, GM_HUGE);
     return clamp(exp(log_gamma_standard(g, shape) - log(rate)), GM_TINY, GM_HUGE);
 }
 
-DEVICE double inv_gamma_shape_scale(Stream *g, double shape, double scale)
+DEVICE_CALL double inv_gamma_shape_scale(Stream *g, double shape, double scale)
 {
     return clamp(exp(log(scale) - log_gamma_standard(g, shape)), GM_TINY, GM_HUGE);
 }
 
 // The root of an inverse gamma draw: an sd.
-DEVICE double root_inv_gamma(Stream *g, double shape, double scale)
+DEVICE_CALL double root_inv_gamma(Stream *g, double shape, double scale)
 {
     return clamp(exp(0.5 * (log(scale) - log_gamma_standard(g, shape))), GM_TINY, GM_HUGE);
 }
 
-DEVICE double chi_square(Stream *g, double nu)     { return gamma_shape_rate(g, 0.5 * nu, 0.5); }
-DEVICE double inv_chi_square(Stream *g, double nu) { return inv_gamma_shape_scale(g, 0.5 * nu, 0.5); }
-DEVICE double scaled_inv_chi_square(Stream *g, double nu, double s) { return inv_gamma_shape_scale(g, 0.5 * nu, 0.5 * nu * s * s); }
+DEVICE_CALL double chi_square(Stream *g, double nu)     { return gamma_shape_rate(g, 0.5 * nu, 0.5); }
+DEVICE_CALL double inv_chi_square(Stream *g, double nu) { return inv_gamma_shape_scale(g, 0.5 * nu, 0.5); }
+DEVICE_CALL double scaled_inv_chi_square(Stream *g, double nu, double s) { return inv_gamma_shape_scale(g, 0.5 * nu, 0.5 * nu * s * s); }
 
 // x^a exp(b x^k) on x > 0. NaN unless b < 0 and (a + 1) / k > 0.
-DEVICE double power_gamma_natural(Stream *g, double k, double a, double b)
+DEVICE_CALL double power_gamma_natural(Stream *g, double k, double a, double b)
 {
     if (!(b < 0)) return NAN;
     return clamp(exp((log_gamma_standard(g, (a + 1) / k) - log(-b)) / k), GM_TINY, GM_HUGE);
 }
 
 // x^p exp(a x^k + b x^-k) on [lo, hi], 0 <= lo <= hi <= inf, a, b <= 0, k != 0: the most general of the family.
-DEVICE double power_gig_natural_truncated(Stream *g, double k, double p, double a, double b, double lo, double hi)
+DEVICE_CALL double power_gig_natural_truncated(Stream *g, double k, double p, double a, double b, double lo, double hi)
 {
     if (lo < 0) lo = 0;
     if (lo == hi) return lo;
@@ -91,23 +91,23 @@ DEVICE double power_gig_natural_truncated(Stream *g, double k, double p, double 
 }
 
 // x^a exp(b x^k) on [lo, hi].
-DEVICE double power_gamma_natural_truncated(Stream *g, double k, double a, double b, double lo, double hi)
+DEVICE_CALL double power_gamma_natural_truncated(Stream *g, double k, double a, double b, double lo, double hi)
 {
     return power_gig_natural_truncated(g, k, a, b, 0, lo, hi);
 }
 
 // x^a on [lo, hi]: a < -1 if hi is infinite (the Pareto), a > -1 if lo is 0.
-DEVICE double power_natural_truncated(Stream *g, double a, double lo, double hi)
+DEVICE_CALL double power_natural_truncated(Stream *g, double a, double lo, double hi)
 {
     return power_gig_natural_truncated(g, 1, a, 0, 0, lo, hi);
 }
 
-DEVICE double gamma_shape_rate_truncated(Stream *g, double shape, double rate, double lo, double hi)
+DEVICE_CALL double gamma_shape_rate_truncated(Stream *g, double shape, double rate, double lo, double hi)
 {
     return power_gig_natural_truncated(g, 1, shape - 1, -rate, 0, lo, hi);
 }
 
-DEVICE double inv_gamma_shape_scale_truncated(Stream *g, double shape, double scale, double lo, double hi)
+DEVICE_CALL double inv_gamma_shape_scale_truncated(Stream *g, double shape, double scale, double lo, double hi)
 {
     return power_gig_natural_truncated(g, 1, -shape - 1, 0, -scale, lo, hi);
 }

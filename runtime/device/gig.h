@@ -12,7 +12,7 @@
 #include "gamma.h"
 #include "inverse_gaussian.h"
 
-DEVICE double gig_p_a_b(Stream *g, double p, double a, double b)
+DEVICE_CALL double gig_p_a_b(Stream *g, double p, double a, double b)
 {
     if (!(a >= 0) || !(b >= 0) || !is_finite(p)) return NAN;
     if (b == 0) return gamma_shape_rate(g, p, 0.5 * a);
@@ -23,7 +23,7 @@ DEVICE double gig_p_a_b(Stream *g, double p, double a, double b)
 }
 
 // x^p exp(a x^k + b x^-k): with v = x^k, v ~ gig((p + 1) / k, -2 a, -2 b).
-DEVICE double power_gig_natural(Stream *g, double k, double p, double a, double b)
+DEVICE_CALL double power_gig_natural(Stream *g, double k, double p, double a, double b)
 {
     const double v = k == 1 ? gig_p_a_b(g, p + 1, -2 * a, -2 * b)
                    : k == -1 ? gig_p_a_b(g, p + 1, -2 * b, -2 * a)

@@ -11,7 +11,7 @@
 
 #include "rng.h"
 
-DEVICE double inverse_gaussian_mean_shape(Stream *g, double mean, double shape)
+DEVICE_CALL double inverse_gaussian_mean_shape(Stream *g, double mean, double shape)
 {
     if (!(mean > 0) || !(shape > 0)) return NAN;
     const double z = normal_standard(g);

@@ -25,7 +25,7 @@ typedef struct LogConcave {
 } LogConcave;
 
 // psi at s.
-DEVICE double log_concave_at(const LogConcave *f, double s)
+DEVICE_CALL double log_concave_at(const LogConcave *f, double s)
 {
     if (f->beta) {
         if (s <= 0) return f->a * s - (f->a + f->b) * log1p(f->p * expm1(s));
@@ -38,7 +38,7 @@ DEVICE double log_concave_at(const LogConcave *f, double s)
 }
 
 // The derivative of psi at s.
-DEVICE double log_concave_slope(const LogConcave *f, double s)
+DEVICE_CALL double log_concave_slope(const LogConcave *f, double s)
 {
     if (f->beta) {
         if (s <= 0) {
@@ -55,7 +55,7 @@ DEVICE double log_concave_slope(const LogConcave *f, double s)
 }
 
 // On the side `sign` of 0, within `width` of it, an s where psi has dropped by 0.4 to 2.5: by doubling, then bisection.
-DEVICE double log_concave_drop(const LogConcave *f, double sign, double width)
+DEVICE_CALL double log_concave_drop(const LogConcave *f, double sign, double width)
 {
     const double d = fabs(log_concave_slope(f, 0));
     const double c = f->beta ? (f->a + f->b) * f->p * f->q : f->B + f->C;
@@ -78,7 +78,7 @@ DEVICE double log_concave_drop(const LogConcave *f, double sign, double width)
 
 // An offset s in [left, right], left <= 0 <= right, either may be infinite, with density proportional to exp(psi(s)).
 // NaN if the density has no finite integral.
-DEVICE double log_concave_offset(Stream *g, const LogConcave *f, double left, double right)
+DEVICE_CALL double log_concave_offset(Stream *g, const LogConcave *f, double left, double right)
 {
     double point[3], value[3], slope[3], edge[4], mass[3];
     int    n = 0;
@@ -131,7 +131,7 @@ DEVICE double log_concave_offset(Stream *g, const LogConcave *f, double left, do
 
 // The power form in natural terms: v > 0 with density proportional to v^(alpha - 1) exp(-beta v - gamma / v) on [lo, hi],
 // returned as log v. beta, gamma >= 0. Ends are given as logarithms (-inf and inf are open ends) together with their values.
-DEVICE double log_power_draw(Stream *g, double alpha, double beta, double gamma, double log_lo, double log_hi)
+DEVICE_CALL double log_power_draw(Stream *g, double alpha, double beta, double gamma, double log_lo, double log_hi)
 {
     if (log_lo == log_hi) return log_lo;
     if (!(log_lo < log_hi) || !(beta >= 0) || !(gamma >= 0) || !is_finite(alpha)) return NAN;

@@ -17,7 +17,7 @@
 // ---- vectors ----
 
 // out = mu + L e. out may be mu.
-DEVICE void multi_normal_mean_cholesky(Stream *g, long n, const double *mu, const double *L, double *out)
+DEVICE_CALL void multi_normal_mean_cholesky(Stream *g, long n, const double *mu, const double *L, double *out)
 {
     // Row i of L e needs e_0..e_i, which are not stored: each e_k is added to all rows i >= k.
     for (long i = 0; i < n; i++) out[i] = mu[i];
@@ -28,7 +28,7 @@ DEVICE void multi_normal_mean_cholesky(Stream *g, long n, const double *mu, cons
 }
 
 // work: n * n.
-DEVICE long multi_normal_mean_covariance(Stream *g, long n, const double *mu, const double *Sigma, double *out, double *work)
+DEVICE_CALL long multi_normal_mean_covariance(Stream *g, long n, const double *mu, const double *Sigma, double *out, double *work)
 {
     for (long i = 0; i < n * n; i++) work[i] = Sigma[i];
     const long failed = chol_factor(work, n);
@@ -37,7 +37,7 @@ DEVICE long multi_normal_mean_covariance(Stream *g, long n, const double *mu, co
 }
 
 // Precision Omega. work: n * n + n.
-DEVICE long multi_normal_mean_precision(Stream *g, long n, const double *mu, const double *Omega, double *out, double *work)
+DEVICE_CALL long multi_normal_mean_precision(Stream *g, long n, const double *mu, const double *Omega, double *out, double *work)
 {
     double *e = work + n * n;
     for (long i = 0; i < n * n; i++) work[i] = Omega[i];
@@ -50,7 +50,7 @@ DEVICE long multi_normal_mean_precision(Stream *g, long n, const double *mu, con
 }
 
 // Student t: location mu, scale matrix Sigma. work: n * n.
-DEVICE long multi_student_t(Stream *g, long n, double nu, const double *mu, const double *Sigma, double *out, double *work)
+DEVICE_CALL long multi_student_t(Stream *g, long n, double nu, const double *mu, const double *Sigma, double *out, double *work)
 {
     const double root = exp(0.5 * (log(0.5 * nu) - log_gamma_standard(g, 0.5 * nu)));
     for (long i = 0; i < n * n; i++) work[i] = Sigma[i];
@@ -64,7 +64,7 @@ DEVICE long multi_student_t(Stream *g, long n, double nu, const double *mu, cons
 // ---- Wishart ----
 
 // Bartlett's factor A of a Wishart(df, I) draw A A': chi on the diagonal, normals below.
-DEVICE void bartlett(Stream *g, double df, long n, double *A)
+DEVICE_CALL void bartlett(Stream *g, double df, long n, double *A)
 {
     for (long i = 0; i < n; i++) {
         for (long j = 0; j < i; j++) A[i * n + j] = normal_standard(g);
@@ -74,7 +74,7 @@ DEVICE void bartlett(Stream *g, double df, long n, double *A)
 }
 
 // Solves L' X = A for all n columns of A, in place.
-DEVICE void solve_upper_columns(const double *L, long n, double *A)
+DEVICE_CALL void solve_upper_columns(const double *L, long n, double *A)
 {
     for (long i = n - 1; i >= 0; i--)
         for (long j = 0; j < n; j++) {
@@ -85,7 +85,7 @@ DEVICE void solve_upper_columns(const double *L, long n, double *A)
 }
 
 // out = M M' of a full M.
-DEVICE void times_transpose(const double *M, long n, double *out)
+DEVICE_CALL void times_transpose(const double *M, long n, double *out)
 {
     for (long i = 0; i < n; i++)
         for (long j = 0; j <= i; j++) {
@@ -96,7 +96,7 @@ DEVICE void times_transpose(const double *M, long n, double *out)
 }
 
 // Wishart with scale S = L L'. work: 2 n * n.
-DEVICE void wishart_df_scale_cholesky(Stream *g, double df, const double *L, long n, double *out, double *work)
+DEVICE_CALL void wishart_df_scale_cholesky(Stream *g, double df, const double *L, long n, double *out, double *work)
 {
     double *A = work, *M = work + n * n;
     bartlett(g, df, n, A);
@@ -110,7 +110,7 @@ DEVICE void wishart_df_scale_cholesky(Stream *g, double df, const double *L, lon
 }
 
 // Wishart with scale S, mean df S. work: 3 n * n.
-DEVICE long wishart(Stream *g, double df, const double *S, long n, double *out, double *work)
+DEVICE_CALL long wishart(Stream *g, double df, const double *S, long n, double *out, double *work)
 {
     double *L = work + 2 * n * n;
     for (long i = 0; i < n * n; i++) L[i] = S[i];
@@ -120,7 +120,7 @@ DEVICE long wishart(Stream *g, double df, const double *S, long n, double *out, 
 }
 
 // Wishart whose inverse scale is given: with S^-1 = C C', the draw is (C'^-1 A)(C'^-1 A)'. work: 2 n * n.
-DEVICE long wishart_df_inverse_scale(Stream *g, double df, const double *Sinv, long n, double *out, double *work)
+DEVICE_CALL long wishart_df_inverse_scale(Stream *g, double df, const double *Sinv, long n, double *out, double *work)
 {
     double *C = work, *A = work + n * n;
     for (long i = 0; i < n * n; i++) C[i] = Sinv[i];
@@ -134,7 +134,7 @@ DEVICE long wishart_df_inverse_scale(Stream *g, double df, const double *Sinv, l
 
 // Inverse Wishart with scale S, mean S / (df - n - 1): with S = C C' and W = A A' ~ Wishart(df, I), C W^-1 C' = M' M where A M = C'.
 // work: 2 n * n.
-DEVICE long inv_wishart_df_scale(Stream *g, double df, const double *S, long n, double *out, double *work)
+DEVICE_CALL long inv_wishart_df_scale(Stream *g, double df, const double *S, long n, double *out, double *work)
 {
     double *C = work, *A = work + n * n;
     for (long i = 0; i < n * n; i++) C[i] = S[i];
@@ -145,13 +145,13 @@ DEVICE long inv_wishart_df_scale(Stream *g, double df, const double *S, long n, 
     times_transpose(C, n, out);
     return 0;
 }
-DEVICE long inv_wishart(Stream *g, double df, const double *S, long n, double *out, double *work)
+DEVICE_CALL long inv_wishart(Stream *g, double df, const double *S, long n, double *out, double *work)
 {
     return inv_wishart_df_scale(g, df, S, n, out, work);
 }
 
 // |X|^d exp(tr(B X)), B negative definite: df = 2 d + n + 1, inverse scale -2 B. work: 3 n * n.
-DEVICE long wishart_natural(Stream *g, double d, const double *B, long n, double *out, double *work)
+DEVICE_CALL long wishart_natural(Stream *g, double d, const double *B, long n, double *out, double *work)
 {
     double *Sinv = work + 2 * n * n;
     for (long i = 0; i < n * n; i++) Sinv[i] = -2 * B[i];
@@ -159,7 +159,7 @@ DEVICE long wishart_natural(Stream *g, double d, const double *B, long n, double
 }
 
 // |X|^d exp(tr(B X^-1)), B negative definite: df = -2 d - n - 1, scale -2 B. work: 3 n * n.
-DEVICE long inv_wishart_natural(Stream *g, double d, const double *B, long n, double *out, double *work)
+DEVICE_CALL long inv_wishart_natural(Stream *g, double d, const double *B, long n, double *out, double *work)
 {
     double *S = work + 2 * n * n;
     for (long i = 0; i < n * n; i++) S[i] = -2 * B[i];
@@ -170,7 +170,7 @@ DEVICE long inv_wishart_natural(Stream *g, double d, const double *B, long n, do
 
 // The Cholesky factor of a correlation matrix with density proportional to |R|^(eta - 1), into out. Row k is a random direction
 // whose squared length is beta(k / 2, eta + (n - 1 - k) / 2), k = 1..n-1, completed to length 1.
-DEVICE void lkj_corr_cholesky(Stream *g, double eta, long n, double *out)
+DEVICE_CALL void lkj_corr_cholesky(Stream *g, double eta, long n, double *out)
 {
     for (long k = 0; k < n; k++) {
         double *row = out + k * n;
@@ -189,7 +189,7 @@ DEVICE void lkj_corr_cholesky(Stream *g, double eta, long n, double *out)
 }
 
 // The correlation matrix itself. work: n * n.
-DEVICE void lkj_corr(Stream *g, double eta, long n, double *out, double *work)
+DEVICE_CALL void lkj_corr(Stream *g, double eta, long n, double *out, double *work)
 {
     lkj_corr_cholesky(g, eta, n, work);
     lower_times_transpose(work, n, out);

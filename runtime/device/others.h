@@ -15,42 +15,42 @@
 #include "normal.h"
 #include "exponential.h"
 
-DEVICE double double_exponential(Stream *g, double mu, double scale)
+DEVICE_CALL double double_exponential(Stream *g, double mu, double scale)
 {
     const double u = uniform_open(g);
     return u < 0.5 ? mu + scale * log(2 * u) : mu - scale * log(2 * (1 - u));
 }
 
-DEVICE double logistic(Stream *g, double mu, double sigma) { return mu + sigma * logit(uniform_open(g)); }
+DEVICE_CALL double logistic(Stream *g, double mu, double sigma) { return mu + sigma * logit(uniform_open(g)); }
 
-DEVICE double loglogistic(Stream *g, double alpha, double beta)
+DEVICE_CALL double loglogistic(Stream *g, double alpha, double beta)
 {
     return clamp(alpha * exp(logit(uniform_open(g)) / beta), GM_TINY, GM_HUGE);
 }
 
-DEVICE double weibull(Stream *g, double shape, double scale)
+DEVICE_CALL double weibull(Stream *g, double shape, double scale)
 {
     return clamp(scale * exp(log(exponential_standard(g)) / shape), GM_TINY, GM_HUGE);
 }
 
-DEVICE double frechet(Stream *g, double alpha, double sigma)
+DEVICE_CALL double frechet(Stream *g, double alpha, double sigma)
 {
     return clamp(sigma * exp(-log(exponential_standard(g)) / alpha), GM_TINY, GM_HUGE);
 }
 
-DEVICE double rayleigh(Stream *g, double sigma) { return clamp(sigma * sqrt(2 * exponential_standard(g)), GM_TINY, GM_HUGE); }
+DEVICE_CALL double rayleigh(Stream *g, double sigma) { return clamp(sigma * sqrt(2 * exponential_standard(g)), GM_TINY, GM_HUGE); }
 
-DEVICE double gumbel(Stream *g, double mu, double beta) { return mu - beta * log(exponential_standard(g)); }
+DEVICE_CALL double gumbel(Stream *g, double mu, double beta) { return mu - beta * log(exponential_standard(g)); }
 
-DEVICE double pareto(Stream *g, double y_min, double alpha) { return clamp(y_min * exp(exponential_standard(g) / alpha), y_min, GM_HUGE); }
+DEVICE_CALL double pareto(Stream *g, double y_min, double alpha) { return clamp(y_min * exp(exponential_standard(g) / alpha), y_min, GM_HUGE); }
 
-DEVICE double pareto_type_2(Stream *g, double mu, double lambda, double alpha)
+DEVICE_CALL double pareto_type_2(Stream *g, double mu, double lambda, double alpha)
 {
     return clamp(mu + lambda * expm1(exponential_standard(g) / alpha), mu, GM_HUGE);
 }
 
 // A normal pushed to one side by the absolute value of another (Azzalini 1985).
-DEVICE double skew_normal(Stream *g, double xi, double omega, double alpha)
+DEVICE_CALL double skew_normal(Stream *g, double xi, double omega, double alpha)
 {
     const double delta = fabs(alpha) < 1e150 ? alpha / sqrt(1 + alpha * alpha) : alpha > 0 ? 1 : -1;
     const double rest  = fabs(alpha) < 1e150 ? 1 / sqrt(1 + alpha * alpha) : 0;
@@ -58,27 +58,27 @@ DEVICE double skew_normal(Stream *g, double xi, double omega, double alpha)
     return xi + omega * (delta * common + rest * own);
 }
 
-DEVICE double exp_mod_normal(Stream *g, double mu, double sigma, double lambda)
+DEVICE_CALL double exp_mod_normal(Stream *g, double mu, double sigma, double lambda)
 {
     const double z = normal_standard(g);
     return mu + sigma * z + exponential_standard(g) / lambda;
 }
 
 // A draw falls below mu with probability `quantile`.
-DEVICE double asymmetric_laplace(Stream *g, double mu, double sigma, double quantile)
+DEVICE_CALL double asymmetric_laplace(Stream *g, double mu, double sigma, double quantile)
 {
     const double side = uniform_open(g), e = exponential_standard(g);
     return side < quantile ? mu - sigma * e / (1 - quantile) : mu + sigma * e / quantile;
 }
 
 // The angle brought to (-pi, pi].
-DEVICE double wrap_angle(double x)
+DEVICE_CALL double wrap_angle(double x)
 {
     const double turn = x - 2 * GM_PI * floor(x / (2 * GM_PI) + 0.5);
     return turn <= -GM_PI ? GM_PI : turn > GM_PI ? GM_PI : turn;
 }
 
-DEVICE double von_mises(Stream *g, double mu, double kappa)
+DEVICE_CALL double von_mises(Stream *g, double mu, double kappa)
 {
     if (!(kappa >= 0)) return NAN;
     if (kappa < 1e-8) return GM_PI * (2 * uniform_open(g) - 1);
@@ -102,6 +102,6 @@ DEVICE double von_mises(Stream *g, double mu, double kappa)
 }
 
 // exp(a cos x + b sin x)
-DEVICE double von_mises_natural(Stream *g, double a, double b) { return von_mises(g, atan2(b, a), hypot(a, b)); }
+DEVICE_CALL double von_mises_natural(Stream *g, double a, double b) { return von_mises(g, atan2(b, a), hypot(a, b)); }
 
 #endif

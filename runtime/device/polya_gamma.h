@@ -25,7 +25,7 @@
 // The density of J(h) = 4 PG(h, 0) at x is the alternating sum of a_n(x), n >= 0,
 //   a_n(x) = 2^h Gamma(n + h) / (Gamma(h) n!) (2 n + h) / sqrt(2 pi x^3) exp(-(2 n + h)^2 / (2 x)),
 // so the partial sums bound it in turn from above and below once the terms decrease. Is y <= that density?
-DEVICE int jacobi_below_density(double y, double h, double x)
+DEVICE_CALL int jacobi_below_density(double y, double h, double x)
 {
     double coefficient = exp(h * GM_LOG_2) / (GM_SQRT_2PI * x * sqrt(x));
     double bell = exp(-0.5 * h * h / x);                 // exp(-(2n + h)^2 / 2x) by its ratios
@@ -52,15 +52,15 @@ DEVICE int jacobi_below_density(double y, double h, double x)
 }
 
 // The first term a_0(x), and a_1(x) / a_0(x): below the cut the density lies between a_0 - a_1 and a_0.
-DEVICE double jacobi_first(double h, double x)
+DEVICE_CALL double jacobi_first(double h, double x)
 {
     return exp(h * GM_LOG_2 - 0.5 * h * h / x) * h / (GM_SQRT_2PI * x * sqrt(x));
 }
-DEVICE double jacobi_second_by_first(double h, double x) { return (2 + h) * exp(-2 * (1 + h) / x); }
+DEVICE_CALL double jacobi_second_by_first(double h, double x) { return (2 + h) * exp(-2 * (1 + h) / x); }
 
 // jacobi_below_density for h = 1 and x beyond 0.64, by the other series: pi (n + 1/2) exp(-(n + 1/2)^2 pi^2 x / 2).
 // `y` is relative to the first term.
-DEVICE int jacobi_below_density_right(double y, double x)
+DEVICE_CALL int jacobi_below_density_right(double y, double x)
 {
     double sum = 1;
     for (int n = 1; n < 60; n++) {
@@ -88,7 +88,7 @@ typedef struct PolyaGammaUnit {  // what PG(h, c), 0 < h <= 1, precomputes
 // Envelope of J(h) tilted by exp(-z^2 x / 2): its first term below the cut, an exponential above. Above the cut the density times
 // exp(pi^2 x / 8) decreases if h <= 0.9, so its value at the cut bounds it; up to h = 1 it rises by less than 0.6 per cent
 // (to pi/2 at h = 1), which a factor of 1.01 covers. exp(|c|) is formed: |c| < 700.
-DEVICE PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
+DEVICE_CALL PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
 {
     const double t = POLYA_GAMMA_CUT, root = 0.8;        // sqrt(t)
     PolyaGammaUnit f;
@@ -116,7 +116,7 @@ DEVICE PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
 }
 
 // A draw from PG(h, c), 0 < h <= 1.
-DEVICE double polya_gamma_unit(Stream *g, const PolyaGammaUnit *f)
+DEVICE_CALL double polya_gamma_unit(Stream *g, const PolyaGammaUnit *f)
 {
     const double t = POLYA_GAMMA_CUT, h = f->h, z = f->z;
     for (;;) {
@@ -148,12 +148,12 @@ DEVICE double polya_gamma_unit(Stream *g, const PolyaGammaUnit *f)
 }
 
 // Mean and variance of PG(1, c) without cancellation near c = 0 or overflow for large c.
-DEVICE double polya_gamma_mean(double c)
+DEVICE_CALL double polya_gamma_mean(double c)
 {
     c = fabs(c);
     return c < 1e-4 ? 0.25 - c * c / 48 : tanh(0.5 * c) / (2 * c);
 }
-DEVICE double polya_gamma_variance(double c)
+DEVICE_CALL double polya_gamma_variance(double c)
 {
     c = fabs(c);
     const double s = c * c, e = exp(-c);
@@ -165,7 +165,7 @@ DEVICE double polya_gamma_variance(double c)
     return (1 - e * e - 2 * c * e) / (2 * c * s * (1 + e) * (1 + e));
 }
 
-DEVICE double polya_gamma(Stream *g, double b, double c)
+DEVICE_CALL double polya_gamma(Stream *g, double b, double c)
 {
     if (!(b > 0)) return b <= 0 ? 0 : NAN;
     c = fabs(c);
@@ -196,11 +196,11 @@ DEVICE double polya_gamma(Stream *g, double b, double c)
 }
 
 // Natural parameter n on x, base PG(b, 0): c = sqrt(-2 n). A rounding error above 0 counts as 0.
-DEVICE double polya_gamma_natural(Stream *g, double b, double n) { return polya_gamma(g, b, n < 0 ? sqrt(-2 * n) : 0); }
+DEVICE_CALL double polya_gamma_natural(Stream *g, double b, double n) { return polya_gamma(g, b, n < 0 ? sqrt(-2 * n) : 0); }
 
 // log f(x | b, 0) is left out of log joints and of log conditionals alike: it cancels in every ratio where b does not change, and the
 // augmentations that bring it in are refused otherwise. Returns 0.
-DEVICE double polya_gamma_base(double b, double x)
+DEVICE_CALL double polya_gamma_base(double b, double x)
 {
     (void)b;
     (void)x;

@@ -46,7 +46,7 @@ typedef struct Slice {
     long       left_steps, right_steps;
 } Slice;
 
-DEVICE void slice_begin(Slice *s, Stream *g, double x0, double lo, double hi, double width)
+DEVICE_CALL void slice_begin(Slice *s, Stream *g, double x0, double lo, double hi, double width)
 {
     s->x = s->x0 = s->t0 = s->trial = x0;
     s->log_density = 0;
@@ -64,7 +64,7 @@ DEVICE void slice_begin(Slice *s, Stream *g, double x0, double lo, double hi, do
 }
 
 // For a positive variable.
-DEVICE void slice_begin_log(Slice *s, Stream *g, double x0, double lo, double hi, double width)
+DEVICE_CALL void slice_begin_log(Slice *s, Stream *g, double x0, double lo, double hi, double width)
 {
     slice_begin(s, g, x0, lo > 0 ? lo : 0, hi, width);
     if (!(x0 > 0)) {
@@ -79,7 +79,7 @@ DEVICE void slice_begin_log(Slice *s, Stream *g, double x0, double lo, double hi
 }
 
 // Asks for the log density at coordinate t. Returns 1.
-DEVICE int slice_ask(Slice *s, double t, SlicePhase phase)
+DEVICE_CALL int slice_ask(Slice *s, double t, SlicePhase phase)
 {
     s->trial = t;
     s->x = s->log_scale ? exp(t) : t;
@@ -89,14 +89,14 @@ DEVICE int slice_ask(Slice *s, double t, SlicePhase phase)
 }
 
 // The trial within the bracket.
-DEVICE int slice_ask_trial(Slice *s)
+DEVICE_CALL int slice_ask_trial(Slice *s)
 {
     const double t = s->left + uniform_open(s->g) * (s->right - s->left);
     return slice_ask(s, clamp(t, s->lo, s->hi), SLICE_TRIAL);
 }
 
 // The next step out to the right, or the first trial. An end of the support ends the bracket.
-DEVICE int slice_ask_right(Slice *s)
+DEVICE_CALL int slice_ask_right(Slice *s)
 {
     if (s->right >= s->hi) {
         s->right = s->hi;
@@ -106,7 +106,7 @@ DEVICE int slice_ask_right(Slice *s)
     return slice_ask_trial(s);
 }
 
-DEVICE int slice_ask_left(Slice *s)
+DEVICE_CALL int slice_ask_left(Slice *s)
 {
     if (s->left <= s->lo) {
         s->left = s->lo;
@@ -117,7 +117,7 @@ DEVICE int slice_ask_left(Slice *s)
 }
 
 // 1: the caller evaluates the log density at s->x and calls again. 0: s->x is the new value.
-DEVICE int slice_next(Slice *s)
+DEVICE_CALL int slice_next(Slice *s)
 {
     // The target in the sampler's coordinate; what is not finite is outside every slice.
     double f = s->log_density + (s->log_scale ? s->trial : 0);

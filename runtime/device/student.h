@@ -12,7 +12,7 @@
 #include "normal.h"
 
 // t with mu = 0, sigma = 1.
-DEVICE double student_t_standard(Stream *g, double nu)
+DEVICE_CALL double student_t_standard(Stream *g, double nu)
 {
     const double z = normal_standard(g);
     if (nu == INFINITY) return z;
@@ -22,15 +22,15 @@ DEVICE double student_t_standard(Stream *g, double nu)
 }
 
 // Cauchy with mu = 0, sigma = 1. The tangent is taken of an angle in (0, pi/2), from either end: both tails have full digits.
-DEVICE double cauchy_standard(Stream *g)
+DEVICE_CALL double cauchy_standard(Stream *g)
 {
     const double u = uniform_open(g);
     return u < 0.5 ? -1 / tan(GM_PI * u) : 1 / tan(GM_PI * (1 - u));
 }
 
-DEVICE double student_t(Stream *g, double nu, double mu, double sigma)      { return mu + sigma * student_t_standard(g, nu); }
-DEVICE double cauchy(Stream *g, double mu, double sigma)                    { return mu + sigma * cauchy_standard(g); }
-DEVICE double half_student_t(Stream *g, double nu, double mu, double sigma) { return mu + sigma * fabs(student_t_standard(g, nu)); }
-DEVICE double half_cauchy(Stream *g, double mu, double sigma)               { return mu + sigma * fabs(cauchy_standard(g)); }
+DEVICE_CALL double student_t(Stream *g, double nu, double mu, double sigma)      { return mu + sigma * student_t_standard(g, nu); }
+DEVICE_CALL double cauchy(Stream *g, double mu, double sigma)                    { return mu + sigma * cauchy_standard(g); }
+DEVICE_CALL double half_student_t(Stream *g, double nu, double mu, double sigma) { return mu + sigma * fabs(student_t_standard(g, nu)); }
+DEVICE_CALL double half_cauchy(Stream *g, double mu, double sigma)               { return mu + sigma * fabs(cauchy_standard(g)); }
 
 #endif
