@@ -1,4 +1,4 @@
-# gmc -- make (build), make demo, make test, make oracles, make bench. V=1 shows commands.
+# gmc -- make (build), make demo, make test, make oracles, make bench; on a GPU make test-gpu, make bench-gpu. V=1 shows commands.
 
 BUILD  := build
 CC     ?= cc
@@ -101,6 +101,14 @@ oracles: all
 bench: all
 	$(Q)python3 tests/bench/run.py
 
+# A GPU against the CPU: programs are compiled, then run. Exit status 3 (2 of make) and one line where there is no GPU.
+test-gpu: need-test all
+	$(Q)$(PYTHON) tests/gpu/devices.py here
+
+# Seconds a sweep on a GPU, against its floors.
+bench-gpu: all
+	$(Q)python3 tests/bench/gpu.py
+
 # ---- a first look ----
 
 demo: need-build
@@ -112,7 +120,7 @@ demo: need-build
 
 APT_BUILD := gcc make flex bison libopenblas-dev liblapacke-dev libjansson-dev
 APT_TEST  := libgsl-dev llvm-14-tools python3-venv jags
-PIP_TEST  := lit numpy scipy 'arviz<1'
+PIP_TEST  := lit numpy scipy 'arviz<1' nvidia-cuda-nvrtc
 
 need-build:
 	$(Q)sh tests/need.sh $(APT_BUILD)
@@ -134,5 +142,5 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all clean demo test tests retest bless oracles bench need-build need-test install
+.PHONY: all clean demo test tests retest bless oracles bench bench-gpu test-gpu need-build need-test install
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -38,17 +38,19 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 }
 
 #define GM gm_context
-#define KERNEL(name)                                                                                                    \
+#define KERNEL(name)      GM_KERNEL_FOR(name, true)
+#define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
+#define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
+#define GM_KERNEL_FOR(name, mine)                                                                                       \
     static __device__ __forceinline__ void name##_body(GmContext *GM, const Data &d, const State &s, const Sweep at);   \
     extern "C" __global__ void name(const Data d, const State *states, GmPlace *place)                                  \
     {                                                                                                                   \
+        if (!(mine)) return;                                                                                            \
         GmContext context = gm_context_of(place);                                                                       \
         const State s = states[blockIdx.y];                                                                             \
         name##_body(&context, d, s, gm_sweep_place(place, (int)blockIdx.y));                                               \
     }                                                                                                                   \
     static __device__ __forceinline__ void name##_body(GmContext *GM, const Data &d, const State &s, const Sweep at)
-#define KERNEL_ONCE(name) KERNEL(name)
-#define KERNEL_TEAM(name) KERNEL(name)
 #define ROW(name, k)                                                                                                                            \
     static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data &d, const State &s, const Sweep at, const long k, const real dot); \
     ROW_PASS_KERNELS(name)                                                                                                                      \

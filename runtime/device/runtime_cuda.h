@@ -75,14 +75,14 @@ GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
 
 // ---- joint normal draws (linalg.h) ----
 
-static __device__ double gm_noise(const Stream *g, long k)
+static __device__ __noinline__ double gm_noise(const Stream *g, long k)
 {
     Stream part = stream_part(g, (uint64_t)k);
     return normal_standard(&part);
 }
 
 // The scale of a move; rest = Q - h'J^-1 h.
-static __device__ double gm_scale_drawn(Stream *g, double count, double rest)
+static __device__ __noinline__ double gm_scale_drawn(Stream *g, double count, double rest)
 {
     return rest > 0 && count > 0 ? sqrt(gamma_shape_rate(g, count / 2, rest / 2)) : 1;
 }
@@ -384,6 +384,70 @@ GM_KERNEL gm_mirror(long p, double *A)
 {
     for (long e = blockIdx.x * 256L + threadIdx.x; e < p * p; e += gridDim.x * 256L)
         if (e % p > e / p) A[e] = A[e % p * p + e / p];
+}
+
+// part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x: the tile; y: the
+// chunk; z: the chain. A thread has 4 by 4 outputs; groups of threads share the rows of a slab. Within some 128 rows sums are of the type
+// of X, then double.
+template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part)
+{
+    enum { SIDE = T / 4, HANDS = 256 / (SIDE * SIDE), SLAB = 8192 / (int)sizeof(real) / T };       // 8 KB for each of two tiles
+    __shared__ real left[SLAB][T], right[SLAB][T];
+    __shared__ double share[HANDS > 1 ? T * T : 1];
+    const int chain = (int)blockIdx.z, t = (int)threadIdx.x, hand = t / (SIDE * SIDE), ty = t % (SIDE * SIDE) / SIDE, tx = t % SIDE;
+    const real *w = gm_array<const real>(states, chain, at_w);
+    long a = 0, b = blockIdx.x;                          // the tile in row a, column b <= a
+    while (b > a) b -= ++a;
+    a *= T;
+    b *= T;
+    const long first = blockIdx.y * chunk, last = first + chunk < n ? first + chunk : n;
+    double sum[4][4] = {};
+    for (long i = first; i < last; i += SLAB) {
+        __syncthreads();
+        for (int e = t; e < SLAB * T; e += 256) {
+            const int r = e / T, c = e % T;
+            const bool row = i + r < last;
+            left[r][c] = row && a + c < p ? X[(i + r) * p + a + c] * w[i + r] : 0;
+            right[r][c] = row && b + c < p ? X[(i + r) * p + b + c] : 0;
+        }
+        __syncthreads();
+        real some[4][4] = {};
+        for (int r = hand; r < SLAB; r += HANDS)
+            for (int u = 0; u < 4; u++)
+                for (int v = 0; v < 4; v++) some[u][v] += left[r][ty + u * SIDE] * right[r][tx + v * SIDE];
+        for (int u = 0; u < 4; u++)
+            for (int v = 0; v < 4; v++) sum[u][v] += some[u][v];
+    }
+    double *out = part + (((long)chain * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * (T * T);
+    for (int k = 0; k < HANDS; k++) {                    // one group after the other
+        __syncthreads();
+        for (int u = 0; u < 4 && hand == k; u++)
+            for (int v = 0; v < 4; v++) {
+                const int at = (ty + u * SIDE) * T + tx + v * SIDE;
+                if (HANDS > 1 && k > 0) sum[u][v] += share[at];
+                if (HANDS > 1 && k < HANDS - 1) share[at] = sum[u][v];
+                else out[at] = sum[u][v];
+            }
+    }
+}
+
+GM_KERNEL gm_weighted_products_16(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part) { gm_weighted_products<16>(states, n, p, chunk, X, at_w, part); }
+GM_KERNEL gm_weighted_products_32(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part) { gm_weighted_products<32>(states, n, p, chunk, X, at_w, part); }
+GM_KERNEL gm_weighted_products_64(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part) { gm_weighted_products<64>(states, n, p, chunk, X, at_w, part); }
+
+// out[p, p], both triangles, from the chunks. blockIdx.x: outputs; blockIdx.y: the chain.
+GM_KERNEL gm_weighted_products_add(const State *states, long p, long T, long tiles, long chunks, const double *part, uint64_t at_out)
+{
+    const int chain = (int)blockIdx.y;
+    wide *out = gm_array<wide>(states, chain, at_out);
+    part += (long)chain * chunks * tiles * T * T;
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < p * p; e += gridDim.x * 256L) {
+        const long i = e / p > e % p ? e / p : e % p, j = e / p > e % p ? e % p : e / p;         // i >= j
+        const long a = i / T, b = j / T, at = ((a * (a + 1) / 2 + b) * T + i % T) * T + j % T;
+        double sum = 0;
+        for (long c = 0; c < chunks; c++) sum += part[c * tiles * T * T + at];
+        out[e] = sum;
+    }
 }
 
 // out[rows, p] = X times the weights of its rows, for rows first .. first + rows - 1 of one chain.

@@ -15,7 +15,7 @@ enum {                                          // scratch memory
     AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART,
 };
 
-enum { BLAS_WORK = 32 << 20, MOST_SMALL = 128, CHUNK = 2048, MOST_CHUNKS = 4096 };
+enum { BLAS_WORK = 32 << 20, MOST_SMALL = 128, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
 
 static const double one = 1, zero = 0, minus_one = -1;
 static const float one_f = 1, zero_f = 0, minus_one_f = -1;
@@ -281,11 +281,26 @@ void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, voi
     gm_device_launch(d, d->stream, "gm_mirror", (GmGrid){ .x = blocks_for(d, p * p) }, mirror);
 }
 
+// By a kernel of tiles kept in shared memory.
+static void weighted_gram_small(GmDevice *d, long n, long p, const void *X, size_t w, size_t out)
+{
+    const long T = p <= 16 ? 16 : p <= 32 ? 32 : 64, side = (p + T - 1) / T, even = (n + 255) / 256;
+    long tile = T, tiles = side * (side + 1) / 2, chunk = even > 512 ? even : 512, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
+    const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(d->chains * chunks * tiles * T * T + 1));
+    uint64_t at_w = w, at_out = out;
+    void *products[] = { &d->states, &n, &p, &chunk, &X, &at_w, (void *)&part };
+    const char *kernel = T == 16 ? "gm_weighted_products_16" : T == 32 ? "gm_weighted_products_32" : "gm_weighted_products_64";
+    if (chunks > 0) gm_device_launch(d, d->stream, kernel, (GmGrid){ .x = tiles, .y = chunks, .z = d->chains }, products);
+    void *add[] = { &d->states, &p, &tile, &tiles, &chunks, (void *)&part, &at_out };
+    gm_device_launch(d, d->stream, "gm_weighted_products_add", (GmGrid){ .x = blocks_for(d, p * p), .y = d->chains }, add);
+}
+
 // Rows times their weights by chunks, then X' times them: single precision within a chunk, double between chunks.
 void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w, size_t out)
 {
     GmDevice *d = run->device;
-    if (p <= 0 || !libraries(d)) return;
+    if (p > 0 && p <= MOST_TILED) weighted_gram_small(d, n, p, X, w, out);
+    if (p <= MOST_TILED || !libraries(d)) return;
     const size_t element = gm_device_element(d, GM_REAL);
     long fit = (64L << 20) / ((long)element * p);
     if (element == 4 && fit > 65536) fit = 65536;

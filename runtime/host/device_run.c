@@ -268,10 +268,11 @@ void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps)
 
 // ---- --compare-devices ----
 
-// Worst difference of an array, relative to the largest element of the CPU's; integers count as 0 or 1.
-static double difference(GmType type, const void *cpu, const void *gpu, long n)
+// Worst difference of an array, relative to the largest element of the CPU's or to `least`, which is 1 for sums: they may cancel. Integers
+// count as 0 or 1.
+static double difference(GmType type, const void *cpu, const void *gpu, long n, double least)
 {
-    double worst = 0, most = 0;
+    double worst = 0, most = least;
     for (long i = 0; i < n; i++) {
         if (type == GM_INT) {
             if (((const int32_t *)cpu)[i] != ((const int32_t *)gpu)[i]) return 1;
@@ -309,7 +310,7 @@ static Worst compare_all(GmDevice *d, const GmMemory *m)
             if (!is_compared(field)) continue;
             void *gpu = gm_alloc((size_t)n, sizeof(double));
             gm_device_download(d, m, c, f, gpu);
-            const double x = difference(field->type, gm_state_array(d->model, m, c, f), gpu, n);
+            const double x = difference(field->type, gm_state_array(d->model, m, c, f), gpu, n, field->role == GM_SUM ? 1 : 0);
             if (!(x <= w.difference)) w = (Worst){ x, field->name };
             free(gpu);
         }
@@ -345,7 +346,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
             gm_device_upload(d, m, data);
             for (int c = 0; c < d->chains; c++) {
                 const double cpu = model->log_joint(on_cpu, c), gpu = model->log_joint(on_gpu, c);
-                good &= verdict("log joint", (Worst){ cpu == gpu ? 0 : fabs(cpu - gpu) / (fabs(cpu) + 1), "lp__" });
+                good &= verdict("log joint", (Worst){ cpu == gpu || (isnan(cpu) && isnan(gpu)) ? 0 : fabs(cpu - gpu) / (fabs(cpu) + 1), "lp__" });
             }
         }
         void *next[] = { &d->place };

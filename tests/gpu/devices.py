@@ -1,0 +1,252 @@
+"""A GPU against the CPU. Needs a GPU to run, none to build.
+
+    devices.py build FOLDER           compiles the models and makes their data
+    devices.py run FOLDER [NAME...]   runs them here; the last line counts
+    devices.py here                   both, in a folder that is removed; says at once if there is no GPU
+    devices.py compile                compiles the device half of the golden models, the examples and the benchmarks with NVRTC
+
+1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps step by step from the same state in
+   double precision. Variables agree to 1e-9, ints exactly.
+2. Every example in mixed and single precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about 100 degrees of
+   freedom, so a false alarm is rarer than 1 in 10^6 for all of them together.
+3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
+4. Faults: one line that names the variable, exit status 4.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
+sys.path.insert(0, os.path.join(ROOT, "tests", "stat"))
+
+EXAMPLES = {
+    "ar1_missing": "series.json",
+    "hierarchical_normal": "rats.json",
+    "lasso": "diabetes.csv X=diabetes.csv:age-glu",
+    "linear": "diabetes.csv X=diabetes.csv:age-glu",
+    "logistic": "pima.csv X=pima.csv:pregnant-age",
+    "ordinal_probit": "diamonds.csv X=diamonds.csv:carat-color",
+    "poisson_gamma": "pumps.json",
+    "probit": "pima.csv X=pima.csv:pregnant-age",
+    "robust": "pima.csv X=pima.csv:mass-age",
+}
+
+IMPROPER = """
+model improper
+data { int N; vector[N] y, x; }
+prior { real a ~ flat(); real b ~ flat(); }
+likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], 1); }
+"""
+
+# 150 coefficients: joint draws by cuSOLVER; 40 rows of them: the route of few rows.
+WIDE = """
+model wide
+data { int N, p; matrix[N, p] X; vector[N] y; }
+prior {
+  sigma ~ half_cauchy(0, 1);
+  for (j in 1:p) { lambda[j] ~ half_cauchy(0, 1); beta[j] ~ normal(0, lambda[j]); }
+}
+likelihood { for (i in 1:N) y[i] ~ normal(X[i] * beta, sigma); }
+"""
+
+
+def wide_data(n, p):
+    r = np.random.default_rng(5)
+    X = r.normal(size=(n, p))
+    return {"N": n, "p": p, "X": X.round(3).tolist(), "y": (X[:, 0] - X[:, 1] + r.normal(size=n)).round(3).tolist()}
+
+
+# ---- build ----
+
+def compile_program(folder, name, source, *options):
+    # No GPU is shown to gmc, so that it leaves compiling to NVRTC at the start of a program, or to --arch.
+    environment = {"VIRTUAL_ENV": sys.prefix, **os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    ran = subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, name), *options], capture_output=True, text=True, env=environment)
+    if ran.returncode == 5 and "NVRTC is not installed" in ran.stderr:
+        print("skipped: " + ran.stderr.strip())
+        sys.exit(0)
+    if ran.returncode != 0:
+        print("%s: gmc gave %d\n%s%s" % (name, ran.returncode, ran.stdout, ran.stderr))
+    return ran.returncode == 0
+
+
+def build(folder):
+    from program import random_data
+    from random_models import random_model
+    os.makedirs(folder, exist_ok=True)
+    runs = {}
+    files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
+    models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
+    models += [("wide", WIDE), ("improper", IMPROPER)]
+    for name, text in models:
+        source = os.path.join(folder, name + ".gm")
+        with open(source, "w") as f:
+            f.write(text)
+        if name == "definitions_chain" or not compile_program(folder, name, source):     # a model that is refused
+            continue
+        data = {"wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}]}.get(name) or [random_data(text, 1)]
+        if "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout and name != "wide":
+            data.append(random_data(text, 1, {"N": 4, "p": 9, "T": 2}))
+        runs[name] = []
+        for k, values in enumerate(data):
+            runs[name].append("%s_%d.json" % (name, k))
+            with open(os.path.join(folder, runs[name][-1]), "w") as f:
+                json.dump(values, f, default=lambda v: v.tolist())
+    for name, inputs in EXAMPLES.items():
+        for word in inputs.split():
+            file = word.split("=")[-1].split(":")[0]
+            with open(os.path.join(ROOT, "examples", name, file), "rb") as f, open(os.path.join(folder, file), "wb") as to:
+                to.write(f.read())
+    with open(os.path.join(folder, "runs.json"), "w") as f:
+        json.dump(runs, f)
+
+
+# ---- run ----
+
+def fit(folder, name, inputs, *options, seconds=120):
+    try:
+        return subprocess.run([os.path.join(".", name), *inputs.split(), *options], cwd=folder, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess([], 124, "", "no end after %d s" % seconds)
+
+
+def draws(folder, stem, chains=4):
+    out = []
+    for c in range(1, chains + 1):
+        with open(os.path.join(folder, "%s_%d.csv" % (stem, c))) as f:
+            out.append([line for line in f if line[0] != "#"])
+    names = out[0][0].strip().split(",")
+    return names, np.array([[[float(x) for x in line.split(",")] for line in chain[1:]] for chain in out])
+
+
+def means(x, batches=20):
+    """Means and their squared errors by batch means; x[chain, draw, column]."""
+    size = x.shape[1] // batches
+    b = x[:, : size * batches].reshape(-1, size, x.shape[2]).mean(axis=1)
+    return b.mean(axis=0), b.var(axis=0, ddof=1) / len(b)
+
+
+def compare(folder, name, data):
+    ran = fit(folder, name, data, "--compare-devices", "--seed", "1", "--chains", "2", "-q")
+    bad = [line for line in ran.stdout.splitlines() if "FAILED" in line]
+    return ran.returncode == 0, "%s %s: %s" % (name, data, "agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode, "; ".join(bad), ran.stderr.strip()[-500:]))
+
+
+def posterior(folder, name, precision):
+    inputs, common = EXAMPLES[name], ["--seed", "7", "--samples", "4000", "--no-summary", "-q"]
+    stem = "%s_%s" % (name, precision)
+    gpu = fit(folder, name, inputs, "--device", "gpu", "--precision", precision, "-o", stem, *common)
+    if gpu.returncode != 0:
+        return False, "%s %s: status %d %s" % (name, precision, gpu.returncode, gpu.stderr[-500:])
+    names, x = draws(folder, stem)
+    _, y = draws(folder, name + "_cpu")
+    with np.errstate(invalid="ignore"):
+        (mx, vx), (my, vy) = means(x), means(y)
+    keep = (vx + vy > 0) & np.isfinite(vx + vy)
+    z = np.abs(mx - my)[keep] / np.sqrt((vx + vy)[keep])
+    worst = int(np.argmax(z))
+    return z[worst] < 6, "%s %s: largest |z| %.2f (%s), bound 6" % (name, precision, z[worst], np.array(names)[keep][worst])
+
+
+def body(folder, stem, chain):
+    with open(os.path.join(folder, "%s_%d.csv" % (stem, chain))) as f:
+        return [line for line in f if line[0] != "#"]
+
+
+def repeats(folder, name):
+    inputs, common = EXAMPLES[name], ["--seed", "11", "--samples", "50", "--warmup", "20", "--no-summary", "-q", "--device", "gpu"]
+    results = []
+    fit(folder, name, inputs, *common, "-o", "first")
+    for what, options, chains in (("again", [], 4), ("two chains", ["--chains", "2"], 2), ("without graphs", ["--profile"], 4), ("the last two", ["--first-chain", "3", "--chains", "2"], 2)):
+        ran = fit(folder, name, inputs, *common, "-o", "second", *options)
+        first = 3 if what == "the last two" else 1
+        same = ran.returncode == 0 and all(body(folder, "first", first + k) == body(folder, "second", first + k) for k in range(chains))
+        results.append((same, "%s, %s: %s" % (name, what, "the same draws" if same else "other draws (status %d) %s" % (ran.returncode, ran.stderr[-300:]))))
+    return results
+
+
+def fault(folder):
+    ran = fit(folder, "improper", "improper_0.json", "--device", "gpu", "--seed", "1")
+    good = ran.returncode == 4 and "fault: a" in ran.stderr and "not proper" in ran.stderr
+    return good, "improper: status %d, %s" % (ran.returncode, "named" if good else ran.stderr[-300:])
+
+
+def run(folder, only):
+    with open(os.path.join(folder, "runs.json")) as f:
+        runs = {n: d for n, d in json.load(f).items() if not only or n in only}
+    probe = fit(folder, next(iter(runs)), runs[next(iter(runs))][0], "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary", "--seed", "1")
+    if probe.returncode == 2 and "--device gpu" in probe.stderr:
+        print("test-gpu: it cannot run here: " + probe.stderr.strip().splitlines()[-1])
+        return 3
+    pool = ThreadPoolExecutor(os.cpu_count() or 2)
+    quiet = ["--warmup", "0", "--samples", "1", "--chains", "1", "--no-summary", "-q", "--seed", "1", "--device", "gpu"]
+    warm = [(n, d[0], "double") for n, d in runs.items()] + [(n, EXAMPLES[n], p) for n in EXAMPLES if n in runs for p in ("mixed", "single")]
+    list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))       # NVRTC, one core each
+    results = [compare(folder, name, data) for name in runs if name != "improper" for data in runs[name]]
+    chosen = [n for n in EXAMPLES if n in runs]
+    list(pool.map(lambda n: fit(folder, n, EXAMPLES[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--no-summary", "-q", "-o", n + "_cpu"), chosen))
+    results += [posterior(folder, name, precision) for name in chosen for precision in ("mixed", "single")]
+    for name in ("probit", "hierarchical_normal", "ar1_missing"):
+        if name in runs:
+            results += repeats(folder, name)
+    if "improper" in runs:
+        results.append(fault(folder))
+    for good, text in results:
+        print("ok  " if good else "FAIL", text)
+    failed = sum(not good for good, _ in results)
+    print("%d passed, %d failed" % (len(results) - failed, failed))
+    return 1 if failed else 0
+
+
+# ---- compile ----
+
+def compile_all():
+    """Device code without a GPU: NVRTC takes what is emitted. The PTX of the golden models, examples and benchmarks; one model in every precision, to machine code too."""
+    import tempfile
+    files = sorted(glob.glob(os.path.join(ROOT, "tests/golden/*/model.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")) + glob.glob(os.path.join(ROOT, "tests/bench/*.gm")))
+    jobs = [(f, ["--arch", "compute_80"]) for f in files]
+    jobs += [(os.path.join(ROOT, "tests/golden/eight_schools/model.gm"), ["--arch", a, "--precision", p]) for a, p in (("sm_80", "mixed"), ("sm_90", "double"), ("sm_90", "single"))]
+    with tempfile.TemporaryDirectory() as folder:
+        results = [(compile_program(folder, "program", f, *options), os.path.relpath(f, ROOT) + " " + " ".join(options)) for f, options in jobs]
+    for good, text in results:
+        print("ok  " if good else "FAIL", text)
+    failed = sum(not good for good, _ in results)
+    print("%d passed, %d failed" % (len(results) - failed, failed))
+    return 1 if failed else 0
+
+
+def here():
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        first = os.path.join(folder, "first")
+        compile_program(folder, "first", os.path.join(ROOT, "examples/poisson_gamma/poisson_gamma.gm"))
+        probe = subprocess.run([first, os.path.join(ROOT, "examples/poisson_gamma/pumps.json"), "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary"], capture_output=True, text=True)
+        if probe.returncode != 0:
+            print("test-gpu: it cannot run here: " + (probe.stderr.strip().splitlines() or ["status %d" % probe.returncode])[-1])
+            return 3
+        build(folder)
+        return run(folder, [])
+
+
+def main():
+    if sys.argv[1:2] == ["here"]:
+        sys.exit(here())
+    elif sys.argv[1:2] == ["build"]:
+        build(sys.argv[2])
+    elif sys.argv[1:2] == ["run"]:
+        sys.exit(run(sys.argv[2], sys.argv[3:]))
+    elif sys.argv[1:2] == ["compile"]:
+        sys.exit(compile_all())
+    else:
+        print(__doc__)
+        sys.exit(2)
+
+
+main()
