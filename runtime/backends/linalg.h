@@ -8,7 +8,7 @@
 
 #include "../device/rng.h"
 
-// Threads that the library may use inside one call. Not to be called while chains run in parallel.
+// Threads that share one call. Not to be called while chains run in parallel. Results do not depend on it.
 void gm_linalg_threads(int n);
 
 // out[p, p] = scale * X'X for X[n, p]. Both triangles are filled.

@@ -5,17 +5,45 @@
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
+#include <omp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-// OpenBLAS keeps threads of its own, which would compete with the chains'. Other BLAS libraries lack the call.
+// The library works on one thread: how it would share out a product decides how its sums are rounded, and draws are not to depend on
+// the number of threads. Threads share tiles of a fixed size here instead. Other BLAS libraries than OpenBLAS lack the call.
 extern void openblas_set_num_threads(int n) __attribute__((weak));
+
+enum { TILE = 128 };
+
+static int team = 1;
 
 void gm_linalg_threads(int n)
 {
-    static int now = -1;
-    if (n != now && openblas_set_num_threads) openblas_set_num_threads(n);
-    now = n;
+    static bool alone;
+    if (!alone && openblas_set_num_threads) openblas_set_num_threads(1);
+    alone = true;
+    team = n;
+}
+
+static long least(long a, long b) { return a < b ? a : b; }
+
+// The lower triangle of C[p, p] = beta C + alpha A'A for A[n, p], or A A' for A[p, n], tile by tile; lda, ldc: elements between rows.
+static void add_product(bool transposed, long p, long n, double alpha, const double *A, long lda, double beta, double *C, long ldc)
+{
+    const long tiles = (p + TILE - 1) / TILE;
+    #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
+    for (long e = 0; e < tiles * tiles; e++) {
+        const long i = e / tiles * TILE, j = e % tiles * TILE, rows = least(TILE, p - i), columns = least(TILE, p - j);
+        if (j > i) continue;
+        const double *a = transposed ? A + i : A + i * lda, *b = transposed ? A + j : A + j * lda;
+        double *c = C + i * ldc + j;
+        if (i == j)
+            cblas_dsyrk(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)n, alpha, a, (int)lda, beta, c, (int)ldc);
+        else
+            cblas_dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, transposed ? CblasNoTrans : CblasTrans, (int)rows, (int)columns, (int)n,
+                        alpha, a, (int)lda, b, (int)lda, beta, c, (int)ldc);
+    }
 }
 
 static void mirror(long p, double *out);
@@ -23,8 +51,7 @@ static void mirror(long p, double *out);
 void gram_matrix(long n, long p, double scale, const double *X, double *out)
 {
     memset(out, 0, sizeof *out * (size_t)(p * p));
-    if (n > 0 && p > 0)
-        cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)p, (int)n, scale, X, (int)p, 0, out, (int)p);
+    if (n > 0 && p > 0) add_product(true, p, n, scale, X, p, 0, out, p);
     mirror(p, out);
 }
 
@@ -52,7 +79,7 @@ void weighted_gram(long n, long p, const double *X, const double *w, double *out
                 filled++;
             }
             if (filled == most || (i + 1 == n && filled)) {
-                cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)p, (int)filled, sign, rows, (int)p, 1, out, (int)p);
+                add_product(true, p, filled, sign, rows, p, 1, out, p);
                 filled = 0;
             }
         }
@@ -78,11 +105,23 @@ void row_sums(long n, long p, const double *X, const double *w, double *out)
     rows_added(n, p, X, w, out);
 }
 
-// Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so the calls below say
-// column-major, 'U', and the factor U = L' lies where row-major L does.
+// The Cholesky factor of row-major J, in its lower triangle, a block of rows and columns at a time. Returns 0, or k if the k-th pivot is
+// not positive. Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so its calls say column-major, 'U',
+// and the factor U = L' lies where row-major L does.
 static long factor(long n, double *J)
 {
-    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)n, J, (int)n);
+    for (long k = 0; k < n; k += TILE) {
+        const long width = least(TILE, n - k), rest = n - k - width, tiles = (rest + TILE - 1) / TILE;
+        double *pivot = J + k * n + k, *below = pivot + width * n;
+        const long bad = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)width, pivot, (int)n);
+        if (bad) return k + bad;
+        #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
+        for (long e = 0; e < tiles; e++)
+            cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)least(TILE, rest - e * TILE), (int)width, 1, pivot, (int)n,
+                        below + e * TILE * n, (int)n);
+        if (rest > 0) add_product(false, rest, width, -1, below, n, 1, below + width, n);
+    }
+    return 0;
 }
 
 // The scale of a move; rest = Q - h'J^-1 h.
@@ -136,7 +175,7 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
         k[i] *= r;
     }
     if (n > 0 && m > 0) {
-        cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)n, (int)m, -1, E, (int)n, 1, J, (int)n);
+        add_product(true, n, m, -1, E, n, 1, J, n);
         cblas_dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
     }
     if (scale) scale->Q -= cblas_ddot((int)m, k, 1, k, 1);
@@ -164,7 +203,7 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
         for (long j = 0; j < p; j++) rows[i * p + j] *= D[j];
     const int some = n > 0 && p > 0;
     if (some) {
-        cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)p, 1, rows, (int)p, 0, M, (int)n);
+        add_product(false, n, p, 1, rows, p, 0, M, n);
         for (long i = 0; i < n; i++) M[i * n + i] += 1;
         const long bad = factor(n, M);
         if (bad) return p + bad;

@@ -86,8 +86,10 @@ static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s
     }
     if (c->lanes > 1) {
         team_barrier(c);
-        for (int k = 0; k < count; k++)
-            for (long b = 0; b < s->chunks; b++) s->sum[k] += c->partial[((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS + b];
+        for (int k = 0; k < count; k++) {
+            const volatile wide *partial = c->partial + ((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS;      // volatile: one after the other
+            for (long b = 0; b < s->chunks; b++) s->sum[k] += partial[b];
+        }
         c->half = !c->half;
     }
     for (int k = 0; k < count; k++) *into[k] = s->base[k] + s->sum[k];

@@ -8,7 +8,8 @@
 //   LAUNCH_SHARED(sums_of_data, run, work)            KERNEL_TEAM, what it computes belongs to all chains
 //
 // On the CPU, chains run in parallel, each making a batch of sweeps by itself; if there are fewer chains than threads, threads
-// share the elements of a launch. On a GPU a launch serves all chains of the run.
+// share the elements of a launch. If the rows of row passes are more than caches hold, chains go in step instead, launch by launch, so
+// that rows are read from memory once for all of them. The draws are the same. On a GPU a launch serves all chains of the run.
 #ifndef GM_LAUNCH_H
 #define GM_LAUNCH_H
 
@@ -49,6 +50,8 @@ enum {
     GM_BLOCK = 512,              // elements a block
     GM_TEAM_WORK = 32768,        // work below which a team of several threads does not pay
     GM_ROWS = 4096,              // rows in a chunk of a row pass: its sums are added chunk by chunk
+    GM_IN_STEP = -1,             // run->chain: a launch is for all chains
+    GM_CACHE = 16 << 20,         // bytes of rows above which chains go in step
 };
 
 static inline GmContext gm_alone(GmRun *run, int chain, long first, long last)
@@ -116,11 +119,9 @@ static inline void launch_rows(GmRowKernel kernel, GmRun *run, int chain, long n
     if (out && !sums) abort();
     for (long j = 0; j < p && out; j++) out[j] = 0;
     if (several) {
-        gm_linalg_threads(1);
         #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
         for (long b = 0; b < chunks; b++)
             gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, out ? sums + b * p : NULL);
-        gm_linalg_threads(run->inner_threads);
         for (long b = 0; b < chunks && out; b++)
             for (long j = 0; j < p; j++) out[j] += sums[b * p + j];
     } else {
@@ -129,6 +130,37 @@ static inline void launch_rows(GmRowKernel kernel, GmRun *run, int chain, long n
             gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, sums);
             for (long j = 0; j < p && out; j++) out[j] += sums[j];
         }
+    }
+    free(sums);
+}
+
+// The same for all chains: rows of a chunk are read once. Chunks, and the order in which they are added, are those of one chain alone.
+static inline void launch_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long p, const real *X, size_t beta, size_t out)
+{
+    enum { MOST = 256 };
+    const long chunks = (n + GM_ROWS - 1) / GM_ROWS, fit = p > 0 ? 16384 / p : MOST, rows = fit < 8 ? 8 : fit > MOST ? MOST : fit;
+    const int chains = run->chains;
+    wide *sums = out != GM_NO_FIELD ? (wide *)calloc((size_t)(chunks * chains * p + 1), sizeof *sums) : NULL;
+    if (out != GM_NO_FIELD && !sums) abort();
+    #pragma omp parallel for num_threads(run->threads) schedule(static)
+    for (long b = 0; b < chunks; b++) {
+        real dot[MOST], weight[MOST];
+        const long last = (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n;
+        for (long i = b * GM_ROWS; i < last; i += rows)
+            for (int c = 0; c < chains; c++) {
+                const long some = i + rows < last ? rows : last - i;
+                const State s = gm_of_chain(run, c);
+                GmContext context = gm_alone(run, c, i, i + some);
+                rows_times(some, p, X + i * p, *(wide *const *)((const char *)&s + beta), dot);
+                kernel(&context, *(const Data *)run->data, s, sweep_place(run, c), dot, weight);
+                if (sums) rows_added(some, p, X + i * p, weight, sums + (b * chains + c) * p);
+            }
+    }
+    for (int c = 0; c < chains && sums; c++) {
+        wide *to = *(wide *const *)((const char *)&gm_of_chain(run, c) + out);
+        for (long j = 0; j < p; j++) to[j] = 0;
+        for (long b = 0; b < chunks; b++)
+            for (long j = 0; j < p; j++) to[j] += sums[(b * chains + c) * p + j];
     }
     free(sums);
 }
@@ -168,11 +200,34 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
 }
 
-#define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, (run)->chain); (void)d; (void)s
-#define ON_CPU(run, what)    do { what; } while (0)
+#define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); (void)d; (void)s
+#define ON_CPU(run, what)                                                                                                              \
+    do {                                                                                                                               \
+        if ((run)->chain != GM_IN_STEP) { what; break; }                                                                               \
+        GmRun *const gm_all = run;                                                                                                     \
+        _Pragma("omp parallel for num_threads(gm_all->threads < gm_all->chains ? gm_all->threads : gm_all->chains) schedule(static, 1)") \
+        for (int gm_c = 0; gm_c < gm_all->chains; gm_c++) {                                                                            \
+            GmRun gm_one = *gm_all, *const run = &gm_one;                                                                              \
+            gm_one.chain = gm_c;                                                                                                       \
+            gm_one.inner_threads = 1;                                                                                                  \
+            gm_here(run);                                                                                                              \
+            what;                                                                                                                      \
+        }                                                                                                                              \
+    } while (0)
 #else
 #define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, 0); (void)d; (void)s
 #define ON_CPU(run, what)    do { } while (0)
+enum { GM_IN_STEP = -1, GM_CACHE = 0 };
+#endif
+
+#if !defined(__CUDACC__)
+#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, at_beta, at_out)                                                                  \
+    do {                                                                                                                               \
+        if ((run)->chain == GM_IN_STEP) launch_rows_in_step(kernel, run, n, p, X, at_beta, at_out);                                    \
+        else launch_rows(kernel, run, (run)->chain, n, p, X, beta, out);                                                               \
+    } while (0)
+#else
+#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, at_beta, at_out) do { } while (0)
 #endif
 
 #define LAUNCH(kernel, run, n)                                                                                                         \
@@ -192,13 +247,13 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), offsetof(State, out));                         \
-        else ON_CPU(run, launch_rows(kernel, run, (run)->chain, n, p, X, s.beta, s.out));                                              \
+        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, s.out, offsetof(State, beta), offsetof(State, out));                                              \
     } while (0)
 #define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta)                                                                                   \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), GM_NO_FIELD);                                  \
-        else ON_CPU(run, launch_rows(kernel, run, (run)->chain, n, p, X, s.beta, NULL));                                               \
+        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, NULL, offsetof(State, beta), GM_NO_FIELD);                                               \
     } while (0)
 #define LAUNCH_TEAM(kernel, run, work)                                                                                                 \
     do {                                                                                                                               \
@@ -311,6 +366,11 @@ static inline void all_chains(GmRun *run, void (*what)(GmRun *))
         return;
     }
 #if !defined(__CUDACC__)
+    if (run->chain == GM_IN_STEP) {
+        gm_linalg_threads(1);
+        what(run);
+        return;
+    }
     gm_linalg_threads(run->threads <= run->chains ? 1 : run->threads);
     const int outer = run->checking ? 1 : run->threads < run->chains ? run->threads : run->chains;
     if (outer > 1 && run->threads <= run->chains) {
@@ -338,7 +398,12 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
     const long batch = one->batch > 0 ? one->batch : 1;
     for (long k = 0; k < batch; k++, one->sweep++) {
         sweep(one);
-        if (one->after) one->after(one);
+        if (!one->after) continue;
+        for (int c = one->chain < 0 ? 0 : one->chain; c < (one->chain < 0 ? one->chains : one->chain + 1); c++) {
+            GmRun after = *one;
+            after.chain = c;
+            one->after(&after);
+        }
     }
 }
 
@@ -346,8 +411,11 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
     static void gm_batch(GmRun *one)  { sweep_batch(one, sweep); }                                                    \
     static void gm_sweep(GmRun *run)                                                                                  \
     {                                                                                                                 \
+        GmRun all = *run;                                                                                             \
+        all.chain = run->chains > 1 && !run->checking && row_bytes(run) > GM_CACHE ? GM_IN_STEP : 0;                  \
+        all.inner_threads = 1;                                                                                        \
         if (run->device) gm_device_sweeps(run, sweep);                                                                \
-        else all_chains(run, gm_batch);                                                                               \
+        else all_chains(&all, gm_batch);                                                                              \
     }                                                                                                                 \
     static void gm_derive(GmRun *run) { all_chains(run, derive); }                                                    \
     static double gm_joint(GmRun *run, int chain)                                                                     \

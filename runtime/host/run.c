@@ -1,5 +1,6 @@
 // run.c -- a whole run: command line, data, memory, initial values, the sweeps, the files, the summary.
 #include "device_inside.h"
+#include "../backends/linalg.h"
 
 #include <math.h>
 #include <omp.h>
@@ -233,6 +234,8 @@ static int start(Fit *f)
         gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     if (o->profile && !f->device)
         f->step_seconds = gm_alloc((size_t)model->n_steps, sizeof *f->step_seconds);
+    f->run.inner_threads = o->threads;
+    gm_linalg_threads(o->threads);
     if (model->setup)
         model->setup(&f->run);
     if (f->device && !gm_device_settled(f->device, &f->run))
