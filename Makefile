@@ -67,7 +67,7 @@ $(BUILD)/tests/runtime/%: tests/runtime/%.c $(wildcard runtime/device/*.h tests/
 $(BUILD)/tests/runtime/linalg: tests/runtime/linalg.c tests/runtime/check.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -o $@ $< $(BUILD)/libgmhost.a -llapacke -lopenblas -lm
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -fopenmp -o $@ $< $(BUILD)/libgmhost.a -llapacke -lopenblas -lm
 
 $(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)

@@ -250,6 +250,14 @@ KERNEL_TEAM(log_joint) {
 
 // ---- the sweep ----
 
+// Bytes of the rows that a row pass reads.
+static double row_bytes(const GmRun *run)
+{
+    const Data d = *(const Data *)run->data;
+    (void)d;
+    return (double)sizeof(real) * d.N * d.p;
+}
+
 // Whether there are fewer rows than coefficients.
 static int few_alpha(const GmRun *run)
 {

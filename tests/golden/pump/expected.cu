@@ -107,6 +107,14 @@ KERNEL_TEAM(log_joint) {
 
 // ---- the sweep ----
 
+// Bytes of the rows that a row pass reads.
+static double row_bytes(const GmRun *run)
+{
+    const Data d = *(const Data *)run->data;
+    (void)d;
+    return 0;
+}
+
 static void step_1(GmRun *run)            // b
 {
     LAUNCH_TEAM(draw_b, run, d.N);
