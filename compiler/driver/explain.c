@@ -47,6 +47,7 @@ static void explain_element(FILE *out, const Graph *g, const Step *s)
         if (c->family->power && c->power != 1) fprintf(out, " of %s^%g", c->var->name, c->power);
         fputc('\n', out);
         break;
+    case STEP_OWN: fprintf(out, "  method    exact draw from its own distribution, %s: nothing else depends on it\n", c->own->factor->dist->name); break;
     case STEP_ENUM: fputs("  method    every value is weighed by its density\n", out); break;
     case STEP_SLICE: fputs("  method    slice sampling (Neal 2003)\n", out); break;
     case STEP_GAUSSIAN: break;

@@ -425,6 +425,35 @@ void step_exact(Program *p, const Step *s, int step)
     launch_elements(p, s, step, sharing, &dot, name);
 }
 
+// ---- draws from the element's own distribution ----
+
+void step_own(Program *p, const Step *s, int step)
+{
+    Writer *w = &p->w;
+    const Conditional *c = s->conditional;
+    const Part *own = c->own;
+    const Factor *f = own->factor;
+    const char *name = text(w, "%s_%s", s->imputes ? "impute" : "draw", c->var->name);
+    put(w, "// %s | the rest  ~  %s, in which alone it stands%s", element_text(p, c), f->dist->name, s->imputes ? "     missing values of the data" : "");
+    put(w, "//   %s; log density %s", line_of(p, f->span), math(p, f->log_density));
+    const Sharing sharing = sharing_of(s, NULL);
+    begin_elements(p, sharing, s, name);
+    const char *element;
+    int opened = open_turns(p, s, s->imputes ? 0 : c->nbatch, &element);
+    if (own->loops.guard) put(w, opened ? "if (!(%s)) continue;" : "if (!(%s)) return;", write_expr(w, own->loops.guard));
+    put(w, "%s", stream_text(p, c->var, element));
+    const char *list = "&g", *place = place_of(p, c);
+    for (int i = 0; i < own->value->nargs; i++) list = text(w, "%s, %s", list, write_expr(w, own->value->args[i]));
+    put(w, "const %s x = %s(%s);", f->dist->discrete ? "wide" : w->number, own->value->name, list);
+    if (f->dist->discrete) put(w, "if (!(x >= 0 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not a count of 32 bits\");", c->var->name, element);
+    else put(w, "VERIFY(x, \"%s\", %s);", c->var->name, element);
+    put(w, "NO_CLAIM();");
+    store(p, place, "x", c->var->rank > 0);
+    while (opened-- > 0) close_brace(w);
+    end_kernel(p);
+    launch_elements(p, s, step, sharing, NULL, name);
+}
+
 // ---- enumeration and slice sampling ----
 
 // The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u

@@ -19,6 +19,7 @@ static void emit_banner(Program *p, FILE *out, const char *source)
         const char *how = s->kind == STEP_GAUSSIAN ? "joint normal"
                         : s->kind == STEP_ENUM ? "all values weighed"
                         : s->kind == STEP_SLICE ? "slice sampled"
+                        : s->kind == STEP_OWN ? s->conditional->own->factor->dist->name
                         : text(&p->w, "%s%s", s->conditional->truncated ? "truncated " : "", s->conditional->family->name);
         fprintf(out, "//   %-28s %s%s%s\n", names, how, s->imputes ? " (missing values only)" : "", text(&p->w, "     %s", line_of(p, s->span)));
     }
@@ -70,6 +71,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
             if (s->conditional->array) step_array(p, s, n);
             else step_exact(p, s, n);
             break;
+        case STEP_OWN: step_own(p, s, n); break;
         case STEP_GAUSSIAN: step_gaussian(p, s, n); break;
         case STEP_ENUM: case STEP_SLICE: {
             Constraint k = s->block[0]->constraint;

@@ -110,6 +110,7 @@ void          step_row_sums(Program *p, const Step *s, int step);    // passes t
 // ---- the steps: element.c, joint.c ----
 
 void step_exact(Program *p, const Step *s, int step);
+void step_own(Program *p, const Step *s, int step);
 void step_density(Program *p, const Step *s, int step);
 void step_constrained(Program *p, const Step *s, int step);
 void step_array(Program *p, const Step *s, int step);

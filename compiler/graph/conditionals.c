@@ -352,6 +352,53 @@ static void append(Part **list, Part *p)
     *list = p;
 }
 
+// A factor as it stands, over those of its instances that hold the element: where all references have the same plate index in a dimension,
+// that index is the element's.
+static Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Mentions *m)
+{
+    Part *p = NEW(g->arena, Part);
+    *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
+    Index *was[2 * MAX_RANK];
+    Expr *is[2 * MAX_RANK];
+    int n = 0;
+    for (int k = 0; m->n && !m->too_many && k < c->var->rank; k++) {
+        bool same = m->ref[0]->nargs > k && m->ref[0]->args[k]->kind == EX_INDEX && plate_of(&f->plates, m->ref[0]->args[k]->index) >= 0;
+        for (int i = 1; i < m->n && same; i++) same = m->ref[i]->nargs > k && m->ref[i]->args[k] == m->ref[0]->args[k];
+        if (!same) break;
+        Index *i = m->ref[0]->args[k]->index;
+        for (int j = 0; j < n; j++) same &= was[j] != i;
+        for (int j = 0; j < n; j++) same &= !ex_mentions_index(i->lo, was[j]) && !ex_mentions_index(i->hi, was[j]);
+        if (!same) break;
+        Expr *key = ex_index(c->element[k]);
+        was[n] = i;
+        is[n++] = key;
+        if (!ex_is_num(i->lo, 1)) p->loops.guard = also(p->loops.guard, ex_call2("<=", i->lo, key));
+        if (i->hi != c->var->dim[k]) p->loops.guard = also(p->loops.guard, ex_call2("<=", key, i->hi));
+    }
+    for (int k = 0; k < f->plates.n; k++) {
+        Index *i = f->plates.index[k];
+        bool solved = false;
+        Expr *lo = i->lo, *hi = i->hi;
+        for (int j = 0; j < n; j++) {
+            solved |= was[j] == i;
+            lo = ex_replace(lo, ex_index(was[j]), is[j]);
+            hi = ex_replace(hi, ex_index(was[j]), is[j]);
+        }
+        if (solved) continue;
+        if ((lo != i->lo || hi != i->hi) && n < 2 * MAX_RANK) {
+            was[n] = i;
+            i = index_new(i->name, lo, hi);
+            is[n++] = ex_index(i);
+        }
+        p->loops.index[p->loops.n++] = i;
+    }
+    for (int j = 0; j < n; j++) {
+        p->value = ex_replace(p->value, ex_index(was[j]), is[j]);
+        if (p->loops.guard) p->loops.guard = ex_replace(p->loops.guard, ex_index(was[j]), is[j]);
+    }
+    return p;
+}
+
 static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
 {
     Conditional *c = NEW(g->arena, Conditional);
@@ -391,10 +438,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
             c->colours = 0;
             if (!c->because)
                 c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
-            Part *p = NEW(g->arena, Part);
-            *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
-            for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
-            parts = p;
+            parts = whole_factor(g, c, f, &m);
         }
         append(&c->density, parts);
     }
@@ -469,6 +513,35 @@ Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
     bool gathered = false;
     for (const Part *p = c->density; p; p = p->next) gathered |= p->scatter;
     return gathered ? element(g, v, collapsed, false) : c;
+}
+
+// An element in nothing but its own distribution is drawn by the distribution's routine.
+bool conditional_own(Graph *g, Conditional *c, bool collapsed)
+{
+    Factor *only = NULL;
+    for (Factor *f = g->factors; f; f = f->next) {
+        if (!counts(f, collapsed) || !factor_mentions(f, c->var)) continue;
+        if (only) return false;
+        only = f;
+    }
+    if (!only || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF || only->value->var != c->var) return false;
+    Mentions m = {0};
+    find_mentions(only->log_density, c->var, &m);
+    if (m.n != 1 || m.ref[0] != only->value || m.partial || m.dense) return false;
+    const Ast *routine = only->dist->sample;
+    Expr **args = NEW_N(g->arena, Expr *, routine->nkids + 1);
+    for (int i = 0; i < routine->nkids; i++) {
+        args[i] = elaborate_rule(g, routine->kid[i], only->dist->nparams, only->dist->params, only->args);
+        if (ex_rank(args[i]) > 0) return false;
+    }
+    Factor call = *only;
+    call.log_density = ex_call(routine->name, routine->nkids, args);
+    Solved s = solve(g, c, &call, only->value, false);
+    if (!s.ok || s.gather || s.part->loops.n) return false;
+    c->own = s.part;
+    c->own->factor = only;
+    c->because = NULL;
+    return true;
 }
 
 Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)

@@ -189,6 +189,7 @@ typedef struct Conditional {
     Expr       *base_args[4];
     bool        array;                   // a simplex or a matrix drawn whole: natural parameters are arrays, targets their subscripts
     const char *because;                 // why nothing better applies
+    Part       *own;                     // STEP_OWN: value is a call of the distribution's routine, with its arguments
 } Conditional;
 
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
@@ -207,6 +208,7 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
 } BlockTerm;
 
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
+bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
 bool factor_mentions(const Factor *f, const Var *v);
 const Factor *factor_for(const Factor *f, bool collapsed);
 
@@ -214,6 +216,7 @@ const Factor *factor_for(const Factor *f, bool collapsed);
 
 #define STEPS(X)                                                                            \
     X(EXACT,    "exact",    "draw from a recognised family")                                 \
+    X(OWN,      "own",      "draw from its own distribution: nothing else depends on it")     \
     X(GAUSSIAN, "gaussian", "joint draw of a block from its precision and shift")            \
     X(ENUM,     "enum",     "finite support: weigh every value")                             \
     X(SLICE,    "slice",    "slice sample one real, or a plate of them")
@@ -246,7 +249,7 @@ typedef struct Step {
     Span         span;
     int          nblock;
     Var        **block;                  // GAUSSIAN: dense variables first, then the diagonal one if `arrow`
-    Conditional *conditional;            // EXACT, ENUM, SLICE
+    Conditional *conditional;            // EXACT, OWN, ENUM, SLICE
     bool         collapsed;              // SLICE, ENUM: density with auxiliaries integrated out
     BlockTerm   *terms;                  // GAUSSIAN
     bool         arrow;                  // GAUSSIAN: the last variable's elements are conditionally independent given the rest

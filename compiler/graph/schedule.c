@@ -173,6 +173,7 @@ static Step *element_step(Graph *g, Var *v)
             return s;
         }
     }
+    if (!collapsed && !method && conditional_own(g, c, false)) return single(g, STEP_OWN, v, c, false, "its own distribution");
     c->because = because;
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
         Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");
@@ -209,10 +210,10 @@ static void impute(Graph *g, Step **first)
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         if (v->kind != VAR_DATA || !v->response) continue;
-        bool whole = false;                          // drawn as a vector: its elements cannot miss one by one
-        for (Factor *f = g->factors; f; f = f->next) whole |= f->value && f->value->var == v && ex_rank(f->value) > 0;
-        for (Factor *f = g->factors; f; f = f->next) whole |= f->value && f->value->kind == EX_ARRAY && ex_mentions(f->value, v);
-        if (whole) continue;
+        bool tied = false;                           // elements that are constrained together cannot miss one by one
+        for (const Factor *f = g->factors; f; f = f->next)
+            tied |= f->dist && f->value && ex_rank(f->value) > 0 && ex_mentions(f->value, v) && strcmp(f->dist->support, "vector") != 0;
+        if (tied) continue;
         VarKind kind = v->kind;
         v->kind = VAR_LATENT;
         for (Factor *f = g->factors; f; f = f->next)
@@ -222,8 +223,7 @@ static void impute(Graph *g, Step **first)
         Conditional *c = conditional_element(g, v, true);
         v->kind = kind;
         bool finite = v->discrete && v->upper && (v->lower || isfinite(v->lower_number));
-        if (v->discrete && !finite) continue;        // counts without a bound: refused at load if missing
-        StepKind how = c->family ? STEP_EXACT : v->discrete ? STEP_ENUM : STEP_SLICE;
+        StepKind how = c->family ? STEP_EXACT : finite ? STEP_ENUM : conditional_own(g, c, true) ? STEP_OWN : STEP_SLICE;
         Step *s = single(g, how, v, c, true, "missing values of data");
         s->imputes = true;
         s->marginal = false;

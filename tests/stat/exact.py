@@ -206,8 +206,44 @@ def blocks():
     near("probit of few rows: product", eta[0] * eta[1], (weight * e1 * e2).sum())
 
 
+def missing():
+    """Missing counts without a bound, with and without other factors; missing elements of vectors. Sums over counts to 60 leave out less than 1e-12."""
+    y, x = [1, None, 2, 0, 3, None], np.array([1.0, 2.5, 2.2, -0.3, 2.0, 0.1])
+    d = draws("missing_counts", """data { int N; int<lower=0> y[N]; vector[N] x; int<lower=0> z[N]; }
+      prior { a ~ normal(0, 1); }
+      likelihood { for (i in 1:N) { y[i] ~ poisson(exp(a)); x[i] ~ normal(0.8 * y[i], 1); z[i] ~ poisson(2 * exp(a)); } }""",
+              {"N": 6, "y": y, "x": x, "z": [2, 1, 4, None, 3, 2]}, params="a,y,z")
+    k = np.arange(61)
+    pmf = lambda a, v: stats.norm.pdf(v, 0.8 * k, 1) * stats.poisson.pmf(k, np.exp(a))
+    known = lambda a: (-a * a / 2 + stats.poisson.logpmf([1, 2, 0, 3], np.exp(a)).sum() + stats.poisson.logpmf([2, 1, 4, 3, 2], 2 * np.exp(a)).sum()
+                       + np.log(pmf(a, 2.5).sum()) + np.log(pmf(a, 0.1).sum()))
+    g = np.linspace(-3, 4, 2001)                  # the trapezoid rule's error on this smooth density is below 1e-8
+    weight = np.exp([known(a) for a in g])
+    weight /= weight.sum()
+    near("missing counts: E a", d["a"], (weight * g).sum())
+    near("missing counts: sliced", d["y.2"], sum(p * (k * pmf(a, 2.5)).sum() / pmf(a, 2.5).sum() for p, a in zip(weight, g)))
+    near("missing counts: sliced, square", d["y.6"] ** 2, sum(p * (k * k * pmf(a, 0.1)).sum() / pmf(a, 0.1).sum() for p, a in zip(weight, g)))
+    near("missing counts: alone", d["z.4"], (weight * 2 * np.exp(g)).sum())
+    near("missing counts: alone, square", d["z.4"] ** 2, (weight * (2 * np.exp(g) + 4 * np.exp(2 * g))).sum())
+
+    S = np.array([[2, 1.2], [1.2, 1.5]])
+    d = draws("missing_elements", """data { int N; matrix[N, 2] y; matrix[2, 2] S; }
+      prior { mu ~ multi_normal([0, 0], 4 * identity_matrix(2)); }
+      likelihood { for (i in 1:N) y[i] ~ multi_normal(mu, S); }""",
+              {"N": 4, "y": [[1, None], [2, 1], [None, None], [0.5, -1]], "S": S}, params="mu,y")
+    P = np.eye(2) / 4 + 2 * np.linalg.inv(S) + np.diag([1 / 2, 0])        # the observed parts of the rows
+    h = np.linalg.inv(S) @ [2.5, 0] + [1 / 2, 0]
+    mu, V = np.linalg.solve(P, h), np.linalg.inv(P)
+    b = 1.2 / 2
+    near("missing elements: E mu", d["mu.2"], mu[1])
+    near("missing elements: one of a row", d["y.1.2"], mu[1] + b * (1 - mu[0]))
+    near("missing elements: its variance", (d["y.1.2"] - mu[1] - b * (1 - mu[0])) ** 2, np.array([-b, 1]) @ V @ [-b, 1] + 1.5 - 1.2 * b)
+    near("missing elements: a whole row", d["y.3.1"], mu[0])
+    near("missing elements: their product", (d["y.3.1"] - mu[0]) * (d["y.3.2"] - mu[1]), V[0, 1] + 1.2)
+
+
 with w:
-    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient):
+    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing):
         try:
             part()
         except Failed as e:

@@ -1,6 +1,7 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
+//   y                            poisson (missing values only)     model.gm:7
 //   b                            power_gamma     model.gm:10
 //   theta                        power_gamma     model.gm:11
 //
@@ -43,6 +44,19 @@ KERNEL_TEAM(sums_of_data) {
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
+}
+
+// y[k] | the rest  ~  poisson, in which alone it stands     missing values of the data
+//   model.gm:14; log density -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])
+KERNEL_ONCE(impute_y) {
+    EACH_MISSING (e, 2) {
+        const long k = e;
+        Stream g = stream(at, VAR_y, e);
+        const wide x = poisson(&g, d.t[k] * s.theta[k]);
+        if (!(x >= 0 && x <= 2147483647)) FAULT("y", e, "its draw is not a count of 32 bits");
+        NO_CLAIM();
+        s.y[k] = x;
+    }
 }
 
 // b | the rest  ~  power_gamma
@@ -115,20 +129,26 @@ static double row_bytes(const GmRun *run)
     return 0;
 }
 
-static void step_1(GmRun *run)            // b
+static void step_1(GmRun *run)            // missing y
+{
+    LAUNCH_ONCE(impute_y, run);
+}
+
+static void step_2(GmRun *run)            // b
 {
     LAUNCH_TEAM(draw_b, run, d.N);
 }
 
-static void step_2(GmRun *run)            // theta
+static void step_3(GmRun *run)            // theta
 {
     LAUNCH(draw_theta, run, d.N);
 }
 
 static void sweep(GmRun *run)
 {
-    step_1(run);
+    if (ANY_MISSING(run)) step_1(run);
     step_2(run);
+    step_3(run);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -160,7 +180,7 @@ static const GmField data_fields[] = {
      .declared = "int<lower=0> N", .extent_of = {0}},
     {.name = "t", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, t), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:6",
      .declared = "real<lower=0> t[N]", .extent_of = {1}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 0, .imputed_field = 0, .where = "model.gm:7",
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:7",
      .declared = "int<lower=0> y[N]", .extent_of = {1}},
 };
 
@@ -239,10 +259,10 @@ static double data_default(int field, const void *data)
     return 0;
 }
 
-static const char *const step_names[] = {"b", "theta", NULL};
+static const char *const step_names[] = {"missing y", "b", "theta", NULL};
 
-static void (*const steps[])(GmRun *) = {step_1, step_2, NULL};
+static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("pump", "model.gm", 3, 3, 2)
+GM_MODEL("pump", "model.gm", 3, 3, 3)
 
 #endif
