@@ -172,7 +172,8 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
         const double begun = seconds();
         char lowest[32];
         if (!arch) arch = gm_nvrtc_oldest(lowest, sizeof lowest);
-        compiled = gm_nvrtc_compile(text, slash ? slash + 1 : source, o->precision, arch, &image);
+        // Row passes of any width only: with the data there, the program compiles those of the right one.
+        compiled = gm_nvrtc_compile(arena_printf(a, "#define GM_ROWS_ANY\n%s", text), slash ? slash + 1 : source, o->precision, arch, &image);
         if (o->verbose) fprintf(stderr, "gmc: NVRTC, %s, %s precision: %.2f s, %zu bytes\n", arch, gm_precision_names[o->precision], seconds() - begun, image.cubin ? image.cubin_size : image.ptx_size);
         if (!compiled) {
             fprintf(stderr, "%s\ngmc: NVRTC does not compile the half of the program that runs on GPUs; please keep %s and the model and report it\n", image.log ? image.log : "", source);

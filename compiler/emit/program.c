@@ -100,13 +100,18 @@ void emit_program(FILE *out, Graph *g, const char *source)
     bool lets = false;
     for (int i = 0; i < g->nvars; i++) lets |= g->vars[i]->kind == VAR_LET;
     fprintf(out, "#ifndef __CUDACC_RTC__       // what follows runs on the host\n\n// ---- the sweep ----\n\n");
-    const char *bytes = "0";
+    const char *bytes = "0", *width = "0";
+    const Expr *columns = NULL;
     for (const Step *s = g->steps; s; s = s->next) {
-        RowDot dot;
+        RowDot dot = {0};
         if (s->kind == STEP_EXACT && row_dot(s, &dot))
             bytes = text(w, "(double)sizeof(real) * %s * %s", wrap(p, write_extent(w, dot.matrix->dim[0])), wrap(p, write_extent(w, dot.matrix->dim[1])));
+        if (!dot.sum || s->kind != STEP_EXACT) continue;
+        width = columns && columns != dot.matrix->dim[1] ? "-1" : columns ? width : write_extent(w, dot.matrix->dim[1]);
+        columns = dot.matrix->dim[1];
     }
     fprintf(out, "// Bytes of the rows that a row pass reads.\nstatic double row_bytes(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    (void)d;\n    return %s;\n}\n\n", bytes);
+    fprintf(out, "// Their columns.\nstatic long row_width(const void *data)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    return %s;\n}\n\n", width);
     for (const Step *s = g->steps; s; s = s->next)
         if (s->kind == STEP_GAUSSIAN && s->rows)
             fprintf(out, "// Whether there are fewer rows than coefficients.\nstatic int few_%s(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    return %s;\n}\n\n",

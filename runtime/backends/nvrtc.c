@@ -124,6 +124,7 @@ static int set_options(const char **options, char *arch_option, size_t room, GmP
     options[n++] = arch_option;
     options[n++] = "--std=c++17";
     options[n++] = "--disable-warnings";
+    if (version >= 13000) options[n++] = "--split-compile=0";        // on all cores
     if (precision != GM_DOUBLE) options[n++] = "-DGM_PRECISION=float";
     if (precision == GM_SINGLE) options[n++] = "-DGM_SOLVE_PRECISION=float";
     return n;

@@ -434,7 +434,7 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
     GM_C const GmModel gm_model = {                                                                                   \
         .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
         .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .data_shape = data_shape,         \
-        .data_default = data_default, .state_shape = state_shape, .setup = setup, .sweep = gm_sweep,                  \
+        .data_default = data_default, .state_shape = state_shape, .row_width = row_width, .setup = setup, .sweep = gm_sweep,                  \
         .derive = gm_derive, .derive_chain = derive, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
     };
 

@@ -420,8 +420,12 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
 // ---- the kernels ----
 
 // A program that is compiled once the data are there may define GM_ROWS_WIDTH as their p: shapes that do not serve it stay empty, which
-// saves most of the time of compilation. Each shape is at most four times as wide as what it serves.
-#ifdef GM_ROWS_WIDTH
+// saves most of the time of compilation. Each shape is at most four times as wide as what it serves. GM_ROWS_ANY: only the slow kernel for
+// any width, for a program that will be compiled again once the data are there.
+#if defined(GM_ROWS_ANY)
+static constexpr __host__ __device__ bool row_wanted(long) { return false; }
+#define ROW_ANY_WANTED true
+#elif defined(GM_ROWS_WIDTH)
 static constexpr __host__ __device__ bool row_wanted(long widest) { return widest >= GM_ROWS_WIDTH && (widest <= 8 || widest <= 4L * GM_ROWS_WIDTH); }
 #define ROW_ANY_WANTED (GM_ROWS_WIDTH > 8192)
 #else

@@ -84,7 +84,7 @@ static inline RowPlan row_plan(long n, long p, int chains, int size, long most_s
         lanes = pass->chains == 1 ? 1 : 4;
         head = plan.stage = 0;
         if (!shape->columns) break;
-        if (!shape->tile && p <= shape->columns) break;
+        if (!shape->tile && p <= shape->columns && most_shared > 0) break;
         if (!shape->tile || p > 32L * shape->warps * shape->columns) continue;
         const int tile = ROW_TILE(shape->tile, lanes, size);
         plan.stage = (int)ROW_STAGE(tile, p, size);

@@ -50,7 +50,9 @@ static bool load_image(GmDevice *d, char *why, size_t room)
         return false;
     }
     const GmDeviceCode *code = &gm_device_code;
-    if (code->arch && code->precision == d->precision) {
+    const long width = d->model->row_width ? d->model->row_width(d->host_data) : 0;       // row passes are compiled for the width of the data
+    d->rows_any = width != 0 && !gm_nvrtc_found(NULL, NULL);
+    if (code->arch && code->precision == d->precision && (width == 0 || d->rows_any)) {
         const char *number = strchr(code->arch, '_');
         const int arch = number ? atoi(number + 1) : 0;
         const bool same = arch / 10 == d->capability / 10 && arch <= d->capability;
@@ -67,7 +69,12 @@ static bool load_image(GmDevice *d, char *why, size_t room)
     snprintf(arch, sizeof arch, "sm_%d", d->capability);
     GmImage image;
     const bool known = gm_nvrtc_knows(arch, list, sizeof list);
-    bool good = gm_nvrtc_cached(code->text, code->name, d->precision, known ? arch : "compute_80", &image);
+    const size_t size = strlen(code->text) + 64;
+    char *text = gm_alloc(size, 1);
+    int used = width > 0 ? snprintf(text, size, "#define GM_ROWS_WIDTH %ld\n", width) : 0;
+    snprintf(text + used, size - (size_t)used, "%s", code->text);
+    bool good = gm_nvrtc_cached(text, code->name, d->precision, known ? arch : "compute_80", &image);
+    free(text);
     if (good) good = load(d, image.cubin ? image.cubin : (void *)image.ptx, why, room);
     else {
         for (char *c = image.log; c && *c; c++)

@@ -30,6 +30,7 @@ typedef struct GmDevice {
     GmPrecision   precision;
     const GmModel *model;
     int           chains;
+    bool          rows_any;                      // the image has row passes of any width only: NVRTC is not here to compile the right one
     bool          failed;                        // a call of the driver or of a library failed: a line was printed, the run ends
     CUcontext     context;
     CUmodule      module;

@@ -357,7 +357,7 @@ void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *
     const int element = (int)gm_device_element(d, GM_REAL);
     RowPlan plan;
     for (int chain = 0; chain < d->chains && !d->failed; chain += plan.pass.chains) {
-        plan = row_plan(n, p, d->chains - chain, element, d->shared_most);
+        plan = row_plan(n, p, d->chains - chain, element, d->rows_any ? 0 : d->shared_most);
         plan.pass.X = X;
         plan.pass.beta = beta == GM_NO_FIELD ? ROW_NO_FIELD : beta;
         plan.pass.out = adds ? out : ROW_NO_FIELD;

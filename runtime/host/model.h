@@ -104,6 +104,7 @@ typedef struct GmModel {
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
     double (*data_default)(int field, const void *data);               // scalar default
     void (*state_shape)(int field, const void *data, GmShape *out);
+    long (*row_width)(const void *data);                 // columns of the matrix that row passes read; 0: there are none; -1: several widths
     void (*setup)(GmRun *run);                           // after data, memory and initial values: hoisted sums
     void (*sweep)(GmRun *run);                           // run->batch sweeps of all chains
     void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep

@@ -258,6 +258,14 @@ static double row_bytes(const GmRun *run)
     return (double)sizeof(real) * d.N * d.p;
 }
 
+// Their columns.
+static long row_width(const void *data)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    return d.p;
+}
+
 // Whether there are fewer rows than coefficients.
 static int few_alpha(const GmRun *run)
 {

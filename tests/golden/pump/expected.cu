@@ -129,6 +129,14 @@ static double row_bytes(const GmRun *run)
     return 0;
 }
 
+// Their columns.
+static long row_width(const void *data)
+{
+    const Data d = *(const Data *)data;
+    (void)d;
+    return 0;
+}
+
 static void step_1(GmRun *run)            // missing y
 {
     LAUNCH_ONCE(impute_y, run);
