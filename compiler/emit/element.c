@@ -458,7 +458,7 @@ void step_own(Program *p, const Step *s, int step)
 
 // The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u
 // times something free of u are made once, before the values are tried.
-typedef struct Pieces { int nonce; Expr *once[64]; const char *name[64]; int nloop; Part loop[128]; } Pieces;
+typedef struct Pieces { int nonce; Expr *once[64]; const char *name[64]; bool guarded[64]; int nloop; Part loop[128]; } Pieces;
 
 // The terms of a sum that mention v.
 static Expr *relevant(Expr *e, const Var *v)
@@ -513,6 +513,7 @@ static void prepare_density(Program *p, const Conditional *c, Pieces *out)
             w->team = team;
             if (braces) close_brace(w);
             forget(w, m);
+            out->guarded[out->nonce] = q->loops.guard != NULL && stat != c->u && !(stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
             out->once[out->nonce] = stat;
             out->name[out->nonce++] = t;
         }
@@ -528,7 +529,10 @@ static void write_density(Program *p, const Conditional *c, const Pieces *d, con
     Writer *w = &p->w;
     int m0 = mark(w);
     if (!c->whole) know(w, c->u, "x");
-    for (int i = 0; i < d->nonce; i++) put(w, "%s += %s * %s;", target, d->name[i], write_factor(w, d->once[i]));
+    for (int i = 0; i < d->nonce; i++) {         // where a guard leaves a statistic out, it may be infinite: log(x) for x < 0
+        const char *stat = write_factor(w, d->once[i]);
+        put(w, "%s%s += %s * %s;", d->guarded[i] ? text(w, "if (%s != 0) ", d->name[i]) : "", target, d->name[i], stat);
+    }
     for (int i = 0; i < d->nloop; i++) {
         const Part *q = &d->loop[i];
         int m = mark(w);

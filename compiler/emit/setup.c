@@ -120,10 +120,13 @@ static void check_value(Program *p, Expr *value, void *with)
     const Factor *f = with;
     Writer *w = &p->w;
     (void)value;
-    const char *y = write_expr(w, f->value), *lo = f->least ? text(w, "%s < %s", y, write_factor(w, f->least)) : NULL;
-    const char *hi = f->most ? text(w, "%s > %s", y, write_factor(w, f->most)) : NULL;
-    put(w, "if (%s%s%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s (%s)\");", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "",
-        f->value->var->name, write_position(w, f->value->var, f->value->args), f->dist->name, line_of(p, f->span));
+    const Var *v = f->value->var;                // as read from the file: in the state, missing values have been filled in
+    const char *at = v->rank ? write_position(w, v, f->value->args) : NULL, *name = c_name(w, v->name);
+    const char *y = at ? text(w, "d.%s[%s]", name, at) : text(w, "d.%s", name);
+    const char *lo = f->least ? text(w, "%s < %s", y, write_factor(w, f->least)) : NULL, *hi = f->most ? text(w, "%s > %s", y, write_factor(w, f->most)) : NULL;
+    const char *outside = text(w, "%s%s%s", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "");
+    if (v->base == BASE_INT) outside = text(w, lo && hi ? "%s != -2147483648.0 && (%s)" : "%s != -2147483648.0 && %s", y, outside);      // a missing int; a missing real is NaN
+    put(w, "if (%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s (%s)\");", outside, v->name, at ? at : "0", f->dist->name, line_of(p, f->span));
 }
 
 void emit_setup(Program *p)

@@ -1067,14 +1067,17 @@ static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
     Ast *ends[2] = { s->lower, s->upper };
     bool good = true;
     for (int i = 0; i < 2; i++)
-        if (ends[i]) good = type_of(t, ends[i]) && need_scalar(t, ends[i], "a bound of a truncation") && good;
-    if (dist->discrete || dist->value_rank) {
+        if (ends[i]) {
+            good = type_of(t, ends[i]) && need_scalar(t, ends[i], "a bound of a truncation") && good;
+            if (good && dist->discrete && !dist->value_rank) good = need_int(t, ends[i], "a bound of truncated integers");
+        }
+    if (dist->value_rank) {
         Span at = s->lower ? s->lower->span : s->upper ? s->upper->span : s->span;
-        diag(t->d, at, DIAG_E0404, dist->name, dist->value_rank ? "not on the real line" : "a distribution of integers");
+        diag(t->d, at, DIAG_E0404, dist->name, "not on the real line");
         return;
     }
     double lo, hi;
-    if (good && ends[0] && ends[1] && constant(ends[0], NULL, &lo) && constant(ends[1], NULL, &hi) && lo >= hi)
+    if (good && ends[0] && ends[1] && constant(ends[0], NULL, &lo) && constant(ends[1], NULL, &hi) && (lo > hi || (lo == hi && !dist->discrete)))
         diag(t->d, span_join(ends[0]->span, ends[1]->span), DIAG_E0409, text_of(t, ends[0]), text_of(t, ends[1]));
 }
 

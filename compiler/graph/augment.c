@@ -179,5 +179,6 @@ bool augment(Graph *g)
             diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib", known ? f->dist->name : req->method);
         }
     }
+    settle_values(g);
     return diags_errors(g->diags) == 0;
 }

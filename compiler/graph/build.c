@@ -109,6 +109,28 @@ static void declare_bounds(Graph *g, Var *v, const Decl *d)
     if (d->constraint == CONSTRAINT_POSITIVE_ORDERED) v->lower_number = 0;
 }
 
+// The support of what a statement draws, in words: what two statements must have in common to give their variable one support.
+static const char *support_of(const Graph *g, const Stmt *s)
+{
+    const Distribution *d = library_find(g->stdlib, s->dist, false);
+    if (!d || d->discrete) return "";
+    const bool ends = strcmp(d->support, "interval") == 0 || s->truncated;
+    return ends ? arena_printf(g->arena, "%s %p", d->support, (const void *)s) : d->support;
+}
+
+// Which variables have elements of several supports, as in x[1] ~ gamma(1, 1); x[2] ~ normal(0, 1);
+static void find_mixed(const Graph *g, const Stmt *s, const char **seen)
+{
+    for (; s; s = s->next) {
+        if (s->kind == STMT_FOR || s->kind == STMT_IF || s->kind == STMT_BLOCK) find_mixed(g, s->body, seen);
+        if (s->kind != STMT_TILDE || !s->decl || s->decl->kind != DECL_VARIABLE || !s->dist || !s->decl->user) continue;
+        Var *v = s->decl->user;
+        const char *here = support_of(g, s);
+        if (!seen[v->id]) seen[v->id] = here;
+        else if (strcmp(seen[v->id], here) != 0) v->mixed = true;
+    }
+}
+
 static bool declare(Graph *g)
 {
     const Model *m = g->model;
@@ -168,7 +190,7 @@ Factor *factor_new(Graph *g, Span at, Plates plates)
     Factor *f = NEW(g->arena, Factor);
     f->span = at;
     f->plates = plates;
-    f->log_density = ex_num(0);
+    f->log_density = f->if_missing = ex_num(0);
     static int next;
     if (!g->factors) next = 0;
     f->id = next++;
@@ -189,13 +211,14 @@ static Expr *within(Expr *x, Expr *lo, Expr *hi)
 static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
 {
     bool numbers = (!lo || lo->kind == EX_NUM) && (!hi || hi->kind == EX_NUM);
-    if (v && numbers) {
+    if (v && numbers && !v->mixed) {
         if (lo && lo->number > v->lower_number) v->lower_number = lo->number;
         if (hi && hi->number < v->upper_number) v->upper_number = hi->number;
         return;
     }
-    if (!f->value || (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi)))) return;
-    add_density(f, within(f->value, lo, hi));
+    if (!f->value) return;
+    if (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi))) f->if_missing = ex_add2(f->if_missing, within(f->value, lo, hi));
+    else add_density(f, within(f->value, lo, hi));
 }
 
 static const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
@@ -203,6 +226,56 @@ static const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Exp
     const Env *env = NULL;
     for (int i = 0; i < nargs && i < d->nparams; i++) env = env_bind(g, env, d->params[i], args[i]);
     return env_bind(g, env, d->value, value);
+}
+
+// The smaller (or larger) of two ends.
+static Expr *inner(Expr *a, Expr *b, bool smaller)
+{
+    if (a->kind != EX_NUM || b->kind != EX_NUM) return ex_call2(smaller ? "fmin" : "fmax", a, b);
+    return (a->number < b->number) == smaller ? a : b;
+}
+
+// log P(lo <= x <= hi) of a distribution of integers, by adding up the density.
+static Expr *log_mass(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *lo, Expr *hi)
+{
+    Index *k = index_new(intern("k"), NULL, NULL);
+    Expr *density = elaborate(g, d->log_density, bind_arguments(g, d, nargs, args, ex_index(k)), 0, NULL);
+    if (lo == hi) return ex_replace_index(density, k, lo);
+    return ex_reduce("log_sum_exp", k, lo, hi, density);
+}
+
+// The normaliser of truncated integers: the probability of what is left where that is a finite sum, else one less that of what is cut off.
+// NULL: neither is finite.
+static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int nargs, Expr **args)
+{
+    const Env *env = bind_arguments(g, d, nargs, args, f->value);
+    Expr *least = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *most = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
+    Expr *lo = !f->lower ? least : least ? inner(least, f->lower, false) : f->lower, *hi = !f->upper ? most : most ? inner(most, f->upper, true) : f->upper;
+    Expr *cut = f->lower && least && !f->upper ? ex_sub(f->lower, least) : NULL;          // values cut off below, none above
+    if (cut && cut->kind == EX_NUM && cut->number <= 0) return ex_num(0);
+    if (cut && (!hi || cut->kind == EX_NUM)) return ex_call1("log1m_exp", log_mass(g, d, nargs, args, least, ex_add2(f->lower, ex_num(-1))));
+    return lo && hi ? log_mass(g, d, nargs, args, lo, hi) : NULL;
+}
+
+// The normaliser of a truncation; it matters to the unknowns in it only.
+static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
+{
+    bool needed = false;
+    for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
+    needed |= (f->lower && ex_unknown(f->lower)) || (f->upper && ex_unknown(f->upper));
+    Expr *before = f->lower && d->discrete ? ex_add2(f->lower, ex_num(-1)) : f->lower;    // cdf(before) is cut off below
+    Expr *lower_tail = NULL, *left = NULL;
+    if (f->upper && d->cdf) lower_tail = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, f->upper), 0, NULL);
+    if (f->lower && f->upper && d->cdf)
+        left = ex_call2("log_diff_exp", lower_tail, elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, before), 0, NULL));
+    else if (f->upper && d->cdf) left = lower_tail;
+    else if (f->lower && d->ccdf) left = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, before), 0, NULL);
+    else if (needed && d->discrete) left = log_mass_left(g, f, d, nargs, args);
+    if (left) add_density(f, ex_neg(left));
+    else if (needed) {
+        Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
+        diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf", d->name);
+    }
 }
 
 // The log density of one instance, with what the support and the truncation add.
@@ -226,43 +299,31 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
         if (strcmp(d->support, "covariance") == 0 && v->constraint == CONSTRAINT_NONE) v->constraint = CONSTRAINT_COVARIANCE;
         if (d->discrete) v->discrete = true;
     }
-    if (f->observed && strcmp(d->support, "positive") == 0) f->least = ex_num(0);
-    if (f->observed && strcmp(d->support, "unit") == 0) { f->least = ex_num(0); f->most = ex_num(1); }
+    if (f->observed && strcmp(d->support, "positive") == 0) {
+        f->least = ex_num(0);
+        restrict_support(f, NULL, f->least, NULL);
+    }
+    if (f->observed && strcmp(d->support, "unit") == 0) {
+        f->least = ex_num(0);
+        f->most = ex_num(1);
+        restrict_support(f, NULL, f->least, f->most);
+    }
     if (d->lower || d->upper) {
         Expr *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
         if (f->observed && lo && !ex_unknown(lo)) f->least = lo;
         if (f->observed && hi && !ex_unknown(hi)) f->most = hi;
-        if (v && v->discrete) {                 // values to enumerate: the widest range over all sites
-            bool first = !v->lower && !v->upper;
-            if (first) {
-                bool local = false;
-                for (int i = 0; i < f->plates.n; i++)
-                    local |= (lo && ex_mentions_index(lo, f->plates.index[i])) || (hi && ex_mentions_index(hi, f->plates.index[i]));
-                if (!local) { v->lower = lo; v->upper = hi; }
-            }
-            if (v->lower != lo || v->upper != hi) restrict_support(f, NULL, lo, hi);
-            else if ((lo && ex_unknown(lo)) || (hi && ex_unknown(hi))) restrict_support(f, NULL, lo, hi);
-            if (lo && lo->kind == EX_NUM && lo->number > v->lower_number) v->lower_number = lo->number;
-            if (hi && hi->kind == EX_NUM && hi->number < v->upper_number) v->upper_number = hi->number;
+        if (v && v->discrete) {                 // settle_values makes one range of those of all statements
+            f->least = lo;
+            f->most = hi;
         } else restrict_support(f, v, lo, hi);
     }
     if (f->truncated) {
-        restrict_support(f, v, f->lower, f->upper);
-        bool needed = false;                    // the normaliser matters to the unknowns in it only
-        for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
-        needed |= (f->lower && ex_unknown(f->lower)) || (f->upper && ex_unknown(f->upper));
-        Expr *lower_tail = NULL, *upper_tail = NULL;
-        if (f->upper && d->cdf) lower_tail = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, f->upper), 0, NULL);
-        if (f->lower && !f->upper && d->ccdf) upper_tail = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, f->lower), 0, NULL);
-        if (f->lower && f->upper && d->cdf) {
-            Expr *below = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, f->lower), 0, NULL);
-            add_density(f, ex_neg(ex_call2("log_diff_exp", lower_tail, below)));
-        } else if (f->upper && d->cdf) add_density(f, ex_neg(lower_tail));
-        else if (f->lower && d->ccdf) add_density(f, ex_neg(upper_tail));
-        else if (needed) {
-            Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
-            diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf", d->name);
-        }
+        if (!v || !v->discrete) restrict_support(f, v, f->lower, f->upper);
+        if (v && v->discrete && f->lower) f->least = f->least ? inner(f->least, f->lower, false) : f->lower;
+        if (v && v->discrete && f->upper) f->most = f->most ? inner(f->most, f->upper, true) : f->upper;
+        if (f->observed && f->lower && !ex_unknown(f->lower)) f->least = f->least ? inner(f->least, f->lower, false) : f->lower;
+        if (f->observed && f->upper && !ex_unknown(f->upper)) f->most = f->most ? inner(f->most, f->upper, true) : f->upper;
+        normalise(g, f, d, nargs, args);
     }
 }
 
@@ -511,13 +572,63 @@ static void order_elements(Graph *g, Var *v)
     f->log_density = within(ex_ref(v, v->rank, at), ex_ref(v, v->rank, before), NULL);
 }
 
+static bool same_for_all(const Factor *f, const Expr *end)
+{
+    for (int i = 0; i < f->plates.n; i++)
+        if (ex_mentions_index(end, f->plates.index[i])) return false;
+    return true;
+}
+
+static bool draws(const Factor *f, const Var *v) { return f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
+
+// One end of the values of a discrete unknown: the outermost of those of the statements that draw it, if each has one that is the same for
+// all elements. Statements with another end bring it as a term of their density.
+static void settle_end(Graph *g, Var *v, int side)
+{
+    Expr *outer = NULL;
+    bool all = true;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!draws(f, v)) continue;
+        Expr *end = side ? f->most : f->least;
+        if (!end || !same_for_all(f, end)) { all = false; continue; }
+        outer = !outer || outer == end ? end : inner(outer, end, side == 0);
+    }
+    if (!all) outer = NULL;
+    for (Factor *f = g->factors; f; f = f->next) {
+        if (!draws(f, v)) continue;
+        Expr *end = side ? f->most : f->least;
+        if (end && (end != outer || ex_unknown(end))) add_density(f, side ? within(f->value, NULL, end) : within(f->value, end, NULL));
+        f->least = side ? f->least : NULL;
+        f->most = side ? NULL : f->most;
+    }
+    if (outer && side) v->upper = outer;
+    if (outer && !side) v->lower = outer;
+    if (outer && outer->kind == EX_NUM && side) v->upper_number = outer->number;
+    if (outer && outer->kind == EX_NUM && !side) v->lower_number = outer->number;
+}
+
+// The values of discrete unknowns, to be enumerated, or the ends of a slice. Also for the latents that augmentations bring.
+void settle_values(Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        bool fresh = false;
+        for (const Factor *f = g->factors; f; f = f->next) fresh |= draws(f, v) && (f->least || f->most);
+        for (int side = 0; side < 2 && fresh && var_unknown(v) && v->discrete; side++) settle_end(g, v, side);
+    }
+}
+
 bool build(Graph *g)
 {
     g->last_factor = &g->factors;
     g->last_applied = &g->applied;
     if (!declare(g)) return false;
+    const char **seen = NEW_N(g->arena, const char *, g->nvars + 1);
+    memset(seen, 0, sizeof *seen * (size_t)(g->nvars + 1));
+    for (const Block *b = g->model->blocks; b; b = b->next) find_mixed(g, b->body, seen);
     for (const Block *b = g->model->blocks; b; b = b->next)
         walk(g, b->body, (Scope){0});
+    settle_values(g);
     for (int i = 0; i < g->nvars; i++)                  // ordered vectors: each element above the one before it
         if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED))
             order_elements(g, g->vars[i]);

@@ -64,6 +64,7 @@ struct Var {
     const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
     bool        few;
     bool        lost;                    // an error was reported on it
+    bool        mixed;                   // its elements have distributions of several supports: no static support, each `~` brings bounds
     const char *cached_text;
 };
 
@@ -79,7 +80,8 @@ typedef struct Factor {
     bool                truncated;
     Expr               *lower, *upper;   // truncation
     bool                observed;        // its value is data
-    Expr               *least, *most;    // observed: support of the distribution, where data alone decide it; NULL if open
+    Expr               *if_missing;      // observed: what a missing value adds to the log density, the ends of its support and truncation
+    Expr               *least, *most;    // observed: support and truncation, where data alone decide them; integers, until settled: their range. NULL if open
     struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
     bool                replaced;        // an augmentation took its place
     const Augmentation *rule;            // that made it
@@ -117,6 +119,7 @@ bool  var_unknown(const Var *v);                                 // parameter, l
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
 Factor *factor_new(Graph *g, Span at, Plates plates);
+void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
 void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 const Distribution *library_find(const Library *lib, const char *name, bool family);

@@ -203,6 +203,22 @@ static Candidate *find(Candidate *list, int n, const char *name)
     return NULL;
 }
 
+// Within what bounds the missing values of v lie, as far as those declared do not say it: terms of the log density while its conditional is
+// worked out. Data that are there were checked.
+static void bound_missing(Graph *g, const Var *v, bool on)
+{
+    for (Factor *f = g->factors; f; f = f->next) {
+        if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        Expr **terms = f->if_missing->kind == EX_ADD ? f->if_missing->args : &f->if_missing;
+        for (int i = 0; i < (f->if_missing->kind == EX_ADD ? f->if_missing->nargs : 1); i++) {
+            if (terms[i]->kind != EX_CALL) continue;
+            const Expr *lo = terms[i]->args[1], *hi = terms[i]->args[2];
+            if (lo->kind == EX_NUM && lo->number <= v->lower_number && hi->kind == EX_NUM && hi->number >= v->upper_number) continue;
+            f->log_density = on ? ex_add2(f->log_density, terms[i]) : ex_sub(f->log_density, terms[i]);
+        }
+    }
+}
+
 // Responses may have missing values: these are drawn first, from the model as written.
 static void impute(Graph *g, Step **first)
 {
@@ -220,10 +236,12 @@ static void impute(Graph *g, Step **first)
             if (f->value && f->value->var == v) {
                 v->discrete |= f->dist->discrete;
             }
+        bound_missing(g, v, true);
         Conditional *c = conditional_element(g, v, true);
-        v->kind = kind;
         bool finite = v->discrete && v->upper && (v->lower || isfinite(v->lower_number));
         StepKind how = c->family ? STEP_EXACT : finite ? STEP_ENUM : conditional_own(g, c, true) ? STEP_OWN : STEP_SLICE;
+        bound_missing(g, v, false);
+        v->kind = kind;
         Step *s = single(g, how, v, c, true, "missing values of data");
         s->imputes = true;
         s->marginal = false;

@@ -3,7 +3,7 @@ sides when both are chains). The bound is 6, as in geweke.py: with fixed seeds a
 random numbers rings falsely less than once in 10^6 checks."""
 import numpy as np
 from scipy import integrate, stats
-from scipy.special import expit, log_ndtr
+from scipy.special import expit, log_ndtr, logsumexp
 
 from program import Failed, Workplace, mcse, report
 
@@ -242,8 +242,41 @@ def missing():
     near("missing elements: their product", (d["y.3.1"] - mu[0]) * (d["y.3.2"] - mu[1]), V[0, 1] + 1.2)
 
 
+def truncated_counts():
+    """Truncated integers with unknown arguments, missing ones among them; elements of one variable with different supports."""
+    y, z, u = [1, None, 2, 5], np.array([1, 0, 2]), np.array([2, 3, 4])
+    d = draws("truncated_counts", """data { int N, M; int<lower=0> y[N], z[M], u[M], b[M]; }
+      prior { a ~ normal(0, 1); c ~ normal(0, 1); p ~ beta(1, 1); k ~ poisson(3) T[2, 5]; }
+      likelihood { for (i in 1:N) y[i] ~ poisson(exp(a)) T[1, ]; for (i in 1:M) { z[i] ~ poisson(exp(c)) T[, u[i]]; b[i] ~ binomial(7, p) T[3, ]; } }""",
+              {"N": 4, "M": 3, "y": y, "z": z, "u": u, "b": [3, 5, 4]}, params="a,c,p,k,y")
+    seen = np.array([1, 2, 5])
+    first, second = moments(lambda a: -a * a / 2 + (stats.poisson.logpmf(seen, np.exp(a)) - stats.poisson.logsf(0, np.exp(a))).sum(), -6, 4)
+    near("truncated below: E a", d["a"], first)
+    near("truncated below: E a^2", d["a"] ** 2, second)
+    near("truncated below: a missing count is at least 1", (d["y.2"] < 1) * 1.0 + (d["a"] - first), 0)
+    first, second = moments(lambda c: -c * c / 2 + (stats.poisson.logpmf(z, np.exp(c)) - [logsumexp(stats.poisson.logpmf(np.arange(m + 1), np.exp(c))) for m in u]).sum(), -8, 8)
+    near("truncated above: E c", d["c"], first)
+    near("truncated above: E c^2", d["c"] ** 2, second)
+    first, second = moments(lambda p: (stats.binom.logpmf([3, 5, 4], 7, p) - stats.binom.logsf(2, 7, p)).sum(), 1e-6, 1 - 1e-6)
+    near("truncated binomial: E p", d["p"], first)
+    near("truncated binomial: E p^2", d["p"] ** 2, second)
+    pmf = stats.poisson.pmf(np.arange(2, 6), 3)
+    near("truncated unknown: E k", d["k"], (pmf * np.arange(2, 6)).sum() / pmf.sum())
+    d = draws("supports", """data { real y; }
+      prior { x[1] ~ exponential(1); x[2] ~ normal(0, 1); z[1] ~ uniform(0, 1); z[2] ~ uniform(1, 3); }
+      likelihood { y ~ normal(x[2] + z[1] + z[2] - 2, 1); }""", {"y": -1.0}, params="x,z")
+    e = np.linspace(0, 1, 401)
+    z1, z2 = np.meshgrid((e[1:] + e[:-1]) / 2, 1 + e[1:] + e[:-1], indexing="ij")        # the midpoint rule's error is below 1e-5
+    weight = np.exp(-(-1 - z1 - z2 + 2) ** 2 / 4)
+    weight /= weight.sum()
+    near("elements of several supports: E x.1", d["x.1"], 1)
+    near("elements of several supports: E z.1", d["z.1"], (weight * z1).sum())
+    near("elements of several supports: E z.2", d["z.2"], (weight * z2).sum())
+    near("elements of several supports: E x.2", d["x.2"], (weight * (-1 - z1 - z2 + 2) / 2).sum())
+
+
 with w:
-    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing):
+    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing, truncated_counts):
         try:
             part()
         except Failed as e:
