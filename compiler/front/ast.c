@@ -281,6 +281,30 @@ static bool is_place(const Ast *e)
     return e->kind == AST_NAME;
 }
 
+// y ~ mixture(w, normal(a, s), normal(b, t)): a statement for each component, the first of them with the weights.
+static void split_mixture(Parse *p, Stmt *s, Call call)
+{
+    bool good = call.args.n >= 2;
+    Stmt **last = &s->more;
+    for (int i = 1; i < call.args.n && good; i++) {
+        const Ast *c = call.args.item[i];
+        if (c->kind != AST_CALL) { good = false; break; }
+        Stmt *part = i == 1 ? s : stmt_new(p, STMT_TILDE, c->span);
+        part->lhs = s->lhs;
+        part->dist = c->name;
+        part->dist_span = c->span;
+        part->nargs = c->nkids;
+        part->args = c->kid;
+        if (i == 1) continue;
+        *last = part;
+        last = &part->next;
+    }
+    s->weights = call.args.n ? call.args.item[0] : NULL;
+    if (good) return;
+    Diag *m = fail(p, call.span, DIAG_E0114, NULL, NULL);
+    diag_help(m, "each component is a distribution with its arguments: mixture(w, normal(a, s), normal(b, t))");
+}
+
 StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declared, Ast *lhs, Call call, Truncation t)
 {
     Stmt *s = stmt_new(p, STMT_TILDE, at);
@@ -293,6 +317,7 @@ StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declare
     s->truncated = t.present;
     s->lower = t.lower;
     s->upper = t.upper;
+    if (!p->stdlib && call.name == intern("mixture")) split_mixture(p, s, call);
     if (!p->stdlib && (p->block == BLOCK_DATA || p->block == BLOCK_LET)) misplaced(p, at, "a `~` statement");
     return stmt_one(s);
 }

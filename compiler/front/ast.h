@@ -131,6 +131,8 @@ struct Stmt {
     Span         dist_span;
     int          nargs;
     Ast        **args;           // TILDE
+    Ast         *weights;         // TILDE: of a mixture, else NULL; dist and args are then those of its first component
+    Stmt        *more;            // TILDE: the other components of a mixture, as statements of their own, linked by next
     bool         truncated;
     Ast         *lower, *upper;  // TILDE: T[lower, upper], NULL for an open end
     const char  *link;           // DEFINE: "logit", "log", "probit", "cloglog" if the left side was link(name), else NULL

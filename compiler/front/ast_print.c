@@ -222,9 +222,18 @@ static void print_decl(FILE *out, const Decl *d)
 static void print_tilde(FILE *out, const Stmt *s)
 {
     print(out, s->lhs, COND);
-    fprintf(out, " ~ %s(", s->dist);
-    print_list(out, s->args, s->nargs);
-    fputc(')', out);
+    fputs(" ~ ", out);
+    if (s->weights) {
+        fputs("mixture(", out);
+        print(out, s->weights, COND);
+        fputs(", ", out);
+    }
+    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
+        fprintf(out, "%s%s(", part == s ? "" : ", ", part->dist);
+        print_list(out, part->args, part->nargs);
+        fputc(')', out);
+    }
+    if (s->weights) fputc(')', out);
     if (s->truncated) {
         fputs(" T[", out);
         if (s->lower) print(out, s->lower, COND);

@@ -453,9 +453,15 @@ static void use_stmt(Resolve *r, Stmt *s)
     case STMT_TILDE:
         use(r, s->lhs);
         use_all(r, s->args, s->nargs);
+        use(r, s->weights);
         use(r, s->lower);
         use(r, s->upper);
         check_distribution(r, s);
+        for (Stmt *part = s->more; part; part = part->next) {
+            part->decl = s->decl;
+            use_all(r, part->args, part->nargs);
+            check_distribution(r, part);
+        }
         check_indices(r, s);
         break;
     case STMT_DEFINE:
@@ -665,8 +671,8 @@ static void check_infer(Resolve *r, Request *q)
 static void check_augment(Resolve *r, Request *q)
 {
     const Augmentation *rule = library_augmentation(r->lib, q->method);
-    bool none = q->method == intern("none");
-    if (!rule && !none) {
+    bool none = q->method == intern("none"), indicator = q->method == intern("mixture_indicator");
+    if (!rule && !none && !indicator) {
         Diag *m = diag(r->d, q->span, DIAG_E0701, q->method);
         Nearest near = { .wanted = q->method };
         for (const Augmentation *g = r->lib->augmentations; g; g = g->next) nearest_try(&near, g->name);

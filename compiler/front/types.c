@@ -852,7 +852,7 @@ static bool shape_of_right(Types *t, Stmt *s, const List *subs, Type *out)
     *out = (Type){ .base = dist->discrete ? BASE_INT : BASE_REAL };
     for (int i = 0; i < s->nargs; i++) {
         const Type *arg = &s->args[i]->type;
-        int extra = is_element(subs) ? 0 : arg->rank - dist->params[i]->type.rank;
+        int extra = is_element(subs) || (s->weights && !s->more) ? 0 : arg->rank - dist->params[i]->type.rank;
         for (int k = out->rank; k < extra; k++) out->dim[out->rank++] = arg->dim[k];
     }
     if (out->rank + dist->value_rank > MAX_RANK) {
@@ -1045,6 +1045,10 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     const Ast *arg = s->args[i];
     const Decl *param = dist->params[i];
     int extra = arg->type.rank - param->type.rank, repeated = value->rank - dist->value_rank;
+    if (s->weights && !s->more && s->weights->state == TYPE_KNOWN && s->weights->type.rank == 1 && extra == 1 && repeated == 0) {
+        if (same_size(t, arg->span, arg->type.dim[0], s->weights->type.dim[0])) check_constant(t, s, dist, i);
+        return;                                        // one for each component of a plate of them
+    }
     if (extra != 0 && extra != repeated) {
         Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
         if (param->type.rank == 0 && repeated == 0) diag_help(m, "write what belongs to one element, as in y[i] or X[i]*beta");
@@ -1086,13 +1090,38 @@ static bool elementwise(Constraint c)
     return c == CONSTRAINT_NONE || c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED;
 }
 
+static void check_tilde(Types *t, Stmt *s);
+
+// The weights of a mixture and its components beside the first.
+static void check_mixture(Types *t, Stmt *s)
+{
+    const Distribution *first = s->dist ? library_distribution(t->lib, s->dist) : NULL;
+    int n = 1;
+    for (Stmt *part = s->more; part; part = part->next) {
+        check_tilde(t, part);
+        n++;
+        const Distribution *dist = part->dist ? library_distribution(t->lib, part->dist) : NULL;
+        if (!first || !dist) continue;
+        if (first->discrete != dist->discrete || first->value_rank != dist->value_rank)
+            diag(t->d, part->dist_span, DIAG_E0411, arena_printf(t->a, "`%s` draws %s, and `%s` draws %s", first->name, support_text(first), dist->name, support_text(dist)));
+    }
+    if (!type_of(t, s->weights)) return;
+    const Type *w = &s->weights->type;
+    if (w->rank > 1 || (w->rank == 0 && n != 2)) {
+        Diag *m = diag(t->d, s->weights->span, DIAG_E0411, arena_printf(t->a, "%s weights for %s", w->rank ? "a matrix of" : "one number as", plural(t->a, n, "component", "components")));
+        diag_help(m, w->rank ? "a vector with the weights of one element, as in mixture(W[i], ...)" : "two components have weights w and 1 - w; more have a simplex");
+    } else if (w->rank == 1 && n > 1) same_size(t, s->weights->span, w->dim[0], make_int(t, s->weights->span, n));
+    if (s->truncated) diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
+}
+
 static void check_tilde(Types *t, Stmt *s)
 {
+    if (s->weights) check_mixture(t, s);
     bool good = type_of(t, s->lhs);
     for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
     if (!s->dist) return;
     const Distribution *dist = library_distribution(t->lib, s->dist);
-    if (s->truncated) check_truncation(t, s, dist);
+    if (s->truncated && !s->weights) check_truncation(t, s, dist);
     if (!good) return;
     const Type *value = &s->lhs->type;
     Decl *d = s->decl;

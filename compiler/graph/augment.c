@@ -157,6 +157,76 @@ static void apply(Graph *g, Factor *f, const Match *m, const Request *req)
     }
 }
 
+// The argument of a mixture's component z: m[1], m[2], ... are m[z]; others are chosen by z, if they differ.
+static Expr *chosen(const Factor *f, Expr *z, Expr *(*of)(const Component *, int), int which)
+{
+    Expr *first = of(&f->component[0], which);
+    if (f->plate) return ex_replace_index(first, f->plate, z);
+    bool same = true;
+    for (int k = 1; k < f->ncomponents; k++) same &= of(&f->component[k], which) == first;
+    if (same) return first;
+    for (int at = 0; first->kind == EX_REF && at < first->nargs; at++) {
+        bool gather = true;
+        for (int k = 0; k < f->ncomponents && gather; k++) {
+            const Expr *e = of(&f->component[k], which);
+            gather = e->kind == EX_REF && e->var == first->var && e->nargs == first->nargs && ex_is_num(e->args[at], k + 1);
+            for (int i = 0; i < first->nargs && gather; i++) gather = i == at || e->args[i] == first->args[i];
+        }
+        if (!gather) continue;
+        Expr *sub[MAX_RANK];
+        for (int i = 0; i < first->nargs; i++) sub[i] = i == at ? z : first->args[i];
+        return ex_ref(first->var, first->nargs, sub);
+    }
+    if (ex_rank(first) > 0) return NULL;
+    Expr *e = of(&f->component[f->ncomponents - 1], which);
+    for (int k = f->ncomponents - 2; k >= 0; k--) e = ex_call3("if_else", ex_call2("==", z, ex_num(k + 1)), of(&f->component[k], which), e);
+    return e;
+}
+
+static Expr *argument_of(const Component *c, int which) { return c->args[which]; }
+static Expr *weight_of(const Component *c, int which) { (void)which; return c->weight; }
+
+// A mixture is drawn with an indicator of each value's component: z of 1:K with the weights' probabilities, and the value given z.
+static void indicate(Graph *g, Factor *f, const Request *req)
+{
+    static const Augmentation rule = {.name = "mixture_indicator", .reference = "Diebolt and Robert 1994"};
+    const char *stem = req && req->as ? req->as : f->value->kind == EX_REF ? arena_printf(g->arena, "z_%s", f->value->var->name) : "z";
+    Expr *z = new_latent(g, f, stem), *most = f->plate ? f->plate->hi : ex_num(f->ncomponents);
+    Var *v = z->var;
+    v->base = BASE_INT;
+    v->discrete = true;
+    v->lower = ex_num(1);
+    v->lower_number = 1;
+    v->upper = most;
+    if (most->kind == EX_NUM) v->upper_number = most->number;
+    Applied *done = NEW(g->arena, Applied);
+    *done = (Applied){.rule = &rule, .factor = f, .latent = v};
+    *g->last_applied = done;
+    g->last_applied = &done->next;
+    f->replaced = true;
+    Factor *weight = factor_new(g, f->span, f->plates), *value = factor_new(g, f->span, f->plates);
+    weight->original = value->original = f;
+    weight->rule = value->rule = &rule;
+    Expr *w = chosen(f, z, weight_of, 0), *e = ex_log(f->component[f->ncomponents - 1].weight);
+    for (int k = f->ncomponents - 2; k >= 0; k--) e = ex_call3("if_else", ex_call2("==", z, ex_num(k + 1)), ex_log(f->component[k].weight), e);
+    weight->log_density = f->plate || w->kind == EX_REF ? ex_log(w) : e;       // logs of listed weights are statistics, the log of a choice is not
+    value->value = f->value;
+    value->observed = f->observed;
+    Factor given = *f;                           // component_density compares a component's ends with the whole's
+    bool alike = true;
+    for (int k = 1; k < f->ncomponents; k++) alike &= f->component[k].dist == f->component[0].dist;
+    Component one = f->component[0];
+    one.args = NEW_N(g->arena, Expr *, one.nargs + 1);
+    for (int i = 0; i < one.nargs && alike; i++) alike = (one.args[i] = chosen(f, z, argument_of, i)) && (f->plate || one.args[i]->kind == EX_REF || one.args[i] == f->component[0].args[i]);
+    if (alike) value->log_density = component_density(g, &given, &one);
+    else {
+        e = component_density(g, &given, &f->component[f->ncomponents - 1]);
+        for (int k = f->ncomponents - 2; k >= 0; k--)
+            e = ex_call3("if_else", ex_call2("==", z, ex_num(k + 1)), component_density(g, &given, &f->component[k]), e);
+        value->log_density = e;
+    }
+}
+
 bool augment(Graph *g)
 {
     for (Factor *f = g->factors; f; f = f->next) {       // factors made here are visited in their turn
@@ -165,6 +235,10 @@ bool augment(Graph *g)
         for (const Factor *o = f; o->original; o = o->original) depth++;
         const Request *req = request_for(g, f);
         if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0)) continue;
+        if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {
+            indicate(g, f, req);
+            continue;
+        }
         bool known = !req, done = false;
         for (const Augmentation *rule = g->stdlib->augmentations; rule && !done; rule = rule->next) {
             if (req && depth == 0 && strcmp(req->method, rule->name) != 0) continue;

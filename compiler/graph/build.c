@@ -114,7 +114,7 @@ static const char *support_of(const Graph *g, const Stmt *s)
 {
     const Distribution *d = library_find(g->stdlib, s->dist, false);
     if (!d || d->discrete) return "";
-    const bool ends = strcmp(d->support, "interval") == 0 || s->truncated;
+    const bool ends = strcmp(d->support, "interval") == 0 || s->truncated || s->weights;
     return ends ? arena_printf(g->arena, "%s %p", d->support, (const void *)s) : d->support;
 }
 
@@ -327,6 +327,67 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
     }
 }
 
+// ---- mixtures ----
+
+static Distribution *mixture_of(Graph *g, const Distribution *like, bool same)
+{
+    Distribution *d = NEW(g->arena, Distribution);
+    *d = (Distribution){.name = "mixture", .span = like->span, .discrete = like->discrete, .value_rank = like->value_rank,
+                        .support = same ? like->support : like->value_rank ? "vector" : like->discrete ? "integer" : "real"};
+    return d;
+}
+
+// The ends of a distribution's support, NULL if open.
+static void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
+{
+    const Env *env = bind_arguments(g, d, nargs, args, value);
+    const bool unit = strcmp(d->support, "unit") == 0;
+    *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || strcmp(d->support, "positive") == 0 ? ex_num(0) : NULL;
+    *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
+}
+
+Expr *component_density(Graph *g, const Factor *f, const Component *c)
+{
+    Expr *e = elaborate(g, c->dist->log_density, bind_arguments(g, c->dist, c->nargs, c->args, f->value), 0, NULL), *lo, *hi;
+    support_ends(g, c->dist, c->nargs, c->args, f->value, &lo, &hi);
+    if (lo && lo != f->least) e = ex_call3("if_else", ex_call2("<=", lo, f->value), e, ex_num(-INFINITY));      // where others are possible, this one is not
+    if (hi && hi != f->most) e = ex_call3("if_else", ex_call2("<=", f->value, hi), e, ex_num(-INFINITY));
+    return e;
+}
+
+// A mixture with its indicator summed out. Its support is the widest of its components'.
+static void mixture_density(Graph *g, Factor *f, Expr *value)
+{
+    bool same = true, open[2] = {false, false};
+    f->value = value;
+    f->observed = ex_data_only(value);
+    for (int i = 0; i < f->ncomponents; i++) {
+        const Component *c = &f->component[i];
+        Expr *end[2];
+        same &= strcmp(c->dist->support, f->component[0].dist->support) == 0;
+        support_ends(g, c->dist, c->nargs, c->args, value, &end[0], &end[1]);
+        for (int side = 0; side < 2; side++) {
+            Expr **widest = side ? &f->most : &f->least;
+            if (!end[side] || (f->plate && ex_mentions_index(end[side], f->plate)) || (f->observed && ex_unknown(end[side]))) open[side] = true;
+            else *widest = !*widest || *widest == end[side] ? end[side] : inner(*widest, end[side], side == 0);
+        }
+    }
+    if (open[0]) f->least = NULL;
+    if (open[1]) f->most = NULL;
+    f->dist = mixture_of(g, f->component[0].dist, same);
+    Var *v = value->kind == EX_REF && var_unknown(value->var) ? value->var : NULL;
+    if (v && f->dist->discrete) v->discrete = true;
+    if (v && same && strcmp(f->dist->support, "simplex") == 0) v->constraint = CONSTRAINT_SIMPLEX;
+    if (v && same && strcmp(f->dist->support, "covariance") == 0 && v->constraint == CONSTRAINT_NONE) v->constraint = CONSTRAINT_COVARIANCE;
+    Expr *sum = NULL;
+    for (int i = f->ncomponents - 1; i >= 0; i--) {
+        Expr *e = ex_add2(ex_log(f->component[i].weight), component_density(g, f, &f->component[i]));
+        sum = f->plate ? ex_reduce("log_sum_exp", f->plate, f->plate->lo, f->plate->hi, e) : sum ? ex_call2("log_sum_exp2", e, sum) : e;
+    }
+    add_density(f, sum);
+    if (!(v && v->discrete)) restrict_support(f, v, f->least, f->most);
+}
+
 static int value_rank(const Distribution *d)
 {
     if (strcmp(d->support, "simplex") == 0 || strcmp(d->support, "vector") == 0) return 1;
@@ -352,6 +413,48 @@ static Plates plates_of(Graph *g, const Scope *s, int extra, Index *const *more)
     return p;
 }
 
+// Does an end of a support imply a declared bound?
+static bool lies_within(const Expr *bound, const Expr *end, int side)
+{
+    if (!bound || bound == end) return true;
+    return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);
+}
+
+// A mixture: its components are listed, or one plate of them, with an argument for each.
+static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
+{
+    if (s->block == BLOCK_PREDICT) {
+        Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, "mixture");
+        diag_help(m, "draw the component, c ~ categorical(w), and then with its arguments: normal(mu[c], s)");
+        return;
+    }
+    Factor *f = factor_new(g, s->span, plates_of(g, scope, extra, more));
+    Expr *weights = elaborate_whole(g, s->weights, scope->env);
+    int n = 0;
+    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) n++;
+    f->component = NEW_N(g->arena, Component, n);
+    if (n == 1) f->plate = index_new(intern("k"), ex_num(1), ex_dim(weights, 0));
+    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
+        Component *c = &f->component[f->ncomponents++];
+        Expr *number = f->plate ? ex_index(f->plate) : ex_num(f->ncomponents);
+        *c = (Component){.dist = library_find(g->stdlib, part->dist, false), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
+        for (int i = 0; i < part->nargs; i++) {
+            const int want = i < c->dist->nparams ? c->dist->params[i]->type.rank : 0;
+            if (f->plate) {
+                Expr *whole = elaborate_whole(g, part->args[i], scope->env);
+                c->args[i] = ex_rank(whole) > want ? ex_at(whole, 1, &number) : whole;
+            } else c->args[i] = argument(g, part->args[i], scope->env, want, extra, at);
+        }
+        c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
+    }
+    if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
+    mixture_density(g, f, value);
+    const Var *v = value->kind == EX_REF && var_unknown(value->var) && !value->var->discrete ? value->var : NULL;
+    if (!v || (lies_within(v->decl->lower ? v->lower : NULL, f->least, 0) && lies_within(v->decl->upper ? v->upper : NULL, f->most, 1))) return;
+    Diag *m = diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions");
+    diag_help(m, "the declared bound of `%s` would truncate it", v->name);
+}
+
 static void tilde(Graph *g, const Stmt *s, const Scope *scope)
 {
     const Distribution *d = library_find(g->stdlib, s->dist, false);
@@ -364,6 +467,10 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     static const char *const names[] = {"i", "j", "k", "l", "m", "n"};
     for (int k = 0; k < extra; k++) at[k] = ex_index(more[k] = index_new(intern(names[k]), ex_num(1), left.dim[k]));
     Expr *value = ex_at(elaborate_whole(g, s->lhs, scope->env), extra, at);
+    if (s->weights) {
+        mixture(g, s, scope, extra, more, at, value);
+        return;
+    }
     Expr **args = NEW_N(g->arena, Expr *, s->nargs + 1);
     for (int i = 0; i < s->nargs; i++)
         args[i] = argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
@@ -711,6 +818,15 @@ void graph_print(FILE *out, const Graph *g)
                 fputs(i ? ", " : " | ", out);
                 ex_print(out, f->args[i]);
             }
+            for (int i = 0; i < f->ncomponents; i++) {
+                const Component *c = &f->component[i];
+                fputs(i ? ", " : " | ", out);
+                ex_print(out, c->weight);
+                fprintf(out, ": %s(", c->dist->name);
+                for (int k = 0; k < c->nargs; k++) { if (k) fputs(", ", out); ex_print(out, c->args[k]); }
+                fputc(')', out);
+            }
+            if (f->plate) { fprintf(out, " for %s in 1:", f->plate->name); ex_print(out, f->plate->hi); }
             fputc(')', out);
         } else ex_print(out, f->log_density);
         plates_print(out, &f->plates);

@@ -68,6 +68,13 @@ struct Var {
     const char *cached_text;
 };
 
+typedef struct Component {               // of a mixture
+    const Distribution *dist;
+    int                 nargs;
+    Expr              **args;
+    Expr               *weight;
+} Component;
+
 typedef struct Factor {
     int                 id;
     Span                span;
@@ -77,6 +84,9 @@ typedef struct Factor {
     Expr               *value;           // scalar value of the distribution, else NULL
     int                 nargs;
     Expr              **args;            // arguments; arrays for array parameters
+    int                 ncomponents;     // a mixture: its components; one if they are a plate
+    Component          *component;
+    Index              *plate;           // of components: weight and args are those at this index; NULL: they are listed
     bool                truncated;
     Expr               *lower, *upper;   // truncation
     bool                observed;        // its value is data
@@ -121,6 +131,7 @@ bool  ex_data_only(const Expr *e);                               // mentions dat
 Factor *factor_new(Graph *g, Span at, Plates plates);
 void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
 void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
+Expr *component_density(Graph *g, const Factor *f, const Component *c);          // of the value of f, without the weight
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 const Distribution *library_find(const Library *lib, const char *name, bool family);
 Expr *var_element(Var *v, Index **fresh);                        // v[i, j, ...] with fresh plate indices over its dimensions

@@ -233,9 +233,7 @@ static void impute(Graph *g, Step **first)
         VarKind kind = v->kind;
         v->kind = VAR_LATENT;
         for (Factor *f = g->factors; f; f = f->next)
-            if (f->value && f->value->var == v) {
-                v->discrete |= f->dist->discrete;
-            }
+            if (f->dist && f->value && f->value->var == v) v->discrete |= f->dist->discrete;
         bound_missing(g, v, true);
         Conditional *c = conditional_element(g, v, true);
         bool finite = v->discrete && v->upper && (v->lower || isfinite(v->lower_number));

@@ -275,8 +275,51 @@ def truncated_counts():
     near("elements of several supports: E x.2", d["x.2"], (weight * (-1 - z1 - z2 + 2) / 2).sum())
 
 
+def mixtures():
+    """Mixtures by their indicators and as written: means of two components, zero-inflated counts, a prior of two widths, a missing value, a plate of components."""
+    v = np.array([-1.2, 0.3, 2.5, 3.1, 2.2])
+    g = np.linspace(-6, 8, 561)                   # the trapezoid rule's error on this smooth density is below 1e-8
+    m1, m2 = np.meshgrid(g, g, indexing="ij")
+    lp = -m1 ** 2 / 8 - (m2 - 2) ** 2 / 8
+    for x in v:
+        lp += np.logaddexp(np.log(0.4) - (x - m1) ** 2 / 2, np.log(0.6) - (x - m2) ** 2 / 2)
+    weight = np.exp(lp - lp.max())
+    weight /= weight.sum()
+    model = """data { int N; vector[N] y; }\nprior { a ~ normal(0, 2); b ~ normal(2, 2); }
+      likelihood { y ~ mixture(0.4, normal(a, 1), normal(b, 1)); }\n"""
+    for what, request in {"indicators": "", "as written": "augment { y by none; }"}.items():
+        d = draws("mixture", model + request, {"N": 6, "y": list(v) + [None]}, params="a,b,y")
+        near("mixture, %s: E a" % what, d["a"], (weight * m1).sum())
+        near("mixture, %s: E b^2" % what, d["b"] ** 2, (weight * m2 ** 2).sum())
+        near("mixture, %s: E a b" % what, d["a"] * d["b"], (weight * m1 * m2).sum())
+        near("mixture, %s: a missing value" % what, d["y.6"], (weight * (0.4 * m1 + 0.6 * m2)).sum())
+    n = np.array([0, 0, 3, 1, 0, 2])
+    d = draws("zeros", """data { int N; int<lower=0> y[N]; }\nprior { p ~ beta(1, 1); l ~ gamma(2, 1); b ~ mixture(0.3, normal(0, 0.1), normal(1, 2)); }
+      likelihood { y ~ mixture(p, poisson(l), discrete_range(0, 0)); }""", {"N": 6, "y": n}, params="p,l,b")
+    e = (np.arange(400) + 0.5) / 400              # the midpoint rule's error is below 1e-4 of the spread, far below the Monte Carlo error
+    p, l = np.meshgrid(e, 15 * e, indexing="ij")
+    lp = np.log(l) - l + sum(np.log(p * stats.poisson.pmf(k, l) + (1 - p) * (k == 0)) for k in n)
+    weight = np.exp(lp - lp.max())
+    weight /= weight.sum()
+    near("zero-inflated: E p", d["p"], (weight * p).sum())
+    near("zero-inflated: E l", d["l"], (weight * l).sum())
+    near("zero-inflated: E p l", d["p"] * d["l"], (weight * p * l).sum())
+    near("prior of two widths: E b^2", d["b"] ** 2, 0.3 * 0.01 + 0.7 * 5)
+    near("prior of two widths: P(|b| < 0.2)", (abs(d["b"]) < 0.2) * 1.0, 0.3 * (1 - 2 * stats.norm.sf(2)) + 0.7 * (stats.norm.cdf(-0.4) - stats.norm.cdf(-0.6)))
+    c = np.array([-2.0, 0.5, 3.0])
+    d = draws("plate", """data { int N, K; vector[N] y; vector[K] c; }\nprior { w ~ dirichlet(rep_vector(1, K)); }
+      likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(c, 1)); }""", {"N": 5, "K": 3, "y": v, "c": c}, params="w")
+    a, b = np.meshgrid(e, e, indexing="ij")
+    like = stats.norm.pdf(v[:, None], c, 1)
+    rest = 1 - a - b
+    weight = np.where(rest > 0, np.prod([a * f[0] + b * f[1] + rest * f[2] for f in like], axis=0), 0)
+    weight /= weight.sum()
+    near("plate of components: E w.1", d["w.1"], (weight * a).sum())
+    near("plate of components: E w.2", d["w.2"], (weight * b).sum())
+
+
 with w:
-    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing, truncated_counts):
+    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing, truncated_counts, mixtures):
         try:
             part()
         except Failed as e:
