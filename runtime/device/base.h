@@ -24,7 +24,9 @@ typedef unsigned long      uint64_t;
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define DEVICE      static inline __device__
-#define DEVICE_CALL static __device__ __noinline__       // large: called, not copied to each place, which keeps compilation short
+// Large functions. Calling them instead of copying them to each place would halve compilation, but calls nested in calls from the row pass came back with
+// registers changed on one NVIDIA H200 (ptxas 13.0; logistic regression hung or wrote to misaligned addresses).
+#define DEVICE_CALL static inline __device__
 #else
 #define DEVICE      static inline
 #define DEVICE_CALL static inline

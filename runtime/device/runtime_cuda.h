@@ -75,14 +75,14 @@ GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
 
 // ---- joint normal draws (linalg.h) ----
 
-static __device__ __noinline__ double gm_noise(const Stream *g, long k)
+static inline __device__ double gm_noise(const Stream *g, long k)
 {
     Stream part = stream_part(g, (uint64_t)k);
     return normal_standard(&part);
 }
 
 // The scale of a move; rest = Q - h'J^-1 h.
-static __device__ __noinline__ double gm_scale_drawn(Stream *g, double count, double rest)
+static inline __device__ double gm_scale_drawn(Stream *g, double count, double rest)
 {
     return rest > 0 && count > 0 ? sqrt(gamma_shape_rate(g, count / 2, rest / 2)) : 1;
 }

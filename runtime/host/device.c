@@ -28,6 +28,19 @@ bool gm_device_good(GmDevice *d, int result, const char *what)
     return !d->failed;
 }
 
+// The streams do not wait for the default one, so that plain copies would run beside kernels: copies stand in the main stream.
+int gm_device_put(GmDevice *d, CUdeviceptr to, const void *from, size_t bytes)
+{
+    const int result = bytes ? gm_cuda.cuMemcpyHtoDAsync(to, from, bytes, d->stream) : 0;
+    return result ? result : gm_cuda.cuStreamSynchronize(d->stream);
+}
+
+int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes)
+{
+    const int result = bytes ? gm_cuda.cuMemcpyDtoHAsync(to, from, bytes, d->stream) : 0;
+    return result ? result : gm_cuda.cuStreamSynchronize(d->stream);
+}
+
 // ---- the image ----
 
 static bool load(GmDevice *d, const void *image, char *why, size_t room)
@@ -156,7 +169,7 @@ static void send(GmDevice *d, CUdeviceptr to, const void *from, long n, GmType t
 {
     const size_t size = gm_device_element(d, type);
     if (type == GM_INT || size == 8) {
-        gm_device_good(d, gm_cuda.cuMemcpyHtoD(to, from, (size_t)n * size), "sending data");
+        gm_device_good(d, gm_device_put(d, to, from, (size_t)n * size), "sending data");
         return;
     }
     float *stage = NULL;
@@ -167,7 +180,7 @@ static void send(GmDevice *d, CUdeviceptr to, const void *from, long n, GmType t
         const double *x = (const double *)from + i;
 #pragma omp parallel for schedule(static) if (some > 100000)
         for (long k = 0; k < some; k++) stage[k] = (float)x[k];
-        gm_device_good(d, gm_cuda.cuMemcpyHtoD(to + (CUdeviceptr)i * sizeof *stage, stage, (size_t)some * sizeof *stage), "sending data");
+        gm_device_good(d, gm_device_put(d, to + (CUdeviceptr)i * sizeof *stage, stage, (size_t)some * sizeof *stage), "sending data");
     }
     gm_cuda.cuMemFreeHost(stage);
 }
@@ -197,7 +210,7 @@ void gm_device_download(GmDevice *d, const GmMemory *memory, int chain, int fiel
     const long n = gm_shape_size(&memory->shape[field]);
     const size_t size = gm_device_element(d, f->type);
     const CUdeviceptr from = array_at(d->state, (size_t)chain * d->model->state_size + f->offset);
-    gm_device_good(d, gm_cuda.cuMemcpyDtoH(to, from, (size_t)n * size), "fetching a variable");
+    gm_device_good(d, gm_device_get(d, to, from, (size_t)n * size), "fetching a variable");
     if (f->type != GM_INT && size == 4)
         for (long i = n; i-- > 0;) {                     // in place, from the end
             float x;
@@ -229,7 +242,7 @@ static bool allocate(GmDevice *d, const GmData *data, const GmMemory *memory, co
     lay_out(d, data, memory, at);
     at += arrays;
     d->states = at;
-    gm_device_good(d, gm_cuda.cuMemcpyHtoD(d->states, d->state, chains * m->state_size), "sending State");
+    gm_device_good(d, gm_device_put(d, d->states, d->state, chains * m->state_size), "sending State");
     at += states;
     d->place = at;
     at += place;
@@ -246,12 +259,12 @@ static bool allocate(GmDevice *d, const GmData *data, const GmMemory *memory, co
     for (int f = 0; f < m->n_data; f++) {
         const size_t bytes = (size_t)data->missing[f].count * sizeof(long);
         list[f] = (GmMissing){ data->missing[f].count, (long *)(uintptr_t)at };
-        if (bytes) gm_device_good(d, gm_cuda.cuMemcpyHtoD(at, data->missing[f].index, bytes), "sending data");
+        if (bytes) gm_device_good(d, gm_device_put(d, at, data->missing[f].index, bytes), "sending data");
         at += round_up(bytes);
     }
-    gm_device_good(d, gm_cuda.cuMemcpyHtoD((CUdeviceptr)(uintptr_t)p.missing, list, (size_t)m->n_data * sizeof *list), "sending data");
+    gm_device_good(d, gm_device_put(d, (CUdeviceptr)(uintptr_t)p.missing, list, (size_t)m->n_data * sizeof *list), "sending data");
     free(list);
-    gm_device_good(d, gm_cuda.cuMemcpyHtoD(d->place, &p, sizeof p), "sending the run's place");
+    gm_device_good(d, gm_device_put(d, d->place, &p, sizeof p), "sending the run's place");
     for (int f = 0; f < m->n_data; f++)
         if (m->data[f].rank > 0)
             send(d, array_at(d->data, m->data[f].offset), pointer_at(d->host_data, m->data[f].offset), gm_shape_size(&data->shape[f]), m->data[f].type);
@@ -382,7 +395,7 @@ CUdeviceptr gm_device_text(GmDevice *d, const char *text)
     CUdeviceptr at = 0;
     const size_t bytes = strlen(text) + 1;
     if (d->capturing || !gm_device_good(d, gm_cuda.cuMemAlloc(&at, (bytes + 15) / 16 * 16), "memory for a name")) return 0;
-    gm_device_good(d, gm_cuda.cuMemcpyHtoD(at, text, bytes), "sending a name");
+    gm_device_good(d, gm_device_put(d, at, text, bytes), "sending a name");
     d->text = gm_grow(d->text, (size_t)d->n_texts + 1, sizeof *d->text);
     d->text_at = gm_grow(d->text_at, (size_t)d->n_texts + 1, sizeof *d->text_at);
     d->text[d->n_texts] = gm_copy_text(text);
@@ -521,7 +534,7 @@ double gm_device_result(GmRun *run, int chain)
     GmPlace place;
     double result = NAN;
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "waiting");
-    gm_device_good(d, gm_cuda.cuMemcpyDtoH(&place, d->place, sizeof place), "fetching the run's place");
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemcpyDtoH(&result, (CUdeviceptr)(uintptr_t)(place.result + chain), sizeof result), "fetching the log joint density");
+    gm_device_good(d, gm_device_get(d, &place, d->place, sizeof place), "fetching the run's place");
+    if (!d->failed) gm_device_good(d, gm_device_get(d, &result, (CUdeviceptr)(uintptr_t)(place.result + chain), sizeof result), "fetching the log joint density");
     return result;
 }

@@ -74,6 +74,10 @@ void      gm_device_close(GmDevice *d);
 bool gm_device_good(GmDevice *d, int result, const char *what);
 void gm_device_refuse(GmDevice *d, const char *what);             // the same, in words of one's own
 
+// Copies in the main stream, after everything launched before them; they return when done. A result of the driver.
+int gm_device_put(GmDevice *d, CUdeviceptr to, const void *from, size_t bytes);
+int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes);
+
 // Bytes of an element on the device.
 size_t gm_device_element(const GmDevice *d, GmType type);
 

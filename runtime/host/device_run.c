@@ -92,7 +92,7 @@ static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
                                     : (Gathered){ d->model->state[from->field].offset, from->element, d->model->state[from->field].type };
     }
     gm_device_good(d, gm_cuda.cuMemAlloc(&d->column, sizeof *column * (size_t)d->columns), "memory for the columns of the draws");
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemcpyHtoD(d->column, column, sizeof *column * (size_t)d->columns), "sending the columns of the draws");
+    if (!d->failed) gm_device_good(d, gm_device_put(d, d->column, column, sizeof *column * (size_t)d->columns), "sending the columns of the draws");
     free(column);
     if (!d->failed) gm_device_good(d, gm_cuda.cuMemAlloc(&d->kept, sizeof(uint64_t)), "memory for the draws");
     if (!d->failed) gm_device_good(d, gm_cuda.cuMemAlloc(&d->ring, row * (size_t)d->slots), "memory for the draws (--params can keep fewer)");
@@ -195,7 +195,7 @@ bool gm_device_settled(GmDevice *d, GmRun *run)
 {
     GmPlace place = { 0 };
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "setting up");
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemcpyDtoH(&place, d->place, sizeof place), "fetching the run's place");
+    if (!d->failed) gm_device_good(d, gm_device_get(d, &place, d->place, sizeof place), "fetching the run's place");
     gm_device_fault(d, run, &place);
     return !d->failed;
 }

@@ -29,10 +29,10 @@ void gm_device_order_rows(GmRun *run, long n, long groups, const int *key, int *
     GmDevice *d = run->device;
     const size_t row_bytes = sizeof(int) * (size_t)n, group_bytes = sizeof(int) * (size_t)(groups + 1);
     int *on_host = gm_alloc((size_t)(2 * n + groups + 1), sizeof *on_host), *begin = on_host + n, *order = begin + groups + 1;
-    if (gm_device_settled(d, run) && gm_device_good(d, gm_cuda.cuMemcpyDtoH(on_host, (CUdeviceptr)(uintptr_t)key, row_bytes), "the groups of rows")) {
+    if (gm_device_settled(d, run) && gm_device_good(d, gm_device_get(d, on_host, (CUdeviceptr)(uintptr_t)key, row_bytes), "the groups of rows")) {
         gm_order_rows(n, groups, on_host, begin, order);
-        gm_device_good(d, gm_cuda.cuMemcpyHtoD((CUdeviceptr)(uintptr_t)first, begin, group_bytes), "the order of rows");
-        gm_device_good(d, gm_cuda.cuMemcpyHtoD((CUdeviceptr)(uintptr_t)rows, order, row_bytes), "the order of rows");
+        gm_device_good(d, gm_device_put(d, (CUdeviceptr)(uintptr_t)first, begin, group_bytes), "the order of rows");
+        gm_device_good(d, gm_device_put(d, (CUdeviceptr)(uintptr_t)rows, order, row_bytes), "the order of rows");
     }
     free(on_host);
 }

@@ -2,6 +2,7 @@
 
     devices.py build FOLDER           compiles the models and makes their data
     devices.py run FOLDER [NAME...]   runs them here; the last line counts
+    devices.py compare FOLDER [NAME...]      of these parts 1, 3 and 4
     devices.py here                   both, in a folder that is removed; says at once if there is no GPU
     devices.py compile                compiles the device half of the golden models, the examples and the benchmarks with NVRTC
 
@@ -11,6 +12,7 @@
    freedom, so a false alarm is rarer than 1 in 10^6 for all of them together.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
 4. Faults: one line that names the variable, exit status 4.
+5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd of those of the data.
 """
 import glob
 import json
@@ -57,6 +59,14 @@ likelihood { for (i in 1:N) y[i] ~ normal(X[i] * beta, sigma); }
 """
 
 
+LARGE = """
+model large
+data { int N, p; matrix[N, p] X; int<lower=0, upper=1> y[N]; }
+prior { for (j in 1:p) beta[j] ~ normal(0, 10); }
+likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(X[i] * beta); }
+"""
+
+
 def wide_data(n, p):
     r = np.random.default_rng(5)
     X = r.normal(size=(n, p))
@@ -99,6 +109,9 @@ def build(folder):
             runs[name].append("%s_%d.json" % (name, k))
             with open(os.path.join(folder, runs[name][-1]), "w") as f:
                 json.dump(values, f, default=lambda v: v.tolist())
+    with open(os.path.join(folder, "large.gm"), "w") as f:
+        f.write(LARGE)
+    compile_program(folder, "large", os.path.join(folder, "large.gm"))
     for name, inputs in EXAMPLES.items():
         for word in inputs.split():
             file = word.split("=")[-1].split(":")[0]
@@ -112,7 +125,7 @@ def build(folder):
 
 def fit(folder, name, inputs, *options, seconds=120):
     try:
-        return subprocess.run([os.path.join(".", name), *inputs.split(), *options], cwd=folder, capture_output=True, text=True, timeout=seconds)
+        return subprocess.run([os.path.join(".", name), *inputs.split(), *options], cwd=folder, capture_output=True, text=True, timeout=seconds)        # killed when it ends
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], 124, "", "no end after %d s" % seconds)
 
@@ -178,7 +191,23 @@ def fault(folder):
     return good, "improper: status %d, %s" % (ran.returncode, "named" if good else ran.stderr[-300:])
 
 
-def run(folder, only):
+def large(folder):
+    n, p, true = 500_000, 56, [1.0, -1.0, 0.5]
+    r = np.random.default_rng(9)
+    X = r.standard_normal((n, p))
+    y = (r.uniform(size=n) < 1 / (1 + np.exp(-X[:, :3] @ true))).astype(np.int32)
+    np.save(os.path.join(folder, "large_X.npy"), X)
+    np.save(os.path.join(folder, "large_y.npy"), y)
+    ran = fit(folder, "large", "X=large_X.npy y=large_y.npy", "--device", "gpu", "--seed", "1", "--warmup", "100", "--samples", "200", "-o", "large", "--no-lp", "--params", "beta", "--no-summary", "-q", seconds=60)
+    if ran.returncode != 0:
+        return False, "large: status %d %s" % (ran.returncode, ran.stderr[-300:])
+    _, x = draws(folder, "large")
+    x = x[:, 50:, :].reshape(-1, x.shape[2])
+    z = np.abs(x.mean(axis=0) - np.array(true + [0.0] * (p - 3))) / x.std(axis=0)
+    return z.max() < 6, "large: largest |z| %.2f, bound 6" % z.max()
+
+
+def run(folder, only, posteriors=True):
     with open(os.path.join(folder, "runs.json")) as f:
         runs = {n: d for n, d in json.load(f).items() if not only or n in only}
     probe = fit(folder, next(iter(runs)), runs[next(iter(runs))][0], "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary", "--seed", "1")
@@ -190,7 +219,8 @@ def run(folder, only):
     warm = [(n, d[0], "double") for n, d in runs.items()] + [(n, EXAMPLES[n], p) for n in EXAMPLES if n in runs for p in ("mixed", "single")]
     list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))       # NVRTC, one core each
     results = [compare(folder, name, data) for name in runs if name != "improper" for data in runs[name]]
-    chosen = [n for n in EXAMPLES if n in runs]
+    results += [large(folder)] if os.path.exists(os.path.join(folder, "large")) else []
+    chosen = [n for n in EXAMPLES if n in runs and posteriors]
     list(pool.map(lambda n: fit(folder, n, EXAMPLES[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--no-summary", "-q", "-o", n + "_cpu"), chosen))
     results += [posterior(folder, name, precision) for name in chosen for precision in ("mixed", "single")]
     for name in ("probit", "hierarchical_normal", "ar1_missing"):
@@ -242,6 +272,8 @@ def main():
         build(sys.argv[2])
     elif sys.argv[1:2] == ["run"]:
         sys.exit(run(sys.argv[2], sys.argv[3:]))
+    elif sys.argv[1:2] == ["compare"]:
+        sys.exit(run(sys.argv[2], sys.argv[3:], posteriors=False))
     elif sys.argv[1:2] == ["compile"]:
         sys.exit(compile_all())
     else:
