@@ -24,7 +24,7 @@
 // registers and constants are folded, and the unusual one must not be. DEVICE leaves both to the compiler.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define DEVICE_USUAL   static __forceinline__ __device__
-#define DEVICE_UNUSUAL static inline __device__              // no calls on a GPU: base.h says why
+#define DEVICE_UNUSUAL DEVICE_CALL
 #define DEVICE_TABLE   static __device__ const
 #else
 #define DEVICE_USUAL   static inline __attribute__((always_inline))

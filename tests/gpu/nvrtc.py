@@ -33,7 +33,7 @@ def compile_text(nvrtc, text, name, options):
 
 def main():
     nvrtc, passed, failed = library(), 0, 0
-    options = ["-I" + os.path.join(ROOT, "runtime/device"), "--gpu-architecture=compute_" + sys.argv[1], "--std=c++17", "--disable-warnings", "-DGM_PRECISION=float", "-DGM_ROWS_WIDTH=50"]
+    options = ["-I" + os.path.join(ROOT, "runtime/device"), "--gpu-architecture=compute_" + sys.argv[1], "--std=c++17", "--disable-warnings", "-DGM_PRECISION=float", "-DGM_CALLS", "-DGM_ROWS_WIDTH=50"]
     for where in ("tests/golden/*/model.gm", "tests/graph/*.gm", "examples/*/*.gm", "tests/bench/*.gm"):
         for source in sorted(glob.glob(os.path.join(ROOT, where))):
             emitted = subprocess.run([GMC, "-q", source, "--emit=cuda"], capture_output=True, text=True)
