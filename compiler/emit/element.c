@@ -147,7 +147,7 @@ typedef enum { BY_ELEMENT, BY_ROW, BY_TEAM, BY_ONE } Sharing;
 static Sharing sharing_of(const Step *s, const RowDot *dot)
 {
     const Conditional *c = s->conditional;
-    if (s->imputes) return BY_ONE;
+    if (s->imputes || c->recursion) return BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (coloured(s) || c->nbatch) return BY_ELEMENT;
     if (s->kind == STEP_ENUM) return BY_ONE;
@@ -456,6 +456,13 @@ void step_own(Program *p, const Step *s, int step)
 
 // ---- enumeration and slice sampling ----
 
+// The series that an element enters, after its value in the state has changed.
+static void compute_again(Program *p, const Conditional *c)
+{
+    for (const Series *s = p->g->series; s && c->recursion; s = s->next)
+        if (s->var[0]->kind == VAR_SERIES && series_reads(s, c->var)) put(&p->w, "compute_%s(d, s);", s->var[0]->name);
+}
+
 // The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u
 // times something free of u are made once, before the values are tried.
 typedef struct Pieces { int nonce; Expr *once[64]; const char *name[64]; bool guarded[64]; int nloop; Part loop[128]; } Pieces;
@@ -463,7 +470,7 @@ typedef struct Pieces { int nonce; Expr *once[64]; const char *name[64]; bool gu
 // The terms of a sum that mention v.
 static Expr *relevant(Expr *e, const Var *v)
 {
-    if (!ex_mentions(e, v)) return ex_num(0);
+    if (!ex_reads(e, v)) return ex_num(0);
     if (e->kind == EX_ADD) {
         Expr *keep = ex_num(0);
         for (int i = 0; i < e->nargs; i++) keep = ex_add2(keep, relevant(e->args[i], v));
@@ -594,6 +601,7 @@ void step_density(Program *p, const Step *s, int step)
         open_brace(w, "while (slice_next(&sl))");
         put(w, "const wide x = %s;", v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
         if (c->whole) store(p, place, "x", true);
+        compute_again(p, c);
         put(w, "wide lp = 0;");
         write_density(p, c, &pieces, "lp");
         put(w, "sl.log_density = lp;");
@@ -601,6 +609,7 @@ void step_density(Program *p, const Step *s, int step)
         put(w, "if (!sl.failed) break;");
         close_brace(w);
         store(p, place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x", true);
+        compute_again(p, c);
         put(w, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
         put(w, w->team ? "if (WARMING_UP) ONE_LANE %s = slice_adapt(width, &sl, start);" : "if (WARMING_UP) %s = slice_adapt(width, &sl, start);", wp);
         put(w, "NO_CLAIM();");
@@ -622,6 +631,7 @@ void step_density(Program *p, const Step *s, int step)
         open_brace(w, "for (long value = 0; value < values; value++)");
         put(w, "const long x = first + value;");
         if (c->whole) put(w, "%s = x;", place);
+        compute_again(p, c);
         put(w, "wide lp = 0;");
         write_density(p, c, &pieces, "lp");
         put(w, "weight[value] = lp;");
@@ -633,6 +643,7 @@ void step_density(Program *p, const Step *s, int step)
         put(w, "const long x = chosen < 1 ? old : first + chosen - 1;");
         put(w, s->marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
         put(w, "%s = x;", place);
+        compute_again(p, c);
     }
     while (opened-- > 0) close_brace(w);
     end_kernel(p);
@@ -677,6 +688,7 @@ void step_constrained(Program *p, const Step *s, int step)
     put(w, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
     open_brace(w, "while (slice_next(&sl))");
     put(w, "if (!constrained_set(&m, sl.x)) { sl.log_density = -INFINITY; continue; }");
+    compute_again(p, c);
     put(w, "wide lp = 0;");
     Pieces pieces = {0};
     prepare_density(p, c, &pieces);
@@ -684,6 +696,7 @@ void step_constrained(Program *p, const Step *s, int step)
     put(w, "sl.log_density = lp;");
     close_brace(w);
     put(w, "constrained_set(&m, sl.x);");
+    compute_again(p, c);
     put(w, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
     put(w, "if (WARMING_UP) widths[move] = slice_adapt(width, &sl, m.start);");
     put(w, "NO_CLAIM();");

@@ -61,6 +61,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
     w->out = open_memstream(&p->kernels, &size);
     choose_types(g);
     plan_rows(p);
+    const bool series = emit_series(p);
     int n = 0;
     for (const Step *s = g->steps; s && n < 512; s = s->next, n++) {
         const char *names = "";
@@ -119,7 +120,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
     for (int i = 0; i < n; i++) {
         fprintf(out, "static void step_%d(GmRun *run)            // %s\n{\n%s}\n\n", i + 1, p->step_name[i], p->launches[i] ? p->launches[i] : "");
     }
-    fprintf(out, "static void sweep(GmRun *run)\n{\n");
+    fprintf(out, "static void sweep(GmRun *run)\n{\n%s", series ? "    LAUNCH_ONCE(series, run);\n" : "");
     bool imputing = false, responses = false;
     for (const Sum *s = g->sums; s; s = s->next) responses |= reads_response(s);
     int k = 0;
@@ -143,8 +144,8 @@ void emit_program(FILE *out, Graph *g, const char *source)
         fprintf(out, "    ORDER_ROWS(run, %s, %s, %s, %s, %s);\n", write_extent(w, o->row->hi), write_extent(w, o->extent), o->keys->name, o->first->name, o->rows->name);
     }
     fprintf(out, "    %s;\n%s    refresh(run);\n}\n\n", team_launch(p, "LAUNCH_SHARED", "sums_of_data", p->work_of_setup[2]), p->grams ? p->grams : "");
-    fprintf(out, "static void derive(GmRun *run)\n{\n    %s;\n}\n\n", p->work_of_derived ? team_launch(p, "LAUNCH_TEAM", "derived", p->work_of_derived) : "LAUNCH_ONCE(derived, run)");
-    fprintf(out, "static void joint(GmRun *run)\n{\n    %s;\n}\n\n", p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
+    fprintf(out, "static void derive(GmRun *run)\n{\n%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", p->work_of_derived ? team_launch(p, "LAUNCH_TEAM", "derived", p->work_of_derived) : "LAUNCH_ONCE(derived, run)");
+    fprintf(out, "static void joint(GmRun *run)\n{\n%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
     fprintf(out, "// ---- what the runtime asks ----\n\n");
     emit_tables(p, out, state, nstate);
     fprintf(out, "static const char *const step_names[] = {");

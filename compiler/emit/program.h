@@ -119,6 +119,7 @@ void step_gaussian(Program *p, const Step *s, int step);
 // ---- setup.c, tables.c ----
 
 bool reads_response(const Sum *s);
+bool emit_series(Program *p);                                        // functions that compute the series of the sweep; false: there are none
 void emit_setup(Program *p);
 void emit_log_joint(Program *p);
 void emit_derive(Program *p);

@@ -53,6 +53,57 @@ static void emit_site(Program *p, const Var *v, const Site *t)
     w->moving = NULL;
 }
 
+// ---- series: elements that depend on each other, one after the other ----
+
+static void write_series(Program *p, const Series *s)
+{
+    Writer *w = &p->w;
+    const char *c = fresh_index(w, s->along), *n = write_extent(w, s->along->hi);
+    open_brace(w, s->backward ? "for (long %1$s = %2$s; %1$s-- > 0;)" : "for (long %1$s = 0; %1$s < %2$s; %1$s++)", c, n);
+    for (const Site *t = s->sites; t; t = t->next) {
+        int m = mark(w);
+        Loops l = {.guard = t->plates.guard};
+        for (int i = 0; i < t->plates.n; i++) l.index[l.n++] = t->plates.index[i];
+        SiteEntry entry = {t->var, t};
+        const bool draw = !t->value || l.n;
+        if (l.guard) open_brace(w, "if (%s)", write_expr(w, l.guard));
+        else if (draw) open_brace(w, "%s", "");
+        for (int i = 0; i < l.n; i++) open_loop(w, l.index[i]);
+        add_site(p, t->value, &entry);
+        for (int i = 0; i < l.n; i++) close_brace(w);
+        if (l.guard || draw) close_brace(w);
+        forget(w, m);
+    }
+    close_brace(w);
+}
+
+bool emit_series(Program *p)
+{
+    Writer *w = &p->w;
+    bool any = false;
+    for (const Series *s = p->g->series; s; s = s->next) {
+        if (s->var[0]->kind != VAR_SERIES) continue;
+        any = true;
+        const char *names = "";
+        for (int i = 0; i < s->n; i++) names = text(w, "%s%s%s", names, i ? ", " : "", s->var[i]->name);
+        put(w, "// %s: each element from those before it", names);
+        for (const Site *t = s->sites; t; t = t->next) put(w, "//   %s = %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), math(p, t->value), line_of(p, t->span));
+        w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
+        w->number = "wide";
+        open_brace(w, "DEVICE void compute_%s(const Data d, const State s)", s->var[0]->name);
+        write_series(p, s);
+        close_brace(w);
+        fputc('\n', w->out);
+    }
+    if (!any) return false;
+    put(w, "// All series, from the state as it is.");
+    begin_kernel(p, "KERNEL_ONCE", "series", "wide");
+    for (const Series *s = p->g->series; s; s = s->next)
+        if (s->var[0]->kind == VAR_SERIES) put(w, "compute_%s(d, s);", s->var[0]->name);
+    end_kernel(p);
+    return true;
+}
+
 static bool site_needs_array(const Var *v)
 {
     for (const Site *t = v->sites; t; t = t->next) {
@@ -113,6 +164,28 @@ static void emit_sum(Program *p, Sum *s)
     close_brace(w);
 }
 
+// All that v is computed with: itself, or its series.
+static void mark_done(const Var *v, bool *done, bool is)
+{
+    done[v->id] = is;
+    for (int k = 0; v->series && k < v->series->n; k++) done[v->series->var[k]->id] = is;
+}
+
+static void emit_sites(Program *p, const Var *v)
+{
+    Writer *w = &p->w;
+    if (!v->series) {
+        for (const Site *t = v->sites; t; t = t->next) emit_site(p, v, t);
+        return;
+    }
+    const bool team = w->team;
+    if (team) open_brace(w, "ONE_LANE");
+    w->team = false;
+    write_series(p, v->series);
+    w->team = team;
+    if (team) close_brace(w);
+}
+
 static bool test_lets(const Var *v, void *with) { return v->kind == VAR_LET && !((bool *)with)[v->id]; }
 
 static void check_value(Program *p, Expr *value, void *with)
@@ -147,11 +220,12 @@ void emit_setup(Program *p)
                 Var *v = g->vars[i];
                 if (v->kind != VAR_LET || done[v->id]) continue;
                 bool ready = true;
-                done[v->id] = true;              // it may read itself
-                for (const Site *t = v->sites; t; t = t->next) ready &= !ex_any_var(t->value, test_lets, done);
-                if (!ready) { done[v->id] = false; continue; }
+                mark_done(v, done, true);        // it may read itself
+                for (int k = 0; k < (v->series ? v->series->n : 1); k++)
+                    for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) ready &= !ex_any_var(t->value, test_lets, done);
+                if (!ready) { mark_done(v, done, false); continue; }
                 put(w, "// %s, %s", v->name, line_of(p, v->span));
-                for (const Site *t = v->sites; t; t = t->next) emit_site(p, v, t);
+                emit_sites(p, v);
                 progress = true;
             }
         }
@@ -232,13 +306,14 @@ void emit_derive(Program *p)
             Var *v = g->vars[i];
             if ((v->kind != VAR_DERIVED && v->kind != VAR_PREDICTED) || done[v->id]) continue;
             bool ready = true;
-            done[v->id] = true;
-            for (const Site *t = v->sites; t; t = t->next) {
-                if (t->value) ready &= !ex_any_var(t->value, test_predicted, done);
-                for (int k = 0; k < t->nargs; k++) ready &= !ex_any_var(t->args[k], test_predicted, done);
-            }
-            if (!ready) { done[v->id] = false; continue; }
-            for (const Site *t = v->sites; t; t = t->next) emit_site(p, v, t);
+            mark_done(v, done, true);
+            for (int i = 0; i < (v->series ? v->series->n : 1); i++)
+                for (const Site *t = (v->series ? v->series->var[i] : v)->sites; t; t = t->next) {
+                    if (t->value) ready &= !ex_any_var(t->value, test_predicted, done);
+                    for (int k = 0; k < t->nargs; k++) ready &= !ex_any_var(t->args[k], test_predicted, done);
+                }
+            if (!ready) { mark_done(v, done, false); continue; }
+            emit_sites(p, v);
             progress = true;
         }
     }

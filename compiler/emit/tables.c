@@ -10,7 +10,7 @@ static bool in_state(const Var *v)
 {
     switch (v->kind) {
     case VAR_DATA: return v->response;
-    case VAR_LET: case VAR_PARAMETER: case VAR_LATENT: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_PREDICTED: return true;
+    case VAR_LET: case VAR_PARAMETER: case VAR_LATENT: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return true;
     case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
     }
     return false;
@@ -84,7 +84,7 @@ static const char *role_of(const Var *v)
     case VAR_PARAMETER: return "GM_PARAMETER";
     case VAR_LATENT: return "GM_LATENT";
     case VAR_AUXILIARY: return "GM_AUXILIARY";
-    case VAR_DERIVED: return "GM_DERIVED";
+    case VAR_DERIVED: case VAR_SERIES: return "GM_DERIVED";
     case VAR_PREDICTED: return "GM_PREDICTED";
     case VAR_LET: case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
     }
@@ -98,8 +98,12 @@ static int field_of(Var **list, int n, const Var *v)
     return -1;
 }
 
+// Values may be missing if a step draws them, and nothing was computed from them beforehand.
 static bool imputable(const Program *p, const Var *v)
 {
+    for (int i = 0; i < p->g->nvars; i++)
+        for (const Site *t = p->g->vars[i]->sites; t && p->g->vars[i]->kind == VAR_LET; t = t->next)
+            if (ex_mentions(t->value, v)) return false;
     for (const Step *s = p->g->steps; s; s = s->next)
         if (s->imputes && s->block[0] == v) return true;
     return false;

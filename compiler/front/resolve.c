@@ -500,17 +500,23 @@ static bool decl_data_only(Arena *a, Decl *d, const char **culprit)
     case DECL_PARAMETER: case DECL_PATTERN:
         return true;                                   // library: what these are is not known here
     case DECL_DEFINITION: {
+        static int depth, met;                         // met: definitions that were being asked about already, in a circle
         Facts *f = facts(a, d);
         if (f->data_only == DATA_UNKNOWN) {
+            const int before = depth++ ? met : (met = 0);
             f->data_only = DATA_ASKED;
             bool yes = true;
             const char *inner;
-            for (const Stmt *s = d->sites; s && yes; s = s->next_site)
-                yes = depends_on_data_only(a, s->lhs, &inner) && depends_on_data_only(a, s->rhs, &inner);
-            f->data_only = yes ? DATA_ONLY : DATA_NOT;
-        }
+            for (const Stmt *s = d->sites; s && yes; s = s->next_site) {
+                yes = depends_on_data_only(a, s->rhs, &inner);
+                for (int i = 1; i < s->lhs->nkids && yes; i++) yes = depends_on_data_only(a, s->lhs->kid[i], &inner);
+            }
+            depth--;
+            f->data_only = !yes ? DATA_NOT : depth == 0 || met == before ? DATA_ONLY : DATA_UNKNOWN;      // within a circle only the first is sure
+            if (yes) return true;
+        } else if (f->data_only == DATA_ASKED) met++;
         if (f->data_only == DATA_NOT) *culprit = d->name;
-        return f->data_only != DATA_NOT;               // a cycle is reported elsewhere
+        return f->data_only != DATA_NOT;
     }
     }
     return true;
@@ -609,12 +615,18 @@ static int visit(Resolve *r, Decl *d)
     Facts *f = facts(r->a, d);
     if (f->visited) return f->depth;
     if (f->visiting) {
-        if (!d->poisoned) {
+        int first = r->where.n - 1;
+        while (first > 0 && r->where.item[first] != d) first--;
+        bool elements = true;                          // is all in the circle defined element by element?
+        for (int i = first; i < r->where.n; i++)
+            for (const Stmt *s = ((Decl *)r->where.item[i])->sites; s; s = s->next_site) elements &= s->lhs->kind == AST_INDEX;
+        for (int i = first; i < r->where.n && elements; i++) ((Decl *)r->where.item[i])->recursive = true;
+        if (!elements && !d->poisoned) {
             Diag *m = diag(r->d, d->span, DIAG_E0208, d->name);
             diag_help(m, "a definition stands for its right side wherever it is used, so it cannot contain itself");
-            diag_help(m, "a series x[t] that depends on x[t-1] is written with `~`");
+            diag_help(m, "a series is defined element by element: x[1] = ...; for (t in 2:T) x[t] = ... x[t - 1] ...;");
         }
-        d->poisoned = true;
+        d->poisoned |= !elements;
         return 0;
     }
     if (r->where.n >= MAX_DEPTH) {
@@ -781,6 +793,7 @@ static void mark_sites(Resolve *r, Stmt *s)            // which statements stand
 {
     if (r->where.n) map_put(r->a, &r->marked, s, s);
     if (s->decl && s->decl->kind == DECL_DATA && s->kind != STMT_DECLARE) map_put(r->a, &r->marked, s->decl, s);
+    if (s->decl && s->decl->kind == DECL_DATA && s->kind == STMT_TILDE) s->decl->observed = true;
 }
 
 static void in_every_block(Resolve *r, Model *m, void (*visit_stmt)(Resolve *, Stmt *), bool report_hidden)

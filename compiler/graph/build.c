@@ -43,7 +43,7 @@ Var *var_unique(Graph *g, const char *stem, VarKind kind)
 
 bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
 
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_ELEMENT || v->kind == VAR_PREDICTED; }
+static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
 bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
 
 static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
@@ -65,8 +65,8 @@ const Distribution *library_find(const Library *lib, const char *name, bool fami
 }
 
 // What is known of definitions, by their order: whether they depend on unknowns. Each is looked at once, since chains of definitions may be long and
-// may use each other many times; that they end is known from resolve.
-typedef enum { NOT_ASKED, DATA_ALONE, UNKNOWNS } Dependence;
+// may use each other many times. Within a circle an answer of data alone is sure for the first only: recursive definitions are asked afresh.
+typedef enum { NOT_ASKED, BEING_ASKED, DATA_ALONE, UNKNOWNS } Dependence;
 
 static bool definition_unknown(const Decl *d, Dependence *known);
 
@@ -83,12 +83,23 @@ static bool ast_unknown(const Ast *e, Dependence *known)
     return false;
 }
 
+// Does it read data of which values may be missing? A series made of them follows their values in the sweep.
+static bool reads_observed(const Ast *e)
+{
+    if (!e) return false;
+    bool yes = e->kind == AST_NAME && e->decl && e->decl->kind == DECL_DATA && e->decl->observed;
+    for (int i = 0; i < e->nkids; i++) yes = yes || reads_observed(e->kid[i]);
+    return yes;
+}
+
 static bool definition_unknown(const Decl *d, Dependence *known)
 {
     if (known[d->order] == NOT_ASKED) {
+        known[d->order] = BEING_ASKED;
         bool unknown = d->block == BLOCK_PREDICT;
-        for (const Stmt *s = d->sites; s && !unknown; s = s->next_site) unknown = ast_unknown(s->rhs, known);
-        known[d->order] = unknown ? UNKNOWNS : DATA_ALONE;
+        for (const Stmt *s = d->sites; s && !unknown; s = s->next_site) unknown = ast_unknown(s->rhs, known) || (d->recursive && reads_observed(s->rhs));
+        known[d->order] = unknown ? UNKNOWNS : d->recursive ? NOT_ASKED : DATA_ALONE;
+        return unknown;
     }
     return known[d->order] == UNKNOWNS;
 }
@@ -151,8 +162,11 @@ static bool declare(Graph *g)
     for (int i = 0; i < m->ndecls; i++) known[i] = NOT_ASKED;
     for (int i = 0; i < m->ndecls; i++) {           // definitions of data alone: computed once
         Decl *d = m->decls[i];
-        if (d->kind != DECL_DEFINITION || definition_unknown(d, known)) continue;
-        Var *v = var_new(g, d->name, VAR_LET);
+        if (d->kind != DECL_DEFINITION) continue;
+        const bool unknown = definition_unknown(d, known);
+        for (int k = 0; d->recursive && k < m->ndecls; k++) known[k] = NOT_ASKED;
+        if (unknown && !d->recursive) continue;
+        Var *v = var_new(g, d->name, !unknown ? VAR_LET : d->block == BLOCK_PREDICT ? VAR_PREDICTED : VAR_SERIES);
         v->decl = d;
         v->span = d->span;
         v->base = d->type.base;
@@ -476,7 +490,7 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
         args[i] = argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
     if (s->block == BLOCK_PREDICT) {
         Site *site = NEW(g->arena, Site);
-        *site = (Site){.span = s->span, .plates = plates_of(g, scope, extra, more), .nargs = s->nargs};
+        *site = (Site){.span = s->span, .var = value->var, .plates = plates_of(g, scope, extra, more), .nargs = s->nargs};
         if (!d->sample || value->kind != EX_REF) {
             diag(g->diags, s->dist_span, DIAG_E0503, d->name);
             return;
@@ -578,7 +592,7 @@ static void compute(Graph *g, const Stmt *s, const Scope *scope, Var *v)
     Expr *at[MAX_RANK];
     for (int i = 0; i < extra; i++) sub[k + i] = at[i] = ex_index(more[i] = index_new(intern("ijklmn" + i), ex_num(1), v->dim[k + i]));
     for (int i = 0; i < extra; i++) { char c[2] = {"ijklmn"[i], 0}; more[i]->name = intern(c); }
-    *site = (Site){.span = s->span, .plates = plates_of(g, scope, extra, more), .n = v->rank};
+    *site = (Site){.span = s->span, .var = v, .plates = plates_of(g, scope, extra, more), .n = v->rank};
     memcpy(site->subscript, sub, sizeof sub);
     int rank = shape_of(g, s->rhs, scope->env).rank;
     site->value = elaborate(g, s->rhs, scope->env, rank < extra ? rank : extra, at);
@@ -604,7 +618,7 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
     case STMT_DEFINE:
         if (!s->decl) break;
         if (s->decl->kind == DECL_DATA) observe(g, s, &scope);
-        else if (s->decl->user && (((Var *)s->decl->user)->kind == VAR_LET)) compute(g, s, &scope, s->decl->user);
+        else if (s->decl->user) compute(g, s, &scope, s->decl->user);
         break;
     case STMT_DECLARE: break;
     case STMT_FOR: {
@@ -641,7 +655,7 @@ static void derive(Graph *g, const Stmt *s, Scope scope)
                 Var *v = NULL;
                 for (int i = 0; i < g->nvars; i++)
                     if (g->vars[i]->decl == s->decl) v = g->vars[i];
-                if (v && v->kind != VAR_LET) compute(g, s, &scope, v);
+                if (v && !s->decl->user) compute(g, s, &scope, v);
             }
             break;
         case STMT_FOR: {
@@ -735,6 +749,7 @@ bool build(Graph *g)
     for (const Block *b = g->model->blocks; b; b = b->next) find_mixed(g, b->body, seen);
     for (const Block *b = g->model->blocks; b; b = b->next)
         walk(g, b->body, (Scope){0});
+    if (!find_series(g)) return false;
     settle_values(g);
     for (int i = 0; i < g->nvars; i++)                  // ordered vectors: each element above the one before it
         if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED))
@@ -786,6 +801,7 @@ static const char *kind_name(VarKind k)
     case VAR_LATENT: return "latent";
     case VAR_AUXILIARY: return "auxiliary";
     case VAR_DERIVED: return "derived";
+    case VAR_SERIES: return "series";
     case VAR_PREDICTED: return "predicted";
     case VAR_SUM: return "sum";
     case VAR_PATTERN: return "pattern";
@@ -807,6 +823,21 @@ void graph_print(FILE *out, const Graph *g)
         if (v->rank) fputc(']', out);
         if (isfinite(v->lower_number) || isfinite(v->upper_number)) fprintf(out, " in (%g, %g)", v->lower_number, v->upper_number);
         fputc('\n', out);
+    }
+    for (const Series *s = g->series; s; s = s->next) {
+        fprintf(out, "along %s in %s", s->along->name, s->backward ? "reverse of " : "");
+        ex_print(out, s->along->lo);
+        fputc(':', out);
+        ex_print(out, s->along->hi);
+        fputc('\n', out);
+        for (const Site *t = s->sites; t; t = t->next) {
+            fprintf(out, "    %s[", t->var->name);
+            for (int k = 0; k < t->n; k++) { if (k) fputs(", ", out); ex_print(out, t->subscript[k]); }
+            if (t->value) { fputs("] = ", out); ex_print(out, t->value); }
+            else fprintf(out, "] ~ %s", t->sample);
+            plates_print(out, &t->plates);
+            fputc('\n', out);
+        }
     }
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->replaced) continue;

@@ -9,7 +9,25 @@
 #include <string.h>
 #include "graph.h"
 
-bool factor_mentions(const Factor *f, const Var *v) { return ex_mentions(f->log_density, v); }
+bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_density, v); }
+
+// The series by way of which v enters a density, or NULL.
+typedef struct Through { const Var *v, *series; } Through;
+
+static bool test_through(const Var *s, void *with)
+{
+    Through *t = with;
+    if (s->kind != VAR_SERIES || !series_reads(s->series, t->v)) return false;
+    t->series = s;
+    return true;
+}
+
+static const Var *through_series(const Expr *e, const Var *v)
+{
+    Through t = {v, NULL};
+    ex_any_var(e, test_through, &t);
+    return t.series;
+}
 
 // Is f part of the joint that an update sees: the augmented one, or the model as written with auxiliaries integrated out?
 static bool counts(const Factor *f, bool collapsed) { return collapsed ? f->original == NULL : !f->replaced; }
@@ -417,7 +435,8 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
         Mentions m = {0};
         find_mentions(f->log_density, v, &m);
         couple(c, f, &m);
-        bool clean = !m.partial && !m.too_many && !(m.dense && m.n > 1);
+        const Var *series = through_series(f->log_density, v);
+        bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1);
         for (int i = 0; i < m.n; i++)
             for (int k = 0; k < i; k++) clean &= distinct(m.ref[i], m.ref[k]);
         for (int i = 0; i < m.n && clean; i++)
@@ -436,6 +455,11 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
             exact = false;
             c->nbatch = 0;
             c->colours = 0;
+            if (series) {
+                c->recursion = series;
+                c->because = arena_printf(g->arena, "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried", series->name, span_line(series->span));
+                m = (Mentions){0};
+            }
             if (!c->because)
                 c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
             parts = whole_factor(g, c, f, &m);
@@ -444,7 +468,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     }
     if (c->whole)                                // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);
-    if (v->discrete) { c->because = "it is discrete"; return c; }
+    if (v->discrete) { c->because = c->recursion ? c->because : "it is discrete"; return c; }
     if (!exact) return c;
     // Scattered parts are summed before elements are drawn: allowed if elements are independent.
     Statistics all = {0};
@@ -519,6 +543,7 @@ Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
 bool conditional_own(Graph *g, Conditional *c, bool collapsed)
 {
     Factor *only = NULL;
+    if (c->recursion) return false;
     for (Factor *f = g->factors; f; f = f->next) {
         if (!counts(f, collapsed) || !factor_mentions(f, c->var)) continue;
         if (only) return false;
@@ -553,6 +578,7 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)
     c->whole = true;
     for (Factor *f = g->factors; f; f = f->next) {
         if (!counts(f, collapsed) || !factor_mentions(f, v)) continue;
+        if (through_series(f->log_density, v)) c->recursion = through_series(f->log_density, v);
         Part *p = NEW(g->arena, Part);
         *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
         for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
@@ -581,6 +607,11 @@ Conditional *conditional_array(Graph *g, Var *v)
     for (int pass = 0; pass < 2; pass++)
         for (Factor *f = g->factors; f; f = f->next) {
             if (f->replaced || !factor_mentions(f, v)) continue;
+            const Var *series = through_series(f->log_density, v);
+            if (series) {
+                c->because = arena_printf(g->arena, "it enters the recursion of `%s` (line %d)", series->name, span_line(series->span));
+                return c;
+            }
             Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, true}, 1);
             if (t.failed) {
                 c->because = arena_printf(g->arena, "`%s` (line %d) is not linear in its statistics", ex_text(g->arena, t.opaque), span_line(f->span));
@@ -628,6 +659,12 @@ bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const
         bool any = false;
         for (int i = 0; i < nblock; i++) any |= factor_mentions(f, block[i]);
         if (f->replaced || !any) continue;
+        for (int i = 0; i < nblock; i++) {
+            const Var *series = through_series(f->log_density, block[i]);
+            if (!series) continue;
+            *because = arena_printf(g->arena, "`%s` enters the recursion of `%s` (line %d)", block[i]->name, series->name, span_line(series->span));
+            return false;
+        }
         Terms t = polynomial(g->arena, f->log_density, &in, 2);
         if (t.failed) {
             *because = arena_printf(g->arena, "`%s` (line %d) is not quadratic", ex_text(g->arena, t.opaque), span_line(f->span));

@@ -17,7 +17,8 @@ typedef enum {
     VAR_LATENT,        // unknown, one per observation: declared in a `latent` block
     VAR_AUXILIARY,     // unknown, brought in by an augmentation
     VAR_DERIVED,       // a definition that depends on unknowns; its uses are substituted, its value is for the draws
-    VAR_PREDICTED,     // the same in the predict block, or drawn there
+    VAR_SERIES,        // a recursive definition that depends on unknowns: computed in the sweep, up to date whenever a step reads it
+    VAR_PREDICTED,     // a definition in the predict block, or drawn there
     VAR_SUM,           // a statistic: of data only (computed once) or of one sweep
     VAR_PATTERN,       // a name that an augmentation's pattern binds
     VAR_ELEMENT,       // the element under study while a conditional is worked out
@@ -31,6 +32,7 @@ typedef struct Plates {                  // loops over indices, with a condition
 
 typedef struct Site {                    // one statement that computes elements of a LET, DERIVED or PREDICTED variable
     Span         span;
+    Var         *var;
     Plates       plates;
     int          n;
     Expr        *subscript[MAX_RANK];
@@ -40,6 +42,15 @@ typedef struct Site {                    // one statement that computes elements
     Expr       **args;
     struct Site *next;
 } Site;
+
+typedef struct Series {                  // definitions whose elements depend on each other, computed together along one subscript
+    int            n;
+    Var          **var;                  // in the order in which they are computed at one value of the subscript
+    Index         *along;
+    bool           backward;             // from the last to the first
+    Site          *sites;                // with `along` for the plate or number that stood there; in order
+    struct Series *next;                 // series that read this one come later
+} Series;
 
 struct Var {
     const char *name;
@@ -59,6 +70,7 @@ struct Var {
     Decl       *decl;
     Span        span;
     Site       *sites;
+    Series     *series;                  // that it is part of, or NULL
     struct Sum *sum;                     // VAR_SUM: how it is computed
     bool        once;                    // VAR_SUM: a work array of setup, the same for all chains
     const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
@@ -114,6 +126,7 @@ typedef struct Graph {
     Var          **vars;                 // in order of declaration; auxiliaries and sums follow
     Factor        *factors, **last_factor;
     Applied       *applied, **last_applied;
+    Series        *series;               // of lets, of the sweep, of predictions
     struct Step   *steps;                // schedule: the sweep
     int            nsteps;
     struct Sum    *sums;
@@ -123,6 +136,9 @@ typedef struct Graph {
 } Graph;
 
 bool  build(Graph *g);
+bool  find_series(Graph *g);                                     // series.c: called by build
+bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, or a series of the sweep that does
+bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
 bool  var_unknown(const Var *v);                                 // parameter, latent or auxiliary
@@ -190,6 +206,7 @@ typedef struct Conditional {
     Expr       *current;                 // var[k, l, ...]
     Expr       *u;                       // stands for it in the densities below
     Part       *density;                 // log density as a function of u; scatter parts carry an equality in their loops' guard
+    const Var  *recursion;               // of a series that the variable enters: the series is computed again for each value tried. NULL: none
     bool        whole;                   // some factor could not be solved for u: densities read the state itself
     int         nbatch;                  // leading dimensions over which elements are conditionally independent
     int         colours;                 // > 1: in the dimension after these, elements of one class modulo colours are independent

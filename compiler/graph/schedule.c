@@ -285,6 +285,7 @@ static void find_scale_move(Graph *g, Step *s)
         for (Factor *f = g->factors; f && ok; f = f->next) {
             if (f->replaced) continue;
             bool here = factor_mentions(f, z), block = false;
+            ok &= here == ex_mentions(f->log_density, z);        // not by way of a series
             for (int k = 0; k < s->nblock; k++) {
                 ok &= s->block[k] != z;
                 block |= factor_mentions(f, s->block[k]);

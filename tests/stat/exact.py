@@ -318,8 +318,85 @@ def mixtures():
     near("plate of components: E w.2", d["w.2"], (weight * b).sum())
 
 
+def grid(f, *axes):
+    """Midpoints of boxes (lo, hi, n) and the weights of the density exp(f) there. The rule's error with smooth f and 60 points an axis is below 1e-3 of the spread."""
+    points = np.meshgrid(*[lo + (hi - lo) * (np.arange(n) + 0.5) / n for lo, hi, n in axes], indexing="ij")
+    lp = f(*points)
+    weight = np.exp(lp - lp.max())
+    return points, weight / weight.sum()
+
+
+def series():
+    """Recursive definitions: ARMA(1,1) with a missing value, GARCH(1,1) with a forecast; by grids over three parameters."""
+    e = rng.normal(size=31)
+    y = np.zeros(30)
+    for t in range(30):
+        y[t] = 0.3 + 0.5 * (y[t - 1] if t else 0.6) + e[t + 1] + 0.4 * e[t]
+    y = np.round(y, 2)
+    d = draws("arma", """data { int T; vector[T] y; }
+      prior { phi ~ uniform(-1, 1); theta ~ uniform(-1, 1); real<lower=0> sigma ~ uniform(0.3, 3); }
+      likelihood {
+        nu[1] = 0.6; err[1] = y[1] - nu[1];
+        for (t in 2:T) { nu[t] = 0.3 + phi * y[t - 1] + theta * err[t - 1]; err[t] = y[t] - nu[t]; }
+        for (t in 1:T) y[t] ~ normal(nu[t], sigma);
+      }""", {"T": 30, "y": y}, params="phi,theta,sigma,err")
+
+    def arma(phi, theta, sigma):
+        err, lp = y[0] - 0.6, 0
+        for t in range(30):
+            if t:
+                err = y[t] - 0.3 - phi * y[t - 1] - theta * err
+            lp = lp - err ** 2 / (2 * sigma ** 2) - np.log(sigma)
+        return lp
+
+    (phi, theta, sigma), weight = grid(arma, (-1, 1, 120), (-1, 1, 120), (0.3, 3, 80))
+    near("ARMA: E phi", d["phi"], (weight * phi).sum())
+    near("ARMA: E theta", d["theta"], (weight * theta).sum())
+    near("ARMA: E phi theta", d["phi"] * d["theta"], (weight * phi * theta).sum())
+    near("ARMA: E sigma", d["sigma"], (weight * sigma).sum())
+    near("ARMA: a residual", d["err.2"], (weight * (y[1] - 0.3 - phi * y[0] - theta * (y[0] - 0.6))).sum())
+    # The parameters known, one value missing: y is normal, and so is the missing value given the others.
+    d = draws("arma_missing", """data { int T; vector[T] y; }
+      prior { unused ~ normal(0, 1); }
+      likelihood { nu[1] = 0; for (t in 2:T) nu[t] = 0.5 * y[t - 1] + 0.4 * (y[t - 1] - nu[t - 1]); for (t in 1:T) y[t] ~ normal(nu[t], 1); }""",
+              {"T": 5, "y": [0.4, -1.0, None, 1.5, 0.2]}, params="y")
+    A = np.zeros((5, 5))                          # the residuals are A y
+    for t in range(5):
+        A[t, t] = 1
+        if t:
+            A[t] -= 0.4 * A[t - 1]
+            A[t, t - 1] -= 0.5
+    P, known = A.T @ A, np.array([0.4, -1, 0, 1.5, 0.2])
+    mean = -(P[2] @ known) / P[2, 2]
+    near("ARMA: a missing value", d["y.3"], mean)
+    near("ARMA: its variance", (d["y.3"] - mean) ** 2, 1 / P[2, 2])
+
+    r = np.round(0.8 * rng.normal(size=40), 2)
+    d = draws("garch", """data { int T; vector[T] y; }
+      prior { a0 ~ uniform(0, 2); a1 ~ uniform(0, 1); b1 ~ uniform(0, 1); }
+      likelihood { s2[1] = 0.7; for (t in 2:T) s2[t] = a0 + a1 * y[t - 1] ^ 2 + b1 * s2[t - 1]; for (t in 1:T) y[t] ~ normal(0, sqrt(s2[t])); }
+      predict { h[1] = a0 + a1 * y[T] ^ 2 + b1 * s2[T]; x[1] ~ normal(0, sqrt(h[1])); h[2] = a0 + a1 * x[1] ^ 2 + b1 * h[1]; }""", {"T": 40, "y": r})
+
+    def garch(a0, a1, b1):
+        v, lp = 0.7, 0
+        for t in range(40):
+            if t:
+                v = a0 + a1 * r[t - 1] ** 2 + b1 * v
+            lp = lp - r[t] ** 2 / (2 * v) - np.log(v) / 2
+        garch.ahead = a0 + a1 * r[39] ** 2 + b1 * v
+        return lp
+
+    (a0, a1, b1), weight = grid(garch, (0, 2, 150), (0, 1, 100), (0, 1, 100))
+    near("GARCH: E a0", d["a0"], (weight * a0).sum())
+    near("GARCH: E a1", d["a1"], (weight * a1).sum())
+    near("GARCH: E b1", d["b1"], (weight * b1).sum())
+    near("GARCH: E a1 b1", d["a1"] * d["b1"], (weight * a1 * b1).sum())
+    near("GARCH: one step ahead", d["h.1"], (weight * garch.ahead).sum())
+    near("GARCH: two steps ahead", d["h.2"], (weight * (a0 + (a1 + b1) * garch.ahead)).sum())
+
+
 with w:
-    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing, truncated_counts, mixtures):
+    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing, truncated_counts, mixtures, series):
         try:
             part()
         except Failed as e:
