@@ -9,6 +9,7 @@
 typedef struct Facts {
     List       tildes;               // Stmt: its distributions, for DECL_VARIABLE
     enum { DATA_UNKNOWN, DATA_ASKED, DATA_ONLY, DATA_NOT } data_only;
+    struct Facts *unsure;            // data_only: the next that was found so while a definition of its circle was being asked about
     enum { SHAPE_UNKNOWN, SHAPE_ASKED, SHAPE_KNOWN } shape;
     bool       provisional_used;     // while SHAPE_ASKED, somebody read the shape that its subscripts alone tell
     bool       visited, visiting;    // in the search for cycles

@@ -501,9 +501,11 @@ static bool decl_data_only(Arena *a, Decl *d, const char **culprit)
         return true;                                   // library: what these are is not known here
     case DECL_DEFINITION: {
         static int depth, met;                         // met: definitions that were being asked about already, in a circle
+        static Facts *unsure;                          // within circles: certain when the first question is answered
         Facts *f = facts(a, d);
         if (f->data_only == DATA_UNKNOWN) {
-            const int before = depth++ ? met : (met = 0);
+            if (depth++ == 0) unsure = NULL;
+            const int before = met;
             f->data_only = DATA_ASKED;
             bool yes = true;
             const char *inner;
@@ -511,9 +513,14 @@ static bool decl_data_only(Arena *a, Decl *d, const char **culprit)
                 yes = depends_on_data_only(a, s->rhs, &inner);
                 for (int i = 1; i < s->lhs->nkids && yes; i++) yes = depends_on_data_only(a, s->lhs->kid[i], &inner);
             }
-            depth--;
-            f->data_only = !yes ? DATA_NOT : depth == 0 || met == before ? DATA_ONLY : DATA_UNKNOWN;      // within a circle only the first is sure
-            if (yes) return true;
+            f->data_only = yes ? DATA_ONLY : DATA_NOT;
+            if (yes && depth > 1 && met != before) {
+                f->unsure = unsure;
+                unsure = f;
+            }
+            if (--depth == 0 && !yes)
+                for (Facts *u = unsure; u; u = u->unsure)
+                    if (u->data_only == DATA_ONLY) u->data_only = DATA_UNKNOWN;
         } else if (f->data_only == DATA_ASKED) met++;
         if (f->data_only == DATA_NOT) *culprit = d->name;
         return f->data_only != DATA_NOT;
