@@ -173,19 +173,19 @@ static void launch_elements(Program *p, const Step *s, int step, Sharing sharing
     const Var *v = s->conditional->var;
     switch (sharing) {
     case BY_ELEMENT:
-        if (coloured(s)) launch(p, step, "LAUNCH_COLOURS(%s, run, %s, %d)", name, count_of(p, v, 1), s->conditional->colours);
-        else launch(p, step, "LAUNCH(%s, run, %s)", name, count_of(p, v, s->conditional->nbatch));
+        if (coloured(s)) launch_kernel(p, step, "LAUNCH_COLOURS", name, "%s, %d", count_of(p, v, 1), s->conditional->colours);
+        else launch_kernel(p, step, "LAUNCH", name, "%s", count_of(p, v, s->conditional->nbatch));
         break;
     case BY_ROW: {
         const RowSum *r = fused_sum(p, s);
         const char *sizes = text(w, "%s, %s, %s, %s", write_extent(w, dot->matrix->dim[0]), write_extent(w, dot->matrix->dim[1]),
                                  var_place(w, dot->matrix), c_name(w, dot->vector->name));
-        if (r) launch(p, step, "LAUNCH_ROWS(%s, run, %s, %s)", name, sizes, r->out->name);
-        else launch(p, step, "LAUNCH_ROWS_ONLY(%s, run, %s)", name, sizes);
+        if (r) launch_kernel(p, step, "LAUNCH_ROWS", name, "%s, %s", sizes, r->out->name);
+        else launch_kernel(p, step, "LAUNCH_ROWS_ONLY", name, "%s", sizes);
         break;
     }
     case BY_TEAM: launch_team(p, step, name); break;
-    case BY_ONE: launch(p, step, "LAUNCH_ONCE(%s, run)", name); break;
+    case BY_ONE: launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", ""); break;
     }
 }
 
@@ -271,6 +271,7 @@ static void add_routed(Program *p, const Routed *r, const char *natural)
     const bool team = w->team;
     int m = mark(w);
     open_brace(w, "if (%s)", few_rows(p, r->rows));
+    p->few_only = r->rows;
     bool braces = open_guard(p, &r->part->loops);
     open_sum(p, &r->part->loops, text(w, "&%s", natural), 1, &r->part->value);
     add_to(p, natural, r->part->value);
@@ -278,6 +279,7 @@ static void add_routed(Program *p, const Routed *r, const char *natural)
     w->team = team;
     if (braces) close_brace(w);
     forget(w, m);
+    p->few_only = NULL;
     w->indent--;
     open_brace(w, "} else");
     put(w, "%s += %s;", natural, write_expr(w, r->hoisted));
@@ -703,6 +705,6 @@ void step_constrained(Program *p, const Step *s, int step)
     close_brace(w);
     close_brace(w);
     end_kernel(p);
-    launch(p, step, "LAUNCH_ONCE(%s, run)", name);
+    launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", "");
 }
 

@@ -55,7 +55,7 @@ void step_array(Program *p, const Step *s, int step)
         scatter(p, &q->loops, place.array->rank, q->target, place.array->dim, q->value, add_array, &place);
     }
     end_kernel(p);
-    if (whole) launch(p, step, "LAUNCH_ONCE(%s, run)", sums);
+    if (whole) launch_kernel(p, step, "LAUNCH_ONCE", sums, "%s", "");
     else launch_team(p, step, sums);
     begin_kernel(p, c->nbatch ? "KERNEL" : "KERNEL_ONCE", name, "wide");
     int opened = 0;
@@ -79,8 +79,8 @@ void step_array(Program *p, const Step *s, int step)
     else put(w, "if (CHECKING) CLAIM(%s_claim(s.%s[%s], &s.%s[%s], n, x, OLD));", c->family->name, scalar->name, e, array->name, at);
     if (opened) close_brace(w);
     end_kernel(p);
-    if (c->nbatch) launch(p, step, "LAUNCH(%s, run, %s)", name, count_of(p, v, c->nbatch));
-    else launch(p, step, "LAUNCH_ONCE(%s, run)", name);
+    if (c->nbatch) launch_kernel(p, step, "LAUNCH", name, "%s", count_of(p, v, c->nbatch));
+    else launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", "");
 }
 
 // ---- Gaussian blocks ----
@@ -529,7 +529,7 @@ void step_gaussian(Program *p, const Step *s, int step)
     if (!direct && !s->nbatch) copy_block(p, &b, x, ndense, true);
     if (scale) put_squares(p, s, scale);
     end_kernel(p);
-    if (whole) launch(p, step, "LAUNCH_ONCE(%s, run)", collect);
+    if (whole) launch_kernel(p, step, "LAUNCH_ONCE", collect, "%s", "");
     else launch_team(p, step, collect);
     if (s->nbatch) {
         begin_kernel(p, "KERNEL", draw, "wide");
@@ -543,7 +543,7 @@ void step_gaussian(Program *p, const Step *s, int step)
         put(w, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
         close_brace(w);
         end_kernel(p);
-        launch(p, step, "LAUNCH(%s, run, %s)", draw, count_of(p, first, s->nbatch));
+        launch_kernel(p, step, "LAUNCH", draw, "%s", count_of(p, first, s->nbatch));
         return;
     }
     const char *arguments = text(w, "run, VAR_%s, \"%s\", %s, %s, %s, %s", first->name, stem, n, b.J->name, b.h->name, c_name(w, x->name));

@@ -33,6 +33,7 @@ void begin_kernel(Program *p, const char *kind, const char *name, const char *nu
     Writer *w = &p->w;
     w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
     p->nturns = 0;
+    p->kernel = name;
     w->team = strcmp(kind, "KERNEL_TEAM") == 0;
     w->number = number;
     open_brace(w, "%s(%s)", kind, name);
@@ -45,6 +46,7 @@ void end_kernel(Program *p)
     fputc('\n', w->out);
     w->moving = NULL;
     w->team = false;
+    p->kernel = NULL;
 }
 
 void launch(Program *p, int step, const char *format, ...)
@@ -70,7 +72,24 @@ const char *team_work(Program *p)
     return all ? all : "1";
 }
 
-void launch_team(Program *p, int step, const char *kernel) { launch(p, step, "LAUNCH_TEAM(%s, run, %s)", kernel, team_work(p)); }
+void launch_kernel(Program *p, int step, const char *how, const char *kernel, const char *format, ...)
+{
+    char *arguments;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&arguments, format, ap) < 0) abort();
+    va_end(ap);
+    for (int i = 0; i < p->nuses; i++) {
+        const PredictorUse *u = &p->use[i];
+        if (strcmp(u->kernel, kernel) != 0 || p->there[u->predictor]) continue;
+        launch(p, step, "%s", predictor_pass(p, u));
+        p->there[u->predictor] = !u->only && p->launch_indent == 0;
+    }
+    launch(p, step, "%s(%s, run%s%s)", how, kernel, *arguments ? ", " : "", arguments);
+    free(arguments);
+}
+
+void launch_team(Program *p, int step, const char *kernel) { launch_kernel(p, step, "LAUNCH_TEAM", kernel, "%s", team_work(p)); }
 
 static void note_turns(Program *p, const char *turns)
 {

@@ -50,6 +50,15 @@ static const char *team_launch(Program *p, const char *how, const char *kernel, 
     return text(&p->w, "%s(%s, run, %s)", how, kernel, work ? work : "1");
 }
 
+// The row passes of the predictors that a kernel outside the sweep reads.
+static const char *passes_before(Program *p, const char *kernel)
+{
+    const char *all = "";
+    for (int i = 0; i < p->nuses; i++)
+        if (strcmp(p->use[i].kernel, kernel) == 0) all = text(&p->w, "%s    %s;\n", all, predictor_pass(p, &p->use[i]));
+    return all;
+}
+
 void emit_program(FILE *out, Graph *g, const char *source)
 {
     Program *p = NEW(g->arena, Program);
@@ -57,6 +66,8 @@ void emit_program(FILE *out, Graph *g, const char *source)
     Writer *w = &p->w;
     w->g = g;
     w->arena = g->arena;
+    w->predicted = predicted;
+    w->program = p;
     size_t size;
     w->out = open_memstream(&p->kernels, &size);
     choose_types(g);
@@ -66,6 +77,8 @@ void emit_program(FILE *out, Graph *g, const char *source)
     for (const Step *s = g->steps; s && n < 512; s = s->next, n++) {
         const char *names = "";
         for (int i = 0; i < s->nblock; i++) names = text(w, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+        p->step = s;
+        memset(p->there, 0, sizeof p->there);
         p->step_name[n] = text(w, "%s%s", s->imputes ? "missing " : "", names);
         switch (s->kind) {
         case STEP_EXACT:
@@ -83,6 +96,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
         }
     }
     p->nsteps = n;
+    p->step = NULL;
     emit_derive(p);
     emit_log_joint(p);
     fclose(w->out);
@@ -90,6 +104,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
     char *setup;
     w->out = open_memstream(&setup, &size);
     emit_setup(p);
+    emit_predictors(p);
     fclose(w->out);
     Var **state = NEW_N(g->arena, Var *, g->nvars + p->nwork + 1024);
     int nstate = state_fields(p, state);
@@ -103,14 +118,19 @@ void emit_program(FILE *out, Graph *g, const char *source)
     fprintf(out, "#ifndef __CUDACC_RTC__       // what follows runs on the host\n\n// ---- the sweep ----\n\n");
     const char *bytes = "0", *width = "0";
     const Expr *columns = NULL;
+    bool several = false;
     for (const Step *s = g->steps; s; s = s->next) {
         RowDot dot = {0};
-        if (s->kind == STEP_EXACT && row_dot(s, &dot))
-            bytes = text(w, "(double)sizeof(real) * %s * %s", wrap(p, write_extent(w, dot.matrix->dim[0])), wrap(p, write_extent(w, dot.matrix->dim[1])));
-        if (!dot.sum || s->kind != STEP_EXACT) continue;
-        width = columns && columns != dot.matrix->dim[1] ? "-1" : columns ? width : write_extent(w, dot.matrix->dim[1]);
+        if (s->kind != STEP_EXACT || !row_dot(s, &dot)) continue;
+        bytes = text(w, "(double)sizeof(real) * %s * %s", wrap(p, write_extent(w, dot.matrix->dim[0])), wrap(p, write_extent(w, dot.matrix->dim[1])));
+        several |= columns && columns != dot.matrix->dim[1];
         columns = dot.matrix->dim[1];
     }
+    for (int k = 0; k < p->npredictors; k++) {
+        several |= columns && columns != p->predictor[k].matrix->dim[1];
+        columns = p->predictor[k].matrix->dim[1];
+    }
+    if (columns) width = several ? "-1" : write_extent(w, (Expr *)columns);
     fprintf(out, "// Bytes of the rows that a row pass reads.\nstatic double row_bytes(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    (void)d;\n    return %s;\n}\n\n", bytes);
     fprintf(out, "// Their columns.\nstatic long row_width(const void *data)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    return %s;\n}\n\n", width);
     for (const Step *s = g->steps; s; s = s->next)
@@ -144,8 +164,8 @@ void emit_program(FILE *out, Graph *g, const char *source)
         fprintf(out, "    ORDER_ROWS(run, %s, %s, %s, %s, %s);\n", write_extent(w, o->row->hi), write_extent(w, o->extent), o->keys->name, o->first->name, o->rows->name);
     }
     fprintf(out, "    %s;\n%s    refresh(run);\n}\n\n", team_launch(p, "LAUNCH_SHARED", "sums_of_data", p->work_of_setup[2]), p->grams ? p->grams : "");
-    fprintf(out, "static void derive(GmRun *run)\n{\n%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", p->work_of_derived ? team_launch(p, "LAUNCH_TEAM", "derived", p->work_of_derived) : "LAUNCH_ONCE(derived, run)");
-    fprintf(out, "static void joint(GmRun *run)\n{\n%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
+    fprintf(out, "static void derive(GmRun *run)\n{\n%s%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "derived"), p->work_of_derived ? team_launch(p, "LAUNCH_TEAM", "derived", p->work_of_derived) : "LAUNCH_ONCE(derived, run)");
+    fprintf(out, "static void joint(GmRun *run)\n{\n%s%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "log_joint"), p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
     fprintf(out, "// ---- what the runtime asks ----\n\n");
     emit_tables(p, out, state, nstate);
     fprintf(out, "static const char *const step_names[] = {");

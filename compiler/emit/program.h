@@ -28,6 +28,16 @@ typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k
     Var   *out;
 } RowGram;
 
+typedef struct Predictor {       // sum(j, matrix[row, j]*vector[j]) of every row, in an array that a row pass fills before a kernel that reads it
+    Var *matrix, *vector, *out;
+} Predictor;
+
+typedef struct PredictorUse {
+    const char *kernel;
+    int         predictor;
+    const Rows *only;            // read with fewer rows than coefficients only; NULL: always
+} PredictorUse;
+
 typedef struct Order {           // rows of a plate in the order of their groups, for sums by group
     Index *row;
     Expr  *key, *guard;          // the group of a row, from 1; the condition of its plate
@@ -57,6 +67,14 @@ typedef struct Program {
     int     norders;
     RowGram row_gram[16];
     int     nrow_grams;
+    Predictor predictor[32];
+    int     npredictors;
+    PredictorUse use[256];
+    int     nuses;
+    const char *kernel;          // being written, or NULL
+    const Step *step;            // whose kernels are being written, or NULL
+    const Rows *few_only;        // what is being written runs with fewer rows than coefficients only
+    bool    there[32];           // predictors that the step has computed already
 } Program;
 
 // ---- kernel.c ----
@@ -68,6 +86,8 @@ const char *wrap(Program *p, const char *c);                         // in paren
 void        begin_kernel(Program *p, const char *kind, const char *name, const char *number);   // number: type of local variables
 void        end_kernel(Program *p);
 void        launch(Program *p, int step, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// A launch, LAUNCH_HOW(kernel, run, ...), after the row passes of the predictors that the kernel reads. `format`: what follows `run`.
+void        launch_kernel(Program *p, int step, const char *how, const char *kernel, const char *format, ...) __attribute__((format(printf, 5, 6)));
 void        launch_team(Program *p, int step, const char *kernel);   // with the turns of the loops written since begin_kernel
 const char *team_work(Program *p);
 const char *count_of(Program *p, const Var *v, int dims);
@@ -105,6 +125,10 @@ void          plan_rows(Program *p);
 bool          row_dot(const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows
 const RowSum *fused_sum(const Program *p, const Step *draw);
 bool          in_row_pass(const Program *p, const Step *s, const BlockTerm *t);
+// The array element that holds e, if e is the linear predictor of a row of a dense matrix and the kernel being written may read it; else NULL.
+const char   *predicted(void *program, Expr *e);
+const char   *predictor_pass(Program *p, const PredictorUse *u);     // the launch that computes a predictor
+void          emit_predictors(Program *p);
 void          step_row_sums(Program *p, const Step *s, int step);    // passes that no draw makes on its way
 
 // ---- the steps: element.c, joint.c ----

@@ -79,6 +79,70 @@ bool row_dot(const Step *s, RowDot *dot)
     return false;
 }
 
+// ---- predictors that kernels other than row passes read ----
+//
+//   sum(i, (y[i] - sum(j, X[i,j]*beta[j]))^2)     a row pass fills X_beta[i] before the kernel that adds up the squares: X is read row by
+//                                                 row by whole warps, for all chains at once. No step keeps it for another.
+
+static bool mentions_an_index(const Expr *e)
+{
+    if (e->kind == EX_INDEX) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (mentions_an_index(e->args[i])) return true;
+    return false;
+}
+
+const char *predicted(void *program, Expr *e)
+{
+    Program *p = program;
+    Writer *w = &p->w;
+    if (!p->kernel || (p->step && p->step->imputes) || e->kind != EX_REDUCE || strcmp(e->name, "sum") != 0) return NULL;
+    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    Expr *body = ex_open(e, j);
+    if (body->kind != EX_MUL || body->nargs != 2) return NULL;
+    const int at = body->args[0]->kind == EX_REF && body->args[0]->nargs == 2 ? 0 : 1;
+    const Expr *m = body->args[at], *v = body->args[1 - at];
+    if (m->kind != EX_REF || m->nargs != 2 || !is_matrix(m->var) || !bare(m->args[1], j) || !whole_range(j, m->var->dim[1])) return NULL;
+    if (!mentions_an_index(m->args[0]) || ex_mentions_index(m->args[0], j)) return NULL;
+    if (v->kind != EX_REF || v->nargs != 1 || !bare(v->args[0], j) || v->var->rank != 1 || v->var->dim[0] != j->hi) return NULL;
+    if (v->var->base != BASE_REAL || v->var->narrow || !var_unknown(v->var)) return NULL;
+    for (int i = 0; p->step && i < p->step->nblock; i++)
+        if (p->step->block[i] == v->var) return NULL;    // it moves within the kernel
+    int k = 0;
+    while (k < p->npredictors && (p->predictor[k].matrix != m->var || p->predictor[k].vector != v->var)) k++;
+    if (k == 32 || p->nuses == 256) return NULL;
+    if (k == p->npredictors) {
+        p->predictor[p->npredictors++] = (Predictor){m->var, v->var, work_array(p, text(w, "%s_%s", m->var->name, v->var->name), 1, m->var->dim)};
+        p->predictor[k].out->narrow = true;
+    }
+    PredictorUse *u = p->use;
+    while (u < p->use + p->nuses && (u->predictor != k || strcmp(u->kernel, p->kernel) != 0)) u++;
+    if (u == p->use + p->nuses) p->use[p->nuses++] = (PredictorUse){p->kernel, k, p->few_only};
+    else if (u->only != p->few_only) u->only = NULL;
+    return text(w, "s.%s[%s]", p->predictor[k].out->name, write_subscript(w, m->args[0]));
+}
+
+const char *predictor_pass(Program *p, const PredictorUse *u)
+{
+    Writer *w = &p->w;
+    const Predictor *r = &p->predictor[u->predictor];
+    return text(w, "%sLAUNCH_ROWS_ONLY(predict_%s, run, %s, %s, %s, %s)", u->only ? text(w, "if (few_%s(run)) ", u->only->name) : "", r->out->name,
+                write_extent(w, r->matrix->dim[0]), write_extent(w, r->matrix->dim[1]), var_place(w, r->matrix), c_name(w, r->vector->name));
+}
+
+void emit_predictors(Program *p)
+{
+    Writer *w = &p->w;
+    for (int k = 0; k < p->npredictors; k++) {
+        const Predictor *r = &p->predictor[k];
+        put(w, "// The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->vector->name);
+        begin_kernel(p, "ROW", text(w, "predict_%s, i", r->out->name), "real");
+        put(w, "s.%s[i] = dot;", r->out->name);
+        put(w, "return row_weight(0);");
+        end_kernel(p);
+    }
+}
+
 // ---- sums over rows ----
 
 static Var *drawn(const Step *s, int i) { return s->block[i]; }
@@ -239,7 +303,7 @@ static const Var *weights_of(Program *p, const char *stem, Index *row, Expr *wei
     put(w, "s.%s[%s] = %s;", array->name, i, write_expr(w, weight));
     close_brace(w);
     end_kernel(p);
-    launch(p, step, "LAUNCH(%s, run, %s)", name, n);
+    launch_kernel(p, step, "LAUNCH", name, "%s", n);
     return array;
 }
 

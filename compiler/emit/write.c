@@ -353,6 +353,12 @@ static const char *reduce(Writer *w, Expr *e)
     Index *i = index_new(e->index->name, e->args[0], e->args[1]);
     Expr *body = ex_open(e, i);
     Loops inner = {.n = 1, .index = {i}};
+    const char *held = w->predicted ? w->predicted(w->program, e) : NULL;
+    if (held) {
+        put(w, "const %s %s = %s;", w->number, t, held);
+        know(w, e, t);
+        return t;
+    }
     keep_outside(w, body, &inner);
     bool sum = strcmp(e->name, "sum") == 0, max = strcmp(e->name, "max") == 0, lse = strcmp(e->name, "log_sum_exp") == 0;
     const bool team = w->team, shared = team && sum;

@@ -24,6 +24,8 @@ typedef struct Writer {
     const char *group_name;
     bool   team;             // every lane of a team writes this line: sums are shared among them
     const char *number;      // type of local variables: real or wide
+    const char *(*predicted)(void *program, Expr *e);    // a sum that an array holds already: the element's C text, or NULL
+    void  *program;
 } Writer;
 
 void        put(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));    // one indented line

@@ -34,6 +34,7 @@ typedef struct State {          // of one chain
     wide *target_alpha;      // work target_alpha[N]
     wide *diagonal_alpha;      // work diagonal_alpha[1 + p]
     solve *system_alpha;      // work system_alpha[N, N]
+    real *X_beta;      // work X_beta[N]
 } State;
 
 enum {                           // streams of random numbers
@@ -70,6 +71,12 @@ KERNEL_TEAM(sums_of_data) {
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
+}
+
+// The linear predictor of each row, sum(j, X[i, j]*beta[j]), for kernels that read it
+ROW(predict_X_beta, i) {
+    s.X_beta[i] = dot;
+    return row_weight(0);
 }
 
 // y[k] | the rest: one of finitely many values, each weighed by its density
@@ -233,10 +240,7 @@ KERNEL_TEAM(log_joint) {
     }
     // normal, by albert_chib
     SUM_ALONG (i, d.N, &lp) {
-        wide sum1 = 0;
-        for (long j = 0; j < d.p; j++) {
-            sum1 += s.beta[j] * d.X[i * d.p + j];
-        }
+        const wide sum1 = s.X_beta[i];
         lp += (-0.5) * square(-*s.alpha - sum1 + s.z_y[i]) - 0.9189385332046727;
     }
     // target, by albert_chib
@@ -322,6 +326,7 @@ static void derive(GmRun *run)
 
 static void joint(GmRun *run)
 {
+    LAUNCH_ROWS_ONLY(predict_X_beta, run, d.N, d.p, d.X, beta);
     LAUNCH_TEAM(log_joint, run, d.p + d.N);
 }
 
@@ -355,6 +360,7 @@ static const GmField state_fields[] = {
     {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, target_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, diagonal_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, system_alpha), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "X_beta", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, X_beta), .imputed_field = -1, .shared = 0, .where = ""},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -504,6 +510,12 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->dim[1] = d.N;
             break;
         }
+    case 16:        // X_beta
+        {
+            shape->rank = 1;
+            shape->dim[0] = d.N;
+            break;
+        }
     }
 }
 
@@ -520,6 +532,6 @@ static const char *const step_names[] = {"missing y", "z_y", "alpha, beta", NULL
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("probit", "model.gm", 4, 16, 3)
+GM_MODEL("probit", "model.gm", 4, 17, 3)
 
 #endif
