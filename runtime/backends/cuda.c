@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 GmCuda gm_cuda;
@@ -21,40 +22,49 @@ static const char *fill(void *library, const Symbol *symbols, size_t n)      // 
 
 #define GM_SYMBOL(name, symbol, parameters) { #symbol, &gm_cuda.name },
 
-static char driver_missing[300], libraries_missing[700];
+static bool driver_absent;
+static char driver_missing[600], libraries_missing[700];
 
 static bool load_driver(void)
 {
     static const Symbol symbols[] = { GM_CUDA_FUNCTIONS(GM_SYMBOL) };
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    const char *told = getenv("GMC_CUDA");
+    void *library = dlopen(told && *told ? told : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is not installed: there is no libcuda.so.1 on the library path");
+        driver_absent = !(told && *told);
+        if (told && *told) snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver cannot be loaded (GMC_CUDA): %.400s", dlerror());
+        else snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is not installed: there is no libcuda.so.1 on the library path (GMC_CUDA can name it)");
         return false;
     }
     int (*version)(int *) = NULL;
     if (gm_library_symbol(library, "cuDriverGetVersion", &version)) version(&gm_cuda.driver);
     if (gm_cuda.driver < OLDEST_DRIVER) {
-        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is too old: it offers CUDA %d.%d, and 11.2 or later is needed",
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is too old: it offers CUDA %d.%d, and 11.2 or later is needed (install a newer one)",
                  gm_cuda.driver / 1000, gm_cuda.driver % 1000 / 10);
         return false;
     }
     const char *lacking = fill(library, symbols, sizeof symbols / sizeof *symbols);
     if (lacking) {
-        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver (CUDA %d.%d) is too old: it lacks %s", gm_cuda.driver / 1000,
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver (CUDA %d.%d) is too old: it lacks %s (install a newer one)", gm_cuda.driver / 1000,
                  gm_cuda.driver % 1000 / 10, lacking);
         return false;
     }
     const int started = gm_cuda.cuInit(0);
     if (started != 0 && started != CUDA_ERROR_NO_DEVICE) {
-        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver does not start: %s", gm_cuda_error(started));
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver does not start: %s; %s", gm_cuda_error(started), gm_cuda_remedy(started));
         return false;
     }
     if (started != 0 || gm_cuda.cuDeviceGetCount(&gm_cuda.devices) != 0 || gm_cuda.devices == 0) {
-        snprintf(driver_missing, sizeof driver_missing, "there is no NVIDIA GPU here that the driver can see");
+        const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+        driver_absent = true;
+        if (visible) snprintf(driver_missing, sizeof driver_missing, "there is no NVIDIA GPU here that the driver can see: CUDA_VISIBLE_DEVICES is `%.100s`", visible);
+        else snprintf(driver_missing, sizeof driver_missing, "there is no NVIDIA GPU here that the driver can see");
         return false;
     }
     return true;
 }
+
+bool gm_cuda_absent(void) { return !gm_cuda_driver(NULL) && driver_absent; }
 
 bool gm_cuda_driver(const char **why)
 {
@@ -105,6 +115,23 @@ const char *gm_cuda_error(int result)
     if (name && words) snprintf(text, sizeof text, "%s (%s)", words, name);
     else snprintf(text, sizeof text, "error %d", result);
     return text;
+}
+
+const char *gm_cuda_remedy(int result)
+{
+    switch (result) {
+    case CUDA_ERROR_OUT_OF_MEMORY:          return "fewer --chains or --device cpu help";
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:     return "another program holds the GPU for itself, or it is in a mode that shuts programs out (nvidia-smi shows it)";
+    case CUDA_ERROR_SYSTEM_NOT_READY:       return "a service of the driver is not running (nvidia-fabricmanager, on servers with NVSwitch)";
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: return "the driver was updated and the machine not restarted since";
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: return "libcuda.so.1 is of a compatibility package that this GPU does not take: take it off the library path";
+    case CUDA_ERROR_LAUNCH_TIMEOUT:         return "this GPU also drives a display, which ends long kernels: --device gpu:N names another";
+    case CUDA_ERROR_ECC_UNCORRECTABLE:      return "its memory is damaged: it needs a reset, or to be replaced";
+    }
+    if (result >= CUDA_ERROR_HARDWARE_STACK_ERROR && result <= CUDA_ERROR_INVALID_PC) result = CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_ASSERT)
+        return "this is a bug of gmc: please report it with the model (--device cpu does without the GPU)";
+    return "the GPU or its driver failed: nvidia-smi and the system's log (NVRM, Xid) may say why; --device cpu does without";
 }
 
 int gm_cuda_capability(int device)

@@ -18,7 +18,10 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 
 enum {                                       // results and constants of cuda.h that are used
-    CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_NOT_FOUND = 500,
+    CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_DEVICE_UNAVAILABLE = 46, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+    CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_ILLEGAL_ADDRESS = 700, CUDA_ERROR_LAUNCH_TIMEOUT = 702, CUDA_ERROR_ASSERT = 710,
+    CUDA_ERROR_HARDWARE_STACK_ERROR = 714, CUDA_ERROR_INVALID_PC = 718, CUDA_ERROR_SYSTEM_NOT_READY = 802, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
+    CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH = 95,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
@@ -114,14 +117,20 @@ typedef struct GmCuda {                      // the function tables; a table is 
 
 extern GmCuda gm_cuda;
 
-// The driver: loaded and started once. false: *why says in one line what is missing (no driver, one that is too old, no GPU).
+// The driver, libcuda.so.1 or the file that GMC_CUDA names: loaded and started once. false: *why says in one line what is missing (no driver, one that is too old, no GPU).
 bool gm_cuda_driver(const char **why);
+
+// Is there no sign of a GPU at all: no driver, or one that sees none? Not so if it is there and does not work.
+bool gm_cuda_absent(void);
 
 // cuBLAS and cuSOLVER: loaded once, when first asked for. Needs a current context. false: *why, as above.
 bool gm_cuda_libraries(const char **why);
 
 // "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"; of a result of the driver. The text lives until the next call.
 const char *gm_cuda_error(int result);
+
+// What helps against a result of the driver, or what it means for the user; a clause without a full stop.
+const char *gm_cuda_remedy(int result);
 
 // Compute capability of a device as 10 * major + minor, 0 if there is none.
 int gm_cuda_capability(int device);

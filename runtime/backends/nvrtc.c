@@ -200,16 +200,26 @@ static bool folder(char *to, size_t room)
     return stat(to, &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid == geteuid() && (there.st_mode & 022) == 0;
 }
 
-// "gmc1 PTX-size cubin-size\n", then both.
+static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
+{
+    for (size_t k = 0; k < n; k++) h = (h ^ ((const unsigned char *)bytes)[k]) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t hash_of(const GmImage *image) { return hash_bytes(hash_bytes(0xcbf29ce484222325u, image->ptx, image->ptx_size), image->cubin, image->cubin_size); }
+
+// "gmc2 PTX-size cubin-size hash\n", then both.
 static bool take(const char *path, GmImage *out)
 {
     FILE *f = fopen(path, "rb");
     if (!f) return false;
     size_t ptx = 0, cubin = 0;
-    bool good = fscanf(f, "gmc1 %zu %zu", &ptx, &cubin) == 2 && fgetc(f) == '\n' && ptx > 0 && ptx < (1u << 30) && cubin < (1u << 30);
+    unsigned long long sum = 0;
+    bool good = fscanf(f, "gmc2 %zu %zu %llx", &ptx, &cubin, &sum) == 3 && fgetc(f) == '\n' && ptx > 0 && ptx < (1u << 30) && cubin < (1u << 30);
     *out = (GmImage){ .ptx_size = ptx, .cubin_size = cubin };
     good = good && (out->ptx = calloc(ptx + 1, 1)) && fread(out->ptx, 1, ptx, f) == ptx;
     good = good && (cubin == 0 || ((out->cubin = malloc(cubin)) && fread(out->cubin, 1, cubin, f) == cubin)) && fgetc(f) == EOF;
+    good = good && hash_of(out) == sum;
     fclose(f);
     if (!good) gm_image_free(out);
     return good;
@@ -220,7 +230,7 @@ static void keep(const char *path, const GmImage *image)
     char *part = print("%s.%ld", path, (long)getpid());
     FILE *f = part ? fopen(part, "wb") : NULL;
     if (f) {
-        fprintf(f, "gmc1 %zu %zu\n", image->ptx_size, image->cubin_size);
+        fprintf(f, "gmc2 %zu %zu %llx\n", image->ptx_size, image->cubin_size, (unsigned long long)hash_of(image));
         fwrite(image->ptx, 1, image->ptx_size, f);
         if (image->cubin_size) fwrite(image->cubin, 1, image->cubin_size, f);
         const bool failed = ferror(f) != 0;
@@ -229,7 +239,7 @@ static void keep(const char *path, const GmImage *image)
     free(part);
 }
 
-bool gm_nvrtc_cached(const char *text, const char *name, GmPrecision precision, const char *arch, GmImage *out)
+bool gm_nvrtc_cached(const char *text, const char *name, GmPrecision precision, const char *arch, bool afresh, GmImage *out)
 {
     char place[PATH_MAX - 64], path[PATH_MAX], arch_option[64], number[32];
     const char *options[MOST_OPTIONS];
@@ -243,7 +253,7 @@ bool gm_nvrtc_cached(const char *text, const char *name, GmPrecision precision, 
             b = hash(b, options[k]);
         }
         snprintf(path, sizeof path, "%s/%016llx%016llx", place, (unsigned long long)hash(a, text), (unsigned long long)hash(b, text));
-        if (take(path, out)) return true;
+        if (!afresh && take(path, out)) return true;
     }
     if (!gm_nvrtc_compile(text, name, precision, arch, out)) return false;
     if (usable) keep(path, out);

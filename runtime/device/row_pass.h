@@ -157,7 +157,7 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
 {
     enum { ACROSS = 32 * warps, DOTS = tile * chains, COPIES = 32 / DOTS };
     const int  t = threadIdx.x, lane = t & 31, p = (int)pass.p;
-    const long first = blockIdx.x * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
+    const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
     const long tiles = (last - first + tile - 1) / tile;
     const long row_bytes = pass.p * (long)sizeof(real);
     const int  some = chains == 1 ? 1 : pass.chains;     // the other places stay empty
@@ -271,7 +271,7 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     for (int j = 0; j < columns; j++)
 #pragma unroll
         for (int c = 0; c < chains; c++)
-            if (c < some && t + j * ACROSS < p) pass.partial[((long)blockIdx.x * some + c) * p + t + j * ACROSS] = sum[j][c];
+            if (c < some && t + j * ACROSS < p) pass.partial[((pass.first_chunk + blockIdx.x) * some + c) * p + t + j * ACROSS] = sum[j][c];
 }
 
 // ---- narrow: a row for each lane ----
@@ -284,7 +284,7 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     __shared__ real turned[warps][33 * columns], betas[chains][columns];
     __shared__ double sums[warps][chains][columns];
     const int  lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = (int)pass.p;
-    const long first = blockIdx.x * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
+    const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
     const int  some = chains == 1 ? 1 : pass.chains;     // the other places stay empty
     const real *const X = (const real *)pass.X;
     const bool full = p == columns;
@@ -365,7 +365,7 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     for (int e = threadIdx.x; e < some * p; e += 32 * warps) {
         double whole = 0;
         for (int w = 0; w < warps; w++) whole += sums[w][e / p][e % p];
-        pass.partial[(long)blockIdx.x * some * p + e] = whole;
+        pass.partial[(pass.first_chunk + blockIdx.x) * some * p + e] = whole;
     }
 }
 
@@ -378,8 +378,8 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
     __shared__ double dots[warps][GROUP];
     __shared__ real   weights[GROUP];
     const int  t = threadIdx.x, across = 32 * warps;
-    const long first = blockIdx.x * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
-    double *const partial = pass.partial + blockIdx.x * pass.p;
+    const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
+    double *const partial = pass.partial + (pass.first_chunk + blockIdx.x) * pass.p;
     const Sweep at = gm_sweep_place(place, pass.chain);
     for (long row = first; row < last; row += GROUP) {
         const int n = last - row < GROUP ? (int)(last - row) : GROUP;

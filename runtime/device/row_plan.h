@@ -15,12 +15,14 @@
 #define ROW_NO_FIELD (~0ul)
 
 typedef struct RowPass {         // the last argument of the kernels
-    const void   *X;             // X[n, p] of type real, row by row; 16-byte aligned and readable up to the next multiple of 16 bytes
+    const void   *X;             // X[n, p] of type real, row by row; 16-byte aligned and readable up to the next multiple of 16 bytes. Only the rows
+                                 // of this launch are read
     long          n, p;
     unsigned long beta;          // offset in State of wide *beta, beta[p]; ROW_NO_FIELD: dot is 0
     unsigned long out;           // offset in State of wide *out, out[p]; ROW_NO_FIELD: nothing is added up
     double       *partial;       // [chunks, chains, p], in device memory
     long          rows, chunks;  // rows of a chunk; a chunk is the work of a block
+    long          first_chunk;   // of this launch, whose grid says how many it takes: a matrix may come piece by piece
     int           chain, chains; // the first chain of this launch, and how many it serves
     int           stages;        // tiles of rows in shared memory
 } RowPass;
@@ -103,6 +105,7 @@ static inline RowPlan row_plan(long n, long p, int chains, int size, long most_s
     pass->beta = pass->out = ROW_NO_FIELD;
     pass->partial = 0;
     pass->chain = 0;
+    pass->first_chunk = 0;
 
     // Chunks: enough to fill a GPU, in even rounds; not so short that writing their sums costs, nor so long that a sum in single
     // precision loses digits: a lane adds 512 terms at most.

@@ -387,9 +387,9 @@ GM_KERNEL gm_mirror(long p, double *A)
 }
 
 // part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x: the tile; y: the
-// chunk; z: the chain. A thread has 4 by 4 outputs; groups of threads share the rows of a slab. Within some 128 rows sums are of the type
+// chunk, after `before` others of all `chunks`; z: the chain. A thread has 4 by 4 outputs; groups of threads share the rows of a slab. Within some 128 rows sums are of the type
 // of X, then double.
-template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part)
+template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
     enum { SIDE = T / 4, HANDS = 256 / (SIDE * SIDE), SLAB = 8192 / (int)sizeof(real) / T };       // 8 KB for each of two tiles
     __shared__ real left[SLAB][T], right[SLAB][T];
@@ -400,7 +400,7 @@ template <int T> static __device__ __forceinline__ void gm_weighted_products(con
     while (b > a) b -= ++a;
     a *= T;
     b *= T;
-    const long first = blockIdx.y * chunk, last = first + chunk < n ? first + chunk : n;
+    const long at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
     double sum[4][4] = {};
     for (long i = first; i < last; i += SLAB) {
         __syncthreads();
@@ -418,22 +418,22 @@ template <int T> static __device__ __forceinline__ void gm_weighted_products(con
         for (int u = 0; u < 4; u++)
             for (int v = 0; v < 4; v++) sum[u][v] += some[u][v];
     }
-    double *out = part + (((long)chain * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * (T * T);
+    double *out = part + ((chain * chunks + at) * gridDim.x + blockIdx.x) * (T * T);
     for (int k = 0; k < HANDS; k++) {                    // one group after the other
         __syncthreads();
         for (int u = 0; u < 4 && hand == k; u++)
             for (int v = 0; v < 4; v++) {
-                const int at = (ty + u * SIDE) * T + tx + v * SIDE;
-                if (HANDS > 1 && k > 0) sum[u][v] += share[at];
-                if (HANDS > 1 && k < HANDS - 1) share[at] = sum[u][v];
-                else out[at] = sum[u][v];
+                const int e = (ty + u * SIDE) * T + tx + v * SIDE;
+                if (HANDS > 1 && k > 0) sum[u][v] += share[e];
+                if (HANDS > 1 && k < HANDS - 1) share[e] = sum[u][v];
+                else out[e] = sum[u][v];
             }
     }
 }
 
-GM_KERNEL gm_weighted_products_16(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part) { gm_weighted_products<16>(states, n, p, chunk, X, at_w, part); }
-GM_KERNEL gm_weighted_products_32(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part) { gm_weighted_products<32>(states, n, p, chunk, X, at_w, part); }
-GM_KERNEL gm_weighted_products_64(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part) { gm_weighted_products<64>(states, n, p, chunk, X, at_w, part); }
+GM_KERNEL gm_weighted_products_16(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<16>(states, n, p, chunk, before, chunks, X, at_w, part); }
+GM_KERNEL gm_weighted_products_32(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<32>(states, n, p, chunk, before, chunks, X, at_w, part); }
+GM_KERNEL gm_weighted_products_64(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<64>(states, n, p, chunk, before, chunks, X, at_w, part); }
 
 // out[p, p], both triangles, from the chunks. blockIdx.x: outputs; blockIdx.y: the chain.
 GM_KERNEL gm_weighted_products_add(const State *states, long p, long T, long tiles, long chunks, const double *part, uint64_t at_out)
@@ -465,13 +465,13 @@ GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, c
     for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) out[i] = (first ? 0 : out[i]) + add[i];
 }
 
-// part[chain][chunk][p] = X'w over a chunk of rows. blockIdx.x: 32 columns; blockIdx.y: the chunk; blockIdx.z: the chain.
-GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, const real *X, uint64_t at_w, double *part)
+// part[chain][chunk][p] = X'w over a chunk of rows. blockIdx.x: 32 columns; blockIdx.y: the chunk, as above; blockIdx.z: the chain.
+GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
     __shared__ double share[8][32];
     const int chain = (int)blockIdx.z, lane = (int)threadIdx.x % 32, hand = (int)threadIdx.x / 32;
     const real *w = gm_array<const real>(states, chain, at_w);
-    const long column = blockIdx.x * 32L + lane, first = blockIdx.y * chunk, last = first + chunk < n ? first + chunk : n;
+    const long at = before + blockIdx.y, column = blockIdx.x * 32L + lane, first = at * chunk, last = first + chunk < n ? first + chunk : n;
     double sum = 0;
     if (column < p) {
         long i = first + hand;
@@ -485,7 +485,7 @@ GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, const rea
     __syncthreads();
     if (hand == 0 && column < p) {
         for (int k = 1; k < 8; k++) sum += share[k][lane];
-        part[((long)chain * gridDim.y + blockIdx.y) * p + column] = sum;
+        part[(chain * chunks + at) * p + column] = sum;
     }
 }
 

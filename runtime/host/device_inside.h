@@ -1,6 +1,8 @@
 // device_inside.h -- a run on a GPU, as the runtime's own files see it. device.h is what emitted programs see.
 //
-//   device.c          opens the device: image, memory, Data and State; launches kernels
+//   device.c          opens the device: driver, image; launches kernels
+//   device_memory.c   Data, State and work space on the device; what stays in the memory of the host
+//   device_pieces.c   matrices that stay there, read piece by piece
 //   device_linalg.c   joint normal draws and products with data, over cuBLAS, cuSOLVER and kernels of runtime_cuda.h
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 #ifndef GM_DEVICE_INSIDE_H
@@ -24,6 +26,21 @@ typedef struct GmKernelEntry {
 
 typedef struct GmTiming { int entry; CUevent from, to; } GmTiming;
 
+// An array of Data, or one that setup computes of data for all chains, as the device has it. On the card, or away: then `host` is all of it, and `head` its first bytes on the card.
+typedef struct GmArray {
+    CUdeviceptr at;                              // where kernels read it; of an array that is away, an address of the host's
+    size_t      bytes;                           // 0: a scalar
+    bool        away;
+    void       *host;                            // page-locked
+    CUdeviceptr head;
+    size_t      head_bytes;
+    bool        head_filled;
+    size_t      read, in_sweep;                  // bytes read of it as a matrix: by a sweep and what keeps its draw; by a sweep
+    size_t      step;                            // the most bytes that a piece of it has to have
+} GmArray;
+
+enum { GM_PIECE_MARGIN = 512 };                  // bytes of a buffer for pieces that no piece fills: for its alignment, and reading to a multiple of 16
+
 typedef struct GmDevice {
     int           ordinal, capability, processors, shared_most;
     char          name[128];
@@ -32,12 +49,25 @@ typedef struct GmDevice {
     int           chains;
     bool          rows_any;                      // the image has row passes of any width only: NVRTC is not here to compile the right one
     bool          failed;                        // a call of the driver or of a library failed: a line was printed, the run ends
+    GmExit        status;                        // that it ends with
+    char         *why;                           // while the device is opened: where the line goes instead
+    size_t        why_room;
     CUcontext     context;
     CUmodule      module;
     CUstream      stream, copies, side[GM_SIDES];
     CUevent       fork, join[GM_SIDES];
+    size_t        limit, used;                   // bytes of the card: --device-memory or 0, and those taken by now
     CUdeviceptr   block;                         // all arrays, State, GmPlace
     size_t        block_size;
+    bool          rehearsing;                    // nothing is launched: gm_device_allocate asks what the model needs
+    bool          needs_libraries;               // cuBLAS, cuSOLVER
+    GmArray      *array;                         // by data field, then by field of State
+    int           n_arrays;
+    CUstream      feed;                          // pieces on their way
+    CUdeviceptr   piece[2];
+    size_t        piece_size;                    // 0: no array is away
+    bool          head_taken;                    // some array has a head
+    CUevent       fed[2], eaten[2];              // a piece is there; its kernels are done
     CUdeviceptr   states, place;
     char         *data, *state;                  // host copies of Data and State whose pointers lie in device memory
     const char   *host_data, *host_state;        // those of the CPU
@@ -67,12 +97,53 @@ typedef struct GmDevice {
 
 // Opens a device for the run: finds driver, GPU and image, uploads Data and State (with their initial values) and points run->data, run->state and
 // run->device at them. NULL: `why` says in one line what is missing.
-GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, GmRun *run, char *why, size_t room);
+//       *status: GM_EXIT_DEVICE or GM_EXIT_MEMORY. `draws`: what will be kept, or NULL.
+GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, const GmDraws *draws, GmRun *run, GmExit *status,
+                         char *why, size_t room);
 void      gm_device_close(GmDevice *d);
 
 // Reports a result of the driver that is not 0, in one line, and marks the device as failed. Returns whether all is well.
 bool gm_device_good(GmDevice *d, int result, const char *what);
 void gm_device_refuse(GmDevice *d, const char *what);             // the same, in words of one's own
+void gm_device_end(GmDevice *d, GmExit status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// ---- device_memory.c ----
+
+// Memory of the card, under the limit of --device-memory; a result of the driver. What is taken is given back with the same size.
+int  gm_device_take(GmDevice *d, CUdeviceptr *to, size_t bytes);
+void gm_device_give(GmDevice *d, CUdeviceptr *at, size_t bytes);
+
+// Plans what goes where, takes memory and fills it. false after a message.
+bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, const GmDraws *draws);
+void gm_device_note_memory(const GmDevice *d);                    // a line for each array that stays in the memory of the host
+
+// ---- device_pieces.c ----
+
+// One reading of a matrix of data X[n, ...] with rows of `row_bytes`, in pieces that begin at multiples of `step` rows:
+//
+//     GmPieces piece = gm_device_pieces(d, X, n, row_bytes, step);
+//     while (gm_device_piece(d, &piece)) launch in d->stream what reads rows piece.first .. piece.first + piece.rows - 1 at piece.X
+//
+// A matrix on the card is one piece, and so is one of no rows.
+typedef struct GmPieces {
+    const char *X;                               // row i of the matrix lies at X + i * row_bytes, if it is of the piece
+    long        first, rows;
+    // of the reading
+    const char *whole;
+    long        n, step, head, number;           // rows of a piece; rows that lie on the card
+    size_t      row_bytes;
+    GmArray    *away;                            // NULL: on the card
+} GmPieces;
+
+GmPieces gm_device_pieces(GmDevice *d, const void *X, long n, size_t row_bytes, long step);
+bool     gm_device_piece(GmDevice *d, GmPieces *p);
+
+void gm_device_pieces_open(GmDevice *d, size_t spare);
+void gm_device_heads_fill(GmDevice *d);                           // after setup
+void gm_device_pieces_close(GmDevice *d);
+void gm_device_heads_drop(GmDevice *d);                           // gives their memory back
+
+// ---- copies, launches ----
 
 // Copies in the main stream, after everything launched before them; they return when done. A result of the driver.
 int gm_device_put(GmDevice *d, CUdeviceptr to, const void *from, size_t bytes);
@@ -82,7 +153,7 @@ int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes);
 size_t gm_device_element(const GmDevice *d, GmType type);
 
 // State of all chains, between the CPU's arrays and the device's.
-void gm_device_upload(GmDevice *d, const GmMemory *memory, const GmData *data);
+void gm_device_upload(GmDevice *d, const GmMemory *memory);
 void gm_device_download(GmDevice *d, const GmMemory *memory, int chain, int field, void *to);     // one array, as int32_t or double
 
 // Blocks of a launch, in three directions (0 counts as 1); threads of a block (0: GM_THREADS); bytes of shared memory that it asks for; whether all
@@ -93,7 +164,7 @@ typedef struct GmGrid { long x, y, z; int threads; size_t shared; bool cooperati
 void gm_device_launch(GmDevice *d, CUstream stream, const char *kernel, GmGrid grid, void **parameters);
 GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after a message: the image lacks it
 
-// Scratch memory number `which`, of at least `bytes`; grows outside graphs only. 0 after a message.
+// Work space number `which`, of at least `bytes`; grows outside graphs only, and what a rehearsal asked for is there from the start. 0 after a message.
 CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
 CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
 
@@ -101,6 +172,12 @@ CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string 
 int  gm_device_time_from(GmDevice *d, const char *name, CUstream stream);
 void gm_device_time_to(GmDevice *d, int timing, CUstream stream);
 void gm_device_time_collect(GmDevice *d);
+
+// Graphs are captured again.
+void gm_device_graphs_drop(GmDevice *d);
+
+// Bytes of the ring through which draws leave.
+size_t gm_device_ring_size(const GmDevice *d, const GmDraws *draws);
 
 // The fault that the device has found, if any, handed to gm_fault. false: there is none.
 bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place);
@@ -113,6 +190,6 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
 void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps);
 
 // --compare-devices: every step from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
-int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m, const GmData *data);
+int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m);
 
 #endif

@@ -15,12 +15,15 @@ enum {                                          // scratch memory
     AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART,
 };
 
-enum { BLAS_WORK = 32 << 20, MOST_SMALL = 128, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
+enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, MOST_SMALL = 128, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
 
 static const double one = 1, zero = 0, minus_one = -1;
 static const float one_f = 1, zero_f = 0, minus_one_f = -1;
 
-static bool blas_good(GmDevice *d, int result, const char *what)
+// A call of a library; a rehearsal leaves it out.
+#define blas_good(d, call, what) blas_checked(d, (d)->rehearsing ? 0 : (call), what)
+
+static bool blas_checked(GmDevice *d, int result, const char *what)
 {
     if (result != 0 && !d->failed) {
         char text[120];
@@ -33,6 +36,11 @@ static bool blas_good(GmDevice *d, int result, const char *what)
 static bool libraries(GmDevice *d)
 {
     if (d->failed || d->libraries) return !d->failed;
+    if (d->rehearsing) {
+        for (int k = 0; k < GM_SIDES; k++) gm_device_scratch(d, AT_BLAS + k, BLAS_WORK);
+        d->needs_libraries = true;
+        return true;
+    }
     const char *why;
     if (!gm_cuda_libraries(&why)) {
         gm_device_refuse(d, why);
@@ -96,7 +104,7 @@ static void small(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J,
 static void factor(GmDevice *d, int chain, long n, void *J, CUdeviceptr info)
 {
     const int side = chain % GM_SIDES;
-    int *info_of = (int *)(uintptr_t)info + chain, size = 0;
+    int *info_of = (int *)(uintptr_t)info + chain, size = d->rehearsing ? (int)n * 256 : 0;
     if (d->precision == GM_SINGLE) {
         blas_good(d, gm_cuda.cusolverDnSpotrf_bufferSize(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, &size), "potrf");
         void *work = (void *)(uintptr_t)gm_device_scratch(d, AT_SOLVER + side, sizeof(float) * (size_t)(size + 1));
@@ -251,31 +259,34 @@ void gm_device_normal_rows(GmRun *run, uint32_t var, const char *name, long n, l
 
 // ---- products with data ----
 
-// In double whatever the type of X: it is made once, and everything after it rests on it. X that is not double is widened by chunks.
+// In double whatever the type of X: it is made once, and everything after it rests on it. By chunks, in which X that is not double is widened.
 void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, void *out)
 {
     GmDevice *d = run->device;
     if (p <= 0 || !libraries(d)) return;
     const size_t element = gm_device_element(d, GM_REAL);
-    const long fit = (256L << 20) / (8 * p), rows = element == 8 || n < fit ? n : fit > 1 ? fit : 1;
+    const long fit = WIDENED / (8 * p), rows = n < fit ? n : fit > 1 ? fit : 1;
     const CUdeviceptr wide = element == 8 ? 0 : gm_device_scratch(d, AT_WIDE, sizeof(double) * (size_t)(rows * p + 1));
     const int timing = gm_device_time_from(d, "cuBLAS syrk", d->stream);
     double factor = scale;
-    for (long first = 0; (first < n || first == 0) && !d->failed; first += rows > 0 ? rows : 1) {
-        const long some = n - first < rows ? n - first : rows;
-        const char *from = (const char *)X + (size_t)(first * p) * element;
-        if (element != 8) {
-            long elements = some * p;
-            void *widen[] = { &elements, &from, (void *)&wide };
-            if (elements > 0) gm_device_launch(d, d->stream, "gm_widen", (GmGrid){ .x = blocks_for(d, elements) }, widen);
-            from = (const char *)(uintptr_t)wide;
+    GmPieces piece = gm_device_pieces(d, X, n, (size_t)p * element, rows);
+    while (gm_device_piece(d, &piece))
+        for (long first = piece.first; (first < piece.first + piece.rows || n == 0) && !d->failed; first += rows) {
+            const long some = n - first < rows ? n - first : rows;
+            const char *from = piece.X + (size_t)(first * p) * element;
+            if (element != 8) {
+                long elements = some * p;
+                void *widen[] = { &elements, &from, (void *)&wide };
+                if (elements > 0) gm_device_launch(d, d->stream, "gm_widen", (GmGrid){ .x = blocks_for(d, elements) }, widen);
+                from = (const char *)(uintptr_t)wide;
+            }
+            fork_sides(d, 1);
+            if (!d->failed)
+                blas_good(d, gm_cuda.cublasDsyrk(d->blas[0], CUBLAS_UPPER, CUBLAS_AS_IS, (int)p, (int)some, &factor, (const double *)(uintptr_t)from, (int)p,
+                                                 first ? &one : &zero, out, (int)p), "syrk");
+            join_sides(d, 1);
+            if (n == 0) break;
         }
-        fork_sides(d, 1);
-        if (!d->failed)
-            blas_good(d, gm_cuda.cublasDsyrk(d->blas[0], CUBLAS_UPPER, CUBLAS_AS_IS, (int)p, (int)some, &factor, (const double *)(uintptr_t)from, (int)p,
-                                             first ? &one : &zero, out, (int)p), "syrk");
-        join_sides(d, 1);
-    }
     gm_device_time_to(d, timing, d->stream);
     void *mirror[] = { &p, &out };
     gm_device_launch(d, d->stream, "gm_mirror", (GmGrid){ .x = blocks_for(d, p * p) }, mirror);
@@ -288,9 +299,14 @@ static void weighted_gram_small(GmDevice *d, long n, long p, const void *X, size
     long tile = T, tiles = side * (side + 1) / 2, chunk = even > 512 ? even : 512, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
     const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(d->chains * chunks * tiles * T * T + 1));
     uint64_t at_w = w, at_out = out;
-    void *products[] = { &d->states, &n, &p, &chunk, &X, &at_w, (void *)&part };
+    GmPieces piece = gm_device_pieces(d, X, n, (size_t)p * gm_device_element(d, GM_REAL), chunk);
+    long before;
+    void *products[] = { &d->states, &n, &p, &chunk, &before, &chunks, &piece.X, &at_w, (void *)&part };
     const char *kernel = T == 16 ? "gm_weighted_products_16" : T == 32 ? "gm_weighted_products_32" : "gm_weighted_products_64";
-    if (chunks > 0) gm_device_launch(d, d->stream, kernel, (GmGrid){ .x = tiles, .y = chunks, .z = d->chains }, products);
+    while (chunks > 0 && gm_device_piece(d, &piece)) {
+        before = piece.first / chunk;
+        gm_device_launch(d, d->stream, kernel, (GmGrid){ .x = tiles, .y = (piece.rows + chunk - 1) / chunk, .z = d->chains }, products);
+    }
     void *add[] = { &d->states, &p, &tile, &tiles, &chunks, (void *)&part, &at_out };
     gm_device_launch(d, d->stream, "gm_weighted_products_add", (GmGrid){ .x = blocks_for(d, p * p), .y = d->chains }, add);
 }
@@ -310,29 +326,33 @@ void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w
     const CUdeviceptr weighed = gm_device_scratch(d, AT_WIDE, one_chunk * (size_t)sides), product = gm_device_scratch(d, AT_PART, one_product * (size_t)sides);
     uint64_t at_w = w, at_out = out;
     const int timing = gm_device_time_from(d, "cuBLAS gemm", d->stream);
-    fork_sides(d, sides);
-    for (int c = 0; c < d->chains; c++) {
-        const int side = c % GM_SIDES;
-        const CUdeviceptr mine = weighed + one_chunk * (size_t)side, sum = product + one_product * (size_t)side;
-        for (long first = 0; (first < n || first == 0) && !d->failed; first += rows > 0 ? rows : 1) {
-            long some = n - first < rows ? n - first : rows, elements = p * p;
-            int begin = first == 0;
-            void *weigh[] = { &d->states, &c, &at_w, &first, &some, &p, &X, (void *)&mine };
-            if (some > 0) gm_device_launch(d, d->side[side], "gm_weigh", (GmGrid){ .x = blocks_for(d, some * p) }, weigh);
-            const char *from = (const char *)X + (size_t)(first * p) * element;
-            if (d->failed) break;
-            if (element == 8)
-                blas_good(d, gm_cuda.cublasDgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one, (const double *)(uintptr_t)from, (int)p,
-                                                 (const double *)(uintptr_t)mine, (int)p, begin ? &zero : &one, array_of(d, c, out), (int)p), "gemm");
-            else {
-                blas_good(d, gm_cuda.cublasSgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one_f, (const float *)(uintptr_t)from, (int)p,
-                                                 (const float *)(uintptr_t)mine, (int)p, &zero_f, (float *)(uintptr_t)sum, (int)p), "gemm");
-                void *add[] = { &d->states, &c, &at_out, &elements, (void *)&sum, &begin };
-                gm_device_launch(d, d->side[side], "gm_add_real", (GmGrid){ .x = blocks_for(d, elements) }, add);
+    GmPieces piece = gm_device_pieces(d, X, n, element * (size_t)p, rows);
+    while (gm_device_piece(d, &piece)) {
+        fork_sides(d, sides);
+        for (int c = 0; c < d->chains; c++) {
+            const int side = c % GM_SIDES;
+            const CUdeviceptr mine = weighed + one_chunk * (size_t)side, sum = product + one_product * (size_t)side;
+            for (long first = piece.first; (first < piece.first + piece.rows || n == 0) && !d->failed; first += rows > 0 ? rows : 1) {
+                long some = n - first < rows ? n - first : rows, elements = p * p;
+                int begin = first == 0;
+                void *weigh[] = { &d->states, &c, &at_w, &first, &some, &p, &piece.X, (void *)&mine };
+                if (some > 0) gm_device_launch(d, d->side[side], "gm_weigh", (GmGrid){ .x = blocks_for(d, some * p) }, weigh);
+                const char *from = piece.X + (size_t)(first * p) * element;
+                if (d->failed) break;
+                if (element == 8)
+                    blas_good(d, gm_cuda.cublasDgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one, (const double *)(uintptr_t)from, (int)p,
+                                                     (const double *)(uintptr_t)mine, (int)p, begin ? &zero : &one, array_of(d, c, out), (int)p), "gemm");
+                else {
+                    blas_good(d, gm_cuda.cublasSgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one_f, (const float *)(uintptr_t)from, (int)p,
+                                                     (const float *)(uintptr_t)mine, (int)p, &zero_f, (float *)(uintptr_t)sum, (int)p), "gemm");
+                    void *add[] = { &d->states, &c, &at_out, &elements, (void *)&sum, &begin };
+                    gm_device_launch(d, d->side[side], "gm_add_real", (GmGrid){ .x = blocks_for(d, elements) }, add);
+                }
+                if (n == 0) break;
             }
         }
+        join_sides(d, sides);
     }
-    join_sides(d, sides);
     gm_device_time_to(d, timing, d->stream);
 }
 
@@ -344,33 +364,69 @@ void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, siz
     long chunk = even > CHUNK ? even : CHUNK, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
     uint64_t at_w = w, at_out = out;
     const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(chunks * p * d->chains + 1));
-    void *sums[] = { &d->states, &n, &p, &chunk, &X, &at_w, (void *)&part };
-    if (chunks > 0) gm_device_launch(d, d->stream, "gm_row_sums", (GmGrid){ .x = (p + 31) / 32, .y = chunks, .z = d->chains }, sums);
+    GmPieces piece = gm_device_pieces(d, X, n, (size_t)p * gm_device_element(d, GM_REAL), chunk);
+    long before;
+    void *sums[] = { &d->states, &n, &p, &chunk, &before, &chunks, &piece.X, &at_w, (void *)&part };
+    while (chunks > 0 && gm_device_piece(d, &piece)) {
+        before = piece.first / chunk;
+        gm_device_launch(d, d->stream, "gm_row_sums", (GmGrid){ .x = (p + 31) / 32, .y = (piece.rows + chunk - 1) / chunk, .z = d->chains }, sums);
+    }
     void *add[] = { &d->states, &p, &chunks, (void *)&part, &at_out };
     gm_device_launch(d, d->stream, "gm_row_sums_add", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, add);
 }
 
+static long common_multiple(long a, long b)
+{
+    long x = a, y = b;
+    while (y) {
+        const long rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+// Chains are taken up to four at a time; a matrix that comes piece by piece is read once for all of them.
 void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out)
 {
     GmDevice *d = run->device;
     const bool adds = out != GM_NO_FIELD && p > 0;
     const int element = (int)gm_device_element(d, GM_REAL);
-    RowPlan plan;
-    for (int chain = 0; chain < d->chains && !d->failed; chain += plan.pass.chains) {
-        plan = row_plan(n, p, d->chains - chain, element, d->rows_any ? 0 : d->shared_most);
-        plan.pass.X = X;
-        plan.pass.beta = beta == GM_NO_FIELD ? ROW_NO_FIELD : beta;
-        plan.pass.out = adds ? out : ROW_NO_FIELD;
-        plan.pass.chain = chain;
-        plan.pass.partial = adds ? (double *)(uintptr_t)gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(plan.partial + 1)) : NULL;
-        char name[300];
-        snprintf(name, sizeof name, "%s%s", kernel, plan.kernel);
-        GmKernelEntry *e = gm_device_kernel(d, name);
-        if (e && plan.shared > 48 << 10)
-            gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, plan.shared), "shared memory");
-        void *parameters[] = { d->data, &d->states, &d->place, &plan.pass };
-        if (plan.pass.chunks > 0)
-            gm_device_launch(d, d->stream, name, (GmGrid){ .x = plan.pass.chunks, .threads = plan.threads, .shared = (size_t)plan.shared }, parameters);
-        if (adds) gm_device_launch(d, d->stream, "gm_row_pass_sums", (GmGrid){ .x = plan.sum_blocks, .threads = ROW_SUM_THREADS }, parameters);
+    RowPlan *plan = gm_alloc((size_t)d->chains, sizeof *plan);
+    int groups = 0;
+    long partial = 0, step = 1;
+    for (int chain = 0; chain < d->chains; chain += plan[groups++].pass.chains) {
+        RowPlan *g = &plan[groups];
+        *g = row_plan(n, p, d->chains - chain, element, d->rows_any ? 0 : d->shared_most);
+        g->pass.beta = beta == GM_NO_FIELD ? ROW_NO_FIELD : beta;
+        g->pass.out = adds ? out : ROW_NO_FIELD;
+        g->pass.chain = chain;
+        partial += g->partial;
+        step = common_multiple(step, g->pass.rows);
     }
+    const CUdeviceptr sums = adds ? gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(partial + 1)) : 0;
+    partial = 0;
+    for (int k = 0; k < groups; k++) {
+        plan[k].pass.partial = adds ? (double *)(uintptr_t)sums + partial : NULL;
+        partial += plan[k].partial;
+    }
+    char name[300];
+    GmPieces piece = gm_device_pieces(d, X, n, (size_t)(p * element), step);
+    while (gm_device_piece(d, &piece))
+        for (int k = 0; k < groups && piece.rows > 0; k++) {
+            RowPass *pass = &plan[k].pass;
+            pass->X = piece.X;
+            pass->first_chunk = piece.first / pass->rows;
+            snprintf(name, sizeof name, "%s%s", kernel, plan[k].kernel);
+            GmKernelEntry *e = gm_device_kernel(d, name);
+            if (e && plan[k].shared > 48 << 10)
+                gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, plan[k].shared), "shared memory");
+            void *parameters[] = { d->data, &d->states, &d->place, pass };
+            gm_device_launch(d, d->stream, name, (GmGrid){ .x = (piece.rows + pass->rows - 1) / pass->rows, .threads = plan[k].threads, .shared = (size_t)plan[k].shared }, parameters);
+        }
+    for (int k = 0; k < groups && adds; k++) {
+        void *parameters[] = { d->data, &d->states, &d->place, &plan[k].pass };
+        gm_device_launch(d, d->stream, "gm_row_pass_sums", (GmGrid){ .x = plan[k].sum_blocks, .threads = ROW_SUM_THREADS }, parameters);
+    }
+    free(plan);
 }

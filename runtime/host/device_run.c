@@ -58,9 +58,23 @@ static void capture(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)
     }
 }
 
+void gm_device_graphs_drop(GmDevice *d)
+{
+    for (int k = 0; k < 2; k++)
+        if (d->graph[k]) {
+            gm_cuda.cuGraphExecDestroy(d->graph[k]);
+            d->graph[k] = NULL;
+        }
+}
+
 void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *))
 {
     GmDevice *d = run->device;
+    if (d->rehearsing) {
+        run->chain = 0;
+        sweep(run);
+        return;
+    }
     const long batch = run->batch > 0 ? run->batch : 1;
     for (long k = 0; k < batch && !d->failed; k++) {
         const long sampled = run->sweep + k + 1 - run->warmup;
@@ -79,23 +93,35 @@ typedef struct Gathered { uint64_t offset; int64_t element, type; } Gathered;   
 
 enum { MOST_SLOTS = 4096, RING = 32 << 20 };
 
+// Rows of the ring, for all chains: an even number.
+static long slots_of(const GmDevice *d, const GmDraws *draws)
+{
+    const size_t row = sizeof(double) * (size_t)draws->n_columns * (size_t)d->chains;
+    const long slots = 2 * (long)(RING / 2 / row > 1 ? RING / 2 / row : 1);
+    return slots < MOST_SLOTS ? slots : MOST_SLOTS;
+}
+
+size_t gm_device_ring_size(const GmDevice *d, const GmDraws *draws)
+{
+    return draws ? (sizeof(double) * (size_t)d->chains * (size_t)slots_of(d, draws) + sizeof(Gathered)) * (size_t)draws->n_columns + sizeof(uint64_t) : 0;
+}
+
 static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
 {
     d->columns = draws->n_columns;
+    d->slots = slots_of(d, draws);
     const size_t row = sizeof(double) * (size_t)d->columns * (size_t)d->chains;
-    d->slots = 2 * (long)(RING / 2 / row > 1 ? RING / 2 / row : 1);
-    if (d->slots > MOST_SLOTS) d->slots = MOST_SLOTS;
     Gathered *column = gm_alloc((size_t)d->columns, sizeof *column);
     for (long c = 0; c < d->columns; c++) {
         const GmColumn *from = &draws->column[c];
         column[c] = from->field < 0 ? (Gathered){ 0, 0, -1 }
                                     : (Gathered){ d->model->state[from->field].offset, from->element, d->model->state[from->field].type };
     }
-    gm_device_good(d, gm_cuda.cuMemAlloc(&d->column, sizeof *column * (size_t)d->columns), "memory for the columns of the draws");
+    gm_device_good(d, gm_device_take(d, &d->column, sizeof *column * (size_t)d->columns), "memory for the columns of the draws");
     if (!d->failed) gm_device_good(d, gm_device_put(d, d->column, column, sizeof *column * (size_t)d->columns), "sending the columns of the draws");
     free(column);
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAlloc(&d->kept, sizeof(uint64_t)), "memory for the draws");
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAlloc(&d->ring, row * (size_t)d->slots), "memory for the draws (--params can keep fewer)");
+    if (!d->failed) gm_device_good(d, gm_device_take(d, &d->kept, sizeof(uint64_t)), "memory for the draws");
+    if (!d->failed) gm_device_good(d, gm_device_take(d, &d->ring, row * (size_t)d->slots), "memory for the draws (--params can keep fewer)");
     d->keeping = o;
     return !d->failed;
 }
@@ -161,7 +187,7 @@ static void begin(GmDevice *d, GmRun *run, const GmOptions *o, Batch *b, int hal
 static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
 {
     b->sweeps = 0;
-    if (!gm_device_good(d, gm_cuda.cuEventSynchronize(b->done), "sweeping")) return GM_EXIT_FAULT;
+    if (!gm_device_good(d, gm_cuda.cuEventSynchronize(b->done), "sweeping")) return (int)d->status;
     const long n = (long)(b->kept[0] - b->kept[1]);
     for (long k = 0; k < n; k++) {
         for (int c = 0; c < d->chains; c++)
@@ -203,10 +229,11 @@ bool gm_device_settled(GmDevice *d, GmRun *run)
 int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmProgress *progress, long *sweeps)
 {
     const long total = o->warmup + o->samples * o->thin;
+    gm_device_heads_fill(d);
     d->derive = d->model->derive && gm_draws_need_derived(draws, d->model);
     d->log_joint = o->log_joint;
     Batch batch[2] = { { 0 }, { 0 } };
-    int status = open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1]) ? GM_EXIT_OK : GM_EXIT_FAULT;
+    int status = open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1]) ? GM_EXIT_OK : (int)d->status;
     long size = 1, done = 0;
     int half = 0;
     double before = gm_seconds();
@@ -226,7 +253,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
             before = now;
             gm_progress_show(progress, done);
         }
-        if (d->failed) status = GM_EXIT_FAULT;
+        if (d->failed) status = (int)d->status;
         else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
     }
     for (int k = 0; k < 2 && status == GM_EXIT_INTERRUPTED; k++, half = 1 - half)      // what is under way is kept
@@ -239,7 +266,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
     for (int k = 0; k < 2; k++) close_batch(&batch[k]);
     *sweeps = done;
     if (d->profile) gm_device_time_collect(d);
-    return d->failed ? GM_EXIT_FAULT : status;
+    return d->failed ? (int)d->status : status;
 }
 
 // ---- --profile ----
@@ -326,7 +353,7 @@ static bool verdict(const char *step, Worst w)
     return good;
 }
 
-int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m, const GmData *data)
+int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m)
 {
     enum { SWEEPS = 3 };
     bool good = true;
@@ -335,7 +362,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
     for (long sweep = 0; sweep < SWEEPS && !d->failed && !gm_fault_raised(); sweep++) {
         on_cpu->sweep = on_gpu->sweep = sweep;
         for (int k = 0; k < model->n_steps && !d->failed && !gm_fault_raised(); k++) {
-            gm_device_upload(d, m, data);                // both begin where the CPU stands
+            gm_device_upload(d, m);                // both begin where the CPU stands
             model->step(on_cpu, k);
             model->step(on_gpu, k);
             gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a step");
@@ -343,7 +370,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
             if (sweep == SWEEPS - 1 || !(w.difference <= tolerance)) good &= verdict(model->step_names[k], w);
         }
         if (sweep == SWEEPS - 1 && !d->failed) {
-            gm_device_upload(d, m, data);
+            gm_device_upload(d, m);
             for (int c = 0; c < d->chains; c++) {
                 const double cpu = model->log_joint(on_cpu, c), gpu = model->log_joint(on_gpu, c);
                 good &= verdict("log joint", (Worst){ cpu == gpu || (isnan(cpu) && isnan(gpu)) ? 0 : fabs(cpu - gpu) / (fabs(cpu) + 1), "lp__" });
@@ -354,7 +381,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
     }
     if (!gm_device_settled(d, on_gpu) || gm_fault_raised()) {
         gm_fault_print();
-        return GM_EXIT_FAULT;
+        return d->failed ? (int)d->status : GM_EXIT_FAULT;
     }
     printf(good ? "the devices agree\n" : "the devices DIFFER\n");
     return good ? GM_EXIT_OK : GM_EXIT_CHECK;

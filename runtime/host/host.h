@@ -20,6 +20,9 @@ typedef enum {
     GM_EXIT_CHECK = 1,              // --check found a step that does not draw from its conditional
     GM_EXIT_USAGE = 2,              // a bad flag, bad data, a file that cannot be read or made
     GM_EXIT_FAULT = 4,              // the sampler had to stop; the draws so far are kept
+    GM_EXIT_DEVICE = 5,             // the GPU that was asked for cannot be used; nothing was written
+    GM_EXIT_MEMORY = 6,             // the GPU's memory does not suffice
+    GM_EXIT_LOST = 7,               // the GPU failed while it was at work; the draws so far are kept
     GM_EXIT_INTERRUPTED = 130,      // Ctrl-C; the draws so far are kept
 } GmExit;
 
@@ -63,6 +66,7 @@ typedef struct GmOptions {
     int         device_number;      // of the GPU, from 0
     GmPrecision precision;          // on a GPU; mixed by default
     bool        precision_given;
+    size_t      device_memory;      // most bytes of a GPU's memory to take; 0: what is free
     bool        profile, compare_devices;
     long        summary_rows;       // most rows of the table; LONG_MAX: all
     long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal

@@ -18,7 +18,8 @@ enum { MAX_CHAINS = 10000 };
 
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
-       OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE };
+       OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
+       OPT_DEVICE_MEMORY };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -32,6 +33,7 @@ static const struct option long_options[] = {
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
     { "device", required_argument, NULL, OPT_DEVICE },
+    { "device-memory", required_argument, NULL, OPT_DEVICE_MEMORY },
     { "precision", required_argument, NULL, OPT_PRECISION },
     { "profile", no_argument, NULL, OPT_PROFILE },
     { "compare-devices", no_argument, NULL, OPT_COMPARE },
@@ -68,6 +70,7 @@ void gm_usage(FILE *to, const char *program)
             "      --init FILE|R    initial values from a JSON file; or random within R of zero (1); 0: zeros\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
+            "      --device-memory SIZE  take at most so much of a GPU's memory (20GB, 500MB); data beyond it stay in the host's\n"
             "      --precision P    on a GPU: double, mixed (data and latents single, sums and parameters double; the default), single\n"
             "      --profile        time each kernel (GPU) or step (CPU), and print a table\n"
             "      --compare-devices  a sweep on the CPU and on the GPU, step by step from the same state, in double precision\n"
@@ -81,8 +84,8 @@ void gm_usage(FILE *to, const char *program)
             "  -h, --help           this text\n"
             "      --version        the version\n"
             "\n"
-            "Exit status: 0 done, 1 --check failed, 2 bad flag or data, 4 the sampler stopped, 130 interrupted (in the last two, the\n"
-            "draws so far are kept).\n",
+            "Exit status: 0 done, 1 --check failed, 2 bad flag or data, 4 the sampler stopped, 5 the GPU cannot be used, 6 its memory does\n"
+            "not suffice, 7 it failed, 130 interrupted (after 4, 6, 7 and 130 the draws so far are kept).\n",
             program);
 }
 
@@ -164,6 +167,24 @@ static bool device_choice(const char *text, GmOptions *out)
     return true;
 }
 
+// "20GB", "500M", "1.5e9": bytes, in powers of 1000.
+static bool memory_size(const char *text, GmOptions *out)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    double bytes = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end & ~32) : NULL;
+    for (int k = 0; unit && k <= unit - units; k++) bytes *= 1000;
+    const char *rest = end + (unit != NULL);
+    if (end == text || errno || (*rest && strcmp(rest, "B") != 0 && strcmp(rest, "b") != 0) || !(bytes >= 1e6 && bytes < 1e15)) {
+        gm_error("--device-memory: `%s` is not a size of at least 1 MB, like 20GB, 500MB", text);
+        return false;
+    }
+    out->device_memory = (size_t)bytes;
+    return true;
+}
+
 static bool precision_choice(const char *text, GmOptions *out)
 {
     for (int p = 0; p < GM_PRECISIONS; p++)
@@ -212,6 +233,8 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_DEVICE:
         return device_choice(text, out);
+    case OPT_DEVICE_MEMORY:
+        return memory_size(text, out);
     case OPT_PRECISION:
         return precision_choice(text, out);
     case OPT_PROFILE:

@@ -156,7 +156,7 @@ static int finish(Fit *f, int status)
         profile_print(f);
     if (f->options.quiet || f->sweeps == 0)
         return status;
-    if (f->options.output && f->draws.kept > 0 && status != GM_EXIT_FAULT)
+    if (f->options.output && f->draws.kept > 0 && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED))
         gm_note("draws: %s_%d.csv%s", f->options.output, f->options.first_chain, f->options.chains > 1 ? ", ..." : "");
     else if (!f->options.output)
         gm_note("the draws are not written to files; -o NAME does that");
@@ -165,42 +165,45 @@ static int finish(Fit *f, int status)
     return status;
 }
 
-// The device that --device asks for. f->device stays NULL on the CPU. false after a message.
-static bool choose_device(Fit *f)
+// The device that --device asks for. f->device stays NULL on the CPU. GM_EXIT_OK, or another status after a message.
+static GmExit choose_device(Fit *f)
 {
     GmOptions *o = &f->options;
     if (o->device == GM_ON_CPU || o->check)
-        return true;
-    if (o->device == GM_ON_AUTO && !gm_cuda_driver(NULL) && !o->precision_given)
-        return true;                         // nothing was asked for, and nothing is there: not worth a word
+        return GM_EXIT_OK;
+    const bool asked = o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE);
+    if (!asked && gm_cuda_absent())
+        return GM_EXIT_OK;                   // nothing was asked for, and nothing is there: not worth a word
     char why[1000];
-    f->device = gm_device_open(f->model, &f->data, &f->memory, o, &f->run, why, sizeof why);
-    if (!f->device && (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE))) {
+    GmExit status;
+    f->device = gm_device_open(f->model, &f->data, &f->memory, o, &f->draws, &f->run, &status, why, sizeof why);
+    if (f->device)
+        return GM_EXIT_OK;
+    if (asked)
         gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", why);
-        return false;
-    }
-    if (!f->device)
+    else
         gm_note("on the CPU: %s", why);
-    return true;
+    return asked ? status : GM_EXIT_OK;
 }
 
 // --compare-devices: the CPU begins where the GPU does.
 static int compare_devices(Fit *f)
 {
     char why[1000];
+    GmExit status;
     GmRun on_cpu = f->run, on_gpu = f->run;
     f->options.precision = GM_DOUBLE;
     f->options.profile = false;
-    f->device = gm_device_open(f->model, &f->data, &f->memory, &f->options, &on_gpu, why, sizeof why);
+    f->device = gm_device_open(f->model, &f->data, &f->memory, &f->options, NULL, &on_gpu, &status, why, sizeof why);
     if (!f->device) {
         gm_error("--compare-devices: %s", why);
-        return GM_EXIT_USAGE;
+        return status;
     }
     if (f->model->setup) {
         f->model->setup(&on_cpu);
         f->model->setup(&on_gpu);
     }
-    return gm_device_compare(f->device, f->model, &on_gpu, &on_cpu, &f->memory, &f->data);
+    return gm_device_compare(f->device, f->model, &on_gpu, &on_cpu, &f->memory);
 }
 
 // Data, memory and initial values; then the sweeps or the check.
@@ -225,12 +228,14 @@ static int start(Fit *f)
     if (!o->check && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o))
         return GM_EXIT_USAGE;
     gm_signals_catch();
-    if (!choose_device(f))
-        return GM_EXIT_USAGE;
-    if (f->device)
+    const GmExit chosen = choose_device(f);
+    if (chosen != GM_EXIT_OK)
+        return chosen;
+    if (f->device) {
         gm_note("%s: %d chain%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
-    else
+        gm_device_note_memory(f->device);
+    } else
         gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     if (o->profile && !f->device)
         f->step_seconds = gm_alloc((size_t)model->n_steps, sizeof *f->step_seconds);
@@ -239,7 +244,7 @@ static int start(Fit *f)
     if (model->setup)
         model->setup(&f->run);
     if (f->device && !gm_device_settled(f->device, &f->run))
-        return GM_EXIT_FAULT;
+        return f->device->status;
     if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
         gm_fault_print();
         return GM_EXIT_USAGE;

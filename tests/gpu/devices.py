@@ -211,7 +211,7 @@ def run(folder, only, posteriors=True):
     with open(os.path.join(folder, "runs.json")) as f:
         runs = {n: d for n, d in json.load(f).items() if not only or n in only}
     probe = fit(folder, next(iter(runs)), runs[next(iter(runs))][0], "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary", "--seed", "1")
-    if probe.returncode == 2 and "--device gpu" in probe.stderr:
+    if probe.returncode == 5 and "--device gpu" in probe.stderr:
         print("test-gpu: it cannot run here: " + probe.stderr.strip().splitlines()[-1])
         return 3
     pool = ThreadPoolExecutor(os.cpu_count() or 2)
