@@ -4,7 +4,7 @@
     gpu.py build FOLDER [ARCH]           compiles only; ARCH (sm_90) for a machine without a GPU
     gpu.py run FOLDER [NAME...]          measures what was built; needs NumPy, and some 10 GB in FOLDER for the largest data
 
-Measured: milliseconds a sweep of the whole program in mixed precision, draws leaving; the median of batches of sweeps between two events, from the line that
+Measured: milliseconds a sweep of the whole program in mixed precision (and single), draws leaving; the median of batches of sweeps between two events, from the line that
 ends a run. Floor: reading the data once and a Cholesky factor of the smaller side by cuSOLVER, measured in the same run. Peer: the same sweep by cuBLAS,
 cuSOLVER and elementwise kernels (tests/bench/gpu/peers.cu); both need nvcc. Data are random and seeds are fixed; the draws must be finite and lie
 around the parameters that the data were made with (6 sd). A failed check is said and gives exit status 1.
@@ -40,6 +40,7 @@ WORKLOADS = [
     ("random intercepts, 10^7 rows, 10^5 groups", "intercepts", 10_000_000, 100_000, {1: 0.5, 4: None}, 500, 2000),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
 ]
+SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
 PEERS = "peers"
 KEPT = 100                       # draws that are checked
 
@@ -98,8 +99,8 @@ def data(folder, model, n, p):
 
 # ---- measuring ----
 
-def fit(folder, model, inputs, chains, warmup, samples, thin=1):
-    common = ["--device", "gpu", "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
+def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
+    common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
               "--params", "mu,tau,sigma" if model == "intercepts" else "beta", "--seed", "1", "-o", "draws"]
     try:
         return subprocess.run(["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
@@ -138,27 +139,33 @@ def peers(folder, model, n, p, chains):
     return {w: float(v) for w, v in re.findall(r"^(\w+) ([0-9.e+-]+)$", ran.stdout, re.M)}
 
 
+def precisions(model):
+    return ("mixed", "single") if model in SINGLE_TOO else ("mixed",)
+
+
 def warm(folder, chosen):
     """Has NVRTC compile every program for its width, on small data and all cores, so that no run below waits for it."""
     def one(work):
-        model, p = work
-        own = os.path.join(folder, "warm_%s_%d" % (model, p))
+        model, p, precision = work
+        own = os.path.join(folder, "warm_%s_%d_%s" % work)
         os.makedirs(own, exist_ok=True)
         shutil.copy(os.path.join(folder, model), own)
         inputs, _ = data(own, model, p + 50 if model != "lasso" else 20, p)
-        return fit(own, model, inputs, 1, 0, 1)
-    pairs = sorted({(w[1], w[3]) for w in chosen if w[1] != "normals"})
+        return fit(own, model, inputs, precision, 1, 0, 1)
+    works = sorted({(w[1], w[3], precision) for w in chosen if w[1] != "normals" for precision in precisions(w[1])})
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        for (model, p), ran in zip(pairs, pool.map(one, pairs)):
+        for work, ran in zip(works, pool.map(one, works)):
             if ran.returncode != 0:
-                sys.exit("bench-gpu: %s, %d columns: status %d: %s" % (model, p, ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]))
-            shutil.rmtree(os.path.join(folder, "warm_%s_%d" % (model, p)))
+                sys.exit("bench-gpu: %s, %d columns, %s precision: status %d: %s" % (*work, ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]))
+            shutil.rmtree(os.path.join(folder, "warm_%s_%d_%s" % work))
 
 
 def row(name, chains, ms, floor, target, peer):
+    """A line of the table; ms by precision."""
     def cell(x, form="%.3g"):
         return form % x if x else ""
-    print("| %s | %d | %s | %s | %s | %s | %s |" % (name, chains, cell(ms), cell(floor), cell(ms and floor and ms / floor, "%.2f"), cell(target), cell(peer)), flush=True)
+    shown = cell(ms.get("mixed")) + (" (single %s)" % cell(ms["single"]) if "single" in ms else "")
+    print("| %s | %d | %s | %s | %s | %s | %s |" % (name, chains, shown, cell(floor), cell(floor and ms.get("mixed", 0) / floor, "%.2f"), cell(target), cell(peer)), flush=True)
 
 
 def run(folder, only):
@@ -169,23 +176,22 @@ def run(folder, only):
     for name, model, n, p, targets, warmup, sweeps in chosen:
         if model == "normals":
             seen = peers(folder, model, n, p, 1)
-            row(name, 1, seen.get("own"), seen.get("read"), targets[1], seen.get("peer"))
+            row(name, 1, {"mixed": seen.get("own", 0)}, seen.get("read", 0), targets[1], seen.get("peer"))
             if not seen.get("z", 7) < 6:
                 failed.append("%s: the mean of the draws is off (z %.1f)" % (name, seen.get("z", math.nan)))
             continue
         inputs, truth = data(folder, model, n, p)
         for chains, target in targets.items():
-            ran = fit(folder, model, inputs, chains, warmup, sweeps // max(1, sweeps // KEPT), max(1, sweeps // KEPT))
-            found = re.search(r"median ([0-9.e+-]+) ms", ran.stderr)
-            if ran.returncode != 0 or not found:
-                failed.append("%s, %d chains: status %d: %s" % (name, chains, ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]))
-                continue
-            wrong = check(folder, model, truth)
-            if wrong:
-                failed.append("%s, %d chains: %s" % (name, chains, wrong))
-            seen = peers(folder, model, n, p, chains)
-            floor = seen.get("read", 0) + seen.get("cholesky", 0)
-            row(name, chains, float(found.group(1)), floor, target, seen.get("peer") if chains == 1 or model in ("horseshoe", "probit") else None)
+            seen, ms = peers(folder, model, n, p, chains), {}
+            for precision in precisions(model):
+                ran = fit(folder, model, inputs, precision, chains, warmup, sweeps // max(1, sweeps // KEPT), max(1, sweeps // KEPT))
+                found = re.search(r"median ([0-9.e+-]+) ms", ran.stderr)
+                wrong = "status %d: %s" % (ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]) if ran.returncode != 0 or not found else check(folder, model, truth)
+                if wrong:
+                    failed.append("%s, %d chains, %s precision: %s" % (name, chains, precision, wrong))
+                if found:
+                    ms[precision] = float(found.group(1))
+            row(name, chains, ms, seen.get("read", 0) + seen.get("cholesky", 0), target, seen.get("peer") if chains == 1 or model in ("horseshoe", "probit") else None)
         for file in ("X.npy", "y.npy", "group.npy"):
             if os.path.exists(os.path.join(folder, file)):
                 os.remove(os.path.join(folder, file))

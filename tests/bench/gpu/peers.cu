@@ -1,7 +1,7 @@
 // peers.cu -- what bounds a sweep on this GPU, and the same sweep by library calls, for tests/bench/gpu.py.
 //
 //   nvcc -O3 -arch=native -std=c++17 -o peers peers.cu -lcublas -lcusolver -lcurand
-//   peers horseshoe N P CHAINS      probit with a horseshoe prior        peers lasso N P        peers intercepts N
+//   peers horseshoe N P CHAINS      probit with a horseshoe prior        peers lasso N P        peers intercepts N GROUPS
 //   peers probit N P CHAINS         probit with a fixed prior            peers logistic N P     peers normals N
 //
 // Lines `read MS` (reading the data once), `cholesky MS` (cuSOLVER's of the smaller side), `peer MS` (the sweep by cuBLAS, cuSOLVER and elementwise
@@ -21,6 +21,7 @@
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/gamma.h"
 #include "../../../runtime/device/inverse_gaussian.h"
+#include "../../../runtime/device/normal.h"
 #include "../../../runtime/device/polya_gamma.h"
 #include "../../../runtime/device/truncated_single.h"
 
@@ -161,6 +162,35 @@ __global__ void residual(long n, const float *y, float *m)
     OVER(i, n) m[i] = y[i] - m[i];
 }
 
+__global__ void groups_of(long n, long groups, int *g)
+{
+    OVER(i, n) {
+        Stream s = stream_at(8, i, 0);
+        g[i] = (int)(random_bits(&s) % (uint64_t)groups);
+    }
+}
+
+__global__ void add_to_groups(long n, const float *y, const int *g, float *sum, float *count)
+{
+    OVER(i, n) {
+        atomicAdd(&sum[g[i]], y[i]);
+        atomicAdd(&count[g[i]], 1.0f);
+    }
+}
+
+__global__ void draw_groups(long groups, const float *sum, const float *count, float *u, unsigned sweep)
+{
+    OVER(k, groups) {
+        Stream s = stream_at(9, k, sweep);
+        u[k] = (float)normal_natural(&s, sum[k], -0.5 * (count[k] + 1));
+    }
+}
+
+__global__ void group_residual(long n, const float *y, const int *g, const float *u, float *m)
+{
+    OVER(i, n) m[i] = y[i] - u[g[i]];
+}
+
 __global__ void from_uniforms(long n, const float *mean, float *u)
 {
     OVER(i, n) {
@@ -245,9 +275,21 @@ int main(int argc, char **argv)
         return 0;
     }
     if (!strcmp(what, "intercepts")) {                   // a response and a group a row
-        float *y = floats(2 * (size_t)n);
+        float *y = floats(2 * (size_t)n), *m = floats((size_t)n), *sum = floats((size_t)p), *count = floats((size_t)p), *u = floats((size_t)p), *sse = floats(1);
+        int *group;
+        CK(cudaMalloc(&group, sizeof *group * (size_t)n));
         RUN(fill, y, 2 * n, 1.0f);
+        RUN(groups_of, n, p, group);
         printf("read %.4f\n", reading(y, 2 * (size_t)n));
+        CK(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE));
+        printf("peer %.4f\n", median_ms([&] {
+            CK(cudaMemsetAsync(sum, 0, sizeof *sum * (size_t)p));
+            CK(cudaMemsetAsync(count, 0, sizeof *count * (size_t)p));
+            RUN(add_to_groups, n, y, group, sum, count);
+            RUN(draw_groups, p, sum, count, u, sweep++);
+            RUN(group_residual, n, y, group, u, m);
+            CK(cublasSdot(blas, (int)n, m, 1, m, 1, sse));
+        }));
         return 0;
     }
     float *X = floats((size_t)(n * p)), *beta = floats((size_t)(p * chains)), *m = floats((size_t)(n * chains)), *z = floats((size_t)(n * chains)), *prior = floats((size_t)p);
