@@ -1,9 +1,10 @@
 // device_linalg.c -- joint normal draws and products with data on a GPU, for all chains of a launch (linalg.h has the mathematics).
 //
-// Up to `most_small` elements a joint normal is drawn by one kernel with the matrix in shared memory. Above, cuSOLVER factors and cuBLAS solves, chains on
-// streams of their own that leave the main stream and come back to it; none waits for the host, and a pivot that is not
-// positive is found by a kernel. Both libraries are column-major: the upper triangle there is the lower one of a row-major matrix.
+// Up to 16 elements a joint normal is drawn by one block; above, by a flow of tiles between blocks (dense_tiles.h). Few rows of many columns go
+// through cuSOLVER and cuBLAS, chains on streams of their own that leave the main stream and come back to it; none waits for the host, and a pivot that
+// is not positive is found by a kernel. Both libraries are column-major: the upper triangle there is the lower one of a row-major matrix.
 #include "device_inside.h"
+#include "../device/dense_plan.h"
 #include "../device/row_plan.h"
 
 #include <stdlib.h>
@@ -12,10 +13,10 @@
 enum {                                          // scratch memory
     AT_BLAS,                                    // one for each side stream
     AT_SOLVER = AT_BLAS + GM_SIDES,
-    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART,
+    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE,
 };
 
-enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, MOST_SMALL = 128, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
+enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, MOST_SMALL = 16, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
 
 static const double one = 1, zero = 0, minus_one = -1;
 static const float one_f = 1, zero_f = 0, minus_one_f = -1;
@@ -92,13 +93,21 @@ static long blocks_for(const GmDevice *d, long n)
 
 static void small(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J, size_t h, size_t x, size_t scale)
 {
-    const size_t shared = sizeof(double) * (size_t)((n + 1) * (n | 1) + n);
-    GmKernelEntry *e = gm_device_kernel(d, "gm_dense_small");
-    if (e && shared > 48 << 10)
-        gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared), "shared memory");
     uint64_t at_J = J, at_h = h, at_x = x, at_scale = scale;
     void *parameters[] = { &d->states, &d->place, &var, &name, &n, &at_J, &at_h, &at_x, &at_scale };
-    gm_device_launch(d, d->stream, "gm_dense_small", (GmGrid){ .x = 1, .y = d->chains, .shared = shared }, parameters);
+    gm_device_launch(d, d->stream, "gm_dense_small", (GmGrid){ .x = 1, .y = d->chains, .shared = sizeof(double) * (size_t)((n + 1) * (n | 1) + n) }, parameters);
+}
+
+static void tiles(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J, size_t h, size_t x, size_t scale)
+{
+    const long tasks = d->chains * DENSE_TASKS(DENSE_TILES(n)), most = (long)DENSE_RESIDENT * d->processors;
+    const size_t bytes = (size_t)DENSE_BYTES(n, (long)d->chains, (long)gm_device_element(d, GM_SOLVE));
+    CUdeviceptr scratch = gm_device_scratch(d, AT_DENSE, bytes);
+    if (d->failed) return;
+    if (!d->rehearsing) gm_device_good(d, gm_cuda.cuMemsetD8Async(scratch, 255, bytes, d->stream), "clearing work space");
+    uint64_t at_J = J, at_h = h, at_x = x, at_scale = scale;
+    void *parameters[] = { &d->states, &d->place, &var, &name, &n, &d->chains, &at_J, &at_h, &at_x, &at_scale, &scratch };
+    gm_device_launch(d, d->stream, "gm_dense_tiles", (GmGrid){ .x = tasks < most ? tasks : most, .threads = DENSE_THREADS }, parameters);
 }
 
 static void factor(GmDevice *d, int chain, long n, void *J, CUdeviceptr info)
@@ -124,39 +133,13 @@ static void triangular(GmDevice *d, int chain, int operation, long n, const void
                                            : gm_cuda.cublasDtrsv(blas, CUBLAS_UPPER, operation, CUBLAS_NON_UNIT, (int)n, J, (int)n, h, 1), "trsv");
 }
 
-static void large(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J, size_t h, size_t x, size_t scale)
-{
-    if (!libraries(d)) return;
-    const int sides = sides_of(d);
-    const CUdeviceptr info = gm_device_scratch(d, AT_INFO, sizeof(int) * (size_t)d->chains);
-    int timing = gm_device_time_from(d, "cuSOLVER potrf, cuBLAS trsv", d->stream);
-    fork_sides(d, sides);
-    for (int c = 0; c < d->chains && !d->failed; c++) {
-        factor(d, c, n, array_of(d, c, J), info);
-        triangular(d, c, CUBLAS_TRANSPOSED, n, array_of(d, c, J), array_of(d, c, h));
-    }
-    join_sides(d, sides);
-    gm_device_time_to(d, timing, d->stream);
-    uint64_t at_h = h, at_x = x, at_scale = scale;
-    void *noise[] = { &d->states, &d->place, &var, &n, &at_h, &at_scale };
-    gm_device_launch(d, d->stream, "gm_dense_noise", (GmGrid){ .x = 1, .y = d->chains }, noise);
-    timing = gm_device_time_from(d, "cuBLAS trsv", d->stream);
-    fork_sides(d, sides);
-    for (int c = 0; c < d->chains && !d->failed; c++) triangular(d, c, CUBLAS_AS_IS, n, array_of(d, c, J), array_of(d, c, h));
-    join_sides(d, sides);
-    gm_device_time_to(d, timing, d->stream);
-    void *place[] = { &d->states, &d->place, &name, &n, &at_h, &at_x, (void *)&info };
-    gm_device_launch(d, d->stream, "gm_dense_place", (GmGrid){ .x = blocks_for(d, n), .y = d->chains }, place);
-}
-
 void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale)
 {
     GmDevice *d = run->device;
     if (n <= 0 || d->failed) return;
     const CUdeviceptr text = gm_device_text(d, name);
-    const size_t shared = sizeof(double) * (size_t)((n + 1) * (n | 1) + n) + 1024;
-    if (n <= MOST_SMALL && shared <= (size_t)d->shared_most) small(d, var, text, n, J, h, x, scale);
-    else large(d, var, text, n, J, h, x, scale);
+    if (n <= MOST_SMALL) small(d, var, text, n, J, h, x, scale);
+    else tiles(d, var, text, n, J, h, x, scale);
 }
 
 void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E, size_t k, size_t u, size_t scale)
