@@ -101,9 +101,9 @@ oracles: all
 bench: all
 	$(Q)python3 tests/bench/run.py
 
-# A GPU against the CPU: programs are compiled, then run. Exit status 3 (2 of make) and one line where there is no GPU.
+# All tests that need a GPU. Exit status 3 (2 of make) and one line where there is none.
 test-gpu: need-test all
-	$(Q)$(PYTHON) tests/gpu/devices.py here
+	$(Q)$(PYTHON) tests/gpu/all.py
 
 # Seconds a sweep on a GPU, against its floors.
 bench-gpu: all

@@ -14,7 +14,7 @@
 #include "device_code.h"
 #include "host.h"
 
-enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 13, GM_MOST_KERNELS = 1024 };
+enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 13, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 
 typedef struct GmKernelEntry {
     char      *name;
@@ -89,6 +89,8 @@ typedef struct GmDevice {
     const GmOptions *keeping;                    // NULL: no draw leaves
     bool          derive, log_joint;
     long          columns, slots;
+    double        pace[GM_MOST_PACES];           // ms a sweep of the last batches, of pace_sweeps sweeps or nearly as many
+    long          paces, pace_sweeps;
     CUdeviceptr   column, kept, ring;
     bool          profile;
     GmTiming      timing[512];
@@ -187,6 +189,9 @@ bool gm_device_settled(GmDevice *d, GmRun *run);
 
 // All sweeps of a run; draws are stored as they come. The status as of `sample` in run.c; *sweeps: how many were made.
 int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmProgress *progress, long *sweeps);
+// Milliseconds a sweep of all chains between two events: the median of the last batches of sweeps. 0: none was timed.
+double gm_device_pace(const GmDevice *d);
+
 void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps);
 
 // --compare-devices: every step from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.

@@ -131,7 +131,7 @@ typedef struct Batch {
     double   *rows;                 // [slots / 2][chains][columns]; pinned
     GmPlace  *place;                // pinned
     uint64_t *kept;                 // pinned: the count at its end, and at its begin
-    CUevent   done;
+    CUevent   begun, ended, done;   // its sweeps; its draws are here
     long      sweeps;               // 0: no batch is under way
     long      first;                // number of its first draw, of a chain
 } Batch;
@@ -143,6 +143,8 @@ static bool open_batch(GmDevice *d, Batch *b)
     gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->rows, bytes), "pinned memory");
     if (!d->failed) gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->place, sizeof *b->place), "pinned memory");
     if (!d->failed) gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->kept, 2 * sizeof *b->kept), "pinned memory");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuEventCreate(&b->begun, CU_EVENT_DEFAULT), "an event");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuEventCreate(&b->ended, CU_EVENT_DEFAULT), "an event");
     if (!d->failed) gm_device_good(d, gm_cuda.cuEventCreate(&b->done, CU_EVENT_DISABLE_TIMING), "an event");
     return !d->failed;
 }
@@ -152,6 +154,8 @@ static void close_batch(Batch *b)
     if (b->rows) gm_cuda.cuMemFreeHost(b->rows);
     if (b->place) gm_cuda.cuMemFreeHost(b->place);
     if (b->kept) gm_cuda.cuMemFreeHost(b->kept);
+    if (b->begun) gm_cuda.cuEventDestroy(b->begun);
+    if (b->ended) gm_cuda.cuEventDestroy(b->ended);
     if (b->done) gm_cuda.cuEventDestroy(b->done);
 }
 
@@ -170,7 +174,9 @@ static void begin(GmDevice *d, GmRun *run, const GmOptions *o, Batch *b, int hal
     b->kept[1] = at;
     gm_device_good(d, gm_cuda.cuMemcpyHtoDAsync(d->kept, &b->kept[1], sizeof *b->kept, d->stream), "sending a count");
     run->batch = sweeps;
+    gm_device_good(d, gm_cuda.cuEventRecord(b->begun, d->stream), "an event");
     d->model->sweep(run);
+    gm_device_good(d, gm_cuda.cuEventRecord(b->ended, d->stream), "an event");
     run->sweep += sweeps;
     gm_device_good(d, gm_cuda.cuEventRecord(d->fork, d->stream), "an event");
     gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->copies, d->fork, 0), "an event");
@@ -183,11 +189,36 @@ static void begin(GmDevice *d, GmRun *run, const GmOptions *o, Batch *b, int hal
     gm_device_good(d, gm_cuda.cuEventRecord(b->done, d->copies), "an event");
 }
 
+// Milliseconds a sweep of a batch, among those of the last batches of about its size; the small ones of the start drop out.
+static void keep_pace(GmDevice *d, const Batch *b, long sweeps)
+{
+    float ms = 0;
+    if (gm_cuda.cuEventElapsedTime(&ms, b->begun, b->ended) != 0 || 2 * sweeps <= d->pace_sweeps) return;
+    if (sweeps >= 2 * d->pace_sweeps) {
+        d->pace_sweeps = sweeps;
+        d->paces = 0;
+    }
+    d->pace[d->paces++ % GM_MOST_PACES] = ms / (double)sweeps;
+}
+
+static int by_size(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+
+double gm_device_pace(const GmDevice *d)
+{
+    const size_t n = (size_t)(d->paces < GM_MOST_PACES ? d->paces : GM_MOST_PACES);
+    double sorted[GM_MOST_PACES];
+    memcpy(sorted, d->pace, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_size);
+    return n ? 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]) : 0;
+}
+
 // Waits for a batch and stores its draws. Returns the status that it ends with, or GM_EXIT_OK.
 static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
 {
+    const long sweeps = b->sweeps;
     b->sweeps = 0;
     if (!gm_device_good(d, gm_cuda.cuEventSynchronize(b->done), "sweeping")) return (int)d->status;
+    keep_pace(d, b, sweeps);
     const long n = (long)(b->kept[0] - b->kept[1]);
     for (long k = 0; k < n; k++) {
         for (int c = 0; c < d->chains; c++)

@@ -160,8 +160,12 @@ static int finish(Fit *f, int status)
         gm_note("draws: %s_%d.csv%s", f->options.output, f->options.first_chain, f->options.chains > 1 ? ", ..." : "");
     else if (!f->options.output)
         gm_note("the draws are not written to files; -o NAME does that");
-    gm_note("%ld sweeps of %d chain%s in %.3g s, %.3g ms each; seed %llu", f->sweeps, f->options.chains, f->options.chains > 1 ? "s" : "",
-            f->sweep_seconds, 1000 * f->sweep_seconds / (double)f->sweeps, (unsigned long long)f->options.seed);
+    char median[60] = "";
+    const double pace = f->device ? gm_device_pace(f->device) : 0;
+    if (pace > 0)
+        snprintf(median, sizeof median, " (median %.3g ms by the GPU's clock)", pace);
+    gm_note("%ld sweeps of %d chain%s in %.3g s, %.3g ms each%s; seed %llu", f->sweeps, f->options.chains, f->options.chains > 1 ? "s" : "",
+            f->sweep_seconds, 1000 * f->sweep_seconds / (double)f->sweeps, median, (unsigned long long)f->options.seed);
     return status;
 }
 

@@ -1,89 +1,214 @@
-"""Gibbs sweeps on a GPU, against the time that the memory alone needs: make bench-gpu.
+"""Gibbs sweeps on a GPU: measured, floor, ratio, target, peer. make bench-gpu.
 
-    gpu.py                      compiles the models, makes the data, measures
-    gpu.py build FOLDER         compiles only
-    gpu.py run FOLDER [NAME..]  measures what was built
+    gpu.py [NAME...]                     compiles the models, makes the data, measures; a NAME is a part of a workload's name
+    gpu.py build FOLDER [ARCH]           compiles only; ARCH (sm_90) for a machine without a GPU
+    gpu.py run FOLDER [NAME...]          measures what was built; needs NumPy, and some 10 GB in FOLDER for the largest data
 
-Times are of a run of one chain and of four, in mixed precision, from the line that ends a run (graphs, draws leaving); the median of five
-(of fewer where loading the data takes long). The floor is
-bytes that must be read once a sweep over the device's read bandwidth (4.27 TB/s on one NVIDIA H200), plus what is given as its own cost.
-Peers are library calls of the same sweep (PyTorch over cuBLAS and cuSOLVER), on one NVIDIA H200.
+Measured: milliseconds a sweep of the whole program in mixed precision (and single), draws leaving; the median of batches of sweeps between two events, from the line that
+ends a run. Floor: reading the data once and a Cholesky factor of the smaller side by cuSOLVER, measured in the same run. Peer: the same sweep by cuBLAS,
+cuSOLVER and elementwise kernels (tests/bench/gpu/peers.cu); both need nvcc. Data are random and seeds are fixed; the draws must be finite and lie
+around the parameters that the data were made with (6 sd). A failed check is said and gives exit status 1.
 """
+import json
+import math
 import os
 import re
-import statistics
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
-READ = 4.27e12
+sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
+import toolkit
 
-#  name, model, rows, columns, Cholesky ms, peer ms
+#  name, model, rows, columns (intercepts: groups), {chains: target ms}, sweeps of warm-up and of a run
 WORKLOADS = [
-    ("horseshoe probit 1e4 x 1000", "horseshoe", 10_000, 1000, 0.381, 0.94),
-    ("horseshoe probit 1e5 x 1000", "horseshoe", 100_000, 1000, 0.381, 1.19),
-    ("horseshoe probit 1e6 x 1000", "horseshoe", 1_000_000, 1000, 0.381, 2.77),
-    ("horseshoe probit 1295848 x 141", "horseshoe", 1_295_848, 141, 0.092, 1.02),
-    ("probit 1e7 x 8", "probit", 10_000_000, 8, 0, None),
-    ("logistic 506450 x 56", "logistic", 506_450, 56, 0.04, None),
+    ("horseshoe probit, 10^6 x 1000", "horseshoe", 1_000_000, 1000, {1: 1.8, 4: 2.6}, 100, 400),
+    ("horseshoe probit, 1,295,848 x 141", "horseshoe", 1_295_848, 141, {1: 0.45, 4: None}, 200, 2000),
+    ("horseshoe probit, 10^4 x 1000", "horseshoe", 10_000, 1000, {1: 0.70, 4: None}, 500, 1500),
+    ("Lasso, 425 x 3000", "lasso", 425, 3000, {1: 0.6, 4: None}, 1000, 1500),
+    ("10^8 truncated normals, means in memory", "normals", 100_000_000, 1, {1: 0.8}, 0, 0),
+    ("probit, 10^7 x 8", "probit", 10_000_000, 8, {1: 0.25, 4: None}, 300, 3000),
+    ("random intercepts, 10^7 rows, 8 groups", "intercepts", 10_000_000, 8, {1: 0.5, 4: None}, 1000, 10000),
+    ("random intercepts, 10^7 rows, 10^5 groups", "intercepts", 10_000_000, 100_000, {1: 0.5, 4: None}, 500, 2000),
+    ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
 ]
+SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
+PEERS = "peers"
+KEPT = 100                       # draws that are checked
 
 
-def build(folder):
+def build(folder, arch=None):
     os.makedirs(folder, exist_ok=True)
-    for model in sorted({w[1] for w in WORKLOADS}):
+    for model in sorted({w[1] for w in WORKLOADS} - {"normals"}):
         source = os.path.join(HERE, model + ".gm") if os.path.exists(os.path.join(HERE, model + ".gm")) else os.path.join(ROOT, "examples", model, model + ".gm")
-        subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, model)], check=True)
+        subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, model)], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    nvcc = toolkit.tool("nvcc")
+    if nvcc:
+        subprocess.run([nvcc, "-O3", "-std=c++17", "-arch=" + (arch or "native"), "-o", os.path.join(folder, PEERS), os.path.join(HERE, "gpu", "peers.cu"), "-lcublas", "-lcusolver", "-lcurand"], check=True)
+    else:
+        print("no floors and peers: nvcc is not installed (it is part of the CUDA Toolkit)")
 
 
-def data(folder, n, p):
-    r = np.random.default_rng(1)
-    X = r.standard_normal((n, p), dtype=np.float32)
-    y = (X[:, : min(p, 5)].sum(axis=1) + r.standard_normal(n, dtype=np.float32) > 0).astype(np.int32)
-    np.save(os.path.join(folder, "X.npy"), X.astype(np.float64))
-    np.save(os.path.join(folder, "y.npy"), y)
+# ---- data ----
+
+def in_blocks(n, size, work):
+    """work(begin, end, random numbers of this block), on all cores; the data do not depend on their number."""
+    begins = list(range(0, n, size))
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        list(pool.map(lambda b: work(b, min(n, b + size), np.random.default_rng([1, b])), begins))
 
 
-def measure(folder, model, chains, sweeps):
-    times, started = [], time.monotonic()
-    for seed in range(5):
-        ran = subprocess.run(["./" + model, "X=X.npy", "y=y.npy", "--device", "gpu", "--chains", str(chains), "--warmup", str(sweeps), "--samples", "20", "--no-summary", "--no-lp",
-                              "--params", "beta", "--seed", str(seed)], cwd=folder, capture_output=True, text=True)
-        found = re.search(r"([0-9.e+-]+) ms each", ran.stderr)
-        if ran.returncode != 0 or not found:
-            sys.exit("bench-gpu: %s: status %d: %s" % (model, ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]))
-        times.append(float(found.group(1)))
-        if time.monotonic() - started > 10:              # loading gigabytes takes longer than sweeping over them
-            break
-    return statistics.median(times)
+def data(folder, model, n, p):
+    """Files in the folder. Gives the arguments, and {column of the draws: the value that the data were made with}."""
+    if model == "intercepts":
+        y, group = (np.lib.format.open_memmap(os.path.join(folder, f), "w+", t, (n,)) for f, t in (("y.npy", "<f8"), ("group.npy", "<i4")))
+        u = 0.7 * np.random.default_rng(3).standard_normal(p)
+
+        def rows(b, e, r):
+            group[b:e] = r.integers(1, p + 1, e - b)
+            y[b:e] = 1.5 + u[group[b:e] - 1] + r.standard_normal(e - b)
+        in_blocks(n, 1 << 18, rows)
+        with open(os.path.join(folder, "size.json"), "w") as f:
+            json.dump({"K": p}, f)
+        return ["size.json", "y=y.npy", "group=group.npy"], {"sigma": 1.0}
+    X = np.lib.format.open_memmap(os.path.join(folder, "X.npy"), "w+", "<f8", (n, p))
+    y = np.lib.format.open_memmap(os.path.join(folder, "y.npy"), "w+", "<f8" if model == "lasso" else "<i4", (n,))
+    strong = {"lasso": 3.0, "probit": 0.4, "logistic": 0.5, "horseshoe": 0.4}[model]
+
+    def rows(b, e, r):
+        x = r.standard_normal((e - b, p), dtype=np.float32)
+        X[b:e] = x
+        m = strong * x[:, :5].sum(axis=1)
+        if model == "lasso":
+            y[b:e] = m + r.standard_normal(e - b)
+        elif model == "logistic":
+            y[b:e] = r.uniform(size=e - b) < 1 / (1 + np.exp(-m))
+        else:
+            y[b:e] = m + r.standard_normal(e - b) > 0
+    in_blocks(n, max(1, (1 << 22) // p), rows)
+    return ["X=X.npy", "y=y.npy"], {"beta.%d" % j: strong if j <= 5 else 0.0 for j in range(1, p + 1)}
+
+
+# ---- measuring ----
+
+def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
+    common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
+              "--params", "mu,tau,sigma" if model == "intercepts" else "beta", "--seed", "1", "-o", "draws"]
+    try:
+        return subprocess.run(["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess([], 124, "", "no end after 240 s")
+
+
+def check(folder, model, truth):
+    """What is wrong with the draws of the first chain, or None."""
+    with open(os.path.join(folder, "draws_1.csv")) as f:
+        lines = [line for line in f if line[0] != "#"]
+    names = lines[0].strip().split(",")
+    x = np.array([[float(v) for v in line.split(",")] for line in lines[1:]])
+    if not np.isfinite(x).all():
+        return "draws that are not finite"
+    at = [k for k, name in enumerate(names) if truth.get(name) is not None]
+    want = np.array([truth[names[k]] for k in at])
+    if len(at) < len(truth):
+        return "draws of %d of %d parameters" % (len(at), len(truth))
+    mean, sd = x[:, at].mean(axis=0), x[:, at].std(axis=0)
+    if model == "lasso":                                 # shrunk on purpose: the five that are not 0 stand out
+        return None if sorted(np.argsort(-np.abs(mean))[:5]) == [0, 1, 2, 3, 4] else "other coefficients than the five of the data stand out"
+    far = np.abs(mean - want) / (sd + 1e-12)
+    if model == "horseshoe":                             # coefficients that are 0 may be held closer than the noise: their sd is what the prior leaves
+        far = np.abs(mean - want) / np.maximum(sd, np.median(sd[5:]))
+    return None if far.max() < 6 else "%s is %.1f sd from the value that the data were made with" % (names[at[int(far.argmax())]], far.max())
+
+
+def peers(folder, model, n, p, chains):
+    """{read, cholesky, peer, ...} in ms, as far as measured."""
+    if not os.path.exists(os.path.join(folder, PEERS)):
+        return {}
+    ran = subprocess.run(["./" + PEERS, model, str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
+    if ran.returncode != 0:
+        print("bench-gpu: peers %s: status %d: %s" % (model, ran.returncode, (ran.stdout + ran.stderr)[-300:]))
+    return {w: float(v) for w, v in re.findall(r"^(\w+) ([0-9.e+-]+)$", ran.stdout, re.M)}
+
+
+def precisions(model):
+    return ("mixed", "single") if model in SINGLE_TOO else ("mixed",)
+
+
+def warm(folder, chosen):
+    """Has NVRTC compile every program for its width, on small data and all cores, so that no run below waits for it."""
+    def one(work):
+        model, p, precision = work
+        own = os.path.join(folder, "warm_%s_%d_%s" % work)
+        os.makedirs(own, exist_ok=True)
+        shutil.copy(os.path.join(folder, model), own)
+        inputs, _ = data(own, model, p + 50 if model != "lasso" else 20, p)
+        return fit(own, model, inputs, precision, 1, 0, 1)
+    works = sorted({(w[1], w[3], precision) for w in chosen if w[1] != "normals" for precision in precisions(w[1])})
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        for work, ran in zip(works, pool.map(one, works)):
+            if ran.returncode != 0:
+                sys.exit("bench-gpu: %s, %d columns, %s precision: status %d: %s" % (*work, ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]))
+            shutil.rmtree(os.path.join(folder, "warm_%s_%d_%s" % work))
+
+
+def row(name, chains, ms, floor, target, peer):
+    """A line of the table; ms by precision."""
+    def cell(x, form="%.3g"):
+        return form % x if x else ""
+    shown = cell(ms.get("mixed")) + (" (single %s)" % cell(ms["single"]) if "single" in ms else "")
+    print("| %s | %d | %s | %s | %s | %s | %s |" % (name, chains, shown, cell(floor), cell(floor and ms.get("mixed", 0) / floor, "%.2f"), cell(target), cell(peer)), flush=True)
 
 
 def run(folder, only):
-    print("%-32s %7s %10s %10s %7s %10s" % ("workload", "chains", "ms", "floor ms", "ratio", "peer ms"))
-    for name, model, n, p, cholesky, peer in WORKLOADS:
-        if only and not any(o in name for o in only):
+    chosen = [w for w in WORKLOADS if not only or any(o in w[0] for o in only)]
+    failed, began = [], time.monotonic()
+    warm(folder, chosen)
+    print("| workload | chains | ms a sweep | floor | ratio | target | library calls |\n| --- | --- | --- | --- | --- | --- | --- |")
+    for name, model, n, p, targets, warmup, sweeps in chosen:
+        if model == "normals":
+            seen = peers(folder, model, n, p, 1)
+            row(name, 1, {"mixed": seen.get("own", 0)}, seen.get("read", 0), targets[1], seen.get("peer"))
+            if not seen.get("z", 7) < 6:
+                failed.append("%s: the mean of the draws is off (z %.1f)" % (name, seen.get("z", math.nan)))
             continue
-        data(folder, n, p)
-        for chains in (1, 4):
-            floor = 1e3 * 4.0 * n * (p + 1 + chains) / READ + cholesky
-            ms = measure(folder, model, chains, 200)
-            print("%-32s %7d %10.3f %10.3f %7.2f %10s" % (name, chains, ms, floor, ms / floor, "%.2f" % peer if peer and chains == 1 else "-"), flush=True)
-    return 0
+        inputs, truth = data(folder, model, n, p)
+        for chains, target in targets.items():
+            seen, ms = peers(folder, model, n, p, chains), {}
+            for precision in precisions(model):
+                ran = fit(folder, model, inputs, precision, chains, warmup, sweeps // max(1, sweeps // KEPT), max(1, sweeps // KEPT))
+                found = re.search(r"median ([0-9.e+-]+) ms", ran.stderr)
+                wrong = "status %d: %s" % (ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]) if ran.returncode != 0 or not found else check(folder, model, truth)
+                if wrong:
+                    failed.append("%s, %d chains, %s precision: %s" % (name, chains, precision, wrong))
+                if found:
+                    ms[precision] = float(found.group(1))
+            row(name, chains, ms, seen.get("read", 0) + seen.get("cholesky", 0), target, seen.get("peer") if chains == 1 or model in ("horseshoe", "probit") else None)
+        for file in ("X.npy", "y.npy", "group.npy"):
+            if os.path.exists(os.path.join(folder, file)):
+                os.remove(os.path.join(folder, file))
+    print("%.0f s" % (time.monotonic() - began))
+    for text in failed:
+        print("FAIL " + text)
+    return 1 if failed else 0
 
 
 def main():
     if sys.argv[1:2] == ["build"]:
-        build(sys.argv[2])
+        build(*sys.argv[2:4])
     elif sys.argv[1:2] == ["run"]:
         sys.exit(run(sys.argv[2], sys.argv[3:]))
     else:
-        with tempfile.TemporaryDirectory() as folder:
+        room = "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 12e9 else None      # in memory: nobody waits for a disk
+        with tempfile.TemporaryDirectory(dir=room) as folder:
             build(folder)
             sys.exit(run(folder, sys.argv[1:]))
 

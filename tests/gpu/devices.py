@@ -1,15 +1,14 @@
-"""A GPU against the CPU. Needs a GPU to run, none to build.
+"""Models on a GPU against the CPU. Needs a GPU to run, none to build.
 
     devices.py build FOLDER           compiles the models and makes their data
     devices.py run FOLDER [NAME...]   runs them here; the last line counts
     devices.py compare FOLDER [NAME...]      of these parts 1, 3 and 4
-    devices.py here                   both, in a folder that is removed; says at once if there is no GPU
     devices.py compile                programs with code for GPUs in them, by NVRTC
 
 1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps step by step from the same state in
    double precision. Variables agree to 1e-9, ints exactly.
-2. Every example in mixed and single precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about 100 degrees of
-   freedom, so a false alarm is rarer than 1 in 10^6 for all of them together.
+2. Every example in mixed, single and double precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about
+   150 degrees of freedom, so a false alarm is rarer than 1 in 10^5 for all of them together. An example runs as its README says.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
 4. Faults: one line that names the variable, exit status 4.
 5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd of those of the data.
@@ -17,8 +16,10 @@
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -28,17 +29,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 sys.path.insert(0, os.path.join(ROOT, "tests", "stat"))
 
-EXAMPLES = {
-    "ar1_missing": "series.json",
-    "hierarchical_normal": "rats.json",
-    "lasso": "diabetes.csv X=diabetes.csv:age-glu",
-    "linear": "diabetes.csv X=diabetes.csv:age-glu",
-    "logistic": "pima.csv X=pima.csv:pregnant-age",
-    "ordinal_probit": "diamonds.csv X=diamonds.csv:carat-color",
-    "poisson_gamma": "pumps.json",
-    "probit": "pima.csv X=pima.csv:pregnant-age",
-    "robust": "pima.csv X=pima.csv:mass-age",
-}
+PRECISIONS = ("mixed", "single", "double")
+REPEATED = ("probit", "hierarchical_normal", "ar1_missing")
+AT_ONCE = 8                      # programs that share the GPU: most of a short run is starting it
 
 IMPROPER = """
 model improper
@@ -87,45 +80,70 @@ def compile_program(folder, name, source, *options):
     return ran.returncode == 0
 
 
+def examples():
+    """{name: (the arguments after ./fit, the files they need)} of every folder of examples/, from the first ./fit line of its README."""
+    found = {}
+    for model in sorted(glob.glob(os.path.join(ROOT, "examples/*/*.gm"))):
+        folder, name = os.path.dirname(model), os.path.basename(model)[:-3]
+        with open(os.path.join(folder, "README.md")) as f:
+            command = next((line.split()[1:] for line in f if line.startswith("    ./fit ")), None)
+        if command is None:
+            sys.exit("devices.py: examples/%s/README.md names no ./fit command" % name)
+        files = [w.split("=")[-1].split(":")[0] for w in command if os.path.exists(os.path.join(folder, w.split("=")[-1].split(":")[0]))]
+        if "--samples" in command:
+            at = command.index("--samples")
+            del command[at:at + 2]
+        found[name] = command, [os.path.join(folder, f) for f in files]
+    return found
+
+
 def build(folder):
     from program import random_data
     from random_models import random_model
     os.makedirs(folder, exist_ok=True)
-    runs = {}
+    runs, shown = {}, examples()
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
-    models += [("wide", WIDE), ("improper", IMPROPER)]
-    for name, text in models:
+    models += [("wide", WIDE), ("improper", IMPROPER), ("large", LARGE)]
+    models = [m for m in models if m[0] != "definitions_chain"]
+    given = {"wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
+
+    def one(model):
+        name, text = model
         source = os.path.join(folder, name + ".gm")
         with open(source, "w") as f:
             f.write(text)
-        if name == "definitions_chain" or not compile_program(folder, name, source):     # a model that is refused
-            continue
-        data = {"wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}]}.get(name) or [random_data(text, 1)]
+        if not compile_program(folder, name, source):     # a model that is refused
+            return None
+        data = given[name] if name in given else [random_data(text, 1)]
         if "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout and name != "wide":
             data.append(random_data(text, 1, {"N": 4, "p": 9, "T": 2}))
+        return data
+
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        made = list(pool.map(one, models))
+    for (name, _), data in zip(models, made):
+        if not data:
+            continue
         runs[name] = []
         for k, values in enumerate(data):
             runs[name].append("%s_%d.json" % (name, k))
             with open(os.path.join(folder, runs[name][-1]), "w") as f:
                 json.dump(values, f, default=lambda v: v.tolist())
-    with open(os.path.join(folder, "large.gm"), "w") as f:
-        f.write(LARGE)
-    compile_program(folder, "large", os.path.join(folder, "large.gm"))
-    for name, inputs in EXAMPLES.items():
-        for word in inputs.split():
-            file = word.split("=")[-1].split(":")[0]
-            with open(os.path.join(ROOT, "examples", name, file), "rb") as f, open(os.path.join(folder, file), "wb") as to:
-                to.write(f.read())
+    for _, files in shown.values():
+        for file in files:
+            shutil.copy(file, folder)
     with open(os.path.join(folder, "runs.json"), "w") as f:
-        json.dump(runs, f)
+        json.dump({"compare": runs, "examples": {name: command for name, (command, _) in shown.items()}}, f)
+    return 0
 
 
 # ---- run ----
 
 def fit(folder, name, inputs, *options, seconds=120):
+    words = inputs.split() if isinstance(inputs, str) else inputs
     try:
-        return subprocess.run([os.path.join(".", name), *inputs.split(), *options], cwd=folder, capture_output=True, text=True, timeout=seconds)        # killed when it ends
+        return subprocess.run([os.path.join(".", name), *words, *options], cwd=folder, capture_output=True, text=True, timeout=seconds)        # killed when it ends
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], 124, "", "no end after %d s" % seconds)
 
@@ -152,8 +170,8 @@ def compare(folder, name, data):
     return ran.returncode == 0, "%s %s: %s" % (name, data, "agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode, "; ".join(bad), ran.stderr.strip()[-500:]))
 
 
-def posterior(folder, name, precision):
-    inputs, common = EXAMPLES[name], ["--seed", "7", "--samples", "4000", "--no-summary", "-q"]
+def posterior(folder, name, inputs, precision):
+    common = ["--seed", "7", "--samples", "4000", "--no-summary", "-q"]
     stem = "%s_%s" % (name, precision)
     gpu = fit(folder, name, inputs, "--device", "gpu", "--precision", precision, "-o", stem, *common)
     if gpu.returncode != 0:
@@ -173,14 +191,14 @@ def body(folder, stem, chain):
         return [line for line in f if line[0] != "#"]
 
 
-def repeats(folder, name):
-    inputs, common = EXAMPLES[name], ["--seed", "11", "--samples", "50", "--warmup", "20", "--no-summary", "-q", "--device", "gpu"]
-    results = []
-    fit(folder, name, inputs, *common, "-o", "first")
+def repeats(folder, name, inputs):
+    common = ["--seed", "11", "--samples", "50", "--warmup", "20", "--no-summary", "-q", "--device", "gpu"]
+    results, one, two = [], name + "_first", name + "_second"
+    fit(folder, name, inputs, *common, "-o", one)
     for what, options, chains in (("again", [], 4), ("two chains", ["--chains", "2"], 2), ("without graphs", ["--profile"], 4), ("the last two", ["--first-chain", "3", "--chains", "2"], 2)):
-        ran = fit(folder, name, inputs, *common, "-o", "second", *options)
+        ran = fit(folder, name, inputs, *common, "-o", two, *options)
         first = 3 if what == "the last two" else 1
-        same = ran.returncode == 0 and all(body(folder, "first", first + k) == body(folder, "second", first + k) for k in range(chains))
+        same = ran.returncode == 0 and all(body(folder, one, first + k) == body(folder, two, first + k) for k in range(chains))
         results.append((same, "%s, %s: %s" % (name, what, "the same draws" if same else "other draws (status %d) %s" % (ran.returncode, ran.stderr[-300:]))))
     return results
 
@@ -209,30 +227,44 @@ def large(folder):
 
 def run(folder, only, posteriors=True):
     with open(os.path.join(folder, "runs.json")) as f:
-        runs = {n: d for n, d in json.load(f).items() if not only or n in only}
+        built = json.load(f)
+    runs = {n: d for n, d in built["compare"].items() if not only or n in only}
+    shown = {n: d for n, d in built["examples"].items() if n in runs}
+    if not runs:
+        print("devices: there is no such model")
+        return 1
     probe = fit(folder, next(iter(runs)), runs[next(iter(runs))][0], "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary", "--seed", "1")
     if probe.returncode == 5 and "--device gpu" in probe.stderr:
         print("test-gpu: it cannot run here: " + probe.stderr.strip().splitlines()[-1])
         return 3
-    pool = ThreadPoolExecutor(os.cpu_count() or 2)
+    # NVRTC takes seconds a program: one core each. What is compiled is kept for the runs below. The CPU's draws are made beside it.
     quiet = ["--warmup", "0", "--samples", "1", "--chains", "1", "--no-summary", "-q", "--seed", "1", "--device", "gpu"]
-    warm = [(n, d[0], "double") for n, d in runs.items()] + [(n, EXAMPLES[n], p) for n in EXAMPLES if n in runs for p in ("mixed", "single")]
-    list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))       # NVRTC, one core each
-    results = [compare(folder, name, data) for name in runs if name != "improper" for data in runs[name]]
-    results += [large(folder)] if os.path.exists(os.path.join(folder, "large")) else []
-    chosen = [n for n in EXAMPLES if n in runs and posteriors]
-    list(pool.map(lambda n: fit(folder, n, EXAMPLES[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--no-summary", "-q", "-o", n + "_cpu"), chosen))
-    results += [posterior(folder, name, precision) for name in chosen for precision in ("mixed", "single")]
-    for name in ("probit", "hierarchical_normal", "ar1_missing"):
-        if name in runs:
-            results += repeats(folder, name)
+    warm = [(n, shown[n], p) for n in shown for p in (PRECISIONS if posteriors else ())] + [(n, d[0], "double") for n, d in runs.items()]
+    chosen = list(shown) if posteriors else []
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        cpu = [pool.submit(fit, folder, n, shown[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--threads", "2", "--no-summary", "-q", "-o", n + "_cpu", seconds=300) for n in chosen]
+        list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))
+        results = [(c.result().returncode == 0, "%s on the CPU: status %d" % (n, c.result().returncode)) for n, c in zip(chosen, cpu) if c.result().returncode != 0]
+    clock("compiled", len(warm))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        jobs = [pool.submit(compare, folder, name, data) for name in runs if name != "improper" for data in runs[name]]
+        jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS]
+        several = [pool.submit(repeats, folder, name, shown[name]) for name in REPEATED if name in shown]
+        results += [j.result() for j in jobs] + [r for s in several for r in s.result()]
+    clock("compared", len(jobs))
+    if os.path.exists(os.path.join(folder, "large")) and (not only or "large" in only):
+        results.append(large(folder))
     if "improper" in runs:
         results.append(fault(folder))
     for good, text in results:
         print("ok  " if good else "FAIL", text)
     failed = sum(not good for good, _ in results)
-    print("%d passed, %d failed" % (len(results) - failed, failed))
+    print("models: %d passed, %d failed" % (len(results) - failed, failed))
     return 1 if failed else 0
+
+
+def clock(what, n, started=time.monotonic()):
+    print("     %s %d programs after %.0f s" % (what, n, time.monotonic() - started), flush=True)
 
 
 # ---- compile ----
@@ -251,24 +283,9 @@ def compile_all():
     return 1 if failed else 0
 
 
-def here():
-    import tempfile
-    with tempfile.TemporaryDirectory() as folder:
-        first = os.path.join(folder, "first")
-        compile_program(folder, "first", os.path.join(ROOT, "examples/poisson_gamma/poisson_gamma.gm"))
-        probe = subprocess.run([first, os.path.join(ROOT, "examples/poisson_gamma/pumps.json"), "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary"], capture_output=True, text=True)
-        if probe.returncode != 0:
-            print("test-gpu: it cannot run here: " + (probe.stderr.strip().splitlines() or ["status %d" % probe.returncode])[-1])
-            return 3
-        build(folder)
-        return run(folder, [])
-
-
 def main():
-    if sys.argv[1:2] == ["here"]:
-        sys.exit(here())
-    elif sys.argv[1:2] == ["build"]:
-        build(sys.argv[2])
+    if sys.argv[1:2] == ["build"]:
+        sys.exit(build(sys.argv[2]))
     elif sys.argv[1:2] == ["run"]:
         sys.exit(run(sys.argv[2], sys.argv[3:]))
     elif sys.argv[1:2] == ["compare"]:
@@ -280,4 +297,5 @@ def main():
         sys.exit(2)
 
 
-main()
+if __name__ == "__main__":
+    main()

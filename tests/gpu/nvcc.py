@@ -1,13 +1,13 @@
 """The golden programs, both halves, through nvcc as they stand."""
-import glob
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import toolkit
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-nvcc = shutil.which("nvcc") or next(iter(glob.glob("/usr/local/cuda*/bin/nvcc")), None)
+nvcc = toolkit.tool("nvcc")
 if not nvcc:
     print("skipped: nvcc is not installed")
     sys.exit(0)

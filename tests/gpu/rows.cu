@@ -1,8 +1,9 @@
 // If this failed, a row pass on a GPU would give wrong predictors, draws or sums for some width of the matrix, or results that depend on what
 // runs beside them; or latents in single precision would come from the wrong law.
 //
-// Needs a GPU. Built by nvcc -std=c++17 -DROWS_KEEP_DOT, with -DGM_PRECISION=double for double. Seeds are fixed; false alarms: 7e-10 for a
-// Kolmogorov-Smirnov bound of 3.3, 2e-9 for a mean at 6.
+// Needs a GPU. Seeds are fixed; false alarms: 7e-10 for a Kolmogorov-Smirnov bound of 3.3, 2e-9 for a mean at 6.
+// nvcc: -DROWS_KEEP_DOT
+// nvcc: -DROWS_KEEP_DOT -DGM_PRECISION=double
 #include "rows.h"
 #include <algorithm>
 #include <vector>
