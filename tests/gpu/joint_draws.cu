@@ -1,7 +1,9 @@
 // If this failed, a joint normal draw on a GPU would come from the wrong law for some number of elements or chains, depend on which block does what, or
 // take a matrix that is not positive definite for one that is, or never end.
 //
-// Needs a GPU. Built by nvcc -std=c++17 -Xcompiler -fopenmp -DGM_SOLVE_PRECISION=double, or float. `joint_draws quick`: for a run under compute-sanitizer.
+// Needs a GPU. `joint_draws quick`: for a run under compute-sanitizer.
+// nvcc: -Xcompiler -fopenmp -DGM_SOLVE_PRECISION=double
+// nvcc: -Xcompiler -fopenmp -DGM_SOLVE_PRECISION=float
 #include "joint.h"
 #include <algorithm>
 #include <math.h>
