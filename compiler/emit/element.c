@@ -107,27 +107,64 @@ static bool coloured(const Step *s)
     return !s->imputes && !c->whole && c->colours > 1 && c->nbatch == 0 && c->var->rank == 1;
 }
 
+// How the elements of a step are shared out.
+typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_ONE } Sharing;
+
+// Whether one of the parts is a sum for each element (a scattered one is made for all of them before).
+static bool any_loops(const Part *q)
+{
+    for (; q; q = q->next)
+        if (q->loops.n > 0 && !q->scatter) return true;
+    return false;
+}
+
+static bool any_array(const Part *q)
+{
+    for (; q; q = q->next)
+        if (needs_array(q->value)) return true;
+    return false;
+}
+
+// Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to choose from that are weighed without a sum; and what needs whole matrices on the way, which
+// every lane of a team would compute.
+static Sharing sharing_of(const Step *s, const RowDot *dot)
+{
+    const Conditional *c = s->conditional;
+    const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
+    if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
+    if (s->imputes || c->recursion) return BY_ONE;
+    if (dot && dot->sum) return BY_ROW;
+    if (coloured(s) || c->nbatch) {
+        const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : s->kind == STEP_SLICE && any_loops(c->density);
+        const bool plain = arrays || c->whole || (c->nbatch && c->nbatch < c->var->rank);
+        return sums && !plain ? BY_CREW : BY_ELEMENT;
+    }
+    if (s->kind == STEP_ENUM && !any_loops(c->density)) return BY_ONE;
+    return arrays ? BY_ONE : BY_TEAM;
+}
+
 // Opens the loop over the elements that a step draws, missing ones or all; *element is the element's position. Returns the
-// number of loops opened.
-static int open_turns(Program *p, const Step *s, int parallel, const char **element)
+// number of loops opened. `turns`: of the sums for an element, if crews draw them, or NULL.
+static int open_turns(Program *p, const Step *s, int parallel, const char *turns, const char **element)
 {
     Writer *w = &p->w;
     const Conditional *c = s->conditional;
     const Var *v = c->var;
     if (coloured(s)) {
         const char *k = c->element[0]->name;
-        open_brace(w, "EACH (turn, OF_COLOUR(%s, %d))", write_extent(w, v->dim[0]), c->colours);
+        if (turns) open_brace(w, "EACH_ELEMENT (turn, OF_COLOUR(%s, %d), %s)", write_extent(w, v->dim[0]), c->colours, turns);
+        else open_brace(w, "EACH (turn, OF_COLOUR(%s, %d))", write_extent(w, v->dim[0]), c->colours);
         put(w, "const long %s = turn * %d + COLOUR;", k, c->colours);
         name_index(w, c->element[0], k);
         *element = k;
         return 1;
     }
     if (!s->imputes) {
-        int opened = open_elements(p, v, c->element, parallel);
+        int opened = open_elements(p, v, c->element, parallel, turns);
         *element = v->rank ? write_position(w, v, c->current->args) : "0";
         return opened;
     }
-    open_brace(w, "EACH_MISSING (e, %s)", missing_of(p, v));
+    open_brace(w, "%s (e, %s)", sharing_of(s, NULL) == BY_MISSING ? "EACH_MISSING" : "MISSING_IN_TURN", missing_of(p, v));
     const char *stride = NULL;
     for (int k = v->rank - 1; k >= 0; k--) {
         const char *n = write_extent(w, v->dim[k]);
@@ -140,31 +177,24 @@ static int open_turns(Program *p, const Step *s, int parallel, const char **elem
     return 1;
 }
 
-// How the elements of a step are shared out.
-typedef enum { BY_ELEMENT, BY_ROW, BY_TEAM, BY_ONE } Sharing;
-
-// In one piece are drawn: missing values; and what needs whole matrices on the way, which every lane of a team would compute.
-static Sharing sharing_of(const Step *s, const RowDot *dot)
-{
-    const Conditional *c = s->conditional;
-    if (s->imputes || c->recursion) return BY_ONE;
-    if (dot && dot->sum) return BY_ROW;
-    if (coloured(s) || c->nbatch) return BY_ELEMENT;
-    if (s->kind == STEP_ENUM) return BY_ONE;
-    for (const Part *q = c->natural; q; q = q->next)
-        if (needs_array(q->value)) return BY_ONE;
-    for (const Part *q = c->density; q; q = q->next)
-        if (needs_array(q->value)) return BY_ONE;
-    for (const Part *q = c->bounds; q; q = q->next)
-        if (needs_array(q->value)) return BY_ONE;
-    return BY_TEAM;
-}
-
 static void begin_elements(Program *p, Sharing sharing, const Step *s, const char *name)
 {
-    static const char *const kind[] = {[BY_ELEMENT] = "KERNEL", [BY_ROW] = "ROW", [BY_TEAM] = "KERNEL_TEAM", [BY_ONE] = "KERNEL_ONCE"};
+    static const char *const kind[] = {[BY_ELEMENT] = "KERNEL", [BY_MISSING] = "KERNEL", [BY_ROW] = "ROW", [BY_CREW] = "KERNEL_TEAM", [BY_TEAM] = "KERNEL_TEAM", [BY_ONE] = "KERNEL_ONCE"};
     const Conditional *c = s->conditional;
     begin_kernel(p, kind[sharing], sharing == BY_ROW ? text(&p->w, "%s, %s", name, c->element[0]->name) : name, number_of(c->var));
+    p->w.crew = sharing == BY_CREW;
+}
+
+// Turns of the sums for one element.
+static const char *turns_of_element(Program *p, const Step *s)
+{
+    const char *all = NULL;
+    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density; q; q = q->next) {
+        if (q->scatter || q->loops.n == 0) continue;
+        const char *turns = turns_of(p, &q->loops);
+        if (!all || strcmp(turns, "1") != 0) all = turns;            // the last: sums of one element mostly are of one length
+    }
+    return all;
 }
 
 static void launch_elements(Program *p, const Step *s, int step, Sharing sharing, const RowDot *dot, const char *name)
@@ -176,12 +206,21 @@ static void launch_elements(Program *p, const Step *s, int step, Sharing sharing
         if (coloured(s)) launch_kernel(p, step, "LAUNCH_COLOURS", name, "%s, %d", count_of(p, v, 1), s->conditional->colours);
         else launch_kernel(p, step, "LAUNCH", name, "%s", count_of(p, v, s->conditional->nbatch));
         break;
+    case BY_MISSING: launch_kernel(p, step, "LAUNCH_MISSING", name, "%s", missing_of(p, v)); break;
     case BY_ROW: {
         const RowSum *r = fused_sum(p, s);
         const char *sizes = text(w, "%s, %s, %s, %s", write_extent(w, dot->matrix->dim[0]), write_extent(w, dot->matrix->dim[1]),
                                  var_place(w, dot->matrix), c_name(w, dot->vector->name));
-        if (r) launch_kernel(p, step, "LAUNCH_ROWS", name, "%s, %s", sizes, r->out->name);
+        if (r && r->square) launch_kernel(p, step, "LAUNCH_ROWS_AND", name, "%s, %s, %s", sizes, r->out->name, r->scale->name);
+        else if (r) launch_kernel(p, step, "LAUNCH_ROWS", name, "%s, %s", sizes, r->out->name);
         else launch_kernel(p, step, "LAUNCH_ROWS_ONLY", name, "%s", sizes);
+        break;
+    }
+    case BY_CREW: {
+        const char *turns = turns_of_element(p, s), *count = count_of(p, v, coloured(s) ? 1 : s->conditional->nbatch);
+        const char *work = text(w, "(long)%s * %s", wrap(p, count), wrap(p, turns));
+        if (coloured(s)) launch_kernel(p, step, "LAUNCH_COLOURS_TEAM", name, "%s, %d", work, s->conditional->colours);
+        else launch_kernel(p, step, "LAUNCH_TEAM", name, "%s", work);
         break;
     }
     case BY_TEAM: launch_team(p, step, name); break;
@@ -192,7 +231,8 @@ static void launch_elements(Program *p, const Step *s, int step, Sharing sharing
 // place = x, by one lane of a team; `more` elements follow.
 static void store(Program *p, const char *place, const char *x, bool more)
 {
-    if (p->w.team) put(&p->w, "%s(%s, %s);", more ? "SET" : "STORE", place, x);
+    if (p->w.crew) put(&p->w, "ELEMENT_LANE %s = %s;", place, x);
+    else if (p->w.team) put(&p->w, "%s(%s, %s);", more ? "SET" : "STORE", place, x);
     else put(&p->w, "%s = %s;", place, x);
 }
 
@@ -371,7 +411,7 @@ void step_exact(Program *p, const Step *s, int step)
         element = c->element[0]->name;
         name_index(w, c->element[0], element);
         know(w, dot.sum, "dot");
-    } else opened = open_turns(p, s, parallel, &element);
+    } else opened = open_turns(p, s, parallel, sharing == BY_CREW ? turns_of_element(p, s) : NULL, &element);
     Expr *guard = domain_guard(p, v, c->element);
     if (guard && sharing == BY_ROW) put(w, "if (!(%s)) return row_weight(0);", write_expr(w, guard));
     else if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
@@ -420,7 +460,9 @@ void step_exact(Program *p, const Step *s, int step)
     emit_draw(p, s, natural, element);
     if (sharing == BY_ROW) {
         const RowSum *r = fused_sum(p, s);
-        put(w, "return row_weight(%s);", r ? write_expr(w, ex_replace_index(r->weight, r->row, ex_index(c->element[0]))) : "0");
+        const char *weight = r ? write_expr(w, ex_replace_index(r->weight, r->row, ex_index(c->element[0]))) : "0";
+        if (r && r->square) put(w, "return row_weight_and(%s, %s);", weight, write_expr(w, ex_replace_index(r->square, r->row, ex_index(c->element[0]))));
+        else put(w, "return row_weight(%s);", weight);
     }
     while (opened-- > 0) close_brace(w);
     end_kernel(p);
@@ -441,7 +483,7 @@ void step_own(Program *p, const Step *s, int step)
     const Sharing sharing = sharing_of(s, NULL);
     begin_elements(p, sharing, s, name);
     const char *element;
-    int opened = open_turns(p, s, s->imputes ? 0 : c->nbatch, &element);
+    int opened = open_turns(p, s, s->imputes ? 0 : c->nbatch, NULL, &element);
     if (own->loops.guard) put(w, opened ? "if (!(%s)) continue;" : "if (!(%s)) return;", write_expr(w, own->loops.guard));
     put(w, "%s", stream_text(p, c->var, element));
     const char *list = "&g", *place = place_of(p, c);
@@ -578,7 +620,7 @@ void step_density(Program *p, const Step *s, int step)
     begin_elements(p, sharing, s, name);
     int opened = 0;
     const char *element;
-    opened = open_turns(p, s, parallel, &element);
+    opened = open_turns(p, s, parallel, sharing == BY_CREW ? turns_of_element(p, s) : NULL, &element);
     Expr *guard = domain_guard(p, v, c->element);
     if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
     const char *place = place_of(p, c);
@@ -613,7 +655,7 @@ void step_density(Program *p, const Step *s, int step)
         store(p, place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x", true);
         compute_again(p, c);
         put(w, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
-        put(w, w->team ? "if (WARMING_UP) ONE_LANE %s = slice_adapt(width, &sl, start);" : "if (WARMING_UP) %s = slice_adapt(width, &sl, start);", wp);
+        put(w, "if (WARMING_UP) %s%s = slice_adapt(width, &sl, start);", w->crew ? "ELEMENT_LANE " : w->team ? "ONE_LANE " : "", wp);
         put(w, "NO_CLAIM();");
     } else {
         const char *lo = write_factor(w, s->lower), *hi = write_factor(w, s->upper);
@@ -624,20 +666,25 @@ void step_density(Program *p, const Step *s, int step)
         const int own = coloured(s) ? 1 : parallel;          // dimensions whose elements are weighed at the same time
         for (int k = 0; k < own; k++) dims[n++] = v->dim[k];
         dims[n++] = count;
-        weights = work_array(p, text(w, "weights_%s", v->name), n, dims);
-        Expr *at[MAX_RANK + 1];
-        for (int k = 0; k < own; k++) at[k] = ex_index(c->element[k]);
-        at[n - 1] = ex_num(1);
-        put(w, "wide *weight = &s.%s[%s];", weights->name, write_position(w, weights, at));
+        if (sharing != BY_MISSING) {
+            weights = work_array(p, text(w, "weights_%s", v->name), n, dims);
+            Expr *at[MAX_RANK + 1];
+            for (int k = 0; k < own; k++) at[k] = ex_index(c->element[k]);
+            at[n - 1] = ex_num(1);
+            put(w, "wide *weight = &s.%s[%s];", weights->name, write_position(w, weights, at));
+        } else put(w, "wide *weight = SCRATCH(values);");
         put(w, "const long old = %s;", place);
         open_brace(w, "for (long value = 0; value < values; value++)");
         put(w, "const long x = first + value;");
-        if (c->whole) put(w, "%s = x;", place);
+        if (c->whole) store(p, place, "x", true);
         compute_again(p, c);
         put(w, "wide lp = 0;");
         write_density(p, c, &pieces, "lp");
-        put(w, "weight[value] = lp;");
+        put(w, w->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
         close_brace(w);
+        const bool team = w->team;
+        if (team) open_brace(w, "ONE_LANE");
+        w->team = false;
         put(w, "const wide old_weight = CHECKING ? weight[old - first] : 0;");
         put(w, "if (CHECKING) NEW_WEIGHTS(weight, values);");
         put(w, "const long chosen = categorical_log_weights(&g, weight, values);");
@@ -645,7 +692,10 @@ void step_density(Program *p, const Step *s, int step)
         put(w, "const long x = chosen < 1 ? old : first + chosen - 1;");
         put(w, s->marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
         put(w, "%s = x;", place);
+        if (sharing == BY_MISSING) put(w, "RELEASE(weight);");
         compute_again(p, c);
+        if (team) close_brace(w);
+        w->team = team;
     }
     while (opened-- > 0) close_brace(w);
     end_kernel(p);
@@ -673,7 +723,10 @@ void step_constrained(Program *p, const Step *s, int step)
     put(w, "// %s | the rest: no family is recognised, slice sampled; %s", v->name, coordinate[k]);
     put(w, "//   %s; %s", line_of(p, v->span), c->because ? c->because : "");
     Var *width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
-    begin_kernel(p, "KERNEL_ONCE", name, "wide");
+    bool once = c->recursion || !any_loops(c->density);
+    for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);
+    Var *inside = once ? NULL : work_array(p, text(w, "inside_%s", v->name), 0, NULL);
+    begin_kernel(p, once ? "KERNEL_ONCE" : "KERNEL_TEAM", name, "wide");
     const char *n = write_extent(w, v->dim[v->rank - 1]), *batches = "1";
     for (int d = 0; d < v->rank - (vector ? 1 : 2); d++) batches = text(w, "%s * (%s)", batches, write_extent(w, v->dim[d]));
     put(w, "const long size = %s;", n);
@@ -689,7 +742,11 @@ void step_constrained(Program *p, const Step *s, int step)
     put(w, "Slice sl;");
     put(w, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
     open_brace(w, "while (slice_next(&sl))");
-    put(w, "if (!constrained_set(&m, sl.x)) { sl.log_density = -INFINITY; continue; }");
+    if (!once) {
+        put(w, "TEAM_BARRIER();");
+        put(w, "ONE_LANE *s.%s = constrained_set(&m, sl.x);", inside->name);
+    }
+    put(w, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(w, "*s.%s", inside->name));
     compute_again(p, c);
     put(w, "wide lp = 0;");
     Pieces pieces = {0};
@@ -697,14 +754,16 @@ void step_constrained(Program *p, const Step *s, int step)
     write_density(p, c, &pieces, "lp");
     put(w, "sl.log_density = lp;");
     close_brace(w);
-    put(w, "constrained_set(&m, sl.x);");
+    if (!once) put(w, "TEAM_BARRIER();");
+    put(w, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");
     compute_again(p, c);
     put(w, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
-    put(w, "if (WARMING_UP) widths[move] = slice_adapt(width, &sl, m.start);");
+    put(w, "if (WARMING_UP) %swidths[move] = slice_adapt(width, &sl, m.start);", once ? "" : "ONE_LANE ");
     put(w, "NO_CLAIM();");
     close_brace(w);
     close_brace(w);
     end_kernel(p);
-    launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", "");
+    if (once) launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", "");
+    else launch_team(p, step, name);
 }
 

@@ -40,7 +40,7 @@ void step_array(Program *p, const Step *s, int step)
     put(w, "//   %s", line_of(p, v->span));
     bool whole = false;
     for (const Part *q = c->natural; q; q = q->next) {
-        whole |= needs_array(q->value);
+        whole |= needs_own_array(q->value, &q->loops);
         const char *over = "", *target = "";
         for (int i = 0; i < q->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", q->loops.index[i]->name);
         for (int k = 0; k < MAX_RANK && q->target[k]; k++) target = text(w, "%s%s%s", target, k ? ", " : "[", math(p, q->target[k]));
@@ -133,7 +133,12 @@ static const char *batch_position(Program *p, const BlockPlace *b, Expr *ref)
 }
 
 // One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`.
-typedef struct Entry { const BlockPlace *block; const BlockTerm *term; bool mirrored; } Entry;
+typedef struct Entry {
+    const BlockPlace *block;
+    const BlockTerm *term;
+    bool mirrored;
+    int  side;                   // 1 and 2: the place and its mirror image only; 0: both
+} Entry;
 
 static void add_entry(Program *p, Expr *value, void *with)
 {
@@ -158,12 +163,13 @@ static void add_entry(Program *p, Expr *value, void *with)
     const char *j = inner_position(p, b, t->ref[1]);
     if (a0 && a1) { add_at(p, b->D->name, i, c); return; }
     if (a0 || a1) { add_at(p, b->E->name, strcmp(a0 ? j : i, "0") == 0 ? text(w, "%s * n", wrap(p, a0 ? i : j)) : text(w, "%s * n + %s", wrap(p, a0 ? i : j), a0 ? j : i), c); return; }
-    if (e->mirrored && strpbrk(c, " (")) {
+    if (e->mirrored && !e->side && strpbrk(c, " (")) {
         const char *name = text(w, "t%d", ++w->temporaries);
         put(w, "const wide %s = %s;", name, c);
         c = name;
     }
     for (int side = 0; side <= e->mirrored; side++) {
+        if (e->side && e->side != side + 1) continue;
         const char *row = side ? j : i, *column = side ? i : j;
         if (batched) row = text(w, "(%s * n + %s) * n", bp, row);
         else row = strcmp(row, "0") == 0 ? NULL : text(w, "%s * n", wrap(p, row));
@@ -261,8 +267,23 @@ static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
             target[n] = u.ref[r]->args[k];
             extent[n++] = u.ref[r]->var->dim[k];
         }
-    Entry entry = {b, &u, mirrored};
-    scatter(p, &u.loops, n, target, extent, value, add_entry, &entry);
+    // Two elements of one array that both vary, without a gather: one lane's mirror image may be another's place, so all places come first,
+    // then all images. With a gather, lanes ask which places are their own.
+    bool both = mirrored && u.ref[0]->var == u.ref[1]->var;
+    for (int r = 0; r < 2 && both; r++) {
+        bool varies = false;
+        for (int k = 0; k < u.ref[r]->nargs; k++)
+            for (int i = 0; i < u.loops.n; i++)
+                if (ex_mentions_index(u.ref[r]->args[k], u.loops.index[i])) {
+                    varies = true;
+                    both &= u.ref[r]->args[k]->kind == EX_INDEX;
+                }
+        both &= varies;
+    }
+    for (int side = both && p->w.team; side <= (both && p->w.team ? 2 : 0); side++) {
+        Entry entry = {b, &u, mirrored, side};
+        scatter(p, &u.loops, n, target, extent, value, add_entry, &entry);
+    }
 }
 
 static Expr *size_of(const Var *v, int from)
@@ -328,7 +349,7 @@ static void add_row_sums(Program *p, const BlockPlace *b)
         t.ref[0] = ex_ref(r->vector, 1, (Expr *[]){ex_index(j)});
         t.ref[1] = r->other;
         Expr *value = ex_ref(r->out, 1, (Expr *[]){ex_index(j)});
-        Entry entry = {b, &t, r->other != NULL};
+        Entry entry = {b, &t, r->other != NULL, 0};
         scatter(p, &t.loops, 1, (Expr *[]){ex_index(j)}, NULL, value, add_entry, &entry);
     }
     for (int i = 0; i < p->nrow_grams; i++) {
@@ -339,12 +360,12 @@ static void add_row_sums(Program *p, const BlockPlace *b)
         t.ref[0] = ex_ref(r->vector, 1, (Expr *[]){ex_index(j)});
         t.ref[1] = ex_ref(r->vector, 1, (Expr *[]){ex_index(k)});
         Expr *value = ex_ref(r->out, 2, (Expr *[]){ex_index(j), ex_index(k)});
-        Entry entry = {b, &t, false};
+        Entry entry = {b, &t, false, 0};
         scatter(p, &t.loops, 2, (Expr *[]){ex_index(j), ex_index(k)}, NULL, value, add_entry, &entry);
     }
 }
 
-// What a scale move starts from: the sum of squares of its latents, and how many they are.
+// What a scale move starts from: the sum of squares of its latents, unless a row pass has made it, and how many they are.
 static void put_squares(Program *p, const Step *s, const Var *scale)
 {
     Writer *w = &p->w;
@@ -355,16 +376,18 @@ static void put_squares(Program *p, const Step *s, const Var *scale)
         l.index[l.n++] = k;
         count = ex_mul2(count, ex_add(3, (Expr *[]){k->hi, ex_neg(k->lo), ex_num(1)}));
     }
-    const bool team = w->team;
-    put(w, "wide squares = 0;");
-    int m = mark(w);
-    open_sum(p, &l, "&squares", 1, &square);
-    add_to(p, "squares", square);
-    close_loops(p, &l);
-    w->team = team;
-    forget(w, m);
+    const bool team = w->team, made = fused_squares(p, s) != NULL;
+    if (!made) {
+        put(w, "wide squares = 0;");
+        int m = mark(w);
+        open_sum(p, &l, "&squares", 1, &square);
+        add_to(p, "squares", square);
+        close_loops(p, &l);
+        w->team = team;
+        forget(w, m);
+    }
     open_brace(w, team ? "ONE_LANE" : "%s", "");
-    put(w, "s.%s[0] = squares;", scale->name);
+    if (!made) put(w, "s.%s[0] = squares;", scale->name);
     put(w, "s.%s[1] = %s;", scale->name, write_expr(w, count));
     close_brace(w);
 }
@@ -486,10 +509,11 @@ void step_gaussian(Program *p, const Step *s, int step)
     const char *collect = text(w, "collect_%s", stem), *draw = text(w, "draw_%s", stem);
     const bool direct = ndense == 1;
     Var *x = direct || s->nbatch ? first : work_array(p, text(w, "joint_%s", stem), 1, &size);
-    Var *scale = s->scaled ? work_array(p, text(w, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
+    const RowSum *squares = fused_squares(p, s);
+    Var *scale = squares ? squares->scale : s->scaled ? work_array(p, text(w, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
     if (!s->nbatch) b.J->solver = b.h->solver = true;
     bool whole = false;
-    for (const BlockTerm *t = s->terms; t; t = t->next) whole |= needs_array(t->coefficient);
+    for (const BlockTerm *t = s->terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     if (s->rows) {
         b.rows = work_array(p, text(w, "rows_of_%s", stem), 2, (Expr *[]){s->rows->count, size});
         b.y = work_array(p, text(w, "target_%s", stem), 1, (Expr *[]){s->rows->count});

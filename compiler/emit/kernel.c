@@ -35,6 +35,7 @@ void begin_kernel(Program *p, const char *kind, const char *name, const char *nu
     p->nturns = 0;
     p->kernel = name;
     w->team = strcmp(kind, "KERNEL_TEAM") == 0;
+    w->crew = false;
     w->number = number;
     open_brace(w, "%s(%s)", kind, name);
 }
@@ -98,12 +99,39 @@ static void note_turns(Program *p, const char *turns)
     if (p->nturns < 32) p->turns[p->nturns++] = turns;
 }
 
+// Whether e holds an index that is bound outside of it.
+static bool mentions_bound(const Expr *e)
+{
+    if (e->kind == EX_INDEX && e->index->height > 0) return true;
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *a = e->args[i];
+        static Index stand_in = {.name = "?"};
+        if ((e->kind == EX_REDUCE || e->kind == EX_ARRAY) && i == e->nargs - 1) a = ex_replace_index(a, e->index, ex_index(&stand_in));
+        if (mentions_bound(a)) return true;
+    }
+    return false;
+}
+
 bool needs_array(const Expr *e)
 {
     if (!e) return false;
     if (e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0)) return true;
     for (int i = 0; i < e->nargs; i++)
         if (needs_array(e->args[i])) return true;
+    return false;
+}
+
+bool needs_own_array(const Expr *e, const Loops *l)
+{
+    if (!e) return false;
+    const bool matrix = e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0;
+    if ((e->kind == EX_AT || matrix) && e->args[0]) {
+        if (mentions_bound(e->args[0])) return true;
+        for (int i = 0; i < l->n; i++)
+            if (ex_mentions_index(e->args[0], l->index[i])) return true;
+    }
+    for (int i = 0; i < e->nargs; i++)
+        if (needs_own_array(e->args[i], l)) return true;
     return false;
 }
 
@@ -149,7 +177,7 @@ static void open_rest(Program *p, const Loops *l, int from, int nvalues, Expr *c
 void open_loops(Program *p, const Loops *l, int nvalues, Expr *const *values) { open_rest(p, l, 0, nvalues, values); }
 
 // Turns of loops whose ranges do not depend on each other.
-static const char *turns_of(Program *p, const Loops *l)
+const char *turns_of(Program *p, const Loops *l)
 {
     Writer *w = &p->w;
     const char *c = NULL;
@@ -179,7 +207,7 @@ void open_sum(Program *p, const Loops *l, const char *totals, int nvalues, Expr 
     if (!w->team || l->n == 0) { open_rest(p, l, 0, nvalues, values); return; }
     name_outside(p, l, 0, nvalues, values);
     note_turns(p, turns_of(p, l));
-    open_shared(p, "SUM_ALONG", l->index[0], totals);
+    open_shared(p, w->crew ? "SUM_TURNS" : "SUM_ALONG", l->index[0], totals);
     w->team = false;
     write_guard(p, l, 0);
     open_rest(p, l, 1, nvalues, values);
@@ -319,6 +347,51 @@ static bool sum_by_group(Program *p, const Loops *l, int n, Expr *const *target,
     return true;
 }
 
+// ---- sums over rows into places ----
+
+static const Var *array_named(Program *p, const char *name)
+{
+    for (int i = 0; i < p->nwork; i++)
+        if (strcmp(p->work[i]->name, name) == 0) return p->work[i];
+    for (const Sum *s = p->g->sums; s; s = s->next)
+        if (strcmp(s->var->name, name) == 0) return s->var;
+    return NULL;
+}
+
+// What was written since begin_into becomes the body of a loop over rows i that adds to places of the arrays which it names.
+typedef struct Into { FILE *out; char *body; size_t size; Index *row; const char *name; } Into;
+
+static void begin_into(Program *p, Into *t, Index *row)
+{
+    Writer *w = &p->w;
+    t->row = row;
+    t->out = w->out;
+    t->name = NULL;
+    p->ninto = 0;
+    w->indent++;
+    w->out = open_memstream(&t->body, &t->size);
+    t->name = fresh_index(w, row);
+}
+
+static void end_into(Program *p, Into *t, const char *how)
+{
+    Writer *w = &p->w;
+    fclose(w->out);
+    w->out = t->out;
+    w->indent--;
+    const char *arrays = "", *lo = write_subscript(w, t->row->lo), *hi = write_extent(w, t->row->hi);
+    const char *rows = strcmp(lo, "0") == 0 ? hi : text(w, "%s - %s", hi, wrap(p, lo));
+    for (int i = 0; i < p->ninto && p->ninto <= 4; i++) {
+        const Var *v = array_named(p, p->into[i]);
+        arrays = text(w, "%s, %s, %s", arrays, p->into[i], count_of(p, v, v->rank));
+    }
+    open_brace(w, "%s%d (%s, %s, %s%s)", how, p->ninto <= 4 ? p->ninto : 0, t->name, lo, rows, arrays);
+    fputs(t->body, w->out);
+    free(t->body);
+    close_brace(w);
+    put(w, "TEAM_BARRIER();");
+}
+
 void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, AddEntry add, void *with)
 {
     Writer *w = &p->w;
@@ -362,14 +435,18 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const
     if (!any || !direct) {
         if (any && sum_by_group(p, l, n, target, extent, value, add, with)) return;
         if (any) {                               // gathers: a lane adds to the places whose keys are its own
-            open_rest(p, l, 0, 1, &value);
+            Into into;
+            name_outside(p, l, 0, 1, &value);
+            begin_into(p, &into, l->index[0]);
             w->team = false;
-            p->mine = true;
+            write_guard(p, l, 0);
+            open_rest(p, l, 1, 1, &value);
+            p->own = true;
             add(p, value, with);
-            p->mine = false;
-            close_loops(p, l);
+            p->own = false;
+            for (int i = 1; i < l->n; i++) close_brace(w);
+            end_into(p, &into, "SUM_KEYED");
             w->team = team;
-            put(w, "TEAM_BARRIER();");
             note_turns(p, turns_of(p, l));
             forget(w, m);
             return;
@@ -400,14 +477,17 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const
         forget(w, m);
         return;
     }
+    Into into;
     for (int i = 0; i < summed; i++) {
         name_outside(p, &o, i, 1, &value);
-        open_loop(w, o.index[i]);
+        if (i == 0) begin_into(p, &into, o.index[0]);
+        else open_loop(w, o.index[i]);
+        w->team = false;
         write_guard(p, &o, i);
     }
     name_outside(p, &o, summed, 1, &value);
     note_turns(p, turns_of(p, &o));
-    const char *how = summed ? "LANES" : "ALONG";
+    const char *how = summed ? "PLACES" : "ALONG";
     int next = summed + 1;
     if (o.n - summed >= 2 && ex_is_num(o.index[summed]->lo, 1) && ex_is_num(o.index[summed + 1]->lo, 1)) {
         const char *n1 = write_extent(w, o.index[summed]->hi), *n2 = write_extent(w, o.index[summed + 1]->hi);
@@ -426,9 +506,9 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const
     add(p, value, with);
     for (int i = next; i < o.n; i++) close_brace(w);
     close_brace(w);
-    for (int i = 0; i < summed; i++) close_brace(w);
+    for (int i = 1; i < summed; i++) close_brace(w);
+    if (summed) end_into(p, &into, "SUM_INTO");
     w->team = team;
-    if (summed) put(w, "TEAM_BARRIER();");
     forget(w, m);
 }
 
@@ -456,8 +536,11 @@ void add_at(Program *p, const char *array, const char *position, const char *val
     Writer *w = &p->w;
     const bool minus = starts_minus(value) && !strstr(value, " + ") && !strstr(value, " - ");
     const char *place = position ? text(w, "s.%s[%s]", array, position) : text(w, "*s.%s", array);
-    const char *mine = p->mine && position ? text(w, "if (MINE(%s)) ", position) : "";
-    put(w, "%s%s %s= %s;", mine, place, minus ? "-" : "+", minus ? value + 1 : value);
+    const char *own = p->own && position ? text(w, "if (OWN(%s)) ", position) : "";
+    bool met = false;
+    for (int i = 0; i < p->ninto; i++) met |= strcmp(p->into[i], array) == 0;
+    if (!met && p->ninto < 8) p->into[p->ninto++] = array;
+    put(w, "%s%s %s= %s;", own, place, minus ? "-" : "+", minus ? value + 1 : value);
 }
 
 void add_to(Program *p, const char *place, Expr *value)
@@ -502,17 +585,19 @@ const char *draw_call(Program *p, const Ast *call, int n, const Arg *args)
 
 // ---- the element loop that most steps share ----
 
-// EACH over the first `parallel` dimensions, ordinary loops over the rest; returns the loops opened inside.
-int open_elements(Program *p, const Var *v, Index *const *element, int parallel)
+// EACH over the first `parallel` dimensions, ordinary loops over the rest; returns the loops opened inside. EACH_ELEMENT for crews, which share
+// `turns` turns for each element.
+int open_elements(Program *p, const Var *v, Index *const *element, int parallel, const char *turns)
 {
     Writer *w = &p->w;
     int opened = 0;
     if (parallel > 0) {
         const char *names[MAX_RANK];
         for (int k = 0; k < parallel; k++) names[k] = element[k]->name;
-        if (parallel == 1) open_brace(w, "EACH (%s, %s)", names[0], count_of(p, v, 1));
-        else {
-            open_brace(w, "EACH (e, %s)", count_of(p, v, parallel));
+        const char *name = parallel == 1 ? names[0] : "e", *count = count_of(p, v, parallel);
+        if (turns) open_brace(w, "EACH_ELEMENT (%s, %s, %s)", name, count, turns);
+        else open_brace(w, "EACH (%s, %s)", name, count);
+        if (parallel > 1) {
             const char *stride = NULL;
             for (int k = parallel - 1; k >= 0; k--) {
                 const char *n = write_extent(w, v->dim[k]);

@@ -18,6 +18,8 @@ typedef struct RowSum {          // sum(row, weight*matrix[row, j]) for each j: 
     Expr  *weight;
     Var   *out;
     const Step *fused;           // the draw whose row pass adds it up, or NULL
+    Expr  *square;               // of row `row`: what the scale move of the joint draw sums over rows, if the row pass does; or NULL
+    Var   *scale;                // where that goes
 } RowSum;
 
 typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k]): precision of vector[j] and vector[k]
@@ -57,7 +59,9 @@ typedef struct Program {
     int     launch_indent;
     const char *turns[32];       // of the shared loops of the kernel being written
     int     nturns;
-    bool    mine;                // places are picked by a gather: each lane adds to its own
+    bool    own;                 // places are picked by a gather: each lane adds to its own
+    const char *into[8];         // arrays added to within a loop of rows
+    int     ninto;
     const char *work_of_setup[4];    // definitions, check_data, sums_of_data, sums_of_responses
     const char *work_of_derived, *work_of_joint, *work_of_groups;
     const char *grams;           // launches of Gram matrices, after the sums of data
@@ -97,6 +101,7 @@ void        close_loops(Program *p, const Loops *l);
 bool        starts_minus(const char *c);
 void        add_to(Program *p, const char *place, Expr *value);
 bool        needs_array(const Expr *e);                              // a matrix computed on the way: a team would do it many times
+bool        needs_own_array(const Expr *e, const Loops *l);          // one that each turn of the loops computes for itself
 const char *number_of(const Var *v);                                 // real or wide
 
 // Sums of several values over the same loops, into locals: shared by the lanes of a team.
@@ -111,7 +116,8 @@ void add_at(Program *p, const char *array, const char *position, const char *val
 typedef struct Arg { const char *name, *c; } Arg;
 const char *draw_call(Program *p, const Ast *call, int n, const Arg *args);
 
-int         open_elements(Program *p, const Var *v, Index *const *element, int parallel);
+int         open_elements(Program *p, const Var *v, Index *const *element, int parallel, const char *turns);
+const char *turns_of(Program *p, const Loops *l);                    // of a loop nest, in all
 Expr       *domain_guard(Program *p, const Var *v, Index *const *element);
 const char *stream_text(Program *p, const Var *v, const char *element);
 const char *place_of(Program *p, const Conditional *c);
@@ -124,6 +130,7 @@ const char *few_rows(Program *p, const Rows *r);                     // the cond
 void          plan_rows(Program *p);
 bool          row_dot(const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows
 const RowSum *fused_sum(const Program *p, const Step *draw);
+const RowSum *fused_squares(const Program *p, const Step *joint);    // whose row pass makes the sum of squares of a scale move, or NULL
 bool          in_row_pass(const Program *p, const Step *s, const BlockTerm *t);
 // The array element that holds e, if e is the linear predictor of a row of a dense matrix and the kernel being written may read it; else NULL.
 const char   *predicted(void *program, Expr *e);

@@ -147,14 +147,13 @@ void emit_predictors(Program *p)
 
 static Var *drawn(const Step *s, int i) { return s->block[i]; }
 
-// Whether the weight, computed when `draw` is done, still holds when `later` begins.
-static bool still_holds(const Graph *g, const Step *draw, const Step *later, const RowSum *r)
+// Whether e, computed when `draw` is done, still holds when `later` begins.
+static bool still_holds(const Step *draw, const Step *later, const Expr *e)
 {
     const Step *s = draw->next;
     for (; s && s != later; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (ex_mentions(r->weight, drawn(s, i))) return false;
-    (void)g;
+            if (ex_mentions(e, drawn(s, i))) return false;
     return s == later;
 }
 
@@ -245,8 +244,23 @@ static void plan_term(Program *p, const Step *s, BlockTerm *t)
         return;
     }
     if (p->nrow_sums == 64) return;
-    p->row_sum[p->nrow_sums++] = (RowSum){s, matrix, vector->var, other, row, rest, NULL, NULL};
+    p->row_sum[p->nrow_sums++] = (RowSum){.step = s, .matrix = matrix, .vector = vector->var, .other = other, .row = row, .weight = rest};
     t->by_rows = true;
+}
+
+// The sum of squares of the latents that a joint draw scales, if they are what the row pass draws.
+static void plan_squares(Program *p, RowSum *r)
+{
+    const Step *s = r->step;
+    if (!r->fused || !s->scaled) return;
+    const Expr *z = s->scaled_latent;
+    const Plates *rows = &s->scaled->plates;
+    if (rows->n != 1 || rows->guard || z->var != r->fused->block[0] || z->nargs != 1 || !bare(z->args[0], rows->index[0])) return;
+    if (!whole_range(rows->index[0], r->matrix->dim[0])) return;
+    Expr *square = ex_replace_index(ex_mul2(s->scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
+    if (!only_own_row(square, z->var, r->row) || !still_holds(r->fused, s, square)) return;
+    r->square = square;
+    r->scale = work_array(p, text(&p->w, "scale_%s", s->block[0]->name), 1, (Expr *[]){ex_num(3)});
 }
 
 void plan_rows(Program *p)
@@ -262,8 +276,9 @@ void plan_rows(Program *p)
         for (const Step *s = p->g->steps; s && s != r->step && !r->fused; s = s->next) {
             RowDot dot;
             if (!row_dot(s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
-            if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(p->g, s, r->step, r)) r->fused = s;
+            if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(s, r->step, r->weight)) r->fused = s;
         }
+        plan_squares(p, r);
     }
     for (int i = 0; i < p->nrow_grams; i++) {
         RowGram *r = &p->row_gram[i];
@@ -276,6 +291,13 @@ const RowSum *fused_sum(const Program *p, const Step *draw)
 {
     for (int i = 0; i < p->nrow_sums; i++)
         if (p->row_sum[i].fused == draw) return &p->row_sum[i];
+    return NULL;
+}
+
+const RowSum *fused_squares(const Program *p, const Step *joint)
+{
+    for (int i = 0; i < p->nrow_sums; i++)
+        if (p->row_sum[i].step == joint && p->row_sum[i].square) return &p->row_sum[i];
     return NULL;
 }
 

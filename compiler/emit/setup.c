@@ -248,7 +248,7 @@ void emit_setup(Program *p)
     for (int pass = 0; pass < 2; pass++) {
         put(w, pass == 0 ? "// Sums of data: computed once." : "// Sums that hold a response: computed once, or after each imputation if values are missing.");
         bool whole = false;
-        for (Sum *s = g->sums; s; s = s->next) whole |= reads_response(s) == (pass == 1) && needs_array(s->value);
+        for (Sum *s = g->sums; s; s = s->next) whole |= reads_response(s) == (pass == 1) && needs_own_array(s->value, &s->loops);
         begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", pass == 0 ? "sums_of_data" : "sums_of_responses", "wide");
         for (Sum *s = g->sums; s; s = s->next)
             if (reads_response(s) == (pass == 1)) emit_sum(p, s);
@@ -267,7 +267,11 @@ void emit_log_joint(Program *p)
     Writer *w = &p->w;
     put(w, "// The log joint density of data, variables and auxiliaries, up to a constant.");
     bool whole = false;
-    for (const Factor *f = p->g->factors; f; f = f->next) whole |= !f->replaced && needs_array(f->log_density);
+    for (const Factor *f = p->g->factors; f; f = f->next) {
+        Loops l = {0};
+        for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+        whole |= !f->replaced && needs_own_array(f->log_density, &l);
+    }
     begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", "log_joint", "wide");
     put(w, "wide lp = 0;");
     for (const Factor *f = p->g->factors; f; f = f->next) {

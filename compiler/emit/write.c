@@ -38,13 +38,19 @@ void open_brace(Writer *w, const char *format, ...)
 
 void release_scratch(Writer *w)
 {
-    while (w->nscratch > 0 && w->scratch_indent[w->nscratch - 1] >= w->indent) put(w, "RELEASE(%s);", w->scratch[--w->nscratch]);
+    while (w->nscratch > 0 && w->scratch_indent[w->nscratch - 1] >= w->indent) {
+        w->nscratch--;
+        put(w, "%sRELEASE(%s);", w->scratch_team[w->nscratch] ? "TEAM_" : "", w->scratch[w->nscratch]);
+    }
 }
 
-static void keep_scratch(Writer *w, const char *name)
+// A buffer up to the end of the scope. In a team it is one that several lanes read.
+static void put_scratch(Writer *w, const char *name, const char *size)
 {
+    put(w, "wide *%s = %sSCRATCH(%s);", name, w->team ? "TEAM_" : "", size);
     if (w->nscratch == 64) return;
     w->scratch_indent[w->nscratch] = w->indent;
+    w->scratch_team[w->nscratch] = w->team;
     w->scratch[w->nscratch++] = name;
 }
 
@@ -317,17 +323,24 @@ static const char *whole(Writer *w, Expr *e)
         const char *n = write_extent(w, ex_dim(e, k));
         size = k ? text(w, "%s * (%s)", size, n) : text(w, "(%s)", n);
     }
-    put(w, "wide *%s = SCRATCH(%s);", t, size);
-    keep_scratch(w, t);
+    put_scratch(w, t, size);
+    const bool team = w->team;
+    w->team = false;
     int m = mark(w);
     const char *position = NULL;
     for (int k = 0; k < rank; k++) {
         at[k] = ex_index(i[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(e, k)));
-        const char *c = open_loop(w, i[k]);
+        const char *c;
+        if (k == 0 && team) {
+            const char *n = write_extent(w, i[k]->hi);
+            c = fresh_index(w, i[k]);
+            open_brace(w, "TEAM_FILL (%s, %s)", c, n);
+        } else c = open_loop(w, i[k]);
         position = position ? text(w, "(%s) * (%s) + %s", position, write_extent(w, ex_dim(e, k)), c) : c;
     }
     put(w, "%s[%s] = %s;", t, position, write_expr(w, ex_at(e, rank, at)));
     for (int k = 0; k < rank; k++) close_brace(w);
+    w->team = team;
     forget(w, m);
     return t;
 }
@@ -340,9 +353,8 @@ static const char *array_call(Writer *w, Expr *e)
     const char *n = write_extent(w, ex_dim(e->args[0], 0)), *a = whole(w, e->args[0]);
     const char *t = text(w, "matrix%d", ++w->temporaries);
     bool vector = ex_rank(e) == 1;
-    put(w, "wide *%s = SCRATCH((%s)%s);", t, n, vector ? "" : text(w, " * (%s)", n));
-    keep_scratch(w, t);
-    put(w, "%s_into(%s, %s, %s);", e->name, n, a, t);
+    put_scratch(w, t, text(w, "(%s)%s", n, vector ? "" : text(w, " * (%s)", n)));
+    put(w, "%s%s_into(%s, %s, %s);", w->team ? "TEAM_ONCE " : "", e->name, n, a, t);
     know(w, e, t);
     return t;
 }
@@ -368,10 +380,10 @@ static const char *reduce(Writer *w, Expr *e)
     int m = mark(w);
     if (shared && ex_is_num(i->lo, 1)) {
         const char *n = write_extent(w, i->hi);
-        open_brace(w, "SUM_ALONG (%s, %s, &%s)", fresh_index(w, i), n, t);
+        open_brace(w, "%s (%s, %s, &%s)", w->crew ? "SUM_TURNS" : "SUM_ALONG", fresh_index(w, i), n, t);
     } else if (shared) {
         const char *lo = write_subscript(w, i->lo), *hi = write_extent(w, i->hi);
-        open_brace(w, "SUM_ALONG_FROM (%s, %s, %s - (%s), &%s)", fresh_index(w, i), lo, hi, lo, t);
+        open_brace(w, "%s_FROM (%s, %s, %s - (%s), &%s)", w->crew ? "SUM_TURNS" : "SUM_ALONG", fresh_index(w, i), lo, hi, lo, t);
     } else open_loop(w, i);
     w->team = team && !shared;
     const char *b = write(w, body, ADDITIVE);
@@ -427,7 +439,7 @@ static const char *write_call(Writer *w, Expr *e)
     }
     if (strcmp(e->name, "log_determinant") == 0) {
         const char *t = text(w, "log_det%d", ++w->temporaries), *n = write_extent(w, ex_dim(e->args[0], 0)), *a = whole(w, e->args[0]);
-        put(w, "const wide %s = log_determinant_of(%s, %s);", t, n, a);
+        put(w, w->team ? "const wide %s = TEAM_VALUE(log_determinant_of(%s, %s));" : "const wide %s = log_determinant_of(%s, %s);", t, n, a);
         know(w, e, t);
         return t;
     }

@@ -19,10 +19,12 @@ typedef struct Writer {
     const Var *moving;       // the variable that the kernel writes: nothing that reads it may leave a loop
     const char *scratch[64]; // buffers to release at the end of the kernel
     int    scratch_indent[64];
+    bool   scratch_team[64];
     int    nscratch;
     const Expr *group;       // a subscript that is a loop's group: it is written as
     const char *group_name;
     bool   team;             // every lane of a team writes this line: sums are shared among them
+    bool   crew;             // a team whose crews draw elements: of a crew, not of the whole team
     const char *number;      // type of local variables: real or wide
     const char *(*predicted)(void *program, Expr *e);    // a sum that an array holds already: the element's C text, or NULL
     void  *program;

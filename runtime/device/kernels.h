@@ -1,7 +1,9 @@
 // kernels.h -- how kernels are written; included by an emitted program after its Data and State. The same text runs on both targets.
 //
 //   KERNEL(draw_theta) { EACH (j, d.J) { ... } }         elements on their own, in parallel
-//   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum
+//   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  the missing elements of a field of Data; MISSING_IN_TURN in a KERNEL_ONCE
+//   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
+//                                                         row_weight_and(w, t): and t to a total
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
 //   KERNEL_ONCE(slice_R) { ... }                          one lane for each chain
 //
@@ -14,8 +16,17 @@
 //   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
 //       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch.h
 //       GROUP_LANE { ... } }                              by one lane
-//   MINE(key)                                             whether this lane is the one that adds to places with that key
+//   EACH_ELEMENT (k, K, n) {                              elements k = 0 .. K-1, each by a crew of lanes that suits sums of n turns
+//       SUM_TURNS (i, n, &a, &b) { a += ...; }            shared by the crew; SUM_TURNS_FROM (i, first, n, ...)
+//       ELEMENT_LANE s.x[k] = ...; }                      by one lane of the crew
+//   SUM_INTO1 (i, first, n, a, na) {                      rows i = first .. first + n - 1, added to places of the array s.a[na]; then TEAM_BARRIER()
+//       PLACES (j, m) { s.a[j] += ...; }                  every lane the places that are its own; PLACES2 (j, m, k, l): pairs
+//   SUM_KEYED1 (i, first, n, a, na) {                     the same where the row says which place
+//       if (OWN(key)) s.a[key] += ...; }                  SUM_INTO2 .. 4, SUM_KEYED2 .. 4: of several arrays; 0: of any
 //   ONE_LANE { ... }                                      by one lane
+//   TEAM_SCRATCH(n), TEAM_RELEASE(p)                      a buffer of n numbers that lanes near each other share
+//   TEAM_FILL (i, n) { p[i] = ...; }                      by those lanes; then all have it
+//   TEAM_ONCE f(p);  TEAM_VALUE(f(p))                     the same, by one of them
 //   STORE(place, x)  SET(place, x)                        place = x at the end of a kernel; within it
 //
 // Sums are taken over fixed chunks, then chunk by chunk, so that they depend neither on the number of threads nor on the grid.
@@ -23,7 +34,8 @@
 #ifndef GM_KERNELS_H
 #define GM_KERNELS_H
 
-enum { GM_MOST_CHUNKS = 4096, GM_MOST_TOTALS = 4, GM_PARTIALS = 2 * GM_MOST_TOTALS * GM_MOST_CHUNKS };
+enum { GM_MOST_CHUNKS = 4096, GM_MOST_TOTALS = 4, GM_PARTIALS = 2 * GM_MOST_TOTALS * GM_MOST_CHUNKS,
+       GM_ROOM = 8 * GM_PARTIALS };       // of partial sums, a chain on a GPU
 
 // Elements in a chunk of a sum over n: a function of n alone.
 DEVICE long chunk_size(long n)
@@ -32,22 +44,27 @@ DEVICE long chunk_size(long n)
     return even > least ? even : least;
 }
 
-// What a row of a row pass gives back: the weight with which X[k] enters the sum over rows.
-typedef struct RowWeight { real shift; } RowWeight;
+// What a row of a row pass gives back: the weight with which X[k] enters the sum over rows, and what it adds to a total of its own.
+typedef struct RowWeight { real shift, more; } RowWeight;
 
-DEVICE RowWeight row_weight(real shift)
+DEVICE RowWeight row_weight_and(real shift, real more)
 {
     RowWeight w;
     w.shift = shift;
+    w.more = more;
     return w;
 }
+
+DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 
 #define NOT_FINITE            "its draw is not a finite number: its conditional is improper, or a value it depends on overflowed"
 #define NOT_POSITIVE_DEFINITE "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, or a value it depends on overflowed"
 #define VERIFY(x, name, element) do { if (!is_finite(x)) FAULT(name, element, NOT_FINITE); } while (0)
 #define SUM_ALONG(i, n, ...)  SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)
+#define SUM_TURNS(i, n, ...)  SUM_TURNS_FROM(i, 0, n, __VA_ARGS__)
 #define ALONG(i, n)           ALONG_FROM(i, 0, n)
 #define LANES(i, n)           LANES_FROM(i, 0, n)
+#define PLACES(j, n)          PLACES_FROM(j, 0, n)
 #define OF_COLOUR(n, count)   (((n) - COLOUR + (count) - 1) / (count))
 #define SCRATCH(n)            ((wide *)malloc(sizeof(wide) * (size_t)((n) + 1)))
 #define RELEASE(p)            free(p)

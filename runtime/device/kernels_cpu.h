@@ -19,15 +19,20 @@ typedef struct GmContext {
 #define KERNEL_TEAM(name) KERNEL(name)
 #define EACH(i, n)        for (long i = GM->first; i < GM->last; i++)
 #define EACH_MISSING(e, field) \
+    for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[field].index[gm_m], 1); gm_m++)
+#define MISSING_IN_TURN(e, field) \
     for (long gm_m = 0, e; gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], 1); gm_m++)
 
-// Rows first .. last - 1: dot[] is given, weight[] is filled.
+// Rows first .. last - 1: dot[] is given, weight[] is filled, *more grows.
 #define ROW(name, k)                                                                                                                  \
     static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot);     \
-    static void name(GmContext *GM, const Data d, const State s, const Sweep at, const real *dot, real *weight)                       \
+    static void name(GmContext *GM, const Data d, const State s, const Sweep at, const real *dot, real *weight, wide *more)           \
     {                                                                                                                                 \
-        for (long k = GM->first; k < GM->last; k++)                                                                                   \
-            weight[k - GM->first] = name##_row(GM, d, s, at, k, dot[k - GM->first]).shift;                                            \
+        for (long k = GM->first; k < GM->last; k++) {                                                                                 \
+            const RowWeight w = name##_row(GM, d, s, at, k, dot[k - GM->first]);                                                      \
+            weight[k - GM->first] = w.shift;                                                                                          \
+            *more += w.more;                                                                                                          \
+        }                                                                                                                             \
     }                                                                                                                                 \
     static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot)
 
@@ -48,9 +53,14 @@ static inline void team_barrier(GmContext *c)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
 #define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (GM->lane == 0)
-#define MINE(key)              (GM->lanes == 1 || (long)(key) % GM->lanes == GM->lane)
 #define SET(place, x)          do { const wide gm_x = (x); TEAM_BARRIER(); if (GM->lane == 0) (place) = gm_x; TEAM_BARRIER(); } while (0)
 #define STORE(place, x)        SET(place, x)
+
+#define TEAM_SCRATCH(n)        SCRATCH(n)
+#define TEAM_RELEASE(p)        RELEASE(p)
+#define TEAM_FILL(i, n)        for (long i = 0, gm_n = (n); i < gm_n; i++)
+#define TEAM_ONCE
+#define TEAM_VALUE(x)          (x)
 
 typedef struct GmSum { long n, size, chunks, chunk, first, last; int started; wide base[GM_MOST_TOTALS], sum[GM_MOST_TOTALS]; } GmSum;
 
@@ -101,6 +111,26 @@ static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s
         for (GmSum gm_sum = sum_begin(GM, n, (int)(sizeof gm_into / sizeof *gm_into), gm_into);                             \
              sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into);)                                      \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first; i < gm_0 + gm_sum.last; i++)
+
+// Elements, each by one lane.
+#define EACH_ELEMENT(k, count, turns)      LANES(k, count)
+#define SUM_TURNS_FROM(i, from, n, ...)    for (long gm_0 = (from), i = gm_0, gm_to = gm_0 + (n); i < gm_to; i++)
+#define ELEMENT_LANE
+
+// Sums over rows into places: every lane goes through all rows and adds to its own places.
+#define SUM_INTO0(i, from, n, ...)  for (long gm_0 = (from), i = gm_0, gm_i = gm_0 + (n); i < gm_i; i++)
+#define SUM_INTO1                   SUM_INTO0
+#define SUM_INTO2                   SUM_INTO0
+#define SUM_INTO3                   SUM_INTO0
+#define SUM_INTO4                   SUM_INTO0
+#define SUM_KEYED0                  SUM_INTO0
+#define SUM_KEYED1                  SUM_INTO0
+#define SUM_KEYED2                  SUM_INTO0
+#define SUM_KEYED3                  SUM_INTO0
+#define SUM_KEYED4                  SUM_INTO0
+#define PLACES_FROM(j, at, n)  LANES_FROM(j, at, n)
+#define PLACES2(j, n, k, m)    LANES2(j, n, k, m)
+#define OWN(key)               (GM->lanes == 1 || (long)(key) % GM->lanes == GM->lane)
 
 // Sums by group: each group by one lane, its rows in order.
 #define EACH_GROUP(k, groups, n) for (long k = GM->lane; k < (groups); k += GM->lanes)

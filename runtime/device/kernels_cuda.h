@@ -58,8 +58,11 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 
 #define gm_thread  ((long)blockIdx.x * blockDim.x + threadIdx.x)
 #define gm_threads ((long)gridDim.x * blockDim.x)
+#define gm_lane_of_warp ((long)(threadIdx.x & 31))
 #define EACH(i, n) for (long i = gm_thread, gm_n = (n); i < gm_n; i += gm_threads)
 #define EACH_MISSING(e, field) \
+    for (long gm_m = gm_thread, e; gm_m < (GM->place->missing ? GM->place->missing[field].count : 0) && (e = GM->place->missing[field].index[gm_m], 1); gm_m += gm_threads)
+#define MISSING_IN_TURN(e, field) \
     for (long gm_m = 0, e; gm_m < (GM->place->missing ? GM->place->missing[field].count : 0) && (e = GM->place->missing[field].index[gm_m], 1); gm_m++)
 
 // ---- teams ----
@@ -99,6 +102,23 @@ DEVICE wide block_sum(wide v)
     return all;
 }
 
+// Of a block's first thread, in all of them.
+template <typename T> static __device__ __forceinline__ T block_value(T v)
+{
+    __shared__ T first;
+    __syncthreads();
+    if (threadIdx.x == 0) first = v;
+    __syncthreads();
+    return first;
+}
+
+// Buffers are a block's.
+#define TEAM_SCRATCH(n)        block_value(threadIdx.x == 0 ? SCRATCH(n) : (wide *)0)
+#define TEAM_RELEASE(p)        do { __syncthreads(); if (threadIdx.x == 0) RELEASE(p); } while (0)
+#define TEAM_FILL(i, n)        for (int gm_once = 1; gm_once; gm_once = 0, __syncthreads()) for (long i = threadIdx.x, gm_n = (n); i < gm_n; i += blockDim.x)
+#define TEAM_ONCE              for (int gm_once = (__syncthreads(), 1); gm_once; gm_once = 0, __syncthreads()) if (threadIdx.x == 0)
+#define TEAM_VALUE(value)      block_value(threadIdx.x == 0 ? (wide)(value) : 0)
+
 #define TEAM_BARRIER()         team_barrier(GM)
 #define LANES_FROM(i, from, n) for (long gm_0 = (from), i = gm_0 + gm_thread, gm_to = gm_0 + (n); i < gm_to; i += gm_threads)
 #define LANES2(i, n, j, m)                                                                                              \
@@ -107,7 +127,6 @@ DEVICE wide block_sum(wide v)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
 #define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (gm_thread == 0)
-#define MINE(key)              ((long)(key) % gm_threads == gm_thread)
 #define SET(place_, x)         do { const wide gm_x = (x); TEAM_BARRIER(); if (gm_thread == 0) (place_) = gm_x; TEAM_BARRIER(); } while (0)
 #define STORE(place_, x)       do { const wide gm_x = (x); TEAM_BARRIER(); if (gm_thread == 0) (place_) = gm_x; } while (0)
 
@@ -115,7 +134,7 @@ typedef struct GmSum { long n, size, chunks, chunk, first, last; int started; wi
 
 DEVICE wide *gm_partial(const GmContext *c, int k)
 {
-    return c->place->partial + (long)c->chain * GM_PARTIALS + ((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS;
+    return c->place->partial + (long)c->chain * GM_ROOM + ((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS;
 }
 
 template<int count> static __device__ __forceinline__ GmSum sum_begin(const GmContext *c, long n, wide *const (&into)[count])
@@ -165,11 +184,205 @@ template<int count> static __device__ __forceinline__ int sum_next(GmContext *c,
         for (GmSum gm_sum = sum_begin(GM, n, gm_into); sum_next(GM, &gm_sum, gm_into);)                     \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first + threadIdx.x; i < gm_0 + gm_sum.last; i += blockDim.x)
 
+// ---- elements with sums ----
+//
+// An element's crew is a lane if its sums are short, else a warp; if they are long and elements few, the whole team, one element after the other.
+
+#define EACH_ELEMENT(k, count, turns)                                                                                   \
+    for (long gm_count = (count), gm_turns = (turns), gm_crew = gm_turns <= 32 ? 1 : gm_turns > 8192 && gm_count <= 1024 ? gm_threads : 32, \
+              k = gm_thread / gm_crew; k < gm_count; k += gm_threads / gm_crew)
+#define ELEMENT_LANE if (gm_crew == 1 || (gm_crew == 32 ? gm_lane_of_warp : gm_thread) == 0)
+
+typedef struct GmTurns { GmSum sum; long first, last, step; int started; wide base[GM_MOST_TOTALS]; } GmTurns;
+
+template<int count> static __device__ __forceinline__ GmTurns turns_begin(const GmContext *c, long crew, long n, wide *const (&into)[count])
+{
+    GmTurns t;
+    t.started = 0;
+    t.last = n;
+    if (crew > 32) t.sum = sum_begin(c, n, into);
+    for (int k = 0; k < count && crew == 32; k++) {
+        t.base[k] = *into[k];
+        *into[k] = 0;
+    }
+    return t;
+}
+
+template<int count> static __device__ __forceinline__ int turns_next(GmContext *c, GmTurns *t, long crew, wide *const (&into)[count])
+{
+    if (crew > 32) {
+        if (!sum_next(c, &t->sum, into)) return 0;
+        t->first = t->sum.first + threadIdx.x;
+        t->last = t->sum.last;
+        t->step = blockDim.x;
+        return 1;
+    }
+    if (t->started) {
+        for (int k = 0; k < count && crew == 32; k++) {
+            for (int o = 16; o; o >>= 1) *into[k] += __shfl_xor_sync(0xffffffffu, *into[k], o);
+            *into[k] += t->base[k];
+        }
+        return 0;
+    }
+    t->started = 1;
+    t->first = crew == 32 ? gm_lane_of_warp : 0;
+    t->step = crew;
+    return 1;
+}
+
+#define SUM_TURNS_FROM(i, from, n, ...)                                                                                 \
+    for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                          \
+        for (GmTurns gm_t = turns_begin(GM, gm_crew, n, gm_into); turns_next(GM, &gm_t, gm_crew, gm_into);)             \
+            for (long gm_0 = (from), i = gm_0 + gm_t.first; i < gm_0 + gm_t.last; i += gm_t.step)
+
+// ---- sums over rows into places ----
+//
+// Rows are cut into chunks, and each chunk has places of its own in the room for partial sums, for which s.a stands meanwhile; then the chunks are added in
+// a fixed order. A crew takes a chunk. Where every row adds to all places (SUM_INTO) it is a warp, or a block if places are many, and each lane adds to its
+// own places. Where a row adds to few of them (SUM_KEYED) each lane is a crew, and 32 of them take rows in turn. Where there are too many
+// places for that, or few rows, the whole team is one crew that adds in place.
+
+enum { GM_PLACES_OF_WARP = 128, GM_KEYED_PLACES = 512, GM_MOST_PLACES = 8192, GM_INTO_CHUNKS = 4096, GM_KEYED_CHUNKS = 65536 };
+
+typedef struct GmInto {
+    long from, n, places, size, chunks;      // rows of a chunk, and chunks; places of all arrays
+    long chunk, stride, lane, lanes;         // this crew's chunk, crews, this lane and lanes of a crew
+    long first, last, step;                  // rows of this lane in the chunk
+    int  apart, alone, once;                 // whether chunks have places of their own; whether a lane is a crew
+} GmInto;
+
+DEVICE GmInto into_begin(GmContext *c, long from, long n, long places, int keyed)
+{
+    GmInto t;
+    const long room = places > 0 ? GM_ROOM / places : 0;
+    t.from = from;
+    t.n = n;
+    t.places = places;
+    t.alone = keyed && places <= GM_KEYED_PLACES && n >= 1024;
+    if (t.alone) {
+        const long most = room < GM_KEYED_CHUNKS ? room : GM_KEYED_CHUNKS, worth = n / 16;
+        t.chunks = (worth < most ? worth : most) / 32 * 32;
+        t.apart = 1;
+        t.lanes = 1;
+    } else {
+        const long most = room < GM_INTO_CHUNKS ? room : GM_INTO_CHUNKS, worth = n / 64;
+        t.chunks = worth < most ? worth : most;
+        t.apart = t.chunks > 1 && places <= GM_MOST_PLACES;
+        if (!t.apart) t.chunks = 1;
+        t.lanes = !t.apart ? gm_threads : places <= GM_PLACES_OF_WARP ? 32 : blockDim.x;
+    }
+    t.size = (n + t.chunks - 1) / t.chunks;
+    t.step = t.alone ? 32 : 1;
+    t.stride = gm_threads / t.lanes;
+    t.chunk = gm_thread / t.lanes - t.stride;
+    t.lane = gm_thread % t.lanes;
+    if (t.apart) team_barrier(c);            // someone may still read the partial sums of before
+    return t;
+}
+
+DEVICE void into_wait(const GmInto *t)
+{
+    if (t->apart && t->lanes > 32) __syncthreads();
+    else __syncwarp();
+}
+
+// To the crew's next chunk, its places at zero; false: there is none.
+DEVICE int into_next(GmContext *c, GmInto *t)
+{
+    t->chunk += t->stride;
+    into_wait(t);
+    if (t->chunk >= t->chunks) return 0;
+    t->first = t->alone ? t->chunk / 32 * 32 * t->size : t->chunk * t->size;
+    t->last = t->first + (t->alone ? 32 : 1) * t->size;
+    t->last = t->from + (t->last < t->n ? t->last : t->n);
+    t->first += t->from + (t->alone ? t->chunk % 32 : 0);
+    t->once = 1;
+    if (!t->apart) return 1;
+    wide *mine = c->place->partial + (long)c->chain * GM_ROOM + t->chunk * t->places;
+    for (long e = t->lane; e < t->places; e += t->lanes) mine[e] = 0;
+    into_wait(t);
+    return 1;
+}
+
+// The places at `at` of a chunk, for an array of elements T; in the array itself if they are not apart.
+template <typename T> static __device__ __forceinline__ T *into_places(const GmContext *c, const GmInto &t, T *array, long chunk, long at)
+{
+    return t.apart ? (T *)(c->place->partial + (long)c->chain * GM_ROOM + chunk * t.places + at) : array;
+}
+
+// When a chunk is done: 32 crews of one lane add theirs up, in the places of the first.
+template <typename T> static __device__ __forceinline__ int into_fold(const GmContext *c, const GmInto &t, T *array, long n, long at)
+{
+    if (!t.alone) return 0;
+    T *mine = into_places(c, t, array, t.chunk, at);
+    __syncwarp();
+    for (long e = 0; e < n; e++) {
+        T sum = mine[e];
+        for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+        if (gm_lane_of_warp == 0) mine[e] = sum;
+    }
+    return 0;
+}
+
+// A warp for each place: its lanes share the chunks.
+template <typename T> static __device__ __forceinline__ void into_add(const GmContext *c, const GmInto &t, T *array, long n, long at)
+{
+    const long of = t.alone ? 32 : 1;
+    for (long e = gm_thread / 32; e < n; e += gm_threads / 32) {
+        double sum = 0;
+        for (long k = of * gm_lane_of_warp; k < t.chunks; k += 32 * of) sum += ((const volatile T *)into_places(c, t, array, k, at))[e];
+        for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+        if (gm_lane_of_warp == 0) array[e] += (T)sum;
+    }
+}
+
+DEVICE int into_end(GmContext *c, const GmInto &t)
+{
+    if (t.apart) team_barrier(c);
+    return t.apart;
+}
+
+// `mine`: what makes s of the loop's body; `fold`: what ends a chunk; `add`: what brings the chunks together.
+#define GM_INTO(i, from, n, places, keyed, mine, fold, add)                                                             \
+    for (const State *gm_s = &s; gm_s; gm_s = (const State *)0)                                                         \
+        for (GmInto gm_into = into_begin(GM, from, n, places, keyed), *gm_go = &gm_into; gm_go; gm_go = (GmInto *)0, into_end(GM, gm_into) ? (void)(add) : (void)0) \
+            while (into_next(GM, &gm_into))                                                                             \
+                for (State s = *gm_s; gm_into.once && ((void)(mine), 1); gm_into.once = 0, (void)(fold))                \
+                    for (long i = gm_into.first; i < gm_into.last; i += gm_into.step)
+#define GM_MINE(a, at)     s.a = into_places(GM, gm_into, gm_s->a, gm_into.chunk, at)
+#define GM_FOLD(a, na, at) into_fold(GM, gm_into, gm_s->a, na, at)
+#define GM_ADD(a, na, at)  into_add(GM, gm_into, gm_s->a, na, at)
+#define GM_INTO0(keyed, i, from, n)                         GM_INTO(i, from, n, 1L << 40, keyed, 0, 0, (void)0)
+#define GM_INTO1(keyed, i, from, n, a, na)                  GM_INTO(i, from, n, na, keyed, GM_MINE(a, 0), GM_FOLD(a, na, 0), GM_ADD(a, na, 0))
+#define GM_INTO2(keyed, i, from, n, a, na, b, nb)                                                                       \
+    GM_INTO(i, from, n, (na) + (nb), keyed, (GM_MINE(a, 0), GM_MINE(b, na)), (GM_FOLD(a, na, 0), GM_FOLD(b, nb, na)), (GM_ADD(a, na, 0), GM_ADD(b, nb, na)))
+#define GM_INTO3(keyed, i, from, n, a, na, b, nb, c, nc)                                                                \
+    GM_INTO(i, from, n, (na) + (nb) + (nc), keyed, (GM_MINE(a, 0), GM_MINE(b, na), GM_MINE(c, (na) + (nb))),            \
+            (GM_FOLD(a, na, 0), GM_FOLD(b, nb, na), GM_FOLD(c, nc, (na) + (nb))), (GM_ADD(a, na, 0), GM_ADD(b, nb, na), GM_ADD(c, nc, (na) + (nb))))
+#define GM_INTO4(keyed, i, from, n, a, na, b, nb, c, nc, e, ne)                                                         \
+    GM_INTO(i, from, n, (na) + (nb) + (nc) + (ne), keyed, (GM_MINE(a, 0), GM_MINE(b, na), GM_MINE(c, (na) + (nb)), GM_MINE(e, (na) + (nb) + (nc))), \
+            (GM_FOLD(a, na, 0), GM_FOLD(b, nb, na), GM_FOLD(c, nc, (na) + (nb)), GM_FOLD(e, ne, (na) + (nb) + (nc))),   \
+            (GM_ADD(a, na, 0), GM_ADD(b, nb, na), GM_ADD(c, nc, (na) + (nb)), GM_ADD(e, ne, (na) + (nb) + (nc))))
+#define SUM_INTO0(...)   GM_INTO0(0, __VA_ARGS__)
+#define SUM_INTO1(...)   GM_INTO1(0, __VA_ARGS__)
+#define SUM_INTO2(...)   GM_INTO2(0, __VA_ARGS__)
+#define SUM_INTO3(...)   GM_INTO3(0, __VA_ARGS__)
+#define SUM_INTO4(...)   GM_INTO4(0, __VA_ARGS__)
+#define SUM_KEYED0(...)  GM_INTO0(1, __VA_ARGS__)
+#define SUM_KEYED1(...)  GM_INTO1(1, __VA_ARGS__)
+#define SUM_KEYED2(...)  GM_INTO2(1, __VA_ARGS__)
+#define SUM_KEYED3(...)  GM_INTO3(1, __VA_ARGS__)
+#define SUM_KEYED4(...)  GM_INTO4(1, __VA_ARGS__)
+#define PLACES_FROM(j, at, n) for (long gm_0 = (at), j = gm_0 + gm_into.lane, gm_j = gm_0 + (n); j < gm_j; j += gm_into.lanes)
+#define PLACES2(j, n, k, m)                                                                                             \
+    for (long gm_m = (m), gm_e = gm_into.lane, gm_j = (n) * gm_m; gm_e < gm_j; gm_e += gm_into.lanes)                   \
+        for (long j = gm_e / gm_m, k = gm_e - j * gm_m, gm_k = 1; gm_k; gm_k = 0)
+#define OWN(key)            ((long)(key) % gm_into.lanes == gm_into.lane)
+
 // ---- sums by group ----
 //
 // A group's crew is a warp; if groups are few and large, the whole team, one group after the other.
 
-#define gm_lane_of_warp ((long)(threadIdx.x & 31))
 #define EACH_GROUP(k, groups, n)                                                                                        \
     for (long gm_groups = (groups), gm_team = (n) > 8192 * gm_groups, k = gm_team ? 0 : gm_thread / 32; k < gm_groups; \
          k += gm_team ? 1 : gm_threads / 32)

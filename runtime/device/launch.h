@@ -1,8 +1,12 @@
 // launch.h -- how kernels are launched; the host half of kernels.h.
 //
 //   LAUNCH(draw_theta, run, n)            KERNEL: n elements
+//   LAUNCH_MISSING(impute_y, run, field)  KERNEL: the missing elements of a field of Data
 //   LAUNCH_COLOURS(draw_x, run, n, 2)     KERNEL: the elements of one class modulo 2 after the other
-//   LAUNCH_ROWS(draw_z, run, n, p, X, beta, out)      ROW: dot = X[k]*beta for each row, out[p] = sum of weight * X[k]; out may be NULL
+//   LAUNCH_COLOURS_TEAM(draw_x, run, work, 2)         KERNEL_TEAM: the same
+//   LAUNCH_ROWS(draw_z, run, n, p, X, beta, out)      ROW: dot = X[k]*beta for each row, out[p] = sum of weight * X[k]
+//   LAUNCH_ROWS_AND(..., out, total)                  the same, and total[0] = the sum of what rows add to it
+//   LAUNCH_ROWS_ONLY(draw_z, run, n, p, X, beta)      nothing is added up
 //   LAUNCH_TEAM(draw_tau, run, work)      KERNEL_TEAM: `work` is the number of turns of its loops
 //   LAUNCH_ONCE(slice_R, run)             KERNEL_ONCE
 //   LAUNCH_SHARED(sums_of_data, run, work)            KERNEL_TEAM, what it computes belongs to all chains
@@ -44,7 +48,7 @@ static inline Sweep sweep_place(const GmRun *run, int chain)
 #if !defined(__CUDACC__)
 
 typedef void (*GmKernel)(GmContext *, const Data, const State, const Sweep);
-typedef void (*GmRowKernel)(GmContext *, const Data, const State, const Sweep, const real *, real *);
+typedef void (*GmRowKernel)(GmContext *, const Data, const State, const Sweep, const real *, real *, wide *);
 
 enum {
     GM_BLOCK = 512,              // elements a block
@@ -96,51 +100,60 @@ static inline void launch_team(GmKernel kernel, GmRun *run, int chain, long work
     kernel(&context, d, s, at);
 }
 
-// Rows of one chunk, a few at a time so that they are still in the cache when they are added up.
+// Rows of one chunk, a few at a time so that they are still in the cache when they are added up: out[p], then the total.
 static inline void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long first, long last, long p, const real *X, const wide *beta, wide *out)
 {
     enum { MOST = 256 };
     real dot[MOST], weight[MOST];
+    wide more = 0;
     const long fit = p > 0 ? 16384 / p : MOST, rows = fit < 8 ? 8 : fit > MOST ? MOST : fit;
     for (long i = first; i < last; i += rows) {
         const long n = i + rows < last ? rows : last - i;
         GmContext context = gm_alone(run, chain, i, i + n);
         rows_times(n, p, X + i * p, beta, dot);
-        kernel(&context, *(const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain), dot, weight);
+        kernel(&context, *(const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain), dot, weight, &more);
         if (out) rows_added(n, p, X + i * p, weight, out);
     }
+    if (out) out[p] += more;
 }
 
-static inline void launch_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out)
+// Sums of a chunk are p + 1 numbers, the last one the total; on the way, those of all chunks so far.
+static inline void gm_add_rows(long p, const wide *sums, wide *out, wide *total)
+{
+    for (long j = 0; j < p; j++) out[j] += sums[j];
+    if (total) *total += sums[p];
+}
+
+static inline void launch_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out, wide *total)
 {
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
     const int several = run->inner_threads > 1 && chunks > 1 && !run->checking;
-    wide *sums = out ? (wide *)calloc((size_t)((several ? chunks : 1) * p + 1), sizeof *sums) : NULL;
+    wide *sums = out ? (wide *)calloc((size_t)((several ? chunks : 1) * (p + 1)), sizeof *sums) : NULL;
     if (out && !sums) abort();
     for (long j = 0; j < p && out; j++) out[j] = 0;
+    if (total) *total = 0;
     if (several) {
         #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
         for (long b = 0; b < chunks; b++)
-            gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, out ? sums + b * p : NULL);
-        for (long b = 0; b < chunks && out; b++)
-            for (long j = 0; j < p; j++) out[j] += sums[b * p + j];
+            gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, out ? sums + b * (p + 1) : NULL);
+        for (long b = 0; b < chunks && out; b++) gm_add_rows(p, sums + b * (p + 1), out, total);
     } else {
         for (long b = 0; b < chunks; b++) {
-            for (long j = 0; j < p && out; j++) sums[j] = 0;
+            for (long j = 0; j <= p && out; j++) sums[j] = 0;
             gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, sums);
-            for (long j = 0; j < p && out; j++) out[j] += sums[j];
+            if (out) gm_add_rows(p, sums, out, total);
         }
     }
     free(sums);
 }
 
 // The same for all chains: rows of a chunk are read once. Chunks, and the order in which they are added, are those of one chain alone.
-static inline void launch_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long p, const real *X, size_t beta, size_t out)
+static inline void launch_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long p, const real *X, size_t beta, size_t out, size_t total)
 {
     enum { MOST = 256 };
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS, fit = p > 0 ? 16384 / p : MOST, rows = fit < 8 ? 8 : fit > MOST ? MOST : fit;
     const int chains = run->chains;
-    wide *sums = out != GM_NO_FIELD ? (wide *)calloc((size_t)(chunks * chains * p + 1), sizeof *sums) : NULL;
+    wide *sums = out != GM_NO_FIELD ? (wide *)calloc((size_t)(chunks * chains * (p + 1) + 1), sizeof *sums) : NULL;
     if (out != GM_NO_FIELD && !sums) abort();
     #pragma omp parallel for num_threads(run->threads) schedule(static)
     for (long b = 0; b < chunks; b++) {
@@ -150,17 +163,19 @@ static inline void launch_rows_in_step(GmRowKernel kernel, GmRun *run, long n, l
             for (int c = 0; c < chains; c++) {
                 const long some = i + rows < last ? rows : last - i;
                 const State s = gm_of_chain(run, c);
+                wide none = 0, *mine = sums ? sums + (b * chains + c) * (p + 1) : NULL;
                 GmContext context = gm_alone(run, c, i, i + some);
                 rows_times(some, p, X + i * p, *(wide *const *)((const char *)&s + beta), dot);
-                kernel(&context, *(const Data *)run->data, s, sweep_place(run, c), dot, weight);
-                if (sums) rows_added(some, p, X + i * p, weight, sums + (b * chains + c) * p);
+                kernel(&context, *(const Data *)run->data, s, sweep_place(run, c), dot, weight, mine ? mine + p : &none);
+                if (mine) rows_added(some, p, X + i * p, weight, mine);
             }
     }
     for (int c = 0; c < chains && sums; c++) {
-        wide *to = *(wide *const *)((const char *)&gm_of_chain(run, c) + out);
+        const char *s = (const char *)&gm_of_chain(run, c);
+        wide *to = *(wide *const *)(s + out), *whole = total != GM_NO_FIELD ? *(wide *const *)(s + total) : NULL;
         for (long j = 0; j < p; j++) to[j] = 0;
-        for (long b = 0; b < chunks; b++)
-            for (long j = 0; j < p; j++) to[j] += sums[(b * chains + c) * p + j];
+        if (whole) *whole = 0;
+        for (long b = 0; b < chunks; b++) gm_add_rows(p, sums + (b * chains + c) * (p + 1), to, whole);
     }
     free(sums);
 }
@@ -221,13 +236,13 @@ enum { GM_IN_STEP = -1, GM_CACHE = 0 };
 #endif
 
 #if !defined(__CUDACC__)
-#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, at_beta, at_out)                                                                  \
+#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, total, at_beta, at_out, at_total)                                                 \
     do {                                                                                                                               \
-        if ((run)->chain == GM_IN_STEP) launch_rows_in_step(kernel, run, n, p, X, at_beta, at_out);                                    \
-        else launch_rows(kernel, run, (run)->chain, n, p, X, beta, out);                                                               \
+        if ((run)->chain == GM_IN_STEP) launch_rows_in_step(kernel, run, n, p, X, at_beta, at_out, at_total);                          \
+        else launch_rows(kernel, run, (run)->chain, n, p, X, beta, out, total);                                                        \
     } while (0)
 #else
-#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, at_beta, at_out) do { } while (0)
+#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, total, at_beta, at_out, at_total) do { } while (0)
 #endif
 
 #define LAUNCH(kernel, run, n)                                                                                                         \
@@ -236,6 +251,8 @@ enum { GM_IN_STEP = -1, GM_CACHE = 0 };
         if ((run)->device) gm_device_each(run, #kernel, n);                                                                            \
         else ON_CPU(run, launch_each(kernel, run, n));                                                                                 \
     } while (0)
+#define LAUNCH_MISSING(kernel, run, field) \
+    LAUNCH(kernel, run, (run)->missing ? (run)->missing[field].count : 0)
 #define LAUNCH_COLOURS(kernel, run, n, colours)                                                                                        \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
@@ -243,17 +260,30 @@ enum { GM_IN_STEP = -1, GM_CACHE = 0 };
         else for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++)                                                       \
             ON_CPU(run, launch_each(kernel, run, ((n) - (run)->colour + (colours) - 1) / (colours)));                                  \
     } while (0)
+#define LAUNCH_COLOURS_TEAM(kernel, run, work, colours)                                                                                \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_team_colours(run, #kernel, work, colours);                                                        \
+        else for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++)                                                       \
+            ON_CPU(run, launch_team(kernel, run, (run)->chain, work));                                                                 \
+    } while (0)
 #define LAUNCH_ROWS(kernel, run, n, p, X, beta, out)                                                                                   \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), offsetof(State, out));                         \
-        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, s.out, offsetof(State, beta), offsetof(State, out));                                              \
+        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD);            \
+        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, s.out, NULL, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD);         \
+    } while (0)
+#define LAUNCH_ROWS_AND(kernel, run, n, p, X, beta, out, total)                                                                        \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), offsetof(State, out), offsetof(State, total)); \
+        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, s.out, s.total, offsetof(State, beta), offsetof(State, out), offsetof(State, total)); \
     } while (0)
 #define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta)                                                                                   \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), GM_NO_FIELD);                                  \
-        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, NULL, offsetof(State, beta), GM_NO_FIELD);                                               \
+        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD);                     \
+        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, NULL, NULL, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD);                   \
     } while (0)
 #define LAUNCH_TEAM(kernel, run, work)                                                                                                 \
     do {                                                                                                                               \

@@ -1,6 +1,7 @@
 // row_pass.h -- a row pass on a GPU: for rows k of X[n, p], for several chains at once, in one reading of X,
 //
 //   dot = X[k] * beta        w = the emitted ROW, given dot: it draws the row's latent and stores it        out = sum over k of w * X[k]
+//   and a total to which each row adds a number of its own
 //
 // Included by kernels_cuda.h once Data, State, GmPlace, GmContext and RowWeight are known. ROW_PASS_KERNELS(name) makes the kernels
 // name_rows_SHAPE_CHAINS around name_row(); row_plan.h says which to launch and how.
@@ -131,15 +132,22 @@ template <int count> ROW_INLINE real row_transpose_sum(real (&v)[count])
     return v[0];
 }
 
+// The sum over the lanes of a warp, in all of them.
+ROW_INLINE double row_warp_sum(double v)
+{
+    for (int mask = 16; mask >= 1; mask /= 2) v += __shfl_xor_sync(0xffffffffu, v, mask);
+    return v;
+}
+
 // The array of a chain that the field at `offset` of its State points to.
 template <class S> ROW_INLINE wide *row_field(const S *states, int chain, unsigned long offset)
 {
     return *(wide *const *)((const unsigned char *)(states + chain) + offset);
 }
 
-// The emitted row of chain `chain`, and its weight.
+// The emitted row of chain `chain`: its weight, and what it adds to the total.
 template <class Row, class D, class S>
-ROW_INLINE real row_draw(GmPlace *place, const D &d, const S &s, const Sweep at, int chain, long k, real dot)
+ROW_INLINE RowWeight row_draw(GmPlace *place, const D &d, const S &s, const Sweep at, int chain, long k, real dot)
 {
     GmContext context;
     context.place = place;
@@ -198,6 +206,8 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     const S    s  = states[chain];
     const Sweep at = gm_sweep_place(place, chain);
 
+    real more = 0;                                       // of this lane's rows, at most 512 of them
+
     for (long k = 0; k < tiles; k++) {
         const long row = first + k * tile;
         const int  rows = last - row < tile ? (int)(last - row) : tile;
@@ -243,7 +253,13 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
             }
             if (lane % COPIES == 0) {
                 const int r = mine / chains;
-                weights[mine] = r < rows && draws ? row_draw<Row>(place, d, s, at, chain, row + r, whole) : 0;
+                real weight = 0;
+                if (r < rows && draws) {
+                    const RowWeight w = row_draw<Row>(place, d, s, at, chain, row + r, whole);
+                    weight = w.shift;
+                    more += w.more;
+                }
+                weights[mine] = weight;
             }
         }
         row_wait<warps>();
@@ -271,7 +287,13 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     for (int j = 0; j < columns; j++)
 #pragma unroll
         for (int c = 0; c < chains; c++)
-            if (c < some && t + j * ACROSS < p) pass.partial[((pass.first_chunk + blockIdx.x) * some + c) * p + t + j * ACROSS] = sum[j][c];
+            if (c < some && t + j * ACROSS < p) pass.partial[((pass.first_chunk + blockIdx.x) * some + c) * (p + 1) + t + j * ACROSS] = sum[j][c];
+    if (t >= 32) return;
+#pragma unroll
+    for (int c = 0; c < chains; c++) {
+        const double whole = row_warp_sum(mine % chains == c ? more : 0);
+        if (lane == 0 && c < some) pass.partial[((pass.first_chunk + blockIdx.x) * some + c) * (p + 1) + p] = whole;
+    }
 }
 
 // ---- narrow: a row for each lane ----
@@ -282,7 +304,7 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     // 32 rows are read as one piece, then turned: element e lies at e + e / 32, so that neither side meets in a bank. Rows that are full
     // are read by their lanes, 16 bytes at a time.
     __shared__ real turned[warps][33 * columns], betas[chains][columns];
-    __shared__ double sums[warps][chains][columns];
+    __shared__ double sums[warps][chains][columns + 1];  // the last is the total
     const int  lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = (int)pass.p;
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
     const int  some = chains == 1 ? 1 : pass.chains;     // the other places stay empty
@@ -294,11 +316,13 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     }
     __syncthreads();
 
-    real sum[chains][columns], ahead[columns];
+    real sum[chains][columns], more[chains], ahead[columns];
 #pragma unroll
-    for (int c = 0; c < chains; c++)
+    for (int c = 0; c < chains; c++) {
+        more[c] = 0;
 #pragma unroll
         for (int j = 0; j < columns; j++) sum[c][j] = 0;
+    }
     const auto read = [&](long row) {                    // rows row .. row + 31, as they lie, or the lane's
         if (full) {
             enum { PIECE = 16 / (int)sizeof(real) };
@@ -350,7 +374,11 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
 #pragma unroll
             for (int j = 0; j < columns; j++) dot += x[j] * betas[c][j];
             real weight = 0;
-            if (row + lane < last) weight = row_draw<Row>(place, d, s[c], at[c], pass.chain + c, row + lane, dot);
+            if (row + lane < last) {
+                const RowWeight w = row_draw<Row>(place, d, s[c], at[c], pass.chain + c, row + lane, dot);
+                weight = w.shift;
+                more[c] += w.more;
+            }
 #pragma unroll
             for (int j = 0; j < columns; j++) sum[c][j] += weight * x[j];
         }
@@ -360,12 +388,15 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     for (int c = 0; c < chains; c++) {
         const real whole = row_transpose_sum<columns>(sum[c]);
         if (lane % (32 / columns) == 0) sums[warp][c][lane / (32 / columns)] = whole;
+        const double total = row_warp_sum(more[c]);
+        if (lane == 0) sums[warp][c][columns] = total;
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < some * p; e += 32 * warps) {
+    for (int e = threadIdx.x; e < some * (p + 1); e += 32 * warps) {
+        const int c = e / (p + 1), j = e % (p + 1) < p ? e % (p + 1) : columns;
         double whole = 0;
-        for (int w = 0; w < warps; w++) whole += sums[w][e / p][e % p];
-        pass.partial[(pass.first_chunk + blockIdx.x) * some * p + e] = whole;
+        for (int w = 0; w < warps; w++) whole += sums[w][c][j];
+        pass.partial[(pass.first_chunk + blockIdx.x) * some * (p + 1) + e] = whole;
     }
 }
 
@@ -379,7 +410,7 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
     __shared__ real   weights[GROUP];
     const int  t = threadIdx.x, across = 32 * warps;
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
-    double *const partial = pass.partial + (pass.first_chunk + blockIdx.x) * pass.p;
+    double *const partial = pass.partial + (pass.first_chunk + blockIdx.x) * (pass.p + 1), more = 0;
     const Sweep at = gm_sweep_place(place, pass.chain);
     for (long row = first; row < last; row += GROUP) {
         const int n = last - row < GROUP ? (int)(last - row) : GROUP;
@@ -404,7 +435,13 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
         if (t < GROUP) {
             double whole = 0;
             for (int w = 0; w < warps; w++) whole += dots[w][t];
-            weights[t] = t < n ? row_draw<Row>(place, d, states[pass.chain], at, pass.chain, row + t, (real)whole) : 0;
+            real weight = 0;
+            if (t < n) {
+                const RowWeight w = row_draw<Row>(place, d, states[pass.chain], at, pass.chain, row + t, (real)whole);
+                weight = w.shift;
+                more += w.more;
+            }
+            weights[t] = weight;
         }
         __syncthreads();
         if (pass.out != ROW_NO_FIELD)
@@ -415,6 +452,9 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
                 partial[j] = sum;
             }
     }
+    if (pass.out == ROW_NO_FIELD || t >= 32) return;
+    more = row_warp_sum(more);
+    if (t == 0) partial[pass.p] = more;
 }
 
 // ---- the kernels ----
@@ -435,9 +475,9 @@ static constexpr __host__ __device__ bool row_wanted(long) { return true; }
 
 #define ROW_PASS_KERNELS(name)                                                                                          \
     struct name##_of_row {                                                                                              \
-        static __device__ __forceinline__ real weight(GmContext *context, const Data &d, const State &s, const Sweep at, const long k, const real dot) \
+        static __device__ __forceinline__ RowWeight weight(GmContext *context, const Data &d, const State &s, const Sweep at, const long k, const real dot) \
         {                                                                                                               \
-            return name##_row(context, d, s, at, k, dot).shift;                                                         \
+            return name##_row(context, d, s, at, k, dot);                                                               \
         }                                                                                                               \
     };                                                                                                                  \
     ROW_SHAPES(ROW_NARROW, ROW_TILED, ROW_WIDE, ROW_ANY, name)
@@ -460,12 +500,12 @@ static constexpr __host__ __device__ bool row_wanted(long) { return true; }
 #define ROW_WIDE(name, shape, warps, columns, tile, one, four) ROW_TILED_OF(name, shape, warps, columns, tile, 1, one)
 #define ROW_ANY(name, shape, warps, columns, tile, one, four)  ROW_KERNEL(name, shape, 1, 32 * warps, one, ROW_ANY_WANTED, (row_pass_any<name##_of_row, warps, 1>))
 
-// out[chain][j] = the sum of partial[chunk, chain, j] over chunks: 128 parts, each in order, then the parts in order of a tree.
+// out[chain][j] = the sum of partial[chunk, chain, j] over chunks, and j = p the total: 128 parts, each in order, then the parts in order of a tree.
 extern "C" __global__ void __launch_bounds__(ROW_SUM_THREADS) gm_row_pass_sums(const Data d, const State *states, GmPlace *place, const RowPass pass)
 {
     __shared__ double parts[ROW_SUM_PARTS][ROW_SUM_COLUMNS];
     const int  column = threadIdx.x % ROW_SUM_COLUMNS, part = threadIdx.x / ROW_SUM_COLUMNS;
-    const long e = (long)blockIdx.x * ROW_SUM_COLUMNS + column, width = pass.chains * pass.p;
+    const long e = (long)blockIdx.x * ROW_SUM_COLUMNS + column, width = pass.chains * (pass.p + 1);
     double sum = 0;
     if (e < width) {
 #pragma unroll 8
@@ -476,7 +516,10 @@ extern "C" __global__ void __launch_bounds__(ROW_SUM_THREADS) gm_row_pass_sums(c
         __syncthreads();
         if (part < half) parts[part][column] += parts[part + half][column];
     }
-    if (part == 0 && e < width) row_field(states, pass.chain + (int)(e / pass.p), pass.out)[e % pass.p] = parts[0][column];
+    const int  chain = pass.chain + (int)(e / (pass.p + 1));
+    const long j = e % (pass.p + 1);
+    if (part == 0 && e < width && j < pass.p) row_field(states, chain, pass.out)[j] = parts[0][column];
+    if (part == 0 && e < width && j == pass.p && pass.total != ROW_NO_FIELD) row_field(states, chain, pass.total)[0] = parts[0][column];
     (void)d;
     (void)place;
 }

@@ -20,7 +20,8 @@ typedef struct RowPass {         // the last argument of the kernels
     long          n, p;
     unsigned long beta;          // offset in State of wide *beta, beta[p]; ROW_NO_FIELD: dot is 0
     unsigned long out;           // offset in State of wide *out, out[p]; ROW_NO_FIELD: nothing is added up
-    double       *partial;       // [chunks, chains, p], in device memory
+    unsigned long total;         // offset in State of a wide * where the sum of what rows add to a total goes, if there is `out`; ROW_NO_FIELD: nowhere
+    double       *partial;       // [chunks, chains, p + 1], in device memory; the last is for the total
     long          rows, chunks;  // rows of a chunk; a chunk is the work of a block
     long          first_chunk;   // of this launch, whose grid says how many it takes: a matrix may come piece by piece
     int           chain, chains; // the first chain of this launch, and how many it serves
@@ -102,7 +103,7 @@ static inline RowPlan row_plan(long n, long p, int chains, int size, long most_s
     pass->X = 0;
     pass->n = n;
     pass->p = p;
-    pass->beta = pass->out = ROW_NO_FIELD;
+    pass->beta = pass->out = pass->total = ROW_NO_FIELD;
     pass->partial = 0;
     pass->chain = 0;
     pass->first_chunk = 0;
@@ -117,9 +118,19 @@ static inline RowPlan row_plan(long n, long p, int chains, int size, long most_s
     rows = rows < least ? least : rows > most ? most : rows;
     pass->rows = (rows + 31) / 32 * 32;
     pass->chunks = (n + pass->rows - 1) / pass->rows;
-    plan.partial = pass->chunks * pass->chains * p;
-    plan.sum_blocks = (pass->chains * p + ROW_SUM_COLUMNS - 1) / ROW_SUM_COLUMNS;
+    plan.partial = pass->chunks * pass->chains * (p + 1);
+    plan.sum_blocks = (pass->chains * (p + 1) + ROW_SUM_COLUMNS - 1) / ROW_SUM_COLUMNS;
     return plan;
+}
+
+// The same for a pass that adds nothing up: its chunks may be short, so that few rows fill a GPU too.
+static inline void row_plan_without_sums(RowPlan *plan)
+{
+    enum { BLOCKS = 4 * 132, LEAST = 4 };
+    const long rows = (plan->pass.n / BLOCKS + LEAST) / LEAST * LEAST;
+    if (plan->threads < 128 || rows >= plan->pass.rows || plan->pass.p <= 16) return;
+    plan->pass.rows = rows;
+    plan->pass.chunks = (plan->pass.n + rows - 1) / rows;
 }
 #endif
 

@@ -351,68 +351,134 @@ GM_KERNEL gm_mirror(long p, double *A)
         if (e % p > e / p) A[e] = A[e % p * p + e / p];
 }
 
+// A value of which the compiler knows nothing.
+static __device__ __forceinline__ void gm_opaque(float &x)  { asm volatile("" : "+f"(x)); }
+static __device__ __forceinline__ void gm_opaque(double &x) { asm volatile("" : "+d"(x)); }
+
 // part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x: the tile; y: the
-// chunk, after `before` others of all `chunks`; z: the chain. A thread has 4 by 4 outputs; groups of threads share the rows of a slab. Within some 128 rows sums are of the type
-// of X, then double.
+// chunk, after `before` others of all `chunks`; z: the chain. 64 threads have M by M outputs each, in registers; four such hands share the rows of a
+// slab, and the next slab is on its way while one is worked on. Within 256 rows of a hand sums are of the type of X, then double.
 template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
-    enum { SIDE = T / 4, HANDS = 256 / (SIDE * SIDE), SLAB = 8192 / (int)sizeof(real) / T };       // 8 KB for each of two tiles
-    __shared__ real left[SLAB][T], right[SLAB][T];
-    __shared__ double share[HANDS > 1 ? T * T : 1];
+    enum { SIDE = 8, M = T / SIDE, HANDS = 4, SIZE = (int)sizeof(real), G = M * SIZE > 16 ? 16 / SIZE : M };     // G outputs lie together
+    enum { SLAB = 8192 / SIZE / T, MINE = SLAB * T / 256, SLABS = 256 * HANDS / SLAB };
+    struct __align__(G * SIZE) Piece { real x[G]; };
+    struct Slab { real left[SLAB][T], right[SLAB][T]; };
+    __shared__ __align__(16) unsigned char room[2 * sizeof(Slab)];       // two slabs; then the sums of one hand
+    __shared__ real weight[2][SLAB];
+    static_assert(sizeof(room) >= T * T * sizeof(double), "the sums of a hand fit");
+    Slab *const slab = (Slab *)room;
+    double *const share = (double *)room;
     const int chain = (int)blockIdx.z, t = (int)threadIdx.x, hand = t / (SIDE * SIDE), ty = t % (SIDE * SIDE) / SIDE, tx = t % SIDE;
     const real *w = gm_array<const real>(states, chain, at_w);
     long a = 0, b = blockIdx.x;                          // the tile in row a, column b <= a
     while (b > a) b -= ++a;
     a *= T;
     b *= T;
+    const bool diagonal = a == b;
     const long at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
-    double sum[4][4] = {};
-    for (long i = first; i < last; i += SLAB) {
-        __syncthreads();
-        for (int e = t; e < SLAB * T; e += 256) {
-            const int r = e / T, c = e % T;
-            const bool row = i + r < last;
-            left[r][c] = row && a + c < p ? X[(i + r) * p + a + c] * w[i + r] : 0;
-            right[r][c] = row && b + c < p ? X[(i + r) * p + b + c] : 0;
+    double *const out = part + ((chain * chunks + at) * gridDim.x + blockIdx.x) * (T * T);
+
+    // A thread copies one column of a slab, every 256 / T rows; left and right are on their way, and so is a row's weight.
+    enum { STEP = 256 / T };
+    const int column = t % T, row = t / T;
+    const bool in_left = !diagonal && a + column < p, in_right = b + column < p;
+    const long across = b - a;
+    real left[MINE], right[MINE], mine = 0;
+    const auto read = [&](long i) {
+        const real *x = X + (i + row) * p + a + column;
+        const int rows = last - i - row < SLAB ? (int)(last - i - row) : SLAB;
+#pragma unroll
+        for (int k = 0; k < MINE; k++, x += STEP * p) {
+            left[k] = in_left && k * STEP < rows ? x[0] : 0;
+            right[k] = in_right && k * STEP < rows ? x[across] : 0;
         }
+        if (t < SLAB) mine = i + t < last ? w[i + t] : 0;
+    };
+    const auto keep = [&](int k) {
+#pragma unroll
+        for (int m = 0; m < MINE; m++) {
+            if (!diagonal) slab[k].left[row + m * STEP][column] = left[m];
+            slab[k].right[row + m * STEP][column] = right[m];
+        }
+        if (t < SLAB) weight[k][t] = mine;
+    };
+    long i = first;
+    for (int round = 0; i < last; round++) {             // 256 rows of a hand, or what is left
+        real sum[M][M];
+#pragma unroll
+        for (int u = 0; u < M; u++)
+#pragma unroll
+            for (int v = 0; v < M; v++) sum[u][v] = 0;
         __syncthreads();
-        real some[4][4] = {};
-        for (int r = hand; r < SLAB; r += HANDS)
-            for (int u = 0; u < 4; u++)
-                for (int v = 0; v < 4; v++) some[u][v] += left[r][ty + u * SIDE] * right[r][tx + v * SIDE];
-        for (int u = 0; u < 4; u++)
-            for (int v = 0; v < 4; v++) sum[u][v] += some[u][v];
-    }
-    double *out = part + ((chain * chunks + at) * gridDim.x + blockIdx.x) * (T * T);
-    for (int k = 0; k < HANDS; k++) {                    // one group after the other
+        read(i);
+        keep(0);
         __syncthreads();
-        for (int u = 0; u < 4 && hand == k; u++)
-            for (int v = 0; v < 4; v++) {
-                const int e = (ty + u * SIDE) * T + tx + v * SIDE;
-                if (HANDS > 1 && k > 0) sum[u][v] += share[e];
-                if (HANDS > 1 && k < HANDS - 1) share[e] = sum[u][v];
-                else out[e] = sum[u][v];
+        for (int k = 0; k < SLABS && i < last; k++, i += SLAB) {
+            const Slab *const s = slab + k % 2;
+            const bool more = k + 1 < SLABS && i + SLAB < last;
+            if (more) read(i + SLAB);
+#pragma unroll 1
+            for (int r = hand; r < SLAB; r += HANDS) {
+                const real *const x = diagonal ? s->right[r] : s->left[r], *const y = s->right[r], weigh = weight[k % 2][r];
+                Piece A[M / G], B[M / G];
+#pragma unroll
+                for (int q = 0; q < M / G; q++) {
+                    A[q] = *(const Piece *)(x + (q * SIDE + ty) * G);
+                    B[q] = *(const Piece *)(y + (q * SIDE + tx) * G);
+                }
+#pragma unroll
+                for (int u = 0; u < M; u++) {
+                    const real xw = A[u / G].x[u % G] * weigh;
+#pragma unroll
+                    for (int v = 0; v < M; v++) sum[u][v] += xw * B[v / G].x[v % G];
+                }
             }
+            if (more) keep((k + 1) % 2);
+            __syncthreads();
+        }
+#pragma unroll 1
+        for (int k = 0; k < HANDS; k++) {                // one hand after the other
+            if (hand == k)
+#pragma unroll
+                for (int u = 0; u < M; u++) {
+#pragma unroll
+                    for (int v = 0; v < M; v++) {
+                        gm_opaque(sum[u][v]);            // else all are widened before the loop, into registers that are not there
+                        const int e = (u / G * SIDE + ty) * G * T + u % G * T + (v / G * SIDE + tx) * G + v % G;
+                        const double whole = sum[u][v] + (k > 0 ? share[e] : round > 0 ? out[e] : 0);
+                        if (k < HANDS - 1) share[e] = whole;
+                        else out[e] = whole;
+                    }
+                }
+            __syncthreads();
+        }
     }
 }
 
-GM_KERNEL gm_weighted_products_16(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<16>(states, n, p, chunk, before, chunks, X, at_w, part); }
-GM_KERNEL gm_weighted_products_32(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<32>(states, n, p, chunk, before, chunks, X, at_w, part); }
-GM_KERNEL gm_weighted_products_64(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<64>(states, n, p, chunk, before, chunks, X, at_w, part); }
+GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_16(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<16>(states, n, p, chunk, before, chunks, X, at_w, part); }
+GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_32(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<32>(states, n, p, chunk, before, chunks, X, at_w, part); }
+GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_64(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<64>(states, n, p, chunk, before, chunks, X, at_w, part); }
 
-// out[p, p], both triangles, from the chunks. blockIdx.x: outputs; blockIdx.y: the chain.
+// out[p, p], both triangles, from the chunks. blockIdx.x: 32 places of the tiles, whose chunks eight hands share; blockIdx.y: the chain.
 GM_KERNEL gm_weighted_products_add(const State *states, long p, long T, long tiles, long chunks, const double *part, uint64_t at_out)
 {
-    const int chain = (int)blockIdx.y;
+    __shared__ double share[8][32];
+    const int chain = (int)blockIdx.y, lane = (int)threadIdx.x % 32, hand = (int)threadIdx.x / 32;
+    const long size = tiles * T * T, e = blockIdx.x * 32L + lane;        // T * T is a multiple of 32
     wide *out = gm_array<wide>(states, chain, at_out);
-    part += (long)chain * chunks * tiles * T * T;
-    for (long e = blockIdx.x * 256L + threadIdx.x; e < p * p; e += gridDim.x * 256L) {
-        const long i = e / p > e % p ? e / p : e % p, j = e / p > e % p ? e % p : e / p;         // i >= j
-        const long a = i / T, b = j / T, at = ((a * (a + 1) / 2 + b) * T + i % T) * T + j % T;
-        double sum = 0;
-        for (long c = 0; c < chunks; c++) sum += part[c * tiles * T * T + at];
-        out[e] = sum;
-    }
+    part += chain * chunks * size + e;
+    double sum = 0;
+#pragma unroll 4
+    for (long c = hand; c < chunks; c += 8) sum += part[c * size];
+    share[hand][lane] = sum;
+    __syncthreads();
+    if (hand > 0) return;
+    for (int k = 1; k < 8; k++) sum += share[k][lane];
+    long a = 0, b = e / (T * T);
+    while (b > a) b -= ++a;
+    const long i = a * T + e % (T * T) / T, j = b * T + e % T;
+    if (i < p && j <= i) out[i * p + j] = out[j * p + i] = sum;
 }
 
 // out[rows, p] = X times the weights of its rows, for rows first .. first + rows - 1 of one chain.

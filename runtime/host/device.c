@@ -348,6 +348,16 @@ void gm_device_shared(GmRun *run, const char *kernel, long work, int chains)
 
 void gm_device_team(GmRun *run, const char *kernel, long work) { gm_device_shared(run, kernel, work, run->device->chains); }
 
+void gm_device_team_colours(GmRun *run, const char *kernel, long work, long colours)
+{
+    GmDevice *d = run->device;
+    for (long c = 0; c < colours; c++) {
+        void *parameters[] = { &d->place, &c };
+        gm_device_launch(d, d->stream, "gm_set_colour", (GmGrid){ .x = 1, .threads = 1 }, parameters);
+        gm_device_team(run, kernel, work);
+    }
+}
+
 void gm_device_once(GmRun *run, const char *kernel)
 {
     launch(run, kernel, (GmGrid){ .x = 1, .y = run->device->chains, .threads = 1 });

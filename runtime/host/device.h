@@ -20,12 +20,13 @@ void gm_device_colours(GmRun *run, const char *kernel, long n, long colours);   
 void gm_device_team(GmRun *run, const char *kernel, long work);                       // KERNEL_TEAM: a team of blocks for each chain
 void gm_device_once(GmRun *run, const char *kernel);                                  // KERNEL_ONCE: one thread for each chain
 void gm_device_shared(GmRun *run, const char *kernel, long work, int chains);         // KERNEL_TEAM, for the first `chains` chains
+void gm_device_team_colours(GmRun *run, const char *kernel, long work, long colours);  // the same for one class of elements after the other
 void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *));                            // run->batch sweeps, run->after after each
 double gm_device_result(GmRun *run, int chain);                                       // of the last log_joint
 
 // A row pass (runtime/device/row_pass.h) over X[n, p]: dot = X[k] * beta, then the emitted row, then out[p] = sum of weight * X[k].
-// out = GM_NO_FIELD: nothing is added up.
-void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out);
+// total[0] = the sum of what the rows add to it. out = GM_NO_FIELD: nothing is added up; total = GM_NO_FIELD: no total.
+void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out, size_t total);
 
 // out[p, p] = scale * X'X for X[n, p] of type real, out wide; for all chains at once (out is shared).
 void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, void *out);

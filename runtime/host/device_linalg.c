@@ -278,8 +278,11 @@ void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, voi
 // By a kernel of tiles kept in shared memory.
 static void weighted_gram_small(GmDevice *d, long n, long p, const void *X, size_t w, size_t out)
 {
-    const long T = p <= 16 ? 16 : p <= 32 ? 32 : 64, side = (p + T - 1) / T, even = (n + 255) / 256;
-    long tile = T, tiles = side * (side + 1) / 2, chunk = even > 512 ? even : 512, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
+    // Chunks in even rounds of two blocks for each multiprocessor of an H100 or H200, of some 1024 rows, unless they would be too many to keep.
+    enum { ROUND = 2 * 132, MOST = 8 * ROUND, ROWS = 1024 };
+    const long T = p <= 16 ? 16 : p <= 32 ? 32 : 64, side = (p + T - 1) / T;
+    const long wanted = (n / ROWS + ROUND) / ROUND * ROUND, rounds = wanted < MOST ? wanted : MOST, even = (n + rounds - 1) / rounds;
+    long tile = T, tiles = side * (side + 1) / 2, chunk = even > 256 ? even : 256, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
     const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(d->chains * chunks * tiles * T * T + 1));
     uint64_t at_w = w, at_out = out;
     GmPieces piece = gm_device_pieces(d, X, n, (size_t)p * gm_device_element(d, GM_REAL), chunk);
@@ -291,7 +294,7 @@ static void weighted_gram_small(GmDevice *d, long n, long p, const void *X, size
         gm_device_launch(d, d->stream, kernel, (GmGrid){ .x = tiles, .y = (piece.rows + chunk - 1) / chunk, .z = d->chains }, products);
     }
     void *add[] = { &d->states, &p, &tile, &tiles, &chunks, (void *)&part, &at_out };
-    gm_device_launch(d, d->stream, "gm_weighted_products_add", (GmGrid){ .x = blocks_for(d, p * p), .y = d->chains }, add);
+    gm_device_launch(d, d->stream, "gm_weighted_products_add", (GmGrid){ .x = tiles * T * T / 32, .y = d->chains }, add);
 }
 
 // Rows times their weights by chunks, then X' times them: single precision within a chunk, double between chunks.
@@ -370,10 +373,10 @@ static long common_multiple(long a, long b)
 }
 
 // Chains are taken up to four at a time; a matrix that comes piece by piece is read once for all of them.
-void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out)
+void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *X, size_t beta, size_t out, size_t total)
 {
     GmDevice *d = run->device;
-    const bool adds = out != GM_NO_FIELD && p > 0;
+    const bool adds = out != GM_NO_FIELD && (p > 0 || total != GM_NO_FIELD);
     const int element = (int)gm_device_element(d, GM_REAL);
     RowPlan *plan = gm_alloc((size_t)d->chains, sizeof *plan);
     int groups = 0;
@@ -383,7 +386,9 @@ void gm_device_rows(GmRun *run, const char *kernel, long n, long p, const void *
         *g = row_plan(n, p, d->chains - chain, element, d->rows_any ? 0 : d->shared_most);
         g->pass.beta = beta == GM_NO_FIELD ? ROW_NO_FIELD : beta;
         g->pass.out = adds ? out : ROW_NO_FIELD;
+        g->pass.total = total == GM_NO_FIELD ? ROW_NO_FIELD : total;
         g->pass.chain = chain;
+        if (!adds) row_plan_without_sums(g);
         partial += g->partial;
         step = common_multiple(step, g->pass.rows);
     }

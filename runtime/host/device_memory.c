@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGNED = 256, PARTIALS = 2 * 4 * 4096, STAGE = 16 << 20, NAMES = 1 << 16 };       // PARTIALS: GM_PARTIALS of kernels.h
+enum { ALIGNED = 256, PARTIALS = 8 * 2 * 4 * 4096, STAGE = 16 << 20, NAMES = 1 << 16 };       // PARTIALS: GM_ROOM of kernels.h
 
 // ---- taking and giving back ----
 

@@ -76,6 +76,7 @@ static void one_matrix(long n, long p, int chains)
         states[c].z = on_device(std::vector<real>((size_t)n, (real)NAN));
         states[c].dot = on_device(std::vector<real>((size_t)n, (real)NAN));
         states[c].shift = on_device(std::vector<double>((size_t)p, NAN));
+        states[c].squares = on_device(std::vector<double>(1, NAN));
     }
     State *on = on_device(states);
     const GmPlace where = { 7, 11, 0, chains };
@@ -87,7 +88,7 @@ static void one_matrix(long n, long p, int chains)
 
     launch_rows(d, on, place, chains, 4, 3, partial);
     CK(cudaDeviceSynchronize());
-    double worst_dot = 0, worst_sum = 0;
+    double worst_dot = 0, worst_sum = 0, worst_total = 0;
     std::vector<double> law;
     std::vector<std::vector<real> > z((size_t)chains);
     std::vector<std::vector<double> > shift((size_t)chains);
@@ -114,11 +115,16 @@ static void one_matrix(long n, long p, int chains)
             const double error = fabs(shift[c][j] - sum[j]) / size[j];
             if (!(error <= worst_sum)) worst_sum = error;
         }
+        double squares = 0;
+        for (long i = 0; i < n; i++) squares += (double)z[c][i] * z[c][i];
+        const double error = fabs(on_host(states[c].squares, 1)[0] - squares) / squares;
+        if (!(error <= worst_total)) worst_total = error;
     }
     const RowPlan plan = row_plan(n, p, chains, (int)sizeof(real), 227 * 1024);
     snprintf(what, sizeof what, "X[%ld, %ld], %d chains (%s, %ld chunks, %d stages)", n, p, chains, plan.kernel, plan.pass.chunks, plan.pass.stages);
     check(what, "dot", worst_dot, fine);
     check(what, "sum", worst_sum, fine);
+    check(what, "total", worst_total, fine);
     check(what, "KS of z", ks(law), 3.3);
 
     // Chains one by one, then two by two, then sums without dots and dots without sums.
@@ -174,6 +180,7 @@ static void one_matrix(long n, long p, int chains)
         cudaFree(states[c].z);
         cudaFree(states[c].dot);
         cudaFree(states[c].shift);
+        cudaFree(states[c].squares);
     }
 }
 

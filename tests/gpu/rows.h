@@ -19,7 +19,7 @@
 // What kernels.h gives an emitted program.
 typedef struct GmPlace { uint64_t seed, sweep; int32_t first_chain, chains; } GmPlace;
 typedef struct GmContext { GmPlace *place; int chain, half; } GmContext;
-typedef struct RowWeight { real shift; } RowWeight;
+typedef struct RowWeight { real shift, more; } RowWeight;
 DEVICE Sweep gm_sweep_place(const GmPlace *place, int chain)
 {
     Sweep at;
@@ -28,15 +28,16 @@ DEVICE Sweep gm_sweep_place(const GmPlace *place, int chain)
     at.sweep = place->sweep + 1;
     return at;
 }
-DEVICE RowWeight row_weight(real shift)
+DEVICE RowWeight row_weight_and(real shift, real more)
 {
     RowWeight w;
     w.shift = shift;
+    w.more = more;
     return w;
 }
 
 typedef struct Data { long N, p; real *X; unsigned char *y; } Data;
-typedef struct State { wide *alpha, *beta; real *z; wide *shift; real *dot; } State;
+typedef struct State { wide *alpha, *beta; real *z; wide *shift, *squares; real *dot; } State;
 enum { VAR_z = 3 };
 
 #include "../../runtime/device/row_pass.h"
@@ -58,7 +59,7 @@ ROW(draw_z, k) {
 #ifdef ROWS_KEEP_DOT
     s.dot[k] = dot;
 #endif
-    return row_weight(x);
+    return row_weight_and(x, x * x);
 }
 
 // ---- host ----
@@ -95,6 +96,7 @@ static void launch_rows(Data d, State *states, GmPlace *place, int chains, int m
         plan.pass.X = d.X;
         if (use & 1) plan.pass.beta = offsetof(State, beta);
         if (use & 2) plan.pass.out = offsetof(State, shift);
+        if (use & 2) plan.pass.total = offsetof(State, squares);
         plan.pass.chain = chain;
         plan.pass.partial = partial;
         const void *kernel = row_kernel(plan.kernel);

@@ -88,6 +88,7 @@ static void one(long n, long p, int chains, int tune, const char *what)
         CK(cudaMalloc(&states[c].beta, (size_t)p * sizeof(double)));
         CK(cudaMemcpy(states[c].beta, beta.data(), (size_t)p * sizeof(double), cudaMemcpyHostToDevice));
         CK(cudaMalloc(&states[c].shift, (size_t)p * sizeof(double)));
+        CK(cudaMalloc(&states[c].squares, sizeof(double)));
         CK(cudaMalloc(&states[c].z, (size_t)n * sizeof(real)));
     }
     State *on;
@@ -132,6 +133,7 @@ static void one(long n, long p, int chains, int tune, const char *what)
         cudaFree(states[c].alpha);
         cudaFree(states[c].beta);
         cudaFree(states[c].shift);
+        cudaFree(states[c].squares);
         cudaFree(states[c].z);
     }
     cudaFree(on);

@@ -123,7 +123,7 @@ KERNEL_TEAM(sums_of_responses) {
 KERNEL_ONCE(impute_y) {
     const real c1 = 1 / *s.s2;
     const real c2 = square(*s.phi);
-    EACH_MISSING (e, 1) {
+    MISSING_IN_TURN (e, 1) {
         const long k = e;
         if (!(((1 == (k + 1)) || (2 <= (k + 1))))) continue;
         wide h_y = 0;

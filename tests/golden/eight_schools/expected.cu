@@ -53,7 +53,7 @@ KERNEL_TEAM(sums_of_responses) {
 //   model.gm:6
 //   h += theta[k]/sigma[k]^2
 //   q += -1/2/sigma[k]^2
-KERNEL_ONCE(impute_y) {
+KERNEL(impute_y) {
     EACH_MISSING (e, 1) {
         const long k = e;
         const real h_y = s.theta[k] / square(d.sigma[k]);
@@ -187,7 +187,7 @@ static long row_width(const void *data)
 
 static void step_1(GmRun *run)            // missing y
 {
-    LAUNCH_ONCE(impute_y, run);
+    LAUNCH_MISSING(impute_y, run, 1);
 }
 
 static void step_2(GmRun *run)            // nu_tau

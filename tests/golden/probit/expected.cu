@@ -25,11 +25,10 @@ typedef struct State {          // of one chain
     wide *sums;      // sums of data sums[p]
     wide *products;      // sums of data products[p, p]
     wide *rows_beta;      // work rows_beta[p]
-    wide *weights_y;      // work weights_y[2]
+    wide *scale_alpha;      // work scale_alpha[3]
     solve *precision_alpha;      // work precision_alpha[1, 1 + p, 1 + p]
     solve *shift_alpha;      // work shift_alpha[1, 1 + p]
     wide *joint_alpha;      // work joint_alpha[1 + p]
-    wide *scale_alpha;      // work scale_alpha[3]
     solve *rows_of_alpha;      // work rows_of_alpha[N, 1 + p]
     wide *target_alpha;      // work target_alpha[N]
     wide *diagonal_alpha;      // work diagonal_alpha[1 + p]
@@ -59,8 +58,8 @@ KERNEL_TEAM(sums_of_data) {
     // sums[j2] = sum of X[i, j2] over i, j2
     if (!(d.N < d.p + 1)) {
         ALONG (e, d.p) s.sums[e] = 0;
-        for (long i = 0; i < d.N; i++) {
-            LANES (j2, d.p) {
+        SUM_INTO1 (i, 0, d.N, sums, d.p) {
+            PLACES (j2, d.p) {
                 s.sums[j2] += d.X[i * d.p + j2];
             }
         }
@@ -82,12 +81,12 @@ ROW(predict_X_beta, i) {
 // y[k] | the rest: one of finitely many values, each weighed by its density
 //   model.gm:7
 //   log density += y*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + (1 - y)*log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))
-KERNEL_ONCE(impute_y) {
+KERNEL(impute_y) {
     EACH_MISSING (e, 3) {
         const long k = e;
         Stream g = stream(at, VAR_y, e);
         const long first = 0, values = 1 - first + 1;
-        wide *weight = &s.weights_y[0];
+        wide *weight = SCRATCH(values);
         const long old = s.y[k];
         for (long value = 0; value < values; value++) {
             const long x = first + value;
@@ -106,6 +105,7 @@ KERNEL_ONCE(impute_y) {
         const long x = chosen < 1 ? old : first + chosen - 1;
         NO_CLAIM();
         s.y[k] = x;
+        RELEASE(weight);
     }
 }
 
@@ -123,7 +123,7 @@ ROW(draw_z_y, k) {
     VERIFY(x, "z_y", k);
     if (CHECKING) { const real old = s.z_y[k]; CLAIM(h_z_y * (x - old) + q_z_y * (square(x) - square(old))); }
     s.z_y[k] = x;
-    return row_weight(s.z_y[k]);
+    return row_weight_and(s.z_y[k], square(s.z_y[k]));
 }
 
 // (alpha, beta) | the rest  ~  normal with precision J and shift h, mean J^-1 h     they share a linear predictor
@@ -163,12 +163,7 @@ KERNEL_TEAM(collect_rows_alpha) {
     }
     ONE_LANE s.joint_alpha[0] = *s.alpha;
     ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
-    wide squares = 0;
-    SUM_ALONG (i, d.N, &squares) {
-        squares += square(s.z_y[i]);
-    }
     ONE_LANE {
-        s.scale_alpha[0] = squares;
         s.scale_alpha[1] = d.N;
     }
 }
@@ -207,12 +202,7 @@ KERNEL_TEAM(collect_alpha) {
     }
     ONE_LANE s.joint_alpha[0] = *s.alpha;
     ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
-    wide squares = 0;
-    SUM_ALONG (i, d.N, &squares) {
-        squares += square(s.z_y[i]);
-    }
     ONE_LANE {
-        s.scale_alpha[0] = squares;
         s.scale_alpha[1] = d.N;
     }
 }
@@ -279,12 +269,12 @@ static int few_alpha(const GmRun *run)
 
 static void step_1(GmRun *run)            // missing y
 {
-    LAUNCH_ONCE(impute_y, run);
+    LAUNCH_MISSING(impute_y, run, 3);
 }
 
 static void step_2(GmRun *run)            // z_y
 {
-    LAUNCH_ROWS(draw_z_y, run, d.N, d.p, d.X, beta, rows_beta);
+    LAUNCH_ROWS_AND(draw_z_y, run, d.N, d.p, d.X, beta, rows_beta, scale_alpha);
 }
 
 static void step_3(GmRun *run)            // alpha, beta
@@ -351,11 +341,10 @@ static const GmField state_fields[] = {
     {.name = "sums", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, sums), .imputed_field = -1, .shared = 1, .where = ""},
     {.name = "products", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, products), .imputed_field = -1, .shared = 1, .where = ""},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, rows_beta), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "weights_y", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, weights_y), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, scale_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 3, .offset = offsetof(State, precision_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, shift_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, joint_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, scale_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, rows_of_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, target_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, diagonal_alpha), .imputed_field = -1, .shared = 0, .where = ""},
@@ -451,10 +440,10 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->dim[0] = d.p;
             break;
         }
-    case 7:        // weights_y
+    case 7:        // scale_alpha
         {
             shape->rank = 1;
-            shape->dim[0] = 2;
+            shape->dim[0] = 3;
             break;
         }
     case 8:        // precision_alpha
@@ -478,39 +467,33 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->dim[0] = d.p + 1;
             break;
         }
-    case 11:        // scale_alpha
-        {
-            shape->rank = 1;
-            shape->dim[0] = 3;
-            break;
-        }
-    case 12:        // rows_of_alpha
+    case 11:        // rows_of_alpha
         {
             shape->rank = 2;
             shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
             shape->dim[1] = d.p + 1;
             break;
         }
-    case 13:        // target_alpha
+    case 12:        // target_alpha
         {
             shape->rank = 1;
             shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
             break;
         }
-    case 14:        // diagonal_alpha
+    case 13:        // diagonal_alpha
         {
             shape->rank = 1;
             shape->dim[0] = d.N < d.p + 1 ? d.p + 1 : 0;
             break;
         }
-    case 15:        // system_alpha
+    case 14:        // system_alpha
         {
             shape->rank = 2;
             shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
             shape->dim[1] = d.N;
             break;
         }
-    case 16:        // X_beta
+    case 15:        // X_beta
         {
             shape->rank = 1;
             shape->dim[0] = d.N;
@@ -532,6 +515,6 @@ static const char *const step_names[] = {"missing y", "z_y", "alpha, beta", NULL
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("probit", "model.gm", 4, 17, 3)
+GM_MODEL("probit", "model.gm", 4, 16, 3)
 
 #endif

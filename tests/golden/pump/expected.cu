@@ -48,7 +48,7 @@ KERNEL_TEAM(sums_of_responses) {
 
 // y[k] | the rest  ~  poisson, in which alone it stands     missing values of the data
 //   model.gm:14; log density -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])
-KERNEL_ONCE(impute_y) {
+KERNEL(impute_y) {
     EACH_MISSING (e, 2) {
         const long k = e;
         Stream g = stream(at, VAR_y, e);
@@ -139,7 +139,7 @@ static long row_width(const void *data)
 
 static void step_1(GmRun *run)            // missing y
 {
-    LAUNCH_ONCE(impute_y, run);
+    LAUNCH_MISSING(impute_y, run, 2);
 }
 
 static void step_2(GmRun *run)            // b
