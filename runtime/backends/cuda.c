@@ -9,7 +9,7 @@
 
 GmCuda gm_cuda;
 
-enum { OLDEST_DRIVER = 11020 };             // graphs that hold cooperative launches
+enum { OLDEST_DRIVER = 11040 };             // cuGraphInstantiateWithFlags; graphs that hold cooperative launches
 
 typedef struct Symbol { const char *name; void *to; } Symbol;
 
@@ -39,7 +39,7 @@ static bool load_driver(void)
     int (*version)(int *) = NULL;
     if (gm_library_symbol(library, "cuDriverGetVersion", &version)) version(&gm_cuda.driver);
     if (gm_cuda.driver < OLDEST_DRIVER) {
-        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is too old: it offers CUDA %d.%d, and 11.2 or later is needed (install a newer one)",
+        snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver is too old: it offers CUDA %d.%d, and 11.4 or later is needed (install a newer one)",
                  gm_cuda.driver / 1000, gm_cuda.driver % 1000 / 10);
         return false;
     }

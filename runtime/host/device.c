@@ -17,8 +17,9 @@ void gm_device_end(GmDevice *d, GmExit status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (d->why) snprintf(d->why, d->why_room, "GPU %d (%s): %s", d->ordinal, d->name, text);
-    else gm_error("GPU %d (%s): %s", d->ordinal, d->name, text);
+    const char *name = *d->name ? d->name : "its name is not known";
+    if (d->why) snprintf(d->why, d->why_room, "GPU %d (%s): %s", d->ordinal, name, text);
+    else gm_error("GPU %d (%s): %s", d->ordinal, name, text);
     d->failed = true;
     d->status = status;
 }

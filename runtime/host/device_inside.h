@@ -115,6 +115,10 @@ void gm_device_end(GmDevice *d, GmExit status, const char *format, ...) __attrib
 int  gm_device_take(GmDevice *d, CUdeviceptr *to, size_t bytes);
 void gm_device_give(GmDevice *d, CUdeviceptr *at, size_t bytes);
 
+// The same, and page-locked memory of the host, which the card reads and writes at the same address; for `what`, which a message names. false after it.
+bool gm_device_have(GmDevice *d, CUdeviceptr *to, size_t bytes, const char *what);
+bool gm_device_have_host(GmDevice *d, void **to, size_t bytes, const char *what);
+
 // Plans what goes where, takes memory and fills it. false after a message.
 bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, const GmDraws *draws);
 void gm_device_note_memory(const GmDevice *d);                    // a line for each array that stays in the memory of the host
@@ -169,6 +173,9 @@ GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after 
 // Work space number `which`, of at least `bytes`; grows outside graphs only, and what a rehearsal asked for is there from the start. 0 after a message.
 CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
 CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
+
+// Starts cuBLAS and cuSOLVER, once. false after a message.
+bool gm_device_libraries(GmDevice *d);
 
 // --profile: marks in the stream around what is called `name`.
 int  gm_device_time_from(GmDevice *d, const char *name, CUstream stream);

@@ -16,7 +16,7 @@ enum {                                          // scratch memory
     AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE,
 };
 
-enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, MOST_SMALL = 16, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
+enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, WEIGHED = 16 << 20, MOST_SMALL = 16, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
 
 static const double one = 1, zero = 0, minus_one = -1;
 static const float one_f = 1, zero_f = 0, minus_one_f = -1;
@@ -27,8 +27,9 @@ static const float one_f = 1, zero_f = 0, minus_one_f = -1;
 static bool blas_checked(GmDevice *d, int result, const char *what)
 {
     if (result != 0 && !d->failed) {
-        char text[120];
-        snprintf(text, sizeof text, "%s: cuBLAS or cuSOLVER gave status %d", what, result);
+        char text[200];
+        const char *meaning = result == 1 ? " (it does not start: it may be newer than the driver allows)" : result == 3 || result == 2 ? " (out of memory)" : "";
+        snprintf(text, sizeof text, "%s: cuBLAS or cuSOLVER gave status %d%s", what, result, meaning);
         gm_device_refuse(d, text);
     }
     return !d->failed;
@@ -58,6 +59,8 @@ static bool libraries(GmDevice *d)
     d->libraries = !d->failed;
     return d->libraries;
 }
+
+bool gm_device_libraries(GmDevice *d) { return libraries(d); }
 
 // The side streams begin where the main one stands, and it goes on when they are done.
 static void fork_sides(GmDevice *d, int sides)
@@ -304,8 +307,7 @@ void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w
     if (p > 0 && p <= MOST_TILED) weighted_gram_small(d, n, p, X, w, out);
     if (p <= MOST_TILED || !libraries(d)) return;
     const size_t element = gm_device_element(d, GM_REAL);
-    long fit = (64L << 20) / ((long)element * p);
-    if (element == 4 && fit > 65536) fit = 65536;
+    const long fit = WEIGHED / ((long)element * p);
     const long rows = n < fit ? n : fit > 1 ? fit : 1;
     const int sides = sides_of(d);
     const size_t one_chunk = element * (size_t)(rows * p + 1), one_product = element * (size_t)(p * p);

@@ -74,6 +74,24 @@ static void lacks_memory(GmDevice *d, const char *what, double needed)
                   size_text(b, (double)there), limit, d->limit ? ", a larger limit" : "");
 }
 
+bool gm_device_have(GmDevice *d, CUdeviceptr *to, size_t bytes, const char *what)
+{
+    *to = 0;
+    const int result = d->failed ? 0 : gm_device_take(d, to, bytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) lacks_memory(d, what, (double)bytes);
+    return gm_device_good(d, result, what);
+}
+
+bool gm_device_have_host(GmDevice *d, void **to, size_t bytes, const char *what)
+{
+    char size[32];
+    *to = NULL;
+    if (d->failed || gm_cuda.cuMemAllocHost(to, bytes) == 0) return !d->failed;
+    *to = NULL;
+    gm_device_end(d, GM_EXIT_MEMORY, "%s: the host does not have %s of memory that it can lock for the GPU (--device cpu needs none)", what, size_text(size, (double)bytes));
+    return false;
+}
+
 CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes)
 {
     if (bytes <= d->scratch_size[which]) return d->scratch[which];
@@ -89,9 +107,7 @@ CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes)
     gm_device_graphs_drop(d);                            // they hold the old address: they are captured again
     gm_device_give(d, &d->scratch[which], d->scratch_size[which]);
     d->scratch_size[which] = 0;
-    const int result = gm_device_take(d, &d->scratch[which], bytes);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) lacks_memory(d, "work space", (double)bytes);
-    else if (gm_device_good(d, result, "work space")) d->scratch_size[which] = bytes;
+    if (gm_device_have(d, &d->scratch[which], bytes, "work space")) d->scratch_size[which] = bytes;
     return d->scratch[which];
 }
 
@@ -102,7 +118,7 @@ CUdeviceptr gm_device_text(GmDevice *d, const char *text)
     if (d->rehearsing) return ALIGNED;
     CUdeviceptr at = 0;
     const size_t bytes = strlen(text) + 1;
-    if (d->capturing || !gm_device_good(d, gm_device_take(d, &at, (bytes + 15) / 16 * 16), "memory for a name")) return 0;
+    if (d->capturing || !gm_device_have(d, &at, (bytes + 15) / 16 * 16, "a name")) return 0;
     gm_device_good(d, gm_device_put(d, at, text, bytes), "sending a name");
     d->text = gm_grow(d->text, (size_t)d->n_texts + 1, sizeof *d->text);
     d->text_at = gm_grow(d->text_at, (size_t)d->n_texts + 1, sizeof *d->text_at);
@@ -218,7 +234,7 @@ static void send(GmDevice *d, CUdeviceptr to, const void *from, long n, GmType t
     }
     float *stage = NULL;
     const long most = STAGE / (long)sizeof *stage;
-    if (!gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&stage, STAGE), "pinned memory")) return;
+    if (!gm_device_have_host(d, (void **)&stage, STAGE, "copies")) return;
     for (long i = 0; i < n && !d->failed; i += most) {
         const long some = n - i < most ? n - i : most;
         narrow(stage, (const double *)from + i, some);
@@ -326,13 +342,11 @@ static bool open_away(GmDevice *d, const GmData *data)
     for (int f = 0; f < d->n_arrays && !d->failed; f++) {
         GmArray *a = &d->array[f];
         const GmField *field = field_of(d, f);
-        char size[32];
+        char what[200];
         if (!a->away) continue;
-        if (gm_cuda.cuMemAllocHost(&a->host, a->bytes) != 0) {
-            a->host = NULL;
-            gm_device_end(d, GM_EXIT_MEMORY, "%s does not fit the GPU's memory, and the host does not have %s that it can lock for it (--device cpu needs none)", field->name,
-                          size_text(size, (double)a->bytes));
-        } else if (f >= d->model->n_data) memset(a->host, 0, a->bytes);
+        snprintf(what, sizeof what, "%s does not fit the GPU's memory", field->name);
+        if (!gm_device_have_host(d, &a->host, a->bytes, what)) break;
+        if (f >= d->model->n_data) memset(a->host, 0, a->bytes);
         else set_aside(d, a, pointer_at(d->host_data, field->offset), gm_shape_size(&data->shape[f]), field->type, data);
     }
     return !d->failed;
@@ -384,9 +398,7 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     if (!open_away(d, data)) return false;
     const size_t arrays = lay_out(d, memory, 0);
     d->block_size = arrays + rest;
-    const int taken = gm_device_take(d, &d->block, d->block_size);
-    if (taken == CUDA_ERROR_OUT_OF_MEMORY) lacks_memory(d, "the run", (double)enough);
-    if (!gm_device_good(d, taken, "memory")) return false;
+    if (!gm_device_have(d, &d->block, d->block_size, "the run")) return false;
     gm_device_good(d, gm_cuda.cuMemsetD8Async(d->block, 0, d->block_size, d->stream), "clearing memory");
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "clearing memory");
     CUdeviceptr at = d->block;
@@ -423,5 +435,6 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     for (int k = 0; k < GM_SCRATCHES && !d->failed; k++)
         if (wanted[k]) gm_device_scratch(d, k, wanted[k]);
     gm_device_pieces_open(d, there - enough);
+    if (d->needs_libraries) gm_device_libraries(d);
     return !d->failed;
 }

@@ -35,7 +35,7 @@ void gm_device_pieces_open(GmDevice *d, size_t spare)
     for (int k = 0; k < 2 && !d->failed; k++) {
         gm_device_good(d, gm_cuda.cuEventCreate(&d->fed[k], CU_EVENT_DISABLE_TIMING), "an event");
         gm_device_good(d, gm_cuda.cuEventCreate(&d->eaten[k], CU_EVENT_DISABLE_TIMING), "an event");
-        gm_device_good(d, gm_device_take(d, &d->piece[k], d->piece_size), "memory for pieces of data");
+        gm_device_have(d, &d->piece[k], d->piece_size, "pieces of data");
     }
     for (;;) {
         GmArray *most = NULL;

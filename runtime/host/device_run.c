@@ -117,11 +117,11 @@ static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
         column[c] = from->field < 0 ? (Gathered){ 0, 0, -1 }
                                     : (Gathered){ d->model->state[from->field].offset, from->element, d->model->state[from->field].type };
     }
-    gm_device_good(d, gm_device_take(d, &d->column, sizeof *column * (size_t)d->columns), "memory for the columns of the draws");
+    gm_device_have(d, &d->column, sizeof *column * (size_t)d->columns, "the columns of the draws");
     if (!d->failed) gm_device_good(d, gm_device_put(d, d->column, column, sizeof *column * (size_t)d->columns), "sending the columns of the draws");
     free(column);
-    if (!d->failed) gm_device_good(d, gm_device_take(d, &d->kept, sizeof(uint64_t)), "memory for the draws");
-    if (!d->failed) gm_device_good(d, gm_device_take(d, &d->ring, row * (size_t)d->slots), "memory for the draws (--params can keep fewer)");
+    gm_device_have(d, &d->kept, sizeof(uint64_t), "a count");
+    gm_device_have(d, &d->ring, row * (size_t)d->slots, "the draws (--params can keep fewer)");
     d->keeping = o;
     return !d->failed;
 }
@@ -140,9 +140,9 @@ static bool open_batch(GmDevice *d, Batch *b)
 {
     const size_t bytes = sizeof(double) * (size_t)d->columns * (size_t)d->chains * (size_t)(d->slots / 2);
     *b = (Batch){ 0 };
-    gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->rows, bytes), "pinned memory");
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->place, sizeof *b->place), "pinned memory");
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemAllocHost((void **)&b->kept, 2 * sizeof *b->kept), "pinned memory");
+    gm_device_have_host(d, (void **)&b->rows, bytes, "draws");
+    gm_device_have_host(d, (void **)&b->place, sizeof *b->place, "draws");
+    gm_device_have_host(d, (void **)&b->kept, 2 * sizeof *b->kept, "draws");
     if (!d->failed) gm_device_good(d, gm_cuda.cuEventCreate(&b->begun, CU_EVENT_DEFAULT), "an event");
     if (!d->failed) gm_device_good(d, gm_cuda.cuEventCreate(&b->ended, CU_EVENT_DEFAULT), "an event");
     if (!d->failed) gm_device_good(d, gm_cuda.cuEventCreate(&b->done, CU_EVENT_DISABLE_TIMING), "an event");

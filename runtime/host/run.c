@@ -169,13 +169,19 @@ static int finish(Fit *f, int status)
     return status;
 }
 
+// Is the CPU no answer?
+static bool gpu_asked(const GmOptions *o)
+{
+    return o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE);
+}
+
 // The device that --device asks for. f->device stays NULL on the CPU. GM_EXIT_OK, or another status after a message.
 static GmExit choose_device(Fit *f)
 {
     GmOptions *o = &f->options;
     if (o->device == GM_ON_CPU || o->check)
         return GM_EXIT_OK;
-    const bool asked = o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE);
+    const bool asked = gpu_asked(o);
     if (!asked && gm_cuda_absent())
         return GM_EXIT_OK;                   // nothing was asked for, and nothing is there: not worth a word
     char why[1000];
@@ -247,8 +253,17 @@ static int start(Fit *f)
     gm_linalg_threads(o->threads);
     if (model->setup)
         model->setup(&f->run);
-    if (f->device && !gm_device_settled(f->device, &f->run))
-        return f->device->status;
+    if (f->device && !gm_device_settled(f->device, &f->run)) {
+        if (gpu_asked(o))
+            return f->device->status;
+        gm_note("on the CPU instead");       // nothing was drawn yet
+        gm_device_close(f->device);
+        f->device = f->run.device = NULL;
+        f->run.data = f->data.data;
+        f->run.state = f->memory.state;
+        if (model->setup)
+            model->setup(&f->run);
+    }
     if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
         gm_fault_print();
         return GM_EXIT_USAGE;

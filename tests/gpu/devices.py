@@ -12,6 +12,7 @@
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
 4. Faults: one line that names the variable, exit status 4.
 5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd of those of the data.
+6. Data that do not fit the GPU, and a second GPU, give the same files (away.py).
 """
 import glob
 import json
@@ -23,6 +24,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+
+import away
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -135,7 +138,7 @@ def build(folder):
             shutil.copy(file, folder)
     with open(os.path.join(folder, "runs.json"), "w") as f:
         json.dump({"compare": runs, "examples": {name: command for name, (command, _) in shown.items()}}, f)
-    return 0
+    return 0 if away.build(folder, compile_program) else 1
 
 
 # ---- run ----
@@ -254,6 +257,8 @@ def run(folder, only, posteriors=True):
     clock("compared", len(jobs))
     if os.path.exists(os.path.join(folder, "large")) and (not only or "large" in only):
         results.append(large(folder))
+    if os.path.exists(os.path.join(folder, "away_groups")) and (not only or "away" in only):
+        results += away.run(folder, fit, body)
     if "improper" in runs:
         results.append(fault(folder))
     for good, text in results:
