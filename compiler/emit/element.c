@@ -177,6 +177,12 @@ static int open_turns(Program *p, const Step *s, int parallel, const char *turns
     return 1;
 }
 
+// The vector whose elements a team draws one after the other, if it keeps the linear predictors up to date that they enter.
+static const Var *followed(const Conditional *c, Sharing sharing)
+{
+    return sharing == BY_TEAM && c->var->rank == 1 && !c->whole && !c->var->discrete && var_unknown(c->var) && c->var->base == BASE_REAL ? c->var : NULL;
+}
+
 static void begin_elements(Program *p, Sharing sharing, const Step *s, const char *name)
 {
     static const char *const kind[] = {[BY_ELEMENT] = "KERNEL", [BY_MISSING] = "KERNEL", [BY_ROW] = "ROW", [BY_CREW] = "KERNEL_TEAM", [BY_TEAM] = "KERNEL_TEAM", [BY_ONE] = "KERNEL_ONCE"};
@@ -280,7 +286,10 @@ static void emit_draw(Program *p, const Step *s, const char *const *natural, con
     put(w, "VERIFY(x, \"%s\", %s);", c->var->name, element);
     if (s->marginal) put(w, "NO_CLAIM();");
     else emit_claim(p, c, natural, place);
+    const bool follows = p->followed && reads_predictor(p, c->var);
+    if (follows) put(w, "const %s change = x - %s;", w->number, place);
     store(p, place, "x", c->var->rank > 0);
+    if (follows) follow(p, c->var, c->current->args[0], "change");
 }
 
 // Sums for the natural parameters of all elements, over the same rows.
@@ -394,6 +403,7 @@ void step_exact(Program *p, const Step *s, int step)
     row_dot(s, &dot);
     const Sharing sharing = sharing_of(s, &dot);
     begin_elements(p, sharing, s, name);
+    p->followed = followed(c, sharing);
     if (!parallel || parallel < v->rank) w->moving = v;
     // What no element changes.
     Loops all = {0};
@@ -465,6 +475,7 @@ void step_exact(Program *p, const Step *s, int step)
         else put(w, "return row_weight(%s);", weight);
     }
     while (opened-- > 0) close_brace(w);
+    p->followed = NULL;
     end_kernel(p);
     launch_elements(p, s, step, sharing, &dot, name);
 }
@@ -618,6 +629,7 @@ void step_density(Program *p, const Step *s, int step)
     const int parallel = s->imputes ? 0 : c->nbatch;
     const Sharing sharing = sharing_of(s, NULL);
     begin_elements(p, sharing, s, name);
+    p->followed = slice ? followed(c, sharing) : NULL;
     int opened = 0;
     const char *element;
     opened = open_turns(p, s, parallel, sharing == BY_CREW ? turns_of_element(p, s) : NULL, &element);
@@ -653,6 +665,7 @@ void step_density(Program *p, const Step *s, int step)
         put(w, "if (!sl.failed) break;");
         close_brace(w);
         store(p, place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x", true);
+        if (p->followed) follow(p, v, c->current->args[0], "(sl.x - current)");
         compute_again(p, c);
         put(w, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
         put(w, "if (WARMING_UP) %s%s = slice_adapt(width, &sl, start);", w->crew ? "ELEMENT_LANE " : w->team ? "ONE_LANE " : "", wp);
@@ -698,6 +711,7 @@ void step_density(Program *p, const Step *s, int step)
         w->team = team;
     }
     while (opened-- > 0) close_brace(w);
+    p->followed = NULL;
     end_kernel(p);
     launch_elements(p, s, step, sharing, NULL, name);
 }

@@ -79,6 +79,7 @@ typedef struct Program {
     const Step *step;            // whose kernels are being written, or NULL
     const Rows *few_only;        // what is being written runs with fewer rows than coefficients only
     bool    there[32];           // predictors that the step has computed already
+    const Var *followed;         // a vector drawn one element after the other: the kernel keeps its predictors up to date; or NULL
 } Program;
 
 // ---- kernel.c ----
@@ -134,6 +135,8 @@ const RowSum *fused_squares(const Program *p, const Step *joint);    // whose ro
 bool          in_row_pass(const Program *p, const Step *s, const BlockTerm *t);
 // The array element that holds e, if e is the linear predictor of a row of a dense matrix and the kernel being written may read it; else NULL.
 const char   *predicted(void *program, Expr *e);
+bool          reads_predictor(const Program *p, const Var *v);      // whether the kernel being written reads a predictor of v
+void          follow(Program *p, const Var *v, Expr *element, const char *change);     // after v[element] += change: its predictors
 const char   *predictor_pass(Program *p, const PredictorUse *u);     // the launch that computes a predictor
 void          emit_predictors(Program *p);
 void          step_row_sums(Program *p, const Step *s, int step);    // passes that no draw makes on its way

@@ -82,7 +82,8 @@ bool row_dot(const Step *s, RowDot *dot)
 // ---- predictors that kernels other than row passes read ----
 //
 //   sum(i, (y[i] - sum(j, X[i,j]*beta[j]))^2)     a row pass fills X_beta[i] before the kernel that adds up the squares: X is read row by
-//                                                 row by whole warps, for all chains at once. No step keeps it for another.
+//                                                 row by whole warps, for all chains at once. No step keeps it for another. A step
+//                                                 that draws beta one element after the other adds its changes to X_beta.
 
 static bool mentions_an_index(const Expr *e)
 {
@@ -107,7 +108,7 @@ const char *predicted(void *program, Expr *e)
     if (v->kind != EX_REF || v->nargs != 1 || !bare(v->args[0], j) || v->var->rank != 1 || v->var->dim[0] != j->hi) return NULL;
     if (v->var->base != BASE_REAL || v->var->narrow || !var_unknown(v->var)) return NULL;
     for (int i = 0; p->step && i < p->step->nblock; i++)
-        if (p->step->block[i] == v->var) return NULL;    // it moves within the kernel
+        if (p->step->block[i] == v->var && p->followed != v->var) return NULL;     // it moves within the kernel
     int k = 0;
     while (k < p->npredictors && (p->predictor[k].matrix != m->var || p->predictor[k].vector != v->var)) k++;
     if (k == 32 || p->nuses == 256) return NULL;
@@ -120,6 +121,28 @@ const char *predicted(void *program, Expr *e)
     if (u == p->use + p->nuses) p->use[p->nuses++] = (PredictorUse){p->kernel, k, p->few_only};
     else if (u->only != p->few_only) u->only = NULL;
     return text(w, "s.%s[%s]", p->predictor[k].out->name, write_subscript(w, m->args[0]));
+}
+
+bool reads_predictor(const Program *p, const Var *v)
+{
+    for (int i = 0; i < p->nuses; i++)
+        if (p->predictor[p->use[i].predictor].vector == v && strcmp(p->use[i].kernel, p->kernel) == 0) return true;
+    return false;
+}
+
+void follow(Program *p, const Var *v, Expr *element, const char *change)
+{
+    Writer *w = &p->w;
+    for (int i = 0; i < p->nuses; i++) {
+        const Predictor *r = &p->predictor[p->use[i].predictor];
+        if (r->vector != v || strcmp(p->use[i].kernel, p->kernel) != 0) continue;
+        Index *row = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);
+        int m = mark(w);
+        const char *n = write_extent(w, row->hi), *c = fresh_index(w, row);
+        const char *x = text(w, "%s[%s]", var_place(w, r->matrix), write_position(w, r->matrix, (Expr *[]){ex_index(row), element}));
+        put(w, "ALONG (%s, %s) s.%s[%s] += %s * %s;", c, n, r->out->name, c, change, x);
+        forget(w, m);
+    }
 }
 
 const char *predictor_pass(Program *p, const PredictorUse *u)

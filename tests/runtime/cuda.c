@@ -35,12 +35,12 @@ static const char source[] =
     "}\n"
     // A row pass, with what kernels.h gives an emitted program; the shapes for one width.
     "struct Data { long n; };\nstruct State { wide *beta, *out; };\n"
-    "struct GmPlace { uint64_t seed; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real shift; };\n"
+    "struct GmPlace { uint64_t seed; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real shift, more; };\n"
     "DEVICE Sweep gm_sweep_place(const GmPlace *p, int chain) { Sweep at; at.seed = p->seed; at.chain = chain; at.sweep = 1; return at; }\n"
     "#define GM_ROWS_WIDTH 1000\n#include \"row_pass.h\"\n"
     "DEVICE RowWeight rows_row(GmContext *, const Data &, const State &s, const Sweep, const long, const real dot)\n"
     "{\n"
-    "    RowWeight w; w.shift = dot + (real)*s.beta; return w;\n"
+    "    RowWeight w; w.shift = w.more = dot + (real)*s.beta; return w;\n"
     "}\n"
     "ROW_PASS_KERNELS(rows)\n";
 

@@ -395,8 +395,25 @@ def series():
     near("GARCH: two steps ahead", d["h.2"], (weight * (a0 + (a1 + b1) * garch.ahead)).sum())
 
 
+def one_after_the_other():
+    """Coefficients drawn one by one, whose kernel keeps the predictors of the rows up to date: by slice, and truncated; by grids."""
+    head = "data { int N, p; matrix[N, p] X; %s; }\nprior { for (j in 1:p) b[j] ~ normal(0, 1)%s; }\n"
+    counts = np.round(np.exp(X @ [0.5, -0.3]) + 0.5)
+    d = draws("rates", head % ("int<lower=0> y[N]", "") + "likelihood { for (i in 1:N) y[i] ~ poisson(exp(X[i] * b)); }", {"N": 30, "p": 2, "X": X, "y": counts.astype(int)})
+    (b1, b2), weight = grid(lambda b1, b2: -(b1 ** 2 + b2 ** 2) / 2 + sum(c * (u * b1 + v * b2) - np.exp(u * b1 + v * b2) for (u, v), c in zip(X, counts)), (-2, 2, 300), (-2, 2, 300))
+    near("rates by slice: E b.1", d["b.1"], (weight * b1).sum())
+    near("rates by slice: E b.2", d["b.2"], (weight * b2).sum())
+    near("rates by slice: E b.1 b.2", d["b.1"] * d["b.2"], (weight * b1 * b2).sum())
+    values = X @ [0.3, 0.2] + np.round(rng.normal(size=30), 2)
+    d = draws("positive", head % ("vector[N] y", " T[0, ]") + "likelihood { for (i in 1:N) y[i] ~ student_t(4, X[i] * b, 1); }", {"N": 30, "p": 2, "X": X, "y": values})
+    (b1, b2), weight = grid(lambda b1, b2: -(b1 ** 2 + b2 ** 2) / 2 - 2.5 * sum(np.log1p((c - u * b1 - v * b2) ** 2 / 4) for (u, v), c in zip(X, values)), (0, 3, 300), (0, 3, 300))
+    near("positive coefficients: E b.1", d["b.1"], (weight * b1).sum())
+    near("positive coefficients: E b.2", d["b.2"], (weight * b2).sum())
+    near("positive coefficients: E b.1 b.2", d["b.1"] * d["b.2"], (weight * b1 * b2).sum())
+
+
 with w:
-    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, missing, truncated_counts, mixtures, series):
+    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, one_after_the_other, missing, truncated_counts, mixtures, series):
         try:
             part()
         except Failed as e:
