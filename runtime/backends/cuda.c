@@ -76,25 +76,18 @@ bool gm_cuda_driver(const char **why)
 
 static bool load_libraries(void)
 {
-    static const Symbol blas_symbols[] = { GM_CUBLAS_FUNCTIONS(GM_SYMBOL) }, solver_symbols[] = { GM_CUSOLVER_FUNCTIONS(GM_SYMBOL) };
-    static const char *const blas_names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL };
-    static const char *const blas_helpers[] = { "libcublasLt.so.1*", NULL };
-    static const char *const solver_names[] = { "libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", NULL };
-    static const char *const solver_helpers[] = { "libnvJitLink.so.1*", "../../nvjitlink/lib/libnvJitLink.so.1*", "libcublasLt.so.1*",
-                                                  "../../cublas/lib/libcublasLt.so.1*", "libcublas.so.1*", "../../cublas/lib/libcublas.so.1*",
-                                                  "libcusparse.so.1*", "../../cusparse/lib/libcusparse.so.1*", NULL };
+    static const Symbol symbols[] = { GM_CUBLAS_FUNCTIONS(GM_SYMBOL) };
+    static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so", NULL };
+    static const char *const helpers[] = { "libcublasLt.so.1*", NULL };
     char why[400];
-    void *blas = gm_library_open(blas_names, blas_helpers, "GMC_CUBLAS", "cublas", why, sizeof why);
-    void *solver = blas ? gm_library_open(solver_names, solver_helpers, "GMC_CUSOLVER", "cusolver", why, sizeof why) : NULL;
-    if (!blas || !solver) {
+    void *blas = gm_library_open(names, helpers, "GMC_CUBLAS", "cublas", why, sizeof why);
+    if (!blas) {
         snprintf(libraries_missing, sizeof libraries_missing,
-                 "joint normal draws on a GPU need %s, which is not installed: %s (install the CUDA Toolkit, or: pip install nvidia-cublas nvidia-cusolver)",
-                 blas ? "cuSOLVER" : "cuBLAS", why);
+                 "products of the data with themselves need cuBLAS on a GPU, which is not installed: %s (install the CUDA Toolkit, or: pip install nvidia-cublas)", why);
         return false;
     }
-    const char *lacking = fill(blas, blas_symbols, sizeof blas_symbols / sizeof *blas_symbols);
-    if (!lacking) lacking = fill(solver, solver_symbols, sizeof solver_symbols / sizeof *solver_symbols);
-    if (lacking) snprintf(libraries_missing, sizeof libraries_missing, "the cuBLAS or cuSOLVER found here is too old: it lacks %s", lacking);
+    const char *lacking = fill(blas, symbols, sizeof symbols / sizeof *symbols);
+    if (lacking) snprintf(libraries_missing, sizeof libraries_missing, "the cuBLAS found here is too old: it lacks %s", lacking);
     return !lacking;
 }
 

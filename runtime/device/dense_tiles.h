@@ -17,7 +17,7 @@
 // wait, say themselves that they are there: their memory held bits that no such number has (dense_plan.h), and each is read until they are gone.
 //
 // method      tiled Cholesky (Buttari, Langou, Kurzak and Dongarra 2009), left-looking; inverted tiles on the diagonal as in MAGMA (Tomov, Nath, Ltaief and Dongarra 2010)
-// accuracy    as Cholesky: backward stable up to the condition of single 32 by 32 tiles on the diagonal
+// accuracy    as Cholesky, in double and in single precision
 // test        tests/gpu/joint_draws.cu
 #ifndef GM_DENSE_TILES_H
 #define GM_DENSE_TILES_H
@@ -153,41 +153,34 @@ template <typename T> static __device__ __forceinline__ void dense_store(T *tile
 //   warp 0   eliminates columns 0 to 15 of the tile                      warp 2   takes them from columns 16 to 31, then eliminates those
 //   warp 1   does the same to the identity: rows 0 to 15 of L^-1         warp 3   likewise: rows 16 to 31
 //
-// What an elimination does to rows of the identity turns them into the rows of L'^-1: a warp has row k of L^-1 when it has come to column k. Each
-// column waits for the one before it, so that is the short way: to the next pivot first, and to the rest of the columns while that is on its way.
+// What an elimination does to rows of the identity turns them into the rows of L'^-1: a warp has row k of L^-1 when it has come to column k. Barriers
+// of the block cut the columns into phases of 4, 4, 4, 2 and 2 in each half; warp 1 is a phase behind who eliminates, and warp 3 two, then one.
+// Each column waits for the one before it, so that is the short way: to the next pivot first, and to the rest of the columns while that is on its way.
 //
 // columns[k][36]: column k from the pivot down, at 32 the pivot's reciprocal, at 33 its inverse root.
 
-enum { DENSE_HALF = DENSE_TILE / 2 };
+enum { DENSE_HALF = DENSE_TILE / 2, DENSE_PHASES = 5 };
+
+#define DENSE_FIRST(phase) ((phase) < 3 ? 4 * (phase) : 6 + 2 * (phase))       // the first column of a phase, in its half
 
 template <typename T> struct __align__(2 * sizeof(T)) DensePair { T first, second; };
 
-template <typename T> struct DensePivot { T next, start, rest; };        // the element below it; its reciprocal is start (1 + rest)
-
-// A barrier of two warps or three. Those that arrive do not wait.
-DEVICE void dense_arrive(int barrier, int threads) { asm volatile("bar.arrive %0, %1;" : : "r"(barrier), "r"(threads) : "memory"); }
-DEVICE void dense_sync(int barrier, int threads)   { asm volatile("bar.sync %0, %1;" : : "r"(barrier), "r"(threads) : "memory"); }
-
-// Who eliminates tells after these columns how far it is, more often towards the end of each half: by barriers 1 to 12. Warp 1 tells warp 3 by 13 and 14.
-enum : unsigned { DENSE_TELLS = 1u << 3 | 1u << 7 | 1u << 11 | 1u << 13 | 1u << 15 | 1u << 19 | 1u << 23 | 0xf8000000u };
-DEVICE int dense_told(int k)    { return k - 1 + __ffs((int)(DENSE_TELLS >> k)); }                 // the first of these from k on
-DEVICE int dense_barrier(int k) { return __popc((int)(DENSE_TELLS & ((2u << k) - 1))); }
-DEVICE int dense_party(int k)   { return k < DENSE_HALF ? 96 : 64; }
+// A column on its way: its pivot's reciprocal is start (1 + rest), and its share in the column after it is share (1 + rest).
+template <typename T> struct DensePivot { T start, rest, share; };
 
 // Column k, an element for each lane, to shared memory; its pivot to all lanes.
-template <typename T> static __device__ __forceinline__ DensePivot<T> dense_pivot(T element, int k, int lane, T *columns, bool &bad)
+template <typename T> static __device__ __forceinline__ DensePivot<T> dense_pivot(T element, int k, int lane, T *column)
 {
-    T *column = columns + k * DENSE_STRIDE;
     DensePivot<T> p;
-    const T value = __shfl_sync(0xffffffffu, element, k);
-    p.next = __shfl_sync(0xffffffffu, element, k + 1);
+    const T value = __shfl_sync(0xffffffffu, element, k), next = __shfl_sync(0xffffffffu, element, k + 1);
     dense_reciprocal(value, &p.start, &p.rest);
+    p.share = element * next * p.start;
     if (lane >= k) column[lane - k] = element;
     if (lane == 0) column[DENSE_TILE] = p.start + p.start * p.rest;
-    bad |= !(value > 0) || !(value < (T)INFINITY);
     return p;
 }
 
+// The WIDTH columns from the pivot's on of column k.
 template <int WIDTH, typename T> static __device__ __forceinline__ void dense_load(DensePair<T> c[DENSE_HALF / 2], const T *column)
 {
 #pragma unroll
@@ -201,39 +194,34 @@ template <int WIDTH, typename T> static __device__ __forceinline__ void dense_sh
     for (int j = 2; j < WIDTH; j++) a[j - 1] = a[j] - factor * (j % 2 ? c[j / 2].second : c[j / 2].first);
 }
 
-template <int WIDTH, typename T> static __device__ __forceinline__ void dense_eliminate(T a[DENSE_HALF], DensePivot<T> &p, int first, int last, int lane, T *columns, bool &bad)
+// Column k; a[j] is column k + j. Afterwards the next pivot is known.
+template <int WIDTH, typename T> static __device__ __forceinline__ void dense_column(T a[DENSE_HALF], DensePivot<T> &p, int k, int lane, T *column)
 {
+    DensePair<T> c[DENSE_HALF / 2];
+    dense_load<WIDTH>(c, column);
+    const T factor = a[0] * (p.start + p.start * p.rest);
+    a[0] = (a[1] - p.share) - p.share * p.rest;
+    p = dense_pivot(a[0], k + 1, lane, column + DENSE_STRIDE);
+    dense_shift<WIDTH>(a, c, factor);
+    __syncwarp();
+}
+
+// Columns first to last - 1. In loops, for code that is run once comes slowly.
+template <int WIDTH, typename T> static __device__ __forceinline__ void dense_eliminate(T a[DENSE_HALF], DensePivot<T> &p, int first, int last, int lane, T *columns)
+{
+    T *column = columns + first * DENSE_STRIDE;
 #pragma unroll 1
-    for (int k = first; k < last; k++) {
-        DensePair<T> c[DENSE_HALF / 2];
-        dense_load<WIDTH>(c, columns + k * DENSE_STRIDE);
-        const T factor = a[0] * (p.start + p.start * p.rest), share = a[0] * p.next * p.start;
-        a[0] = (a[1] - share) - share * p.rest;
-        p = dense_pivot(a[0], k + 1, lane, columns, bad);
-        dense_shift<WIDTH>(a, c, factor);
-        __syncwarp();
-        if (DENSE_TELLS >> (k + 1) & 1) dense_arrive(dense_barrier(k + 1), dense_party(k + 1));
+    for (int k = first; k < last; k += 2, column += 2 * DENSE_STRIDE) {
+        dense_column<WIDTH>(a, p, k, lane, column);
+        if (k + 1 < last) dense_column<WIDTH>(a, p, k + 1, lane, column + DENSE_STRIDE);
     }
 }
 
-template <typename T> static __device__ __forceinline__ bool dense_eliminate_half(T a[DENSE_HALF], int first, int lane, T *columns)
-{
-    bool bad = false;
-    DensePivot<T> p = dense_pivot(a[0], first, lane, columns, bad);
-    __syncwarp();
-    dense_eliminate<DENSE_HALF>(a, p, first, first + 8, lane, columns, bad);
-    dense_eliminate<DENSE_HALF - 8>(a, p, first + 8, first + 15, lane, columns, bad);
-    return !bad;
-}
-
-template <int WIDTH, typename T> static __device__ __forceinline__ void dense_invert(T b[DENSE_HALF], int first, int lane, T *columns, T *inverse, T *out, int &told)
+// The same from rows of the identity: rows of the inverse.
+template <int WIDTH, typename T> static __device__ __forceinline__ void dense_invert(T b[DENSE_HALF], int first, int last, int lane, T *columns, T *inverse, T *out, int &bad)
 {
 #pragma unroll 1
-    for (int k = first; k < first + 8; k++) {
-        if (told < k) {
-            told = dense_told(k);
-            dense_sync(dense_barrier(told), dense_party(told));
-        }
+    for (int k = first; k < last; k++) {
         T *column = columns + k * DENSE_STRIDE;
         DensePair<T> c[DENSE_HALF / 2];
         dense_load<WIDTH>(c, column);
@@ -243,61 +231,89 @@ template <int WIDTH, typename T> static __device__ __forceinline__ void dense_in
         if (lane == 0) column[DENSE_TILE + 1] = root;
         b[0] = b[1] - factor * c[0].second;
         dense_shift<WIDTH>(b, c, factor);
+        bad |= !(root > 0 && root < (T)INFINITY);
     }
 }
 
-// By the first 128 threads: tile[32][stride], symmetric -> the inverse of its factor, to `inverse` [32][stride] in shared memory and `out` [32][32].
-// False in some: a pivot is not positive.
+// Some columns of the first half from all of the second half, of the tile or the identity.
+template <typename T> static __device__ __forceinline__ void dense_follow(T a[DENSE_HALF], int first, int last, bool tile, int lane, const T *columns, const T *inverse)
+{
+#pragma unroll 1
+    for (int k = first; k < last; k++) {
+        const T *column = columns + k * DENSE_STRIDE;
+        const T factor = tile ? column[lane < k ? 0 : lane - k] * column[DENSE_TILE] : inverse[k * DENSE_STRIDE + lane] * column[DENSE_TILE + 1];
+#pragma unroll
+        for (int j = 0; j < DENSE_HALF; j++) a[j] -= factor * column[DENSE_HALF - k + j];
+    }
+}
+
+// By a block: tile[32][stride], symmetric -> the inverse of its factor, to `inverse` [32][stride] in shared memory and `out` [32][32]. False in some
+// thread: a pivot is not positive.
 template <typename T> static __device__ __forceinline__ bool dense_factor(const T *tile, T *columns, T *inverse, T *out)
 {
     T a[DENSE_HALF];
+    DensePivot<T> p;
     int lane = (int)threadIdx.x % 32;
     asm volatile("" : "+r"(lane));                       // kept, not read anew in loops
     const int warp = (int)threadIdx.x / 32, half = warp / 2 * DENSE_HALF;
+    int bad = 0;
+    p.start = p.rest = p.share = 0;
+    if (warp < 4)
 #pragma unroll
-    for (int j = 0; j < DENSE_HALF; j++) a[j] = warp % 2 ? (T)(half + j == lane) : tile[(half + j) * DENSE_STRIDE + lane];
-    int told = -1;
-    if (warp >= 2) {                                     // columns 0 to 15 from columns 16 to 31
-        if (warp == 3) told = DENSE_HALF - 1;            // warp 1 knows
+        for (int j = 0; j < DENSE_HALF; j++) a[j] = warp % 2 ? (T)(half + j == lane) : tile[(half + j) * DENSE_STRIDE + lane];
 #pragma unroll 1
-        for (int k = 0; k < DENSE_HALF; k++) {
-            if (warp == 3 && k % 8 == 0) dense_sync(13 + k / 8, 64);
-            if (told < k) {
-                told = dense_told(k);
-                dense_sync(dense_barrier(told), dense_party(told));
+    for (int slot = 0; slot <= 2 * DENSE_PHASES; slot++) {
+        const int behind = slot - warp % 2, phase = behind - warp / 2 * DENSE_PHASES;
+        if (warp < 4) {
+            if (warp >= 2 && behind >= 1 && behind <= DENSE_PHASES) dense_follow(a, DENSE_FIRST(behind - 1), DENSE_FIRST(behind), warp == 2, lane, columns, inverse);
+            const int first = half + DENSE_FIRST(phase), last = half + DENSE_FIRST(phase + 1);
+            if (phase >= 0 && phase < DENSE_PHASES && warp % 2 == 0) {
+                if (phase == 0) {
+                    p = dense_pivot(a[0], half, lane, columns + half * DENSE_STRIDE);
+                    __syncwarp();
+                }
+                if (phase < 2) dense_eliminate<DENSE_HALF>(a, p, first, last, lane, columns);
+                else dense_eliminate<DENSE_HALF / 2>(a, p, first, phase < DENSE_PHASES - 1 ? last : last - 1, lane, columns);      // nothing is after the last
+            } else if (phase >= 0 && phase < DENSE_PHASES) {
+                if (phase < 2) dense_invert<DENSE_HALF>(a, first, last, lane, columns, inverse, out, bad);
+                else dense_invert<DENSE_HALF / 2>(a, first, last, lane, columns, inverse, out, bad);
             }
-            const T *column = columns + k * DENSE_STRIDE;
-            const T factor = warp == 3 ? inverse[k * DENSE_STRIDE + lane] * column[DENSE_TILE + 1] : column[lane < k ? 0 : lane - k] * column[DENSE_TILE];
-#pragma unroll
-            for (int j = 0; j < DENSE_HALF; j++) a[j] -= factor * column[DENSE_HALF - k + j];
         }
+        __syncthreads();
     }
-    if (warp % 2 == 0) return dense_eliminate_half(a, half, lane, columns);
-    dense_invert<DENSE_HALF>(a, half, lane, columns, inverse, out, told);
-    if (warp == 1) dense_arrive(13, 64);
-    dense_invert<DENSE_HALF - 8>(a, half + 8, lane, columns, inverse, out, told);
-    if (warp == 1) dense_arrive(14, 64);
-    return true;
+    return !bad;
 }
 
 // ---- tasks ----
+
+// left[2][n] of a chain, after which come partial sums of M.
+static __device__ double *dense_rows_left(const DenseRows &rows, int chain) { return (double *)(rows.scratch + chain * rows.chain) + 2 * rows.p; }
 
 template <typename T> struct DenseDraw {                 // one chain's
     long  n;
     int   tiles;
     T    *J, *inverse, *w, *x;
-    const T *h;
+    const T *h, *second;                                 // second: L^-1 of this instead of noise; or NULL
+    const T *partial;                                    // J to begin with, as sums by chunks, without the identity; NULL: it lies in J
+    long  chunks;
     double *s;
     int  *done;
 };
 
-template <typename T> static __device__ DenseDraw<T> dense_draw_of(unsigned char *scratch, int chain, long n, T *J, const T *h)
+template <typename T> static __device__ DenseDraw<T> dense_draw_of(unsigned char *scratch, int chain, long n, T *J, const T *h, const DenseRows &rows)
 {
     DenseDraw<T> d;
     d.n = n;
     d.tiles = (int)DENSE_TILES(n);
     d.J = J;
     d.h = h;
+    d.second = d.partial = (const T *)0;
+    d.chunks = rows.chunks;
+    if (rows.p > 0) {
+        d.h = (const T *)dense_rows_left(rows, chain);
+        d.second = d.h + n;
+        d.partial = d.second + n;
+    }
     d.inverse = (T *)(scratch + DENSE_HEAD + (long)chain * DENSE_CHAIN((long)d.tiles, (long)sizeof(T)));
     d.w = d.inverse + (long)d.tiles * DENSE_TILE * DENSE_TILE;
     d.x = d.w + 2L * d.tiles * DENSE_TILE;
@@ -322,27 +338,55 @@ template <typename T> static __device__ __forceinline__ void dense_put(T *tile, 
     for (int u = 0; u < 4; u++) to[8 * u * DENSE_STRIDE] = v[u];
 }
 
-// Element (row, column) of J for row >= column, beyond the last row that of the identity.
-template <typename T> static __device__ __forceinline__ T dense_element(const DenseDraw<T> &d, long row, long column)
+// The thread's four elements of J as it was, from (row, column) on; of the identity beyond the last row. Above the diagonal it is read from below.
+template <typename T> static __device__ __forceinline__ void dense_begin(const DenseDraw<T> &d, long row, long column, T v[4])
 {
-    return row < d.n ? __ldcg(d.J + row * d.n + column) : (T)(row == column);
-}
-
-// Tiles (i, i - 1) and (i, i); i = 0: (0, 0) alone. Or tile (i, k) with k < i - 1. `part` is shared memory, 4 tiles.
-template <typename T> static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, int k, T *part, GmPlace *place, int chain, const char *name)
-{
-    __shared__ T left[DENSE_TILE];
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const bool diagonal = i == k + 1;
-    const long row = (long)i * DENSE_TILE + dense_row(), column = (long)k * DENSE_TILE + dense_column();
-    T P[4] = {}, Q[4] = {}, u[4] = {}, p[4], q[4];       // u: L(i,j) w(j) for rows 4 warp .. 4 warp + 3, of the lane's columns
-    T one[4], other[4], w = 0;
-    int ready = 0;
+    const long size = DENSE_TILE * DENSE_TILE, chunk = DENSE_PAIRS((long)d.tiles) * size;
+    long at[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        const long r = row + e / 2 * 8, c = column + e % 2, across = c + DENSE_TILE;
-        p[e] = k >= 0 && r < d.n ? __ldcg(d.J + r * d.n + c) : (T)0;
-        q[e] = diagonal ? dense_element(d, r > across ? r : across, r > across ? across : r) : (T)0;
+        const long a = row + e / 2 * 8, b = column + e % 2, r = a > b ? a : b, c = a > b ? b : a;
+        at[e] = r >= d.n ? -1 : d.partial ? (DENSE_PAIRS(r / DENSE_TILE) + c / DENSE_TILE) * size + r % DENSE_TILE * DENSE_TILE + c % DENSE_TILE : r * d.n + c;
+        v[e] = at[e] < 0 || d.partial ? (T)(r == c) : __ldcg(d.J + at[e]);
+    }
+    if (d.partial)
+#pragma unroll 1
+        for (long k = 0; k < d.chunks; k++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (at[e] >= 0) v[e] += __ldcg(d.partial + k * chunk + at[e]);
+}
+
+// w(j), the lane's element, and that of the second vector if there is one.
+template <typename T> static __device__ __forceinline__ void dense_vectors(const DenseDraw<T> &d, int j, int lane, T w[2])
+{
+    const T *from = d.w + j * DENSE_TILE + lane;
+    w[0] = dense_await(from);
+    w[1] = d.second ? dense_await(from + d.tiles * DENSE_TILE) : (T)0;
+}
+
+// The sum over a warp.
+template <typename T> static __device__ __forceinline__ T dense_lanes(T v)
+{
+    for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
+    return v;
+}
+
+// DIAGONAL: k = i - 1, tiles (i, i - 1) and (i, i); i = 0: (0, 0) alone. Else tile (i, k) with k < i - 1. `part` is shared memory, 4 tiles.
+template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, int k, T *part, GmPlace *place, int chain, const char *name)
+{
+    __shared__ T left[2][DENSE_TILE];
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const long row = (long)i * DENSE_TILE + dense_row(), column = (long)k * DENSE_TILE + dense_column();
+    T P[4] = {}, Q[4] = {}, one[4], other[4];             // P, Q: less what they are to be
+    T u[2][4] = {}, w[2] = {};                           // u: L(i,j) w(j) for rows 4 warp .. 4 warp + 3, of the lane's columns
+    int ready = 0;
+    if (k >= 0) dense_begin(d, row, column, P);
+    if (DIAGONAL) dense_begin(d, row, column + DENSE_TILE, Q);
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        P[e] = -P[e];
+        Q[e] = -Q[e];
     }
     for (int j = 0; j < k; j++) {
         T *A = part + j % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *B = A + DENSE_TILE * DENSE_STRIDE;
@@ -361,69 +405,91 @@ template <typename T> static __device__ __forceinline__ void dense_tile(const De
             dense_fetch(d, i, j + 1, one);
             dense_fetch(d, k, j + 1, other);
         }
-        if (diagonal) w = *(const volatile T *)(d.w + j * DENSE_TILE + lane);
         dense_product(P, A, B);
-        if (diagonal) {
+        if (DIAGONAL) {
             dense_product(Q, A, A);
-            if (dense_absent(w)) w = dense_await(d.w + j * DENSE_TILE + lane);
+            dense_vectors(d, j, lane, w);
 #pragma unroll
-            for (int e = 0; e < 4; e++) u[e] += A[(4 * warp + e) * DENSE_STRIDE + lane] * w;
+            for (int e = 0; e < 4; e++) {
+                const T a = A[(4 * warp + e) * DENSE_STRIDE + lane];
+                u[0][e] += a * w[0];
+                u[1][e] += a * w[1];
+            }
         }
     }
-    if (diagonal) {                                      // h(i) - sum of L(i,j) w(j) for j < k
+    if (DIAGONAL) {                                      // h(i) - sum of L(i,j) w(j) for j < k
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            for (int o = 16; o > 0; o /= 2) u[e] += __shfl_xor_sync(0xffffffffu, u[e], o);
             const long r = (long)i * DENSE_TILE + 4 * warp + e;
-            if (lane == 0) left[4 * warp + e] = r < d.n ? d.h[r] - u[e] : (T)0;
+            const T sum = dense_lanes(u[0][e]), also = d.second ? dense_lanes(u[1][e]) : (T)0;
+            if (lane == 0) left[0][4 * warp + e] = r < d.n ? d.h[r] - sum : (T)0;
+            if (lane == 0) left[1][4 * warp + e] = r < d.n && d.second ? d.second[r] - also : (T)0;
         }
     }
     T *first = part + (k + 2) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *second = first + DENSE_TILE * DENSE_STRIDE;        // free since the last round but one
     T *third = part + (k + 3) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *fourth = third + DENSE_TILE * DENSE_STRIDE;
     if (k >= 0) {
 #pragma unroll
-        for (int e = 0; e < 4; e++) P[e] = p[e] - P[e];
+        for (int e = 0; e < 4; e++) P[e] = -P[e];
         dense_store(first, P);
         const T *inverse = d.inverse + (long)k * DENSE_TILE * DENSE_TILE;
-        if (!diagonal) dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);      // the last row is sent last; many wait for it
+        if (!DIAGONAL) dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);      // the last row is sent last; many wait for it
         dense_await4(inverse + warp * DENSE_TILE + lane, 8 * DENSE_TILE, one);
         dense_put(second, one);
         __syncthreads();
         T X[4] = {};
         dense_product(X, first, second);
-        if (diagonal) dense_store(third, X);
+        if (DIAGONAL) dense_store(third, X);
 #pragma unroll
         for (int e = 0; e < 4; e++)
             if (row + e / 2 * 8 < d.n) __stcg(d.J + (row + e / 2 * 8) * d.n + column + e % 2, X[e]);
         __syncthreads();
-        if (threadIdx.x == 160) dense_release(d.done + i, k + 1);
-        if (!diagonal) return;
+        if (!DIAGONAL) {
+            if (threadIdx.x == 160) dense_release(d.done + i, k + 1);
+            return;
+        }
         dense_product(Q, third, third);
     }
 #pragma unroll
-    for (int e = 0; e < 4; e++) Q[e] = q[e] - Q[e];
+    for (int e = 0; e < 4; e++) Q[e] = -Q[e];
     dense_store(fourth, Q);
     __syncthreads();
     T *out = d.inverse + (long)i * DENSE_TILE * DENSE_TILE;
-    if (threadIdx.x < 128 && !dense_factor(fourth, second, first, out) && threadIdx.x % 32 == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
-    w = k >= 0 ? dense_await(d.w + k * DENSE_TILE + lane) : (T)0;
+    int below = k >= 0;
+    asm volatile("" : "+r"(below));                      // or the compiler makes two copies of all that follows
+    if (threadIdx.x == 160 && below) dense_release(d.done + i, k + 1);                  // by who has nothing to do now
+    if (!dense_factor(fourth, second, first, out) && threadIdx.x % 32 == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+    if (below) {
+        dense_vectors(d, k, lane, w);
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        T v = k >= 0 ? third[(4 * warp + e) * DENSE_STRIDE + lane] * w : (T)0;
-        for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
-        if (lane == 0) left[4 * warp + e] -= v;
+        for (int e = 0; e < 4; e++) {
+            const T a = third[(4 * warp + e) * DENSE_STRIDE + lane], sum = dense_lanes(a * w[0]), also = d.second ? dense_lanes(a * w[1]) : (T)0;
+            if (lane == 0) left[0][4 * warp + e] -= sum;
+            if (lane == 0) left[1][4 * warp + e] -= also;
+        }
     }
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        T v = first[(4 * warp + e) * DENSE_STRIDE + lane] * left[lane];
-        for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
+        const T a = first[(4 * warp + e) * DENSE_STRIDE + lane], v = dense_lanes(a * left[0][lane]), also = d.second ? dense_lanes(a * left[1][lane]) : (T)0;
         if (lane == 0) dense_publish(d.w + i * DENSE_TILE + 4 * warp + e, v);
+        if (lane == 0 && d.second) dense_publish(d.w + (d.tiles + i) * DENSE_TILE + 4 * warp + e, also);
     }
 }
 
-// The scale, after the last tile: from w'w.
-template <typename T> static __device__ __forceinline__ void dense_scale(const DenseDraw<T> &d, Stream *g, wide *scale)
+// Q - h'J^-1 h, which is Q - w'w; with few rows Q - k'k - y'y + w'w for k = D^-1/2 h. In every thread.
+static __device__ double gm_rows_rest(const State *states, int chain, const DenseRows &rows)
+{
+    const wide *D = gm_array<const wide>(states, chain, rows.D), *y = gm_array<const wide>(states, chain, rows.y);
+    const solve *h = gm_array<const solve>(states, chain, rows.h);
+    double sum = 0;
+    for (long j = threadIdx.x; j < rows.p; j += DENSE_THREADS) sum -= D[j] * h[j] * (D[j] * h[j]);
+    for (long i = threadIdx.x; i < rows.n; i += DENSE_THREADS) sum -= y[i] * y[i];
+    return gm_block_sum(sum);
+}
+
+// The scale, after the last tile.
+template <typename T> static __device__ __forceinline__ void dense_scale(const DenseDraw<T> &d, const State *states, int chain, const DenseRows &rows, Stream *g, wide *scale)
 {
     double square_sum = 0;
     for (long j = threadIdx.x; j < d.n; j += DENSE_THREADS) {
@@ -431,8 +497,9 @@ template <typename T> static __device__ __forceinline__ void dense_scale(const D
         square_sum += w * w;
     }
     square_sum = gm_block_sum(square_sum);
+    const double rest = scale[0] + (rows.p > 0 ? gm_rows_rest(states, chain, rows) + square_sum : -square_sum);
     if (threadIdx.x == 0) {
-        const double s = gm_scale_drawn(g, scale[1], scale[0] - square_sum);
+        const double s = gm_scale_drawn(g, scale[1], rest);
         scale[2] = s;
         dense_publish(d.s, s);
     }
@@ -447,7 +514,7 @@ template <typename T> static __device__ __forceinline__ void dense_back(const De
     T *shift = part, *sums = part + DENSE_TILE, *more = sums + 8 * DENSE_TILE;
     T inverse[4], tile[AHEAD][4], sum = 0;
     double e = 0;
-    if (warp == 0 && mine < d.n) e = gm_noise(g, mine);
+    if (warp == 0 && mine < d.n && !d.second) e = gm_noise(g, mine);
     for (int i = k + 1 + lane; i < d.tiles; i += 32)
         while (dense_acquire(d.done + i) <= k) { }
     __syncwarp();
@@ -460,6 +527,7 @@ template <typename T> static __device__ __forceinline__ void dense_back(const De
     dense_await4(d.inverse + ((long)k * DENSE_TILE + 4 * warp) * DENSE_TILE + lane, DENSE_TILE, inverse);
     if (warp == 0) {
         const double w = dense_await(d.w + mine);
+        if (d.second) e = dense_await(d.w + d.tiles * DENSE_TILE + mine);
         shift[lane] = (T)((scaled ? dense_await(d.s) : 1.0) * w + e);
     }
     for (int top = d.tiles - 1; top > k; top -= AHEAD) {
@@ -494,20 +562,19 @@ template <typename T> static __device__ __forceinline__ void dense_back(const De
         dense_publish(d.x + mine, y);
         if (mine < d.n) {
             if (!is_finite(y)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
-            x[mine] = y;
+            if (x) x[mine] = y;
         }
     }
 }
 
-// n >= 1; scratch: dense_plan.h. Any number of blocks of DENSE_THREADS threads.
-extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_dense_tiles(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains,
-                           uint64_t at_J, uint64_t at_h, uint64_t at_x, uint64_t at_scale, unsigned char *scratch)
+template <typename T> static __device__ __forceinline__ void dense_flow(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains, uint64_t at_J, uint64_t at_h,
+                                                                        uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows &rows)
 {
-    __shared__ __align__(16) solve part[4 * DENSE_TILE * DENSE_STRIDE];
+    __shared__ __align__(16) T part[4 * DENSE_TILE * DENSE_STRIDE];
     __shared__ unsigned taken;
     const int tiles = (int)DENSE_TILES(n);
     const unsigned factoring = 1 + (unsigned)tiles * (unsigned)(tiles - 1) / 2, all = factoring + (unsigned)tiles;
-    int k = -1;                                          // the column of the last task but one, and the number of its first
+    int k = -1;                                          // the column of the last task, and the number of its first
     unsigned begin = 0;
     for (;;) {
         __syncthreads();
@@ -516,21 +583,176 @@ extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_d
         const unsigned task = taken / (unsigned)chains;
         const int chain = (int)(taken % (unsigned)chains);
         if (task >= all) return;
-        const DenseDraw<solve> d = dense_draw_of<solve>(scratch, chain, n, gm_array<solve>(states, chain, at_J), gm_array<const solve>(states, chain, at_h));
+        T *J = gm_array<T>(states, chain, at_J);
+        if (sizeof(T) != sizeof(solve)) J = (T *)dense_rows_left(rows, chain) + 2 * n + rows.chunks * DENSE_PAIRS((long)tiles) * (DENSE_TILE * DENSE_TILE);
+        const DenseDraw<T> d = dense_draw_of<T>(scratch, chain, n, J, gm_array<const T>(states, chain, at_h), rows);
         wide *scale = gm_array<wide>(states, chain, at_scale);
         if (task < factoring) {
             while (task >= begin + (k < 0 ? 1u : (unsigned)(tiles - 1 - k))) begin += k < 0 ? 1u : (unsigned)(tiles - 1 - k), k++;
             const int i = k + 1 + (int)(task - begin);
-            dense_tile(d, i, k, part, place, chain, name);
+            if (i > k + 1) dense_tile<false>(d, i, k, part, place, chain, name);
+            else dense_tile<true>(d, i, k, part, place, chain, name);
             if (i == tiles - 1 && k == i - 1 && scale) {
                 Stream g = stream(gm_sweep_of(place, chain), var, 0);
-                dense_scale(d, &g, scale);
+                dense_scale(d, states, chain, rows, &g, scale);
             }
         } else {
             const Stream g = stream(gm_sweep_of(place, chain), var, 0);
             dense_back(d, tiles - 1 - (int)(task - factoring), &g, scale != 0, part, gm_array<wide>(states, chain, at_x), place, chain, name);
         }
     }
+}
+
+// n >= 1. scratch: dense_plan.h. rows: with p = 0 J and h are arrays of State, and x the draw; else J has room for the factor of M, which is made of what
+// gm_rows_products left, there is no h, and the draw stays in scratch. Any number of blocks of DENSE_THREADS threads.
+extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_dense_tiles(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains,
+                           uint64_t at_J, uint64_t at_h, uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
+{
+    dense_flow<solve>(states, place, var, name, n, chains, at_J, at_h, at_x, at_scale, scratch, rows);
+}
+
+// ---- few rows ----
+//
+//   a = D^-1 h, b = D^-1/2 e1   ->   M = I + rows D^-1 rows', left = { y - rows a, e2 - rows b }   ->   t = L'^-1 L^-1 (s left[0] + left[1]), M = L L'
+//                               ->   x = s a + b + D^-1 rows' t
+//
+// which is gm_normal_rows of linalg.h with rows as they are, e1 and e2 standard normal. The factor takes both vectors along, so that only the scale s and
+// one solve come after it.
+
+//
+// In double in every precision: a vague prior makes M what no single precision number tells from singular (in which rows are kept, though: they are data).
+
+// As gm_dense_tiles, for M where solve is single precision.
+template <typename T> struct DenseDouble {
+    static __device__ __forceinline__ void flow(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains, uint64_t at_scale, unsigned char *scratch, const DenseRows &rows)
+    {
+        dense_flow<double>(states, place, var, name, n, chains, ~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0, at_scale, scratch, rows);
+    }
+};
+template <> struct DenseDouble<double> {                 // gm_dense_tiles does
+    static __device__ __forceinline__ void flow(const State *, GmPlace *, unsigned, const char *, long, int, uint64_t, unsigned char *, const DenseRows &) { }
+};
+
+extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_rows_tiles(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains,
+                           uint64_t at_J, uint64_t at_h, uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
+{
+    (void)at_J, (void)at_h, (void)at_x;
+    DenseDouble<solve>::flow(states, place, var, name, n, chains, at_scale, scratch, rows);
+}
+
+// D to D^-1/2; a, b.
+GM_KERNEL gm_rows_prior(const State *states, GmPlace *place, unsigned var, const char *name, const DenseRows rows)
+{
+    const int chain = (int)blockIdx.y;
+    wide *D = gm_array<wide>(states, chain, rows.D);
+    const solve *h = gm_array<const solve>(states, chain, rows.h);
+    double *a = (double *)(rows.scratch + chain * rows.chain), *b = a + rows.p;
+    const Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    for (long j = blockIdx.x * (long)DENSE_THREADS + threadIdx.x; j < rows.p; j += gridDim.x * (long)DENSE_THREADS) {
+        if (!(D[j] > 0)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        const double r = 1 / sqrt(D[j]);
+        D[j] = r;
+        a[j] = r * (r * h[j]);
+        b[j] = r * gm_noise(&g, j);
+    }
+}
+
+// Tile (i, j) of rows D^-1 rows', summed over a chunk of columns.
+static __device__ __forceinline__ void gm_rows_tile(const solve *from, const wide *D, const DenseRows &rows, int i, int j, long chunk, double *part, double *out)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    double sum[4] = {}, one[4], other[4];
+    const long begin = chunk * rows.slabs * DENSE_TILE, end = begin + rows.slabs * DENSE_TILE < rows.p ? begin + rows.slabs * DENSE_TILE : rows.p;
+    int half = 0;
+    for (long column = begin + lane, at = begin; at < end + DENSE_TILE; at += DENSE_TILE, column += DENSE_TILE, half ^= 1) {
+        double *A = part + half * 2 * DENSE_TILE * DENSE_STRIDE, *B = A + DENSE_TILE * DENSE_STRIDE;
+        if (at > begin) {                                // what was fetched in the last round
+            dense_put(A, one);
+            dense_put(B, other);
+            __syncthreads();
+        }
+        if (at < end) {
+            const double weight = column < end ? D[column] * D[column] : 0;
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const long r = (long)i * DENSE_TILE + warp + 8 * e, c = (long)j * DENSE_TILE + warp + 8 * e;
+                one[e] = r < rows.n && column < end ? (double)from[r * rows.p + column] : 0;
+                other[e] = c < rows.n && column < end ? from[c * rows.p + column] * weight : 0;
+            }
+        }
+        if (at > begin) dense_product(sum, A, B);
+    }
+    double *to = out + dense_row() * DENSE_TILE + dense_column();
+    to[0] = sum[0];
+    to[1] = sum[1];
+    to[8 * DENSE_TILE] = sum[2];
+    to[8 * DENSE_TILE + 1] = sum[3];
+}
+
+// Blocks 0 to n - 1: left, a row each. The others: tiles of M.
+extern "C" __global__ void __launch_bounds__(DENSE_THREADS, 3) gm_rows_products(const State *states, const GmPlace *place, unsigned var, const DenseRows rows)
+{
+    __shared__ __align__(16) double part[4 * DENSE_TILE * DENSE_STRIDE];
+    const int chain = (int)blockIdx.y;
+    const solve *from = gm_array<const solve>(states, chain, rows.rows);
+    double *left = dense_rows_left(rows, chain);
+    if (blockIdx.x >= rows.n) {
+        const long pairs = DENSE_PAIRS(DENSE_TILES(rows.n)), task = (long)blockIdx.x - rows.n, chunk = task / pairs;
+        int i = 0, j = (int)(task % pairs);
+        while (j > i) j -= ++i;
+        gm_rows_tile(from, gm_array<const wide>(states, chain, rows.D), rows, i, j, chunk, part, left + 2 * rows.n + task * (DENSE_TILE * DENSE_TILE));
+        return;
+    }
+    const long i = blockIdx.x;
+    const double *a = (const double *)(rows.scratch + chain * rows.chain), *b = a + rows.p;
+    double first = 0, second = 0;
+    from += i * rows.p;
+#pragma unroll 4
+    for (long j = threadIdx.x; j < rows.p; j += DENSE_THREADS) {
+        first += from[j] * a[j];
+        second += from[j] * b[j];
+    }
+    first = gm_block_sum(first);
+    second = gm_block_sum(second);
+    if (threadIdx.x == 0) {
+        const Stream g = stream(gm_sweep_of(place, chain), var, 0);
+        left[i] = gm_array<const wide>(states, chain, rows.y)[i] - first;
+        left[rows.n + i] = gm_noise(&g, rows.p + i) - second;
+    }
+}
+
+// The scale where there is no row. One block a chain.
+GM_KERNEL gm_rows_scale(const State *states, const GmPlace *place, unsigned var, uint64_t at_scale, const DenseRows rows)
+{
+    const int chain = (int)blockIdx.y;
+    wide *scale = gm_array<wide>(states, chain, at_scale);
+    Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    const double rest = scale[0] + gm_rows_rest(states, chain, rows);
+    if (threadIdx.x == 0) scale[2] = gm_scale_drawn(&g, scale[1], rest);
+}
+
+// x, 32 columns a block; scratch: that of gm_dense_tiles.
+GM_KERNEL gm_rows_place(const State *states, GmPlace *place, const char *name, uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
+{
+    __shared__ double share[8][DENSE_TILE];
+    const int chain = (int)blockIdx.y, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const long j = (long)blockIdx.x * DENSE_TILE + lane;
+    const solve *from = gm_array<const solve>(states, chain, rows.rows) + j;
+    const double *t = dense_draw_of<double>(scratch, chain, rows.n, (double *)0, (const double *)0, rows).x;
+    double sum = 0;
+    if (j < rows.p)
+#pragma unroll 8
+        for (long i = warp; i < rows.n; i += 8) sum += from[i * rows.p] * t[i];
+    share[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || j >= rows.p) return;
+    double all = 0;
+    for (int k = 0; k < 8; k++) all += share[k][lane];
+    const double *a = (const double *)(rows.scratch + chain * rows.chain), *b = a + rows.p, D = gm_array<const wide>(states, chain, rows.D)[j];
+    const wide *scale = gm_array<const wide>(states, chain, at_scale);
+    const double x = (scale ? scale[2] : 1) * a[j] + b[j] + D * D * all;
+    if (!is_finite(x)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+    gm_array<wide>(states, chain, at_x)[j] = x;
 }
 
 #endif

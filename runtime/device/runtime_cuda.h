@@ -214,27 +214,32 @@ GM_KERNEL gm_arrow_products(const State *states, long n, long m, long chunk, uin
     }
 }
 
-// J -= E'E, h -= E'k, scale.Q -= k'k, from the chunks. One block a chain.
+// J -= E'E, h -= E'k, scale.Q -= k'k, from the chunks. Four pairs a block, 64 threads each.
 GM_KERNEL gm_arrow_reduce(const State *states, long n, long chunks, const double *part, uint64_t at_J, uint64_t at_h, uint64_t at_scale)
 {
-    const int chain = (int)blockIdx.y;
+    __shared__ double share[64][4];
+    const int chain = (int)blockIdx.y, t = (int)threadIdx.x, hand = t / 4;
+    const long pairs = (n + 1) * (n + 2) / 2, q = blockIdx.x * 4L + t % 4;
+    double sum = 0;
+    part += (long)chain * chunks * pairs + q;
+    if (q < pairs)
+#pragma unroll 8
+        for (long c = hand; c < chunks; c += 64) sum += part[c * pairs];
+    share[hand][t % 4] = sum;
+    __syncthreads();
+    if (hand > 0 || q >= pairs) return;
+    for (int k = 1; k < 64; k++) sum += share[k][t % 4];
     solve *J = gm_array<solve>(states, chain, at_J), *h = gm_array<solve>(states, chain, at_h);
     wide *scale = gm_array<wide>(states, chain, at_scale);
-    const long pairs = (n + 1) * (n + 2) / 2;
-    part += (long)chain * chunks * pairs;
-    for (long q = threadIdx.x; q < pairs; q += 256) {
-        long a = (long)((sqrt(8.0 * (double)q + 1) - 1) / 2);
-        if (a * (a + 1) / 2 > q) a--;
-        if ((a + 1) * (a + 2) / 2 <= q) a++;
-        const long b = q - a * (a + 1) / 2;
-        double sum = 0;
-        for (long c = 0; c < chunks; c++) sum += part[c * pairs + q];
-        if (a < n) {
-            J[a * n + b] -= (solve)sum;
-            if (a != b) J[b * n + a] -= (solve)sum;
-        } else if (b < n) h[b] -= (solve)sum;
-        else if (scale) scale[0] -= sum;
-    }
+    long a = (long)((sqrt(8.0 * (double)q + 1) - 1) / 2);
+    if (a * (a + 1) / 2 > q) a--;
+    if ((a + 1) * (a + 2) / 2 <= q) a++;
+    const long b = q - a * (a + 1) / 2;
+    if (a < n) {
+        J[a * n + b] -= (solve)sum;
+        if (a != b) J[b * n + a] -= (solve)sum;
+    } else if (b < n) h[b] -= (solve)sum;
+    else if (scale) scale[0] -= sum;
 }
 
 GM_KERNEL gm_arrow_effects(const State *states, GmPlace *place, unsigned var, const char *name, long n, long m, uint64_t at_D, uint64_t at_E, uint64_t at_k,
@@ -262,79 +267,6 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
     wide *scale = gm_array<wide>(states, chain, at_scale);
     Stream g = stream(gm_sweep_of(place, chain), var, 0);
     if (threadIdx.x == 0) scale[2] = gm_scale_drawn(&g, scale[1], scale[0]);
-}
-
-// ---- few rows: precision diag(D) + rows'rows, rows[n, p] (gm_normal_rows of linalg.h) ----
-
-// D to D^-1/2, h times that.
-GM_KERNEL gm_rows_prior(const State *states, GmPlace *place, const char *name, long p, uint64_t at_D, uint64_t at_h)
-{
-    const int chain = (int)blockIdx.y;
-    wide *D = gm_array<wide>(states, chain, at_D);
-    solve *h = gm_array<solve>(states, chain, at_h);
-    for (long j = blockIdx.x * 256L + threadIdx.x; j < p; j += gridDim.x * 256L) {
-        if (!(D[j] > 0)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
-        D[j] = 1 / sqrt(D[j]);
-        h[j] = (solve)(h[j] * D[j]);
-    }
-}
-
-// rows times D^-1/2; y[chain][n] = y of State.
-GM_KERNEL gm_rows_scaled(const State *states, long n, long p, uint64_t at_D, uint64_t at_rows, uint64_t at_y, solve *y)
-{
-    const int chain = (int)blockIdx.y;
-    const wide *D = gm_array<const wide>(states, chain, at_D), *from = gm_array<const wide>(states, chain, at_y);
-    solve *rows = gm_array<solve>(states, chain, at_rows);
-    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * p; e += gridDim.x * 256L) rows[e] = (solve)(rows[e] * D[e % p]);
-    for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) y[chain * n + i] = (solve)from[i];
-}
-
-GM_KERNEL gm_rows_identity(const State *states, long n, uint64_t at_M)
-{
-    solve *M = gm_array<solve>(states, (int)blockIdx.y, at_M);
-    for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) M[i * n + i] += 1;
-}
-
-// The scale move, from residual[chain][n] = L^-1 (y - rows h); then u[chain][p] = scale h + noise, y[chain][n] = scale y + noise. One block a chain.
-GM_KERNEL gm_rows_noise(const State *states, const GmPlace *place, unsigned var, long n, long p, uint64_t at_h, uint64_t at_y, uint64_t at_scale,
-                        const solve *residual, solve *u, solve *y)
-{
-    const int chain = (int)blockIdx.y;
-    const solve *h = gm_array<const solve>(states, chain, at_h);
-    const wide *from = gm_array<const wide>(states, chain, at_y);
-    wide *scale = gm_array<wide>(states, chain, at_scale);
-    Stream g = stream(gm_sweep_of(place, chain), var, 0);
-    const Stream parts = g;
-    double s = 1;
-    if (scale) {
-        __shared__ double drawn;
-        double rest = 0;
-        for (long j = threadIdx.x; j < p; j += 256) rest -= (double)h[j] * h[j];
-        for (long i = threadIdx.x; i < n; i += 256) rest += (double)residual[chain * n + i] * residual[chain * n + i] - from[i] * from[i];
-        rest = gm_block_sum(rest);
-        if (threadIdx.x == 0) scale[2] = drawn = gm_scale_drawn(&g, scale[1], scale[0] + rest);
-        __syncthreads();
-        s = drawn;
-    }
-    for (long j = threadIdx.x; j < p; j += 256) u[chain * p + j] = (solve)(s * h[j] + gm_noise(&parts, j));
-    for (long i = threadIdx.x; i < n; i += 256) y[chain * n + i] = (solve)(s * from[i] + gm_noise(&parts, p + i));
-}
-
-// x = D^-1/2 u.
-GM_KERNEL gm_rows_place(const State *states, GmPlace *place, const char *name, long p, uint64_t at_D, uint64_t at_x, const solve *u, const int *info)
-{
-    const int chain = (int)blockIdx.y;
-    const wide *D = gm_array<const wide>(states, chain, at_D);
-    wide *x = gm_array<wide>(states, chain, at_x);
-    if (info && info[chain] != 0) {
-        if (threadIdx.x == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
-        return;
-    }
-    for (long j = blockIdx.x * 256L + threadIdx.x; j < p; j += gridDim.x * 256L) {
-        const double v = D[j] * u[chain * p + j];
-        if (!is_finite(v)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
-        x[j] = v;
-    }
 }
 
 // ---- products with data ----

@@ -3,7 +3,7 @@
 //   device.c          opens the device: driver, image; launches kernels
 //   device_memory.c   Data, State and work space on the device; what stays in the memory of the host
 //   device_pieces.c   matrices that stay there, read piece by piece
-//   device_linalg.c   joint normal draws and products with data, over cuBLAS, cuSOLVER and kernels of runtime_cuda.h
+//   device_linalg.c   joint normal draws and products with data, over cuBLAS and kernels of runtime_cuda.h
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 #ifndef GM_DEVICE_INSIDE_H
 #define GM_DEVICE_INSIDE_H
@@ -14,7 +14,7 @@
 #include "device_code.h"
 #include "host.h"
 
-enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 13, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
+enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 8, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 
 typedef struct GmKernelEntry {
     char      *name;
@@ -60,7 +60,7 @@ typedef struct GmDevice {
     CUdeviceptr   block;                         // all arrays, State, GmPlace
     size_t        block_size;
     bool          rehearsing;                    // nothing is launched: gm_device_allocate asks what the model needs
-    bool          needs_libraries;               // cuBLAS, cuSOLVER
+    bool          needs_libraries;               // cuBLAS
     GmArray      *array;                         // by data field, then by field of State
     int           n_arrays;
     CUstream      feed;                          // pieces on their way
@@ -79,7 +79,6 @@ typedef struct GmDevice {
     CUdeviceptr  *text_at;
     int           n_texts;
     Cublas        blas[GM_SIDES];
-    Cusolver      solver[GM_SIDES];
     bool          libraries;
     // device_run.c
     CUgraphExec   graph[2];                      // a sweep; one that is kept
@@ -174,7 +173,7 @@ GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after 
 CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
 CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
 
-// Starts cuBLAS and cuSOLVER, once. false after a message.
+// Starts cuBLAS, once. false after a message.
 bool gm_device_libraries(GmDevice *d);
 
 // --profile: marks in the stream around what is called `name`.

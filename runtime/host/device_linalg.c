@@ -1,8 +1,8 @@
 // device_linalg.c -- joint normal draws and products with data on a GPU, for all chains of a launch (linalg.h has the mathematics).
 //
-// Up to 16 elements a joint normal is drawn by one block; above, by a flow of tiles between blocks (dense_tiles.h). Few rows of many columns go
-// through cuSOLVER and cuBLAS, chains on streams of their own that leave the main stream and come back to it; none waits for the host, and a pivot that
-// is not positive is found by a kernel. Both libraries are column-major: the upper triangle there is the lower one of a row-major matrix.
+// Up to 16 elements a joint normal is drawn by one block; above, by a flow of tiles between blocks (dense_tiles.h). X'X is a product of cuBLAS,
+// chains on streams of their own that leave the main stream and come back to it; none waits for the host. cuBLAS is column-major: the upper triangle
+// there is the lower one of a row-major matrix.
 #include "device_inside.h"
 #include "../device/dense_plan.h"
 #include "../device/row_plan.h"
@@ -12,14 +12,13 @@
 
 enum {                                          // scratch memory
     AT_BLAS,                                    // one for each side stream
-    AT_SOLVER = AT_BLAS + GM_SIDES,
-    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE,
+    AT_PRODUCTS = AT_BLAS + GM_SIDES, AT_WIDE, AT_PART, AT_DENSE,
 };
 
 enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, WEIGHED = 16 << 20, MOST_SMALL = 16, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
 
-static const double one = 1, zero = 0, minus_one = -1;
-static const float one_f = 1, zero_f = 0, minus_one_f = -1;
+static const double one = 1, zero = 0;
+static const float one_f = 1, zero_f = 0;
 
 // A call of a library; a rehearsal leaves it out.
 #define blas_good(d, call, what) blas_checked(d, (d)->rehearsing ? 0 : (call), what)
@@ -29,7 +28,7 @@ static bool blas_checked(GmDevice *d, int result, const char *what)
     if (result != 0 && !d->failed) {
         char text[200];
         const char *meaning = result == 1 ? " (it does not start: it may be newer than the driver allows)" : result == 3 || result == 2 ? " (out of memory)" : "";
-        snprintf(text, sizeof text, "%s: cuBLAS or cuSOLVER gave status %d%s", what, result, meaning);
+        snprintf(text, sizeof text, "%s: cuBLAS gave status %d%s", what, result, meaning);
         gm_device_refuse(d, text);
     }
     return !d->failed;
@@ -49,9 +48,8 @@ static bool libraries(GmDevice *d)
         return false;
     }
     for (int k = 0; k < GM_SIDES && !d->failed; k++) {
-        if (!blas_good(d, gm_cuda.cublasCreate(&d->blas[k]), "cublasCreate") || !blas_good(d, gm_cuda.cusolverDnCreate(&d->solver[k]), "cusolverDnCreate")) break;
+        if (!blas_good(d, gm_cuda.cublasCreate(&d->blas[k]), "cublasCreate")) break;
         gm_cuda.cublasSetStream(d->blas[k], d->side[k]);
-        gm_cuda.cusolverDnSetStream(d->solver[k], d->side[k]);
         // Work space of our own: graphs must not allocate. Setting the stream resets it, so the stream comes first.
         const CUdeviceptr work = gm_device_scratch(d, AT_BLAS + k, BLAS_WORK);
         if (work) gm_cuda.cublasSetWorkspace(d->blas[k], (void *)(uintptr_t)work, BLAS_WORK);
@@ -101,39 +99,17 @@ static void small(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J,
     gm_device_launch(d, d->stream, "gm_dense_small", (GmGrid){ .x = 1, .y = d->chains, .shared = sizeof(double) * (size_t)((n + 1) * (n | 1) + n) }, parameters);
 }
 
-static void tiles(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J, size_t h, size_t x, size_t scale)
+// n by n, n >= 1. Gives the scratch memory that holds the draw. rows.p = 0: dense.
+static CUdeviceptr tiles(GmDevice *d, uint32_t var, CUdeviceptr name, long n, uint64_t J, uint64_t h, uint64_t x, uint64_t scale, DenseRows rows)
 {
-    const long tasks = d->chains * DENSE_TASKS(DENSE_TILES(n)), most = (long)DENSE_RESIDENT * d->processors;
-    const size_t bytes = (size_t)DENSE_BYTES(n, (long)d->chains, (long)gm_device_element(d, GM_SOLVE));
+    const bool wider = rows.p > 0 && d->precision == GM_SINGLE;
+    const size_t bytes = (size_t)DENSE_BYTES(n, (long)d->chains, (long)(wider ? sizeof(double) : gm_device_element(d, GM_SOLVE)));
     CUdeviceptr scratch = gm_device_scratch(d, AT_DENSE, bytes);
-    if (d->failed) return;
+    if (d->failed) return 0;
     if (!d->rehearsing) gm_device_good(d, gm_cuda.cuMemsetD8Async(scratch, 255, bytes, d->stream), "clearing work space");
-    uint64_t at_J = J, at_h = h, at_x = x, at_scale = scale;
-    void *parameters[] = { &d->states, &d->place, &var, &name, &n, &d->chains, &at_J, &at_h, &at_x, &at_scale, &scratch };
-    gm_device_launch(d, d->stream, "gm_dense_tiles", (GmGrid){ .x = tasks < most ? tasks : most, .threads = DENSE_THREADS }, parameters);
-}
-
-static void factor(GmDevice *d, int chain, long n, void *J, CUdeviceptr info)
-{
-    const int side = chain % GM_SIDES;
-    int *info_of = (int *)(uintptr_t)info + chain, size = d->rehearsing ? (int)n * 256 : 0;
-    if (d->precision == GM_SINGLE) {
-        blas_good(d, gm_cuda.cusolverDnSpotrf_bufferSize(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, &size), "potrf");
-        void *work = (void *)(uintptr_t)gm_device_scratch(d, AT_SOLVER + side, sizeof(float) * (size_t)(size + 1));
-        if (!d->failed) blas_good(d, gm_cuda.cusolverDnSpotrf(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, work, size, info_of), "potrf");
-    } else {
-        blas_good(d, gm_cuda.cusolverDnDpotrf_bufferSize(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, &size), "potrf");
-        void *work = (void *)(uintptr_t)gm_device_scratch(d, AT_SOLVER + side, sizeof(double) * (size_t)(size + 1));
-        if (!d->failed) blas_good(d, gm_cuda.cusolverDnDpotrf(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, work, size, info_of), "potrf");
-    }
-}
-
-static void triangular(GmDevice *d, int chain, int operation, long n, const void *J, void *h)
-{
-    const Cublas blas = d->blas[chain % GM_SIDES];
-    if (d->failed) return;
-    blas_good(d, d->precision == GM_SINGLE ? gm_cuda.cublasStrsv(blas, CUBLAS_UPPER, operation, CUBLAS_NON_UNIT, (int)n, J, (int)n, h, 1)
-                                           : gm_cuda.cublasDtrsv(blas, CUBLAS_UPPER, operation, CUBLAS_NON_UNIT, (int)n, J, (int)n, h, 1), "trsv");
+    void *parameters[] = { &d->states, &d->place, &var, &name, &n, &d->chains, &J, &h, &x, &scale, &scratch, &rows };
+    gm_device_launch(d, d->stream, wider ? "gm_rows_tiles" : "gm_dense_tiles", (GmGrid){ .x = dense_blocks(n, d->chains, d->processors), .threads = DENSE_THREADS }, parameters);
+    return scratch;
 }
 
 void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale)
@@ -142,7 +118,7 @@ void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, 
     if (n <= 0 || d->failed) return;
     const CUdeviceptr text = gm_device_text(d, name);
     if (n <= MOST_SMALL) small(d, var, text, n, J, h, x, scale);
-    else tiles(d, var, text, n, J, h, x, scale);
+    else tiles(d, var, text, n, J, h, x, scale, (DenseRows){ 0 });
 }
 
 void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E, size_t k, size_t u, size_t scale)
@@ -160,7 +136,7 @@ void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, 
         void *products[] = { &d->states, &n, &m, &chunk, &at_E, &at_k, (void *)&part };
         gm_device_launch(d, d->stream, "gm_arrow_products", (GmGrid){ .x = chunks, .y = d->chains }, products);
         void *reduce[] = { &d->states, &n, &chunks, (void *)&part, &at_J, &at_h, &at_scale };
-        gm_device_launch(d, d->stream, "gm_arrow_reduce", (GmGrid){ .x = 1, .y = d->chains }, reduce);
+        gm_device_launch(d, d->stream, "gm_arrow_reduce", (GmGrid){ .x = (pairs + 3) / 4, .y = d->chains }, reduce);
     }
     if (n > 0) gm_device_normal_dense(run, var, name, n, J, h, x, scale);
     else if (scale != GM_NO_FIELD) {
@@ -173,74 +149,31 @@ void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, 
     }
 }
 
-// out += alpha A v, or A'v, for A column-major [rows, columns].
-static void multiply(GmDevice *d, int chain, int operation, long rows, long columns, bool minus, const void *A, const void *v, void *out)
-{
-    const Cublas blas = d->blas[chain % GM_SIDES];
-    if (d->failed) return;
-    blas_good(d, d->precision == GM_SINGLE ? gm_cuda.cublasSgemv(blas, operation, (int)rows, (int)columns, minus ? &minus_one_f : &one_f, A, (int)rows, v, 1, &one_f, out, 1)
-                                           : gm_cuda.cublasDgemv(blas, operation, (int)rows, (int)columns, minus ? &minus_one : &one, A, (int)rows, v, 1, &one, out, 1), "gemv");
-}
-
 void gm_device_normal_rows(GmRun *run, uint32_t var, const char *name, long n, long p, size_t D, size_t h, size_t rows, size_t y, size_t M, size_t x, size_t scale)
 {
     GmDevice *d = run->device;
-    if (p <= 0 || d->failed || (n > 0 && !libraries(d))) return;
+    if (p <= 0 || d->failed) return;
     const CUdeviceptr text = gm_device_text(d, name);
-    const size_t element = gm_device_element(d, GM_SOLVE);
-    const int sides = sides_of(d);
-    uint64_t at_D = D, at_h = h, at_rows = rows, at_y = y, at_M = M, at_x = x, at_scale = scale;
-    // u[chains][p], y[chains][n], residual[chains][n]
-    const CUdeviceptr u = gm_device_scratch(d, AT_PRODUCTS, element * (size_t)d->chains * (size_t)(p + 2 * n));
-    const CUdeviceptr yy = u + element * (size_t)d->chains * (size_t)p, residual = yy + element * (size_t)d->chains * (size_t)n;
-    const CUdeviceptr info = n > 0 ? gm_device_scratch(d, AT_INFO, sizeof(int) * (size_t)d->chains) : 0;
-    void *prior[] = { &d->states, &d->place, (void *)&text, &p, &at_D, &at_h };
+    DenseRows r = dense_rows(n, p, (long)gm_device_element(d, GM_SOLVE));
+    r.D = D;
+    r.h = h;
+    r.rows = rows;
+    r.y = y;
+    r.scratch = (unsigned char *)(uintptr_t)gm_device_scratch(d, AT_PRODUCTS, (size_t)r.chain * (size_t)d->chains);
+    uint64_t at_x = x, at_scale = scale;
+    CUdeviceptr solved = 0;
+    void *prior[] = { &d->states, &d->place, &var, (void *)&text, &r };
     gm_device_launch(d, d->stream, "gm_rows_prior", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, prior);
-    int timing = -1;
     if (n > 0) {
-        void *scaled[] = { &d->states, &n, &p, &at_D, &at_rows, &at_y, (void *)&residual };
-        gm_device_launch(d, d->stream, "gm_rows_scaled", (GmGrid){ .x = blocks_for(d, n * p), .y = d->chains }, scaled);
-        timing = gm_device_time_from(d, "cuBLAS syrk of rows", d->stream);
-        fork_sides(d, sides);
-        for (int c = 0; c < d->chains && !d->failed; c++) {
-            const Cublas blas = d->blas[c % GM_SIDES];
-            void *R = array_of(d, c, rows), *MM = array_of(d, c, M);
-            blas_good(d, d->precision == GM_SINGLE ? gm_cuda.cublasSsyrk(blas, CUBLAS_UPPER, CUBLAS_TRANSPOSED, (int)n, (int)p, &one_f, R, (int)p, &zero_f, MM, (int)n)
-                                                   : gm_cuda.cublasDsyrk(blas, CUBLAS_UPPER, CUBLAS_TRANSPOSED, (int)n, (int)p, &one, R, (int)p, &zero, MM, (int)n), "syrk");
-        }
-        join_sides(d, sides);
-        gm_device_time_to(d, timing, d->stream);
-        void *identity[] = { &d->states, &n, &at_M };
-        gm_device_launch(d, d->stream, "gm_rows_identity", (GmGrid){ .x = blocks_for(d, n), .y = d->chains }, identity);
-        timing = gm_device_time_from(d, "cuSOLVER potrf of rows", d->stream);
-        fork_sides(d, sides);
-        for (int c = 0; c < d->chains && !d->failed; c++) {
-            factor(d, c, n, array_of(d, c, M), info);
-            if (scale == GM_NO_FIELD) continue;
-            void *mine = (void *)(uintptr_t)(residual + element * (size_t)(c * n));
-            multiply(d, c, CUBLAS_TRANSPOSED, p, n, true, array_of(d, c, rows), array_of(d, c, h), mine);
-            triangular(d, c, CUBLAS_TRANSPOSED, n, array_of(d, c, M), mine);
-        }
-        join_sides(d, sides);
-        gm_device_time_to(d, timing, d->stream);
+        void *products[] = { &d->states, &d->place, &var, &r };
+        gm_device_launch(d, d->stream, "gm_rows_products", (GmGrid){ .x = n + r.chunks * DENSE_PAIRS(DENSE_TILES(n)), .y = d->chains }, products);
+        solved = tiles(d, var, text, n, M, GM_NO_FIELD, GM_NO_FIELD, scale, r);
+    } else if (scale != GM_NO_FIELD) {
+        void *alone[] = { &d->states, &d->place, &var, &at_scale, &r };
+        gm_device_launch(d, d->stream, "gm_rows_scale", (GmGrid){ .x = 1, .y = d->chains }, alone);
     }
-    void *noise[] = { &d->states, &d->place, &var, &n, &p, &at_h, &at_y, &at_scale, (void *)&residual, (void *)&u, (void *)&yy };
-    gm_device_launch(d, d->stream, "gm_rows_noise", (GmGrid){ .x = 1, .y = d->chains }, noise);
-    if (n > 0) {
-        timing = gm_device_time_from(d, "cuBLAS trsv, gemv of rows", d->stream);
-        fork_sides(d, sides);
-        for (int c = 0; c < d->chains && !d->failed; c++) {
-            void *my_u = (void *)(uintptr_t)(u + element * (size_t)(c * p)), *my_y = (void *)(uintptr_t)(yy + element * (size_t)(c * n));
-            multiply(d, c, CUBLAS_TRANSPOSED, p, n, true, array_of(d, c, rows), my_u, my_y);
-            triangular(d, c, CUBLAS_TRANSPOSED, n, array_of(d, c, M), my_y);
-            triangular(d, c, CUBLAS_AS_IS, n, array_of(d, c, M), my_y);
-            multiply(d, c, CUBLAS_AS_IS, p, n, false, array_of(d, c, rows), my_y, my_u);
-        }
-        join_sides(d, sides);
-        gm_device_time_to(d, timing, d->stream);
-    }
-    void *place[] = { &d->states, &d->place, (void *)&text, &p, &at_D, &at_x, (void *)&u, (void *)&info };
-    gm_device_launch(d, d->stream, "gm_rows_place", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, place);
+    void *place[] = { &d->states, &d->place, (void *)&text, &at_x, &at_scale, &solved, &r };
+    gm_device_launch(d, d->stream, "gm_rows_place", (GmGrid){ .x = (p + DENSE_TILE - 1) / DENSE_TILE, .y = d->chains }, place);
 }
 
 // ---- products with data ----

@@ -7,7 +7,7 @@ statuses   one line that names what is wrong and what helps; its exit status; wh
 cache      a cache of compiled kernels that is damaged, cannot be read or cannot be written is done without
 pieces     a matrix that stays with the host is seen by row passes whole, in order, the same bits, whatever the limit
 memory     bytes a row and chain beside the data, p by p arrays a chain
-wheels     NVRTC, cuBLAS and cuSOLVER are found in wheels of PyPI and opened, with what they need; skipped where there are none (some 500 MB)
+wheels     NVRTC and cuBLAS are found in wheels of PyPI and opened, with what they need; skipped where there are none (some 500 MB)
 """
 import ctypes
 import glob
@@ -128,7 +128,7 @@ class Place:
         return ["y=y_%s.npy" % name] + (["X=X_%s.npy" % name] if "X[" in MODELS[model] else [])
 
     def fit(self, model, inputs, *options, made=(), cache="cache", **environment):
-        libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}
+        libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS")}
         common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1"}
         os.makedirs(self.at(cache), exist_ok=True)
         if os.path.exists(self.at("log")):
@@ -180,15 +180,15 @@ def statuses(place):
     expect(place, "NVRTC too old", 5, ["older than CUDA 11.2", "nvrtcGetCUBIN"], cache="cache_old", GMC_NVRTC=place.at("old.so"))
     expect(place, "NVRTC that fails", 5, ["NVRTC does not compile"], cache="cache_none", STUB_FAIL="nvrtcCompileProgram=6@1")
     expect(place, "a program without device code", 5, ["--no-device"], made=("--no-device",))
-    # cuBLAS and cuSOLVER: missed before anything is drawn, by models that need them only.
+    # cuBLAS: missed before anything is drawn, by models that need them only.
     wide = ["--params", "beta", "--no-lp"]
     inputs = place.data("horseshoe", 400, 150)
-    for what, words, environment in (("no cuBLAS", ["need cuBLAS", "pip install"], {"GMC_CUBLAS": nowhere}), ("cuBLAS too old", ["too old", "cublasDtrsv"], {"GMC_CUBLAS": place.at("old.so")})):
+    for what, words, environment in (("no cuBLAS", ["need cuBLAS", "pip install"], {"GMC_CUBLAS": nowhere}), ("cuBLAS too old", ["too old", "cublasSgemm"], {"GMC_CUBLAS": place.at("old.so")})):
         ran = place.fit("horseshoe", inputs, "--device", "gpu", *SHORT, *wide, **environment)
         report(ran.returncode == 5 and all(w in ran.stderr for w in words) and "stopped" not in ran.stderr, "%s: status %d" % (what, ran.returncode))
         ran = place.fit("horseshoe", inputs, *SHORT, *wide, **environment)
         report(ran.returncode == 0 and "on the CPU: " in ran.stderr, "%s, auto: status %d" % (what, ran.returncode))
-    ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, GMC_CUBLAS=nowhere, GMC_CUSOLVER=nowhere)
+    ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, GMC_CUBLAS=nowhere)
     report(ran.returncode == 0, "a model that needs no cuBLAS: status %d" % ran.returncode)
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu:2", *SHORT, STUB_DEVICES="2")
     report(ran.returncode == 5 and "there is no GPU 2; they are numbered from 0 to 1" in ran.stderr, "gpu:2 of two: status %d" % ran.returncode)
@@ -310,13 +310,13 @@ def memory(place):
 # ---- wheels ----
 
 def wheels(place):
-    environments = [e for e in os.environ.get("GMC_TEST_WHEELS", sys.prefix).split(":") if glob.glob(e + "/lib/python3*/site-packages/nvidia/c*/lib/libcusolver.so.1*")]
+    environments = [e for e in os.environ.get("GMC_TEST_WHEELS", sys.prefix).split(":") if glob.glob(e + "/lib/python3*/site-packages/nvidia/c*/lib/libcublas.so.1*")]
     if not environments:
-        print("skipped: there is no libcusolver in %s (pip install nvidia-cuda-nvrtc nvidia-cublas nvidia-cusolver; GMC_TEST_WHEELS names other environments)" % sys.prefix)
+        print("skipped: there is no libcublas in %s (pip install nvidia-cuda-nvrtc nvidia-cublas; GMC_TEST_WHEELS names other environments)" % sys.prefix)
     for e in environments:
         # The libraries are found and opened; then cuBLAS finds no GPU, the driver being a stub.
-        ran = place.fit("horseshoe", place.data("horseshoe", 400, 150), "--device", "gpu", *SHORT, GMC_CUBLAS=None, GMC_CUSOLVER=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
-        report(ran.returncode == 5 and "cublasCreate" in ran.stderr and "not installed" not in ran.stderr, "%s: cuBLAS and cuSOLVER, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
+        ran = place.fit("horseshoe", place.data("horseshoe", 400, 150), "--device", "gpu", *SHORT, GMC_CUBLAS=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
+        report(ran.returncode == 5 and "cublasCreate" in ran.stderr and "not installed" not in ran.stderr, "%s: cuBLAS, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
         ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, cache="wheels", GMC_NVRTC=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
         report("its code cannot be loaded" in ran.stderr, "%s: NVRTC compiles, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
 

@@ -12,7 +12,7 @@
 #include "../../runtime/device/gm.h"
 
 typedef struct Data { int none; } Data;
-typedef struct State { solve *J, *h; wide *x, *scale; } State;
+typedef struct State { solve *J, *h; wide *x, *scale; wide *D; solve *rows; wide *y; solve *M; } State;
 #include "../../runtime/device/runtime_cuda.h"
 
 #define CK(call)                                                                                        \
@@ -93,7 +93,7 @@ static Joint joint_new(long n, int chains, bool scaled, uint64_t seed)
     b.scale = scaled ? offsetof(State, scale) : (size_t)-1;
     double *B = on_device<double>((size_t)(n * RANK));
     for (int c = 0; c < chains; c++) {
-        State s = { on_device<solve>((size_t)(n * n)), on_device<solve>((size_t)n), on_device<wide>((size_t)n), on_device<wide>(3) }, k = s;
+        State s = { on_device<solve>((size_t)(n * n)), on_device<solve>((size_t)n), on_device<wide>((size_t)n), on_device<wide>(3), 0, 0, 0, 0 }, k = s;
         k.J = on_device<solve>((size_t)(n * n));
         k.h = on_device<solve>((size_t)n);
         joint_numbers<<<1024, 256>>>(seed + (uint64_t)c, 1, n * RANK, B);
@@ -131,14 +131,14 @@ static void joint_free(Joint *b)
     cudaFree(b->scratch);
 }
 
-// What the runtime launches. blocks 0: as many as run at once.
+// What the runtime launches. blocks 0: as many as on 132 multiprocessors.
 static void joint_launch(Joint *b, cudaStream_t stream, long blocks = 0)
 {
-    const long tasks = b->chains * DENSE_TASKS(DENSE_TILES(b->n)), most = DENSE_RESIDENT * 132;
-    if (!blocks) blocks = tasks < most ? tasks : most;
+    if (!blocks) blocks = dense_blocks(b->n, b->chains, 132);
     CK(cudaMemsetAsync(b->scratch, 255, (size_t)DENSE_BYTES(b->n, (long)b->chains, (long)sizeof(solve)), stream));
+    const DenseRows none = {};
     gm_dense_tiles<<<(unsigned)blocks, DENSE_THREADS, 0, stream>>>(b->states, b->place, VAR_x, "x", b->n, b->chains, offsetof(State, J), offsetof(State, h), offsetof(State, x),
-                                                                   b->scale, b->scratch);
+                                                                   b->scale, b->scratch, none);
     CK(cudaGetLastError());
 }
 
