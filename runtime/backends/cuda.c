@@ -23,7 +23,7 @@ static const char *fill(void *library, const Symbol *symbols, size_t n)      // 
 #define GM_SYMBOL(name, symbol, parameters) { #symbol, &gm_cuda.name },
 
 static bool driver_absent;
-static char driver_missing[600], libraries_missing[700];
+static char driver_missing[600], libraries_missing[700], solver_missing[700];
 
 static bool load_driver(void)
 {
@@ -96,6 +96,30 @@ bool gm_cuda_libraries(const char **why)
     static int loaded = -1;
     if (loaded < 0) loaded = load_libraries();
     if (!loaded && why) *why = libraries_missing;
+    return loaded;
+}
+
+static bool load_solver(void)
+{
+    static const Symbol symbols[] = { GM_CUSOLVER_FUNCTIONS(GM_SYMBOL) };
+    static const char *const names[] = { "libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", NULL };
+    static const char *const helpers[] = { "libnvJitLink.so.1*", "../../nvjitlink/lib/libnvJitLink.so.1*", "libcublasLt.so.1*",
+                                           "../../cublas/lib/libcublasLt.so.1*", "libcublas.so.1*", "../../cublas/lib/libcublas.so.1*",
+                                           "libcusparse.so.1*", "../../cusparse/lib/libcusparse.so.1*", NULL };
+    char why[400];
+    void *solver = gm_library_open(names, helpers, "GMC_CUSOLVER", "cusolver", why, sizeof why);
+    const char *lacking = solver ? fill(solver, symbols, sizeof symbols / sizeof *symbols) : NULL;
+    if (!solver) snprintf(solver_missing, sizeof solver_missing, "cuSOLVER is not installed: %s (install the CUDA Toolkit, or: pip install nvidia-cusolver)", why);
+    if (lacking) snprintf(solver_missing, sizeof solver_missing, "the cuSOLVER found here is too old: it lacks %s", lacking);
+    return solver && !lacking;
+}
+
+bool gm_cuda_solver(const char **why)
+{
+    static int loaded = -1;
+    if (!gm_cuda_libraries(why)) return false;
+    if (loaded < 0) loaded = load_solver();
+    if (!loaded && why) *why = solver_missing;
     return loaded;
 }
 

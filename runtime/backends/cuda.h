@@ -1,4 +1,4 @@
-// cuda.h -- the CUDA driver and cuBLAS, found while the program runs. Prototypes are written out here, so that no header of
+// cuda.h -- the CUDA driver, cuBLAS and cuSOLVER, found while the program runs. Prototypes are written out here, so that no header of
 // CUDA is needed; names are the libraries' own. Every function returns 0 for success.
 #ifndef GM_CUDA_H
 #define GM_CUDA_H
@@ -77,8 +77,9 @@ enum {                                       // results and constants of cuda.h 
     F(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **)) \
     F(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, CUfunction, int, size_t))
 
-// Matrices are column-major in cuBLAS. Enumerations: fill 0 lower, 1 upper; operation 0 none, 1 transposed; diagonal 0 as stored.
+// Matrices are column-major in both libraries. Enumerations: fill 0 lower, 1 upper; operation 0 none, 1 transposed; diagonal 0 as stored.
 typedef struct cublasContext *Cublas;
+typedef struct cusolverDnContext *Cusolver;
 enum { CUBLAS_LOWER = 0, CUBLAS_UPPER = 1, CUBLAS_AS_IS = 0, CUBLAS_TRANSPOSED = 1, CUBLAS_NON_UNIT = 0 };
 
 #define GM_CUBLAS_FUNCTIONS(F)                                                                                        \
@@ -88,12 +89,24 @@ enum { CUBLAS_LOWER = 0, CUBLAS_UPPER = 1, CUBLAS_AS_IS = 0, CUBLAS_TRANSPOSED =
     F(cublasSetWorkspace, cublasSetWorkspace_v2, (Cublas, void *, size_t))                                            \
     F(cublasDsyrk, cublasDsyrk_v2, (Cublas, int, int, int, int, const double *, const double *, int, const double *, double *, int)) \
     F(cublasDgemm, cublasDgemm_v2, (Cublas, int, int, int, int, int, const double *, const double *, int, const double *, int, const double *, double *, int)) \
-    F(cublasSgemm, cublasSgemm_v2, (Cublas, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int))
+    F(cublasSgemm, cublasSgemm_v2, (Cublas, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int)) \
+    F(cublasDtrsv, cublasDtrsv_v2, (Cublas, int, int, int, int, const double *, int, double *, int))                  \
+    F(cublasStrsv, cublasStrsv_v2, (Cublas, int, int, int, int, const float *, int, float *, int))
+
+#define GM_CUSOLVER_FUNCTIONS(F)                                                                                      \
+    F(cusolverDnCreate, cusolverDnCreate, (Cusolver *))                                                               \
+    F(cusolverDnDestroy, cusolverDnDestroy, (Cusolver))                                                               \
+    F(cusolverDnSetStream, cusolverDnSetStream, (Cusolver, CUstream))                                                 \
+    F(cusolverDnDpotrf_bufferSize, cusolverDnDpotrf_bufferSize, (Cusolver, int, int, double *, int, int *))           \
+    F(cusolverDnDpotrf, cusolverDnDpotrf, (Cusolver, int, int, double *, int, double *, int, int *))                  \
+    F(cusolverDnSpotrf_bufferSize, cusolverDnSpotrf_bufferSize, (Cusolver, int, int, float *, int, int *))            \
+    F(cusolverDnSpotrf, cusolverDnSpotrf, (Cusolver, int, int, float *, int, float *, int, int *))
 
 typedef struct GmCuda {                      // the function tables; a table is all there or not there
 #define GM_MEMBER(name, symbol, parameters) int (*name) parameters;
     GM_CUDA_FUNCTIONS(GM_MEMBER)
     GM_CUBLAS_FUNCTIONS(GM_MEMBER)
+    GM_CUSOLVER_FUNCTIONS(GM_MEMBER)
 #undef GM_MEMBER
     int driver;                              // version, 1000 * major + 10 * minor
     int devices;
@@ -109,6 +122,9 @@ bool gm_cuda_absent(void);
 
 // cuBLAS: loaded once, when first asked for. Needs a current context. false: *why, as above.
 bool gm_cuda_libraries(const char **why);
+
+// cuSOLVER, and cuBLAS with it: likewise. It makes large factorisations faster, nothing depends on it.
+bool gm_cuda_solver(const char **why);
 
 // "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"; of a result of the driver. The text lives until the next call.
 const char *gm_cuda_error(int result);

@@ -163,6 +163,39 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
 
 #include "dense_tiles.h"
 
+// After a factorisation by cuSOLVER: h = L^-1 h to s L^-1 h + noise, with the scale move. One block a chain.
+GM_KERNEL gm_dense_noise(const State *states, GmPlace *place, unsigned var, long n, uint64_t at_h, uint64_t at_scale)
+{
+    const int chain = (int)blockIdx.y;
+    solve *h = gm_array<solve>(states, chain, at_h);
+    wide *scale = gm_array<wide>(states, chain, at_scale);
+    Stream g = stream(gm_sweep_of(place, chain), var, 0);
+    const Stream parts = g;
+    double s = 1;
+    if (scale) {
+        __shared__ double drawn;
+        double square_sum = 0;
+        for (long j = threadIdx.x; j < n; j += 256) square_sum += (double)h[j] * h[j];
+        square_sum = gm_block_sum(square_sum);
+        if (threadIdx.x == 0) scale[2] = drawn = gm_scale_drawn(&g, scale[1], scale[0] - square_sum);
+        __syncthreads();
+        s = drawn;
+    }
+    for (long j = threadIdx.x; j < n; j += 256) h[j] = (solve)(s * h[j] + gm_noise(&parts, j));
+}
+
+// x = h, which has been solved for; info[chain]: what cuSOLVER says of the pivots.
+GM_KERNEL gm_dense_place(const State *states, GmPlace *place, const char *name, long n, uint64_t at_h, uint64_t at_x, const int *info)
+{
+    const int chain = (int)blockIdx.y;
+    const solve *h = gm_array<const solve>(states, chain, at_h);
+    wide *x = gm_array<wide>(states, chain, at_x);
+    for (long j = blockIdx.x * 256L + threadIdx.x; j < n; j += gridDim.x * 256L) {
+        if (info[chain] != 0 || !is_finite(h[j])) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        else x[j] = h[j];
+    }
+}
+
 // ---- arrows: effects u[m] with diagonal precision D, coupled with x[n] by E[m, n] ----
 
 // Rows of E, and k, over sqrt(D).

@@ -199,6 +199,7 @@ void gm_device_close(GmDevice *d)
     gm_device_pieces_close(d);
     for (int k = 0; k < GM_SIDES; k++) {
         if (d->blas[k]) gm_cuda.cublasDestroy(d->blas[k]);
+        if (d->solver[k]) gm_cuda.cusolverDnDestroy(d->solver[k]);
         if (d->side[k]) gm_cuda.cuStreamDestroy(d->side[k]);
         if (d->join[k]) gm_cuda.cuEventDestroy(d->join[k]);
     }

@@ -3,7 +3,7 @@
 //   device.c          opens the device: driver, image; launches kernels
 //   device_memory.c   Data, State and work space on the device; what stays in the memory of the host
 //   device_pieces.c   matrices that stay there, read piece by piece
-//   device_linalg.c   joint normal draws and products with data, over cuBLAS and kernels of runtime_cuda.h
+//   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 #ifndef GM_DEVICE_INSIDE_H
 #define GM_DEVICE_INSIDE_H
@@ -14,7 +14,7 @@
 #include "device_code.h"
 #include "host.h"
 
-enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 8, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
+enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 13, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 
 typedef struct GmKernelEntry {
     char      *name;
@@ -79,6 +79,7 @@ typedef struct GmDevice {
     CUdeviceptr  *text_at;
     int           n_texts;
     Cublas        blas[GM_SIDES];
+    Cusolver      solver[GM_SIDES];              // NULL before the first large factorisation
     bool          libraries;
     // device_run.c
     CUgraphExec   graph[2];                      // a sweep; one that is kept

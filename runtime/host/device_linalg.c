@@ -1,8 +1,8 @@
 // device_linalg.c -- joint normal draws and products with data on a GPU, for all chains of a launch (linalg.h has the mathematics).
 //
-// Up to 16 elements a joint normal is drawn by one block; above, by a flow of tiles between blocks (dense_tiles.h). X'X is a product of cuBLAS,
-// chains on streams of their own that leave the main stream and come back to it; none waits for the host. cuBLAS is column-major: the upper triangle
-// there is the lower one of a row-major matrix.
+// Up to 16 elements a joint normal is drawn by one block; above, by a flow of tiles between blocks (dense_tiles.h), which is bound by latency; and where
+// arithmetic is what takes time, by cuSOLVER and cuBLAS if there is cuSOLVER. X'X is a product of cuBLAS. Chains have streams of their own in these libraries, which
+// leave the main stream and come back to it; none waits for the host. Both are column-major: the upper triangle there is the lower one of a row-major matrix.
 #include "device_inside.h"
 #include "../device/dense_plan.h"
 #include "../device/row_plan.h"
@@ -12,10 +12,11 @@
 
 enum {                                          // scratch memory
     AT_BLAS,                                    // one for each side stream
-    AT_PRODUCTS = AT_BLAS + GM_SIDES, AT_WIDE, AT_PART, AT_DENSE,
+    AT_SOLVER = AT_BLAS + GM_SIDES,
+    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE,
 };
 
-enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, WEIGHED = 16 << 20, MOST_SMALL = 16, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
+enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, WEIGHED = 16 << 20, MOST_SMALL = 16, MOST_TILES = 5120, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
 
 static const double one = 1, zero = 0;
 static const float one_f = 1, zero_f = 0;
@@ -28,7 +29,7 @@ static bool blas_checked(GmDevice *d, int result, const char *what)
     if (result != 0 && !d->failed) {
         char text[200];
         const char *meaning = result == 1 ? " (it does not start: it may be newer than the driver allows)" : result == 3 || result == 2 ? " (out of memory)" : "";
-        snprintf(text, sizeof text, "%s: cuBLAS gave status %d%s", what, result, meaning);
+        snprintf(text, sizeof text, "%s gave status %d%s", what, result, meaning);
         gm_device_refuse(d, text);
     }
     return !d->failed;
@@ -112,12 +113,72 @@ static CUdeviceptr tiles(GmDevice *d, uint32_t var, CUdeviceptr name, long n, ui
     return scratch;
 }
 
+// ---- joint normals of many elements, by libraries ----
+
+static bool solver(GmDevice *d)
+{
+    if (!libraries(d) || d->rehearsing) return !d->failed;
+    for (int k = 0; k < GM_SIDES && !d->solver[k]; k++) {
+        if (!blas_good(d, gm_cuda.cusolverDnCreate(&d->solver[k]), "cusolverDnCreate")) break;
+        gm_cuda.cusolverDnSetStream(d->solver[k], d->side[k]);
+    }
+    return !d->failed;
+}
+
+static void factor(GmDevice *d, int chain, long n, void *J, CUdeviceptr info)
+{
+    const int side = chain % GM_SIDES;
+    const bool single = d->precision == GM_SINGLE;
+    int *info_of = (int *)(uintptr_t)info + chain, size = d->rehearsing ? (int)n * 256 : 0;
+    blas_good(d, single ? gm_cuda.cusolverDnSpotrf_bufferSize(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, &size)
+                        : gm_cuda.cusolverDnDpotrf_bufferSize(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, &size), "cusolverDnpotrf_bufferSize");
+    void *work = (void *)(uintptr_t)gm_device_scratch(d, AT_SOLVER + side, gm_device_element(d, GM_SOLVE) * (size_t)(size + 1));
+    if (d->failed) return;
+    blas_good(d, single ? gm_cuda.cusolverDnSpotrf(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, work, size, info_of)
+                        : gm_cuda.cusolverDnDpotrf(d->solver[side], CUBLAS_UPPER, (int)n, J, (int)n, work, size, info_of), "cusolverDnpotrf");
+}
+
+// h = L^-1 h, or L'^-1 h for CUBLAS_AS_IS.
+static void triangular(GmDevice *d, int chain, int operation, long n, const void *J, void *h)
+{
+    const Cublas blas = d->blas[chain % GM_SIDES];
+    if (d->failed) return;
+    blas_good(d, d->precision == GM_SINGLE ? gm_cuda.cublasStrsv(blas, CUBLAS_UPPER, operation, CUBLAS_NON_UNIT, (int)n, J, (int)n, h, 1)
+                                           : gm_cuda.cublasDtrsv(blas, CUBLAS_UPPER, operation, CUBLAS_NON_UNIT, (int)n, J, (int)n, h, 1), "cublastrsv");
+}
+
+static void large(GmDevice *d, uint32_t var, CUdeviceptr name, long n, size_t J, size_t h, size_t x, size_t scale)
+{
+    if (!solver(d)) return;
+    const int sides = sides_of(d);
+    const CUdeviceptr info = gm_device_scratch(d, AT_INFO, sizeof(int) * (size_t)d->chains);
+    int timing = gm_device_time_from(d, "cuSOLVER potrf, cuBLAS trsv", d->stream);
+    fork_sides(d, sides);
+    for (int c = 0; c < d->chains && !d->failed; c++) {
+        factor(d, c, n, array_of(d, c, J), info);
+        triangular(d, c, CUBLAS_TRANSPOSED, n, array_of(d, c, J), array_of(d, c, h));
+    }
+    join_sides(d, sides);
+    gm_device_time_to(d, timing, d->stream);
+    uint64_t at_h = h, at_x = x, at_scale = scale;
+    void *noise[] = { &d->states, &d->place, &var, &n, &at_h, &at_scale };
+    gm_device_launch(d, d->stream, "gm_dense_noise", (GmGrid){ .x = 1, .y = d->chains }, noise);
+    timing = gm_device_time_from(d, "cuBLAS trsv", d->stream);
+    fork_sides(d, sides);
+    for (int c = 0; c < d->chains && !d->failed; c++) triangular(d, c, CUBLAS_AS_IS, n, array_of(d, c, J), array_of(d, c, h));
+    join_sides(d, sides);
+    gm_device_time_to(d, timing, d->stream);
+    void *place[] = { &d->states, &d->place, &name, &n, &at_h, &at_x, (void *)&info };
+    gm_device_launch(d, d->stream, "gm_dense_place", (GmGrid){ .x = blocks_for(d, n), .y = d->chains }, place);
+}
+
 void gm_device_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale)
 {
     GmDevice *d = run->device;
     if (n <= 0 || d->failed) return;
     const CUdeviceptr text = gm_device_text(d, name);
     if (n <= MOST_SMALL) small(d, var, text, n, J, h, x, scale);
+    else if (n > MOST_TILES && gm_cuda_solver(NULL)) large(d, var, text, n, J, h, x, scale);
     else tiles(d, var, text, n, J, h, x, scale, (DenseRows){ 0 });
 }
 
@@ -202,7 +263,7 @@ void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, voi
             fork_sides(d, 1);
             if (!d->failed)
                 blas_good(d, gm_cuda.cublasDsyrk(d->blas[0], CUBLAS_UPPER, CUBLAS_AS_IS, (int)p, (int)some, &factor, (const double *)(uintptr_t)from, (int)p,
-                                                 first ? &one : &zero, out, (int)p), "syrk");
+                                                 first ? &one : &zero, out, (int)p), "cublasDsyrk");
             join_sides(d, 1);
             if (n == 0) break;
         }
@@ -262,10 +323,10 @@ void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w
                 if (d->failed) break;
                 if (element == 8)
                     blas_good(d, gm_cuda.cublasDgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one, (const double *)(uintptr_t)from, (int)p,
-                                                     (const double *)(uintptr_t)mine, (int)p, begin ? &zero : &one, array_of(d, c, out), (int)p), "gemm");
+                                                     (const double *)(uintptr_t)mine, (int)p, begin ? &zero : &one, array_of(d, c, out), (int)p), "cublasDgemm");
                 else {
                     blas_good(d, gm_cuda.cublasSgemm(d->blas[side], CUBLAS_AS_IS, CUBLAS_TRANSPOSED, (int)p, (int)p, (int)some, &one_f, (const float *)(uintptr_t)from, (int)p,
-                                                     (const float *)(uintptr_t)mine, (int)p, &zero_f, (float *)(uintptr_t)sum, (int)p), "gemm");
+                                                     (const float *)(uintptr_t)mine, (int)p, &zero_f, (float *)(uintptr_t)sum, (int)p), "cublasSgemm");
                     void *add[] = { &d->states, &c, &at_out, &elements, (void *)&sum, &begin };
                     gm_device_launch(d, d->side[side], "gm_add_real", (GmGrid){ .x = blocks_for(d, elements) }, add);
                 }

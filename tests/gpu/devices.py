@@ -13,6 +13,7 @@
 4. Faults: one line that names the variable, exit status 4.
 5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd of those of the data.
 6. Data that do not fit the GPU, and a second GPU, give the same files (away.py).
+7. 5200 coefficients jointly: as 1. By cuSOLVER, where it is found.
 """
 import glob
 import json
@@ -228,6 +229,16 @@ def large(folder):
     return z.max() < 6, "large: largest |z| %.2f, bound 6" % z.max()
 
 
+def many(folder):
+    n, p = 5300, 5200
+    r = np.random.default_rng(10)
+    X = r.standard_normal((n, p))
+    np.save(os.path.join(folder, "many_X.npy"), X)
+    np.save(os.path.join(folder, "many_y.npy"), X[:, 0] - X[:, 1] + r.standard_normal(n))
+    ran = fit(folder, "wide", "X=many_X.npy y=many_y.npy", "--compare-devices", "--seed", "1", "--chains", "1", "-q", seconds=200)
+    return ran.returncode == 0, "wide, 5200 coefficients: %s" % ("agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode, ran.stdout[-600:], ran.stderr[-300:]))
+
+
 def run(folder, only, posteriors=True):
     with open(os.path.join(folder, "runs.json")) as f:
         built = json.load(f)
@@ -257,6 +268,8 @@ def run(folder, only, posteriors=True):
     clock("compared", len(jobs))
     if os.path.exists(os.path.join(folder, "large")) and (not only or "large" in only):
         results.append(large(folder))
+    if "wide" in runs:
+        results.append(many(folder))
     if os.path.exists(os.path.join(folder, "away_groups")) and (not only or "away" in only):
         results += away.run(folder, fit, body)
     if "improper" in runs:

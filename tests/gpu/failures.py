@@ -7,7 +7,7 @@ statuses   one line that names what is wrong and what helps; its exit status; wh
 cache      a cache of compiled kernels that is damaged, cannot be read or cannot be written is done without
 pieces     a matrix that stays with the host is seen by row passes whole, in order, the same bits, whatever the limit
 memory     bytes a row and chain beside the data, p by p arrays a chain
-wheels     NVRTC and cuBLAS are found in wheels of PyPI and opened, with what they need; skipped where there are none (some 500 MB)
+wheels     NVRTC, cuBLAS and cuSOLVER are found in wheels of PyPI and opened, with what they need; skipped where there are none (some 500 MB)
 """
 import ctypes
 import glob
@@ -24,6 +24,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
+LIBRARY = os.path.join(os.path.dirname(GMC), "libgmhost.a")
 
 MODELS = {
     "normal": """
@@ -128,13 +129,24 @@ class Place:
         return ["y=y_%s.npy" % name] + (["X=X_%s.npy" % name] if "X[" in MODELS[model] else [])
 
     def fit(self, model, inputs, *options, made=(), cache="cache", **environment):
-        libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS")}
+        libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}
         common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1"}
         os.makedirs(self.at(cache), exist_ok=True)
         if os.path.exists(self.at("log")):
             os.remove(self.at("log"))
         environment = {k: v for k, v in {**os.environ, **libraries, **common, **environment}.items() if v is not None}
         return subprocess.run([self.program(model, *made), *inputs, "--seed", "1", "--no-summary", *options], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+
+    def asked(self, function, **environment):
+        """What a function of runtime/backends/cuda.h that looks for libraries says: found, or why not."""
+        if function not in self.made:
+            with open(self.at(function + ".c"), "w") as f:
+                f.write('#include "cuda.h"\n#include <stdio.h>\nint main(void) { const char *why = ""; puts(%s(&why) ? "found" : why); }\n' % function)
+            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-I" + os.path.join(ROOT, "runtime/backends"), "-o", self.at(function), self.at(function + ".c"), LIBRARY, "-ldl"], check=True)
+            self.made.add(function)
+        libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_CUBLAS", "GMC_CUSOLVER")}
+        environment = {k: v for k, v in {**os.environ, **libraries, **environment}.items() if v is not None}
+        return subprocess.run([self.at(function)], env=environment, capture_output=True, text=True).stdout.strip()
 
     def log(self):
         with open(self.at("log")) as f:
@@ -190,6 +202,10 @@ def statuses(place):
         report(ran.returncode == 0 and "on the CPU: " in ran.stderr, "%s, auto: status %d" % (what, ran.returncode))
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, GMC_CUBLAS=nowhere)
     report(ran.returncode == 0, "a model that needs no cuBLAS: status %d" % ran.returncode)
+    # cuSOLVER: done without.
+    for what, environment in (("cuSOLVER", {}), ("no cuSOLVER", {"GMC_CUSOLVER": nowhere}), ("cuSOLVER too old", {"GMC_CUSOLVER": place.at("old.so")}), ("no cuBLAS for it", {"GMC_CUBLAS": nowhere})):
+        said = place.asked("gm_cuda_solver", **environment)
+        report({"cuSOLVER": "found", "no cuSOLVER": "pip install nvidia-cusolver", "cuSOLVER too old": "cusolverDnSpotrf"}.get(what, "need cuBLAS") in said, "%s: %s" % (what, said))
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu:2", *SHORT, STUB_DEVICES="2")
     report(ran.returncode == 5 and "there is no GPU 2; they are numbered from 0 to 1" in ran.stderr, "gpu:2 of two: status %d" % ran.returncode)
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu:1", *SHORT, STUB_DEVICES="2")
@@ -317,6 +333,9 @@ def wheels(place):
         # The libraries are found and opened; then cuBLAS finds no GPU, the driver being a stub.
         ran = place.fit("horseshoe", place.data("horseshoe", 400, 150), "--device", "gpu", *SHORT, GMC_CUBLAS=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
         report(ran.returncode == 5 and "cublasCreate" in ran.stderr and "not installed" not in ran.stderr, "%s: cuBLAS, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
+        if glob.glob(e + "/lib/python3*/site-packages/nvidia/c*/lib/libcusolver.so.1*"):
+            said = place.asked("gm_cuda_solver", GMC_CUBLAS=None, GMC_CUSOLVER=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
+            report(said == "found", "%s: cuSOLVER, %s" % (e, said))
         ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, cache="wheels", GMC_NVRTC=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
         report("its code cannot be loaded" in ran.stderr, "%s: NVRTC compiles, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
 

@@ -1,5 +1,5 @@
-// stub_cuda.c -- a driver, an NVRTC and a cuBLAS for tests on machines without a GPU: one shared library, which GMC_CUDA, GMC_NVRTC
-// and GMC_CUBLAS name. Device memory is memory of the host; copies are made, and checked against the ends of what they touch. Kernels
+// stub_cuda.c -- a driver, an NVRTC, a cuBLAS and a cuSOLVER for tests on machines without a GPU: one shared library, which GMC_CUDA, GMC_NVRTC,
+// GMC_CUBLAS and GMC_CUSOLVER name. Device memory is memory of the host; copies are made, and checked against the ends of what they touch. Kernels
 // do nothing, but those that count sweeps and draws, and row passes, which are recorded.
 //
 //   STUB_FAIL="cuMemAlloc=2@3,cuEventSynchronize=999@20"   the third call of cuMemAlloc gives 2, ...; after a result that a GPU does not survive
@@ -8,7 +8,7 @@
 //   STUB_LOG=FILE      gets a line for each allocation ("alloc BYTES", "host BYTES") and at the end: the most bytes taken, bytes copied from the
 //                      host while kernels ran, and of each row pass the rows that it saw: how many, a hash of their bits, in the order of the rows
 //
-// With -DSTUB_OLD it lacks what came last: cuGraphInstantiateWithFlags, nvrtcGetCUBIN, cublasSgemm_v2.
+// With -DSTUB_OLD it lacks what came last: cuGraphInstantiateWithFlags, nvrtcGetCUBIN, cublasSgemm_v2, cusolverDnSpotrf.
 #include "../../runtime/backends/cuda.h"
 #include "../../runtime/device/row_plan.h"
 #include "../../runtime/host/model.h"
@@ -376,16 +376,24 @@ int nvrtcGetProgramLogSize(Program p, size_t *n) { return (void)p, *n = 1, 0; }
 int nvrtcGetProgramLog(Program p, char *to) { return (void)p, *to = 0, 0; }
 const char *nvrtcGetErrorString(int e) { return (void)e, "an error of the stub"; }
 
-// ---- cuBLAS: whatever the arguments ----
+// ---- cuBLAS and cuSOLVER: whatever the arguments ----
 
 #define ANYTHING(name) int name() { CALL(name); return 0; }
 ANYTHING(cublasDestroy_v2) ANYTHING(cublasSetStream_v2) ANYTHING(cublasSetWorkspace_v2) ANYTHING(cublasDsyrk_v2) ANYTHING(cublasDgemm_v2)
+ANYTHING(cublasDtrsv_v2) ANYTHING(cublasStrsv_v2) ANYTHING(cusolverDnDestroy) ANYTHING(cusolverDnSetStream) ANYTHING(cusolverDnDpotrf)
+ANYTHING(cusolverDnDpotrf_bufferSize) ANYTHING(cusolverDnSpotrf_bufferSize)
 #ifndef STUB_OLD
-ANYTHING(cublasSgemm_v2)
+ANYTHING(cublasSgemm_v2) ANYTHING(cusolverDnSpotrf)
 #endif
 
 int cublasCreate_v2(void **to)
 {
     CALL(cublasCreate);
+    return *to = block, 0;
+}
+
+int cusolverDnCreate(void **to)
+{
+    CALL(cusolverDnCreate);
     return *to = block, 0;
 }
