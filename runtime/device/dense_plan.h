@@ -27,11 +27,11 @@ enum { DENSE_TILE = 32, DENSE_THREADS = 256, DENSE_RESIDENT = 2, DENSE_HEAD = 64
 //
 //   gm_rows_prior      grid p / 256, chains
 //   gm_rows_products   grid n + chunks * DENSE_PAIRS(tiles), chains
-//   gm_dense_tiles     of M
+//   gm_dense_tiles     of M; gm_rows_tiles if solve is single precision
 //   gm_rows_place      grid p / 32, chains
 //
-// where gm_rows_tiles takes the place of gm_dense_tiles if solve is single precision. Scratch memory of a chain, all doubles: a[p], b[p], left[2][n],
-// partial[chunks][DENSE_PAIRS(tiles)][32][32], a sum over some columns for each tile of M from the diagonal down; and M[n][n] if solve is single precision.
+// Scratch memory of a chain, all doubles: a[p], b[p], left[2][n]; partial[chunks][DENSE_PAIRS(tiles)][32][32], a sum over some columns for each tile of M
+// from the diagonal down; and M[n][n] if solve is single precision.
 typedef struct DenseRows {
     long n, p;                                           // p = 0: no rows, a dense draw
     long chunks, slabs;                                  // a chunk has `slabs` times 32 columns

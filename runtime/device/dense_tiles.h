@@ -97,7 +97,7 @@ DEVICE int dense_column(void) { return (int)threadIdx.x / 32 % 4 * 8 + (int)thre
 // sum += A B' for tiles in shared memory.
 DEVICE void dense_product(double sum[4], const double *A, const double *B)
 {
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 && !defined(DENSE_PLAIN)      // DENSE_PLAIN: for the test of what older GPUs do
     const int lane = (int)threadIdx.x % 32;
     const double *a = A + dense_row() * DENSE_STRIDE + lane % 4, *b = B + ((int)threadIdx.x / 32 % 4 * 8 + lane / 4) * DENSE_STRIDE + lane % 4;
 #pragma unroll

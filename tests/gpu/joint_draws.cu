@@ -5,6 +5,7 @@
 //
 // nvcc: -Xcompiler -fopenmp -DGM_SOLVE_PRECISION=double
 // nvcc: -Xcompiler -fopenmp -DGM_SOLVE_PRECISION=float
+// nvcc: -Xcompiler -fopenmp -DGM_SOLVE_PRECISION=double -DDENSE_PLAIN
 #include "joint.h"
 #include <algorithm>
 #include <math.h>
