@@ -105,7 +105,7 @@ bench: all
 test-gpu: need-test all
 	$(Q)$(PYTHON) tests/gpu/all.py
 
-# Seconds a sweep on a GPU, against its floors.
+# Milliseconds a sweep on a GPU, against what bounds it and against library calls: the table of docs/performance.md.
 bench-gpu: all
 	$(Q)python3 tests/bench/gpu.py
 

@@ -6,7 +6,7 @@
     devices.py compile                programs with code for GPUs in them, by NVRTC
 
 1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps step by step from the same state in
-   double precision. Variables agree to 1e-8, ints exactly.
+   double precision. Variables agree to 1e-8, ints exactly; to BY_ROWS where coefficients are drawn by a system of the rows.
 2. Every example in mixed, single and double precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about
    150 degrees of freedom, so a false alarm is rarer than 1 in 10^5 for all of them together. An example runs as its README says.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
@@ -18,6 +18,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,9 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "stat"))
 
 PRECISIONS = ("mixed", "single", "double")
 REPEATED = ("probit", "hierarchical_normal", "ar1_missing")
+# A coefficient with a prior sd of 1000 comes out of a system of the rows as a small difference of large numbers: against exact arithmetic the CPU's own
+# draws of examples/lasso on four rows are off by more than 3e-9 in a tenth of the cases, by 7e-8 in the worst of 300.
+BY_ROWS = 1e-6
 AT_ONCE = 8                      # programs that share the GPU: most of a short run is starting it
 
 IMPROPER = """
@@ -105,7 +109,7 @@ def build(folder):
     from program import random_data
     from random_models import random_model
     os.makedirs(folder, exist_ok=True)
-    runs, shown = {}, examples()
+    runs, shown, by_rows = {}, examples(), []
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
     models += [("wide", WIDE), ("improper", IMPROPER), ("large", LARGE)]
@@ -120,8 +124,10 @@ def build(folder):
         if not compile_program(folder, name, source):     # a model that is refused
             return None
         data = given[name] if name in given else [random_data(text, 1)]
-        if "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout and name != "wide":
-            data.append(random_data(text, 1, {"N": 4, "p": 9, "T": 2}))
+        if "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout:
+            by_rows.append(name)
+            if name != "wide":
+                data.append(random_data(text, 1, {"N": 4, "p": 9, "T": 2}))
         return data
 
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
@@ -138,7 +144,7 @@ def build(folder):
         for file in files:
             shutil.copy(file, folder)
     with open(os.path.join(folder, "runs.json"), "w") as f:
-        json.dump({"compare": runs, "examples": {name: command for name, (command, _) in shown.items()}}, f)
+        json.dump({"compare": runs, "by_rows": by_rows, "examples": {name: command for name, (command, _) in shown.items()}}, f)
     return 0 if away.build(folder, compile_program) else 1
 
 
@@ -168,9 +174,12 @@ def means(x, batches=20):
     return b.mean(axis=0), b.var(axis=0, ddof=1) / len(b)
 
 
-def compare(folder, name, data):
+def compare(folder, name, data, loose):
     ran = fit(folder, name, data, "--compare-devices", "--seed", "1", "--chains", "2", "-q")
     bad = [line for line in ran.stdout.splitlines() if "FAILED" in line]
+    apart = [float(re.search(r" ([-+.\w]+)  FAILED", line).group(1)) for line in bad]
+    if loose and ran.returncode == 1 and "the devices DIFFER" in ran.stdout and apart and all(a <= BY_ROWS for a in apart):
+        return True, "%s %s: agree to %.1e, by rows" % (name, data, max(apart))
     return ran.returncode == 0, "%s %s: %s" % (name, data, "agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode, "; ".join(bad), ran.stderr.strip()[-500:]))
 
 
@@ -261,7 +270,7 @@ def run(folder, only, posteriors=True):
         results = [(c.result().returncode == 0, "%s on the CPU: status %d" % (n, c.result().returncode)) for n, c in zip(chosen, cpu) if c.result().returncode != 0]
     clock("compiled", len(warm))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        jobs = [pool.submit(compare, folder, name, data) for name in runs if name != "improper" for data in runs[name]]
+        jobs = [pool.submit(compare, folder, name, data, name in built["by_rows"]) for name in runs if name != "improper" for data in runs[name]]
         jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS]
         several = [pool.submit(repeats, folder, name, shown[name]) for name in REPEATED if name in shown]
         results += [j.result() for j in jobs] + [r for s in several for r in s.result()]
