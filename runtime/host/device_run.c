@@ -375,7 +375,7 @@ static Worst compare_all(GmDevice *d, const GmMemory *m)
     return w;
 }
 
-static const double tolerance = 1e-8;       // rounding, times what a joint draw makes of it: the condition of its factor, and what a prior sd of 1000 cancels
+static const double tolerance = 1e-9;
 
 static bool verdict(const char *step, Worst w)
 {

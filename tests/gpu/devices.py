@@ -6,7 +6,7 @@
     devices.py compile                programs with code for GPUs in them, by NVRTC
 
 1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps step by step from the same state in
-   double precision. Variables agree to 1e-8, ints exactly; to BY_ROWS where coefficients are drawn by a system of the rows.
+   double precision. Variables agree to 1e-9, ints exactly; to BY_ROWS where coefficients are drawn by a system of the rows.
 2. Every example in mixed, single and double precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about
    150 degrees of freedom, so a false alarm is rarer than 1 in 10^5 for all of them together. An example runs as its README says.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
