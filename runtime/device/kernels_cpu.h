@@ -28,11 +28,13 @@ typedef struct GmContext {
     static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot);     \
     static void name(GmContext *GM, const Data d, const State s, const Sweep at, const real *dot, real *weight, wide *more)           \
     {                                                                                                                                 \
+        wide sum = 0;                                                                                                                 \
         for (long k = GM->first; k < GM->last; k++) {                                                                                 \
             const RowWeight w = name##_row(GM, d, s, at, k, dot[k - GM->first]);                                                      \
             weight[k - GM->first] = w.shift;                                                                                          \
-            *more += w.more;                                                                                                          \
+            sum += w.more;                                                                                                            \
         }                                                                                                                             \
+        *more += sum;                                                                                                                 \
     }                                                                                                                                 \
     static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot)
 
