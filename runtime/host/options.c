@@ -1,6 +1,7 @@
 // options.c -- the command line of a fit program.
 #include "host.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -174,7 +175,7 @@ static bool memory_size(const char *text, GmOptions *out)
     char *end;
     errno = 0;
     double bytes = strtod(text, &end);
-    const char *unit = *end ? strchr(units, *end & ~32) : NULL;
+    const char *unit = isalpha((unsigned char)*end) ? strchr(units, toupper((unsigned char)*end)) : NULL;
     for (int k = 0; unit && k <= unit - units; k++) bytes *= 1000;
     const char *rest = end + (unit != NULL);
     if (end == text || errno || (*rest && strcmp(rest, "B") != 0 && strcmp(rest, "b") != 0) || !(bytes >= 1e6 && bytes < 1e15)) {

@@ -217,7 +217,7 @@ def statuses(place):
     expect(place, "no memory to lock", 6, ["host does not have", "--device cpu"], STUB_FAIL="cuMemAllocHost=2@1")
     expect(place, "out of memory when sampling begins", 6, ["the draws", "needs "], auto="ends", STUB_FAIL="cuMemAlloc=2@4")
     expect(place, "a GPU that fails in setup", 5, ["CUDA_ERROR_214", "reset"], STUB_FAIL="cuMemsetD8Async=214@1")
-    for bad in ("12", "2Q", "-1GB", "GB", "1e99GB"):
+    for bad in ("12", "2Q", "-1GB", "GB", "1e99GB", "0.0000001 B"):
         ran = place.fit("normal", place.data("normal", 1000, 3), "--device-memory", bad)
         report(ran.returncode == 2 and "--device-memory: `%s`" % bad in ran.stderr, "--device-memory %s: status %d" % (bad, ran.returncode))
     # Lost while it sweeps: what came before is kept, and counted.
