@@ -431,7 +431,12 @@ static void add_row_target(Program *p, Expr *value, void *with)
     const BlockPlace *b = with;
     Writer *w = &p->w;
     const Rows *rows = b->step->rows;
-    put(w, "const wide root = %s;", write_expr(w, ex_pow(rows->weight, 0.5)));
+    Expr *root = ex_pow(rows->weight, 0.5);
+    if (ex_is_num(root, 1)) {
+        put(w, "s.%s[%s] = %s;", b->y->name, row_number(p, rows->factor), write_expr(w, value));
+        return;
+    }
+    put(w, "const wide root = %s;", write_expr(w, root));
     put(w, "s.%s[%s] = root > 0 ? %s / root : 0;", b->y->name, row_number(p, rows->factor), write_factor(w, value));
 }
 

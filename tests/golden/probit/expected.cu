@@ -152,8 +152,7 @@ KERNEL_TEAM(collect_rows_alpha) {
         s.diagonal_alpha[at_beta + i] += 0.16;
     }
     ALONG (i, d.N) {
-        const wide root = 1;
-        s.target_alpha[i] = root > 0 ? s.z_y[i] / root : 0;
+        s.target_alpha[i] = s.z_y[i];
     }
     ALONG (i, d.N) {
         s.rows_of_alpha[i * n + 0] += 1;
