@@ -509,19 +509,11 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at)
     d->nparams = params.n;
 }
 
-static const struct { const char *word; int rank, ends; bool sized, discrete; } supports[] = {
-    { "real",                 0, 0, false, false },
-    { "positive",             0, 0, false, false },
-    { "unit",                 0, 0, false, false },
-    { "circle",               0, 0, false, false },
-    { "interval",             0, 2, false, false },
-    { "integer",              0, 2, false, true  },
-    { "simplex",              1, 0, true,  false },
-    { "vector",               1, 0, true,  false },
-    { "counts",               1, 0, true,  true  },
-    { "covariance",           2, 0, true,  false },
-    { "correlation",          2, 0, true,  false },
-    { "cholesky_correlation", 2, 0, true,  false },
+const SupportRow support_table[SUPPORTS] = {
+#define SUPPORT(id, word, rank, ends, sized, discrete, constraint, from_line, log_jacobian) \
+    [SUPPORT_##id] = { word, rank, ends, sized, discrete, CONSTRAINT_##constraint, from_line, log_jacobian },
+#include "support.def"
+#undef SUPPORT
 };
 
 static bool infinite(const Ast *e)
@@ -533,23 +525,24 @@ static bool infinite(const Ast *e)
 void distribution_support(Parse *p, Span at, const char *word, List args)
 {
     Distribution *d = p->distribution;
-    for (size_t i = 0; i < sizeof supports / sizeof *supports; i++) {
-        if (strcmp(supports[i].word, word) != 0) continue;
-        d->support = word;
-        d->value_rank = supports[i].rank;
-        d->discrete = supports[i].discrete;
-        if (supports[i].ends == 2 && args.n == 2) {
+    for (Support i = SUPPORT_REAL; i < SUPPORTS; i++) {
+        const SupportRow *row = &support_table[i];
+        if (strcmp(row->word, word) != 0) continue;
+        d->support = i;
+        d->value_rank = row->rank;
+        d->discrete = row->discrete;
+        if (row->ends == 2 && args.n == 2) {
             Ast **end = (Ast **)args.item;
             d->lower = infinite(end[0]) ? NULL : end[0];
             d->upper = infinite(end[1]) ? NULL : end[1];
-        } else if (supports[i].sized && args.n == 1) {
+        } else if (row->sized && args.n == 1) {
             d->size = args.item[0];
         } else if (args.n && !d->is_family) {
-            fail(p, at, DIAG_E0110, word, supports[i].ends ? "its two ends" : supports[i].sized ? "a size" : "nothing in parentheses");
+            fail(p, at, DIAG_E0110, word, row->ends ? "its two ends" : row->sized ? "a size" : "nothing in parentheses");
         }
         return;
     }
-    d->support = intern("real");
+    d->support = SUPPORT_REAL;
     fail(p, at, DIAG_E0801, word, NULL);
 }
 

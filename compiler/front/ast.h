@@ -39,6 +39,25 @@ typedef enum {
 #undef X
 } Constraint;
 
+// Where the values of a distribution lie: support.def.
+typedef enum {
+    SUPPORT_NONE,                // not said yet
+#define SUPPORT(id, word, rank, ends, sized, discrete, constraint, from_line, log_jacobian) SUPPORT_##id,
+#include "support.def"
+#undef SUPPORT
+    SUPPORTS
+} Support;
+
+typedef struct SupportRow {
+    const char *word;
+    int         rank, ends;      // of a value; numbers in parentheses behind the word
+    bool        sized, discrete;
+    Constraint  constraint;      // of a variable that is drawn whole
+    const char *from_line, *log_jacobian;
+} SupportRow;
+
+extern const SupportRow support_table[SUPPORTS];    // ast.c
+
 // ---- expressions ----
 
 typedef enum {
@@ -180,8 +199,7 @@ typedef struct Distribution {    // distribution normal(real mu, real<lower=0> s
     int         nparams;
     Decl      **params;
     bool        discrete;        // support of integers
-    const char *support;         // "real", "positive", "unit", "interval", "integer", "simplex", "vector", "counts", "covariance", "correlation",
-                                 // "cholesky_correlation", "circle"
+    Support     support;
     Ast        *lower, *upper;   // support's ends for "interval" and "integer" (NULL: infinite)
     Ast        *size;            // extent of each dimension of a vector or matrix value, or NULL if the parameters do not tell
     int         value_rank;      // 0 scalar, 1 simplex, vector, counts, 2 covariance, correlation, ...

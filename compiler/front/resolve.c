@@ -892,7 +892,7 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     for (const Distribution *o = r->lib->distributions; o != d; o = o->next)
         if (o->name == d->name && o->is_family == d->is_family)
             diag(r->d, d->span, DIAG_E0804, d->is_family ? "family" : "distribution", d->name);
-    if (!d->support) { lacks(r, d, "a support"); d->support = intern("real"); }
+    if (!d->support) { lacks(r, d, "a support"); d->support = SUPPORT_REAL; }
     for (int i = 0; i < d->nparams; i++) {
         Decl *v = d->params[i];
         if (map_get(&r->names, v->name)) twice(r, v->span, map_get(&r->names, v->name));

@@ -125,8 +125,8 @@ static const char *support_of(const Graph *g, const Stmt *s)
 {
     const Distribution *d = library_find(g->stdlib, s->dist, false);
     if (!d || d->discrete) return "";
-    const bool ends = strcmp(d->support, "interval") == 0 || s->truncated || s->weights;
-    return ends ? arena_printf(g->arena, "%s %p", d->support, (const void *)s) : d->support;
+    const bool ends = d->support == SUPPORT_INTERVAL || s->truncated || s->weights;
+    return ends ? arena_printf(g->arena, "%s %p", support_table[d->support].word, (const void *)s) : support_table[d->support].word;
 }
 
 // Which variables have elements of several supports, as in x[1] ~ gamma(1, 1); x[2] ~ normal(0, 1);
@@ -292,6 +292,13 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
     }
 }
 
+// A variable that a distribution draws whole has its constraint, unless the model declares one.
+static void constrain_whole(Var *v, const Distribution *d)
+{
+    const Constraint c = support_table[d->support].constraint;
+    if (c == CONSTRAINT_SIMPLEX || (c != CONSTRAINT_NONE && v->constraint == CONSTRAINT_NONE)) v->constraint = c;
+}
+
 // The log density of one instance, with what the support and the truncation add.
 void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args)
 {
@@ -304,20 +311,17 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
     if (d->log_density) add_density(f, elaborate(g, d->log_density, env, 0, NULL));
     Var *v = value->kind == EX_REF && (var_unknown(value->var)) ? value->var : NULL;
     if (v) {
-        if (strcmp(d->support, "positive") == 0) restrict_support(f, v, ex_num(0), NULL);
-        if (strcmp(d->support, "unit") == 0) restrict_support(f, v, ex_num(0), ex_num(1));
-        if (strcmp(d->support, "simplex") == 0) {
-            restrict_support(f, v, ex_num(0), ex_num(1));
-            v->constraint = CONSTRAINT_SIMPLEX;
-        }
-        if (strcmp(d->support, "covariance") == 0 && v->constraint == CONSTRAINT_NONE) v->constraint = CONSTRAINT_COVARIANCE;
+        if (d->support == SUPPORT_POSITIVE) restrict_support(f, v, ex_num(0), NULL);
+        if (d->support == SUPPORT_UNIT) restrict_support(f, v, ex_num(0), ex_num(1));
+        if (d->support == SUPPORT_SIMPLEX) restrict_support(f, v, ex_num(0), ex_num(1));
+        constrain_whole(v, d);
         if (d->discrete) v->discrete = true;
     }
-    if (f->observed && strcmp(d->support, "positive") == 0) {
+    if (f->observed && d->support == SUPPORT_POSITIVE) {
         f->least = ex_num(0);
         restrict_support(f, NULL, f->least, NULL);
     }
-    if (f->observed && strcmp(d->support, "unit") == 0) {
+    if (f->observed && d->support == SUPPORT_UNIT) {
         f->least = ex_num(0);
         f->most = ex_num(1);
         restrict_support(f, NULL, f->least, f->most);
@@ -347,7 +351,7 @@ static Distribution *mixture_of(Graph *g, const Distribution *like, bool same)
 {
     Distribution *d = NEW(g->arena, Distribution);
     *d = (Distribution){.name = "mixture", .span = like->span, .discrete = like->discrete, .value_rank = like->value_rank,
-                        .support = same ? like->support : like->value_rank ? "vector" : like->discrete ? "integer" : "real"};
+                        .support = same ? like->support : like->value_rank ? SUPPORT_VECTOR : like->discrete ? SUPPORT_INTEGER : SUPPORT_REAL};
     return d;
 }
 
@@ -355,8 +359,8 @@ static Distribution *mixture_of(Graph *g, const Distribution *like, bool same)
 static void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
 {
     const Env *env = bind_arguments(g, d, nargs, args, value);
-    const bool unit = strcmp(d->support, "unit") == 0;
-    *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || strcmp(d->support, "positive") == 0 ? ex_num(0) : NULL;
+    const bool unit = d->support == SUPPORT_UNIT;
+    *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || d->support == SUPPORT_POSITIVE ? ex_num(0) : NULL;
     *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
 }
 
@@ -378,7 +382,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
     for (int i = 0; i < f->ncomponents; i++) {
         const Component *c = &f->component[i];
         Expr *end[2];
-        same &= strcmp(c->dist->support, f->component[0].dist->support) == 0;
+        same &= c->dist->support == f->component[0].dist->support;
         support_ends(g, c->dist, c->nargs, c->args, value, &end[0], &end[1]);
         for (int side = 0; side < 2; side++) {
             Expr **widest = side ? &f->most : &f->least;
@@ -391,8 +395,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
     f->dist = mixture_of(g, f->component[0].dist, same);
     Var *v = value->kind == EX_REF && var_unknown(value->var) ? value->var : NULL;
     if (v && f->dist->discrete) v->discrete = true;
-    if (v && same && strcmp(f->dist->support, "simplex") == 0) v->constraint = CONSTRAINT_SIMPLEX;
-    if (v && same && strcmp(f->dist->support, "covariance") == 0 && v->constraint == CONSTRAINT_NONE) v->constraint = CONSTRAINT_COVARIANCE;
+    if (v && same) constrain_whole(v, f->dist);
     Expr *sum = NULL;
     for (int i = f->ncomponents - 1; i >= 0; i--) {
         Expr *e = ex_add2(ex_log(f->component[i].weight), component_density(g, f, &f->component[i]));
@@ -400,12 +403,6 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
     }
     add_density(f, sum);
     if (!(v && v->discrete)) restrict_support(f, v, f->least, f->most);
-}
-
-static int value_rank(const Distribution *d)
-{
-    if (strcmp(d->support, "simplex") == 0 || strcmp(d->support, "vector") == 0) return 1;
-    return strcmp(d->support, "covariance") == 0 ? 2 : 0;
 }
 
 // An argument for one element of a vectorised statement: leading subscripts are the element's.
@@ -474,7 +471,7 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     const Distribution *d = library_find(g->stdlib, s->dist, false);
     if (!d) return;
     Shape left = shape_of(g, s->lhs, scope->env);
-    int vr = value_rank(d), extra = left.rank - vr;
+    int vr = d->value_rank, extra = left.rank - vr;
     if (extra < 0) extra = 0;
     Index *more[MAX_RANK];
     Expr *at[MAX_RANK];
@@ -518,8 +515,8 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
         f->truncated = true;                    // a declared bound truncates
         f->lower = value->var->lower;
         f->upper = value->var->upper;
-        bool implied = (strcmp(d->support, "positive") == 0 && (!f->lower || ex_is_num(f->lower, 0)) && !f->upper) ||
-                       (strcmp(d->support, "unit") == 0) || (d->lower || d->upper);
+        bool implied = (d->support == SUPPORT_POSITIVE && (!f->lower || ex_is_num(f->lower, 0)) && !f->upper) ||
+                       (d->support == SUPPORT_UNIT) || (d->lower || d->upper);
         if (implied) f->truncated = false;
     }
     factor_density(g, f, d, value, s->nargs, args);

@@ -236,14 +236,14 @@ static void couple(Conditional *c, const Factor *f, const Mentions *m)
 static bool same_support(const Distribution *f, const Var *v, bool bounded, bool *truncated)
 {
     bool lower = isfinite(v->lower_number), upper = isfinite(v->upper_number);
-    if (strcmp(f->support, "real") == 0 || strcmp(f->support, "circle") == 0) *truncated = lower || upper || bounded;
-    else if (strcmp(f->support, "positive") == 0) {
+    if (f->support == SUPPORT_REAL || f->support == SUPPORT_CIRCLE) *truncated = lower || upper || bounded;
+    else if (f->support == SUPPORT_POSITIVE) {
         if (!(v->lower_number >= 0)) return false;
         *truncated = v->lower_number > 0 || upper || bounded;
-    } else if (strcmp(f->support, "unit") == 0) {
+    } else if (f->support == SUPPORT_UNIT) {
         if (!(v->lower_number >= 0 && v->upper_number <= 1)) return false;
         *truncated = v->lower_number > 0 || v->upper_number < 1 || bounded;
-    } else if (strcmp(f->support, "interval") == 0) {
+    } else if (f->support == SUPPORT_INTERVAL) {
         *truncated = true;
         return (lower && upper) || bounded;
     } else return false;
@@ -303,7 +303,7 @@ static bool recognise(Graph *g, Conditional *c, const Statistics *all)
     if (all->n > 64) return false;
     for (int size = 0; size <= 4; size++)
         for (const Distribution *f = g->stdlib->distributions; f; f = f->next) {
-            if (!f->is_family || strcmp(f->support, "simplex") == 0 || strcmp(f->support, "covariance") == 0 || strcmp(f->support, "vector") == 0) continue;
+            if (!f->is_family || f->value_rank) continue;
             int count = 0;
             for (const Natural *n = f->natural; n; n = n->next) count++;
             bool truncated;

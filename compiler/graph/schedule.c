@@ -228,7 +228,7 @@ static void impute(Graph *g, Step **first)
         if (v->kind != VAR_DATA || !v->response) continue;
         bool tied = false;                           // elements that are constrained together cannot miss one by one
         for (const Factor *f = g->factors; f; f = f->next)
-            tied |= f->dist && f->value && ex_rank(f->value) > 0 && ex_mentions(f->value, v) && strcmp(f->dist->support, "vector") != 0;
+            tied |= f->dist && f->value && ex_rank(f->value) > 0 && ex_mentions(f->value, v) && f->dist->support != SUPPORT_VECTOR;
         if (tied) continue;
         VarKind kind = v->kind;
         v->kind = VAR_LATENT;
