@@ -184,6 +184,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
 // The kernels alone: the comment above each, and its name.
 void emit_kernels(FILE *out, Graph *g, const char *source)
 {
+    static const char *const kinds[] = {"KERNEL(", "KERNEL_TEAM(", "KERNEL_ONCE(", "ROW("};
     char *program;
     size_t size;
     FILE *f = open_memstream(&program, &size);
@@ -199,7 +200,9 @@ void emit_kernels(FILE *out, Graph *g, const char *source)
             if (!open) comment = line;
             open = true;
         } else {
-            if (strncmp(line, "KERNEL", 6) == 0) {
+            bool kernel = false;
+            for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) kernel |= strncmp(line, kinds[i], strlen(kinds[i])) == 0;
+            if (kernel) {
                 for (char *c = comment; open && c < line; c += strlen(c) + 1) fprintf(out, "%s\n", c);
                 char *brace = strrchr(line, '{');
                 if (brace) *brace = 0;

@@ -970,10 +970,10 @@ static void use_condition(Resolve *r, Ast *e)
     }
     bool known = false;
     for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
-        known |= e->kind == AST_CALL && strcmp(e->name, conditions[i]) == 0;
+        known |= e->kind == AST_CALL && e->nkids == 1 && strcmp(e->name, conditions[i]) == 0;
     if (!known) {
         Diag *m = diag(r->d, e->span, DIAG_E0805, e->kind == AST_CALL ? e->name : ast_text(r->a, e));
-        diag_help(m, "conditions are linear, data, unknown, positive and constant, joined by `&&`");
+        diag_help(m, "conditions are linear, data, unknown, positive and constant, of one argument each, joined by `&&`");
     }
     use_all(r, e->kid, e->nkids);
 }

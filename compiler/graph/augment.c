@@ -58,19 +58,30 @@ static bool affine_in_some(Graph *g, Expr *e)
     return false;
 }
 
+// Known when the model is compiled: it holds no variable and no index of a loop.
+static bool is_constant(const Expr *e)
+{
+    if (e->kind == EX_REF || (e->kind == EX_INDEX && !e->index->height)) return false;
+    for (int i = 0; i < e->nargs; i++)
+        if (!is_constant(e->args[i])) return false;
+    return true;
+}
+
 static bool holds(Graph *g, const Match *m, const Ast *w)
 {
     if (!w) return true;
     if (w->kind == AST_BINARY && w->op == OP_AND) return holds(g, m, w->kid[0]) && holds(g, m, w->kid[1]);
     if (w->kind == AST_BINARY && w->op == OP_OR) return holds(g, m, w->kid[0]) || holds(g, m, w->kid[1]);
     if (w->kind == AST_UNARY && w->op == OP_NOT) return !holds(g, m, w->kid[0]);
-    if (w->kind != AST_CALL || w->nkids != 1 || w->kid[0]->kind != AST_NAME) return false;
-    int k = pattern_index(m->rule, w->kid[0]->decl);
-    if (k < 0 || !m->bound[k]) return false;
-    Expr *e = m->bound[k];
+    if (w->kind != AST_CALL || w->nkids != 1) return false;
+    for (int i = 0; i < m->rule->npatterns; i++)
+        if (!m->bound[i]) return false;
+    Expr *e = elaborate_rule(g, w->kid[0], m->rule->npatterns, m->rule->patterns, m->bound);
     if (strcmp(w->name, "linear") == 0) return affine_in_some(g, e);
     if (strcmp(w->name, "unknown") == 0) return ex_unknown(e);
     if (strcmp(w->name, "data") == 0) return !ex_unknown(e);
+    if (strcmp(w->name, "positive") == 0) return ex_positive(e) && !ex_is_num(e, 0);
+    if (strcmp(w->name, "constant") == 0) return is_constant(e);
     return false;
 }
 
