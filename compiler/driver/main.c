@@ -301,7 +301,7 @@ static int compile_model(const Options *o)
         return finish(d, o, 0);
     }
     current_pass = "emit";
-    if (o->emit && strcmp(o->emit, "kernels") == 0) { emit_kernels(stdout, &g, o->model); return finish(d, o, 0); }
+    if (o->emit && strcmp(o->emit, "kernels") == 0) { emit_kernels(stdout, &g); return finish(d, o, 0); }
     if (o->emit && strcmp(o->emit, "cuda") == 0) { emit_program(stdout, &g, o->model); return finish(d, o, 0); }
     int status = compile(o, &home, &g);
     if (o->time) fprintf(stderr, "front %.3f s, graph %.3f s, emit and C compiler %.3f s\n", t1 - t0, t2 - t1, seconds() - t2);

@@ -4,5 +4,5 @@
 #include "../graph/graph.h"
 
 void emit_program(FILE *out, Graph *g, const char *source_path);
-void emit_kernels(FILE *out, Graph *g, const char *source_path);       // the kernels with the conditionals that they draw from
+void emit_kernels(FILE *out, Graph *g);       // the kernels with the conditionals that they draw from
 #endif

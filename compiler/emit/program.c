@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "program.h"
+#include "../kernel/lower.h"
+#include "emit.h"
+#include "tables.h"
 
 // ---- the program ----
 
@@ -27,21 +29,27 @@ static void emit_banner(Program *p, FILE *out, const char *source)
     fprintf(out, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.\n\n#include \"gm.h\"\n\n");
 }
 
-// Data and what has an element per observation are of type real, so that a GPU may keep them in single precision; parameters, sums
-// and whatever is drawn as a vector or a matrix are wide.
-static void choose_types(Graph *g)
+// ---- kernels ----
+
+static void emit_header(FILE *out, const Kernel *k, const char *end)
 {
-    for (int i = 0; i < g->nvars; i++) {
-        Var *v = g->vars[i];
-        v->narrow = v->solver = false;
-        if (v->base == BASE_INT || v->rank == 0 || (v->constraint != CONSTRAINT_NONE && v->kind != VAR_DATA)) continue;
-        if (v->kind == VAR_DATA || (v->kind == VAR_LET && v->rank >= 2)) v->narrow = true;
-        for (int j = 0; j < g->nvars && (v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY); j++)
-            if (g->vars[j]->kind == VAR_DATA && g->vars[j]->response && g->vars[j]->rank && g->vars[j]->dim[0] == v->dim[0]) v->narrow = true;
+    static const char *const macro[] = {
+#define KERNEL_KIND(id, macro, help) [KERNEL_##id] = macro,
+#include "../kernel/kernel.def"
+    };
+    fprintf(out, k->kind == KERNEL_FUNCTION ? "%s%s %s(const Data d, const State s)%s" : k->row ? "%s%s(%s, %s)%s" : "%s%s(%s)%s", k->comment, macro[k->kind], k->name, k->row ? k->row : end, end);
+}
+
+static void emit_kernels_of(FILE *out, const Kernel *k)
+{
+    for (; k; k = k->next) {
+        emit_header(out, k, " {\n");
+        for (const Node *n = k->body; n; n = n->next)
+            switch (n->kind) {
+            case NODE_TEXT: fputs(n->text.lines, out); break;
+            }
+        fputs("}\n\n", out);
     }
-    for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; i < s->nblock; i++)
-            if (s->kind == STEP_GAUSSIAN || (s->conditional && s->conditional->array)) s->block[i]->narrow = false;
 }
 
 // A launch of a kernel that a team runs, or one lane if it has no work to share.
@@ -61,58 +69,15 @@ static const char *passes_before(Program *p, const char *kernel)
 
 void emit_program(FILE *out, Graph *g, const char *source)
 {
-    Program *p = NEW(g->arena, Program);
-    p->g = g;
+    Program *p = lower(g);
     Writer *w = &p->w;
-    w->g = g;
-    w->arena = g->arena;
-    w->predicted = predicted;
-    w->program = p;
-    size_t size;
-    w->out = open_memstream(&p->kernels, &size);
-    choose_types(g);
-    plan_rows(p);
-    const bool series = emit_series(p);
-    int n = 0;
-    for (const Step *s = g->steps; s && n < 512; s = s->next, n++) {
-        const char *names = "";
-        for (int i = 0; i < s->nblock; i++) names = text(w, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-        p->step = s;
-        memset(p->there, 0, sizeof p->there);
-        p->step_name[n] = text(w, "%s%s", s->imputes ? "missing " : "", names);
-        switch (s->kind) {
-        case STEP_EXACT:
-            if (s->conditional->array) step_array(p, s, n);
-            else step_exact(p, s, n);
-            break;
-        case STEP_OWN: step_own(p, s, n); break;
-        case STEP_GAUSSIAN: step_gaussian(p, s, n); break;
-        case STEP_ENUM: case STEP_SLICE: {
-            Constraint k = s->block[0]->constraint;
-            if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s, n);
-            else step_constrained(p, s, n);
-            break;
-        }
-        }
-    }
-    p->nsteps = n;
-    p->step = NULL;
-    emit_derive(p);
-    emit_log_joint(p);
-    fclose(w->out);
-    // Setup comes first in the file, but knows its sums only now.
-    char *setup;
-    w->out = open_memstream(&setup, &size);
-    emit_setup(p);
-    emit_predictors(p);
-    fclose(w->out);
     Var **state = NEW_N(g->arena, Var *, g->nvars + p->nwork + 1024);
     int nstate = state_fields(p, state);
     emit_banner(p, out, source);
     emit_structs(p, out, state, nstate);
     fputs("#include \"kernels.h\"\n\n", out);
-    fputs(setup, out);
-    fputs(p->kernels, out);
+    emit_kernels_of(out, p->setup.first);
+    emit_kernels_of(out, p->sweep.first);
     bool lets = false;
     for (int i = 0; i < g->nvars; i++) lets |= g->vars[i]->kind == VAR_LET;
     fprintf(out, "#ifndef __CUDACC_RTC__       // what follows runs on the host\n\n// ---- the sweep ----\n\n");
@@ -137,14 +102,14 @@ void emit_program(FILE *out, Graph *g, const char *source)
         if (s->kind == STEP_GAUSSIAN && s->rows)
             fprintf(out, "// Whether there are fewer rows than coefficients.\nstatic int few_%s(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    return %s;\n}\n\n",
                     s->rows->name, few_rows(p, s->rows));
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < p->nsteps; i++) {
         fprintf(out, "static void step_%d(GmRun *run)            // %s\n{\n%s}\n\n", i + 1, p->step_name[i], p->launches[i] ? p->launches[i] : "");
     }
-    fprintf(out, "static void sweep(GmRun *run)\n{\n%s", series ? "    LAUNCH_ONCE(series, run);\n" : "");
+    fprintf(out, "static void sweep(GmRun *run)\n{\n%s", p->series ? "    LAUNCH_ONCE(series, run);\n" : "");
     bool imputing = false, responses = false;
     for (const Sum *s = g->sums; s; s = s->next) responses |= reads_response(s);
     int k = 0;
-    for (const Step *s = g->steps; s && k < n; s = s->next, k++) {
+    for (const Step *s = g->steps; s && k < p->nsteps; s = s->next, k++) {
         if (!s->imputes && imputing && responses) {
             fprintf(out, "    if (ANY_MISSING(run)) %s;\n", p->work_of_setup[3] ? team_launch(p, "LAUNCH_TEAM", "sums_of_responses", p->work_of_setup[3])
                                                                                     : "LAUNCH_ONCE(sums_of_responses, run)");
@@ -164,53 +129,26 @@ void emit_program(FILE *out, Graph *g, const char *source)
         fprintf(out, "    ORDER_ROWS(run, %s, %s, %s, %s, %s);\n", write_extent(w, o->row->hi), write_extent(w, o->extent), o->keys->name, o->first->name, o->rows->name);
     }
     fprintf(out, "    %s;\n%s    refresh(run);\n}\n\n", team_launch(p, "LAUNCH_SHARED", "sums_of_data", p->work_of_setup[2]), p->grams ? p->grams : "");
-    fprintf(out, "static void derive(GmRun *run)\n{\n%s%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "derived"), p->work_of_derived ? team_launch(p, "LAUNCH_TEAM", "derived", p->work_of_derived) : "LAUNCH_ONCE(derived, run)");
-    fprintf(out, "static void joint(GmRun *run)\n{\n%s%s    %s;\n}\n\n", series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "log_joint"), p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
+    fprintf(out, "static void derive(GmRun *run)\n{\n%s%s    %s;\n}\n\n", p->series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "derived"), p->work_of_derived ? team_launch(p, "LAUNCH_TEAM", "derived", p->work_of_derived) : "LAUNCH_ONCE(derived, run)");
+    fprintf(out, "static void joint(GmRun *run)\n{\n%s%s    %s;\n}\n\n", p->series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "log_joint"), p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
     fprintf(out, "// ---- what the runtime asks ----\n\n");
     emit_tables(p, out, state, nstate);
     fprintf(out, "static const char *const step_names[] = {");
-    for (int i = 0; i < n; i++) fprintf(out, "\"%s\", ", p->step_name[i]);
+    for (int i = 0; i < p->nsteps; i++) fprintf(out, "\"%s\", ", p->step_name[i]);
     fprintf(out, "NULL};\n\nstatic void (*const steps[])(GmRun *) = {");
-    for (int i = 0; i < n; i++) fprintf(out, "step_%d, ", i + 1);
+    for (int i = 0; i < p->nsteps; i++) fprintf(out, "step_%d, ", i + 1);
     fprintf(out, "NULL};\n\n");
     int ndata = 0;
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
-    fprintf(out, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, n);
-    free(setup);
-    free(p->kernels);
+    fprintf(out, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps);
 }
 
 // The kernels alone: the comment above each, and its name.
-void emit_kernels(FILE *out, Graph *g, const char *source)
+void emit_kernels(FILE *out, Graph *g)
 {
-    static const char *const kinds[] = {"KERNEL(", "KERNEL_TEAM(", "KERNEL_ONCE(", "ROW("};
-    char *program;
-    size_t size;
-    FILE *f = open_memstream(&program, &size);
-    emit_program(f, g, source);
-    fclose(f);
-    char *comment = program, *next;
-    bool open = false;
-    for (char *line = strstr(program, "#include \"kernels.h\""); line && *line; line = next) {
-        next = strchr(line, '\n');
-        if (!next) break;
-        *next++ = 0;
-        if (strncmp(line, "//", 2) == 0) {
-            if (!open) comment = line;
-            open = true;
-        } else {
-            bool kernel = false;
-            for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) kernel |= strncmp(line, kinds[i], strlen(kinds[i])) == 0;
-            if (kernel) {
-                for (char *c = comment; open && c < line; c += strlen(c) + 1) fprintf(out, "%s\n", c);
-                char *brace = strrchr(line, '{');
-                if (brace) *brace = 0;
-                fprintf(out, "%s\n\n", line);
-            }
-            open = false;
-        }
-    }
-    free(program);
+    const Program *p = lower(g);
+    for (const Kernel *k = p->setup.first; k; k = k->next) emit_header(out, k, "\n\n");
+    for (const Kernel *k = p->sweep.first; k; k = k->next)
+        if (k->kind != KERNEL_FUNCTION) emit_header(out, k, "\n\n");
 }
-

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "program.h"
+#include "lower.h"
 
 Var *work_array(Program *p, const char *name, int rank, Expr *const *dim)
 {
@@ -28,25 +28,56 @@ const char *wrap(Program *p, const char *c) { return strchr(c, ' ') ? text(&p->w
 
 const char *number_of(const Var *v) { return v->narrow ? "real" : "wide"; }
 
+static const char *end_lines(Program *p)
+{
+    fclose(p->w.out);
+    const char *lines = arena_strdup(p->g->arena, p->lines);
+    free(p->lines);
+    p->lines = NULL;
+    return lines;
+}
+
+void begin_comment(Program *p) { p->w.out = open_memstream(&p->lines, &p->nlines); }
+void end_comment(Program *p) { end_lines(p); }
+
 void begin_kernel(Program *p, const char *kind, const char *name, const char *number)
 {
+    static const char *const macro[] = {
+#define KERNEL_KIND(id, macro, help) [KERNEL_##id] = macro,
+#include "kernel.def"
+    };
     Writer *w = &p->w;
+    Kernel *k = NEW(p->g->arena, Kernel);
+    k->name = name;
+    while (strcmp(macro[k->kind], kind) != 0) k->kind++;
+    k->comment = end_lines(p);
+    if (!p->list->first) p->list->last = &p->list->first;
+    *p->list->last = k;
+    p->list->last = &k->next;
+    begin_comment(p);
     w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
     p->nturns = 0;
+    p->open = k;
     p->kernel = name;
-    w->team = strcmp(kind, "KERNEL_TEAM") == 0;
+    w->team = k->kind == KERNEL_TEAM;
     w->crew = false;
     w->number = number;
-    open_brace(w, "%s(%s)", kind, name);
+    w->indent = 1;
 }
 
 void end_kernel(Program *p)
 {
     Writer *w = &p->w;
-    close_brace(w);
-    fputc('\n', w->out);
+    release_scratch(w);
+    w->indent = 0;
+    Node *n = NEW(p->g->arena, Node);
+    n->kind = NODE_TEXT;
+    n->text.lines = end_lines(p);
+    p->open->body = n;
+    begin_comment(p);
     w->moving = NULL;
     w->team = false;
+    p->open = NULL;
     p->kernel = NULL;
 }
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "program.h"
+#include "lower.h"
 
 // ---- what is computed once: lets and sums of data ----
 
@@ -88,12 +88,9 @@ bool emit_series(Program *p)
         for (int i = 0; i < s->n; i++) names = text(w, "%s%s%s", names, i ? ", " : "", s->var[i]->name);
         put(w, "// %s: each element from those before it", names);
         for (const Site *t = s->sites; t; t = t->next) put(w, "//   %s = %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), math(p, t->value), line_of(p, t->span));
-        w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
-        w->number = "wide";
-        open_brace(w, "DEVICE void compute_%s(const Data d, const State s)", s->var[0]->name);
+        begin_kernel(p, "DEVICE void", text(w, "compute_%s", s->var[0]->name), "wide");
         write_series(p, s);
-        close_brace(w);
-        fputc('\n', w->out);
+        end_kernel(p);
     }
     if (!any) return false;
     put(w, "// All series, from the state as it is.");

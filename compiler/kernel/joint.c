@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "program.h"
+#include "lower.h"
 
 // ---- arrays drawn whole ----
 

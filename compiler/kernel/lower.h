@@ -1,8 +1,8 @@
-// program.h -- the parts of the emitter among themselves.
-#ifndef GMC_PROGRAM_H
-#define GMC_PROGRAM_H
+// lower.h -- the files that make kernels of steps, among themselves.
+#ifndef GMC_LOWER_H
+#define GMC_LOWER_H
 #include "../front/front.h"
-#include "emit.h"
+#include "kernel.h"
 #include "write.h"
 
 typedef struct RowDot {          // sum(j, matrix[row, j]*vector[j]), the linear predictor of a row
@@ -52,7 +52,10 @@ typedef struct Program {
     Writer  w;
     Var    *work[1024];          // work arrays, one per chain
     int     nwork;
-    char   *kernels;             // text of the kernels and of the sweep, in order
+    Kernels setup, sweep, *list; // kernels in the order of the program; the list that grows
+    bool    series;              // there are series to compute in the sweep
+    char   *lines;               // what is being written: a comment, or the body of a kernel
+    size_t  nlines;
     int     nsteps;
     const char *step_name[512];
     char   *launches[512];       // per step
@@ -75,7 +78,8 @@ typedef struct Program {
     int     npredictors;
     PredictorUse use[256];
     int     nuses;
-    const char *kernel;          // being written, or NULL
+    Kernel     *open;            // kernel being written, or NULL
+    const char *kernel;          // its name
     const Step *step;            // whose kernels are being written, or NULL
     const Rows *few_only;        // what is being written runs with fewer rows than coefficients only
     bool    there[32];           // predictors that the step has computed already
@@ -90,6 +94,8 @@ const char *line_of(Program *p, Span s);                             // file.gm:
 const char *wrap(Program *p, const char *c);                         // in parentheses if it has blanks
 void        begin_kernel(Program *p, const char *kind, const char *name, const char *number);   // number: type of local variables
 void        end_kernel(Program *p);
+void        begin_comment(Program *p);                               // lines above the next kernel
+void        end_comment(Program *p);
 void        launch(Program *p, int step, const char *format, ...) __attribute__((format(printf, 3, 4)));
 // A launch, LAUNCH_HOW(kernel, run, ...), after the row passes of the predictors that the kernel reads. `format`: what follows `run`.
 void        launch_kernel(Program *p, int step, const char *how, const char *kernel, const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -150,14 +156,13 @@ void step_constrained(Program *p, const Step *s, int step);
 void step_array(Program *p, const Step *s, int step);
 void step_gaussian(Program *p, const Step *s, int step);
 
-// ---- setup.c, tables.c ----
+// ---- lower.c, setup.c ----
+
+Program *lower(Graph *g);
 
 bool reads_response(const Sum *s);
 bool emit_series(Program *p);                                        // functions that compute the series of the sweep; false: there are none
 void emit_setup(Program *p);
 void emit_log_joint(Program *p);
 void emit_derive(Program *p);
-int  state_fields(Program *p, Var **out);
-void emit_structs(Program *p, FILE *out, Var **state, int nstate);
-void emit_tables(Program *p, FILE *out, Var **state, int nstate);
 #endif

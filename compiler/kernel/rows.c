@@ -5,7 +5,7 @@
 //                                                                      changes z or whatever else is in its weight
 //                               sum(i, w[i]*X[i,j]*X[i,k])             a weighted Gram matrix
 #include <string.h>
-#include "program.h"
+#include "lower.h"
 
 static bool is_matrix(const Var *v)
 {
@@ -159,7 +159,8 @@ void emit_predictors(Program *p)
     for (int k = 0; k < p->npredictors; k++) {
         const Predictor *r = &p->predictor[k];
         put(w, "// The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->vector->name);
-        begin_kernel(p, "ROW", text(w, "predict_%s, i", r->out->name), "real");
+        begin_kernel(p, "ROW", text(w, "predict_%s", r->out->name), "real");
+        p->open->row = "i";
         put(w, "s.%s[i] = dot;", r->out->name);
         put(w, "return row_weight(0);");
         end_kernel(p);

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "program.h"
+#include "lower.h"
 
 // ---- exact steps ----
 
@@ -187,7 +187,8 @@ static void begin_elements(Program *p, Sharing sharing, const Step *s, const cha
 {
     static const char *const kind[] = {[BY_ELEMENT] = "KERNEL", [BY_MISSING] = "KERNEL", [BY_ROW] = "ROW", [BY_CREW] = "KERNEL_TEAM", [BY_TEAM] = "KERNEL_TEAM", [BY_ONE] = "KERNEL_ONCE"};
     const Conditional *c = s->conditional;
-    begin_kernel(p, kind[sharing], sharing == BY_ROW ? text(&p->w, "%s, %s", name, c->element[0]->name) : name, number_of(c->var));
+    begin_kernel(p, kind[sharing], name, number_of(c->var));
+    if (sharing == BY_ROW) p->open->row = c->element[0]->name;
     p->w.crew = sharing == BY_CREW;
 }
 
