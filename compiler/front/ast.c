@@ -572,6 +572,24 @@ void distribution_natural(Parse *p, const char *name, Ast *statistic)
     p->last_natural = &n->next;
 }
 
+void distribution_law(Parse *p, Span at, Ast *of, Call call)
+{
+    Distribution *d = p->distribution;
+    if (!d->is_family) fail(p, at, DIAG_E0802, "law", "distribution");
+    if (d->law) fail(p, at, DIAG_E0201, "law", NULL);
+    Law *l = NEW(p->arena, Law);
+    *l = (Law){ .of = of, .dist = call.name, .nargs = call.args.n, .args = (Ast **)call.args.item };
+    d->law = l;
+}
+
+void distribution_law_parameter(Parse *p, const char *name, Ast *value)
+{
+    Natural *n = NEW(p->arena, Natural), **last = &p->distribution->law->parameter;
+    *n = (Natural){ .name = name, .statistic = value };
+    while (*last) last = &(*last)->next;
+    *last = n;
+}
+
 void distribution_end(Parse *p)
 {
     Distribution *d = p->distribution, **last = &p->stdlib->distributions;

@@ -189,8 +189,17 @@ typedef struct Request {         // y by RULE as z;   (alpha, beta) by gibbs;   
 typedef struct Natural {         // `a on log(x);`
     const char *name;
     Ast        *statistic;
+    Decl       *decl;
     struct Natural *next;
 } Natural;
+
+typedef struct Law {             // `law x^k ~ gamma(shape, rate) { shape = (a + 1) / k; rate = -b; }`: a family in the parameters of a textbook
+    Ast        *of;              // x, or a power of it
+    const char *dist;
+    int         nargs;
+    Ast       **args;
+    Natural    *parameter;       // name and value (as `statistic`), in terms of the natural parameters and of those before it
+} Law;
 
 typedef struct Distribution {    // distribution normal(real mu, real<lower=0> sigma) { ... }    (a family has no parameters)
     const char *name;
@@ -210,6 +219,7 @@ typedef struct Distribution {    // distribution normal(real mu, real<lower=0> s
     Ast        *ccdf;            // log of the upper tail probability (name: log_ccdf)
     Ast        *sample;          // AST_CALL of a runtime routine with the parameters, or NULL
     Natural    *natural;         // family part: names of natural parameters and their statistics
+    Law        *law;             // family part: for readers, or NULL
     Ast        *base;            // family part: a base measure term, e.g. polya_gamma_base(b, x); its other arguments bind
     const char *power;           // family part: name of the exponent k that may take any nonzero value, or NULL
     Ast        *draw;            // AST_CALL of a runtime routine with the natural parameters

@@ -44,7 +44,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> COV_MATRIX "`cov_matrix`" CORR_MATRIX "`corr_matrix`" CHOLESKY_FACTOR_COV "`cholesky_factor_cov`"
 %token <const char *> CHOLESKY_FACTOR_CORR "`cholesky_factor_corr`"
 %token <const char *> DISTRIBUTION "`distribution`" FAMILY "`family`" AUGMENTATION "`augmentation`" REFERENCE "`reference`"
-%token <const char *> SUPPORT "`support`" NATURAL "`natural`" BASE "`base`" MATCH "`match`" WHERE "`where`" REPLACE "`replace`"
+%token <const char *> SUPPORT "`support`" NATURAL "`natural`" BASE "`base`" LAW "`law`" MATCH "`match`" WHERE "`where`" REPLACE "`replace`"
 %token <const char *> NAME "a name" STRING "a string"
 %token <double> INTEGER "an integer" NUMBER "a number"
 %token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`"
@@ -321,7 +321,7 @@ subscript:
 
 name:
     NAME | MODEL | DATA | LET | PRIOR | LATENT | LIKELIHOOD | AUGMENT | INFER | PREDICT | TARGET | BY | AS | ON
-  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | MATCH | WHERE | REPLACE
+  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE
   ;
 
 // ---- files of the standard library ----
@@ -378,6 +378,8 @@ part:
                                             { distribution_support(p, @support_word, $support_word, $exprs_opt); }
   | BASE expr ';'                           { distribution_part(p, @BASE, $BASE, $expr); }
   | NATURAL '{' naturals close
+  | LAW expr '~' call                       { distribution_law(p, @LAW, $expr, $call); }
+    '{' law_parameters close
   | error ';'
   ;
 
@@ -392,6 +394,16 @@ naturals:
 
 natural:
     name ON expr ';'                        { distribution_natural(p, $name, $expr); }
+  | error ';'
+  ;
+
+law_parameters:
+    %empty
+  | law_parameters law_parameter
+  ;
+
+law_parameter:
+    name '=' expr ';'                       { distribution_law_parameter(p, $name, $expr); }
   | error ';'
   ;
 

@@ -94,6 +94,8 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at);
 void distribution_support(Parse *p, Span at, const char *word, List args);
 void distribution_part(Parse *p, Span at, const char *part, Ast *value);
 void distribution_natural(Parse *p, const char *name, Ast *statistic);
+void distribution_law(Parse *p, Span at, Ast *of, Call call);
+void distribution_law_parameter(Parse *p, const char *name, Ast *value);
 void distribution_end(Parse *p);
 void augmentation_begin(Parse *p, Span at, const char *name);
 void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);

@@ -921,11 +921,19 @@ static void resolve_distribution(Resolve *r, Distribution *d)
             }
         use_routine(r, d->base, "a base measure");
         for (Natural *n = d->natural; n; n = n->next)
-            bind(r, DECL_PARAMETER, n->name, n->statistic->span, (Type){ .base = BASE_REAL, .rank = d->value_rank });
+            n->decl = bind(r, DECL_PARAMETER, n->name, n->statistic->span, (Type){ .base = BASE_REAL, .rank = d->value_rank });
         use_routine(r, d->draw, "`draw`");
         bind(r, DECL_PARAMETER, intern("lower"), d->span, real);
         bind(r, DECL_PARAMETER, intern("upper"), d->span, real);
         use_routine(r, d->draw_truncated, "`draw_truncated`");
+        if (d->law) {
+            use(r, d->law->of);
+            for (Natural *n = d->law->parameter; n; n = n->next) {
+                use(r, n->statistic);
+                n->decl = bind(r, DECL_PARAMETER, n->name, n->statistic->span, real);
+            }
+            for (int i = 0; i < d->law->nargs; i++) use(r, d->law->args[i]);
+        }
         if (!d->draw && !d->draw_truncated) lacks(r, d, "a routine that draws");
         return;
     }

@@ -302,7 +302,23 @@ void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of
 bool schedule(Graph *g);
 void schedule_print(FILE *out, const Graph *g);
 void conditionals_print(FILE *out, const Graph *g);
-void explain(FILE *out, const Graph *g);
+void explain(FILE *out, Graph *g);
+
+// ---- describe.c: a step for readers ----
+
+typedef struct Description {             // all text is in the model's names; NULL: nothing to say
+    const char *subject;                 // alpha_c, alpha
+    const char *law;                     // sigma^-2 ~ gamma(shape, rate)
+    int         n;
+    const char **line;                   // shape = ..., rate = ...
+    const char *method;                  // how it is drawn
+    const char *because;                 // why so
+    const char *elements;                // what runs in parallel
+    const char *cost;
+} Description;
+
+Description describe(Graph *g, const Step *s);
+const char *loops_text(Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
 
 // ---- hoist.c: sums that depend on data only leave the sweep ----
 

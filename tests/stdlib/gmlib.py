@@ -206,6 +206,20 @@ class Reader:
                         out[key].append((symbol, self.expression()))
                         self.take(";")
                 continue
+            elif key == "law":
+                of = self.expression()
+                self.take("~")
+                dist, parameters = self.take(), []
+                self.take("(")
+                args = self.list_until(")")
+                self.take("{")
+                while not self.accept("}"):
+                    symbol = self.take()
+                    self.take("=")
+                    parameters.append((symbol, self.expression()))
+                    self.take(";")
+                out[key] = (of, dist, args, parameters)
+                continue
             elif key in ("where", "base"):
                 out[key] = self.expression()
             else:

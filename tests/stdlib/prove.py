@@ -391,6 +391,44 @@ def prove_rule(library, rule):
     report(rule["name"], "integral", worst, 1e-8, f"  ({len(cases)} points, {len(rule['match'])} patterns)")
 
 
+# ---------------------------------------------------------------- laws of families
+
+# family: (natural parameters, the names of its base and exponent among them; values of x)
+P2 = A([[2., 0.3], [0.3, 1.1]])
+FAMILIES = dict(
+    normal=([dict(h=h, q=q) for h in (-3., 0.4) for q in (-0.2, -5.)], [-2., 0.1, 1.7]),
+    power_gamma=([dict(a=k * s - 1, b=-r, k=k) for k in (1., -1., -2., 2., 0.5) for s, r in ((0.7, 2.), (5., 0.3))], [0.2, 1., 3.3]),
+    power_gig=([dict(p=k * o - 1, a=-0.4, b=-1.7, k=k) for k in (1., -1., -2., 2.) for o in (-0.5, 2.)], [0.2, 1., 3.3]),
+    beta=([dict(a=-0.4, b=2.), dict(a=3., b=0.)], [0.1, 0.5, 0.97]),
+    uniform=([dict(lower=-1., upper=2.5)], [-0.5, 0.1, 2.]),
+    von_mises=([dict(a=0.5, b=-1.2), dict(a=-2., b=0.7)], [-3., 0.2, 1.5]),
+    polya_gamma=([dict(n=-0.3, b=1.), dict(n=-4., b=2.5)], [0.1, 0.4, 2.]),
+    dirichlet=([dict(a=A([-0.5, 1., 3.]))], [A([0.2, 0.3, 0.5]), A([0.7, 0.2, 0.1])]),
+    wishart=([dict(d=1.7, B=-P2)], [P2, A([[0.5, -0.1], [-0.1, 3.]])]),
+    inv_wishart=([dict(d=-4.2, B=-P2)], [P2, A([[0.5, -0.1], [-0.1, 3.]])]))
+
+
+def prove_law(library, family):
+    """The log density that the natural parameters give, less that of the law, is the same at all x."""
+    of, dist, args, parameters = family["law"]
+    cases, points = FAMILIES[family["name"]]
+    gmlib.FUNCTIONS["polya_gamma_base"] = lambda b, x: 0.0      # on both sides
+    worst = 0.0
+    for case in cases:
+        apart = []
+        for x in points:
+            env = case | {"x": x}
+            natural = sum(float(np.sum(env[name] * gmlib.evaluate(s, env))) for name, s in family["natural"])
+            for name, value in parameters:
+                env[name] = gmlib.evaluate(value, env)
+            k = case.get("k", 1.)
+            density = float(log_density_of(library, dist, args, gmlib.evaluate(of, env), env))
+            apart.append(natural - density - (math.log(abs(k)) + (k - 1) * math.log(x) if k != 1 else 0.))
+        worst = max(worst, max(apart) - min(apart))
+    del gmlib.FUNCTIONS["polya_gamma_base"]
+    report(family["name"], "law", worst, 1e-10, f"  ({len(cases)} points)")
+
+
 # ---------------------------------------------------------------- all
 
 def main():
@@ -418,6 +456,12 @@ def main():
             prove_polya_gamma(d)
         elif name not in ELSEWHERE:
             report(name, "listed", math.nan, note="  (no parameter values in this file: nothing is proved)")
+    for name, family in library["family"].items():
+        if asked(name) and "law" in family:
+            if name in FAMILIES:
+                prove_law(library, family)
+            else:
+                report(name, "listed", math.nan, note="  (no points in this file: nothing is proved)")
     for name, rule in library["augmentation"].items():
         if asked(name):
             if name in RULES:

@@ -1,0 +1,283 @@
+// describe.c -- a step in words and formulas, in the parameters of a textbook.
+//
+//   before   sigma: power_gamma, natural { a: -N - 2, b: -1/nu - 1/2*sum(i in 1:N, (y[i] - mu)^2) }, exponent -2
+//   after    sigma^-2 ~ gamma(shape, rate)     shape = 1/2 + 1/2*N     rate = 1/nu + 1/2*sum(i in 1:N, (y[i] - mu)^2)
+//
+// Needs: the schedule.     Gives: lines for --explain, for the banner of an emitted program and for the comments above its kernels.
+// Keeps: the graph, untouched. What a family is called in textbooks stands in its `law` in the stdlib.
+#include <math.h>
+#include <string.h>
+#include "elaborate.h"
+
+static const char *text(Graph *g, const Expr *e) { return ex_text(g->arena, e); }
+
+// An expression that prints as this text.
+static Expr *named(Graph *g, const char *name)
+{
+    Var *v = NEW(g->arena, Var);
+    *v = (Var){.name = name, .kind = VAR_PATTERN, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+    return ex_ref(v, 0, NULL);
+}
+
+const char *loops_text(Graph *g, const Loops *l)
+{
+    const char *t = "";
+    for (int i = 0; i < l->n; i++)
+        t = arena_printf(g->arena, "%s%s%s in %s:%s", t, i ? ", " : "", l->index[i]->name, text(g, l->index[i]->lo), text(g, l->index[i]->hi));
+    return l->guard ? arena_printf(g->arena, "%s%swhere %s", t, l->n ? " " : "", text(g, l->guard)) : t;
+}
+
+// A number before a product goes into a sum among its factors: -1/2*(-2*a + b)/c is (a - 1/2*b)/c.
+static Expr *tidy(Expr *e)
+{
+    if (e->kind != EX_MUL || e->args[0]->kind != EX_NUM) return e;
+    for (int i = 1; i < e->nargs; i++) {
+        if (e->args[i]->kind != EX_ADD) continue;
+        Expr *rest = ex_mul2(e->args[0], e->args[i]);
+        for (int k = 1; k < e->nargs; k++)
+            if (k != i) rest = ex_mul2(rest, e->args[k]);
+        return rest;
+    }
+    return e;
+}
+
+static bool mentions_any(const Expr *e, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (ex_mentions_index(e, l->index[i])) return true;
+    return false;
+}
+
+// A part's sum over its loops, for the element that the conditional is about. A gather's loops run over those rows that name the element.
+static Expr *total(Graph *g, const Conditional *c, const Part *p)
+{
+    Loops l = p->loops;
+    Expr *value = p->value;
+    for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {
+        Expr *t = p->target[k], *key = ex_index(c->element[k]);
+        int at = -1;
+        for (int i = 0; i < l.n; i++)
+            if (t == ex_index(l.index[i]) && ex_is_num(l.index[i]->lo, 1) && l.index[i]->hi == c->var->dim[k]) at = i;
+        for (int i = 0; i < l.n && at >= 0; i++)
+            if (ex_mentions_index(l.index[i]->hi, l.index[at]) || ex_mentions_index(l.index[i]->lo, l.index[at])) at = -1;
+        if (at < 0) {
+            Expr *same = ex_call2("==", t, key);
+            l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
+            continue;
+        }
+        value = ex_replace(value, t, key);
+        if (l.guard) l.guard = ex_replace(l.guard, t, key);
+        memmove(l.index + at, l.index + at + 1, sizeof *l.index * (size_t)(l.n - 1 - at));
+        l.n--;
+    }
+    if (l.n == 0 && !l.guard) return value;
+    if (l.n == 0) return named(g, arena_printf(g->arena, "(%s where %s)", text(g, value), text(g, l.guard)));
+    bool box = !l.guard && !mentions_any(value, &l);
+    for (int i = 0; i < l.n && box; i++) box = ex_is_num(l.index[i]->lo, 1) && !mentions_any(l.index[i]->hi, &l);
+    if (box) {
+        for (int i = 0; i < l.n; i++) value = ex_mul2(value, l.index[i]->hi);
+        return value;
+    }
+    double number = 1;
+    if (value->kind == EX_MUL && value->args[0]->kind == EX_NUM) number = value->args[0]->number;
+    if (value->kind == EX_NUM && value->number < 0) number = value->number;
+    value = ex_mul2(ex_num(1 / number), value);
+    return ex_mul2(ex_num(number), named(g, arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &l), text(g, value))));
+}
+
+// ---- names in a law: bound to what they stand for ----
+
+typedef struct Names { int n, size; const char **name; Expr **value; } Names;
+
+static void add_name(Graph *g, Names *t, const char *name, Expr *value)
+{
+    if (t->n == t->size) {
+        t->size = t->size ? 2 * t->size : 16;
+        const char **name2 = NEW_N(g->arena, const char *, t->size);
+        Expr **value2 = NEW_N(g->arena, Expr *, t->size);
+        if (t->n) { memcpy(name2, t->name, sizeof *name2 * (size_t)t->n); memcpy(value2, t->value, sizeof *value2 * (size_t)t->n); }
+        t->name = name2;
+        t->value = value2;
+    }
+    t->name[t->n] = name;
+    t->value[t->n++] = value;
+}
+
+static const Env *bind(Graph *g, const Env *env, const Ast *e, const Names *t)
+{
+    if (!e) return env;
+    for (int i = t->n - 1; e->kind == AST_NAME && e->decl && i >= 0; i--)
+        if (t->name[i] == e->name) { env = env_bind(g, env, e->decl, t->value[i]); break; }
+    for (int i = 0; i < e->nkids; i++) env = bind(g, env, e->kid[i], t);
+    return env;
+}
+
+static const char *source_text(Graph *g, const Ast *e)
+{
+    return e->span.source ? arena_printf(g->arena, "%.*s", e->span.to - e->span.from, e->span.source->text + e->span.from) : "";
+}
+
+static void line(Graph *g, Description *d, const char *t)
+{
+    const char **more = NEW_N(g->arena, const char *, d->n + 1);
+    if (d->n) memcpy(more, d->line, sizeof *more * (size_t)d->n);
+    more[d->n++] = t;
+    d->line = more;
+}
+
+// The ends of a truncated draw.
+static void bounds(Graph *g, Description *d, const Conditional *c)
+{
+    const double ends[2] = {c->var->lower_number, c->var->upper_number};
+    for (int side = 0; side < 2; side++) {
+        const char *t = isfinite(ends[side]) ? arena_printf(g->arena, "%.15g", ends[side]) : NULL;
+        int n = t != NULL;
+        for (const Part *p = c->bounds; p; p = p->next) {
+            if (p->which != side) continue;
+            Loops l = p->loops;
+            for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {
+                Expr *same = ex_call2("==", p->target[k], ex_index(c->element[k]));
+                l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
+            }
+            const char *b = text(g, p->value);
+            if (l.n) b = arena_printf(g->arena, "%s(%s, %s)", side ? "min" : "max", loops_text(g, &l), b);
+            else if (l.guard) b = arena_printf(g->arena, "(%s where %s)", b, text(g, l.guard));
+            t = t ? arena_printf(g->arena, "%s, %s", t, b) : b;
+            n++;
+        }
+        if (n > 1) t = arena_printf(g->arena, "%s(%s)", side ? "min" : "max", t);
+        if (t) line(g, d, arena_printf(g->arena, "%s = %s", side ? "upper" : "lower", t));
+    }
+}
+
+static const char *element_name(Graph *g, const Conditional *c)
+{
+    return c->array ? text(g, ex_ref(c->var, c->nbatch, c->current->args)) : text(g, c->current);
+}
+
+// sigma^-2 ~ gamma(shape, rate), with shape and rate from the natural parameters.
+static void exact(Graph *g, Description *d, const Conditional *c)
+{
+    const Distribution *f = c->family;
+    const char *element = element_name(g, c);
+    Names names = {0};
+    int which = 0;
+    for (const Natural *n = f->natural; n; n = n->next, which++) {
+        Expr *sum = ex_num(0);
+        for (const Part *p = c->natural; p; p = p->next)
+            if (p->which == which) sum = ex_add2(sum, total(g, c, p));
+        if (n->decl) {
+            for (int k = c->var->rank - 1; k >= c->nbatch && c->array && n->decl->type.rank; k--) sum = ex_array(c->element[k], c->var->dim[k], sum);
+        }
+        add_name(g, &names, n->name, sum);
+        if (!f->law) {
+            Expr *s = elaborate_rule(g, n->statistic, 1, (Decl *[]){f->value}, (Expr *[]){c->current});
+            line(g, d, arena_printf(g->arena, "log density += %s", text(g, ex_mul2(sum, s))));
+        }
+    }
+    if (!f->law) {
+        d->law = arena_printf(g->arena, "%s ~ %s%s", element, c->truncated ? "truncated " : "", f->name);
+        if (c->truncated) bounds(g, d, c);
+        return;
+    }
+    if (f->power) add_name(g, &names, f->power, ex_num(c->power));
+    for (int i = 0; i < c->nbase; i++) add_name(g, &names, f->base->kid[i]->name, c->base_args[i]);
+    add_name(g, &names, intern("x"), c->array ? ex_ref(c->var, c->nbatch, c->current->args) : c->current);
+    const char *args = "";
+    for (int i = 0; i < f->law->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", source_text(g, f->law->args[i]));
+    if (f->power && c->power != 1) element = arena_printf(g->arena, "%s^%g", element, c->power);
+    d->law = arena_printf(g->arena, "%s ~ %s(%s)%s", element, f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : "");
+    for (const Natural *n = f->law->parameter; n; n = n->next) {
+        const Env *env = bind(g, NULL, n->statistic, &names);
+        const int rank = n->decl->type.rank;
+        Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
+        const char *left = n->name;
+        for (int k = 0; k < rank; k++) left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
+        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, tidy(value))));
+        add_name(g, &names, n->name, named(g, n->name));
+    }
+    if (c->truncated) bounds(g, d, c);
+}
+
+// A log density, or the weight of a value: a line for each part.
+static void density(Graph *g, Description *d, const Conditional *c)
+{
+    for (const Part *p = c->density; p; p = p->next) {
+        Loops l = p->loops;
+        for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {
+            Expr *same = ex_call2("==", p->target[k], ex_index(c->element[k]));
+            l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
+        }
+        const char *over = loops_text(g, &l);
+        Expr *value = ex_replace(p->value, c->u, c->current);
+        line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, value), l.n ? "   over " : l.guard ? "   " : "", over));
+    }
+}
+
+static void block(Graph *g, Description *d, const Step *s)
+{
+    d->law = arena_printf(g->arena, "(%s) ~ normal with precision J and shift h, mean J^-1 h", d->subject);
+    for (const BlockTerm *t = s->terms; t; t = t->next) {
+        const char *over = loops_text(g, &t->loops);
+        const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
+        if (t->degree == 2)
+            line(g, d, arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]),
+                                    text(g, tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] ? -2 : -1), t->coefficient))), tail, over));
+        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, tidy(t->coefficient)), tail, over));
+    }
+    const char *last = s->block[s->nblock - 1]->name;
+    d->elements = s->arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
+                : s->nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
+    if (s->rows) {
+        const Rows *r = s->rows;
+        d->cost = arena_printf(g->arena, "p = %s coefficients, n = %s rows: about p^3/3 operations, and where n < p by an n by n system: n^2 p + n^3/3 (Bhattacharya, Chakraborty and Mallick 2016)",
+                               text(g, r->size), text(g, r->count));
+    } else if (s->arrow) d->cost = arena_printf(g->arena, "about n m^2 + m^3/3 operations for n elements of %s and m others", last);
+    else d->cost = s->no_rows ? arena_printf(g->arena, "about p^3/3 operations for p coefficients, however few the rows: %s", s->no_rows)
+                                : "about p^3/3 operations for p coefficients drawn by Cholesky";
+}
+
+Description describe(Graph *g, const Step *s)
+{
+    Description d = {.subject = "", .because = s->reason};
+    for (int i = 0; i < s->nblock; i++) d.subject = arena_printf(g->arena, "%s%s%s", d.subject, i ? ", " : "", s->block[i]->name);
+    const Conditional *c = s->conditional;
+    if (c && c->var->rank) d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
+    switch (s->kind) {
+    case STEP_EXACT:
+        d.method = arena_printf(g->arena, "exact draw: %s%s", c->truncated ? "truncated " : "", c->family->name);
+        d.because = NULL;
+        d.cost = "one draw an element, and its sums";
+        exact(g, &d, c);
+        break;
+    case STEP_OWN: {
+        const Factor *f = c->own->factor;
+        d.method = arena_printf(g->arena, "exact draw from its own distribution, %s: nothing else depends on it", f->dist->name);
+        d.because = c->because;
+        d.cost = "one draw an element";
+        const char *args = "";
+        for (int i = 0; i < f->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", text(g, f->args[i]));
+        d.law = arena_printf(g->arena, "%s ~ %s(%s)", text(g, f->value), f->dist->name, args);
+        break;
+    }
+    case STEP_ENUM:
+        d.method = "every value is weighed by its density";
+        d.because = c->because;
+        d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", element_name(g, c), text(g, s->lower), text(g, s->upper));
+        d.cost = "one evaluation of its density for each value";
+        density(g, &d, c);
+        break;
+    case STEP_SLICE:
+        d.method = "slice sampling (Neal 2003)";
+        d.because = c->because;
+        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", element_name(g, c));
+        d.cost = "about six evaluations of its density";
+        density(g, &d, c);
+        break;
+    case STEP_GAUSSIAN:
+        d.method = "joint normal";
+        block(g, &d, s);
+        break;
+    }
+    return d;
+}
