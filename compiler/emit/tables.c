@@ -171,10 +171,10 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
             bool bounds_data = v->kind == VAR_DATA;
             if (bounds_data && v->lower) put(w, "shape->lower = %s;", write_expr(w, v->lower));
             else if (isfinite(v->lower_number)) put(w, "shape->lower = %.17g;", v->lower_number);
-            else if (v->lower && !ex_unknown(v->lower) && v->discrete) put(w, "shape->lower = %s;", write_expr(w, v->lower));
+            else if (v->lower && !ex_unknown(v->lower)) put(w, "shape->lower = %s;", write_expr(w, v->lower));
             if (bounds_data && v->upper) put(w, "shape->upper = %s;", write_expr(w, v->upper));
             else if (isfinite(v->upper_number)) put(w, "shape->upper = %.17g;", v->upper_number);
-            else if (v->upper && !ex_unknown(v->upper) && v->discrete) put(w, "shape->upper = %s;", write_expr(w, v->upper));
+            else if (v->upper && !ex_unknown(v->upper)) put(w, "shape->upper = %s;", write_expr(w, v->upper));
             put(w, "break;");
             close_brace(w);
         }

@@ -263,6 +263,7 @@ static Decl *declare(Parse *p, const TypeExpr *type, const Declarator *v)
     Decl *d = decl_new(p, p->block == BLOCK_DATA ? DECL_DATA : DECL_VARIABLE, v->name, v->span);
     d->has_type = true;
     d->type = outer_dims(p, v->span, v->dims, type->type);
+    d->outer = v->dims.n;
     d->constraint = type->constraint;
     d->lower = type->lower;
     d->upper = type->upper;

@@ -120,6 +120,8 @@ struct Decl {
     Type        type;
     Constraint  constraint;
     Ast        *lower, *upper;   // declared bounds or NULL
+    int         outer;           // sizes behind the name, as in real x[N]
+    Ast        *in_loop;         // declared in a loop: the left side there, x[i], whose subscripts stood for these sizes; its bounds may read the indices
     Ast        *init;            // `int K = 256;` in data: default
     Ast        *lo, *hi;         // DECL_INDEX: range
     bool        has_type;        // the user wrote a type

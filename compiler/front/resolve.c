@@ -232,9 +232,33 @@ static void twice(Resolve *r, Span at, const Decl *first)
     diag_help(m, "the first definition is on line %d", span_line(first->span));
 }
 
+// real<lower=lo[i]> b[i] ~ ...; in a loop: what stands behind the name are subscripts, and its extents are told by the loop.
+static void declare_in_loop(Resolve *r, Stmt *s)
+{
+    Decl *d = s->decl;
+    if (!r->scope.n || !d->outer || d->kind == DECL_DATA) return;
+    Ast *name = NEW(r->a, Ast), *place = NEW(r->a, Ast);
+    *name = (Ast){ .kind = AST_NAME, .span = d->span, .name = d->name, .depth = 1 };
+    *place = (Ast){ .kind = AST_INDEX, .span = d->span, .nkids = d->outer + 1, .depth = 2 };
+    place->kid = NEW_N(r->a, Ast *, d->outer + 1);
+    place->kid[0] = name;
+    for (int i = 0; i < d->outer; i++) {
+        place->kid[i + 1] = d->type.dim[i];
+        if (d->type.dim[i]->depth >= place->depth) place->depth = d->type.dim[i]->depth + 1;
+    }
+    memmove(d->type.dim, d->type.dim + d->outer, sizeof *d->type.dim * (size_t)(d->type.rank - d->outer));
+    d->type.rank -= d->outer;
+    d->in_loop = s->lhs = place;
+    if (s->kind != STMT_DECLARE) return;
+    s->kind = STMT_TILDE;                              // density 1 for the elements that the loop names
+    s->dist = intern("flat");
+    s->dist_span = s->span;
+}
+
 static void declare_typed(Resolve *r, Stmt *s)
 {
     if (!s->decl) return;
+    declare_in_loop(r, s);
     Decl *first = map_get(&r->names, s->decl->name);
     if (first) {
         twice(r, s->decl->span, first);
@@ -397,8 +421,8 @@ static const Decl *first_data(const Ast *e)
 static void use_decl(Resolve *r, Decl *d)
 {
     for (int i = 0; i < d->type.rank; i++) use(r, d->type.dim[i]);
-    use(r, d->lower);
-    use(r, d->upper);
+    if (!d->in_loop) use(r, d->lower);                 // else where its loop is read
+    if (!d->in_loop) use(r, d->upper);
     use(r, d->init);
 }
 
@@ -449,6 +473,10 @@ static void check_indices(Resolve *r, const Stmt *s)
 static void use_stmt(Resolve *r, Stmt *s)
 {
     r->predicting = s->block == BLOCK_PREDICT;
+    if (s->decl && s->decl->in_loop && s->decl->in_loop == s->lhs) {
+        use(r, s->decl->lower);
+        use(r, s->decl->upper);
+    }
     switch (s->kind) {
     case STMT_TILDE:
         use(r, s->lhs);

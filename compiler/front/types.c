@@ -977,15 +977,45 @@ static void infer(Types *t, Decl *d, const List *sites)
     d->type = all;
 }
 
+// One bound of all elements, or a bound for each: of the shape of the type. Bounds of data are one number each.
+static bool bound_fits(Types *t, const Decl *d, const Ast *bound)
+{
+    const int leading = d->in_loop ? d->in_loop->nkids - 1 : 0;
+    if (bound->type.rank == 0 || d->kind == DECL_DATA || bound->type.rank != d->type.rank - leading) return need_scalar(t, bound, "a bound");
+    for (int k = 0; k < bound->type.rank; k++)
+        if (!same_size(t, bound->span, bound->type.dim[k], d->type.dim[leading + k])) return false;
+    return true;
+}
+
+// A type in a loop: the largest values of the subscripts are extents before its own.
+static void shape_in_loop(Types *t, Decl *d)
+{
+    const int leading = d->in_loop->nkids - 1;
+    Ast *extent[MAX_RANK];
+    for (int k = 0; k < leading; k++) {
+        extent[k] = largest(t, d->in_loop->kid[k + 1]);
+        if (extent[k]) continue;
+        if (d->in_loop->kid[k + 1]->state != TYPE_POISONED && !has_unknown_range(t, d->in_loop->kid[k + 1])) untold(t, d, d->span);
+        d->poisoned = true;
+        return;
+    }
+    memmove(d->type.dim + leading, d->type.dim, sizeof *d->type.dim * (size_t)d->type.rank);
+    memcpy(d->type.dim, extent, sizeof *extent * (size_t)leading);
+    d->type.rank += leading;
+}
+
 // The expressions of a written type: sizes and bounds.
 static void check_written(Types *t, Decl *d)
 {
+    if (d->in_loop) shape_in_loop(t, d);
+    if (d->poisoned) return;
     for (int i = 0; i < d->type.rank; i++)
         if (d->type.dim[i] && !(need_int(t, d->type.dim[i], "a size") && need_data(t, d->type.dim[i], "a size"))) d->poisoned = true;
     Ast *ends[] = { d->lower, d->upper, d->init };
     static const char *const words[] = { "a bound", "a bound", "a default" };
     for (int i = 0; i < 3; i++)
-        if (ends[i] && type_of(t, ends[i]) && need_scalar(t, ends[i], words[i]) && (i == 2 || d->kind == DECL_DATA)) need_data(t, ends[i], words[i]);
+        if (ends[i] && type_of(t, ends[i]) && (i == 2 ? need_scalar(t, ends[i], words[i]) : bound_fits(t, d, ends[i])) && (i == 2 || d->kind == DECL_DATA))
+            need_data(t, ends[i], words[i]);
     if (d->init && d->init->state == TYPE_KNOWN && d->type.base == BASE_INT && d->init->type.base != BASE_INT) diag(t->d, d->init->span, DIAG_E0310, "a default");
     double lo, hi;
     if (d->lower && d->upper && constant(d->lower, NULL, &lo) && constant(d->upper, NULL, &hi) && lo >= hi && !(lo == hi && d->type.base == BASE_INT))
@@ -1144,7 +1174,7 @@ static void check_tilde(Types *t, Stmt *s)
     if (d->kind != DECL_VARIABLE) return;
     if (!dist->discrete && declared && d->type.base == BASE_INT) diag(t->d, s->lhs->span, DIAG_E0406, dist->name, d->name);
     if (dist->discrete && declared && d->type.base == BASE_REAL) return;
-    if ((d->lower || d->upper) && (dist->discrete || dist->value_rank))
+    if ((d->lower || d->upper) && dist->value_rank)
         diag(t->d, s->lhs->span, DIAG_E0407, d->name, dist->name, support_text(dist));
     if (!elementwise(d->constraint) && dist->value_rank == 0) {
         static const char *const words[] = {

@@ -110,10 +110,20 @@ static void set_shape(Graph *g, Var *v, const Decl *d)
     for (int k = 0; k < v->rank; k++) v->dim[k] = elaborate(g, d->type.dim[k], NULL, 0, NULL);
 }
 
+// Is a declared bound one number for all elements? Others are vectors, or stand in a loop.
+static bool same_for_elements(const Decl *d, const Ast *bound) { return !d->in_loop && bound->type.rank == 0; }
+
+// The declared bound of one element; a type in a loop, where env holds the indices, bounds what it declares.
+static Expr *bound_at(Graph *g, const Var *v, int side, Expr *const *at, const Env *env)
+{
+    const Ast *bound = side ? v->decl->upper : v->decl->lower;
+    return elaborate(g, bound, env, bound->type.rank, at + (v->rank - bound->type.rank));
+}
+
 static void declare_bounds(Graph *g, Var *v, const Decl *d)
 {
-    if (d->lower) v->lower = elaborate(g, d->lower, NULL, 0, NULL);
-    if (d->upper) v->upper = elaborate(g, d->upper, NULL, 0, NULL);
+    if (d->lower && same_for_elements(d, d->lower)) v->lower = elaborate(g, d->lower, NULL, 0, NULL);
+    if (d->upper && same_for_elements(d, d->upper)) v->upper = elaborate(g, d->upper, NULL, 0, NULL);
     if (v->lower && v->lower->kind == EX_NUM) v->lower_number = v->lower->number;
     if (v->upper && v->upper->kind == EX_NUM) v->upper_number = v->upper->number;
     if (d->constraint == CONSTRAINT_SIMPLEX) { v->lower_number = 0; v->upper_number = 1; }
@@ -125,7 +135,7 @@ static const char *support_of(const Graph *g, const Stmt *s)
 {
     const Distribution *d = library_find(g->stdlib, s->dist, false);
     if (!d || d->discrete) return "";
-    const bool ends = d->support == SUPPORT_INTERVAL || s->truncated || s->weights;
+    const bool ends = d->support == SUPPORT_INTERVAL || s->truncated || s->weights || (s->decl->in_loop && (s->decl->lower || s->decl->upper));
     return ends ? arena_printf(g->arena, "%s %p", support_table[d->support].word, (const void *)s) : support_table[d->support].word;
 }
 
@@ -220,15 +230,49 @@ static Expr *within(Expr *x, Expr *lo, Expr *hi)
     return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY));
 }
 
-// The value lies between lo and hi (either may be NULL): part of the variable's static support if these are numbers and the
+// Between which numbers e lies, as far as declared types and supports tell.
+static void range_of(const Expr *e, double *lo, double *hi)
+{
+    double l, h;
+    *lo = ex_positive(e) ? 0 : -INFINITY;
+    *hi = INFINITY;
+    switch (e->kind) {
+    case EX_NUM: *lo = *hi = e->number; break;
+    case EX_REF:
+        if (e->var->lower_number > *lo) *lo = e->var->lower_number;
+        *hi = e->var->upper_number;
+        break;
+    case EX_ADD:
+        *lo = *hi = 0;
+        for (int i = 0; i < e->nargs; i++) { range_of(e->args[i], &l, &h); *lo += l; *hi += h; }
+        break;
+    case EX_MUL: {
+        if (e->nargs != 2 || e->args[0]->kind != EX_NUM) break;
+        const double c = e->args[0]->number;
+        range_of(e->args[1], &l, &h);
+        *lo = c * (c > 0 ? l : h);
+        *hi = c * (c > 0 ? h : l);
+        break;
+    }
+    case EX_CALL:
+        if (strcmp(e->name, "inv_logit") == 0 || strcmp(e->name, "Phi") == 0 || strcmp(e->name, "inv_cloglog") == 0) { *lo = 0; *hi = 1; }
+        break;
+    case EX_INDEX: case EX_POW: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    }
+}
+
+// The value lies between lo and hi (either may be NULL): the variable's static support if these are numbers and the
 // statement covers the variable, else a term of the log density.
 static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
 {
     bool numbers = (!lo || lo->kind == EX_NUM) && (!hi || hi->kind == EX_NUM);
-    if (v && numbers && !v->mixed) {
-        if (lo && lo->number > v->lower_number) v->lower_number = lo->number;
-        if (hi && hi->number < v->upper_number) v->upper_number = hi->number;
-        return;
+    if (v && !v->mixed) {
+        double least = -INFINITY, most = INFINITY, other;
+        if (lo) range_of(lo, &least, &other);
+        if (hi) range_of(hi, &other, &most);
+        if (least > v->lower_number) v->lower_number = least;
+        if (most < v->upper_number) v->upper_number = most;
+        if (numbers) return;
     }
     if (!f->value) return;
     if (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi))) f->if_missing = ex_add2(f->if_missing, within(f->value, lo, hi));
@@ -271,20 +315,43 @@ static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int
     return lo && hi ? log_mass(g, d, nargs, args, lo, hi) : NULL;
 }
 
-// The normaliser of a truncation; it matters to the unknowns in it only.
+// The ends of a distribution's support, NULL if open.
+static void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
+{
+    const Env *env = bind_arguments(g, d, nargs, args, value);
+    const bool unit = d->support == SUPPORT_UNIT;
+    *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || d->support == SUPPORT_POSITIVE ? ex_num(0) : NULL;
+    *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
+}
+
+// Does an end of a support imply a declared bound?
+static bool lies_within(const Expr *bound, const Expr *end, int side)
+{
+    if (!bound || bound == end) return true;
+    return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);
+}
+
+// The normaliser of a truncation. Its ends may lie beyond those of the support, where distribution functions are not asked.
 static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
 {
-    bool needed = false;
+    if (d->log_density && d->log_density->kind == AST_INT) return;      // flat: there is nothing to normalise
+    Expr *ends[2], *lo = f->lower, *hi = f->upper;
+    if (!d->discrete) {
+        support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
+        if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : inner(lo, ends[0], false);
+        if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : inner(hi, ends[1], true);
+        if (!lo && !hi) return;
+    }
+    bool needed = (lo && ex_unknown(lo)) || (hi && ex_unknown(hi));
     for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
-    needed |= (f->lower && ex_unknown(f->lower)) || (f->upper && ex_unknown(f->upper));
-    Expr *before = f->lower && d->discrete ? ex_add2(f->lower, ex_num(-1)) : f->lower;    // cdf(before) is cut off below
+    Expr *before = lo && d->discrete ? ex_add2(lo, ex_num(-1)) : lo;    // cdf(before) is cut off below
     Expr *lower_tail = NULL, *left = NULL;
-    if (f->upper && d->cdf) lower_tail = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, f->upper), 0, NULL);
-    if (f->lower && f->upper && d->cdf)
+    if (hi && d->cdf) lower_tail = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, hi), 0, NULL);
+    if (lo && hi && d->cdf)
         left = ex_call2("log_diff_exp", lower_tail, elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, before), 0, NULL));
-    else if (f->upper && d->cdf) left = lower_tail;
-    else if (f->lower && d->ccdf) left = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, before), 0, NULL);
-    else if (needed && d->discrete) left = log_mass_left(g, f, d, nargs, args);
+    else if (hi && d->cdf) left = lower_tail;
+    else if (lo && d->ccdf) left = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, before), 0, NULL);
+    else if (d->discrete) left = log_mass_left(g, f, d, nargs, args);
     if (left) add_density(f, ex_neg(left));
     else if (needed) {
         Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
@@ -355,15 +422,6 @@ static Distribution *mixture_of(Graph *g, const Distribution *like, bool same)
     return d;
 }
 
-// The ends of a distribution's support, NULL if open.
-static void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
-{
-    const Env *env = bind_arguments(g, d, nargs, args, value);
-    const bool unit = d->support == SUPPORT_UNIT;
-    *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || d->support == SUPPORT_POSITIVE ? ex_num(0) : NULL;
-    *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
-}
-
 Expr *component_density(Graph *g, const Factor *f, const Component *c)
 {
     Expr *e = elaborate(g, c->dist->log_density, bind_arguments(g, c->dist, c->nargs, c->args, f->value), 0, NULL), *lo, *hi;
@@ -422,13 +480,6 @@ static Plates plates_of(Graph *g, const Scope *s, int extra, Index *const *more)
     memcpy(p.index, s->index, sizeof *p.index * (size_t)s->n);
     for (int i = 0; i < extra; i++) p.index[s->n + i] = more[i];
     return p;
-}
-
-// Does an end of a support imply a declared bound?
-static bool lies_within(const Expr *bound, const Expr *end, int side)
-{
-    if (!bound || bound == end) return true;
-    return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);
 }
 
 // A mixture: its components are listed, or one plate of them, with an argument for each.
@@ -510,14 +561,16 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     if (s->lower) f->lower = argument(g, s->lower, scope->env, 0, extra, at);
     if (s->upper) f->upper = argument(g, s->upper, scope->env, 0, extra, at);
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
-    if (!s->truncated && value->kind == EX_REF && var_unknown(value->var) && !value->var->discrete && value->var->rank >= 0 &&
-        value->var->constraint == CONSTRAINT_NONE && (value->var->decl->lower || value->var->decl->upper) && vr == 0) {
-        f->truncated = true;                    // a declared bound truncates
-        f->lower = value->var->lower;
-        f->upper = value->var->upper;
-        bool implied = (d->support == SUPPORT_POSITIVE && (!f->lower || ex_is_num(f->lower, 0)) && !f->upper) ||
-                       (d->support == SUPPORT_UNIT) || (d->lower || d->upper);
-        if (implied) f->truncated = false;
+    const Var *drawn = value->kind == EX_REF && var_unknown(value->var) && vr == 0 && value->var->constraint == CONSTRAINT_NONE ? value->var : NULL;
+    for (int side = 0; side < 2 && drawn; side++) {                      // a declared bound truncates, as T[ ] does
+        if (!(side ? drawn->decl->upper : drawn->decl->lower)) continue;
+        if (drawn->decl->in_loop && drawn->decl->in_loop != s->lhs) break;
+        Expr *bound = bound_at(g, drawn, side, value->args, scope->env), *end, *ends[2], **to = side ? &f->upper : &f->lower;
+        support_ends(g, d, s->nargs, args, value, &ends[0], &ends[1]);
+        end = ends[side];
+        if (lies_within(bound, end, side) || lies_within(bound, *to, side)) continue;
+        *to = *to ? inner(bound, *to, side == 1) : bound;
+        f->truncated = true;
     }
     factor_density(g, f, d, value, s->nargs, args);
 }
@@ -571,6 +624,34 @@ static void observe(Graph *g, const Stmt *s, const Scope *scope)
     observe_value(g, factor_new(g, s->span, plates_of(g, scope, left.rank, more)), s->span, y, e);
 }
 
+// real<lower=0> r = a - b; the density is 0 where a definition leaves its declared bounds.
+static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
+{
+    const Decl *d = s->decl;
+    if (d->in_loop && d->in_loop != s->lhs) return;
+    const Shape left = shape_of(g, s->lhs, scope->env);
+    const int rank = left.rank;
+    Index *more[MAX_RANK];
+    Expr *at[MAX_RANK], *end[2] = {NULL, NULL};
+    for (int k = 0; k < rank; k++) at[k] = ex_index(more[k] = index_new(intern("i"), ex_num(1), left.dim[k]));
+    Expr *value = elaborate(g, s->lhs, scope->env, rank, at);
+    if (!ex_unknown(value)) return;
+    for (int side = 0; side < 2; side++) {
+        const Ast *bound = side ? d->upper : d->lower;
+        if (!bound) continue;
+        const int inner = bound->type.rank - rank;           // dimensions of a vector of bounds that the left side has subscripts for
+        Expr *sub[MAX_RANK + 1];
+        for (int k = 0; k < bound->type.rank; k++)
+            sub[k] = k < inner ? elaborate(g, s->lhs->kid[s->lhs->nkids - inner + k], scope->env, 0, NULL) : at[rank - bound->type.rank + k];
+        end[side] = elaborate(g, bound, scope->env, bound->type.rank, sub);
+        double least, most, first, last;
+        range_of(value, &least, &most);
+        range_of(end[side], &first, &last);
+        if (side ? most <= first : least >= last) end[side] = NULL;
+    }
+    if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, rank, more))->log_density = within(value, end[0], end[1]);
+}
+
 static void walk(Graph *g, const Stmt *s, Scope scope);
 
 // A site of a LET, or of a definition whose value goes to the draws.
@@ -616,6 +697,7 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
         if (!s->decl) break;
         if (s->decl->kind == DECL_DATA) observe(g, s, &scope);
         else if (s->decl->user) compute(g, s, &scope, s->decl->user);
+        if (s->decl->kind == DECL_DEFINITION && s->block != BLOCK_PREDICT && (s->decl->lower || s->decl->upper)) bound_definition(g, s, &scope);
         break;
     case STMT_DECLARE: break;
     case STMT_FOR: {
@@ -676,6 +758,40 @@ static void derive(Graph *g, const Stmt *s, Scope scope)
         }
 }
 
+// A declared unknown without a distribution has density 1 where its bounds are kept: bounds that are no numbers are a factor of their own, which is part
+// of the conditionals of the unknowns in them, too. What they say of the static support, others see.
+static void declare_region(Graph *g, Var *v)
+{
+    const Decl *d = v->decl;
+    Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
+    Expr *element = var_element(v, p.index), *end[2] = {NULL, NULL};
+    for (int side = 0; side < 2; side++) {
+        if (!(side ? d->upper : d->lower)) continue;
+        end[side] = bound_at(g, v, side, element->args, NULL);
+        double range[2];
+        range_of(end[side], &range[0], &range[1]);
+        if (side == 0 && range[0] > v->lower_number) v->lower_number = range[0];
+        if (side == 1 && range[1] < v->upper_number) v->upper_number = range[1];
+        if (end[side]->kind == EX_NUM) end[side] = NULL;
+        else if (v->discrete && ex_unknown(end[side]) && side) v->upper = isfinite(v->upper_number) ? ex_num(v->upper_number) : NULL;
+        else if (v->discrete && ex_unknown(end[side])) v->lower = isfinite(v->lower_number) ? ex_num(v->lower_number) : NULL;
+        else if (v->discrete && (side ? v->upper : v->lower)) end[side] = NULL;          // it ends the values to choose from
+    }
+    if (end[0] || end[1]) factor_new(g, v->span, p)->log_density = within(element, end[0], end[1]);
+}
+
+static bool draws(const Factor *f, const Var *v) { return f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
+
+static void declare_regions(Graph *g)
+{
+    for (int i = 0, n = g->nvars; i < n; i++) {
+        Var *v = g->vars[i];
+        bool drawn = false;
+        for (const Factor *f = g->factors; f && !drawn; f = f->next) drawn = draws(f, v);
+        if (v->decl && var_unknown(v) && !drawn && (v->decl->lower || v->decl->upper)) declare_region(g, v);
+    }
+}
+
 static void order_elements(Graph *g, Var *v)
 {
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
@@ -696,8 +812,6 @@ static bool same_for_all(const Factor *f, const Expr *end)
         if (ex_mentions_index(end, f->plates.index[i])) return false;
     return true;
 }
-
-static bool draws(const Factor *f, const Var *v) { return f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
 
 // One end of the values of a discrete unknown: the outermost of those of the statements that draw it, if each has one that is the same for
 // all elements. Statements with another end bring it as a term of their density.
@@ -747,6 +861,7 @@ bool build(Graph *g)
     for (const Block *b = g->model->blocks; b; b = b->next)
         walk(g, b->body, (Scope){0});
     if (!find_series(g)) return false;
+    declare_regions(g);
     settle_values(g);
     for (int i = 0; i < g->nvars; i++)                  // ordered vectors: each element above the one before it
         if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED))

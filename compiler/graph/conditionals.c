@@ -321,6 +321,34 @@ static bool recognise(Graph *g, Conditional *c, const Statistics *all)
     return false;
 }
 
+static void add_bound(Graph *g, Conditional *c, const Part *part, Expr *bound, int which)
+{
+    if (bound->kind == EX_NUM && isinf(bound->number)) return;
+    Part *p = NEW(g->arena, Part);
+    *p = *part;
+    p->value = bound;
+    p->which = which;
+    p->next = c->bounds;
+    c->bounds = p;
+}
+
+// 0 <= e, e affine in u: a bound on u, the side told by the sign of the coefficient, which need not be known before the run.
+static bool affine_bound(Graph *g, Conditional *c, const Part *part, Expr *e)
+{
+    Statistics s = statistics(g->arena, e, c->u);
+    if (s.n == 0) return true;
+    if (s.n != 1 || s.item[0].statistic != c->u) return false;
+    Expr *k = s.item[0].coefficient, *rest = ex_replace(e, c->u, ex_num(0));
+    if (ex_mentions(k, c->u->var) || ex_mentions(rest, c->u->var)) return false;
+    Expr *end = ex_neg(ex_div(rest, k));
+    if (k->kind == EX_NUM) { add_bound(g, c, part, end, k->number > 0 ? 0 : 1); return true; }
+    for (int side = 0; side < 2; side++) {
+        Expr *here = side ? ex_call2("<", k, ex_num(0)) : ex_call2("<", ex_num(0), k);
+        add_bound(g, c, part, ex_call3("if_else", here, end, ex_num(side ? INFINITY : -INFINITY)), side);
+    }
+    return true;
+}
+
 // within(u, lo, hi) and within(x, .., u): bounds on u. Returns the density without them.
 static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
 {
@@ -348,17 +376,12 @@ static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
             if (!inside && !reversed) {
                 if (ex_mentions(b, c->u->var) || ex_mentions(x, c->u->var)) {
                     if (!ex_mentions(b, c->u->var) && b->kind == EX_NUM && isinf(b->number)) continue;
-                    *ok = false;
+                    const bool choice = b->kind == EX_CALL && strcmp(b->name, "if_else") == 0;       // an end may be infinite
+                    if (choice || !affine_bound(g, c, part, side ? ex_sub(b, x) : ex_sub(x, b))) *ok = false;
                 }
                 continue;
             }
-            if (bound->kind == EX_NUM && isinf(bound->number)) continue;
-            Part *p = NEW(g->arena, Part);
-            *p = *part;
-            p->value = bound;
-            p->which = which;
-            p->next = c->bounds;
-            c->bounds = p;
+            add_bound(g, c, part, bound, which);
         }
     }
     return rest;
