@@ -553,6 +553,7 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
     const struct { const char *name; Ast **slot; bool of_family; } parts[] = {
         { "log_density", &d->log_density, false }, { "mean", &d->mean, false }, { "mode", &d->mode, false },
         { "log_cdf", &d->cdf, false }, { "log_ccdf", &d->ccdf, false }, { "sample", &d->sample, false },
+        { "sample_truncated", &d->sample_truncated, false },
         { "base", &d->base, true }, { "draw", &d->draw, true }, { "draw_truncated", &d->draw_truncated, true },
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

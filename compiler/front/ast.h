@@ -220,6 +220,8 @@ typedef struct Distribution {    // distribution normal(real mu, real<lower=0> s
     Ast        *cdf;             // log of the distribution function, for truncation, or NULL (name: log_cdf)
     Ast        *ccdf;            // log of the upper tail probability (name: log_ccdf)
     Ast        *sample;          // AST_CALL of a runtime routine with the parameters, or NULL
+    Ast        *sample_truncated;    // same with `lower` and `upper` in scope, which lie in the support, or NULL
+    Decl       *ends[2];         // these two
     Natural    *natural;         // family part: names of natural parameters and their statistics
     Law        *law;             // family part: for readers, or NULL
     Ast        *base;            // family part: a base measure term, e.g. polya_gamma_base(b, x); its other arguments bind

@@ -972,6 +972,11 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->cdf);
     use(r, d->ccdf);
     use_routine(r, d->sample, "`sample`");
+    if (!d->sample_truncated) return;
+    const Type real = { .base = BASE_REAL };
+    d->ends[0] = bind(r, DECL_PARAMETER, intern("lower"), d->span, real);
+    d->ends[1] = bind(r, DECL_PARAMETER, intern("upper"), d->span, real);
+    use_routine(r, d->sample_truncated, "`sample_truncated`");
 }
 
 static void bind_pattern_names(Resolve *r, const Ast *e)

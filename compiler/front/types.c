@@ -1283,6 +1283,7 @@ void types_library(Arena *a, Library *lib, Diags *d)
         if (p->mode) type_of(&t, p->mode);
         for (Natural *n = p->natural; n; n = n->next) type_of(&t, n->statistic);
         type_routine(&t, p->sample);
+        type_routine(&t, p->sample_truncated);
         type_routine(&t, p->base);
         type_routine(&t, p->draw);
         type_routine(&t, p->draw_truncated);

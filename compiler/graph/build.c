@@ -517,6 +517,77 @@ static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Inde
     diag_help(m, "the declared bound of `%s` would truncate it", v->name);
 }
 
+static Expr *stand_in(Graph *g, const char *name, bool whole)
+{
+    Var *v = var_new(g, intern(name), VAR_ELEMENT);
+    if (whole) v->base = BASE_INT;
+    return ex_ref(v, 0, NULL);
+}
+
+// What a draw of the predict block reads if it has to lie between two ends: see Site.
+static void draw_within(Graph *g, Site *site, const Env *env, Expr *const *end, Expr *const *support)
+{
+    const Distribution *d = site->dist;
+    site->within = true;
+    site->exact = d->sample_truncated != NULL;
+    for (int side = 0; side < 2; side++) site->end[side] = stand_in(g, side ? "upper" : "lower", d->discrete);
+    if (site->exact) {
+        for (int side = 0; side < 2; side++) env = env_bind(g, env, d->ends[side], site->end[side]);
+        site->sample = d->sample_truncated->name;
+        site->nargs = 0;
+        for (int i = 0; i < d->sample_truncated->nkids; i++) site->args[site->nargs++] = elaborate_whole(g, d->sample_truncated->kid[i], env);
+    }
+    site->nsample = site->nargs;
+    for (int side = 0; side < 2; side++) site->args[site->nargs++] = end[side] ? end[side] : ex_num(side ? INFINITY : -INFINITY);
+    for (int side = 0; side < 2; side++) site->args[site->nargs++] = support[side] ? support[side] : ex_num(side ? INFINITY : -INFINITY);
+    if (site->exact) return;
+    site->x = stand_in(g, "x", d->discrete);
+    env = env_bind(g, env, d->value, site->x);
+    if (d->discrete) site->args[site->nargs++] = elaborate(g, d->log_density, env, 0, NULL);
+    else if (d->cdf && d->ccdf) {
+        site->args[site->nargs++] = elaborate(g, d->cdf, env, 0, NULL);
+        site->args[site->nargs++] = elaborate(g, d->ccdf, env, 0, NULL);
+    }
+}
+
+// A draw in the predict block: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are drawn by their weights.
+static void predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi)
+{
+    if (value->kind != EX_REF || (!d->sample && !(d->discrete && !d->value_rank))) {
+        Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, d->name);
+        if (!d->sample && strncmp(d->name, "multinomial", 11) == 0)
+            diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, theta[1]), ...");
+        return;
+    }
+    const int most = d->sample ? d->sample->nkids : 0, truncated = d->sample_truncated ? d->sample_truncated->nkids : 0;
+    Site *site = NEW(g->arena, Site);
+    *site = (Site){.span = s->span, .var = value->var, .plates = plates, .n = value->nargs, .dist = d, .nargs = most, .nsample = most};
+    memcpy(site->subscript, value->args, sizeof *site->subscript * (size_t)value->nargs);
+    for (int k = site->n; k < value->var->rank; k++) site->subscript[k] = ex_num(1);     // a vector or a matrix: where it begins
+    site->args = NEW_N(g->arena, Expr *, (most > truncated ? most : truncated) + 7);
+    const Env *env = bind_arguments(g, d, s->nargs, args, value);
+    if (d->sample) {
+        site->sample = d->sample->name;
+        for (int i = 0; i < most; i++) site->args[i] = elaborate_whole(g, d->sample->kid[i], env);
+    }
+    Expr *end[2] = {lo, hi}, *support[2], *declared[2] = {value->var->lower, value->var->upper};
+    support_ends(g, d, s->nargs, args, value, &support[0], &support[1]);
+    bool within = !site->sample;
+    for (int side = 0; side < 2; side++) {
+        if (d->value_rank == 0 && declared[side]) end[side] = end[side] ? inner(end[side], declared[side], side) : declared[side];
+        if (lies_within(end[side], support[side], side)) end[side] = NULL;
+        within |= end[side] != NULL;
+    }
+    if (within) draw_within(g, site, env, end, support);
+    else if (d->discrete) {                      // what a routine gives for arguments out of range lies outside
+        site->args[site->nargs++] = support[0] ? support[0] : ex_num(-INFINITY);
+        site->args[site->nargs++] = support[1] ? support[1] : ex_num(INFINITY);
+    }
+    Site **last = &value->var->sites;
+    while (*last) last = &(*last)->next;
+    *last = site;
+}
+
 static void tilde(Graph *g, const Stmt *s, const Scope *scope)
 {
     const Distribution *d = library_find(g->stdlib, s->dist, false);
@@ -537,23 +608,8 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     for (int i = 0; i < s->nargs; i++)
         args[i] = argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
     if (s->block == BLOCK_PREDICT) {
-        Site *site = NEW(g->arena, Site);
-        *site = (Site){.span = s->span, .var = value->var, .plates = plates_of(g, scope, extra, more), .nargs = s->nargs};
-        if (!d->sample || value->kind != EX_REF) {
-            diag(g->diags, s->dist_span, DIAG_E0503, d->name);
-            return;
-        }
-        site->n = value->nargs;
-        memcpy(site->subscript, value->args, sizeof *site->subscript * (size_t)value->nargs);
-        site->sample = d->sample->name;
-        site->nargs = d->sample->nkids;
-        site->args = NEW_N(g->arena, Expr *, site->nargs + 1);
-        const Env *env = bind_arguments(g, d, s->nargs, args, value);
-        for (int i = 0; i < site->nargs; i++) site->args[i] = elaborate_whole(g, d->sample->kid[i], env);
-        Var *v = value->var;
-        Site **last = &v->sites;
-        while (*last) last = &(*last)->next;
-        *last = site;
+        Expr *lo = s->lower ? argument(g, s->lower, scope->env, 0, extra, at) : NULL, *hi = s->upper ? argument(g, s->upper, scope->env, 0, extra, at) : NULL;
+        predict(g, s, d, plates_of(g, scope, extra, more), value, args, lo, hi);
         return;
     }
     Factor *f = factor_new(g, s->span, plates_of(g, scope, extra, more));
@@ -946,7 +1002,7 @@ void graph_print(FILE *out, const Graph *g)
             fprintf(out, "    %s[", t->var->name);
             for (int k = 0; k < t->n; k++) { if (k) fputs(", ", out); ex_print(out, t->subscript[k]); }
             if (t->value) { fputs("] = ", out); ex_print(out, t->value); }
-            else fprintf(out, "] ~ %s", t->sample);
+            else fprintf(out, "] ~ %s", t->dist->name);
             plates_print(out, &t->plates);
             fputc('\n', out);
         }

@@ -37,9 +37,12 @@ typedef struct Site {                    // one statement that computes elements
     int          n;
     Expr        *subscript[MAX_RANK];
     Expr        *value;                  // what they are; NULL for a draw
-    const char  *sample;                 // routine that draws, with arguments
-    int          nargs;
-    Expr       **args;
+    const Distribution *dist;            // of a draw
+    const char  *sample;                 // routine that draws, or NULL: the values are weighed
+    int          nargs, nsample;         // arguments, the first of which are the routine's; then what else the draw reads, if it is `within`
+    Expr       **args;                   // two ends: these, the ends of the support, and of `x` the log density (integers) or log_cdf and log_ccdf
+    bool         within, exact;          // exact: the routine draws between `end[0]` and `end[1]`
+    Expr        *x, *end[2];             // stand for a value and the ends in the arguments
     struct Site *next;
 } Site;
 

@@ -10,6 +10,97 @@ static bool test_response(const Var *v, void *with) { (void)with; return v->kind
 
 bool reads_response(const Sum *s) { return ex_any_var(s->value, test_response, NULL); }
 
+// ---- draws of the predict block ----
+
+static const char *call_of_routine(Program *p, const Site *t)
+{
+    Writer *w = &p->w;
+    const char *list = "&g";
+    for (int i = 0; i < t->nsample; i++) {
+        list = text(w, "%s, %s", list, write_expr(w, t->args[i]));
+        if (t->n == t->var->rank && ex_rank(t->args[i]) == 1) list = text(w, "%s, %s", list, write_extent(w, ex_dim(t->args[i], 0)));
+    }
+    return list;
+}
+
+// A vector or a matrix, in its place.
+static void draw_whole(Program *p, const Site *t, const char *place, const char *pos)
+{
+    Writer *w = &p->w;
+    const char *n = write_extent(w, t->var->dim[t->var->rank - 1]), *list = call_of_routine(p, t);
+    put(w, "%s", stream_text(p, t->var, pos));
+    put(w, "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range, or a matrix not positive definite (%s)\");",
+        t->sample, list, n, place, t->var->name, pos, t->dist->name, line_of(p, t->span));
+}
+
+// A number that has to lie between two ends, as x: see within.h.
+static void draw_within(Program *p, const Site *t, const char *pos)
+{
+    Writer *w = &p->w;
+    Expr *const *rest = t->args + t->nsample;
+    const char *lo = write_expr(w, rest[0]), *hi = write_expr(w, rest[1]), *least = write_expr(w, rest[2]), *most = write_expr(w, rest[3]);
+    put(w, "wide lower = %s, upper = %s;", lo, hi);
+    if (!ex_is_num(rest[2], -INFINITY)) put(w, "if (lower < %s) lower = %s;", least, least);
+    if (!ex_is_num(rest[3], INFINITY)) put(w, "if (upper > %s) upper = %s;", most, most);
+    put(w, "if (!(lower <= upper)) FAULT(\"%s\", %s, \"no value of %s lies between its ends (%s)\");", t->var->name, pos, t->dist->name, line_of(p, t->span));
+    put(w, "wide x = NAN;");
+    if (t->exact) {
+        for (int side = 0; side < 2; side++) know(w, t->end[side], side ? "upper" : "lower");
+        put(w, "x = %s(%s);", t->sample, call_of_routine(p, t));
+        put(w, "if (!is_finite(x)) FAULT(\"%s\", %s, \"its truncated %s could not be drawn: an argument is out of range, or so little of it lies between the ends (%s)\");",
+            t->var->name, pos, t->dist->name, line_of(p, t->span));
+        return;
+    }
+    const bool search = t->dist->discrete || t->nargs > t->nsample + 4;
+    if (t->sample) {
+        const char *list = call_of_routine(p, t);
+        put(w, "for (long tries = 0; tries < %s && !(x >= lower && x <= upper); tries++) x = %s(%s);", search ? "GM_TRIES" : "GM_MOST_TRIES", t->sample, list);
+    }
+    open_brace(w, "if (!(x >= lower && x <= upper))");
+    int m = mark(w);
+    if (t->dist->discrete) {
+        put(w, "Weights search = weights_start(lower, upper);");
+        open_brace(w, "while (weights_next(&g, &search))");
+        know(w, t->x, "search.x");
+        put(w, "search.log_weight = %s;", write_expr(w, rest[4]));
+        close_brace(w);
+        put(w, "x = weights_value(&search);");
+    } else if (search) {
+        put(w, "Inversion search = inversion_start(&g, lower, upper);");
+        open_brace(w, "while (inversion_next(&search, %s, %s))", least, most);
+        know(w, t->x, "search.x");
+        put(w, "search.below = %s;", write_expr(w, rest[4]));
+        put(w, "search.above = %s;", write_expr(w, rest[5]));
+        close_brace(w);
+        put(w, "x = inversion_value(&search);");
+    }
+    forget(w, m);
+    put(w, "if (!(x >= lower && x <= upper)) FAULT(\"%s\", %s, \"so little of %s lies between its ends that it cannot be drawn (%s)\");",
+        t->var->name, pos, t->dist->name, line_of(p, t->span));
+    close_brace(w);
+}
+
+static void draw_one(Program *p, const Site *t, const char *place, const char *pos)
+{
+    Writer *w = &p->w;
+    const char *list = t->within ? NULL : call_of_routine(p, t);
+    put(w, "%s", stream_text(p, t->var, pos));
+    if (t->within) draw_within(p, t, pos);
+    else put(w, "const wide x = %s(%s);", t->sample, list);
+    if (t->dist->discrete && !t->within)
+        for (int side = 0; side < 2; side++) {
+            Expr *end = t->args[t->nsample + side];
+            if (end->kind != EX_NUM || isfinite(end->number))
+                put(w, "if (!(x %s %s)) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");", side ? "<=" : ">=", write_factor(w, end),
+                    t->var->name, pos, t->dist->name, line_of(p, t->span));
+        }
+    if (t->var->base == BASE_INT) put(w, "if (!(x >= -2147483647 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not an integer of 32 bits\");", t->var->name, pos);
+    else put(w, "VERIFY(x, \"%s\", %s);", t->var->name, pos);
+    put(w, "%s = x;", place);
+}
+
+// ---- definitions ----
+
 // One element that a statement computes or draws.
 typedef struct SiteEntry { const Var *var; const Site *site; } SiteEntry;
 
@@ -22,15 +113,13 @@ static void add_site(Program *p, Expr *value, void *with)
     const char *pos = write_position(w, v, t->subscript);
     const char *place = v->rank ? text(w, "%s[%s]", var_place(w, v), pos) : text(w, "*%s", var_place(w, v));
     if (t->value) { put(w, "%s = %s;", place, write_expr(w, value)); return; }
-    put(w, "%s", stream_text(p, v, pos));
-    const char *list = "&g";
-    for (int i = 0; i < t->nargs; i++) {
-        list = text(w, "%s, %s", list, write_expr(w, t->args[i]));
-        if (ex_rank(t->args[i]) == 1 && (i + 1 == t->nargs || ex_rank(t->args[i + 1]) == 0)) list = text(w, "%s, %s", list, write_extent(w, ex_dim(t->args[i], 0)));
-    }
-    if (t->n < v->rank) put(w, "%s(%s, &%s);", t->sample, list, place);
-    else put(w, "%s = %s(%s);", place, t->sample, list);
+    open_brace(w, "%s", "");                     // a scope for the names of the draw
+    if (t->n < v->rank) draw_whole(p, t, place, pos);
+    else draw_one(p, t, place, pos);
+    close_brace(w);
 }
+
+static bool test_element(const Var *v, void *with) { (void)with; return v->kind == VAR_ELEMENT; }
 
 static void emit_site(Program *p, const Var *v, const Site *t)
 {
@@ -38,7 +127,11 @@ static void emit_site(Program *p, const Var *v, const Site *t)
     Loops l = {.guard = t->plates.guard};
     for (int i = 0; i < t->plates.n; i++) l.index[l.n++] = t->plates.index[i];
     SiteEntry entry = {v, t};
-    Expr *value = t->value ? t->value : t->nargs ? ex_call("scattered", t->nargs, t->args) : ex_num(0);
+    Expr **outside = NEW_N(w->arena, Expr *, t->nargs + 1);      // arguments that do not speak of the value to be drawn
+    int n = 0;
+    for (int i = 0; i < t->nargs; i++)
+        if (!ex_any_var(t->args[i], test_element, NULL)) outside[n++] = t->args[i];
+    Expr *value = t->value ? t->value : n ? ex_call("scattered", n, outside) : ex_num(0);
     w->moving = v;
     const bool team = w->team, itself = ex_mentions(value, v);
     if (team && itself && l.n > 0) {             // it reads what it computed before: in order
@@ -104,7 +197,7 @@ bool emit_series(Program *p)
 static bool site_needs_array(const Var *v)
 {
     for (const Site *t = v->sites; t; t = t->next) {
-        if (needs_array(t->value)) return true;
+        if (t->value ? needs_array(t->value) : t->n < v->rank) return true;
         for (int i = 0; i < t->nargs; i++)
             if (needs_array(t->args[i]) || (t->sample && ex_rank(t->args[i]) > 0)) return true;
     }

@@ -101,7 +101,7 @@ static const char *index_text(Writer *w, const Index *i)
 
 static bool name_taken(const Writer *w, const char *c)
 {
-    static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", "dot", NULL};
+    static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", "dot", "lower", "upper", "tries", "search", NULL};
     for (int k = 0; used[k]; k++)
         if (strcmp(used[k], c) == 0) return true;
     for (int k = 0; k < w->nnamed; k++)

@@ -188,6 +188,59 @@ DEVICE_CALL long categorical_log_weights(Stream *g, double *logw, long n)
     return categorical_weights(g, logw, n);
 }
 
+// The same for weights that are to stay.
+DEVICE_CALL long categorical_logits(Stream *g, const double *logw, long n)
+{
+    double top = -INFINITY, total = 0;
+    for (long k = 0; k < n; k++) {
+        if (!(logw[k] < INFINITY)) return 0;
+        if (logw[k] > top) top = logw[k];
+    }
+    if (!(top > -INFINITY)) return 0;
+    for (long k = 0; k < n; k++) total += exp(logw[k] - top);
+    double u = uniform_open(g) * total;
+    long   last = 0;
+    for (long k = 0; k < n; k++) {
+        const double w = exp(logw[k] - top);
+        if (!(w > 0)) continue;
+        last = k + 1;
+        if (u <= w) return last;
+        u -= w;
+    }
+    return last;                                         // rounding
+}
+
+// 1 + the number of thresholds below eta plus a standard logistic or normal error.
+DEVICE_CALL long ordered_logistic(Stream *g, double eta, const double *c, long n)
+{
+    const double z = eta + logit(uniform_open(g));
+    long k = 0;
+    while (k < n && c[k] < z) k++;
+    return z == z ? k + 1 : 0;
+}
+
+DEVICE_CALL long ordered_probit(Stream *g, double eta, const double *c, long n)
+{
+    const double z = eta + normal_standard(g);
+    long k = 0;
+    while (k < n && c[k] < z) k++;
+    return z == z ? k + 1 : 0;
+}
+
+// Mixtures: a geometric on 1, 2, ... whose probability of stopping is exp(-w), w exponential with rate alpha; a negative binomial with a beta probability.
+DEVICE_CALL long yule_simon(Stream *g, double alpha)
+{
+    if (!(alpha > 0)) return 0;
+    const double k = geometric(g, clamp(exp(-exponential_standard(g) / alpha), GM_TINY, 1));
+    return k < GM_MAX_COUNT ? (long)k + 1 : (long)GM_MAX_COUNT;
+}
+
+DEVICE_CALL long beta_neg_binomial(Stream *g, double r, double alpha, double beta)
+{
+    const double x = log_gamma_standard(g, alpha), y = log_gamma_standard(g, beta);      // p / (1 - p) = exp(x - y)
+    return neg_binomial_alpha_beta(g, r, clamp(exp(x - y), GM_TINY, GM_HUGE));
+}
+
 // Counts of n trials over K categories with probabilities proportional to p[0..K-1], by conditional binomials.
 DEVICE_CALL void multinomial(Stream *g, long n, const double *p, long K, int32_t *out)
 {

@@ -26,6 +26,8 @@
 #include "dirichlet.h"
 #include "multivariate.h"
 #include "slice.h"
+#include "within.h"
+#include "whole.h"
 #include "../host/model.h"
 #ifndef __CUDACC_RTC__
 #include "../backends/linalg.h"

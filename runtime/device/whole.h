@@ -1,0 +1,57 @@
+// whole.h -- vectors and matrices as the library's `sample` names them: the arguments, the size n, the place; each allocates what it works with.
+//
+//   errors      not 0 if a matrix is not positive definite, or if an argument out of range makes an element that is not finite
+//   method      dirichlet.h, multivariate.h
+//   test        tests/runtime/multivariate.c
+#ifndef GM_WHOLE_H
+#define GM_WHOLE_H
+
+#include "dirichlet.h"
+#include "multivariate.h"
+
+DEVICE long not_all_finite(const double *x, long n)
+{
+    for (long i = 0; i < n; i++)
+        if (!is_finite(x[i])) return i + 1;
+    return 0;
+}
+
+DEVICE_CALL long sample_dirichlet(Stream *g, const double *alpha, long n, double *out)
+{
+    dirichlet(g, alpha, n, out);
+    return not_all_finite(out, n);
+}
+
+DEVICE_CALL long sample_multi_normal_cholesky(Stream *g, const double *mu, const double *L, long n, double *out)
+{
+    multi_normal_mean_cholesky(g, n, mu, L, out);
+    return not_all_finite(out, n);
+}
+
+// draw(work), an expression that gives 0 if it succeeds, with room for size numbers.
+#define GM_SAMPLE_WHOLE(name, parameters, size, count, draw)                       \
+    DEVICE_CALL long name parameters                                               \
+    {                                                                              \
+        double *work = (double *)malloc(sizeof(double) * (size_t)(size));          \
+        const long failed = draw;                                                  \
+        free(work);                                                                \
+        return failed ? failed : not_all_finite(out, count);                       \
+    }
+
+GM_SAMPLE_WHOLE(sample_multi_normal, (Stream *g, const double *mu, const double *Sigma, long n, double *out), n * n + 1, n,
+                multi_normal_mean_covariance(g, n, mu, Sigma, out, work))
+GM_SAMPLE_WHOLE(sample_multi_normal_prec, (Stream *g, const double *mu, const double *Omega, long n, double *out), n * n + n + 1, n,
+                multi_normal_mean_precision(g, n, mu, Omega, out, work))
+GM_SAMPLE_WHOLE(sample_multi_student_t, (Stream *g, double nu, const double *mu, const double *Sigma, long n, double *out), n * n + 1, n,
+                multi_student_t(g, n, nu, mu, Sigma, out, work))
+GM_SAMPLE_WHOLE(sample_wishart, (Stream *g, double nu, const double *S, long n, double *out), 3 * n * n + 1, n * n, wishart(g, nu, S, n, out, work))
+GM_SAMPLE_WHOLE(sample_inv_wishart, (Stream *g, double nu, const double *S, long n, double *out), 2 * n * n + 1, n * n, inv_wishart(g, nu, S, n, out, work))
+GM_SAMPLE_WHOLE(sample_lkj_corr, (Stream *g, double eta, long n, double *out), n * n + 1, n * n, (lkj_corr(g, eta, n, out, work), 0))
+
+DEVICE_CALL long sample_lkj_corr_cholesky(Stream *g, double eta, long n, double *out)
+{
+    lkj_corr_cholesky(g, eta, n, out);
+    return not_all_finite(out, n * n);
+}
+
+#endif
