@@ -17,7 +17,7 @@
 #include "special.h"
 
 #define GM_TRIES        64
-#define GM_MOST_TRIES   10000000L        // where there is no other way
+#define GM_MOST_TRIES   1000000L         // where there is no other way
 #define GM_FEW          4096
 #define GM_MOST_WEIGHTS 10000000L
 
