@@ -24,30 +24,6 @@ long gm_shape_size(const GmShape *s)
     return size;
 }
 
-char *gm_shape_text(int rank, const long *dim)
-{
-    char text[GM_MAX_RANK * 24] = "1";
-    size_t n = 0;
-    for (int k = 0; k < rank; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, k ? " x %ld" : "%ld", dim[k]);
-    return gm_copy_text(text);
-}
-
-char *gm_element_name(const char *name, int rank, const long *dim, long linear)
-{
-    long index[GM_MAX_RANK];
-    for (int k = rank - 1; k >= 0; k--) {
-        const long size = dim[k] > 0 ? dim[k] : 1;
-        index[k] = linear % size;
-        linear /= size;
-    }
-    char text[GM_MAX_RANK * 24] = "";
-    size_t n = 0;
-    for (int k = 0; k < rank; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, k ? ", %ld" : "%ld", index[k] + 1);
-    return rank ? gm_format("%s[%s]", name, text) : gm_copy_text(name);
-}
-
 char *gm_declared_text(const GmField *f, const GmShape *s)
 {
     if (f->declared)

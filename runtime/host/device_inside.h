@@ -1,10 +1,14 @@
 // device_inside.h -- a run on a GPU, as the runtime's own files see it. device.h is what emitted programs see.
 //
-//   device.c          opens the device: driver, image; launches kernels
-//   device_memory.c   Data, State and work space on the device; what stays in the memory of the host
-//   device_pieces.c   matrices that stay there, read piece by piece
+//   device_calls.c    the driver: errors, copies, launches, times
+//   device_memory.c   memory taken and given back
+//   device_pieces.c   matrices that stay in the memory of the host, read piece by piece
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
+//   device_plan.c     where Data and State lie; what stays in the memory of the host
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
+//   device.c          opens and closes the device; the launches of an emitted program
+//
+// Each calls those above it only.
 #ifndef GM_DEVICE_INSIDE_H
 #define GM_DEVICE_INSIDE_H
 
@@ -119,8 +123,15 @@ void gm_device_give(GmDevice *d, CUdeviceptr *at, size_t bytes);
 bool gm_device_have(GmDevice *d, CUdeviceptr *to, size_t bytes, const char *what);
 bool gm_device_have_host(GmDevice *d, void **to, size_t bytes, const char *what);
 
-// Plans what goes where, takes memory and fills it. false after a message.
-bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, const GmDraws *draws);
+void gm_device_heads_drop(GmDevice *d);                           // gives the memory of heads back
+size_t gm_device_available(const GmDevice *d);                    // bytes that can be had
+void   gm_device_lacks_memory(GmDevice *d, const char *what, double needed);    // the message
+const char *gm_device_size_text(char to[32], double bytes);       // "1.5 GB"
+
+// ---- device_plan.c ----
+
+// Plans what goes where, takes memory and fills it. `ring`: bytes through which draws will leave. false after a message.
+bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, size_t ring);
 void gm_device_note_memory(const GmDevice *d);                    // a line for each array that stays in the memory of the host
 
 // ---- device_pieces.c ----
@@ -147,7 +158,6 @@ bool     gm_device_piece(GmDevice *d, GmPieces *p);
 void gm_device_pieces_open(GmDevice *d, size_t spare);
 void gm_device_heads_fill(GmDevice *d);                           // after setup
 void gm_device_pieces_close(GmDevice *d);
-void gm_device_heads_drop(GmDevice *d);                           // gives their memory back
 
 // ---- copies, launches ----
 

@@ -61,17 +61,6 @@ void gm_device_heads_fill(GmDevice *d)
     }
 }
 
-void gm_device_heads_drop(GmDevice *d)
-{
-    d->head_taken = false;
-    for (int f = 0; f < d->n_arrays; f++) {
-        GmArray *a = &d->array[f];
-        gm_device_give(d, &a->head, a->head_bytes + ALIGNED);
-        a->head_bytes = 0;
-        a->head_filled = false;
-    }
-}
-
 void gm_device_pieces_close(GmDevice *d)
 {
     gm_device_heads_drop(d);

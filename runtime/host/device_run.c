@@ -58,15 +58,6 @@ static void capture(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)
     }
 }
 
-void gm_device_graphs_drop(GmDevice *d)
-{
-    for (int k = 0; k < 2; k++)
-        if (d->graph[k]) {
-            gm_cuda.cuGraphExecDestroy(d->graph[k]);
-            d->graph[k] = NULL;
-        }
-}
-
 void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *))
 {
     GmDevice *d = run->device;
