@@ -450,6 +450,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     star->lower_number = v->lower_number;
     star->upper_number = v->upper_number;
     star->base = v->base;
+    star->discrete = v->discrete;
     c->u = ex_ref(star, 0, NULL);
     bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";

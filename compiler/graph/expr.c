@@ -445,6 +445,8 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
             return ex_call1("log_inv_logit", ex_neg(x->args[0]));
         if (strcmp(name, "log1m") == 0 && x->kind == EX_CALL && strcmp(x->name, "Phi") == 0)
             return ex_call1("log_Phi", ex_neg(x->args[0]));
+        if (strcmp(name, "log1m") == 0 && x->kind == EX_CALL && strcmp(x->name, "if_else") == 0)
+            return ex_call3("if_else", x->args[0], ex_call1(name, x->args[1]), ex_call1(name, x->args[2]));
         if (strcmp(name, "log1m") == 0 && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1))
             return ex_log(ex_sub(ex_num(1), x));
         if (strcmp(name, "log1p") == 0) {
@@ -612,6 +614,71 @@ Expr *ex_dim(Expr *e, int k)
 }
 
 // ---- questions ----
+
+static bool test_countable(const Var *v, void *with)
+{
+    (void)with;
+    return v->base == BASE_INT || v->discrete || v->kind == VAR_SUM || v->kind == VAR_DATA || v->kind == VAR_LET;
+}
+
+bool ex_may_vanish(const Expr *e)
+{
+    static const char *const never[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "lgamma", "log", "log1m", NULL};
+    switch (e->kind) {
+    case EX_NUM: return e->number == 0;
+    case EX_INDEX: return false;
+    case EX_POW: return e->number > 0 && ex_may_vanish(e->args[0]);
+    case EX_CALL:
+        for (int i = 0; never[i]; i++)
+            if (strcmp(e->name, never[i]) == 0) return false;
+        if (strcmp(e->name, "if_else") == 0) return ex_may_vanish(e->args[1]) || ex_may_vanish(e->args[2]);
+        return ex_any_var(e, test_countable, NULL);
+    case EX_REDUCE: return ex_may_vanish(e->args[2]);
+    case EX_ADD: case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (e->args[i]->kind != EX_NUM && ex_may_vanish(e->args[i])) return true;
+        return false;
+    case EX_REF: return test_countable(e->var, NULL);
+    case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+bool ex_may_diverge(const Expr *e)
+{
+    static const char *const at_an_end[] = {"log", "log1m", "log1p", "logit", "inv_Phi", "log1m_exp", "log_diff_exp", NULL};
+    static const char *const bounded[] = {"inv_logit", "Phi", "inv_cloglog", "==", "!=", "<", "<=", "&&", "||", "!", "within", NULL};
+    switch (e->kind) {
+    case EX_NUM: return !isfinite(e->number);
+    case EX_REF:                                 // a definition is as finite as its right sides
+        for (const Site *t = e->var->kind == VAR_LET && !e->var->series ? e->var->sites : NULL; t; t = t->next)
+            if (t->value && ex_may_diverge(t->value)) return true;
+        return false;
+    case EX_CALL:
+        for (int i = 0; at_an_end[i]; i++)
+            if (strcmp(e->name, at_an_end[i]) == 0) return true;
+        for (int i = 0; bounded[i]; i++)
+            if (strcmp(e->name, bounded[i]) == 0) return false;
+        for (int i = strcmp(e->name, "if_else") == 0; i < e->nargs; i++)
+            if (ex_may_diverge(e->args[i])) return true;
+        return false;
+    case EX_ADD: case EX_MUL: case EX_POW:
+        for (int i = 0; i < e->nargs; i++)
+            if (ex_may_diverge(e->args[i])) return true;
+        return false;
+    case EX_REDUCE: return ex_may_diverge(e->args[2]);
+    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+bool ex_absorbed(const Expr *product, int k)
+{
+    if (!ex_may_diverge(product->args[k])) return false;
+    for (int i = 0; i < product->nargs; i++)
+        if (i != k && ex_may_vanish(product->args[i])) return true;
+    return false;
+}
 
 bool ex_mentions(const Expr *e, const Var *v)
 {

@@ -7,6 +7,8 @@
 //
 // Normal form, kept by the constructors: sums and products are flat and sorted, equal terms and powers are collected, a
 // number comes first, numeric factors are multiplied into a sum, logs of products of positive things are split.
+// Zero times anything is zero, also what is infinite or undefined: the density of 0 successes of probability 0 is 1 (0 log 0 = 0), and
+// if_else(c, a, 0)*t stands for if_else(c, a*t, 0). Whatever evaluates a product keeps to that (ex_absorbed).
 // Subscripts count from 1, as in the model.
 #ifndef GMC_EXPR_H
 #define GMC_EXPR_H
@@ -83,6 +85,9 @@ Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop inde
 
 bool  ex_is_num(const Expr *e, double v);
 bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)
+bool  ex_may_vanish(const Expr *e);               // may be exactly 0: counts, data, sums of them, choices between these
+bool  ex_may_diverge(const Expr *e);              // may be infinite or undefined where what it reads is finite: log(x) where x is 0
+bool  ex_absorbed(const Expr *product, int k);    // factor k may diverge where another one is 0: their product is 0 then
 bool  ex_mentions(const Expr *e, const Var *v);
 bool  ex_mentions_index(const Expr *e, const Index *i);
 bool  ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with);

@@ -539,6 +539,38 @@ static Expr *relevant(Expr *e, const Var *v)
     return e;
 }
 
+// Whether a statistic is the same function of u in every turn of the part's loops, whatever the state.
+static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
+{
+    for (int k = 0; k < q->loops.n; k++)
+        if (ex_mentions_index(statistic, q->loops.index[k])) return false;
+    return !ex_unknown(ex_replace(statistic, c->u, ex_num(1)));
+}
+
+static bool holds_choice(const Expr *e, const Var *u)
+{
+    if (!ex_mentions(e, u)) return false;
+    if (e->kind == EX_CALL && strcmp(e->name, "if_else") == 0) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (holds_choice(e->args[i], u)) return true;
+    return false;
+}
+
+// The terms of a part with a choice that cannot be made before values are tried: they stay whole, since a branch that is not taken may be undefined.
+static Expr *undivided(Program *p, const Conditional *c, const Part *q)
+{
+    Expr *e = q->value, *all = ex_num(0);
+    for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
+        Expr *t = e->kind == EX_ADD ? e->args[i] : e;
+        if (!holds_choice(t, c->u->var)) continue;
+        Statistics s = statistics(p->g->arena, t, c->u);
+        bool common = true;
+        for (int k = 0; k < s.n; k++) common &= is_common(q, c, s.item[k].statistic);
+        if (!common) all = ex_add2(all, t);
+    }
+    return all;
+}
+
 static void prepare_density(Program *p, const Conditional *c, Pieces *out)
 {
     Writer *w = &p->w;
@@ -558,13 +590,11 @@ static void prepare_density(Program *p, const Conditional *c, Pieces *out)
             if (out->nloop < 128) out->loop[out->nloop++] = r;
             continue;
         }
-        Statistics s = statistics(p->g->arena, q->value, c->u);
-        Expr *rest = ex_num(0);
+        Expr *rest = undivided(p, c, q);
+        Statistics s = statistics(p->g->arena, ex_sub(q->value, rest), c->u);
         for (int i = 0; i < s.n; i++) {
             Expr *stat = s.item[i].statistic;
-            bool local = false;
-            for (int k = 0; k < q->loops.n; k++) local |= ex_mentions_index(stat, q->loops.index[k]);
-            if (local || out->nonce == 64 || ex_unknown(ex_replace(stat, c->u, ex_num(1)))) { rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat)); continue; }
+            if (out->nonce == 64 || !is_common(q, c, stat)) { rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat)); continue; }
             const char *t = text(w, "a%d", ++w->temporaries);
             int m = mark(w);
             const bool team = w->team;
@@ -576,7 +606,7 @@ static void prepare_density(Program *p, const Conditional *c, Pieces *out)
             w->team = team;
             if (braces) close_brace(w);
             forget(w, m);
-            out->guarded[out->nonce] = q->loops.guard != NULL && stat != c->u && !(stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
+            out->guarded[out->nonce] = ((c->var->discrete && ex_may_diverge(stat)) || q->loops.guard != NULL) && stat != c->u && !(stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
             out->once[out->nonce] = stat;
             out->name[out->nonce++] = t;
         }
@@ -592,7 +622,7 @@ static void write_density(Program *p, const Conditional *c, const Pieces *d, con
     Writer *w = &p->w;
     int m0 = mark(w);
     if (!c->whole) know(w, c->u, "x");
-    for (int i = 0; i < d->nonce; i++) {         // where a guard leaves a statistic out, it may be infinite: log(x) for x < 0
+    for (int i = 0; i < d->nonce; i++) {         // where it is left out or counted 0 times, it may be infinite: log(x) for x <= 0
         const char *stat = write_factor(w, d->once[i]);
         put(w, "%s%s += %s * %s;", d->guarded[i] ? text(w, "if (%s != 0) ", d->name[i]) : "", target, d->name[i], stat);
     }

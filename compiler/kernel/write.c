@@ -257,45 +257,26 @@ static bool is_known(const Writer *w, const Expr *e)
     return false;
 }
 
-// A logarithm that may be -infinity, or a sum that holds one.
-static bool holds_log(const Expr *e)
-{
-    if (e->kind == EX_CALL) return strcmp(e->name, "log") == 0 || strcmp(e->name, "log1m") == 0;
-    if (e->kind != EX_ADD && e->kind != EX_MUL) return false;
-    for (int i = 0; i < e->nargs; i++)
-        if (holds_log(e->args[i])) return true;
-    return false;
-}
-
-static bool test_count(const Var *v, void *with) { (void)with; return v->base == BASE_INT || v->kind == VAR_SUM; }
-
-// The factor of a product that is the logarithm in x * log(p), where x is a count and both may be 0; -1: there is none.
-static int counted_log(const Expr *e)
-{
-    for (int i = 0; i < e->nargs; i++)
-        if (holds_log(e->args[i]))
-            for (int k = 0; k < e->nargs; k++)
-                if (k != i && !holds_log(e->args[k]) && e->args[k]->kind != EX_POW && ex_any_var(e->args[k], test_count, NULL)) return i;
-    return -1;
-}
-
 static const char *product(Writer *w, Expr *e, int tight)
 {
     const char *c = NULL;
-    const int log_at = counted_log(e);
+    int nabsorbed = 0;
     bool minus = false;
+    bool *absorbed = arena_alloc(w->arena, sizeof *absorbed * (size_t)e->nargs);
+    for (int i = 0; i < e->nargs; i++) nabsorbed += absorbed[i] = ex_absorbed(e, i);
     bool *divides = arena_alloc(w->arena, sizeof *divides * (size_t)e->nargs);      // decided once: writing a factor may name another
     for (int i = 0; i < e->nargs; i++) divides[i] = e->args[i]->kind == EX_POW && e->args[i]->number < 0 && !is_known(w, e->args[i]);
     for (int i = 0; i < e->nargs; i++) {
         Expr *f = e->args[i];
         if (divides[i]) continue;
         if (f->kind == EX_NUM && f->number == -1) { minus = true; continue; }
-        if (i == log_at) continue;
-        const char *t = write(w, f, log_at < 0 || e->nargs > 2 ? MULTIPLICATIVE + (f->kind == EX_MUL) : 0);
+        if (absorbed[i]) continue;
+        const char *t = write(w, f, nabsorbed == 0 || e->nargs > 2 ? MULTIPLICATIVE + (f->kind == EX_MUL) : 0);
         c = c ? text(w, "%s * %s", c, t) : t;
     }
     if (!c) c = "1";
-    if (log_at >= 0) c = text(w, "times_log(%s, %s)", c, write(w, e->args[log_at], 0));
+    for (int i = 0; i < e->nargs; i++)
+        if (absorbed[i]) c = text(w, "times_log(%s, %s)", c, write(w, e->args[i], 0));
     for (int i = 0; i < e->nargs; i++) {
         Expr *f = e->args[i];
         if (!divides[i]) continue;
@@ -562,8 +543,8 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
         array_call(w, e->args[0]);
         return;
     }
-    if (e->kind == EX_CALL && strcmp(e->name, "if_else") == 0) {      // its branches may not be safe to compute
-        keep_outside(w, e->args[0], inner);
+    if (e->kind == EX_CALL && (strcmp(e->name, "if_else") == 0 || strcmp(e->name, "&&") == 0 || strcmp(e->name, "||") == 0)) {
+        keep_outside(w, e->args[0], inner);      // the rest may not be safe to compute
         return;
     }
     for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);

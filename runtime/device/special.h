@@ -35,8 +35,8 @@ DEVICE double power_int(double x, long n)
 
 DEVICE double log1m(double x) { return log1p(-x); }
 
-// n * l for a count n and a logarithm l: 0 if n is 0, also where l is -infinity. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
-DEVICE double times_log(double n, double l) { return n == 0 ? 0 : n * l; }
+// n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
+DEVICE double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
 
 // log(1 + exp(x))
 DEVICE double log1p_exp(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
