@@ -219,6 +219,23 @@ static void bound_missing(Graph *g, const Var *v, bool on)
     }
 }
 
+// One end of the values of an integer response: as declared, or the outermost of what its statements say; NULL: open, or not the same for all elements.
+static Expr *end_of_values(const Graph *g, const Var *v, int side)
+{
+    Expr *outer = side ? v->upper : v->lower;
+    const double number = side ? v->upper_number : v->lower_number;
+    if (outer || isfinite(number)) return outer ? outer : ex_num(number);
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->original || !f->dist || !f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        Expr *end = side ? f->most : f->least;
+        for (int i = 0; i < f->plates.n && end; i++)
+            if (ex_mentions_index(end, f->plates.index[i])) end = NULL;
+        if (!end || ex_mentions(end, v)) return NULL;
+        outer = !outer || outer == end ? end : ex_call2(side ? "fmax" : "fmin", outer, end);
+    }
+    return outer;
+}
+
 // Responses may have missing values: these are drawn first, from the model as written.
 static void impute(Graph *g, Step **first)
 {
@@ -236,7 +253,8 @@ static void impute(Graph *g, Step **first)
             if (f->dist && f->value && f->value->var == v) v->discrete |= f->dist->discrete;
         bound_missing(g, v, true);
         Conditional *c = conditional_element(g, v, true);
-        bool finite = v->discrete && v->upper && (v->lower || isfinite(v->lower_number));
+        Expr *lower = v->discrete ? end_of_values(g, v, 0) : NULL, *upper = v->discrete ? end_of_values(g, v, 1) : NULL;
+        bool finite = lower && upper;
         StepKind how = c->family ? STEP_EXACT : finite ? STEP_ENUM : conditional_own(g, c, true) ? STEP_OWN : STEP_SLICE;
         bound_missing(g, v, false);
         v->kind = kind;
@@ -244,7 +262,7 @@ static void impute(Graph *g, Step **first)
         s->imputes = true;
         s->marginal = false;
         for (const Factor *f = g->factors; f; f = f->next) s->marginal |= f->replaced && !f->original && factor_mentions(f, v);
-        if (how == STEP_ENUM) { s->lower = v->lower ? v->lower : ex_num(v->lower_number); s->upper = v->upper; }
+        if (how == STEP_ENUM) { s->lower = lower; s->upper = upper; }
         put(first, s);
     }
 }

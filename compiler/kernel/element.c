@@ -674,9 +674,10 @@ void step_density(Program *p, const Step *s, int step)
         const char *wp = v->rank ? text(w, "s.%s[%s]", width->name, write_position(w, v, c->current->args)) : text(w, "*s.%s", width->name);
         const char *lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number) : "-INFINITY";
         const char *hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number) : "INFINITY";
-        if (v->discrete) {
-            lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number - 0.5) : "-INFINITY";
-            hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number + 0.5) : "INFINITY";
+        const bool integer = v->discrete && v->base == BASE_INT;
+        if (v->discrete) {                           // an int holds 32 bits
+            lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number - 0.5) : integer ? "-2147483647.5" : "-INFINITY";
+            hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number + 0.5) : integer ? "2147483647.5" : "INFINITY";
         }
         put(w, "const wide current = %s, width = slice_width(%s, %s);", place, wp, s->width ? write_expr(w, s->width) : "1");
         put(w, "wide start = current;");
@@ -686,7 +687,7 @@ void step_density(Program *p, const Step *s, int step)
         put(w, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
         put(w, "%s(&sl, &g, start, %s, %s, width);", positive ? "slice_begin_log" : "slice_begin", lo, hi);
         open_brace(w, "while (slice_next(&sl))");
-        put(w, "const wide x = %s;", v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
+        put(w, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
         if (c->whole) store(p, place, "x", true);
         compute_again(p, c);
         put(w, "wide lp = 0;");

@@ -535,7 +535,7 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
         for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == e;
         if (named) return;
         const char *t = text(w, "c%d", ++w->temporaries);
-        put(w, "const %s %s = %s;", w->number, t, c);
+        put(w, "const %s %s = %s;", is_integer(e) ? "long" : w->number, t, c);
         know(w, e, t);
         return;
     }
