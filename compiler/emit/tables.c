@@ -98,12 +98,9 @@ static int field_of(Var **list, int n, const Var *v)
     return -1;
 }
 
-// Values may be missing if a step draws them, and nothing was computed from them beforehand.
+// Values may be missing if a step draws them.
 static bool imputable(const Program *p, const Var *v)
 {
-    for (int i = 0; i < p->g->nvars; i++)
-        for (const Site *t = p->g->vars[i]->sites; t && p->g->vars[i]->kind == VAR_LET; t = t->next)
-            if (ex_mentions(t->value, v)) return false;
     for (const Step *s = p->g->steps; s; s = s->next)
         if (s->imputes && s->block[0] == v) return true;
     return false;
@@ -134,9 +131,9 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
             }
             extents = text(w, "%s%s%d", extents, k ? ", " : "", scalar);
         }
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, .imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, %s.imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
                 v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL", constraint_name(v->constraint), v->rank, c_name(w, v->name), v->init != NULL,
-                v->response && imputable(p, v), v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span),
+                v->response && imputable(p, v), v->response && v->needed_for ? text(w, ".needed_for = \"%s\", ", v->needed_for) : "", v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span),
                 v->base == BASE_INT ? "int" : "real", bounds, v->name, dims_text(p, v), *extents ? extents : "0");
     }
     if (!ndata) fprintf(out, "    {0},\n");

@@ -92,12 +92,27 @@ static bool reads_observed(const Ast *e)
     return yes;
 }
 
+// Integers made of integers element by element, as k[i] + 1: cheap enough to be made again wherever they are used, so that what they are made of
+// may have missing values.
+static bool made_again(const Ast *e)
+{
+    static const char *const cheap[] = {"abs", "floor", "ceil", "round", "int_step", "square", NULL};
+    if (!e) return true;
+    bool yes = e->kind != AST_REDUCE && e->kind != AST_ARRAY;
+    if (e->kind == AST_CALL) {
+        yes = e->nkids == 2 && (strcmp(e->name, "min") == 0 || strcmp(e->name, "max") == 0);
+        for (int i = 0; cheap[i]; i++) yes |= strcmp(e->name, cheap[i]) == 0;
+    }
+    for (int i = 0; i < e->nkids; i++) yes = yes && made_again(e->kid[i]);
+    return yes;
+}
+
 static bool definition_unknown(const Decl *d, Dependence *known)
 {
     if (known[d->order] == NOT_ASKED) {
         known[d->order] = BEING_ASKED;
         bool unknown = d->block == BLOCK_PREDICT;
-        for (const Stmt *s = d->sites; s && !unknown; s = s->next_site) unknown = ast_unknown(s->rhs, known) || (d->recursive && reads_observed(s->rhs));
+        for (const Stmt *s = d->sites; s && !unknown; s = s->next_site) unknown = ast_unknown(s->rhs, known) || ((d->recursive || (d->type.base == BASE_INT && made_again(s->rhs))) && reads_observed(s->rhs));
         known[d->order] = unknown ? UNKNOWNS : d->recursive ? NOT_ASKED : DATA_ALONE;
         return unknown;
     }

@@ -9,7 +9,29 @@
 #include <string.h>
 #include "graph.h"
 
-bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_density, v); }
+// Whether v decides if an instance of f stands, or what values its data may have: a response with missing values may.
+static bool decides(const Factor *f, const Var *v)
+{
+    if (f->plates.guard && ex_mentions(f->plates.guard, v)) return true;
+    return f->observed && ((f->least && ex_mentions(f->least, v)) || (f->most && ex_mentions(f->most, v)));
+}
+
+bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_density, v) || decides(f, v); }
+
+// f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0.
+static Factor *weighed(Graph *g, Factor *f, const Var *v)
+{
+    if (!decides(f, v)) return f;
+    Factor *w = arena_copy(g->arena, f, sizeof *f);
+    Expr *none = ex_num(-INFINITY);
+    if (f->observed && f->most) w->log_density = ex_call3("if_else", ex_call2("<=", f->value, f->most), w->log_density, none);
+    if (f->observed && f->least) w->log_density = ex_call3("if_else", ex_call2("<=", f->least, f->value), w->log_density, none);
+    if (f->plates.guard && ex_mentions(f->plates.guard, v)) {
+        w->log_density = ex_call3("if_else", f->plates.guard, w->log_density, ex_num(0));
+        w->plates.guard = NULL;
+    }
+    return w;
+}
 
 // The series by way of which v enters a density, or NULL.
 typedef struct Through { const Var *v, *series; } Through;
@@ -454,8 +476,9 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     c->u = ex_ref(star, 0, NULL);
     bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";
-    for (Factor *f = g->factors; f; f = f->next) {
-        if (!counts(f, collapsed) || !factor_mentions(f, v)) continue;
+    for (Factor *written = g->factors; written; written = written->next) {
+        if (!counts(written, collapsed) || !factor_mentions(written, v)) continue;
+        Factor *f = weighed(g, written, v);
         Mentions m = {0};
         find_mentions(f->log_density, v, &m);
         couple(c, f, &m);
@@ -488,6 +511,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
                 c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
             parts = whole_factor(g, c, f, &m);
         }
+        for (Part *p = parts; p; p = p->next) p->factor = written;
         append(&c->density, parts);
     }
     if (c->whole)                                // every part reads the state then
@@ -573,7 +597,7 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
         if (only) return false;
         only = f;
     }
-    if (!only || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF || only->value->var != c->var) return false;
+    if (!only || decides(only, c->var) || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF || only->value->var != c->var) return false;
     Mentions m = {0};
     find_mentions(only->log_density, c->var, &m);
     if (m.n != 1 || m.ref[0] != only->value || m.partial || m.dense) return false;

@@ -68,6 +68,7 @@ struct Var {
     Plates      domain;                  // auxiliary: elements that exist (n = 0: all)
     Expr       *init;                    // default of a data scalar
     bool        response;                // data on the left of `~`: may have missing values
+    const char *needed_for;              // response: what is made of it before sampling, so that no value may be missing; or NULL
     bool        narrow, solver;          // emitted arrays: of type real (data, latents) or solve (joint normal draws), else wide
     bool        discrete;                // of finite or countable support
     Decl       *decl;

@@ -219,6 +219,33 @@ static void bound_missing(Graph *g, const Var *v, bool on)
     }
 }
 
+// What is made of the values of a response before sampling, and would not follow those that are drawn; NULL: nothing.
+static const char *needed_for(Graph *g, const Var *v)
+{
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *x = g->vars[i];
+        for (const Site *t = x->sites; t && x->kind == VAR_LET; t = t->next) {
+            bool reads = (t->value && ex_mentions(t->value, v)) || (t->plates.guard && ex_mentions(t->plates.guard, v));
+            for (int k = 0; k < t->n; k++) reads |= ex_mentions(t->subscript[k], v);
+            for (int k = 0; k < t->plates.n; k++) reads |= ex_mentions(t->plates.index[k]->lo, v) || ex_mentions(t->plates.index[k]->hi, v);
+            if (reads) return arena_printf(g->arena, "`%s` (line %d) is computed from it", x->name, span_line(t->span));
+        }
+        for (int k = 0; k < x->rank && x->kind != VAR_ELEMENT; k++)
+            if (ex_mentions(x->dim[k], v)) return arena_printf(g->arena, "the size of `%s` is computed from it", x->name);
+        if (x != v && ((x->lower && x->decl && x->decl->lower && ex_mentions(x->lower, v)) || (x->upper && x->decl && x->decl->upper && ex_mentions(x->upper, v))))
+            return arena_printf(g->arena, "the bounds of `%s` are computed from it", x->name);
+    }
+    for (const Factor *f = g->factors; f; f = f->next) {
+        for (int k = 0; k < f->plates.n; k++)
+            if (ex_mentions(f->plates.index[k]->lo, v) || ex_mentions(f->plates.index[k]->hi, v))
+                return arena_printf(g->arena, "the range of `%s` (line %d) is computed from it", f->plates.index[k]->name, span_line(f->span));
+        if (f->original || !f->plates.guard || !ex_mentions(f->plates.guard, v)) continue;
+        if (f->value && f->value->kind == EX_REF && var_unknown(f->value->var))
+            return arena_printf(g->arena, "it decides which elements of `%s` (line %d) exist", f->value->var->name, span_line(f->span));
+    }
+    return NULL;
+}
+
 // One end of the values of an integer response: as declared, or the outermost of what its statements say; NULL: open, or not the same for all elements.
 static Expr *end_of_values(const Graph *g, const Var *v, int side)
 {
@@ -246,7 +273,7 @@ static void impute(Graph *g, Step **first)
         bool tied = false;                           // elements that are constrained together cannot miss one by one
         for (const Factor *f = g->factors; f; f = f->next)
             tied |= f->dist && f->value && ex_rank(f->value) > 0 && ex_mentions(f->value, v) && f->dist->support != SUPPORT_VECTOR;
-        if (tied) continue;
+        if (tied || (v->needed_for = needed_for(g, v))) continue;
         VarKind kind = v->kind;
         v->kind = VAR_LATENT;
         for (Factor *f = g->factors; f; f = f->next)

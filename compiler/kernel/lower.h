@@ -160,7 +160,8 @@ void step_gaussian(Program *p, const Step *s, int step);
 
 Program *lower(Graph *g);
 
-bool reads_response(const Sum *s);
+bool ex_reads_response(const Expr *e);
+bool reads_response(const Sum *s);                                   // so that it is made again after each imputation
 bool emit_series(Program *p);                                        // functions that compute the series of the sweep; false: there are none
 void emit_setup(Program *p);
 void emit_log_joint(Program *p);

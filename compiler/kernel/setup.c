@@ -8,7 +8,15 @@
 
 static bool test_response(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
 
-bool reads_response(const Sum *s) { return ex_any_var(s->value, test_response, NULL); }
+bool ex_reads_response(const Expr *e) { return e && ex_any_var(e, test_response, NULL); }
+
+bool reads_response(const Sum *s)
+{
+    bool yes = ex_reads_response(s->value) || ex_reads_response(s->loops.guard);
+    for (int k = 0; k < s->n; k++) yes |= ex_reads_response(s->target[k]);
+    for (int k = 0; k < s->loops.n; k++) yes |= ex_reads_response(s->loops.index[k]->lo) || ex_reads_response(s->loops.index[k]->hi);
+    return yes;
+}
 
 // ---- draws of the predict block ----
 
@@ -278,11 +286,26 @@ static void emit_sites(Program *p, const Var *v)
 
 static bool test_lets(const Var *v, void *with) { return v->kind == VAR_LET && !((bool *)with)[v->id]; }
 
+// Leaves out data of which something missing decides whether the statement stands or what its support is.
+static void skip_undecided(Program *p, const Expr *e, const Var *itself)
+{
+    Writer *w = &p->w;
+    if (!e || !e->vars) return;
+    if (e->kind == EX_REF && e->nargs == e->var->rank && e->var != itself && test_response(e->var, NULL)) {
+        const char *name = c_name(w, e->var->name), *at = e->nargs ? text(w, "[%s]", write_position(w, e->var, e->args)) : "";
+        put(w, e->var->base == BASE_INT ? "if (d.%s%s == -2147483648.0) continue;" : "if (!(d.%1$s%2$s == d.%1$s%2$s)) continue;", name, at);
+    }
+    for (int i = 0; i < e->nargs; i++) skip_undecided(p, e->args[i], itself);
+}
+
 static void check_value(Program *p, Expr *value, void *with)
 {
     const Factor *f = with;
     Writer *w = &p->w;
     (void)value;
+    skip_undecided(p, f->plates.guard, NULL);
+    skip_undecided(p, f->least, f->value->var);
+    skip_undecided(p, f->most, f->value->var);
     const Var *v = f->value->var;                // as read from the file: in the state, missing values have been filled in
     const char *at = v->rank ? write_position(w, v, f->value->args) : NULL, *name = c_name(w, v->name);
     const char *y = at ? text(w, "d.%s[%s]", name, at) : text(w, "d.%s", name);

@@ -331,11 +331,11 @@ static bool sum_by_group(Program *p, const Loops *l, int n, Expr *const *target,
         if (place) places.index[places.n++] = l->index[k];
         else within.index[within.n++] = l->index[k];
     }
-    if (ex_unknown(extent[at]) || ex_unknown(i->hi)) return false;
+    if (ex_unknown(extent[at]) || ex_unknown(i->hi) || ex_reads_response(target[at])) return false;    // responses: their values may be missing, and move
     Expr *guard = NULL;                          // what the row alone decides picks the rows; the rest is asked within
     bool alone = l->guard != NULL;
     for (int k = 0; k < l->n && l->guard; k++) alone &= k == row || !ex_mentions_index(l->guard, l->index[k]);
-    if (alone && ex_data_only(l->guard)) guard = l->guard;
+    if (alone && ex_data_only(l->guard) && !ex_reads_response(l->guard)) guard = l->guard;
     const Order *o = order_of(p, i, target[at], guard, extent[at]);
     if (!o) return false;
     Expr **values = value->kind == EX_CALL && strcmp(value->name, "scattered") == 0 ? value->args : &value;

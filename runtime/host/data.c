@@ -83,7 +83,9 @@ static bool check_bounds(const GmField *f, const GmShape *s, const void *element
             continue;
         if (isnan(x)) {
             if (!missing) {
-                refuse(f, s, source, i, elements, "is missing, which is only allowed in what the likelihood describes, and if no definition is computed from it beforehand");
+                char *why = f->needed_for ? gm_format("is missing, but %s before sampling", f->needed_for) : gm_format("is missing, which is only allowed in what the likelihood describes");
+                refuse(f, s, source, i, elements, why);
+                free(why);
                 return false;
             }
             if (missing->count == room) {
