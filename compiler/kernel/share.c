@@ -650,12 +650,18 @@ int open_elements(Program *p, const Var *v, Index *const *element, int parallel,
     return opened;
 }
 
-// Elements of v that exist: those that a `~` statement names. NULL: all.
+static bool listed(const Expr *any, const Expr *one)
+{
+    if (any == one) return true;
+    return any && any->kind == EX_CALL && strcmp(any->name, "||") == 0 && (listed(any->args[0], one) || listed(any->args[1], one));
+}
+
+// Elements of v that exist: those that a `~` statement names, also one whose place an augmentation took. NULL: all.
 Expr *domain_guard(Program *p, const Var *v, Index *const *element)
 {
     Expr *any = NULL;
     for (const Factor *f = p->g->factors; f; f = f->next) {
-        if (f->replaced || !f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
         Expr *here = NULL;
         Expr *condition = f->plates.guard;
         bool whole = true;
@@ -682,6 +688,7 @@ Expr *domain_guard(Program *p, const Var *v, Index *const *element)
         if (whole) return NULL;
         for (int k = 0; k < f->value->nargs; k++)
             if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
+        if (listed(any, here)) continue;         // a statement and what an augmentation made of it
         any = any ? ex_call2("||", any, here) : here;
     }
     return any;
