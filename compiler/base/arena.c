@@ -3,6 +3,7 @@
 // A compilation allocates small nodes and never frees them, so an allocation is a bump of a pointer. Pieces come
 // zeroed from calloc, which costs nothing for pages never touched.
 #include "arena.h"
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,6 +64,15 @@ void *arena_copy(Arena *a, const void *from, size_t size)
     void *to = arena_alloc(a, size);
     if (size) memcpy(to, from, size);
     return to;
+}
+
+void *arena_grow(Arena *a, const void *items, int n, int *size, size_t each)
+{
+    if (n > INT_MAX / 2) out_of_memory(SIZE_MAX);
+    *size = n < 4 ? 8 : 2 * n;
+    void *more = arena_alloc(a, each * (size_t)*size);
+    if (n) memcpy(more, items, each * (size_t)n);
+    return more;
 }
 
 char *arena_strdup(Arena *a, const char *s)

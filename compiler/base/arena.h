@@ -15,6 +15,11 @@ void  *arena_copy(Arena *a, const void *from, size_t size);
 #define NEW(a, T)      ((T *)arena_alloc((a), sizeof(T)))
 #define NEW_N(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))
 
+// Lists grow: room for one more element behind the n that there are, of `size` places. Old places are not given back: a list of n elements takes
+// at most 2n places in all. As in    ROOM(a, t->term, t->n, t->size);    t->term[t->n++] = term;
+#define ROOM(a, items, n, size) ((n) < (size) ? (void)0 : (void)((items) = arena_grow((a), (items), (n), &(size), sizeof *(items))))
+void  *arena_grow(Arena *a, const void *items, int n, int *size, size_t each);
+
 // One copy of each string: names compare with ==.
 const char *intern(const char *s);
 const char *intern_n(const char *s, size_t n);

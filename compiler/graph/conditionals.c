@@ -56,29 +56,32 @@ static bool counts(const Factor *f, bool collapsed) { return collapsed ? f->orig
 
 // ---- mentions: the different references to v in a factor ----
 
-typedef struct Mentions { int n; Expr *ref[16]; bool dense; bool too_many; bool partial; } Mentions;
+enum { MAX_MENTIONS = 64 };              // each is compared with each
+typedef struct Mentions { int n, size; Expr **ref; bool dense; bool too_many; bool partial; } Mentions;
 
 static bool has_bound_index(const Expr *e)
 {
     if (e->kind == EX_INDEX) return e->index->height > 0;
     for (int i = 0; i < e->nargs; i++)
-        if (has_bound_index(e->args[i])) return true;
+        if (e->args[i]->indices && has_bound_index(e->args[i])) return true;
     return false;
 }
 
-static void find_mentions(Expr *e, const Var *v, Mentions *m)
+typedef struct Finding { Arena *arena; const Var *v; Mentions *m; } Finding;
+
+static void find_mention(Expr *e, void *with)
 {
-    if (!ex_mentions(e, v)) return;
-    if (e->var == v) {
-        for (int i = 0; i < m->n; i++)
-            if (m->ref[i] == e) return;
-        if (m->n == 16) { m->too_many = true; return; }
-        m->ref[m->n++] = e;
-        if (e->nargs < v->rank) m->partial = true;
-        if (has_bound_index(e)) m->dense = true;
-    }
-    for (int i = 0; i < e->nargs; i++) find_mentions(e->args[i], v, m);
+    const Finding *f = with;
+    Mentions *m = f->m;
+    if (e->var != f->v) return;
+    if (m->n == MAX_MENTIONS) { m->too_many = true; return; }
+    ROOM(f->arena, m->ref, m->n, m->size);
+    m->ref[m->n++] = e;
+    if (e->nargs < f->v->rank) m->partial = true;
+    if (has_bound_index(e)) m->dense = true;
 }
+
+static void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m) { ex_references(e, v, find_mention, &(Finding){a, v, m}); }
 
 static int plate_of(const Plates *p, const Index *i)
 {
@@ -118,7 +121,7 @@ static Expr *also(Expr *guard, Expr *more)
 typedef struct Solved { Part *part; bool gather; bool ok; } Solved;
 
 // A sum over elements of v gives up the term of the element: S becomes S - a[k]*v[k] + a[k]*u.
-typedef struct Isolate { Conditional *c; Expr *ref; bool failed; } Isolate;
+typedef struct Isolate { Arena *arena; Conditional *c; Expr *ref; bool failed; } Isolate;
 
 static Expr *isolate(Expr *e, void *with)
 {
@@ -133,7 +136,7 @@ static Expr *isolate(Expr *e, void *with)
     Expr *key = ex_index(is->c->element[at]);
     Expr *body = ex_replace_index(e->args[2], e->index, key), *ref = ex_replace_index(is->ref, e->index, key);
     Mentions m = {0};
-    find_mentions(body, v, &m);
+    find_mentions(is->arena, body, v, &m);
     if (m.n != 1 || m.ref[0] != ref) { is->failed = true; return e; }
     Expr *term = ex_sub(ex_replace(body, ref, is->c->u), body);
     if (!ex_is_num(e->args[0], 1) || e->args[1] != v->dim[at])
@@ -149,7 +152,7 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
     Expr *e = f->log_density, *guard = p.guard;
     Solved out = {.ok = true};
     if (has_bound_index(ref)) {
-        Isolate is = {.c = c, .ref = ref};
+        Isolate is = {.arena = g->arena, .c = c, .ref = ref};
         e = ex_map(e, isolate, &is);
         if (is.failed) { out.ok = false; return out; }
     } else e = ex_replace(e, ref, c->u);
@@ -286,9 +289,11 @@ static Expr *family_statistic(Graph *g, const Distribution *f, const Natural *s,
 
 static bool family_matches(Graph *g, const Distribution *f, double power, Expr *u, const Statistics *s, int *which, Conditional *c)
 {
-    Expr *list[4];
     int count = 0;
-    for (const Natural *n = f->natural; n && count < 4; n = n->next) list[count++] = family_statistic(g, f, n, power, u);
+    for (const Natural *n = f->natural; n; n = n->next) count++;
+    Expr **list = NEW_N(g->arena, Expr *, count + 1);
+    count = 0;
+    for (const Natural *n = f->natural; n; n = n->next) list[count++] = family_statistic(g, f, n, power, u);
     c->nbase = 0;
     bool based = false;
     for (int i = 0; i < s->n; i++) {
@@ -314,15 +319,15 @@ static bool family_matches(Graph *g, const Distribution *f, double power, Expr *
 // Smallest family whose statistics include all that were found. `all` merges the statistics of every part.
 static bool recognise(Graph *g, Conditional *c, const Statistics *all)
 {
-    double powers[16];
+    double powers[2 * MAX_STATISTICS + 1];
     int npowers = 0;
     powers[npowers++] = 1;
-    for (int i = 0; i < all->n && npowers < 14; i++) {
+    for (int i = 0; i < all->n; i++) {
         Expr *e = all->item[i].statistic;
         if (e->kind == EX_POW && e->args[0] == c->u) { powers[npowers++] = e->number; powers[npowers++] = -e->number; }
     }
-    int which[64];
-    if (all->n > 64) return false;
+    int which[MAX_STATISTICS];
+    if (all->many) return false;
     for (int size = 0; size <= 4; size++)
         for (const Distribution *f = g->stdlib->distributions; f; f = f->next) {
             if (!f->is_family || f->value_rank) continue;
@@ -480,7 +485,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
         if (!counts(written, collapsed) || !factor_mentions(written, v)) continue;
         Factor *f = weighed(g, written, v);
         Mentions m = {0};
-        find_mentions(f->log_density, v, &m);
+        find_mentions(g->arena, f->log_density, v, &m);
         couple(c, f, &m);
         const Var *series = through_series(f->log_density, v);
         bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1);
@@ -507,6 +512,8 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
                 c->because = arena_printf(g->arena, "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried", series->name, span_line(series->span));
                 m = (Mentions){0};
             }
+            if (!c->because && m.too_many)
+                c->because = arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
             if (!c->because)
                 c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
             parts = whole_factor(g, c, f, &m);
@@ -527,17 +534,19 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
         for (int i = 0; i < s.n; i++) {
             bool seen = false;
             for (int k = 0; k < all.n; k++) seen |= all.item[k].statistic == s.item[i].statistic;
-            if (!seen && all.n < 64) {
-                Statistic *more = NEW_N(g->arena, Statistic, all.n + 1);
-                if (all.n) memcpy(more, all.item, sizeof *more * (size_t)all.n);
-                more[all.n] = s.item[i];
-                all.item = more;
-                all.n++;
-            }
+            if (seen) continue;
+            if (all.n == MAX_STATISTICS) { all.many = true; break; }
+            ROOM(g->arena, all.item, all.n, all.size);
+            all.item[all.n++] = s.item[i];
         }
+        all.many |= s.many;
     }
     if (!ok) {
         c->because = "it enters a bound other than alone";
+        return c;
+    }
+    if (all.many) {
+        c->because = arena_printf(g->arena, "it has more than %d statistics, and no family has as many", MAX_STATISTICS);
         return c;
     }
     if (!recognise(g, c, &all)) {
@@ -553,7 +562,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
         Part *keep = c->bounds;
         Statistics s = statistics(g->arena, take_bounds(g, c, p, &dummy), c->u);
         c->bounds = keep;
-        int which[64];
+        int which[MAX_STATISTICS];
         Conditional scratch = *c;
         family_matches(g, c->family, c->power, c->u, &s, which, &scratch);
         for (int i = 0; i < s.n; i++) {
@@ -599,7 +608,7 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
     }
     if (!only || decides(only, c->var) || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF || only->value->var != c->var) return false;
     Mentions m = {0};
-    find_mentions(only->log_density, c->var, &m);
+    find_mentions(g->arena, only->log_density, c->var, &m);
     if (m.n != 1 || m.ref[0] != only->value || m.partial || m.dense) return false;
     const Ast *routine = only->dist->sample;
     Expr **args = NEW_N(g->arena, Expr *, routine->nkids + 1);
@@ -727,7 +736,7 @@ bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const
             for (int k = 0; k < m->degree; k++)
                 if (m->ref[k]->nargs < m->ref[k]->var->rank) { *because = "a routine needs it whole"; return false; }
             for (int k = 0; k < f->plates.n; k++) b->loops.index[b->loops.n++] = f->plates.index[k];
-            for (int k = 0; k < m->loops.n && b->loops.n < 2 * MAX_RANK + 4; k++) b->loops.index[b->loops.n++] = m->loops.index[k];
+            for (int k = 0; k < m->loops.n; k++) b->loops.index[b->loops.n++] = m->loops.index[k];
             *last = b;
             last = &b->next;
         }

@@ -7,7 +7,7 @@
 
 // ---- the table of all expressions ----
 
-static struct { Arena *arena; Expr **slot; unsigned size, count; int next_id, next_index; Index *bound[64]; } table;
+static struct { Arena *arena; Expr **slot; unsigned size, count; int next_id, next_index, nbound, bound_size; Index **bound; uint64_t walks; } table;
 
 void expr_start(Arena *a)
 {
@@ -15,8 +15,9 @@ void expr_start(Arena *a)
     table.size = 1u << 12;
     table.slot = NEW_N(a, Expr *, table.size);
     table.count = 0;
-    table.next_id = table.next_index = 0;
-    memset(table.bound, 0, sizeof table.bound);
+    table.next_id = table.next_index = table.nbound = table.bound_size = 0;
+    table.bound = NULL;
+    table.walks = 0;
 }
 
 static unsigned mix(unsigned h, uint64_t v)
@@ -74,10 +75,15 @@ static Expr *cons(Expr draft)
     e->id = table.next_id++;
     e->args = NEW_N(table.arena, Expr *, draft.nargs + 1);
     e->vars = draft.var ? 1ull << (draft.var->id & 63) : 0;
+    e->indices = draft.kind == EX_INDEX ? 1ull << (draft.index->id & 63) : 0;
+    e->size = 1;
+    e->seen = 0;
     e->height = 0;
     for (int i = 0; i < draft.nargs; i++) {
         e->args[i] = args[i];
         e->vars |= args[i]->vars;
+        e->indices |= args[i]->indices;
+        e->size += args[i]->size;
         if (args[i]->height > e->height) e->height = args[i]->height;
     }
     if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) e->height = e->index->height;
@@ -96,13 +102,24 @@ Index *index_new(const char *name, Expr *lo, Expr *hi)
 static Index *bound(int height)
 {
     static const char *const names[] = {"", "j", "k", "l", "m", "n"};
-    if (height > 63) height = 63;
+    while (table.nbound <= height) {
+        ROOM(table.arena, table.bound, table.nbound, table.bound_size);
+        table.bound[table.nbound++] = NULL;
+    }
     if (!table.bound[height]) {
         Index *i = index_new(height <= 5 ? intern(names[height]) : intern(arena_printf(table.arena, "j%d", height)), NULL, NULL);
         i->height = height;
         table.bound[height] = i;
     }
     return table.bound[height];
+}
+
+// A walk over an expression visits what is shared once: true the first time that it comes to e.
+static bool first_visit(const Expr *e, uint64_t walk)
+{
+    if (e->seen == walk) return false;
+    ((Expr *)e)->seen = walk;
+    return true;
 }
 
 // ---- leaves ----
@@ -117,9 +134,11 @@ Expr *ex_ref(Var *v, int n, Expr *const *subscripts)
 
 bool ex_is_num(const Expr *e, double v) { return e->kind == EX_NUM && e->number == v; }
 
-bool ex_positive(const Expr *e)
+// All parts that it looks at must be positive: what this walk has seen is, or the answer is no already.
+static bool positive(const Expr *e, uint64_t walk)
 {
     static const char *const positive_calls[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "step", "log1p_exp", NULL};
+    if (e->nargs && e->kind != EX_REF && !first_visit(e, walk)) return true;
     switch (e->kind) {
     case EX_NUM: return e->number >= 0;
     case EX_REF: return e->var->lower_number >= 0;
@@ -127,19 +146,21 @@ bool ex_positive(const Expr *e)
     case EX_ADD:
     case EX_MUL:
         for (int i = 0; i < e->nargs; i++)
-            if (!ex_positive(e->args[i])) return false;
+            if (!positive(e->args[i], walk)) return false;
         return true;
-    case EX_POW: return fmod(e->number, 2) == 0 || ex_positive(e->args[0]);
+    case EX_POW: return fmod(e->number, 2) == 0 || positive(e->args[0], walk);
     case EX_CALL:
         for (int i = 0; positive_calls[i]; i++)
             if (strcmp(e->name, positive_calls[i]) == 0) return true;
         return false;
-    case EX_REDUCE: return ex_positive(e->args[2]);
-    case EX_ARRAY: return ex_positive(e->args[1]);
+    case EX_REDUCE: return positive(e->args[2], walk);
+    case EX_ARRAY: return positive(e->args[1], walk);
     case EX_AT: return false;
     }
     return false;
 }
+
+bool ex_positive(const Expr *e) { return positive(e, ++table.walks); }
 
 // ---- numbers ----
 
@@ -621,22 +642,23 @@ static bool test_countable(const Var *v, void *with)
     return v->base == BASE_INT || v->discrete || v->kind == VAR_SUM || v->kind == VAR_DATA || v->kind == VAR_LET;
 }
 
-bool ex_may_vanish(const Expr *e)
+static bool may_vanish(const Expr *e, uint64_t walk)
 {
     static const char *const never[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "lgamma", "log", "log1m", NULL};
+    if (e->nargs && !first_visit(e, walk)) return false;
     switch (e->kind) {
     case EX_NUM: return e->number == 0;
     case EX_INDEX: return false;
-    case EX_POW: return e->number > 0 && ex_may_vanish(e->args[0]);
+    case EX_POW: return e->number > 0 && may_vanish(e->args[0], walk);
     case EX_CALL:
         for (int i = 0; never[i]; i++)
             if (strcmp(e->name, never[i]) == 0) return false;
-        if (strcmp(e->name, "if_else") == 0) return ex_may_vanish(e->args[1]) || ex_may_vanish(e->args[2]);
+        if (strcmp(e->name, "if_else") == 0) return may_vanish(e->args[1], walk) || may_vanish(e->args[2], walk);
         return ex_any_var(e, test_countable, NULL);
-    case EX_REDUCE: return ex_may_vanish(e->args[2]);
+    case EX_REDUCE: return may_vanish(e->args[2], walk);
     case EX_ADD: case EX_MUL:
         for (int i = 0; i < e->nargs; i++)
-            if (e->args[i]->kind != EX_NUM && ex_may_vanish(e->args[i])) return true;
+            if (e->args[i]->kind != EX_NUM && may_vanish(e->args[i], walk)) return true;
         return false;
     case EX_REF: return test_countable(e->var, NULL);
     case EX_ARRAY: case EX_AT: break;
@@ -644,15 +666,18 @@ bool ex_may_vanish(const Expr *e)
     return false;
 }
 
-bool ex_may_diverge(const Expr *e)
+bool ex_may_vanish(const Expr *e) { return may_vanish(e, ++table.walks); }
+
+static bool may_diverge(const Expr *e, uint64_t walk)
 {
     static const char *const at_an_end[] = {"log", "log1m", "log1p", "logit", "inv_Phi", "log1m_exp", "log_diff_exp", NULL};
     static const char *const bounded[] = {"inv_logit", "Phi", "inv_cloglog", "==", "!=", "<", "<=", "&&", "||", "!", "within", NULL};
+    if (!first_visit(e, walk)) return false;
     switch (e->kind) {
     case EX_NUM: return !isfinite(e->number);
     case EX_REF:                                 // a definition is as finite as its right sides
         for (const Site *t = e->var->kind == VAR_LET && !e->var->series ? e->var->sites : NULL; t; t = t->next)
-            if (t->value && ex_may_diverge(t->value)) return true;
+            if (t->value && may_diverge(t->value, walk)) return true;
         return false;
     case EX_CALL:
         for (int i = 0; at_an_end[i]; i++)
@@ -660,17 +685,19 @@ bool ex_may_diverge(const Expr *e)
         for (int i = 0; bounded[i]; i++)
             if (strcmp(e->name, bounded[i]) == 0) return false;
         for (int i = strcmp(e->name, "if_else") == 0; i < e->nargs; i++)
-            if (ex_may_diverge(e->args[i])) return true;
+            if (may_diverge(e->args[i], walk)) return true;
         return false;
     case EX_ADD: case EX_MUL: case EX_POW:
         for (int i = 0; i < e->nargs; i++)
-            if (ex_may_diverge(e->args[i])) return true;
+            if (may_diverge(e->args[i], walk)) return true;
         return false;
-    case EX_REDUCE: return ex_may_diverge(e->args[2]);
+    case EX_REDUCE: return may_diverge(e->args[2], walk);
     case EX_INDEX: case EX_ARRAY: case EX_AT: break;
     }
     return false;
 }
+
+bool ex_may_diverge(const Expr *e) { return may_diverge(e, ++table.walks); }
 
 bool ex_absorbed(const Expr *product, int k)
 {
@@ -680,31 +707,50 @@ bool ex_absorbed(const Expr *product, int k)
     return false;
 }
 
-bool ex_mentions(const Expr *e, const Var *v)
+static bool mentions(const Expr *e, const Var *v, uint64_t walk)
 {
     if (!(e->vars >> (v->id & 63) & 1)) return false;
     if (e->var == v) return true;
+    if (!first_visit(e, walk)) return false;
     for (int i = 0; i < e->nargs; i++)
-        if (ex_mentions(e->args[i], v)) return true;
+        if (mentions(e->args[i], v, walk)) return true;
     return false;
 }
 
-bool ex_mentions_index(const Expr *e, const Index *i)
+bool ex_mentions(const Expr *e, const Var *v) { return mentions(e, v, ++table.walks); }
+
+static void references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with, uint64_t walk)
 {
+    if (!(e->vars >> (v->id & 63) & 1) || !first_visit(e, walk)) return;
+    if (e->var == v) f(e, with);
+    for (int i = 0; i < e->nargs; i++) references(e->args[i], v, f, with, walk);
+}
+
+void ex_references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with) { references(e, v, f, with, ++table.walks); }
+
+static bool mentions_index(const Expr *e, const Index *i, uint64_t walk)
+{
+    if (!(e->indices >> (i->id & 63) & 1)) return false;
     if (e->kind == EX_INDEX) return e->index == i;
+    if (!first_visit(e, walk)) return false;
     for (int k = 0; k < e->nargs; k++)
-        if (ex_mentions_index(e->args[k], i)) return true;
+        if (mentions_index(e->args[k], i, walk)) return true;
     return false;
 }
 
-bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with)
+bool ex_mentions_index(const Expr *e, const Index *i) { return mentions_index(e, i, ++table.walks); }
+
+// The test may start walks of its own: what these have visited is looked at again.
+static bool any_var(const Expr *e, bool (*test)(const Var *, void *), void *with, uint64_t walk)
 {
+    if (!e->vars || (e->nargs && !first_visit(e, walk))) return false;
     if (e->var && test(e->var, with)) return true;
-    if (!e->vars) return false;
     for (int i = 0; i < e->nargs; i++)
-        if (ex_any_var(e->args[i], test, with)) return true;
+        if (any_var(e->args[i], test, with, walk)) return true;
     return false;
 }
+
+bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with) { return any_var(e, test, with, ++table.walks); }
 
 // ---- rebuilding ----
 
@@ -725,17 +771,47 @@ static Expr *rebuild(Expr *e, Expr **args)
     return e;
 }
 
-// Substitution visits shared subexpressions once per call.
-typedef struct Memo { struct Memo *next; Expr *from, *to; } Memo;
-typedef struct { Expr *(*leaf)(Expr *, void *); void *with; Memo *slot[256]; } Walk;
+// Substitution rebuilds shared subexpressions once per call. What it made of them stands in a table, at most half full, that begins on the stack.
+typedef struct { Expr *from, *to; } Memo;
+typedef struct {
+    Expr   *(*leaf)(Expr *, void *);         // what takes the place of e, or NULL: look further down
+    void     *with;
+    const Expr *sought;                      // what does not hold it stays as it is; NULL: look everywhere
+    Memo     *slot, few[64];
+    unsigned  size, count;
+} Walk;
+
+static Memo *memo(const Walk *w, const Expr *e)
+{
+    for (unsigned h = (unsigned)e->id * 0x9E3779B1u >> 8;; h++) {
+        Memo *m = &w->slot[h & (w->size - 1)];
+        if (!m->from || m->from == e) return m;
+    }
+}
+
+static void remember(Walk *w, Expr *from, Expr *to)
+{
+    if (2 * ++w->count > w->size) {
+        Memo *old = w->slot;
+        const unsigned n = w->size;
+        w->size = 4 * n;
+        w->slot = calloc(w->size, sizeof *w->slot);
+        for (unsigned i = 0; i < n; i++)
+            if (old[i].from) *memo(w, old[i].from) = old[i];
+        if (old != w->few) free(old);
+    }
+    *memo(w, from) = (Memo){from, to};
+}
 
 static Expr *walk(Expr *e, Walk *w)
 {
+    const Expr *s = w->sought;               // parts are older than what they are part of
+    if (s && (e->id < s->id || (s->vars & ~e->vars) || (s->indices & ~e->indices))) return e;
     Expr *new = w->leaf(e, w->with);
     if (new) return new;
     if (e->nargs == 0) return e;
-    for (Memo *m = w->slot[e->id & 255]; m; m = m->next)
-        if (m->from == e) return m->to;
+    const Memo *known = memo(w, e);
+    if (known->from) return known->to;
     Expr *few[8], **args = e->nargs <= 8 ? few : malloc(sizeof *args * (size_t)e->nargs);
     bool changed = false;
     for (int i = 0; i < e->nargs; i++) {
@@ -744,18 +820,16 @@ static Expr *walk(Expr *e, Walk *w)
     }
     Expr *out = changed ? rebuild(e, args) : e;
     if (args != few) free(args);
-    Memo *m = malloc(sizeof *m);
-    *m = (Memo){w->slot[e->id & 255], e, out};
-    w->slot[e->id & 255] = m;
+    remember(w, e, out);
     return out;
 }
 
-static Expr *walk_all(Expr *e, Expr *(*leaf)(Expr *, void *), void *with)
+static Expr *walk_all(Expr *e, Expr *(*leaf)(Expr *, void *), void *with, const Expr *sought)
 {
-    Walk w = {.leaf = leaf, .with = with};
+    Walk w = {.leaf = leaf, .with = with, .sought = sought, .size = 64};
+    w.slot = w.few;
     Expr *out = walk(e, &w);
-    for (int i = 0; i < 256; i++)
-        for (Memo *m = w.slot[i], *next; m; m = next) { next = m->next; free(m); }
+    if (w.slot != w.few) free(w.slot);
     return out;
 }
 
@@ -765,13 +839,16 @@ static Expr *replace_leaf(Expr *e, void *with)
     return e == pair[0] ? pair[1] : NULL;
 }
 
-Expr *ex_replace(Expr *e, Expr *from, Expr *to) { return walk_all(e, replace_leaf, (Expr *[]){from, to}); }
+Expr *ex_replace(Expr *e, Expr *from, Expr *to) { return walk_all(e, replace_leaf, (Expr *[]){from, to}, from); }
 Expr *ex_replace_index(Expr *e, Index *from, Expr *to) { return ex_replace(e, ex_index(from), to); }
-Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with) { return walk_all(e, f, with); }
+Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with) { return walk_all(e, f, with, NULL); }
 
 // ---- printing ----
 
 enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
+
+enum { PRINTED = 20000 };                    // parts: what shares its parts may be longer than any file when it is written out
+static int printed;
 
 static void print(FILE *f, const Expr *e, int outer);
 
@@ -800,6 +877,7 @@ static void print_number(FILE *f, double v)
 
 static void print(FILE *f, const Expr *e, int outer)
 {
+    if (++printed > PRINTED) { fputs("...", f); return; }
     switch (e->kind) {
     case EX_NUM:
         if (e->number < 0 || e->number != floor(e->number)) {
@@ -905,7 +983,11 @@ static void print(FILE *f, const Expr *e, int outer)
     }
 }
 
-void ex_print(FILE *f, const Expr *e) { print(f, e, 0); }
+void ex_print(FILE *f, const Expr *e)
+{
+    printed = 0;
+    print(f, e, 0);
+}
 
 char *ex_text(Arena *a, const Expr *e)
 {

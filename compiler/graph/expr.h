@@ -55,6 +55,9 @@ struct Expr {
     Index      *index;
     Expr      **args;
     uint64_t    vars;        // bit (var id mod 64) of every variable below
+    uint64_t    indices;     // bit (index id mod 64) of every index below
+    double      size;        // nodes of the tree: more than there are expressions, where they share parts
+    uint64_t    seen;        // the last walk that came here: what is shared is visited once
     unsigned    hash;
     Expr       *chain;
 };
@@ -91,6 +94,7 @@ bool  ex_absorbed(const Expr *product, int k);    // factor k may diverge where 
 bool  ex_mentions(const Expr *e, const Var *v);
 bool  ex_mentions_index(const Expr *e, const Index *i);
 bool  ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with);
+void  ex_references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with);     // f of each reference to v, once
 Expr *ex_replace(Expr *e, Expr *from, Expr *to);             // every occurrence of the subexpression
 Expr *ex_replace_index(Expr *e, Index *from, Expr *to);
 Expr *ex_open(const Expr *reduce, Index *fresh);             // the body with its bound index replaced

@@ -165,9 +165,15 @@ void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.
 
 // ---- polynomial.c: expansion in an element, or in the elements of a block ----
 
+enum {
+    MAX_PLATES = 2 * MAX_RANK,           // loops around a statement, those over the elements of a vectorised one among them; and sums in one term of a polynomial
+    MAX_LOOPS = 2 * MAX_PLATES,          // both
+    MAX_STATISTICS = 64,                 // of one variable: no family has as many
+};
+
 typedef struct Loops {                   // sums: plates and the indices of reductions
     int    n;
-    Index *index[2 * MAX_RANK + 4];
+    Index *index[MAX_LOOPS];
     Expr  *guard;
 } Loops;
 
@@ -186,8 +192,13 @@ typedef struct Unknowns { Var *const *var; int n; bool wrapped; } Unknowns;
 // e as a polynomial in the unknowns, of at most `most` degree; equal monomials are merged.
 Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most);
 
+// What is known of that polynomial before it is expanded: an upper bound of its degree and of the sums in one term, whether it has terms in the variable
+// `apart`, in others, and products of the two (unless they cancel). failed: it is none of at most `most` degree.
+typedef struct Degree { int degree, loops; bool own, other, both, failed; } Degree;
+Degree polynomial_degree(Expr *e, const Unknowns *in, const Var *apart, int most);
+
 typedef struct Statistic { Expr *statistic; Expr *coefficient; } Statistic;    // statistic: an expression in u alone
-typedef struct Statistics { int n, size; Statistic *item; } Statistics;
+typedef struct Statistics { int n, size; Statistic *item; bool many; } Statistics;     // many: more than MAX_STATISTICS, these are some of them
 
 // e as a sum of coefficient * statistic(u), u any reference. What cannot be taken apart is a statistic of its own.
 Statistics statistics(Arena *a, Expr *e, Expr *u);

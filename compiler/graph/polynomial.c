@@ -13,21 +13,22 @@
 
 static void push(Arena *a, Terms *t, Term term)
 {
-    if (t->n == t->size) {
-        int size = t->size ? 2 * t->size : 8;
-        Term *more = NEW_N(a, Term, size);
-        if (t->n) memcpy(more, t->term, sizeof *more * (size_t)t->n);
-        t->term = more;
-        t->size = size;
-    }
+    ROOM(a, t->term, t->n, t->size);
     t->term[t->n++] = term;
+}
+
+static bool test_one_of(const Var *v, void *with)
+{
+    const Unknowns *in = with;
+    for (int i = 0; i < in->n; i++)
+        if (in->var[i] == v) return true;
+    return false;
 }
 
 static bool mentions(const Expr *e, const Unknowns *in)
 {
-    for (int i = 0; i < in->n; i++)
-        if (ex_mentions(e, in->var[i])) return true;
-    return false;
+    if (in->n == 1) return ex_mentions(e, in->var[0]);
+    return ex_any_var(e, test_one_of, (void *)in);
 }
 
 static bool is_unknown(const Expr *e, const Unknowns *in)
@@ -60,7 +61,7 @@ static Terms product(Arena *a, Terms x, Terms y, int most, Expr *whole)
     for (int i = 0; i < x.n; i++)
         for (int k = 0; k < y.n; k++) {
             Term t = x.term[i], u = y.term[k];
-            if (t.degree + u.degree > most || t.loops.n + u.loops.n > 2 * MAX_RANK) return fail(whole);
+            if (t.degree + u.degree > most || t.loops.n + u.loops.n > MAX_PLATES) return fail(whole);
             t.coefficient = ex_mul2(t.coefficient, u.coefficient);
             for (int m = 0; m < u.degree; m++) t.ref[t.degree++] = u.ref[m];
             for (int m = 0; m < u.loops.n; m++) t.loops.index[t.loops.n++] = u.loops.index[m];
@@ -82,14 +83,15 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
     }
     switch (e->kind) {
     case EX_ADD: {
-        Expr *rest = ex_num(0);                  // what is free of unknowns stays one coefficient: (y - c)^2 is not expanded
+        Expr **rest = NEW_N(a, Expr *, e->nargs);        // what is free of unknowns stays one coefficient: (y - c)^2 is not expanded
+        int nrest = 0;
         for (int i = 0; i < e->nargs; i++) {
-            if (!mentions(e->args[i], in)) { rest = ex_add2(rest, e->args[i]); continue; }
+            if (!mentions(e->args[i], in)) { rest[nrest++] = e->args[i]; continue; }
             Terms t = expand(a, e->args[i], in, most);
             if (t.failed) return t;
             for (int k = 0; k < t.n; k++) push(a, &out, t.term[k]);
         }
-        if (!ex_is_num(rest, 0)) push(a, &out, (Term){.coefficient = rest});
+        if (nrest) push(a, &out, (Term){.coefficient = ex_add(nrest, rest)});
         return out;
     }
     case EX_MUL:
@@ -155,6 +157,58 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
     return fail(e);
 }
 
+// ---- degrees, without expanding ----
+
+static Degree degree(Expr *e, const Unknowns *in, const Var *apart, int most)
+{
+    const Degree failed = {.failed = true};
+    if (!mentions(e, in)) return (Degree){0};
+    if (is_unknown(e, in)) return (Degree){.degree = 1, .own = e->var == apart, .other = e->var != apart};
+    Degree d = {0};
+    switch (e->kind) {
+    case EX_ADD: case EX_MUL:
+        for (int i = 0; i < e->nargs; i++) {
+            const Degree t = degree(e->args[i], in, apart, most);
+            if (t.failed) return failed;
+            d.both |= t.both || (e->kind == EX_MUL && ((d.own && t.other) || (d.other && t.own)));
+            d.own |= t.own;
+            d.other |= t.other;
+            d.degree = e->kind == EX_MUL ? d.degree + t.degree : t.degree > d.degree ? t.degree : d.degree;
+            d.loops = e->kind == EX_MUL ? d.loops + t.loops : t.loops > d.loops ? t.loops : d.loops;
+            if (d.degree > most || d.loops > MAX_PLATES) return failed;
+        }
+        return d;
+    case EX_POW: {
+        const int r = (int)e->number;
+        if (r != e->number || r < 1 || r > 4) return failed;
+        d = degree(e->args[0], in, apart, most);
+        if (d.failed || r * d.degree > most || r * d.loops > MAX_PLATES) return failed;
+        d.degree *= r;
+        d.loops *= r;
+        d.both |= r > 1 && d.own && d.other;
+        return d;
+    }
+    case EX_REDUCE:
+        if (strcmp(e->name, "sum") != 0 || mentions(e->args[0], in) || mentions(e->args[1], in)) return failed;
+        d = degree(e->args[2], in, apart, most);
+        d.loops++;
+        return d;
+    case EX_CALL:
+        if (strcmp(e->name, "if_else") != 0 || mentions(e->args[0], in)) return failed;
+        for (int side = 1; side <= 2; side++) {
+            const Degree t = degree(e->args[side], in, apart, most);
+            if (t.failed) return failed;
+            d = (Degree){.degree = t.degree > d.degree ? t.degree : d.degree, .loops = t.loops > d.loops ? t.loops : d.loops,
+                         .own = d.own || t.own, .other = d.other || t.other, .both = d.both || t.both};
+        }
+        return d;
+    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    }
+    return failed;
+}
+
+Degree polynomial_degree(Expr *e, const Unknowns *in, const Var *apart, int most) { return degree(e, in, apart, most); }
+
 // s with its loop indices renamed to those of t, if their loops agree.
 static bool rename_loops(Term *s, const Term *t)
 {
@@ -174,20 +228,45 @@ static bool rename_loops(Term *s, const Term *t)
     return true;
 }
 
+// Terms that may be one have the same key: variables, and without loops the references, in any order.
+static unsigned key_of(const Term *t)
+{
+    unsigned key = (unsigned)(t->degree + 8 * t->loops.n);
+    for (int m = 0; m < t->degree; m++) {
+        const Expr *ref = t->ref[m];
+        const int id = !t->loops.n ? ref->id : ref->kind == EX_REF ? ref->var->id : -2;
+        key += (unsigned)(id + 2) * 0x9E3779B1u;
+    }
+    return key ^ key >> 15;
+}
+
 Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most)
 {
     Terms t = expand(a, e, in, most), out = {0};
     if (t.failed) return t;
+    unsigned size = 16;
+    while (size < 2 * (unsigned)t.n) size *= 2;
+    int *first = malloc(sizeof *first * size), *last = malloc(sizeof *last * size), *next = malloc(sizeof *next * (size_t)(t.n + 1));
+    for (unsigned k = 0; k < size; k++) first[k] = -1;
     for (int i = 0; i < t.n; i++) {
         bool merged = false;
-        for (int k = 0; k < out.n && !merged; k++) {
+        const unsigned slot = key_of(&t.term[i]) & (size - 1);
+        for (int k = first[slot]; k >= 0 && !merged; k = next[k]) {
             Term s = t.term[i];
             if (!rename_loops(&s, &out.term[k])) continue;
             out.term[k].coefficient = ex_add2(out.term[k].coefficient, s.coefficient);
             merged = true;
         }
-        if (!merged) push(a, &out, t.term[i]);
+        if (merged) continue;
+        next[out.n] = -1;
+        if (first[slot] < 0) first[slot] = out.n;
+        else next[last[slot]] = out.n;
+        last[slot] = out.n;
+        push(a, &out, t.term[i]);
     }
+    free(first);
+    free(last);
+    free(next);
     int n = 0;
     for (int i = 0; i < out.n; i++)
         if (!ex_is_num(out.term[i].coefficient, 0)) out.term[n++] = out.term[i];
@@ -197,6 +276,8 @@ Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most)
 
 // ---- statistics ----
 
+static bool too_many;        // of the expression being taken apart
+
 static void gather(Arena *a, Statistics *s, Expr *statistic, Expr *coefficient)
 {
     for (int i = 0; i < s->n; i++)
@@ -204,13 +285,8 @@ static void gather(Arena *a, Statistics *s, Expr *statistic, Expr *coefficient)
             s->item[i].coefficient = ex_add2(s->item[i].coefficient, coefficient);
             return;
         }
-    if (s->n == s->size) {
-        int size = s->size ? 2 * s->size : 8;
-        Statistic *more = NEW_N(a, Statistic, size);
-        if (s->n) memcpy(more, s->item, sizeof *more * (size_t)s->n);
-        s->item = more;
-        s->size = size;
-    }
+    if (s->n == MAX_STATISTICS) { too_many = true; return; }
+    ROOM(a, s->item, s->n, s->size);
     s->item[s->n++] = (Statistic){statistic, coefficient};
 }
 
@@ -231,6 +307,7 @@ static bool contains(const Expr *e, const Expr *u)
 static Statistics take_apart(Arena *a, Expr *e, Expr *u)
 {
     Statistics out = {0};
+    if (too_many) return out;
     if (!contains(e, u)) { gather(a, &out, ex_num(1), e); return out; }
     switch (e->kind) {
     case EX_ADD:
@@ -300,7 +377,8 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
 
 Statistics statistics(Arena *a, Expr *e, Expr *u)
 {
-    Statistics s = take_apart(a, e, u), out = {0};
+    too_many = false;
+    Statistics s = take_apart(a, e, u), out = {.many = too_many};
     for (int i = 0; i < s.n; i++)
         if (!ex_is_num(s.item[i].coefficient, 0) && contains(s.item[i].statistic, u))
             gather(a, &out, s.item[i].statistic, s.item[i].coefficient);
