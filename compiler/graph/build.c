@@ -11,7 +11,7 @@
 
 typedef struct Scope {                   // where a statement stands: loops around it, conditions, names of the loops' indices
     int        n;
-    Index     *index[2 * MAX_RANK];
+    Index     *index[MAX_PLATES];
     Expr      *guard;
     const Env *env;
 } Scope;
@@ -22,23 +22,20 @@ Var *var_new(Graph *g, const char *name, VarKind kind)
 {
     Var *v = NEW(g->arena, Var);
     *v = (Var){.name = name, .kind = kind, .id = g->nvars, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
-    Var **all = NEW_N(g->arena, Var *, g->nvars + 1);
-    if (g->nvars) memcpy(all, g->vars, sizeof *all * (size_t)g->nvars);
-    all[g->nvars++] = v;
-    g->vars = all;
+    ROOM(g->arena, g->vars, g->nvars, g->vars_size);
+    g->vars[g->nvars++] = v;
+    map_put(g->arena, &g->taken, name, v);
     return v;
 }
 
 Var *var_unique(Graph *g, const char *stem, VarKind kind)
 {
-    const char *name = intern(stem);
-    for (int k = 2;; k++) {
-        bool taken = false;
-        for (int i = 0; i < g->nvars; i++) taken |= g->vars[i]->name == name;
-        for (int i = 0; i < g->model->ndecls; i++) taken |= g->model->decls[i]->name == name;
-        if (!taken) return var_new(g, name, kind);
-        name = intern(arena_printf(g->arena, "%s_%d", stem, k));
-    }
+    const char *name = intern(stem), *first = name;
+    int *last = map_get(&g->numbered, first);        // number that a name with this stem was given last
+    if (!last) map_put(g->arena, &g->numbered, first, last = NEW(g->arena, int));
+    if (*last < 1) *last = 1;
+    while (map_get(&g->taken, name)) name = intern(arena_printf(g->arena, "%s_%d", stem, ++*last));
+    return var_new(g, name, kind);
 }
 
 bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
@@ -170,6 +167,7 @@ static void find_mixed(const Graph *g, const Stmt *s, const char **seen)
 static bool declare(Graph *g)
 {
     const Model *m = g->model;
+    for (int i = 0; i < m->ndecls; i++) map_put(g->arena, &g->taken, m->decls[i]->name, m->decls[i]);
     for (int i = 0; i < m->ndecls; i++) {           // data first: sizes and bounds read them
         Decl *d = m->decls[i];
         if (d->kind != DECL_DATA) continue;
@@ -230,6 +228,7 @@ Factor *factor_new(Graph *g, Span at, Plates plates)
     f->span = at;
     f->plates = plates;
     f->log_density = f->if_missing = ex_num(0);
+    g->reading = NULL;
     static int next;
     if (!g->factors) next = 0;
     f->id = next++;
@@ -488,12 +487,18 @@ static Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extr
     return ex_at(whole, take, at + (extra - take));
 }
 
-static Plates plates_of(Graph *g, const Scope *s, int extra, Index *const *more)
+static Plates plates_of(Graph *g, const Scope *s, Span at, int extra, Index *const *more)
 {
     Plates p = {.n = s->n + extra, .guard = s->guard};
     p.index = NEW_N(g->arena, Index *, p.n + 1);
     memcpy(p.index, s->index, sizeof *p.index * (size_t)s->n);
     for (int i = 0; i < extra; i++) p.index[s->n + i] = more[i];
+    if (p.n > MAX_PLATES) {
+        Diag *m = diag(g->diags, at, DIAG_E0510, MAX_PLATES);
+        diag_help(m, extra ? "%d loops stand around it, and it stands for all elements of %d dimensions more; one loop over all their combinations does the same"
+                           : "one loop over all combinations of several indices does the same", s->n, extra);
+        p.n = MAX_PLATES;
+    }
     return p;
 }
 
@@ -505,7 +510,7 @@ static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Inde
         diag_help(m, "draw the component, c ~ categorical(w), and then with its arguments: normal(mu[c], s)");
         return;
     }
-    Factor *f = factor_new(g, s->span, plates_of(g, scope, extra, more));
+    Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
     Expr *weights = elaborate_whole(g, s->weights, scope->env);
     int n = 0;
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) n++;
@@ -624,10 +629,10 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
         args[i] = argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
     if (s->block == BLOCK_PREDICT) {
         Expr *lo = s->lower ? argument(g, s->lower, scope->env, 0, extra, at) : NULL, *hi = s->upper ? argument(g, s->upper, scope->env, 0, extra, at) : NULL;
-        predict(g, s, d, plates_of(g, scope, extra, more), value, args, lo, hi);
+        predict(g, s, d, plates_of(g, scope, s->span, extra, more), value, args, lo, hi);
         return;
     }
-    Factor *f = factor_new(g, s->span, plates_of(g, scope, extra, more));
+    Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
     f->truncated = s->truncated;
     if (s->lower) f->lower = argument(g, s->lower, scope->env, 0, extra, at);
     if (s->upper) f->upper = argument(g, s->upper, scope->env, 0, extra, at);
@@ -692,7 +697,7 @@ static void observe(Graph *g, const Stmt *s, const Scope *scope)
     Expr *y = elaborate(g, s->lhs, scope->env, left.rank, at);
     int rank = shape_of(g, s->rhs, scope->env).rank;
     Expr *e = elaborate(g, s->rhs, scope->env, rank, at);
-    observe_value(g, factor_new(g, s->span, plates_of(g, scope, left.rank, more)), s->span, y, e);
+    observe_value(g, factor_new(g, s->span, plates_of(g, scope, s->span, left.rank, more)), s->span, y, e);
 }
 
 // real<lower=0> r = a - b; the density is 0 where a definition leaves its declared bounds.
@@ -720,7 +725,7 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
         range_of(end[side], &first, &last);
         if (side ? most <= first : least >= last) end[side] = NULL;
     }
-    if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, rank, more))->log_density = within(value, end[0], end[1]);
+    if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = within(value, end[0], end[1]);
 }
 
 static void walk(Graph *g, const Stmt *s, Scope scope);
@@ -741,7 +746,7 @@ static void compute(Graph *g, const Stmt *s, const Scope *scope, Var *v)
     Expr *at[MAX_RANK];
     for (int i = 0; i < extra; i++) sub[k + i] = at[i] = ex_index(more[i] = index_new(intern("ijklmn" + i), ex_num(1), v->dim[k + i]));
     for (int i = 0; i < extra; i++) { char c[2] = {"ijklmn"[i], 0}; more[i]->name = intern(c); }
-    *site = (Site){.span = s->span, .var = v, .plates = plates_of(g, scope, extra, more), .n = v->rank};
+    *site = (Site){.span = s->span, .var = v, .plates = plates_of(g, scope, s->span, extra, more), .n = v->rank};
     memcpy(site->subscript, sub, sizeof sub);
     int rank = shape_of(g, s->rhs, scope->env).rank;
     site->value = elaborate(g, s->rhs, scope->env, rank < extra ? rank : extra, at);
@@ -760,7 +765,7 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
     switch (s->kind) {
     case STMT_TILDE: tilde(g, s, &scope); break;
     case STMT_TARGET: {
-        Factor *f = factor_new(g, s->span, plates_of(g, &scope, 0, NULL));
+        Factor *f = factor_new(g, s->span, plates_of(g, &scope, s->span, 0, NULL));
         f->log_density = elaborate(g, s->rhs, scope.env, 0, NULL);
         break;
     }
@@ -774,7 +779,10 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
     case STMT_FOR: {
         Expr *lo = elaborate(g, s->index->lo, scope.env, 0, NULL), *hi = elaborate(g, s->index->hi, scope.env, 0, NULL);
         Index *i = index_new(s->index->name, lo, hi);
-        if (scope.n >= 2 * MAX_RANK) break;
+        if (scope.n == MAX_PLATES) {
+            diag_help(diag(g->diags, s->span, DIAG_E0510, MAX_PLATES), "one loop over all combinations of several indices does the same");
+            break;
+        }
         scope.index[scope.n++] = i;
         scope.env = env_bind(g, scope.env, s->index, ex_index(i));
         walk(g, s->body, scope);
@@ -811,7 +819,7 @@ static void derive(Graph *g, const Stmt *s, Scope scope)
         case STMT_FOR: {
             Scope in = scope;
             Index *i = index_new(s->index->name, elaborate(g, s->index->lo, scope.env, 0, NULL), elaborate(g, s->index->hi, scope.env, 0, NULL));
-            if (in.n >= 2 * MAX_RANK) break;
+            if (in.n == MAX_PLATES) break;        // refused before
             in.index[in.n++] = i;
             in.env = env_bind(g, scope.env, s->index, ex_index(i));
             derive(g, s->body, in);

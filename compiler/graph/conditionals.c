@@ -6,6 +6,7 @@
 // Needs: shapes known, augment done.     Gives: for one variable its conditional, for a block its quadratic form.
 // Keeps: the factors, untouched.         Algebra: docs/conditionals.md
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "graph.h"
 
@@ -32,6 +33,49 @@ static Factor *weighed(Graph *g, Factor *f, const Var *v)
     }
     return w;
 }
+
+// ---- which factors a variable enters ----
+
+typedef struct Entering { Graph *g; Factor *f; int *last; Series **series; int nseries, size; } Entering;    // last: the factor that was found to hold a variable last
+
+static bool test_enters(const Var *v, void *with)
+{
+    Entering *e = with;
+    if (v->id >= e->g->nreading) return false;
+    if (e->last[v->id] == e->f->id + 1) return false;
+    e->last[v->id] = e->f->id + 1;
+    Reading *r = &e->g->reading[v->id];
+    ROOM(e->g->arena, r->factor, r->n, r->size);
+    r->factor[r->n++] = e->f;
+    if (v->kind != VAR_SERIES || !v->series) return false;
+    for (int i = 0; i < e->nseries; i++)
+        if (e->series[i] == v->series) return false;
+    ROOM(e->g->arena, e->series, e->nseries, e->size);
+    e->series[e->nseries++] = v->series;
+    return false;
+}
+
+Reading factors_of(Graph *g, const Var *v)
+{
+    if (!g->reading) {
+        g->nreading = g->nvars;
+        g->reading = NEW_N(g->arena, Reading, g->nvars + 1);
+        Entering e = {.g = g, .last = NEW_N(g->arena, int, g->nvars + 1)};
+        for (Factor *f = g->factors; f; f = f->next) {
+            e.f = f;
+            e.nseries = 0;
+            ex_any_var(f->log_density, test_enters, &e);
+            Expr *const more[] = {f->if_missing, f->plates.guard, f->least, f->most};      // they count while a missing value is studied
+            for (int i = 0; i < 4; i++)
+                if (more[i]) ex_any_var(more[i], test_enters, &e);
+            for (int i = 0; i < e.nseries; i++)              // and what the series that it reads are made of
+                for (const Site *t = e.series[i]->sites; t; t = t->next)
+                    if (t->value) ex_any_var(t->value, test_enters, &e);
+        }
+    }
+    return v->id < g->nreading ? g->reading[v->id] : (Reading){0};
+}
+
 
 // The series by way of which v enters a density, or NULL.
 typedef struct Through { const Var *v, *series; } Through;
@@ -481,7 +525,9 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     c->u = ex_ref(star, 0, NULL);
     bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";
-    for (Factor *written = g->factors; written; written = written->next) {
+    const Reading enters = factors_of(g, v);
+    for (int q = 0; q < enters.n; q++) {
+        Factor *written = enters.factor[q];
         if (!counts(written, collapsed) || !factor_mentions(written, v)) continue;
         Factor *f = weighed(g, written, v);
         Mentions m = {0};
@@ -601,7 +647,9 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
 {
     Factor *only = NULL;
     if (c->recursion) return false;
-    for (Factor *f = g->factors; f; f = f->next) {
+    const Reading enters = factors_of(g, c->var);
+    for (int q = 0; q < enters.n; q++) {
+        Factor *f = enters.factor[q];
         if (!counts(f, collapsed) || !factor_mentions(f, c->var)) continue;
         if (only) return false;
         only = f;
@@ -633,7 +681,9 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)
     c->current = var_element(v, c->element);
     c->u = c->current;
     c->whole = true;
-    for (Factor *f = g->factors; f; f = f->next) {
+    const Reading enters = factors_of(g, v);
+    for (int q = 0; q < enters.n; q++) {
+        Factor *f = enters.factor[q];
         if (!counts(f, collapsed) || !factor_mentions(f, v)) continue;
         if (through_series(f->log_density, v)) c->recursion = through_series(f->log_density, v);
         Part *p = NEW(g->arena, Part);
@@ -661,8 +711,10 @@ Conditional *conditional_array(Graph *g, Var *v)
     c->nbatch = v->rank - core;
     c->because = "no family of arrays has its statistics";
     bool inverse = false, direct = false;
+    const Reading enters = factors_of(g, v);
     for (int pass = 0; pass < 2; pass++)
-        for (Factor *f = g->factors; f; f = f->next) {
+        for (int q = 0; q < enters.n; q++) {
+            Factor *f = enters.factor[q];
             if (f->replaced || !factor_mentions(f, v)) continue;
             const Var *series = through_series(f->log_density, v);
             if (series) {
@@ -707,14 +759,41 @@ Conditional *conditional_array(Graph *g, Var *v)
 
 // ---- blocks ----
 
+static int by_number(const void *a, const void *b)
+{
+    const int x = (*(Factor *const *)a)->id, y = (*(Factor *const *)b)->id;
+    return (x > y) - (x < y);
+}
+
+Reading factors_of_block(Graph *g, Var *const *block, int nblock)
+{
+    Reading all = {0};
+    if (nblock == 1) return factors_of(g, block[0]);
+    for (int i = 0; i < nblock; i++) {
+        const Reading r = factors_of(g, block[i]);
+        for (int q = 0; q < r.n; q++) {
+            ROOM(g->arena, all.factor, all.n, all.size);
+            all.factor[all.n++] = r.factor[q];
+        }
+    }
+    qsort(all.factor, (size_t)all.n, sizeof *all.factor, by_number);
+    int n = 0;
+    for (int q = 0; q < all.n; q++)
+        if (n == 0 || all.factor[n - 1] != all.factor[q]) all.factor[n++] = all.factor[q];
+    all.n = n;
+    return all;
+}
+
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because)
 {
     Unknowns in = {block, nblock, false};
     *out = NULL;
     BlockTerm **last = out;
-    for (Factor *f = g->factors; f; f = f->next) {
+    const Reading enters = factors_of_block(g, block, nblock);
+    for (int q = 0; q < enters.n; q++) {
+        Factor *f = enters.factor[q];
         bool any = false;
-        for (int i = 0; i < nblock; i++) any |= factor_mentions(f, block[i]);
+        for (int i = 0; i < nblock && !any; i++) any = factor_mentions(f, block[i]);
         if (f->replaced || !any) continue;
         for (int i = 0; i < nblock; i++) {
             const Var *series = through_series(f->log_density, block[i]);

@@ -5,6 +5,7 @@
 #define GMC_GRAPH_H
 
 #include "../base/diag.h"
+#include "../base/map.h"
 #include "../front/ast.h"
 #include "expr.h"
 
@@ -126,8 +127,11 @@ typedef struct Graph {
     Diags         *diags;
     const Model   *model;
     const Library *stdlib;
-    int            nvars;
+    int            nvars, vars_size;
     Var          **vars;                 // in order of declaration; auxiliaries and sums follow
+    Map            taken, numbered;      // names of variables and declarations; the number that a fresh name was made with last
+    struct Reading *reading;             // conditionals: the factors that each variable enters, by its number; NULL: not looked up yet
+    int            nreading;
     Factor        *factors, **last_factor;
     Applied       *applied, **last_applied;
     Series        *series;               // of lets, of the sweep, of predictions
@@ -256,6 +260,9 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
 bool factor_mentions(const Factor *f, const Var *v);
+typedef struct Reading { int n, size; Factor **factor; } Reading;
+Reading factors_of(Graph *g, const Var *v);                           // that v enters, in the order of the model: found once, for all variables
+Reading factors_of_block(Graph *g, Var *const *block, int nblock);
 const Factor *factor_for(const Factor *f, bool collapsed);
 
 // ---- schedule.c: how each variable is drawn, and in which order ----

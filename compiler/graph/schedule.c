@@ -53,17 +53,72 @@ static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
     return chained ? CHAINED : DENSE;
 }
 
-static bool coupled_with(Graph *g, Var *const *block, int n, Var *w)
+static bool test_inside(const Var *v, void *with) { return ((const bool *)with)[v->id]; }
+
+// Does a product of an element of w and one of another variable of the block stand in the log density of f? Products that cancel do not count.
+static bool couples(Graph *g, Factor *f, Var *const *block, int n, Var *w)
 {
-    Var *all[64];
-    memcpy(all, block, sizeof *all * (size_t)n);
-    all[n] = w;
-    BlockTerm *t;
-    const char *why;
-    if (!block_terms(g, all, n + 1, &t, &why)) return false;
-    for (; t; t = t->next)
-        if (t->degree == 2 && (t->ref[0]->var == w) != (t->ref[1]->var == w)) return true;
+    for (int i = 0; i < n; i++) {
+        if (!factor_mentions(f, block[i])) continue;
+        Var *const pair[] = {block[i], w};
+        const Unknowns in = {pair, 2, false};
+        if (!polynomial_degree(f->log_density, &in, w, 2).both) continue;
+        const Terms t = polynomial(g->arena, f->log_density, &in, 2);
+        for (int k = 0; k < t.n; k++)
+            if (t.term[k].degree == 2 && (t.term[k].ref[0]->var == w) != (t.term[k].ref[1]->var == w)) return true;
+    }
     return false;
+}
+
+// Is w coupled with a block that is jointly normal, and are they together? Factors that hold w alone, or the block alone, were looked at before.
+static bool coupled_with(Graph *g, Var *const *block, int n, const bool *inside, Var *w)
+{
+    bool coupled = false;
+    const Reading enters = factors_of(g, w);
+    for (int q = 0; q < enters.n; q++) {
+        Factor *f = enters.factor[q];
+        if (f->replaced || !ex_any_var(f->log_density, test_inside, (void *)inside)) continue;
+        Var **all = NEW_N(g->arena, Var *, n + 1);
+        memcpy(all, block, sizeof *all * (size_t)n);
+        all[n] = w;
+        const Degree d = polynomial_degree(f->log_density, &(Unknowns){all, n + 1, false}, w, 2);
+        if (d.failed) return false;
+        coupled = coupled || (d.both && couples(g, f, block, n, w));
+    }
+    return coupled;
+}
+
+// A block that grows by variables that are coupled with it. More than MAX_BLOCK are drawn in several blocks: the precision has a place for each pair.
+enum { MAX_BLOCK = 60 };
+typedef struct Growing { Var **var; int n; bool *inside, *near; bool full; } Growing;   // by the number of a variable: in the block; in a factor with one that is
+
+static bool test_near(const Var *v, void *with) { ((bool *)with)[v->id] = true; return false; }
+
+static void put_inside(Graph *g, Growing *b, Var *v)
+{
+    b->var[b->n++] = v;
+    b->inside[v->id] = true;
+    const Reading enters = factors_of(g, v);
+    for (int q = 0; q < enters.n; q++)
+        if (!enters.factor[q]->replaced) ex_any_var(enters.factor[q]->log_density, test_near, b->near);
+}
+
+static void grow_from(Graph *g, Growing *b, Var *v)
+{
+    b->var = NEW_N(g->arena, Var *, MAX_BLOCK);
+    b->n = 0;
+    b->full = false;
+    memset(b->inside, 0, sizeof *b->inside * (size_t)g->nvars);
+    memset(b->near, 0, sizeof *b->near * (size_t)g->nvars);
+    put_inside(g, b, v);
+}
+
+static bool grow_by(Graph *g, Growing *b, Candidate *w)
+{
+    if (!b->near[w->var->id] || !coupled_with(g, b->var, b->n, b->inside, w->var)) return false;
+    if (b->n == MAX_BLOCK) { b->full = true; return false; }
+    put_inside(g, b, w->var);
+    return w->taken = true;
 }
 
 // ---- steps ----
@@ -107,11 +162,13 @@ static Step *single(Graph *g, StepKind kind, Var *v, Conditional *c, bool collap
 }
 
 // May v be updated with auxiliaries integrated out? Only if it meets some, and each of them hangs on its own factor alone.
-static bool can_collapse(const Graph *g, const Var *v)
+static bool can_collapse(Graph *g, const Var *v)
 {
     bool any = false;
     if (v->kind == VAR_AUXILIARY) return false;
-    for (const Factor *f = g->factors; f; f = f->next) {
+    const Reading enters = factors_of(g, v);
+    for (int q = 0; q < enters.n; q++) {
+        const Factor *f = enters.factor[q];
         if (!f->replaced || f->original || !factor_mentions(f, v)) continue;
         any = true;
         for (const Factor *h = g->factors; h; h = h->next)
@@ -288,7 +345,8 @@ static void impute(Graph *g, Step **first)
         Step *s = single(g, how, v, c, true, "missing values of data");
         s->imputes = true;
         s->marginal = false;
-        for (const Factor *f = g->factors; f; f = f->next) s->marginal |= f->replaced && !f->original && factor_mentions(f, v);
+        const Reading enters = factors_of(g, v);
+        for (int q = 0; q < enters.n; q++) s->marginal |= enters.factor[q]->replaced && !enters.factor[q]->original && factor_mentions(enters.factor[q], v);
         if (how == STEP_ENUM) { s->lower = lower; s->upper = upper; }
         put(first, s);
     }
@@ -319,23 +377,25 @@ static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
 // the block's draw, if nothing else shifts the block (runtime/backends/linalg.h). It costs a sum of squares and mixes better.
 static void find_scale_move(Graph *g, Step *s)
 {
+    const Reading of_block = factors_of_block(g, s->block, s->nblock);
+    enum { UNSEEN, FREE, SHIFTS } *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));      // what a factor does to the block by itself
     for (int i = 0; i < g->nvars && !s->scaled; i++) {
-        Var *z = g->vars[i], *all[64];
+        Var *z = g->vars[i];
         if (!var_unknown(z) || (z->kind != VAR_AUXILIARY && z->kind != VAR_LATENT) || z->discrete || isfinite(z->lower_number) || isfinite(z->upper_number)) continue;
         bool ok = true, bounded = false;
         Factor *home = NULL;
         Expr *weight = NULL, *latent = NULL;
-        for (int k = 0; k < s->nblock; k++) all[k] = s->block[k];
+        Var **all = NEW_N(g->arena, Var *, s->nblock + 1);
+        for (int k = 0; k < s->nblock; k++) {
+            all[k] = s->block[k];
+            ok &= s->block[k] != z;
+        }
         all[s->nblock] = z;
-        for (Factor *f = g->factors; f && ok; f = f->next) {
-            if (f->replaced) continue;
-            bool here = factor_mentions(f, z), block = false;
-            ok &= here == ex_mentions(f->log_density, z);        // not by way of a series
-            for (int k = 0; k < s->nblock; k++) {
-                ok &= s->block[k] != z;
-                block |= factor_mentions(f, s->block[k]);
-            }
-            if (!here && !block) continue;
+        const Reading of_z = factors_of(g, z);
+        for (int q = 0; q < of_z.n && ok; q++) {
+            Factor *f = of_z.factor[q];
+            if (f->replaced || !factor_mentions(f, z)) continue;
+            ok &= ex_mentions(f->log_density, z);                // not by way of a series
             bool cone = true;
             Expr *e = without_bounds(f->log_density, z, &cone);
             bounded |= e != f->log_density;
@@ -355,13 +415,25 @@ static void find_scale_move(Graph *g, Step *s)
                 }
             }
         }
+        if (!ok || !home || !bounded) continue;
+        for (int q = 0; q < of_block.n && ok; q++) {
+            Factor *f = of_block.factor[q];
+            if (f->replaced || ex_mentions(f->log_density, z)) continue;
+            if (alone[q] == UNSEEN) {
+                const Terms t = polynomial(g->arena, f->log_density, &(Unknowns){s->block, s->nblock, false}, 2);
+                alone[q] = t.failed ? SHIFTS : FREE;
+                for (int k = 0; k < t.n; k++)
+                    if (t.term[k].degree == 1) alone[q] = SHIFTS;
+            }
+            ok = alone[q] == FREE;
+        }
         for (const BlockTerm *t = s->terms; t && ok; t = t->next)
             if (t->degree == 1) {
                 Terms c = polynomial(g->arena, t->coefficient, &(Unknowns){&z, 1, false}, 1);
                 ok &= !c.failed;
                 for (int k = 0; k < c.n && ok; k++) ok &= c.term[k].degree == 1;
             }
-        if (!ok || !home || !bounded) continue;
+        if (!ok) continue;
         bool plain = home->plates.n == latent->nargs;        // one latent an instance, in a box of plates
         for (int k = 0; k < latent->nargs && plain; k++)
             plain &= latent->args[k] == ex_index(home->plates.index[k]) && !ex_mentions_index(home->plates.index[k]->hi, home->plates.index[0]) ;
@@ -370,6 +442,11 @@ static void find_scale_move(Graph *g, Step *s)
         s->scaled_latent = latent;
         s->scaled_weight = weight;
     }
+}
+
+static const char *shared_reason(Graph *g, const Growing *b)
+{
+    return b->full ? arena_printf(g->arena, "they share a linear predictor; more than %d variables do, which are drawn in several blocks", MAX_BLOCK) : "they share a linear predictor";
 }
 
 bool schedule(Graph *g)
@@ -389,10 +466,10 @@ bool schedule(Graph *g)
     // effects, is then coupled with itself through the first, and stands with the dense ones.
     for (const Request *r = g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || r->nnames < 2 || strcmp(r->method, "gibbs") != 0) continue;
-        Var *block[64];
+        Var **block = NEW_N(g->arena, Var *, r->nnames);
         int m = 0, diagonal = -1;
         const char *why = NULL;
-        for (int i = 0; i < r->nnames && m < 60; i++) {
+        for (int i = 0; i < r->nnames; i++) {
             Candidate *c = find(list, n, r->names[i]);
             if (!c || c->taken) continue;
             if (c->form == NOT_GAUSSIAN && !why) why = c->because;
@@ -410,46 +487,39 @@ bool schedule(Graph *g)
         if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
         put(&rest, gaussian(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"));
     }
+    Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
     // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
     for (int i = 0; i < n; i++) {
         Candidate *p = &list[i];
         if (p->taken || p->form != ELEMENTWISE || p->var->kind != VAR_PARAMETER) continue;
-        Var *block[64] = {p->var};
-        int m = 1;
-        for (int k = 0; k < n && m < 60; k++) {
+        grow_from(g, &b, p->var);
+        for (int k = 0; k < n && !b.full; k++) {
             Candidate *w = &list[k];
             if (w->taken || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
-            if (!coupled_with(g, block, m, w->var)) continue;
-            block[m++] = w->var;
-            w->taken = true;
+            grow_by(g, &b, w);
         }
-        if (m == 1) continue;
+        if (b.n == 1) continue;
         p->taken = true;
-        Var *effects = block[0];
-        memmove(block, block + 1, sizeof *block * (size_t)(m - 1));
-        block[m - 1] = effects;
-        put(&rest, gaussian(g, block, m, true, 0, "they share a linear predictor"));
+        memmove(b.var, b.var + 1, sizeof *b.var * (size_t)(b.n - 1));
+        b.var[b.n - 1] = p->var;
+        put(&rest, gaussian(g, b.var, b.n, true, 0, shared_reason(g, &b)));
     }
     // What is left of the coefficients: those that share a predictor together.
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken || c->form != DENSE) continue;
         c->taken = true;
-        Var *block[64] = {c->var};
-        int m = 1;
+        grow_from(g, &b, c->var);
         if (c->nbatch == 0 || c->var->rank == 0)
-            for (int k = 0; k < n && m < 60; k++) {
+            for (int k = 0; k < n && !b.full; k++) {
                 Candidate *w = &list[k];
                 if (w->taken || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) || w->var->kind != c->var->kind) continue;
-                if (!coupled_with(g, block, m, w->var)) continue;
-                block[m++] = w->var;
-                w->taken = true;
-                k = -1;                              // a new member may bring others
+                if (grow_by(g, &b, w)) k = -1;       // a new member may bring others
             }
-        if (m == 1 && c->var->rank == 0) { c->taken = false; continue; }     // one scalar: the element's own conditional
+        if (b.n == 1 && c->var->rank == 0) { c->taken = false; continue; }   // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
         put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : c->var->kind == VAR_LATENT ? &latents : &rest,
-            gaussian(g, block, m, false, m == 1 ? nbatch : 0, m > 1 ? "they share a linear predictor" : "its elements share a linear predictor"));
+            gaussian(g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(g, &b) : "its elements share a linear predictor"));
     }
     // Everything else, one variable at a time.
     for (int i = 0; i < n; i++) {
