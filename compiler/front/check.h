@@ -1,4 +1,4 @@
-// check.h -- what resolve.c and types.c share, and nobody else needs.
+// check.h -- what resolve.c and types.c share (check.c), and nobody else needs.
 #ifndef GMC_CHECK_H
 #define GMC_CHECK_H
 #include "front.h"
@@ -25,6 +25,7 @@ Ast *place_root(Ast *e);
 
 // True if only data, indices and definitions of these stand in e; else *culprit names what does not.
 bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit);
+bool decl_data_only(Arena *a, Decl *d, const char **culprit);
 
 // Functions (functions.def).
 bool        function_exists(const char *name);
@@ -38,8 +39,9 @@ const char *foreign_function(const char *name);
 typedef struct Nearest { const char *wanted, *best; int distance; } Nearest;
 void        nearest_try(Nearest *n, const char *candidate);
 
-// Types of the bodies in a library; called by front_resolve_library.
-void types_library(Arena *a, Library *lib, Diags *d);
+// Names, and then types, of the bodies in a library; called by front_resolve_library.
+void resolve_library(Arena *a, Library *lib, Diags *d);      // resolve.c
+void types_library(Arena *a, Library *lib, Diags *d);        // types.c
 
 const char *plural(Arena *a, int n, const char *one, const char *many);               // "1 argument", "2 arguments"
 #endif

@@ -24,126 +24,6 @@ typedef struct Resolve {
     Map            marked;           // statements under a condition, and data that some statement observes
 } Resolve;
 
-// ---- services ----
-
-Facts *facts(Arena *a, Decl *d)
-{
-    if (!d->front) d->front = NEW(a, Facts);
-    return d->front;
-}
-
-Ast *place_root(Ast *e)
-{
-    while (e->kind == AST_INDEX) e = e->kid[0];
-    return e->kind == AST_NAME ? e : NULL;
-}
-
-const char *plural(Arena *a, int n, const char *one, const char *many)
-{
-    return n == 0 ? arena_printf(a, "no %s", many) : arena_printf(a, "%d %s", n, n == 1 ? one : many);
-}
-
-static const struct { const char *name, *text; } foreign_distributions[] = {
-#define DISTRIBUTION(name, text) { #name, text },
-#define FUNCTION(name, text)
-#include "hints.def"
-#undef DISTRIBUTION
-#undef FUNCTION
-}, foreign_functions[] = {
-#define DISTRIBUTION(name, text)
-#define FUNCTION(name, text) { #name, text },
-#include "hints.def"
-#undef DISTRIBUTION
-#undef FUNCTION
-};
-
-const char *foreign_distribution(const char *name)
-{
-    for (size_t i = 0; i < sizeof foreign_distributions / sizeof *foreign_distributions; i++)
-        if (strcmp(foreign_distributions[i].name, name) == 0) return foreign_distributions[i].text;
-    return NULL;
-}
-
-const char *foreign_function(const char *name)
-{
-    for (size_t i = 0; i < sizeof foreign_functions / sizeof *foreign_functions; i++)
-        if (strcmp(foreign_functions[i].name, name) == 0) return foreign_functions[i].text;
-    return NULL;
-}
-
-// Edits (insert, delete, change, swap neighbours) from one name to the other; Damerau 1964. Long names are never close.
-enum { LONGEST = 40 };
-
-static int distance(const char *x, const char *y)
-{
-    int n = (int)strlen(x), m = (int)strlen(y), d[LONGEST + 1][LONGEST + 1];
-    if (n > LONGEST || m > LONGEST) return LONGEST;
-    for (int i = 0; i <= n; i++) d[i][0] = i;
-    for (int j = 0; j <= m; j++) d[0][j] = j;
-    for (int i = 1; i <= n; i++)
-        for (int j = 1; j <= m; j++) {
-            int best = d[i - 1][j - 1] + (x[i - 1] != y[j - 1]);
-            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && x[i - 1] == y[j - 2] && x[i - 2] == y[j - 1] && d[i - 2][j - 2] + 1 < best) best = d[i - 2][j - 2] + 1;
-            d[i][j] = best;
-        }
-    return d[n][m];
-}
-
-void nearest_try(Nearest *n, const char *candidate)
-{
-    int length = (int)strlen(n->wanted), limit = length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
-    int k = distance(n->wanted, candidate);
-    if (k <= limit && (!n->best || k < n->distance)) {
-        n->best = candidate;
-        n->distance = k;
-    }
-}
-
-const Distribution *library_distribution(const Library *lib, const char *name)
-{
-    for (const Distribution *d = lib->distributions; d; d = d->next)
-        if (d->name == name && !d->is_family) return d;
-    return NULL;
-}
-
-const Distribution *library_family(const Library *lib, const char *name)
-{
-    for (const Distribution *d = lib->distributions; d; d = d->next)
-        if (d->name == name && d->is_family) return d;
-    return NULL;
-}
-
-const Augmentation *library_augmentation(const Library *lib, const char *name)
-{
-    for (const Augmentation *r = lib->augmentations; r; r = r->next)
-        if (r->name == name) return r;
-    return NULL;
-}
-
-bool ast_same(const Ast *x, const Ast *y)
-{
-    if (x == y) return true;
-    if (!x || !y || x->kind != y->kind || x->nkids != y->nkids || x->depth != y->depth) return false;
-    switch (x->kind) {
-    case AST_INT: case AST_REAL: return x->number == y->number;
-    case AST_NAME: return x->decl ? x->decl == y->decl : x->name == y->name;
-    case AST_REDUCE: return false;                     // the indices are two declarations
-    case AST_STRING: case AST_CALL:
-        if (x->name != y->name) return false;
-        break;
-    case AST_BINARY: case AST_UNARY:
-        if (x->op != y->op) return false;
-        break;
-    case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_ARRAY:
-        break;
-    }
-    for (int i = 0; i < x->nkids; i++)
-        if (!ast_same(x->kid[i], y->kid[i])) return false;
-    return true;
-}
-
 static bool mentions(const Ast *e, const Decl *d)
 {
     if (!e) return false;
@@ -512,58 +392,6 @@ static void use_stmt(Resolve *r, Stmt *s)
     case STMT_BLOCK:
         break;
     }
-}
-
-// ---- data only ----
-
-static bool decl_data_only(Arena *a, Decl *d, const char **culprit)
-{
-    switch (d->kind) {
-    case DECL_DATA: case DECL_INDEX:
-        return true;
-    case DECL_VARIABLE:
-        if (d->poisoned) return true;                  // an error already
-        *culprit = d->name;
-        return false;
-    case DECL_PARAMETER: case DECL_PATTERN:
-        return true;                                   // library: what these are is not known here
-    case DECL_DEFINITION: {
-        static int depth, met;                         // met: definitions that were being asked about already, in a circle
-        static Facts *unsure;                          // within circles: certain when the first question is answered
-        Facts *f = facts(a, d);
-        if (f->data_only == DATA_UNKNOWN) {
-            if (depth++ == 0) unsure = NULL;
-            const int before = met;
-            f->data_only = DATA_ASKED;
-            bool yes = true;
-            const char *inner;
-            for (const Stmt *s = d->sites; s && yes; s = s->next_site) {
-                yes = depends_on_data_only(a, s->rhs, &inner);
-                for (int i = 1; i < s->lhs->nkids && yes; i++) yes = depends_on_data_only(a, s->lhs->kid[i], &inner);
-            }
-            f->data_only = yes ? DATA_ONLY : DATA_NOT;
-            if (yes && depth > 1 && met != before) {
-                f->unsure = unsure;
-                unsure = f;
-            }
-            if (--depth == 0 && !yes)
-                for (Facts *u = unsure; u; u = u->unsure)
-                    if (u->data_only == DATA_ONLY) u->data_only = DATA_UNKNOWN;
-        } else if (f->data_only == DATA_ASKED) met++;
-        if (f->data_only == DATA_NOT) *culprit = d->name;
-        return f->data_only != DATA_NOT;
-    }
-    }
-    return true;
-}
-
-bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit)
-{
-    if (!e) return true;
-    if (e->kind == AST_NAME) return !e->decl || decl_data_only(a, e->decl, culprit);
-    for (int i = 0; i < e->nkids; i++)
-        if (!depends_on_data_only(a, e->kid[i], culprit)) return false;
-    return true;
 }
 
 // log(y[i]) ~ ...: an expression of data may be drawn; one of unknowns would need its Jacobian.
@@ -1067,12 +895,9 @@ static void resolve_augmentation(Resolve *r, Augmentation *g)
     g->latents = (Decl **)latents.item;
 }
 
-bool front_resolve_library(Arena *a, Library *lib, Diags *d)
+void resolve_library(Arena *a, Library *lib, Diags *d)
 {
-    int errors = diags_errors(d);
     Resolve r = { .a = a, .d = d, .lib = lib };
     for (Distribution *p = lib->distributions; p; p = p->next) resolve_distribution(&r, p);
     for (Augmentation *g = lib->augmentations; g; g = g->next) resolve_augmentation(&r, g);
-    types_library(a, lib, d);
-    return diags_errors(d) == errors;
 }

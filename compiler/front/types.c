@@ -41,20 +41,6 @@ static const Function functions[] = {
 };
 enum { NFUNCTIONS = sizeof functions / sizeof *functions };
 
-bool function_exists(const char *name)
-{
-    for (int i = 0; i < NFUNCTIONS; i++)
-        if (strcmp(functions[i].name, name) == 0) return true;
-    return false;
-}
-
-const char *nearest_function(const char *name)
-{
-    Nearest near = { .wanted = name };
-    for (int i = 0; i < NFUNCTIONS; i++) nearest_try(&near, functions[i].name);
-    return near.best;
-}
-
 static bool repeats(const Function *f) { return strstr(f->args, "...") != NULL; }
 static int  least(const Function *f) { return repeats(f) ? (int)strlen(f->args) - 3 : (int)strlen(f->args); }
 
