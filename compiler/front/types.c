@@ -1106,6 +1106,22 @@ static bool elementwise(Constraint c)
     return c == CONSTRAINT_NONE || c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED;
 }
 
+// Constants may leave no value between the ends of the support, those of T[ ], and declared bounds.
+static void check_interval(Types *t, const Stmt *s, const Distribution *dist)
+{
+    const Binding b = { dist, s->args };
+    const Decl *d = s->decl && s->decl->kind == DECL_VARIABLE ? s->decl : NULL;
+    const Ast *lower[3] = { dist->lower, s->lower, d ? d->lower : NULL }, *upper[3] = { dist->upper, s->upper, d ? d->upper : NULL };
+    double lo = dist->support == SUPPORT_POSITIVE || dist->support == SUPPORT_UNIT ? 0 : -INFINITY, hi = dist->support == SUPPORT_UNIT ? 1 : INFINITY, end;
+    for (int i = 0; i < 3; i++) {
+        if (lower[i] && constant(lower[i], i ? NULL : &b, &end) && end > lo) lo = end;
+        if (upper[i] && constant(upper[i], i ? NULL : &b, &end) && end < hi) hi = end;
+    }
+    if (dist->value_rank || lo < hi || (lo == hi && dist->discrete)) return;
+    Diag *m = diag(t->d, s->dist_span, DIAG_E0409, arena_printf(t->a, "%g", lo), arena_printf(t->a, "%g", hi));
+    diag_help(m, "values of `%s`%s lie between the two", dist->name, s->truncated || (d && (d->lower || d->upper)) ? ", as far as its truncation leaves them," : "");
+}
+
 static void check_tilde(Types *t, Stmt *s);
 
 // The weights of a mixture and its components beside the first.
@@ -1137,8 +1153,10 @@ static void check_tilde(Types *t, Stmt *s)
     for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
     if (!s->dist) return;
     const Distribution *dist = library_distribution(t->lib, s->dist);
+    const int errors = diags_errors(t->d);
     if (s->truncated && !s->weights) check_truncation(t, s, dist);
     if (!good) return;
+    if (errors == diags_errors(t->d)) check_interval(t, s, dist);
     const Type *value = &s->lhs->type;
     Decl *d = s->decl;
     if (value->rank < dist->value_rank) {

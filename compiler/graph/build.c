@@ -227,6 +227,10 @@ Factor *factor_new(Graph *g, Span at, Plates plates)
     Factor *f = NEW(g->arena, Factor);
     f->span = at;
     f->plates = plates;
+    if (plates.n > MAX_LOOPS) {
+        Diag *m = diag(g->diags, at, DIAG_E0104, MAX_LOOPS);
+        diag_help(m, "a statement may stand in %d loops, one for each dimension of a vectorised statement among them", MAX_LOOPS);
+    }
     f->log_density = f->if_missing = ex_num(0);
     g->reading = NULL;
     static int next;
@@ -380,6 +384,14 @@ static void constrain_whole(Var *v, const Distribution *d)
     if (c == CONSTRAINT_SIMPLEX || (c != CONSTRAINT_NONE && v->constraint == CONSTRAINT_NONE)) v->constraint = c;
 }
 
+// An interval that data may leave empty.
+static void check_ends(Factor *f, Expr *lo, Expr *hi)
+{
+    if (!lo || !hi || (lo->kind == EX_NUM && hi->kind == EX_NUM) || !ex_data_only(lo) || !ex_data_only(hi)) return;
+    f->from = lo;
+    f->to = hi;
+}
+
 // The log density of one instance, with what the support and the truncation add.
 void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args)
 {
@@ -424,6 +436,12 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
         if (f->observed && f->upper && !ex_unknown(f->upper)) f->most = f->most ? inner(f->most, f->upper, true) : f->upper;
         normalise(g, f, d, nargs, args);
     }
+    if (d->value_rank) return;
+    Expr *lo, *hi;
+    support_ends(g, d, nargs, args, value, &lo, &hi);
+    if (f->lower && f->truncated) lo = lo ? inner(lo, f->lower, false) : f->lower;
+    if (f->upper && f->truncated) hi = hi ? inner(hi, f->upper, true) : f->upper;
+    check_ends(f, lo, hi);
 }
 
 // ---- mixtures ----
@@ -843,10 +861,10 @@ static void declare_region(Graph *g, Var *v)
 {
     const Decl *d = v->decl;
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
-    Expr *element = var_element(v, p.index), *end[2] = {NULL, NULL};
+    Expr *element = var_element(v, p.index), *end[2] = {NULL, NULL}, *both[2] = {NULL, NULL};
     for (int side = 0; side < 2; side++) {
         if (!(side ? d->upper : d->lower)) continue;
-        end[side] = bound_at(g, v, side, element->args, NULL);
+        both[side] = end[side] = bound_at(g, v, side, element->args, NULL);
         double range[2];
         range_of(end[side], &range[0], &range[1]);
         if (side == 0 && range[0] > v->lower_number) v->lower_number = range[0];
@@ -856,7 +874,12 @@ static void declare_region(Graph *g, Var *v)
         else if (v->discrete && ex_unknown(end[side])) v->lower = isfinite(v->lower_number) ? ex_num(v->lower_number) : NULL;
         else if (v->discrete && (side ? v->upper : v->lower)) end[side] = NULL;          // it ends the values to choose from
     }
-    if (end[0] || end[1]) factor_new(g, v->span, p)->log_density = within(element, end[0], end[1]);
+    const bool numbers = (!both[0] || both[0]->kind == EX_NUM) && (!both[1] || both[1]->kind == EX_NUM);
+    if (numbers) return;
+    Factor *f = factor_new(g, v->span, p);
+    f->region = v;
+    if (end[0] || end[1]) f->log_density = within(element, end[0], end[1]);
+    check_ends(f, both[0], both[1]);
 }
 
 static bool draws(const Factor *f, const Var *v) { return f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }

@@ -433,8 +433,10 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at)
     depth++;
     Expr *out = NULL;
     int nsites = 0;
-    Expr *value[64], *condition[64];
-    for (const Stmt *s = d->sites; s && nsites < 64; s = s->next_site, nsites++) {
+    for (const Stmt *s = d->sites; s; s = s->next_site) nsites++;
+    Expr **value = NEW_N(g->arena, Expr *, nsites + 1), **condition = NEW_N(g->arena, Expr *, nsites + 1);
+    nsites = 0;
+    for (const Stmt *s = d->sites; s; s = s->next_site, nsites++) {
         const Env *env = NULL;
         Expr *when = NULL;
         int k = 0;

@@ -109,6 +109,8 @@ typedef struct Factor {
     bool                observed;        // its value is data
     Expr               *if_missing;      // observed: what a missing value adds to the log density, the ends of its support and truncation
     Expr               *least, *most;    // observed: support and truncation, where data alone decide them; integers, until settled: their range. NULL if open
+    const Var          *region;          // of a declared unknown without a distribution: within its bounds. Else NULL
+    Expr               *from, *to;       // support, truncation and declared bounds, where data alone tell both ends: checked at load not to be empty. Else NULL
     struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
     bool                replaced;        // an augmentation took its place
     const Augmentation *rule;            // that made it

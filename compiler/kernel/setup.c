@@ -315,6 +315,28 @@ static void check_value(Program *p, Expr *value, void *with)
     put(w, "if (%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s (%s)\");", outside, v->name, at ? at : "0", f->dist->name, line_of(p, f->span));
 }
 
+static void check_interval(Program *p, Expr *value, void *with)
+{
+    const Factor *f = with;
+    Writer *w = &p->w;
+    const Var *v = f->region ? f->region : f->value->kind == EX_REF ? f->value->var : NULL;
+    if (!v) return;
+    Expr *from = value->args[0], *to = value->args[1];
+    const char *at = f->region || !v->rank ? "0" : write_position(w, v, f->value->args);
+    const bool integer = f->dist ? f->dist->discrete : v->discrete;
+    put(w, "if (!(%s %s %s)) FAULT(\"%s\", %s, \"no value lies between the ends of its support (%s)\");", write_factor(w, from), integer ? "<=" : "<", write_factor(w, to), v->name, at,
+        line_of(p, f->span));
+}
+
+static void check_each(Program *p, const Factor *f, int n, Expr **values, void (*check)(Program *, Expr *, void *))
+{
+    Loops l = {.guard = f->plates.guard};
+    for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+    Expr *target[MAX_RANK];
+    for (int k = 0; k < l.n && k < MAX_RANK; k++) target[k] = ex_index(l.index[k]);
+    scatter(p, &l, l.n < MAX_RANK ? l.n : MAX_RANK, target, NULL, ex_call("scattered", n, values), check, (void *)f);
+}
+
 void emit_setup(Program *p)
 {
     Writer *w = &p->w;
@@ -348,13 +370,9 @@ void emit_setup(Program *p)
     put(w, "// Data must lie in the support of their distributions.");
     begin_kernel(p, "KERNEL_TEAM", "check_data", "wide");
     for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) check_each(p, f, 2, (Expr *[]){f->from, f->to}, check_interval);
         if (f->original || !f->observed || !f->dist || (!f->least && !f->most) || f->value->kind != EX_REF || f->value->nargs < f->value->var->rank) continue;
-        Loops l = {.guard = f->plates.guard};
-        for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
-        Expr *target[MAX_RANK];
-        for (int k = 0; k < l.n && k < MAX_RANK; k++) target[k] = ex_index(l.index[k]);
-        Expr *values = ex_call("scattered", 3, (Expr *[]){f->value, f->least ? f->least : f->value, f->most ? f->most : f->value});
-        scatter(p, &l, l.n, target, NULL, values, check_value, (void *)f);
+        check_each(p, f, 3, (Expr *[]){f->value, f->least ? f->least : f->value, f->most ? f->most : f->value}, check_value);
     }
     end_kernel(p);
     p->work_of_setup[1] = team_work(p);
@@ -378,7 +396,7 @@ void emit_setup(Program *p)
 void emit_log_joint(Program *p)
 {
     Writer *w = &p->w;
-    put(w, "// The log joint density of data, variables and auxiliaries, up to a constant.");
+    put(w, "// The log joint density of data, variables and auxiliaries.");
     bool whole = false;
     for (const Factor *f = p->g->factors; f; f = f->next) {
         Loops l = {0};
@@ -388,7 +406,7 @@ void emit_log_joint(Program *p)
     begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", "log_joint", "wide");
     put(w, "wide lp = 0;");
     for (const Factor *f = p->g->factors; f; f = f->next) {
-        if (f->replaced || !(ex_unknown(f->log_density) || ex_any_var(f->log_density, test_response, NULL))) continue;
+        if (f->replaced || ex_is_num(f->log_density, 0)) continue;
         put(w, "// %s%s", f->dist ? f->dist->name : "target", f->rule ? text(w, ", by %s", f->rule->name) : "");
         Loops l = {.guard = f->plates.guard};
         for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];

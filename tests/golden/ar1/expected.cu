@@ -182,7 +182,7 @@ KERNEL_TEAM(draw_s2) {
 KERNEL_TEAM(derived) {
 }
 
-// The log joint density of data, variables and auxiliaries, up to a constant.
+// The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal

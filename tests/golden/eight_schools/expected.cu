@@ -143,7 +143,7 @@ KERNEL_TEAM(draw_tau) {
 KERNEL_TEAM(derived) {
 }
 
-// The log joint density of data, variables and auxiliaries, up to a constant.
+// The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal

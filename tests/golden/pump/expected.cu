@@ -100,7 +100,7 @@ KERNEL(draw_theta) {
 KERNEL_TEAM(derived) {
 }
 
-// The log joint density of data, variables and auxiliaries, up to a constant.
+// The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // gamma
