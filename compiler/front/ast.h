@@ -18,7 +18,6 @@ typedef struct Block Block;
 
 // ---- shapes and types (filled by types.c) ----
 
-#define MAX_LOOPS (2 * MAX_RANK) // around a statement, with those over the dimensions of a vectorised one
 #define MAX_RANK 6
 
 typedef enum { BASE_INT, BASE_REAL } BaseType;

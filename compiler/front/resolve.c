@@ -81,10 +81,6 @@ static void each_stmt(Resolve *r, Stmt *s, void (*visit)(Resolve *, Stmt *), boo
         case STMT_FOR:
             if (report_hidden) push_index(r, s->index);
             else list_add(r->a, &r->scope, s->index);
-            if (report_hidden && r->scope.n == MAX_LOOPS + 1) {
-                Diag *m = diag(r->d, s->index->span, DIAG_E0104, MAX_LOOPS);
-                diag_help(m, "a statement may stand in %d loops", MAX_LOOPS);
-            }
             each_stmt(r, s->body, visit, report_hidden);
             pop(&r->scope);
             break;

@@ -227,10 +227,6 @@ Factor *factor_new(Graph *g, Span at, Plates plates)
     Factor *f = NEW(g->arena, Factor);
     f->span = at;
     f->plates = plates;
-    if (plates.n > MAX_LOOPS) {
-        Diag *m = diag(g->diags, at, DIAG_E0104, MAX_LOOPS);
-        diag_help(m, "a statement may stand in %d loops, one for each dimension of a vectorised statement among them", MAX_LOOPS);
-    }
     f->log_density = f->if_missing = ex_num(0);
     g->reading = NULL;
     static int next;
