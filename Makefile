@@ -15,7 +15,11 @@ DRIVER := $(wildcard compiler/driver/*.c)
 GEN    := $(BUILD)/gen/grammar.c $(BUILD)/gen/lexer.c
 OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(KERNEL) $(EMIT) $(DRIVER)) $(BUILD)/obj/gen/grammar.o $(BUILD)/obj/gen/lexer.o \
           $(patsubst %,$(BUILD)/obj/runtime/backends/%.o,library nvrtc cuda)
-HOST   := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/host/*.c runtime/backends/*.c))
+# Numbers as text: by Dragonbox, where its header and a C++ compiler are installed.
+DRAGONBOX := $(if $(shell command -v $(CXX)),$(patsubst %/dragonbox/dragonbox.h,%,$(firstword $(wildcard /usr/include/dragonbox-*/dragonbox/dragonbox.h \
+             /usr/include/dragonbox/dragonbox.h /usr/local/include/dragonbox-*/dragonbox/dragonbox.h /usr/local/include/dragonbox/dragonbox.h))))
+HOST   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(if $(DRAGONBOX),runtime/host/decimal.c),$(wildcard runtime/host/*.c runtime/backends/*.c))) \
+          $(if $(DRAGONBOX),$(BUILD)/obj/runtime/host/decimal_cc.o)
 CPPFLAGS += -Icompiler/front -Icompiler/base -I$(BUILD)/gen
 
 all: $(BUILD)/gmc $(BUILD)/libgmhost.a
@@ -26,6 +30,7 @@ $(BUILD)/gmc: $(OBJ)
 
 $(BUILD)/libgmhost.a: $(HOST)
 	@echo "  ar    $@"
+	$(if $(DRAGONBOX),,@echo "  note  without libdragonbox-dev and g++ programs write their draws more slowly")
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/gen/grammar.c $(BUILD)/gen/grammar.h &: compiler/front/grammar.y
@@ -52,6 +57,11 @@ $(BUILD)/obj/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -fopenmp -MMD -c -o $@ $<
+
+$(BUILD)/obj/runtime/host/decimal_cc.o: runtime/host/decimal.cc
+	@mkdir -p $(@D)
+	@echo "  c++   $<"
+	$(Q)$(CXX) -std=c++17 $(WARN) -O2 -g -fno-exceptions -fno-rtti -I$(DRAGONBOX) -MMD -c -o $@ $<
 
 # ---- tests ----
 
@@ -119,7 +129,7 @@ demo: need-build
 
 # ---- what has to be installed ----
 
-APT_BUILD := gcc make flex bison libopenblas-dev liblapacke-dev libjansson-dev
+APT_BUILD := gcc g++ make flex bison libopenblas-dev liblapacke-dev libjansson-dev libdragonbox-dev
 APT_TEST  := libgsl-dev llvm-14-tools python3-venv jags
 PIP_TEST  := lit numpy scipy 'arviz<1' nvidia-cuda-nvrtc
 

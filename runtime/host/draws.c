@@ -4,7 +4,7 @@
 //   lp__,alpha,beta.1,beta.2
 //   -7.3,0.12,1.5,2
 //
-// A file grows under a temporary name, row by row as draws are kept, and takes its own name only at the end; so a file of that name is
+// A file grows under a temporary name while draws are kept (writer.c), and takes its own name only at the end; so a file of that name is
 // always whole, and an older one survives a run that fails before its first draw. The files of one run hold equally many draws, however it ended.
 #include "host.h"
 
@@ -190,7 +190,6 @@ static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, cons
             gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
             return false;
         }
-        setvbuf(d->file[c], NULL, _IOFBF, 1 << 16);
         write_header(d, model, m, o, c);
     }
     char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
@@ -214,68 +213,61 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         gm_error("no columns: nothing to keep");
         return false;
     }
-    d->row = gm_alloc((size_t)d->chains * (size_t)d->n_columns, sizeof *d->row);
-    if (o->summary) {
-        size_t rows, count;
-        if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->capacity, &rows) ||
-            __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
-            count = SIZE_MAX / 2;
-        d->memory = gm_alloc(count, sizeof *d->memory);
-    }
-    return !o->output || open_files(d, model, m, o);
-}
-
-// Writes x with as few digits as read back to the same double: 15 do for most numbers that people type, 17 always.
-static int print_number(char *to, size_t room, double x)
-{
-    if (!isfinite(x))
-        return snprintf(to, room, "%s", isnan(x) ? "NaN" : x > 0 ? "Inf" : "-Inf");
-    for (int digits = 15; digits < 17; digits++) {
-        const int n = snprintf(to, room, "%.*g", digits, x);
-        if (strtod(to, NULL) == x)
-            return n;
-    }
-    return snprintf(to, room, "%.17g", x);
-}
-
-static bool write_row(const GmDraws *d, int chain, const double *row)
-{
-    char text[40];
-    FILE *to = d->file[chain];
-    for (long c = 0; c < d->n_columns; c++) {
-        const int n = print_number(text + 1, sizeof text - 1, row[c]);
-        text[0] = ',';
-        fwrite(c ? text : text + 1, 1, (size_t)(c ? n + 1 : n), to);
-    }
-    fputc('\n', to);
-    if (!ferror(to))
+    d->summary = o->summary;
+    d->held = o->summary ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    size_t rows, count;
+    if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
+        count = SIZE_MAX / 2;
+    d->memory = gm_alloc(count, sizeof *d->memory);
+    if (!o->output)
         return true;
-    gm_error("%s: cannot be written: %s", d->final[chain], strerror(errno));
-    return false;
+    if (!open_files(d, model, m, o))
+        return false;
+    d->writer = gm_writer_open(d->memory, d->chains, d->held, d->n_columns, d->file, d->final, o->threads, o->digits);
+    return true;
+}
+
+// Where row `at` of a chain is to be put; NULL: its file cannot be written, which was said.
+static double *room_for(GmDraws *d, int chain, long at)
+{
+    if (d->writer && !gm_writer_room(d->writer, chain, at))
+        return NULL;
+    return d->memory + (size_t)(chain * d->held + at % d->held) * (size_t)d->n_columns;
 }
 
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
 {
-    if (d->file && !write_row(d, chain, row))
+    double *to = room_for(d, chain, at);
+    if (!to)
         return false;
-    if (d->memory)
-        memcpy(d->memory + ((size_t)chain * (size_t)d->capacity + (size_t)at) * (size_t)d->n_columns, row, (size_t)d->n_columns * sizeof *row);
+    memcpy(to, row, (size_t)d->n_columns * sizeof *row);
+    if (d->writer)
+        gm_writer_stored(d->writer, chain, at);
     return true;
 }
 
 bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint)
 {
-    double *row = d->row + (size_t)chain * (size_t)d->n_columns;
-    for (long k = 0; k < d->n_columns; k++) {
-        const GmColumn *c = &d->column[k];
-        if (c->field < 0) {
-            row[k] = log_joint;
+    double *to = room_for(d, chain, at);
+    if (!to)
+        return false;
+    for (long k = 0; k < d->n_columns;) {
+        const int field = d->column[k].field;
+        if (field < 0) {
+            to[k++] = log_joint;
             continue;
         }
-        const void *array = gm_state_array(model, m, chain, c->field);
-        row[k] = model->state[c->field].type == GM_INT ? ((const int32_t *)array)[c->element] : ((const double *)array)[c->element];
+        const void *array = gm_state_array(model, m, chain, field);
+        if (model->state[field].type == GM_INT)
+            for (; k < d->n_columns && d->column[k].field == field; k++)
+                to[k] = ((const int32_t *)array)[d->column[k].element];
+        else
+            for (; k < d->n_columns && d->column[k].field == field; k++)
+                to[k] = ((const double *)array)[d->column[k].element];
     }
-    return gm_draws_store(d, chain, at, row);
+    if (d->writer)
+        gm_writer_stored(d->writer, chain, at);
+    return true;
 }
 
 // The draws in a file, at most `most`, that are there to their last character, and where they end; -1 if the file cannot be read. Comments and the
@@ -319,13 +311,22 @@ static bool cut_to_shortest(GmDraws *d)
     return true;
 }
 
+// Waits for what is still on its way.
+static void stop_writing(GmDraws *d)
+{
+    if (d->writer)
+        gm_writer_close(d->writer);
+    d->writer = NULL;
+}
+
 bool gm_draws_finish(GmDraws *d)
 {
+    stop_writing(d);
     if (!d->file || d->kept == 0)
         return true;
     bool good = true;
     for (int c = 0; c < d->chains; c++) {
-        const bool failed = ferror(d->file[c]);          // then write_row has said so
+        const bool failed = ferror(d->file[c]);          // then the writer has said so
         if (fclose(d->file[c]) != 0 && !failed)
             gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
         else if (!failed)
@@ -349,6 +350,7 @@ bool gm_draws_finish(GmDraws *d)
 
 void gm_draws_close(GmDraws *d)
 {
+    stop_writing(d);
     for (int c = 0; c < d->chains && d->file; c++) {
         if (d->file[c])
             fclose(d->file[c]);
@@ -361,7 +363,6 @@ void gm_draws_close(GmDraws *d)
     free(d->temporary);
     free(d->final);
     free(d->column);
-    free(d->row);
     free(d->memory);
     *d = (GmDraws){ 0 };
 }

@@ -69,6 +69,7 @@ typedef struct GmOptions {
     size_t      device_memory;      // most bytes of a GPU's memory to take; 0: what is free
     bool        profile, compare_devices;
     long        summary_rows;       // most rows of the table; LONG_MAX: all
+    int         digits;             // of the numbers in the files; 0: as many as read back to the same double
     long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal
     int         n_inputs;           // data.json, more.csv, X=file.npy, N=100, in the order given
     char      **inputs;
@@ -168,6 +169,25 @@ int   gm_data_of_imputed(const GmModel *model, int state_field);                
 // false after a message: the file of initial values is bad.
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
 
+// ---- number.c ----
+
+enum { GM_NUMBER_ROOM = 40 };
+// Writes x with as few digits as read back to the same double, or at most `digits` if that is not 0. Returns the length, at most 24; bytes up to
+// GM_NUMBER_ROOM may change.
+int gm_print_number(char *to, double x, int digits);
+
+// ---- writer.c: rows of numbers into files, while the chains go on ----
+
+// The rows of all chains and the threads that write them. For each chain one thread at a time stores rows, in their order.
+typedef struct GmWriter GmWriter;
+
+// rows[chain][held][columns] is where the chains' rows lie; row `at` of a chain lies at at % held. NAME: as messages call the chain's file.
+GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE **file, char *const *name, int threads, int digits);
+bool      gm_writer_room(GmWriter *w, int chain, long at);      // waits until row `at` may be filled; false: the file cannot be written
+void      gm_writer_stored(GmWriter *w, int chain, long at);    // it is filled
+void      gm_writer_close(GmWriter *w);                         // when all that was stored is written
+long      gm_writer_held(long columns, long most);              // rows to hold for each chain, that it need not wait
+
 // ---- draws.c: which columns, and the CSV files ----
 
 typedef struct GmColumn {
@@ -180,10 +200,12 @@ typedef struct GmDraws {
     long       n_columns;
     GmColumn  *column;              // lp__ first, then declaration order; inside an array the first index runs fastest
     long       capacity, kept;      // draws per chain
-    double    *memory;              // [chain][capacity][column], or NULL without a summary
-    double    *row;                 // one row per chain
+    bool       summary;             // all draws stay in memory
+    long       held;                // rows in memory per chain: `capacity` with a summary, else those on their way to the files
+    double    *memory;              // [chain][held][column]; row n lies at n % held
     FILE     **file;                // per chain, or NULL without -o
     char     **temporary, **final;  // paths
+    GmWriter  *writer;              // or NULL without -o
 } GmDraws;
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);

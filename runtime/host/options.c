@@ -20,7 +20,7 @@ enum { MAX_CHAINS = 10000 };
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
        OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
-       OPT_DEVICE_MEMORY };
+       OPT_DEVICE_MEMORY, OPT_DIGITS };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -29,6 +29,7 @@ static const struct option long_options[] = {
     { "thin", required_argument, NULL, OPT_THIN },
     { "seed", required_argument, NULL, OPT_SEED },
     { "output", required_argument, NULL, 'o' },
+    { "digits", required_argument, NULL, OPT_DIGITS },
     { "params", required_argument, NULL, OPT_PARAMS },
     { "init", required_argument, NULL, OPT_INIT },
     { "threads", required_argument, NULL, OPT_THREADS },
@@ -62,6 +63,7 @@ void gm_usage(FILE *to, const char *program)
             "  An int that no file gives (N, p) is taken from the size of an array that is declared with it.\n"
             "\n"
             "  -o, --output NAME    write the draws to NAME_1.csv, NAME_2.csv, ... (one file per chain)\n"
+            "      --digits N       at most N significant digits a number (as many as read back to the same double: 15 to 17 of most)\n"
             "      --chains N       chains (4)\n"
             "      --warmup N       sweeps before the first draw is kept (1000)\n"
             "      --samples N      draws kept per chain (1000)\n"
@@ -219,6 +221,10 @@ static bool apply(int option, const char *text, GmOptions *out)
         return seed_number(text, &out->seed);
     case 'o':
         return output_name(text, out);
+    case OPT_DIGITS:
+        good = whole("--digits", text, 1, 17, &n);
+        out->digits = (int)n;
+        return good;
     case OPT_PARAMS:
         out->params = text;
         return true;

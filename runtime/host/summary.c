@@ -236,7 +236,7 @@ static GmSummary *summarise_all(const GmDraws *d)
         for (long k = 0; k < d->n_columns; k++) {
             for (int c = 0; c < d->chains; c++)
                 for (long i = 0; i < d->kept; i++)
-                    x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->capacity + (size_t)i) * (size_t)d->n_columns + (size_t)k];
+                    x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)k];
             all[k] = gm_summarise(x, d->chains, d->kept);
         }
         free(x);
