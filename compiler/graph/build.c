@@ -310,7 +310,7 @@ static Expr *inner(Expr *a, Expr *b, bool smaller)
 // log P(lo <= x <= hi) of a distribution of integers, by adding up the density.
 static Expr *log_mass(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *lo, Expr *hi)
 {
-    Index *k = index_new(intern("k"), NULL, NULL);
+    Index *k = index_new(intern("k"), lo, hi);
     Expr *density = elaborate(g, d->log_density, bind_arguments(g, d, nargs, args, ex_index(k)), 0, NULL);
     if (lo == hi) return ex_replace_index(density, k, lo);
     return ex_reduce("log_sum_exp", k, lo, hi, density);

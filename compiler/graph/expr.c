@@ -92,26 +92,40 @@ static Expr *cons(Expr draft)
     return e;
 }
 
+// What an index that begins at lo is never below. Dimensions of arrays (NULL) begin at 1.
+static int least_from(const Expr *lo)
+{
+    if (!lo) return 1;
+    if (lo->kind == EX_NUM) return lo->number >= 1 ? 1 : lo->number >= 0 ? 0 : -1;
+    if (lo->kind == EX_INDEX) return lo->index->least;
+    if (!ex_positive(lo)) return -1;
+    const bool one = lo->kind == EX_ADD ? lo->args[0]->kind == EX_NUM && lo->args[0]->number >= 1 : lo->kind == EX_REF && lo->var->lower_number >= 1;
+    return one ? 1 : 0;
+}
+
 Index *index_new(const char *name, Expr *lo, Expr *hi)
 {
     Index *i = NEW(table.arena, Index);
-    *i = (Index){.name = name, .lo = lo, .hi = hi, .id = table.next_index++};
+    *i = (Index){.name = name, .lo = lo, .hi = hi, .id = table.next_index++, .least = least_from(lo)};
     return i;
 }
 
-static Index *bound(int height)
+// The canonical index of reductions of this height, over values from `least` on.
+static Index *bound(int height, int least)
 {
     static const char *const names[] = {"", "j", "k", "l", "m", "n"};
-    while (table.nbound <= height) {
+    const int at = 3 * height + least + 1;
+    while (table.nbound <= at) {
         ROOM(table.arena, table.bound, table.nbound, table.bound_size);
         table.bound[table.nbound++] = NULL;
     }
-    if (!table.bound[height]) {
+    if (!table.bound[at]) {
         Index *i = index_new(height <= 5 ? intern(names[height]) : intern(arena_printf(table.arena, "j%d", height)), NULL, NULL);
         i->height = height;
-        table.bound[height] = i;
+        i->least = least;
+        table.bound[at] = i;
     }
-    return table.bound[height];
+    return table.bound[at];
 }
 
 // A walk over an expression visits what is shared once: true the first time that it comes to e.
@@ -142,7 +156,7 @@ static bool positive(const Expr *e, uint64_t walk)
     switch (e->kind) {
     case EX_NUM: return e->number >= 0;
     case EX_REF: return e->var->lower_number >= 0;
-    case EX_INDEX: return true;
+    case EX_INDEX: return e->index->least >= 0;
     case EX_ADD:
     case EX_MUL:
         for (int i = 0; i < e->nargs; i++)
@@ -509,7 +523,7 @@ static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi,
     int height = 1 + body->height;
     if (lo && lo->height >= height) height = lo->height + 1;
     if (hi->height >= height) height = hi->height + 1;
-    Index *b = bound(height);
+    Index *b = bound(height, kind == EX_REDUCE ? least_from(lo) : 1);
     if (b != i) body = ex_replace_index(body, i, ex_index(b));
     if (kind == EX_REDUCE) return cons((Expr){.kind = kind, .name = intern(name), .index = b, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
     return cons((Expr){.kind = kind, .index = b, .nargs = 2, .args = (Expr *[]){hi, body}});
@@ -648,7 +662,7 @@ static bool may_vanish(const Expr *e, uint64_t walk)
     if (e->nargs && !first_visit(e, walk)) return false;
     switch (e->kind) {
     case EX_NUM: return e->number == 0;
-    case EX_INDEX: return false;
+    case EX_INDEX: return e->index->least < 1;
     case EX_POW: return e->number > 0 && may_vanish(e->args[0], walk);
     case EX_CALL:
         for (int i = 0; never[i]; i++)
@@ -656,7 +670,11 @@ static bool may_vanish(const Expr *e, uint64_t walk)
         if (strcmp(e->name, "if_else") == 0) return may_vanish(e->args[1], walk) || may_vanish(e->args[2], walk);
         return ex_any_var(e, test_countable, NULL);
     case EX_REDUCE: return may_vanish(e->args[2], walk);
-    case EX_ADD: case EX_MUL:
+    case EX_ADD: {
+        const bool begins = e->args[0]->kind == EX_NUM && e->args[0]->number > 0;
+        if (e->indices && !(begins && ex_positive(e))) return true;         // i - 1
+    }   // fall through
+    case EX_MUL:
         for (int i = 0; i < e->nargs; i++)
             if (e->args[i]->kind != EX_NUM && may_vanish(e->args[i], walk)) return true;
         return false;

@@ -42,6 +42,7 @@ struct Index {
     Expr       *lo, *hi;     // inclusive; NULL for canonical indices
     int         id;
     int         height;      // > 0: canonical index of reductions of this height
+    int         least;       // what it is never below: 1, 0, or -1 for anything
 };
 
 struct Expr {
