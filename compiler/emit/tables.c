@@ -157,7 +157,7 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
             if (!which && v->kind != VAR_DATA) continue;
             fprintf(out, "    case %d:        // %s\n", field++, v->name);
             w->indent = 2;
-            w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
+            forget_all(w);
             open_brace(w, "%s", "");
             put(w, "shape->rank = %d;", v->rank);
             for (int k = 0; k < v->rank; k++) {

@@ -78,6 +78,7 @@ static Expr *cons(Expr draft)
     e->indices = draft.kind == EX_INDEX ? 1ull << (draft.index->id & 63) : 0;
     e->size = 1;
     e->seen = 0;
+    e->known = 0;
     e->height = 0;
     for (int i = 0; i < draft.nargs; i++) {
         e->args[i] = args[i];

@@ -58,6 +58,7 @@ struct Expr {
     uint64_t    vars;        // bit (var id mod 64) of every variable below
     uint64_t    indices;     // bit (index id mod 64) of every index below
     double      size;        // nodes of the tree: more than there are expressions, where they share parts
+    int         known;       // emission: names that it has in the current C scope
     uint64_t    seen;        // the last walk that came here: what is shared is visited once
     unsigned    hash;
     Expr       *chain;

@@ -346,7 +346,7 @@ const char *loops_text(Graph *g, const Loops *l);                // i in 1:N, j 
 
 // ---- hoist.c: sums that depend on data only leave the sweep ----
 
-typedef struct Keys { int n; Expr *key[4], *extent[4], *at[4]; } Keys;
+typedef struct Keys { int n; Expr *key[MAX_RANK], *extent[MAX_RANK], *at[MAX_RANK]; } Keys;
 
 // The sum over loops of value, over the rows whose keys equal `at`, as an expression over statistics of data;
 // NULL if it must stay in the sweep.

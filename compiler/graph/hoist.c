@@ -107,10 +107,11 @@ static Expr *hoist_term(Graph *g, const Keys *keys, const Loops *plates, const T
     if (key && key->kind == EX_INDEX && plates->n == 1) return NULL;      // as many groups as rows
     Expr *target[MAX_RANK], *dims[MAX_RANK], *at[MAX_RANK];
     int n = 0;
+    if (keys->n + (key != NULL) > MAX_RANK) return NULL;
     for (int m = 0; m < keys->n; m++) { target[n] = keys->key[m]; dims[n] = keys->extent[m]; at[n++] = keys->at[m]; }
     Loops own = t->loops;
     for (int m = 0; m < own.n; m++) {
-        if (n >= 5 || !ex_is_num(own.index[m]->lo, 1) || varies(own.index[m]->hi, plates) || varies(own.index[m]->hi, &own)) return NULL;
+        if (n + 1 >= MAX_RANK || !ex_is_num(own.index[m]->lo, 1) || varies(own.index[m]->hi, plates) || varies(own.index[m]->hi, &own)) return NULL;
         if (!ex_mentions_index(t->coefficient, own.index[m])) continue;
         all.index[all.n++] = own.index[m];
         target[n] = at[n] = ex_index(own.index[m]);
@@ -134,13 +135,19 @@ static Expr *hoist_term(Graph *g, const Keys *keys, const Loops *plates, const T
     return e;
 }
 
+// Sums of products of more unknowns stay in the sweep: their square has as many statistics as pairs, and the rows may be fewer.
+enum { MAX_UNKNOWNS = 60 };
+
+static bool test_moves(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET && v->kind != VAR_SUM; }
+
 static bool test_collect(const Var *v, void *with)
 {
     Unknowns *u = with;
     if (v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM) return false;
     for (int i = 0; i < u->n; i++)
         if (u->var[i] == v) return false;
-    if (u->n < 60) ((Var **)u->var)[u->n++] = (Var *)v;
+    if (u->n == MAX_UNKNOWNS) return true;
+    ((Var **)u->var)[u->n++] = (Var *)v;
     return false;
 }
 
@@ -189,14 +196,14 @@ static Expr *hoist(Graph *g, const Keys *keys, const Loops *l, Expr *e)
         if (centred) inside = centred;
         else shift = NULL;
     }
-    Var *vars[64];
+    Var *vars[MAX_UNKNOWNS];
     Unknowns in = {vars, 0, false};
-    ex_any_var(inside, test_collect, &in);
+    if (ex_any_var(inside, test_collect, &in)) return NULL;
     Terms t = polynomial(g->arena, inside, &in, 4);
     if (t.failed) return NULL;
     Expr *out = ex_num(0);
     for (int i = 0; i < t.n; i++) {
-        if (!ex_data_only(t.term[i].coefficient) && ex_any_var(t.term[i].coefficient, test_collect, &(Unknowns){(Var *[64]){0}, 0, false})) return NULL;
+        if (ex_any_var(t.term[i].coefficient, test_moves, NULL)) return NULL;
         Expr *h = hoist_term(g, keys, l, &t.term[i]);
         if (!h) return NULL;
         out = ex_add2(out, h);

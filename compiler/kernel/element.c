@@ -294,7 +294,8 @@ static void emit_draw(Program *p, const Step *s, const char *const *natural, con
 }
 
 // Sums for the natural parameters of all elements, over the same rows.
-typedef struct Scattered { const Var *var; int n; const Part *part[16]; Var *array[16]; } Scattered;
+enum { SCATTERED = 16 };                         // in one loop over the rows; others have a loop of their own
+typedef struct Scattered { const Var *var; int n; const Part *part[SCATTERED]; Var *array[SCATTERED]; } Scattered;
 
 static void add_scattered(Program *p, Expr *value, void *with)
 {
@@ -348,21 +349,24 @@ void step_exact(Program *p, const Step *s, int step)
     // Parts that stay sums over rows: scattered into work arrays before the draws.
     Var *array[4] = {0};
     Expr *closed[4];
-    for (int k = 0; k < 4; k++) closed[k] = ex_num(0);
-    Part *inline_parts[256];
+    int nparts = 0, nclosed[4] = {0};
+    for (const Part *q = c->natural; q; q = q->next) nparts++;
+    Expr **sum[4], **values = NEW_N(w->arena, Expr *, nparts + 1);
+    for (int k = 0; k < 4; k++) sum[k] = NEW_N(w->arena, Expr *, nparts + 1);
+    Part **inline_parts = NEW_N(w->arena, Part *, nparts + 1);
     int ninline = 0;
-    Part *scattered[256];
+    Part **scattered = NEW_N(w->arena, Part *, nparts + 1);
     int nscattered = 0;
-    Routed routed[64];                           // sums that are made from statistics or row by row, as rows are many or few
+    Routed *routed = NEW_N(w->arena, Routed, nparts + 1);        // sums that are made from statistics or row by row, as rows are many or few
     int nrouted = 0;
     for (Part *q = c->natural; q; q = q->next) {
-        const Rows *rows = q->scatter || nrouted == 64 ? NULL : rows_of_factor(p, q->factor);
+        const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
         p->g->hoisting_for = rows;
         Expr *h = s->imputes || test_moving(q, v) ? NULL : hoisted_part(p, c, q);
         p->g->hoisting_for = NULL;
         if (h && rows && reads_square(h)) { routed[nrouted++] = (Routed){q, h, rows}; continue; }
         if (h && rows) h = hoisted_part(p, c, q);        // the statistics are needed by either route
-        if (h) { closed[q->which] = ex_add2(closed[q->which], h); continue; }
+        if (h) { sum[q->which][nclosed[q->which]++] = h; continue; }
         if (q->scatter) {
             if (!array[q->which]) {
                 const Natural *n = c->family->natural;
@@ -370,23 +374,23 @@ void step_exact(Program *p, const Step *s, int step)
                 array[q->which] = work_array(p, text(w, "%s_%s", v->name, n->name), v->rank, v->dim);
             }
             scattered[nscattered++] = q;
-        } else if (q->loops.n == 0 && !q->loops.guard) closed[q->which] = ex_add2(closed[q->which], q->value);
+        } else if (q->loops.n == 0 && !q->loops.guard) sum[q->which][nclosed[q->which]++] = q->value;
         else inline_parts[ninline++] = q;
     }
+    for (int k = 0; k < 4; k++) closed[k] = ex_add(nclosed[k], sum[k]);
     comment_exact(p, s);
     if (nscattered) {
         const char *sums = text(w, "sums_%s", v->name);
         begin_kernel(p, "KERNEL_TEAM", sums, "wide");
         for (int k = 0; k < 4; k++)
             if (array[k]) put(w, "ALONG (e, %s) s.%s[e] = 0;", count_of(p, v, v->rank), array[k]->name);
-        bool done[256] = {false};
+        bool *done = NEW_N(w->arena, bool, nparts);
         for (int i = 0; i < nscattered; i++) {
             if (done[i]) continue;
             Scattered here = {.var = v};
-            Expr *values[64];
             for (int j = i; j < nscattered; j++) {
                 const Part *q = scattered[j];
-                if (done[j] || here.n == 16 || q->factor != scattered[i]->factor) continue;
+                if (done[j] || here.n == SCATTERED || q->factor != scattered[i]->factor) continue;
                 if (j > i && memcmp(q->target, scattered[i]->target, sizeof q->target) != 0) continue;
                 done[j] = true;
                 values[here.n] = q->value;
@@ -412,7 +416,7 @@ void step_exact(Program *p, const Step *s, int step)
     for (int k = 0; k < 4 && sharing != BY_ROW; k++) if (v->rank) keep_outside(w, closed[k], &all);
     for (int i = 0; i < ninline && v->rank && sharing != BY_ROW; i++) {
         Loops inner = all;
-        for (int k = 0; k < inline_parts[i]->loops.n && inner.n < 2 * MAX_RANK + 4; k++) inner.index[inner.n++] = inline_parts[i]->loops.index[k];
+        for (int k = 0; k < inline_parts[i]->loops.n; k++) inner.index[inner.n++] = inline_parts[i]->loops.index[k];
         keep_outside(w, inline_parts[i]->value, &inner);
     }
     w->moving = NULL;
@@ -438,13 +442,12 @@ void step_exact(Program *p, const Step *s, int step)
         const char *c_text = write_expr(w, e);
         put(w, "%s%s %s = %s;", more ? "" : "const ", more ? "wide" : w->number, natural[k], c_text);
     }
-    bool done[256] = {false};
+    bool *done = NEW_N(w->arena, bool, nparts + 1);
     for (int i = 0; i < ninline; i++) {          // parts with the same loops share them
         if (done[i]) continue;
-        Expr *values[64];
         int n = 0;
         for (int j = i; j < ninline; j++)
-            if (inline_parts[j]->factor == inline_parts[i]->factor && memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) == 0 && n < 64)
+            if (inline_parts[j]->factor == inline_parts[i]->factor && memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) == 0)
                 values[n++] = inline_parts[j]->value;
         int m = mark(w);
         const bool team = w->team, braces = open_guard(p, &inline_parts[i]->loops);
@@ -521,7 +524,15 @@ static void compute_again(Program *p, const Conditional *c)
 
 // The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u
 // times something free of u are made once, before the values are tried.
-typedef struct Pieces { int nonce; Expr *once[64]; const char *name[64]; bool guarded[64]; int nloop; Part loop[128]; } Pieces;
+typedef struct Once { Expr *statistic; const char *name; bool guarded; } Once;
+typedef struct Pieces { int nonce, once_size; Once *once; int nloop, loop_size; Part *loop; } Pieces;
+
+static void add_piece(Program *p, Pieces *out, const Part *q, Expr *value)
+{
+    ROOM(p->g->arena, out->loop, out->nloop, out->loop_size);
+    out->loop[out->nloop] = *q;
+    out->loop[out->nloop++].value = value;
+}
 
 // The terms of a sum that mention v.
 static Expr *relevant(Expr *e, const Var *v)
@@ -576,25 +587,23 @@ static void prepare_density(Program *p, const Conditional *c, Pieces *out)
     Writer *w = &p->w;
     for (const Part *q = c->density; q; q = q->next) {
         if (c->whole) {
-            if (out->nloop < 128) { out->loop[out->nloop] = *q; out->loop[out->nloop++].value = relevant(q->value, c->var); }
+            add_piece(p, out, q, relevant(q->value, c->var));
             continue;
         }
         if (q->loops.n == 0 && !q->loops.guard) {
-            Part r = *q;
             Expr *e = q->value, *keep = ex_num(0);
             for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
                 Expr *t = e->kind == EX_ADD ? e->args[i] : e;
                 if (ex_mentions(t, c->u->var)) keep = ex_add2(keep, t);
             }
-            r.value = keep;
-            if (out->nloop < 128) out->loop[out->nloop++] = r;
+            add_piece(p, out, q, keep);
             continue;
         }
         Expr *rest = undivided(p, c, q);
         Statistics s = statistics(p->g->arena, ex_sub(q->value, rest), c->u);
         for (int i = 0; i < s.n; i++) {
             Expr *stat = s.item[i].statistic;
-            if (out->nonce == 64 || !is_common(q, c, stat)) { rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat)); continue; }
+            if (!is_common(q, c, stat)) { rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat)); continue; }
             const char *t = text(w, "a%d", ++w->temporaries);
             int m = mark(w);
             const bool team = w->team;
@@ -606,14 +615,11 @@ static void prepare_density(Program *p, const Conditional *c, Pieces *out)
             w->team = team;
             if (braces) close_brace(w);
             forget(w, m);
-            out->guarded[out->nonce] = ((c->var->discrete && ex_may_diverge(stat)) || q->loops.guard != NULL) && stat != c->u && !(stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
-            out->once[out->nonce] = stat;
-            out->name[out->nonce++] = t;
+            const bool guarded = ((c->var->discrete && ex_may_diverge(stat)) || q->loops.guard != NULL) && stat != c->u && !(stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
+            ROOM(w->arena, out->once, out->nonce, out->once_size);
+            out->once[out->nonce++] = (Once){stat, t, guarded};
         }
-        if (!ex_is_num(rest, 0) && out->nloop < 128) {
-            out->loop[out->nloop] = *q;
-            out->loop[out->nloop++].value = rest;
-        }
+        if (!ex_is_num(rest, 0)) add_piece(p, out, q, rest);
     }
 }
 
@@ -623,8 +629,8 @@ static void write_density(Program *p, const Conditional *c, const Pieces *d, con
     int m0 = mark(w);
     if (!c->whole) know(w, c->u, "x");
     for (int i = 0; i < d->nonce; i++) {         // where it is left out or counted 0 times, it may be infinite: log(x) for x <= 0
-        const char *stat = write_factor(w, d->once[i]);
-        put(w, "%s%s += %s * %s;", d->guarded[i] ? text(w, "if (%s != 0) ", d->name[i]) : "", target, d->name[i], stat);
+        const char *stat = write_factor(w, d->once[i].statistic);
+        put(w, "%s%s += %s * %s;", d->once[i].guarded ? text(w, "if (%s != 0) ", d->once[i].name) : "", target, d->once[i].name, stat);
     }
     for (int i = 0; i < d->nloop; i++) {
         const Part *q = &d->loop[i];

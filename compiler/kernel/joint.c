@@ -90,8 +90,8 @@ typedef struct BlockPlace {
     Var *J, *h, *E, *D, *k;      // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
     Var *diagonal, *rows, *y;    // with few rows: precision apart from them, rows and targets
     bool few;                    // this route is being written
-    const char *offset[64];
-    const Var *var[64];
+    const char **offset;
+    const Var **var;
     int n;
 } BlockPlace;
 
@@ -394,7 +394,7 @@ static void put_squares(Program *p, const Step *s, const Var *scale)
 
 static Expr *row_position(const Factor *f, Expr *const **subscripts)
 {
-    static Expr *at[MAX_RANK];
+    static Expr *at[MAX_PLATES];
     Expr *count = ex_num(1);
     for (int i = 0; i < f->plates.n; i++) {
         at[i] = ex_index(f->plates.index[i]);
@@ -465,7 +465,7 @@ static void collect_rows(Program *p, BlockPlace *b, const char *kernel, const Va
     scatter(p, &plates, f->plates.n, row, NULL, s->rows->shift, add_row_target, b);
     for (const BlockTerm *t = s->rows->phi; t; t = t->next) {
         Loops l = plates;
-        Expr *target[2 * MAX_RANK];
+        Expr *target[MAX_PLATES + MAX_RANK];
         int n = 0;
         for (int i = 0; i < f->plates.n; i++) target[n++] = row[i];
         for (int i = 0; i < t->loops.n; i++) l.index[l.n++] = t->loops.index[i];
@@ -481,7 +481,7 @@ static void collect_rows(Program *p, BlockPlace *b, const char *kernel, const Va
 void step_gaussian(Program *p, const Step *s, int step)
 {
     Writer *w = &p->w;
-    BlockPlace b = {.step = s};
+    BlockPlace b = {.step = s, .offset = NEW_N(p->g->arena, const char *, s->nblock), .var = NEW_N(p->g->arena, const Var *, s->nblock)};
     const char *stem = s->block[0]->name, *title = "";
     int ndense = s->nblock - s->arrow;
     Expr *size = ex_num(0);
@@ -544,12 +544,14 @@ void step_gaussian(Program *p, const Step *s, int step)
     const char *times = strcmp(nb, "1") == 0 ? "" : text(w, "%s * ", wrap(p, nb));
     put_zeros(p, text(w, "%sn * n", times), b.J);
     put_zeros(p, text(w, "%sn", times), b.h);
+    ROOM(w->arena, p->turns, p->nturns, p->turns_size);
     p->turns[p->nturns++] = text(w, "%s%s * %s", strcmp(nb, "1") == 0 ? "(long)" : text(w, "(long)%s * ", wrap(p, nb)), wrap(p, n), wrap(p, n));
     if (effects) {
         const char *ne = wrap(p, write_extent(w, size_of(effects, 0)));
         put_zeros(p, ne, b.D);
         put_zeros(p, ne, b.k);
         put_zeros(p, text(w, "%s * n", ne), b.E);
+        ROOM(w->arena, p->turns, p->nturns, p->turns_size);
         p->turns[p->nturns++] = text(w, "(long)%s * %s", ne, wrap(p, n));
     }
     zeros_done(p);

@@ -36,11 +36,14 @@ Program *lower(Graph *g)
     begin_comment(p);
     p->series = emit_series(p);
     int n = 0;
-    for (const Step *s = g->steps; s && n < 512; s = s->next, n++) {
+    for (const Step *s = g->steps; s; s = s->next) n++;
+    p->step_name = NEW_N(g->arena, const char *, n + 1);
+    p->launches = NEW_N(g->arena, char *, n + 1);
+    n = 0;
+    for (const Step *s = g->steps; s; s = s->next, n++) {
         const char *names = "";
         for (int i = 0; i < s->nblock; i++) names = text(w, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
         p->step = s;
-        memset(p->there, 0, sizeof p->there);
         p->step_name[n] = text(w, "%s%s", s->imputes ? "missing " : "", names);
         switch (s->kind) {
         case STEP_EXACT:

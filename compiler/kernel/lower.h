@@ -32,6 +32,7 @@ typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k
 
 typedef struct Predictor {       // sum(j, matrix[row, j]*vector[j]) of every row, in an array that a row pass fills before a kernel that reads it
     Var *matrix, *vector, *out;
+    const Step *computed;        // the step that has computed it already
 } Predictor;
 
 typedef struct PredictorUse {
@@ -50,39 +51,38 @@ typedef struct Order {           // rows of a plate in the order of their groups
 typedef struct Program {
     Graph  *g;
     Writer  w;
-    Var    *work[1024];          // work arrays, one per chain
-    int     nwork;
+    Var   **work;                // work arrays, one per chain
+    int     nwork, work_size;
     Kernels setup, sweep, *list; // kernels in the order of the program; the list that grows
     bool    series;              // there are series to compute in the sweep
     char   *lines;               // what is being written: a comment, or the body of a kernel
     size_t  nlines;
     int     nsteps;
-    const char *step_name[512];
-    char   *launches[512];       // per step
+    const char **step_name;
+    char  **launches;            // per step
     int     launch_indent;
-    const char *turns[32];       // of the shared loops of the kernel being written
-    int     nturns;
+    const char **turns;          // of the shared loops of the kernel being written
+    int     nturns, turns_size;
     bool    own;                 // places are picked by a gather: each lane adds to its own
     const char *into[8];         // arrays added to within a loop of rows
     int     ninto;
     const char *work_of_setup[4];    // definitions, check_data, sums_of_data, sums_of_responses
     const char *work_of_derived, *work_of_joint, *work_of_groups;
     const char *grams;           // launches of Gram matrices, after the sums of data
-    RowSum  row_sum[64];
-    int     nrow_sums;
-    Order   order[16];
-    int     norders;
-    RowGram row_gram[16];
-    int     nrow_grams;
-    Predictor predictor[32];
-    int     npredictors;
-    PredictorUse use[256];
-    int     nuses;
+    RowSum *row_sum;
+    int     nrow_sums, row_sum_size;
+    Order  *order;
+    int     norders, order_size;
+    RowGram *row_gram;
+    int     nrow_grams, row_gram_size;
+    Predictor *predictor;
+    int     npredictors, predictor_size;
+    PredictorUse *use;
+    int     nuses, use_size;
     Kernel     *open;            // kernel being written, or NULL
     const char *kernel;          // its name
     const Step *step;            // whose kernels are being written, or NULL
     const Rows *few_only;        // what is being written runs with fewer rows than coefficients only
-    bool    there[32];           // predictors that the step has computed already
     const Var *followed;         // a vector drawn one element after the other: the kernel keeps its predictors up to date; or NULL
 } Program;
 

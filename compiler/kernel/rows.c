@@ -111,15 +111,17 @@ const char *predicted(void *program, Expr *e)
         if (p->step->block[i] == v->var && p->followed != v->var) return NULL;     // it moves within the kernel
     int k = 0;
     while (k < p->npredictors && (p->predictor[k].matrix != m->var || p->predictor[k].vector != v->var)) k++;
-    if (k == 32 || p->nuses == 256) return NULL;
     if (k == p->npredictors) {
-        p->predictor[p->npredictors++] = (Predictor){m->var, v->var, work_array(p, text(w, "%s_%s", m->var->name, v->var->name), 1, m->var->dim)};
+        ROOM(w->arena, p->predictor, p->npredictors, p->predictor_size);
+        p->predictor[p->npredictors++] = (Predictor){.matrix = m->var, .vector = v->var, .out = work_array(p, text(w, "%s_%s", m->var->name, v->var->name), 1, m->var->dim)};
         p->predictor[k].out->narrow = true;
     }
-    PredictorUse *u = p->use;
-    while (u < p->use + p->nuses && (u->predictor != k || strcmp(u->kernel, p->kernel) != 0)) u++;
-    if (u == p->use + p->nuses) p->use[p->nuses++] = (PredictorUse){p->kernel, k, p->few_only};
-    else if (u->only != p->few_only) u->only = NULL;
+    int u = 0;
+    while (u < p->nuses && (p->use[u].predictor != k || strcmp(p->use[u].kernel, p->kernel) != 0)) u++;
+    if (u == p->nuses) {
+        ROOM(w->arena, p->use, p->nuses, p->use_size);
+        p->use[p->nuses++] = (PredictorUse){p->kernel, k, p->few_only};
+    } else if (p->use[u].only != p->few_only) p->use[u].only = NULL;
     return text(w, "s.%s[%s]", p->predictor[k].out->name, write_subscript(w, m->args[0]));
 }
 
@@ -238,7 +240,7 @@ static void plan_term(Program *p, const Step *s, BlockTerm *t)
                 t->by_rows = true;
                 return;
             }
-        if (p->nrow_grams == 16) return;
+        ROOM(p->g->arena, p->row_gram, p->nrow_grams, p->row_gram_size);
         p->row_gram[p->nrow_grams++] = (RowGram){s, matrix, t->ref[0]->var, row, ex_mul2(ex_num(-2), rest), NULL};
         t->by_rows = true;
         return;
@@ -267,7 +269,7 @@ static void plan_term(Program *p, const Step *s, BlockTerm *t)
         t->by_rows = true;
         return;
     }
-    if (p->nrow_sums == 64) return;
+    ROOM(p->g->arena, p->row_sum, p->nrow_sums, p->row_sum_size);
     p->row_sum[p->nrow_sums++] = (RowSum){.step = s, .matrix = matrix, .vector = vector->var, .other = other, .row = row, .weight = rest};
     t->by_rows = true;
 }

@@ -12,6 +12,7 @@ Var *work_array(Program *p, const char *name, int rank, Expr *const *dim)
     Var *v = var_unique(p->g, name, VAR_SUM);
     v->rank = rank;
     for (int k = 0; k < rank; k++) v->dim[k] = dim[k];
+    ROOM(p->g->arena, p->work, p->nwork, p->work_size);
     p->work[p->nwork++] = v;
     return v;
 }
@@ -55,7 +56,7 @@ void begin_kernel(Program *p, const char *kind, const char *name, const char *nu
     *p->list->last = k;
     p->list->last = &k->next;
     begin_comment(p);
-    w->nknown = w->nnamed = w->temporaries = w->nscratch = 0;
+    forget_all(w);
     p->nturns = 0;
     p->open = k;
     p->kernel = name;
@@ -113,9 +114,9 @@ void launch_kernel(Program *p, int step, const char *how, const char *kernel, co
     va_end(ap);
     for (int i = 0; i < p->nuses; i++) {
         const PredictorUse *u = &p->use[i];
-        if (strcmp(u->kernel, kernel) != 0 || p->there[u->predictor]) continue;
+        if (strcmp(u->kernel, kernel) != 0 || (p->step && p->predictor[u->predictor].computed == p->step)) continue;
         launch(p, step, "%s", predictor_pass(p, u));
-        p->there[u->predictor] = !u->only && p->launch_indent == 0;
+        p->predictor[u->predictor].computed = !u->only && p->launch_indent == 0 ? p->step : NULL;
     }
     launch(p, step, "%s(%s, run%s%s)", how, kernel, *arguments ? ", " : "", arguments);
     free(arguments);
@@ -127,7 +128,8 @@ static void note_turns(Program *p, const char *turns)
 {
     for (int i = 0; i < p->nturns; i++)
         if (strcmp(p->turns[i], turns) == 0) return;
-    if (p->nturns < 32) p->turns[p->nturns++] = turns;
+    ROOM(p->g->arena, p->turns, p->nturns, p->turns_size);
+    p->turns[p->nturns++] = turns;
 }
 
 // Whether e holds an index that is bound outside of it.
@@ -257,7 +259,7 @@ static const Order *order_of(Program *p, Index *row, Expr *key, Expr *guard, Exp
         if (o->row->hi == row->hi && o->row->lo == row->lo && o->extent == extent && ex_replace_index(key, row, ex_index(o->row)) == o->key &&
             (guard ? ex_replace_index(guard, row, ex_index(o->row)) : NULL) == o->guard) return o;
     }
-    if (p->norders == 16) return NULL;
+    ROOM(p->g->arena, p->order, p->norders, p->order_size);
     const char *stem = key->kind == EX_REF ? key->var->name : "group";
     Order *o = &p->order[p->norders++];
     *o = (Order){row, key, guard, extent, NULL, NULL, NULL};
@@ -429,7 +431,7 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const
     const bool team = w->team;
     if (team) name_outside(p, l, 0, 1, &value);  // these names hold to the end of the kernel
     int m = mark(w);
-    bool out[MAX_RANK * 2 + 4] = {false}, direct = true, any = false;
+    bool out[MAX_LOOPS] = {false}, direct = true, any = false;
     for (int k = 0; k < n; k++) {
         bool found = false, varies = false;
         for (int i = 0; i < l->n; i++) {

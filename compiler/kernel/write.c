@@ -38,9 +38,9 @@ void open_brace(Writer *w, const char *format, ...)
 
 void release_scratch(Writer *w)
 {
-    while (w->nscratch > 0 && w->scratch_indent[w->nscratch - 1] >= w->indent) {
+    while (w->nscratch > 0 && w->scratch[w->nscratch - 1].indent >= w->indent) {
         w->nscratch--;
-        put(w, "%sRELEASE(%s);", w->scratch_team[w->nscratch] ? "TEAM_" : "", w->scratch[w->nscratch]);
+        put(w, "%sRELEASE(%s);", w->scratch[w->nscratch].team ? "TEAM_" : "", w->scratch[w->nscratch].name);
     }
 }
 
@@ -48,10 +48,10 @@ void release_scratch(Writer *w)
 static void put_scratch(Writer *w, const char *name, const char *size)
 {
     put(w, "wide *%s = %sSCRATCH(%s);", name, w->team ? "TEAM_" : "", size);
-    if (w->nscratch == 64) return;
-    w->scratch_indent[w->nscratch] = w->indent;
-    w->scratch_team[w->nscratch] = w->team;
-    w->scratch[w->nscratch++] = name;
+    ROOM(w->arena, w->scratch, w->nscratch, w->scratch_size);
+    w->scratch[w->nscratch].name = name;
+    w->scratch[w->nscratch].indent = w->indent;
+    w->scratch[w->nscratch++].team = w->team;
 }
 
 void close_brace(Writer *w)
@@ -89,7 +89,8 @@ const char *c_name(Writer *w, const char *name)
 
 void name_index(Writer *w, const Index *i, const char *c)
 {
-    if (w->nnamed < 64) w->named[w->nnamed++] = (Named){i, c};
+    ROOM(w->arena, w->named, w->nnamed, w->named_size);
+    w->named[w->nnamed++] = (Named){i, c};
 }
 
 static const char *index_text(Writer *w, const Index *i)
@@ -119,11 +120,39 @@ const char *fresh_index(Writer *w, const Index *i)
 
 void know(Writer *w, const Expr *e, const char *c)
 {
-    if (w->nknown < 512) w->known[w->nknown++] = (Known){e, c};
+    ROOM(w->arena, w->known, w->nknown, w->known_size);
+    w->known[w->nknown++] = (Known){e, c};
+    ((Expr *)e)->known++;
 }
 
-int mark(const Writer *w) { return w->nknown << 8 | w->nnamed; }
-void forget(Writer *w, int m) { w->nknown = m >> 8; w->nnamed = m & 255; }
+// The name of e in the current C scope, or NULL. Few expressions have one: these are counted.
+static const char *known(const Writer *w, const Expr *e)
+{
+    for (int k = w->nknown - 1; e->known && k >= 0; k--)
+        if (w->known[k].e == e) return w->known[k].text;
+    return NULL;
+}
+
+int mark(Writer *w)
+{
+    ROOM(w->arena, w->mark, w->nmarks, w->mark_size);
+    w->mark[w->nmarks].known = w->nknown;
+    w->mark[w->nmarks].named = w->nnamed;
+    return w->nmarks++;
+}
+
+void forget(Writer *w, int m)
+{
+    while (w->nknown > w->mark[m].known) ((Expr *)w->known[--w->nknown].e)->known--;
+    w->nnamed = w->mark[m].named;
+    w->nmarks = m + 1;
+}
+
+void forget_all(Writer *w)
+{
+    while (w->nknown) ((Expr *)w->known[--w->nknown].e)->known--;
+    w->nnamed = w->temporaries = w->nscratch = w->nmarks = 0;
+}
 
 const char *open_loop(Writer *w, Index *i)
 {
@@ -252,9 +281,7 @@ static const char *as_real(Writer *w, Expr *e)
 
 static bool is_known(const Writer *w, const Expr *e)
 {
-    for (int k = 0; k < w->nknown; k++)
-        if (w->known[k].e == e) return true;
-    return false;
+    return known(w, e) != NULL;
 }
 
 static const char *product(Writer *w, Expr *e, int tight)
@@ -319,7 +346,7 @@ static const char *whole(Writer *w, Expr *e)
         } else c = open_loop(w, i[k]);
         position = position ? text(w, "(%s) * (%s) + %s", position, write_extent(w, ex_dim(e, k)), c) : c;
     }
-    put(w, "%s[%s] = %s;", t, position, write_expr(w, ex_at(e, rank, at)));
+    put(w, "%s[%s] = %s;", t, position ? position : "0", write_expr(w, ex_at(e, rank, at)));
     for (int k = 0; k < rank; k++) close_brace(w);
     w->team = team;
     forget(w, m);
@@ -329,8 +356,8 @@ static const char *whole(Writer *w, Expr *e)
 // inverse(A), cholesky_decompose(A): computed into a buffer, once in the scope that asks first.
 static const char *array_call(Writer *w, Expr *e)
 {
-    for (int k = w->nknown - 1; k >= 0; k--)
-        if (w->known[k].e == e) return w->known[k].text;
+    const char *held = known(w, e);
+    if (held) return held;
     const char *n = write_extent(w, ex_dim(e->args[0], 0)), *a = whole(w, e->args[0]);
     const char *t = text(w, "matrix%d", ++w->temporaries);
     bool vector = ex_rank(e) == 1;
@@ -434,8 +461,8 @@ static const char *write_call(Writer *w, Expr *e)
 
 static const char *write(Writer *w, Expr *e, int tight)
 {
-    for (int k = w->nknown - 1; k >= 0; k--)
-        if (w->known[k].e == e) return w->known[k].text;
+    const char *held = known(w, e);
+    if (held) return held;
     switch (e->kind) {
     case EX_NUM: {
         const char *c = number(w, e->number);
@@ -522,8 +549,7 @@ static bool worth_naming(const Expr *e)
 
 void keep_outside(Writer *w, Expr *e, const Loops *inner)
 {
-    for (int k = 0; k < w->nknown; k++)
-        if (w->known[k].e == e) return;
+    if (is_known(w, e)) return;
     if (e->nargs == 0) return;
     if (e->kind == EX_CALL && strcmp(e->name, "scattered") == 0) {    // a list of values
         for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);
@@ -531,9 +557,7 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
     }
     if (worth_naming(e) && !inside(e, inner) && !(w->moving && ex_mentions(e, w->moving)) && ex_rank(e) == 0) {
         const char *c = write(w, e, 0);
-        bool named = false;
-        for (int k = 0; k < w->nknown; k++) named |= w->known[k].e == e;
-        if (named) return;
+        if (is_known(w, e)) return;
         const char *t = text(w, "c%d", ++w->temporaries);
         put(w, "const %s %s = %s;", is_integer(e) ? "long" : w->number, t, c);
         know(w, e, t);

@@ -12,15 +12,15 @@ typedef struct Writer {
     FILE  *out;
     int    indent;
     int    temporaries;
-    Known  known[512];       // expressions that have a name in the current C scope
-    int    nknown;
-    Named  named[64];        // C names of loop indices
-    int    nnamed;
+    Known *known;            // expressions that have a name in the current C scope
+    int    nknown, known_size;
+    Named *named;            // C names of loop indices
+    int    nnamed, named_size;
+    struct { int known, named; } *mark;                 // how many there were of both, at each mark that is not passed
+    int    nmarks, mark_size;
     const Var *moving;       // the variable that the kernel writes: nothing that reads it may leave a loop
-    const char *scratch[64]; // buffers to release at the end of the kernel
-    int    scratch_indent[64];
-    bool   scratch_team[64];
-    int    nscratch;
+    struct { const char *name; int indent; bool team; } *scratch;       // buffers to release at the end of the kernel
+    int    nscratch, scratch_size;
     const Expr *group;       // a subscript that is a loop's group: it is written as
     const char *group_name;
     bool   team;             // every lane of a team writes this line: sums are shared among them
@@ -47,6 +47,7 @@ const char *fresh_index(Writer *w, const Index *i);          // a C name for a l
 const char *open_loop(Writer *w, Index *i);                  // for (long i = lo - 1; i < hi; i++) {
 void        know(Writer *w, const Expr *e, const char *c);
 void        keep_outside(Writer *w, Expr *e, const Loops *inner);     // names the parts of e that the loops do not change
-int         mark(const Writer *w);
-void        forget(Writer *w, int mark);
+int         mark(Writer *w);
+void        forget(Writer *w, int mark);                    // what was named since
+void        forget_all(Writer *w);                          // at the beginning of a kernel
 #endif
