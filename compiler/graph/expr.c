@@ -657,6 +657,8 @@ static bool test_countable(const Var *v, void *with)
     return v->base == BASE_INT || v->discrete || v->kind == VAR_SUM || v->kind == VAR_DATA || v->kind == VAR_LET;
 }
 
+static bool test_continuous(const Var *v, void *with) { return !test_countable(v, with); }
+
 static bool may_vanish(const Expr *e, uint64_t walk)
 {
     static const char *const never[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "lgamma", "log", "log1m", NULL};
@@ -687,7 +689,28 @@ static bool may_vanish(const Expr *e, uint64_t walk)
 
 bool ex_may_vanish(const Expr *e) { return may_vanish(e, ++table.walks); }
 
-static bool may_diverge(const Expr *e, uint64_t walk)
+// Whether e can be exactly 1, as far as what is not continuous decides.
+static bool may_be_one(const Expr *e)
+{
+    switch (e->kind) {
+    case EX_NUM: return e->number == 1;
+    case EX_REF: return test_countable(e->var, NULL);
+    case EX_MUL: case EX_POW:
+        for (int i = 0; i < e->nargs; i++)
+            if (e->args[i]->kind != EX_NUM && !may_be_one(e->args[i])) return false;
+        return true;
+    case EX_CALL:
+        if (strcmp(e->name, "if_else") == 0) return may_be_one(e->args[1]) || may_be_one(e->args[2]);
+        return ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
+    case EX_ADD: return !ex_any_var(e, test_continuous, NULL);
+    case EX_REDUCE: return may_be_one(e->args[2]);
+    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    }
+    return true;
+}
+
+// `likely`: with a positive probability, not only where a continuous value falls on a point or is rounded to it.
+static bool diverges(const Expr *e, bool likely, uint64_t walk)
 {
     static const char *const at_an_end[] = {"log", "log1m", "log1p", "logit", "inv_Phi", "log1m_exp", "log_diff_exp", NULL};
     static const char *const bounded[] = {"inv_logit", "Phi", "inv_cloglog", "==", "!=", "<", "<=", "&&", "||", "!", "within", NULL};
@@ -696,27 +719,31 @@ static bool may_diverge(const Expr *e, uint64_t walk)
     case EX_NUM: return !isfinite(e->number);
     case EX_REF:                                 // a definition is as finite as its right sides
         for (const Site *t = e->var->kind == VAR_LET && !e->var->series ? e->var->sites : NULL; t; t = t->next)
-            if (t->value && may_diverge(t->value, walk)) return true;
+            if (t->value && diverges(t->value, likely, walk)) return true;
         return false;
     case EX_CALL:
-        for (int i = 0; at_an_end[i]; i++)
-            if (strcmp(e->name, at_an_end[i]) == 0) return true;
+        for (int i = 0; at_an_end[i]; i++) {
+            if (strcmp(e->name, at_an_end[i]) != 0) continue;
+            if (!likely || diverges(e->args[0], likely, walk)) return true;
+            return i == 0 ? ex_may_vanish(e->args[0]) : i == 1 ? may_be_one(e->args[0]) : ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
+        }
         for (int i = 0; bounded[i]; i++)
             if (strcmp(e->name, bounded[i]) == 0) return false;
         for (int i = strcmp(e->name, "if_else") == 0; i < e->nargs; i++)
-            if (may_diverge(e->args[i], walk)) return true;
+            if (diverges(e->args[i], likely, walk)) return true;
         return false;
     case EX_ADD: case EX_MUL: case EX_POW:
         for (int i = 0; i < e->nargs; i++)
-            if (may_diverge(e->args[i], walk)) return true;
+            if (diverges(e->args[i], likely, walk)) return true;
         return false;
-    case EX_REDUCE: return may_diverge(e->args[2], walk);
+    case EX_REDUCE: return diverges(e->args[2], likely, walk);
     case EX_INDEX: case EX_ARRAY: case EX_AT: break;
     }
     return false;
 }
 
-bool ex_may_diverge(const Expr *e) { return may_diverge(e, ++table.walks); }
+bool ex_may_diverge(const Expr *e) { return diverges(e, false, ++table.walks); }
+bool ex_has_pole(const Expr *e) { return diverges(e, true, ++table.walks); }
 
 bool ex_absorbed(const Expr *product, int k)
 {

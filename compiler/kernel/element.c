@@ -567,17 +567,20 @@ static bool holds_choice(const Expr *e, const Var *u)
     return false;
 }
 
-// The terms of a part with a choice that cannot be made before values are tried: they stay whole, since a branch that is not taken may be undefined.
+// The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be undefined; and
+// with a coefficient that may be infinite, since z*log(p) + (1 - z)*log1m(p) at p = 1 has values for z = 0 and 1, but not as log1m(p) + z*(log(p) - log1m(p)).
 static Expr *undivided(Program *p, const Conditional *c, const Part *q)
 {
     Expr *e = q->value, *all = ex_num(0);
     for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
         Expr *t = e->kind == EX_ADD ? e->args[i] : e;
-        if (!holds_choice(t, c->u->var)) continue;
+        const bool choice = holds_choice(t, c->u->var);
+        if (!choice && !(c->var->discrete && ex_mentions(t, c->u->var) && ex_has_pole(t))) continue;
         Statistics s = statistics(p->g->arena, t, c->u);
-        bool common = true;
-        for (int k = 0; k < s.n; k++) common &= is_common(q, c, s.item[k].statistic);
-        if (!common) all = ex_add2(all, t);
+        bool whole = false;
+        for (int k = 0; k < s.n; k++)
+            whole |= (choice && !is_common(q, c, s.item[k].statistic)) || (c->var->discrete && ex_has_pole(s.item[k].coefficient));
+        if (whole) all = ex_add2(all, t);
     }
     return all;
 }
@@ -717,13 +720,15 @@ void step_density(Program *p, const Step *s, int step)
         const int own = coloured(s) ? 1 : parallel;          // dimensions whose elements are weighed at the same time
         for (int k = 0; k < own; k++) dims[n++] = v->dim[k];
         dims[n++] = count;
-        if (sharing != BY_MISSING) {
+        const bool moves = ex_unknown(count) || ex_reads_response(count);     // how many values there are is known in the sweep only
+        const bool buffer = sharing == BY_MISSING || moves;
+        if (!buffer) {
             weights = work_array(p, text(w, "weights_%s", v->name), n, dims);
             Expr *at[MAX_RANK + 1];
             for (int k = 0; k < own; k++) at[k] = ex_index(c->element[k]);
             at[n - 1] = ex_num(1);
             put(w, "wide *weight = &s.%s[%s];", weights->name, write_position(w, weights, at));
-        } else put(w, "wide *weight = SCRATCH(values);");
+        } else put(w, "wide *weight = %sSCRATCH(%s);", w->team ? "TEAM_" : "", moves ? "values > 0 ? values : 1" : "values");
         put(w, "const long old = %s;", place);
         open_brace(w, "for (long value = 0; value < values; value++)");
         put(w, "const long x = first + value;");
@@ -736,16 +741,17 @@ void step_density(Program *p, const Step *s, int step)
         const bool team = w->team;
         if (team) open_brace(w, "ONE_LANE");
         w->team = false;
-        put(w, "const wide old_weight = CHECKING ? weight[old - first] : 0;");
+        put(w, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", moves ? " && old >= first && old - first < values" : "");
         put(w, "if (CHECKING) NEW_WEIGHTS(weight, values);");
         put(w, "const long chosen = categorical_log_weights(&g, weight, values);");
         put(w, "if (chosen < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", v->name, element);
         put(w, "const long x = chosen < 1 ? old : first + chosen - 1;");
         put(w, s->marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
         put(w, "%s = x;", place);
-        if (sharing == BY_MISSING) put(w, "RELEASE(weight);");
+        if (buffer && !team) put(w, "RELEASE(weight);");
         compute_again(p, c);
         if (team) close_brace(w);
+        if (buffer && team) put(w, "TEAM_RELEASE(weight);");
         w->team = team;
     }
     while (opened-- > 0) close_brace(w);
