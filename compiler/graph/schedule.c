@@ -285,17 +285,17 @@ static const char *needed_for(Graph *g, const Var *v)
             bool reads = (t->value && ex_mentions(t->value, v)) || (t->plates.guard && ex_mentions(t->plates.guard, v));
             for (int k = 0; k < t->n; k++) reads |= ex_mentions(t->subscript[k], v);
             for (int k = 0; k < t->plates.n; k++) reads |= ex_mentions(t->plates.index[k]->lo, v) || ex_mentions(t->plates.index[k]->hi, v);
-            if (reads) return arena_printf(g->arena, "`%s` (line %d) is computed from it", x->name, span_line(t->span));
+            if (reads) return arena_printf(g->arena, "`%s` (line %d) is computed from it before sampling", x->name, span_line(t->span));
         }
         for (int k = 0; k < x->rank && x->kind != VAR_ELEMENT; k++)
-            if (ex_mentions(x->dim[k], v)) return arena_printf(g->arena, "the size of `%s` is computed from it", x->name);
+            if (ex_mentions(x->dim[k], v)) return arena_printf(g->arena, "the size of `%s` is computed from it before sampling", x->name);
         if (x != v && ((x->lower && x->decl && x->decl->lower && ex_mentions(x->lower, v)) || (x->upper && x->decl && x->decl->upper && ex_mentions(x->upper, v))))
-            return arena_printf(g->arena, "the bounds of `%s` are computed from it", x->name);
+            return arena_printf(g->arena, "the bounds of `%s` are computed from it before sampling", x->name);
     }
     for (const Factor *f = g->factors; f; f = f->next) {
         for (int k = 0; k < f->plates.n; k++)
             if (ex_mentions(f->plates.index[k]->lo, v) || ex_mentions(f->plates.index[k]->hi, v))
-                return arena_printf(g->arena, "the range of `%s` (line %d) is computed from it", f->plates.index[k]->name, span_line(f->span));
+                return arena_printf(g->arena, "the range of `%s` (line %d) is computed from it before sampling", f->plates.index[k]->name, span_line(f->span));
         if (f->original || !f->plates.guard || !ex_mentions(f->plates.guard, v)) continue;
         if (f->value && f->value->kind == EX_REF && var_unknown(f->value->var))
             return arena_printf(g->arena, "it decides which elements of `%s` (line %d) exist", f->value->var->name, span_line(f->span));

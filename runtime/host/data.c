@@ -83,7 +83,7 @@ static bool check_bounds(const GmField *f, const GmShape *s, const void *element
             continue;
         if (isnan(x)) {
             if (!missing) {
-                char *why = f->needed_for ? gm_format("is missing, but %s before sampling", f->needed_for) : gm_format("is missing, which is only allowed in what the likelihood describes");
+                char *why = f->needed_for ? gm_format("is missing, but %s", f->needed_for) : gm_format("is missing, which is only allowed in what the likelihood describes");
                 refuse(f, s, source, i, elements, why);
                 free(why);
                 return false;
