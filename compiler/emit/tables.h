@@ -6,4 +6,5 @@
 int  state_fields(Program *p, Var **out);
 void emit_structs(Program *p, FILE *out, Var **state, int nstate);
 void emit_tables(Program *p, FILE *out, Var **state, int nstate);
+void emit_factors(Program *p, FILE *out);                            // factors.c
 #endif

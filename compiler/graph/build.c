@@ -46,11 +46,26 @@ bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
 static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
 bool ex_data_only(const Expr *e) { return !ex_any_var(e, test_not_data, NULL); }
 
-Expr *var_element(Var *v, Index **fresh)
+// Whether a reader of the factors that mention v knows the name as an index or as a variable.
+static bool means_something(const Graph *g, const Var *v, const char *name)
 {
-    static const char *const names[] = {"k", "l", "m", "n", "q", "r"};
+    for (int i = 0; i < g->nvars; i++)
+        if (strcmp(g->vars[i]->name, name) == 0) return true;
+    for (const Factor *f = g->factors; f; f = f->next)
+        for (int i = 0; i < f->plates.n; i++)
+            if (strcmp(f->plates.index[i]->name, name) == 0 && factor_mentions(f, v)) return true;
+    return false;
+}
+
+Expr *var_element(Graph *g, Var *v, Index **fresh)
+{
+    static const char *const names[] = {"k", "l", "m", "n", "q", "r", "k2", "l2", "m2", "n2", "q2", "r2", "k3", "l3", "m3", "n3", "q3", "r3"};
+    const int count = (int)(sizeof names / sizeof *names);
     Expr *at[MAX_RANK];
-    for (int i = 0; i < v->rank; i++) at[i] = ex_index(fresh[i] = index_new(intern(names[i]), ex_num(1), v->dim[i]));
+    for (int i = 0, next = 0; i < v->rank; i++) {
+        while (next < count - v->rank + i && means_something(g, v, names[next])) next++;
+        at[i] = ex_index(fresh[i] = index_new(intern(names[next++]), ex_num(1), v->dim[i]));
+    }
     return ex_ref(v, v->rank, at);
 }
 
@@ -857,7 +872,7 @@ static void declare_region(Graph *g, Var *v)
 {
     const Decl *d = v->decl;
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
-    Expr *element = var_element(v, p.index), *end[2] = {NULL, NULL}, *both[2] = {NULL, NULL};
+    Expr *element = var_element(g, v, p.index), *end[2] = {NULL, NULL}, *both[2] = {NULL, NULL};
     for (int side = 0; side < 2; side++) {
         if (!(side ? d->upper : d->lower)) continue;
         both[side] = end[side] = bound_at(g, v, side, element->args, NULL);
@@ -1020,6 +1035,29 @@ static const char *kind_name(VarKind k)
     return "?";
 }
 
+// As a call of its distribution, normal(y[i] | mu, s), or the term of target +=.
+void factor_print(FILE *out, const Factor *f)
+{
+    if (f->dist) {
+        fprintf(out, "%s(", f->dist->name);
+        ex_print(out, f->value);
+        for (int i = 0; i < f->nargs; i++) {
+            fputs(i ? ", " : " | ", out);
+            ex_print(out, f->args[i]);
+        }
+        for (int i = 0; i < f->ncomponents; i++) {
+            const Component *c = &f->component[i];
+            fputs(i ? ", " : " | ", out);
+            ex_print(out, c->weight);
+            fprintf(out, ": %s(", c->dist->name);
+            for (int k = 0; k < c->nargs; k++) { if (k) fputs(", ", out); ex_print(out, c->args[k]); }
+            fputc(')', out);
+        }
+        if (f->plate) { fprintf(out, " for %s in 1:", f->plate->name); ex_print(out, f->plate->hi); }
+        fputc(')', out);
+    } else ex_print(out, f->log_density);
+}
+
 void graph_print(FILE *out, const Graph *g)
 {
     for (int i = 0; i < g->nvars; i++) {
@@ -1052,24 +1090,7 @@ void graph_print(FILE *out, const Graph *g)
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->replaced) continue;
         fprintf(out, "factor ");
-        if (f->dist) {
-            fprintf(out, "%s(", f->dist->name);
-            ex_print(out, f->value);
-            for (int i = 0; i < f->nargs; i++) {
-                fputs(i ? ", " : " | ", out);
-                ex_print(out, f->args[i]);
-            }
-            for (int i = 0; i < f->ncomponents; i++) {
-                const Component *c = &f->component[i];
-                fputs(i ? ", " : " | ", out);
-                ex_print(out, c->weight);
-                fprintf(out, ": %s(", c->dist->name);
-                for (int k = 0; k < c->nargs; k++) { if (k) fputs(", ", out); ex_print(out, c->args[k]); }
-                fputc(')', out);
-            }
-            if (f->plate) { fprintf(out, " for %s in 1:", f->plate->name); ex_print(out, f->plate->hi); }
-            fputc(')', out);
-        } else ex_print(out, f->log_density);
+        factor_print(out, f);
         plates_print(out, &f->plates);
         if (f->rule) fprintf(out, "    by %s", f->rule->name);
         fputc('\n', out);

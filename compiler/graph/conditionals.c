@@ -515,7 +515,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
 {
     Conditional *c = NEW(g->arena, Conditional);
     c->var = v;
-    c->current = var_element(v, c->element);
+    c->current = var_element(g, v, c->element);
     c->nbatch = v->rank;
     Var *star = var_new(g, v->name, VAR_ELEMENT);
     star->lower_number = v->lower_number;
@@ -678,7 +678,7 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)
 {
     Conditional *c = NEW(g->arena, Conditional);
     c->var = v;
-    c->current = var_element(v, c->element);
+    c->current = var_element(g, v, c->element);
     c->u = c->current;
     c->whole = true;
     const Reading enters = factors_of(g, v);
@@ -700,7 +700,7 @@ Conditional *conditional_array(Graph *g, Var *v)
 {
     Conditional *c = NEW(g->arena, Conditional);
     c->var = v;
-    c->current = var_element(v, c->element);
+    c->current = var_element(g, v, c->element);
     c->array = true;
     bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
     if (!simplex && v->constraint != CONSTRAINT_COVARIANCE) {

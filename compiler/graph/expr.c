@@ -921,6 +921,41 @@ static void print_number(FILE *f, double v)
     }
 }
 
+// The index that a reduction binds prints under its canonical name, unless something else in the body has that name: a plate's index, a
+// reduction around it, a variable. Then it prints under the next name that is free.
+static struct { const Index *index; const char *name; } shown[64];
+static int nshown;
+
+static const char *name_shown(const Index *i)
+{
+    for (int k = nshown - 1; k >= 0; k--)
+        if (shown[k].index == i) return shown[k].name;
+    return i->name;
+}
+
+static bool name_taken(const Expr *e, const Index *own, const char *name)
+{
+    if (e->kind == EX_INDEX) return e->index != own && strcmp(name_shown(e->index), name) == 0;
+    if (e->var && strcmp(e->var->name, name) == 0) return true;
+    for (int k = 0; k < e->nargs; k++)
+        if (name_taken(e->args[k], own, name)) return true;
+    return false;
+}
+
+static const char *show_index(const Expr *e)
+{
+    static const char *const names[] = {"j", "k", "l", "m", "n", "j2", "k2", "l2", "m2", "n2", "j3", "k3", "l3", "m3", "n3", NULL};
+    const Expr *body = e->args[e->nargs - 1];
+    const char *name = e->index->name;
+    for (int k = 0; name_taken(body, e->index, name) && names[k]; k++) name = names[k];
+    if (nshown < (int)(sizeof shown / sizeof *shown)) {
+        shown[nshown].index = e->index;
+        shown[nshown].name = name;
+    }
+    nshown++;
+    return name;
+}
+
 static void print(FILE *f, const Expr *e, int outer)
 {
     if (++printed > PRINTED) { fputs("...", f); return; }
@@ -932,7 +967,7 @@ static void print(FILE *f, const Expr *e, int outer)
             if (outer >= P_MUL) fputc(')', f);
         } else print_number(f, e->number);
         break;
-    case EX_INDEX: fputs(e->index->name, f); break;
+    case EX_INDEX: fputs(name_shown(e->index), f); break;
     case EX_REF:
         fputs(e->var->name, f);
         if (e->nargs) { fputc('[', f); print_list(f, e, 0); fputc(']', f); }
@@ -1005,21 +1040,23 @@ static void print(FILE *f, const Expr *e, int outer)
         break;
     }
     case EX_REDUCE:
-        fprintf(f, "%s(%s in ", e->name, e->index->name);
-        print(f, e->args[0], P_ATOM);
-        fputc(':', f);
-        print(f, e->args[1], P_ATOM);
-        fputs(", ", f);
-        print(f, e->args[2], 0);
-        fputc(')', f);
+    case EX_ARRAY: {
+        const bool array = e->kind == EX_ARRAY;
+        char *range;
+        size_t size;
+        FILE *r = open_memstream(&range, &size);         // the ends of the range are outside of the index
+        if (array) fputc('1', r);
+        else print(r, e->args[0], P_ATOM);
+        fputc(':', r);
+        print(r, e->args[e->nargs - 2], P_ATOM);
+        fclose(r);
+        fprintf(f, "%s%c%s in %s, ", array ? "" : e->name, array ? '[' : '(', show_index(e), range);
+        print(f, e->args[e->nargs - 1], 0);
+        nshown--;
+        fputc(array ? ']' : ')', f);
+        free(range);
         break;
-    case EX_ARRAY:
-        fprintf(f, "[%s in 1:", e->index->name);
-        print(f, e->args[0], P_ATOM);
-        fputs(", ", f);
-        print(f, e->args[1], 0);
-        fputc(']', f);
-        break;
+    }
     case EX_AT:
         print(f, e->args[0], P_ATOM);
         fputc('[', f);

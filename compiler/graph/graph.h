@@ -160,7 +160,8 @@ void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, in
 Expr *component_density(Graph *g, const Factor *f, const Component *c);          // of the value of f, without the weight
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 const Distribution *library_find(const Library *lib, const char *name, bool family);
-Expr *var_element(Var *v, Index **fresh);                        // v[i, j, ...] with fresh plate indices over its dimensions
+Expr *var_element(Graph *g, Var *v, Index **fresh);             // v[k, l, ...] with fresh plate indices over its dimensions, named like nothing around v
+void  factor_print(FILE *out, const Factor *f);
 void  graph_print(FILE *out, const Graph *g);
 void  plates_print(FILE *out, const Plates *p);
 
@@ -266,6 +267,12 @@ typedef struct Reading { int n, size; Factor **factor; } Reading;
 Reading factors_of(Graph *g, const Var *v);                           // that v enters, in the order of the model: found once, for all variables
 Reading factors_of_block(Graph *g, Var *const *block, int nblock);
 const Factor *factor_for(const Factor *f, bool collapsed);
+
+// ---- feasible.c: which factors may be zero where a chain starts ----
+
+typedef enum { VANISHES_NEVER, VANISHES_IF_MISSING, VANISHES } Vanishing;      // IF_MISSING: only where a missing response has been filled in
+
+Vanishing factor_vanishing(const Factor *f);
 
 // ---- schedule.c: how each variable is drawn, and in which order ----
 

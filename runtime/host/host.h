@@ -169,6 +169,15 @@ int   gm_data_of_imputed(const GmModel *model, int state_field);                
 // false after a message: the file of initial values is bad.
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
 
+// ---- feasible.c: starts at which no factor is 0 ----
+
+// Where a chain starts outside of a factor, moves it inside: as few variables as do, and none of those that `given` marks (by state field; or NULL),
+// so a start that was inside stays. false after a message that names the factor: no such start was found.
+bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given);
+
+// The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
+char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
+
 // ---- number.c ----
 
 enum { GM_NUMBER_ROOM = 40 };

@@ -1,7 +1,7 @@
 // initial.c -- where chains start: random inside the support, or from a file.
 //
 // Each value is drawn from a stream of its own, keyed by (seed, number of the chain, variable, element) and by a sweep that no run
-// reaches; so it depends neither on the number of chains nor on threads.
+// reaches; so it depends neither on the number of chains nor on threads. Values at odds with each other or with the data are then mended (feasible.c).
 #include "../device/rng.h"
 #include "host.h"
 
@@ -161,7 +161,7 @@ static bool is_variable(GmRole role)
 }
 
 // Values from a file go to all chains alike.
-static bool override(const GmModel *model, GmMemory *m, const char *path)
+static bool override(const GmModel *model, GmMemory *m, const char *path, bool *given)
 {
     GmValues values = { .fields = model->state, .n_fields = model->n_state };
     bool good = gm_json_read(&values, path);
@@ -174,6 +174,7 @@ static bool override(const GmModel *model, GmMemory *m, const char *path)
         const size_t bytes = (size_t)gm_value_size(v) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
         for (int c = 0; c < m->chains && good; c++)
             memcpy(gm_state_array(model, m, c, f), v->elements, bytes);
+        given[f] = true;
     }
     for (int i = 0; i < values.n_unknown && good; i++)
         gm_note("%s: the model has no variable %s; ignored", path, values.unknown[i]);
@@ -197,5 +198,10 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
                 impute(&s, elements, &d->missing[source], model->data[source].rank ? *(void *const *)at : at);
             }
         }
-    return !o->init_file || override(model, m, o->init_file);
+    if (!o->init_file)
+        return gm_feasible(model, m, d, run, NULL);
+    bool *given = gm_alloc((size_t)model->n_state, sizeof *given);
+    const bool good = override(model, m, o->init_file, given) && gm_feasible(model, m, d, run, given);
+    free(given);
+    return good;
 }

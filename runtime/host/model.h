@@ -98,6 +98,18 @@ typedef struct GmPlace {                                 // what kernels on a GP
     double  *result;                                     // per chain: of log_joint
 } GmPlace;
 
+// A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and
+// holds where `guard` is not 0. host/factors.c reads it.
+typedef struct GmFactor {
+    const char *where, *text;                            // "file.gm:12"; "binomial(y[j, t] | n[j], p)"
+    int         if_missing;                              // only where a missing response has been filled in
+    const char *over, *guard, *log_density;              // guard: NULL if there is none
+} GmFactor;
+
+typedef struct GmDefinition {                            // name[at] = value: a definition of data that a factor reads
+    const char *name, *at, *over, *guard, *value;
+} GmDefinition;
+
 typedef struct GmModel {
     const char    *name, *source;                        // model name; path of the .gm file
     const GmField *data;   int n_data;   size_t data_size;
@@ -114,6 +126,8 @@ typedef struct GmModel {
     int  n_steps;                                        // --check: steps one by one
     const char *const *step_names;
     void (*step)(GmRun *run, int step);
+    const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
+    const GmDefinition *definitions;                     // the last one has no name
 } GmModel;
 
 extern const GmModel gm_model;

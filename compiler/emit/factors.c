@@ -1,0 +1,73 @@
+// factors.c -- the factors that a start may lie outside of, as text for the runtime (runtime/host/factors.c reads it): in the notation of the model,
+// with the definitions that they read.
+#include <stdlib.h>
+#include <string.h>
+#include "tables.h"
+
+static const char *quoted(Program *p, const char *c) { return c ? text(&p->w, "\"%s\"", c) : "NULL"; }
+
+static const char *plates_text(Program *p, const Plates *l)
+{
+    const char *t = "";
+    for (int i = 0; i < l->n; i++)
+        t = text(&p->w, "%s%s%s in %s:%s", t, i ? ", " : "", l->index[i]->name, math(p, l->index[i]->lo), math(p, l->index[i]->hi));
+    return t;
+}
+
+static const char *factor_text(Program *p, const Factor *f)
+{
+    char *t;
+    size_t size;
+    FILE *out = open_memstream(&t, &size);
+    factor_print(out, f);
+    fclose(out);
+    const char *copy = arena_strdup(p->g->arena, t);
+    free(t);
+    return copy;
+}
+
+// Definitions that e reads, and those that these read.
+static void mark_read(const Graph *g, const Expr *e, bool *read)
+{
+    if (!e) return;
+    if (e->var && (e->var->kind == VAR_LET || e->var->kind == VAR_SERIES) && !read[e->var->id]) {
+        read[e->var->id] = true;
+        for (const Site *t = e->var->sites; t; t = t->next) {
+            mark_read(g, t->value, read);
+            mark_read(g, t->plates.guard, read);
+        }
+    }
+    for (int i = 0; i < e->nargs; i++) mark_read(g, e->args[i], read);
+}
+
+void emit_factors(Program *p, FILE *out)
+{
+    Graph *g = p->g;
+    bool *read = calloc((size_t)g->nvars + 1, sizeof *read);
+    fprintf(out, "// Factors that are 0 for some values of the unknowns: chains start where they are not.\nstatic const GmFactor factors[] = {\n");
+    for (const Factor *f = g->factors; f; f = f->next) {
+        const Vanishing v = factor_vanishing(f);
+        if (v == VANISHES_NEVER) continue;
+        mark_read(g, f->log_density, read);
+        mark_read(g, f->plates.guard, read);
+        for (int i = 0; i < f->plates.n; i++) {
+            mark_read(g, f->plates.index[i]->lo, read);
+            mark_read(g, f->plates.index[i]->hi, read);
+        }
+        fprintf(out, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", line_of(p, f->span), quoted(p, factor_text(p, f)),
+                v == VANISHES_IF_MISSING, plates_text(p, &f->plates), quoted(p, f->plates.guard ? math(p, f->plates.guard) : NULL), math(p, f->log_density));
+    }
+    fprintf(out, "    {0},\n};\n\nstatic const GmDefinition definitions[] = {       // that they read\n");
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (!read[v->id] || v->kind != VAR_LET) continue;
+        for (const Site *t = v->sites; t; t = t->next) {
+            const char *at = "";
+            for (int k = 0; k < t->n; k++) at = text(&p->w, "%s%s%s", at, k ? ", " : "", math(p, t->subscript[k]));
+            fprintf(out, "    {.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},\n", v->name, at, plates_text(p, &t->plates),
+                    quoted(p, t->plates.guard ? math(p, t->plates.guard) : NULL), quoted(p, t->value ? math(p, t->value) : NULL));
+        }
+    }
+    fprintf(out, "    {0},\n};\n\n");
+    free(read);
+}

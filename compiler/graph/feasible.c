@@ -1,0 +1,147 @@
+// feasible.c -- which factors a chain may start outside of.
+//
+//   normal(y[i] | mu, s)                finite wherever mu and s > 0 are: no
+//   binomial(y[j, t] | n[j], p)         within(y[j, t], 0, n[j]): yes, if n[j] < y[j, t]
+//   categorical(child | P[mother, ])    log(P[mother, child]), P data: yes, where it is 0
+//
+// The runtime looks at these factors before the first sweep (runtime/host/feasible.c). What data alone decide is no matter of the start, and
+// factors that an augmentation made are not asked: auxiliaries are drawn before anything reads them.
+#include <math.h>
+#include <string.h>
+#include "graph.h"
+
+static bool test_movable(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v) || v->kind == VAR_SERIES || (v->kind == VAR_DATA && v->response);
+}
+
+// May change between one start and another: an unknown, or a response, which may be missing.
+static bool movable(const Expr *e) { return ex_any_var(e, test_movable, NULL); }
+
+static bool listed(const char *name, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(name, *list) == 0) return true;
+    return false;
+}
+
+// Greater than 0 for every value in the supports. Data are taken to be what their place asks for, unless an unknown picks the element.
+static bool above_zero(const Expr *e)
+{
+    static const char *const positive[] = {"exp", "inv_logit", "Phi", "Phi_approx", "inv_cloglog", "log1p_exp", "cosh", NULL};
+    if (!movable(e)) return true;
+    switch (e->kind) {
+    case EX_NUM: return e->number > 0;
+    case EX_INDEX: return true;
+    case EX_REF:
+        if (!var_unknown(e->var) && !e->var->response) return e->var->lower_number > 0;  // data that an unknown looks up: may be a 0
+        return e->var->discrete || e->var->base == BASE_INT ? e->var->lower_number > 0 : e->var->lower_number >= 0;
+    case EX_ADD: {
+        bool any = false;
+        for (int i = 0; i < e->nargs; i++) {
+            if (!ex_positive(e->args[i])) return false;
+            any |= movable(e->args[i]) ? above_zero(e->args[i]) : e->args[i]->kind == EX_NUM && e->args[i]->number > 0;
+        }
+        return any;
+    }
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (!above_zero(e->args[i])) return false;
+        return true;
+    case EX_POW: return above_zero(e->args[0]);
+    case EX_CALL: return listed(e->name, positive) || (strcmp(e->name, "if_else") == 0 && above_zero(e->args[1]) && above_zero(e->args[2]));
+    case EX_REDUCE: return above_zero(e->args[2]);
+    case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+// Less than 1, and not negative.
+static bool below_one(const Expr *e)
+{
+    static const char *const unit[] = {"inv_logit", "Phi", "Phi_approx", "inv_cloglog", NULL};
+    if (!movable(e)) return true;
+    switch (e->kind) {
+    case EX_NUM: return e->number < 1;
+    case EX_REF: return e->var->base == BASE_REAL && !e->var->discrete && e->var->lower_number >= 0 && e->var->upper_number <= 1;
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (!below_one(e->args[i]) && !(e->args[i]->kind == EX_NUM && e->args[i]->number == 1)) return false;
+        return true;
+    case EX_POW: {
+        const Expr *x = e->args[0];
+        const bool even = fmod(e->number, 2) == 0 && x->kind == EX_REF && x->var->lower_number >= -1 && x->var->upper_number <= 1 && !x->var->discrete;
+        return e->number > 0 && (even || below_one(x));
+    }
+    case EX_CALL: return listed(e->name, unit) || (strcmp(e->name, "if_else") == 0 && below_one(e->args[1]) && below_one(e->args[2]));
+    case EX_INDEX: case EX_ADD: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+static bool inside(const Expr *x, const Expr *lo, const Expr *hi)
+{
+    if (x->kind != EX_REF || (x->var->kind == VAR_DATA && !var_unknown(x->var))) return false;
+    const bool above = lo->kind == EX_NUM && x->var->lower_number >= lo->number, below = hi->kind == EX_NUM && x->var->upper_number <= hi->number;
+    return (above || ex_is_num(lo, -INFINITY)) && (below || ex_is_num(hi, INFINITY));
+}
+
+// Holds infinity(), or the log of 0 that a choice may give.
+static bool holds_infinity(const Expr *e)
+{
+    if (e->kind == EX_NUM) return !isfinite(e->number);
+    if (e->kind == EX_CALL && strcmp(e->name, "log") == 0 && e->args[0]->kind == EX_NUM && e->args[0]->number <= 0) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (holds_infinity(e->args[i])) return true;
+    return false;
+}
+
+// Finite for all values in the supports.
+static bool is_finite(const Expr *e)
+{
+    static const char *const everywhere[] = {"exp", "inv_logit", "log_inv_logit", "log1m_inv_logit", "Phi", "Phi_approx", "log_Phi", "std_normal_lcdf", "log1p_exp",
+        "inv_cloglog", "sin", "cos", "tan", "atan", "atan2", "sinh", "cosh", "tanh", "expm1", "erf", "erfc", "fabs", "floor", "ceil", "round", "fmin", "fmax", "step",
+        "int_step", "if_else", "hypot", "cbrt", "fma", "log_bessel_i0", "==", "!=", "<", "<=", "&&", "||", "!", "%", "same", "log_sum_exp", "scattered", "lchoose", "choose",
+        "polya_gamma_base", NULL};
+    static const char *const positive[] = {"log", "lgamma", "digamma", "lbeta", "log_bessel_k", "pow", NULL};
+    if (!movable(e)) return !holds_infinity(e);
+    switch (e->kind) {
+    case EX_NUM: case EX_INDEX: return true;
+    case EX_REF: break;                          // and its subscripts
+    case EX_ADD: case EX_MUL: case EX_REDUCE: break;
+    case EX_POW:
+        if (e->number == floor(e->number) ? e->number < 0 && !above_zero(e->args[0]) : !ex_positive(e->args[0]) || (e->number < 0 && !above_zero(e->args[0]))) return false;
+        break;
+    case EX_CALL:
+        if (strcmp(e->name, "within") == 0) return inside(e->args[0], e->args[1], e->args[2]);
+        if (strcmp(e->name, "log1p") == 0) { if (!ex_positive(e->args[0])) return false; break; }
+        if (strcmp(e->name, "logit") == 0 || strcmp(e->name, "inv_Phi") == 0) { if (!above_zero(e->args[0]) || !below_one(e->args[0])) return false; break; }
+        if (strcmp(e->name, "log1m") == 0) { if (!below_one(e->args[0])) return false; break; }
+        if (listed(e->name, positive)) {
+            for (int i = 0; i < e->nargs; i++)
+                if (!above_zero(e->args[i]) && !(i == 1 && (strcmp(e->name, "pow") == 0 || strcmp(e->name, "log_bessel_k") == 0))) return false;
+            break;
+        }
+        if (!listed(e->name, everywhere)) return false;
+        break;
+    case EX_ARRAY: case EX_AT: return false;
+    }
+    for (int i = 0; i < e->nargs; i++)
+        if (!is_finite(e->args[i])) return false;
+    return true;
+}
+
+static bool test_unreadable(const Expr *e)
+{
+    if (e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (test_unreadable(e->args[i])) return true;
+    return false;
+}
+
+Vanishing factor_vanishing(const Factor *f)
+{
+    if (f->original || is_finite(f->log_density) || test_unreadable(f->log_density)) return VANISHES_NEVER;
+    return ex_unknown(f->log_density) ? VANISHES : VANISHES_IF_MISSING;
+}

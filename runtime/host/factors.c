@@ -1,0 +1,810 @@
+// factors.c -- reads the factors that an emitted program names, and evaluates them.
+//
+//   "log(p)*y[j, t] + within(y[j, t], 0, n[j])"   over   "j in 1:J, t in 1:T"
+//
+// Evaluation is by intervals: each unknown is a range of values, the result a range that holds all results. Ranges are only as narrow as they can be
+// found at a glance: x - x is not 0. Where each unknown is a number, so is the result. Impossible is what no value of the ranges makes a number, or
+// what is -infinity for all of them.
+#include "factors.h"
+#include "../device/gm.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { N_NUMBER, N_INDEX, N_STATE, N_DATA, N_UNSEEN, N_ADD, N_SUB, N_MUL, N_DIV, N_POW, N_NEG, N_NOT, N_COMPARE, N_CALL, N_REDUCE } NodeKind;
+typedef enum { C_EQ, C_NE, C_LT, C_LE, C_AND, C_OR, C_REST } Compare;
+typedef enum { R_SUM, R_PROD, R_MIN, R_MAX, R_LOG_SUM_EXP } Reduction;
+
+typedef enum { SHAPE_UP, SHAPE_DOWN, SHAPE_OTHER } Shape;
+
+typedef struct Function1 { const char *name; double (*f)(double); Shape shape; double from, to; } Function1;      // from, to: its domain
+
+struct Node {
+    NodeKind kind;
+    int      which;                 // index, field, comparison, reduction
+    double   number;
+    const Function1 *f1;
+    double (*f2)(double, double);
+    const char *name;               // of a call of several arguments
+    int      n;
+    Node    *arg[GM_MAX_RANK + 2];
+    Node    *next;
+};
+
+// ---- functions ----
+
+static double f_square(double x) { return x * x; }
+static double f_cube(double x) { return x * x * x; }
+static double f_log1m(double x) { return log1p(-x); }
+static double f_step(double x) { return x < 0 ? 0 : 1; }
+static double f_int_step(double x) { return x > 0 ? 1 : 0; }
+static double f_log1p_exp(double x) { return log1p_exp(x); }
+static double f_log1m_exp(double x) { return log1m_exp(x); }
+static double f_inv_logit(double x) { return inv_logit(x); }
+static double f_logit(double x) { return logit(x); }
+static double f_log_inv_logit(double x) { return log_inv_logit(x); }
+static double f_log1m_inv_logit(double x) { return log1m_inv_logit(x); }
+static double f_cloglog(double x) { return cloglog(x); }
+static double f_inv_cloglog(double x) { return inv_cloglog(x); }
+static double f_Phi(double x) { return Phi(x); }
+static double f_Phi_approx(double x) { return Phi_approx(x); }
+static double f_log_Phi(double x) { return log_Phi(x); }
+static double f_inv_Phi(double x) { return inv_Phi(x); }
+static double f_digamma(double x) { return digamma(x); }
+static double f_bessel_i0(double x) { return log_bessel_i0(x); }
+
+static const Function1 functions1[] = {
+    { "exp", exp, SHAPE_UP, -INFINITY, INFINITY },              { "log", log, SHAPE_UP, 0, INFINITY },
+    { "log1p", log1p, SHAPE_UP, -1, INFINITY },                 { "log1m", f_log1m, SHAPE_DOWN, -INFINITY, 1 },
+    { "sqrt", sqrt, SHAPE_UP, 0, INFINITY },                    { "expm1", expm1, SHAPE_UP, -INFINITY, INFINITY },
+    { "cbrt", cbrt, SHAPE_UP, -INFINITY, INFINITY },            { "floor", floor, SHAPE_UP, -INFINITY, INFINITY },
+    { "ceil", ceil, SHAPE_UP, -INFINITY, INFINITY },            { "round", round, SHAPE_UP, -INFINITY, INFINITY },
+    { "atan", atan, SHAPE_UP, -INFINITY, INFINITY },            { "tanh", tanh, SHAPE_UP, -INFINITY, INFINITY },
+    { "sinh", sinh, SHAPE_UP, -INFINITY, INFINITY },            { "asin", asin, SHAPE_UP, -1, 1 },
+    { "acos", acos, SHAPE_DOWN, -1, 1 },                        { "erf", erf, SHAPE_UP, -INFINITY, INFINITY },
+    { "erfc", erfc, SHAPE_DOWN, -INFINITY, INFINITY },          { "step", f_step, SHAPE_UP, -INFINITY, INFINITY },
+    { "int_step", f_int_step, SHAPE_UP, -INFINITY, INFINITY },  { "inv_logit", f_inv_logit, SHAPE_UP, -INFINITY, INFINITY },
+    { "logit", f_logit, SHAPE_UP, 0, 1 },                       { "log_inv_logit", f_log_inv_logit, SHAPE_UP, -INFINITY, INFINITY },
+    { "log1m_inv_logit", f_log1m_inv_logit, SHAPE_DOWN, -INFINITY, INFINITY }, { "log1p_exp", f_log1p_exp, SHAPE_UP, -INFINITY, INFINITY },
+    { "log1m_exp", f_log1m_exp, SHAPE_DOWN, -INFINITY, 0 },     { "cloglog", f_cloglog, SHAPE_UP, 0, 1 },
+    { "inv_cloglog", f_inv_cloglog, SHAPE_UP, -INFINITY, INFINITY }, { "Phi", f_Phi, SHAPE_UP, -INFINITY, INFINITY },
+    { "Phi_approx", f_Phi_approx, SHAPE_UP, -INFINITY, INFINITY }, { "log_Phi", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY },
+    { "std_normal_lcdf", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY }, { "inv_Phi", f_inv_Phi, SHAPE_UP, 0, 1 },
+    { "fabs", fabs, SHAPE_OTHER, -INFINITY, INFINITY },         { "square", f_square, SHAPE_OTHER, -INFINITY, INFINITY },
+    { "cube", f_cube, SHAPE_UP, -INFINITY, INFINITY },          { "cosh", cosh, SHAPE_OTHER, -INFINITY, INFINITY },
+    { "sin", sin, SHAPE_OTHER, -INFINITY, INFINITY },           { "cos", cos, SHAPE_OTHER, -INFINITY, INFINITY },
+    { "tan", tan, SHAPE_OTHER, -INFINITY, INFINITY },           { "lgamma", lgamma, SHAPE_OTHER, -INFINITY, INFINITY },
+    { "digamma", f_digamma, SHAPE_OTHER, -INFINITY, INFINITY }, { "log_bessel_i0", f_bessel_i0, SHAPE_OTHER, -INFINITY, INFINITY },
+};
+
+static double f_lbeta(double a, double b) { return lbeta(a, b); }
+static double f_lchoose(double n, double k) { return lchoose(n, k); }
+static double f_choose(double n, double k) { return choose(n, k); }
+static double f_log_sum_exp(double a, double b) { return log_sum_exp2(a, b); }
+static double f_log_diff_exp(double a, double b) { return log_diff_exp(a, b); }
+static double f_bessel_k(double p, double x) { return log_bessel_k(p, x); }
+
+static const struct { const char *name; double (*f)(double, double); } functions2[] = {
+    { "lbeta", f_lbeta }, { "lchoose", f_lchoose }, { "choose", f_choose }, { "pow", pow }, { "atan2", atan2 }, { "hypot", hypot }, { "fmin", fmin },
+    { "fmax", fmax }, { "log_sum_exp", f_log_sum_exp }, { "log_diff_exp", f_log_diff_exp }, { "log_bessel_k", f_bessel_k },
+};
+
+// ---- reading ----
+
+typedef struct Reader {
+    const char    *at;
+    const GmModel *model;
+    Node         **nodes;           // chained here
+    int            n_index;
+    char           index[64][64];
+    bool           lost;            // something here is not understood
+} Reader;
+
+static Node *read_sum(Reader *r);
+
+static Node *node(Reader *r, NodeKind kind)
+{
+    Node *n = gm_alloc(1, sizeof *n);
+    n->kind = kind;
+    n->next = *r->nodes;
+    *r->nodes = n;
+    return n;
+}
+
+static Node *number_node(Reader *r, double x)
+{
+    Node *n = node(r, N_NUMBER);
+    n->number = x;
+    return n;
+}
+
+static Node *lost(Reader *r)
+{
+    r->lost = true;
+    return number_node(r, 0);
+}
+
+static void blanks(Reader *r)
+{
+    while (*r->at == ' ')
+        r->at++;
+}
+
+static bool skip(Reader *r, const char *word)
+{
+    blanks(r);
+    const size_t n = strlen(word);
+    if (strncmp(r->at, word, n) != 0)
+        return false;
+    r->at += n;
+    return true;
+}
+
+static void expect(Reader *r, const char *word)
+{
+    if (!skip(r, word))
+        r->lost = true;
+}
+
+static bool word(Reader *r, char *out, size_t size)
+{
+    blanks(r);
+    size_t n = 0;
+    while (isalnum((unsigned char)r->at[n]) || r->at[n] == '_')
+        n++;
+    if (n == 0 || n >= size)
+        return false;
+    memcpy(out, r->at, n);
+    out[n] = 0;
+    r->at += n;
+    return true;
+}
+
+static Node *binary(Reader *r, NodeKind kind, Node *a, Node *b)
+{
+    Node *n = node(r, kind);
+    n->n = 2;
+    n->arg[0] = a;
+    n->arg[1] = b;
+    return n;
+}
+
+// `name in lo:hi`, if the text goes on like this; the name counts from then on.
+static bool read_range(Reader *r, Node **lo, Node **hi)
+{
+    const char *before = r->at;
+    char name[64];
+    if (!word(r, name, sizeof name) || !skip(r, "in ")) {
+        r->at = before;
+        return false;
+    }
+    *lo = read_sum(r);
+    expect(r, ":");
+    *hi = read_sum(r);
+    if (r->n_index == 64) {
+        r->lost = true;
+        return true;
+    }
+    strcpy(r->index[r->n_index++], name);
+    return true;
+}
+
+static Node *read_reduction(Reader *r, const char *name, Node *lo, Node *hi)
+{
+    static const char *const names[] = { "sum", "prod", "min", "max", "log_sum_exp" };
+    Node *n = node(r, N_REDUCE);
+    n->number = r->n_index - 1;
+    n->n = 3;
+    n->arg[0] = lo;
+    n->arg[1] = hi;
+    expect(r, ",");
+    n->arg[2] = read_sum(r);
+    expect(r, ")");
+    r->n_index--;
+    for (int k = 0; k < 5; k++)
+        if (strcmp(name, names[k]) == 0) {
+            n->which = k;
+            return n;
+        }
+    return lost(r);
+}
+
+static Node *read_call(Reader *r, const char *name)
+{
+    Node *lo, *hi;
+    if (read_range(r, &lo, &hi))
+        return read_reduction(r, name, lo, hi);
+    Node *n = node(r, N_CALL);
+    while (!r->lost && !skip(r, ")")) {
+        if (n->n)
+            expect(r, ",");
+        if (n->n == GM_MAX_RANK + 2)
+            return lost(r);
+        n->arg[n->n++] = read_sum(r);
+    }
+    for (size_t k = 0; n->n == 1 && k < sizeof functions1 / sizeof *functions1; k++)
+        if (strcmp(name, functions1[k].name) == 0) {
+            n->f1 = &functions1[k];
+            return n;
+        }
+    for (size_t k = 0; n->n == 2 && k < sizeof functions2 / sizeof *functions2; k++)
+        if (strcmp(name, functions2[k].name) == 0) {
+            n->name = functions2[k].name;
+            n->f2 = functions2[k].f;
+            return n;
+        }
+    if (n->n == 2 && strcmp(name, "same") == 0) {
+        n->kind = N_COMPARE;
+        n->which = C_EQ;
+        return n;
+    }
+    if (n->n == 3 && (strcmp(name, "within") == 0 || strcmp(name, "if_else") == 0)) {
+        n->name = *name == 'w' ? "within" : "if_else";
+        return n;
+    }
+    return lost(r);
+}
+
+static Node *read_name(Reader *r, const char *name)
+{
+    if (strcmp(name, "inf") == 0 || strcmp(name, "INFINITY") == 0)
+        return number_node(r, INFINITY);
+    for (int k = r->n_index - 1; k >= 0; k--)
+        if (strcmp(r->index[k], name) == 0) {
+            Node *n = node(r, N_INDEX);
+            n->which = k;
+            return n;
+        }
+    Node *n = NULL;
+    for (int f = 0; f < r->model->n_state && !n; f++)
+        if (strcmp(r->model->state[f].name, name) == 0) {
+            n = node(r, r->model->state[f].role == GM_DERIVED || r->model->state[f].role == GM_PREDICTED ? N_UNSEEN : N_STATE);
+            n->which = f;
+        }
+    for (int f = 0; f < r->model->n_data && !n; f++)
+        if (strcmp(r->model->data[f].name, name) == 0) {
+            n = node(r, N_DATA);
+            n->which = f;
+        }
+    if (!n)
+        return lost(r);
+    if (skip(r, "["))
+        do {
+            if (n->n == GM_MAX_RANK)
+                return lost(r);
+            n->arg[n->n++] = read_sum(r);
+        } while (skip(r, ",") || !skip(r, "]"));
+    if (n->n != (n->kind == N_DATA ? r->model->data : r->model->state)[n->which].rank)
+        return lost(r);
+    return n;
+}
+
+static Node *read_atom(Reader *r)
+{
+    static const struct { const char *sign; Compare which; } signs[] = { { "==", C_EQ }, { "!=", C_NE }, { "<=", C_LE }, { "<", C_LT }, { "&&", C_AND }, { "||", C_OR },
+                                                                         { "%", C_REST } };
+    char name[64];
+    blanks(r);
+    if (r->lost || !*r->at)
+        return lost(r);
+    if (skip(r, "!")) {
+        Node *n = node(r, N_NOT);
+        n->n = 1;
+        n->arg[0] = read_atom(r);
+        return n;
+    }
+    if (skip(r, "(")) {
+        Node *n = read_sum(r);
+        for (size_t k = 0; k < sizeof signs / sizeof *signs; k++)
+            if (skip(r, signs[k].sign)) {
+                n = binary(r, N_COMPARE, n, read_sum(r));
+                n->which = signs[k].which;
+                break;
+            }
+        expect(r, ")");
+        return n;
+    }
+    if (isdigit((unsigned char)*r->at) || *r->at == '.') {
+        char *end;
+        Node *n = number_node(r, strtod(r->at, &end));
+        r->at = end;
+        return n;
+    }
+    if (!word(r, name, sizeof name))
+        return lost(r);
+    return skip(r, "(") ? read_call(r, name) : read_name(r, name);
+}
+
+static Node *read_signed(Reader *r)
+{
+    if (skip(r, "-")) {
+        Node *n = node(r, N_NEG);
+        n->n = 1;
+        n->arg[0] = read_signed(r);
+        return n;
+    }
+    Node *n = read_atom(r);
+    return skip(r, "^") ? binary(r, N_POW, n, read_signed(r)) : n;
+}
+
+static Node *read_product(Reader *r)
+{
+    Node *n = read_signed(r);
+    for (;;)
+        if (skip(r, "*"))
+            n = binary(r, N_MUL, n, read_signed(r));
+        else if (skip(r, "/"))
+            n = binary(r, N_DIV, n, read_signed(r));
+        else
+            return n;
+}
+
+static Node *read_sum(Reader *r)
+{
+    Node *n = read_product(r);
+    for (;;)
+        if (skip(r, "+"))
+            n = binary(r, N_ADD, n, read_product(r));
+        else if (skip(r, "-"))
+            n = binary(r, N_SUB, n, read_product(r));
+        else
+            return n;
+}
+
+static Node *read_all(Reader *r, const char *text)
+{
+    r->at = text;
+    Node *n = read_sum(r);
+    blanks(r);
+    if (*r->at)
+        r->lost = true;
+    return n;
+}
+
+static Formula read_formula(Factors *all, const char *over, const char *guard, const char *at, const char *value)
+{
+    Reader r = { .at = over, .model = all->model, .nodes = &all->nodes };
+    Formula f = { 0 };
+    while (f.n < 2 * GM_MAX_RANK && read_range(&r, &f.lo[f.n], &f.hi[f.n])) {
+        f.n++;
+        skip(&r, ",");
+    }
+    if (*r.at)
+        r.lost = true;
+    if (guard)
+        f.guard = read_all(&r, guard);
+    r.at = at;
+    while (*r.at && f.rank < GM_MAX_RANK && !r.lost) {
+        f.at[f.rank++] = read_sum(&r);
+        skip(&r, ",");
+    }
+    f.value = value ? read_all(&r, value) : NULL;
+    if (r.lost)
+        f.value = NULL;
+    return f;
+}
+
+// ---- evaluating ----
+
+static const Range anything = { -INFINITY, INFINITY };
+
+static Range range(Box *b, double lo, double hi, bool point)
+{
+    if (point && (isnan(lo) || isnan(hi)))
+        b->impossible = true;
+    return (Range){ isnan(lo) ? -INFINITY : lo, isnan(hi) ? INFINITY : hi };
+}
+
+static bool is_point(Range r) { return r.lo == r.hi; }
+
+static double times(double x, double y) { return x == 0 || y == 0 ? 0 : x * y; }         // 0 * log 0 = 0
+
+static Range product(Range x, Range y)
+{
+    const double p[] = { times(x.lo, y.lo), times(x.lo, y.hi), times(x.hi, y.lo), times(x.hi, y.hi) };
+    Range r = { p[0], p[0] };
+    for (int k = 1; k < 4; k++) {
+        r.lo = fmin(r.lo, p[k]);
+        r.hi = fmax(r.hi, p[k]);
+    }
+    if (x.lo < 0 && x.hi > 0 && (isinf(y.lo) || isinf(y.hi)))
+        return anything;
+    return r;
+}
+
+static Range evaluate(const Node *n, Box *b);
+
+static void note_read(Box *b, int field, long at)
+{
+    for (int k = b->n_read; k-- > 0;)
+        if (b->read[k].field == field && b->read[k].at == at)
+            return;
+    if (b->n_read == b->size_read) {
+        b->size_read = 2 * b->size_read + 16;
+        b->read = gm_grow(b->read, (size_t)b->size_read, sizeof *b->read);
+    }
+    b->read[b->n_read++] = (struct Element){ field, at };
+}
+
+static Range element(const Node *n, Box *b, long at)
+{
+    if (n->kind == N_DATA) {
+        const char *place = (const char *)b->data->data + b->model->data[n->which].offset;
+        const GmField *f = &b->model->data[n->which];
+        if (f->rank == 0) {
+            const double x = f->type == GM_INT ? *(const int *)place : *(const double *)place;
+            return (Range){ x, x };
+        }
+        const double x = f->type == GM_INT ? (*(int32_t *const *)place)[at] : (*(double *const *)place)[at];
+        return range(b, x, x, true);
+    }
+    if (b->asked)
+        note_read(b, n->which, at);
+    if (b->lo[n->which])
+        return (Range){ b->lo[n->which][at], b->hi[n->which][at] };
+    const void *array = gm_state_array(b->model, b->memory, b->chain, n->which);
+    const double x = b->model->state[n->which].type == GM_INT ? ((const int32_t *)array)[at] : ((const double *)array)[at];
+    return range(b, x, x, true);
+}
+
+// An element, or the smallest range of all that the subscripts may mean.
+static Range reference(const Node *n, Box *b)
+{
+    enum { MOST = 10000 };
+    const GmShape *s = n->kind == N_DATA ? &b->data->shape[n->which] : &b->memory->shape[n->which];
+    long from[GM_MAX_RANK], to[GM_MAX_RANK], at[GM_MAX_RANK];
+    double places = 1;
+    const bool before = b->impossible;
+    b->impossible = false;
+    for (int k = 0; k < n->n; k++) {
+        const Range r = evaluate(n->arg[k], b);
+        if (b->impossible)
+            return anything;
+        const double lo = fmax(1, ceil(r.lo)), hi = fmin((double)s->dim[k], floor(r.hi));
+        if (!(lo <= hi)) {
+            b->impossible = true;
+            return anything;
+        }
+        at[k] = from[k] = (long)lo;
+        to[k] = (long)hi;
+        places *= hi - lo + 1;
+    }
+    b->impossible = before;
+    if (places > MOST)
+        return anything;
+    Range all = { INFINITY, -INFINITY };
+    for (;;) {
+        long linear = 0;
+        for (int k = 0; k < n->n; k++)
+            linear = linear * s->dim[k] + at[k] - 1;
+        const Range r = element(n, b, linear);
+        all.lo = fmin(all.lo, r.lo);
+        all.hi = fmax(all.hi, r.hi);
+        int k = n->n - 1;
+        for (; k >= 0 && at[k] == to[k]; k--)
+            at[k] = from[k];
+        if (k < 0)
+            return all;
+        at[k]++;
+    }
+}
+
+static Range power(Box *b, Range x, Range e)
+{
+    const bool point = is_point(x) && is_point(e);
+    if (point) {
+        const double v = pow(x.lo, e.lo);
+        return range(b, v, v, true);
+    }
+    if (!is_point(e)) {
+        if (x.lo < 0)
+            return anything;
+        return (Range){ 0, INFINITY };
+    }
+    const double r = e.lo;
+    const bool whole = r == floor(r), even = whole && fmod(r, 2) == 0;
+    if (!whole) {
+        if (x.hi < 0) {
+            b->impossible = true;
+            return anything;
+        }
+        x.lo = fmax(x.lo, 0);
+    }
+    if (r < 0 && x.lo <= 0 && x.hi >= 0)
+        return even ? (Range){ pow(fmax(-x.lo, x.hi), r), INFINITY } : anything;
+    const double a = pow(x.lo, r), c = pow(x.hi, r);
+    if (even && x.lo < 0 && x.hi > 0)
+        return (Range){ 0, fmax(a, c) };
+    return range(b, fmin(a, c), fmax(a, c), false);
+}
+
+static Range compare(Box *b, Compare which, Range x, Range y)
+{
+    const Range yes = { 1, 1 }, no = { 0, 0 }, maybe = { 0, 1 };
+    const bool x_true = x.lo > 0 || x.hi < 0, y_true = y.lo > 0 || y.hi < 0, x_false = x.lo == 0 && x.hi == 0, y_false = y.lo == 0 && y.hi == 0;
+    switch (which) {
+    case C_EQ: return is_point(x) && is_point(y) && x.lo == y.lo ? yes : x.hi < y.lo || y.hi < x.lo ? no : maybe;
+    case C_NE: return is_point(x) && is_point(y) && x.lo == y.lo ? no : x.hi < y.lo || y.hi < x.lo ? yes : maybe;
+    case C_LT: return x.hi < y.lo ? yes : x.lo >= y.hi ? no : maybe;
+    case C_LE: return x.hi <= y.lo ? yes : x.lo > y.hi ? no : maybe;
+    case C_AND: return x_true && y_true ? yes : x_false || y_false ? no : maybe;
+    case C_OR: return x_true || y_true ? yes : x_false && y_false ? no : maybe;
+    case C_REST:
+        if (is_point(x) && is_point(y) && y.lo != 0) {
+            const double v = fmod(x.lo, y.lo);
+            return range(b, v, v, true);
+        }
+        break;
+    }
+    return anything;
+}
+
+static Range call1(Box *b, const Function1 *f, Range x)
+{
+    if (x.hi < f->from || x.lo > f->to) {
+        b->impossible = true;
+        return anything;
+    }
+    if (is_point(x)) {
+        const double v = f->f(x.lo);
+        return range(b, v, v, true);
+    }
+    const double lo = fmax(x.lo, f->from), hi = fmin(x.hi, f->to);
+    switch (f->shape) {
+    case SHAPE_UP: return range(b, f->f(lo), f->f(hi), false);
+    case SHAPE_DOWN: return range(b, f->f(hi), f->f(lo), false);
+    case SHAPE_OTHER: break;
+    }
+    if (f->f == fabs || f->f == f_square || f->f == cosh)
+        return range(b, lo <= 0 && hi >= 0 ? f->f(0) : fmin(f->f(lo), f->f(hi)), fmax(f->f(lo), f->f(hi)), false);
+    if (f->f == lgamma && lo >= 0)
+        return range(b, lo >= 2 ? lgamma(lo) : -0.1215, fmax(lgamma(lo), lgamma(hi)), false);
+    return f->f == sin || f->f == cos ? (Range){ -1, 1 } : anything;
+}
+
+static Range call2(Box *b, const Node *n, Range x, Range y)
+{
+    if (n->f2 == f_log_diff_exp && x.hi <= y.lo) {
+        b->impossible = true;
+        return anything;
+    }
+    if (is_point(x) && is_point(y)) {
+        const double v = n->f2(x.lo, y.lo);
+        return range(b, v, v, true);
+    }
+    if (n->f2 == fmin || n->f2 == fmax || n->f2 == f_log_sum_exp)
+        return range(b, n->f2(x.lo, y.lo), n->f2(x.hi, y.hi), false);
+    if (n->f2 == f_log_diff_exp)
+        return (Range){ -INFINITY, x.hi };
+    return anything;
+}
+
+static Range choice(const Node *n, Box *b)
+{
+    const Range c = evaluate(n->arg[0], b);
+    if (b->impossible)
+        return anything;
+    if (c.lo > 0 || c.hi < 0)
+        return evaluate(n->arg[1], b);
+    if (c.lo == 0 && c.hi == 0)
+        return evaluate(n->arg[2], b);
+    const Range x = evaluate(n->arg[1], b);
+    const bool not_x = b->impossible;
+    b->impossible = false;
+    const Range y = evaluate(n->arg[2], b);
+    const bool not_y = b->impossible;
+    b->impossible = not_x && not_y;
+    return not_x ? y : not_y ? x : (Range){ fmin(x.lo, y.lo), fmax(x.hi, y.hi) };
+}
+
+static Range inside(const Node *n, Box *b)
+{
+    const Range x = evaluate(n->arg[0], b), lo = evaluate(n->arg[1], b), hi = evaluate(n->arg[2], b);
+    if (x.hi < lo.lo || x.lo > hi.hi || lo.lo > hi.hi)
+        b->impossible = true;
+    return x.lo >= lo.hi && x.hi <= hi.lo ? (Range){ 0, 0 } : (Range){ -INFINITY, 0 };
+}
+
+static Range add(Box *b, Range x, Range y) { return range(b, x.lo + y.lo, x.hi + y.hi, is_point(x) && is_point(y)); }
+
+static Range reduce(const Node *n, Box *b)
+{
+    const Range lo = evaluate(n->arg[0], b), hi = evaluate(n->arg[1], b);
+    const Reduction which = (Reduction)n->which;
+    if (b->impossible || !is_point(lo) || !is_point(hi) || hi.lo - lo.lo > 1e8)
+        return anything;
+    Range all = which == R_SUM ? (Range){ 0, 0 } : which == R_PROD ? (Range){ 1, 1 } : which == R_MIN ? (Range){ INFINITY, INFINITY } : (Range){ -INFINITY, -INFINITY };
+    const int slot = (int)n->number;
+    const long before = b->index[slot];
+    for (long i = (long)lo.lo; i <= (long)hi.lo; i++) {
+        b->index[slot] = i;
+        const Range x = evaluate(n->arg[2], b);
+        switch (which) {
+        case R_SUM: all = add(b, all, x); break;
+        case R_PROD: all = product(all, x); break;
+        case R_MIN: all = (Range){ fmin(all.lo, x.lo), fmin(all.hi, x.hi) }; break;
+        case R_MAX: all = (Range){ fmax(all.lo, x.lo), fmax(all.hi, x.hi) }; break;
+        case R_LOG_SUM_EXP: all = (Range){ log_sum_exp2(all.lo, x.lo), log_sum_exp2(all.hi, x.hi) }; break;
+        }
+    }
+    b->index[slot] = before;
+    return all;
+}
+
+static Range evaluate(const Node *n, Box *b)
+{
+    switch (n->kind) {
+    case N_NUMBER: return (Range){ n->number, n->number };
+    case N_INDEX: return (Range){ (double)b->index[n->which], (double)b->index[n->which] };
+    case N_STATE: case N_DATA: return reference(n, b);
+    case N_UNSEEN: return anything;
+    case N_NEG: {
+        const Range x = evaluate(n->arg[0], b);
+        return (Range){ -x.hi, -x.lo };
+    }
+    case N_NOT: {
+        const Range x = evaluate(n->arg[0], b);
+        return x.lo == 0 && x.hi == 0 ? (Range){ 1, 1 } : x.lo > 0 || x.hi < 0 ? (Range){ 0, 0 } : (Range){ 0, 1 };
+    }
+    case N_REDUCE: return reduce(n, b);
+    case N_CALL:
+        if (n->f1)
+            return call1(b, n->f1, evaluate(n->arg[0], b));
+        if (n->n == 3)
+            return *n->name == 'w' ? inside(n, b) : choice(n, b);
+        break;
+    case N_ADD: case N_SUB: case N_MUL: case N_DIV: case N_POW: case N_COMPARE: break;
+    }
+    const bool already = b->impossible;
+    const Range x = evaluate(n->arg[0], b);
+    if (n->kind == N_MUL && x.lo == 0 && x.hi == 0) {        // whatever the other is: a branch that does not count
+        if (b->asked)
+            evaluate(n->arg[1], b);
+        b->impossible = already;
+        return x;
+    }
+    const Range y = evaluate(n->arg[1], b);
+    switch (n->kind) {
+    case N_ADD: return add(b, x, y);
+    case N_SUB: return add(b, x, (Range){ -y.hi, -y.lo });
+    case N_MUL:
+        if (y.lo == 0 && y.hi == 0)
+            b->impossible = already;
+        return product(x, y);
+    case N_DIV:
+        if (y.lo == 0 && y.hi == 0)
+            b->impossible = true;
+        if (y.lo <= 0 && y.hi >= 0)
+            return anything;
+        return product(x, (Range){ 1 / y.hi, 1 / y.lo });
+    case N_POW: return power(b, x, y);
+    case N_COMPARE: return compare(b, (Compare)n->which, x, y);
+    case N_CALL: return call2(b, n, x, y);
+    case N_NUMBER: case N_INDEX: case N_STATE: case N_DATA: case N_UNSEEN: case N_NEG: case N_NOT: case N_REDUCE: break;
+    }
+    return anything;
+}
+
+Range formula_range(const Formula *f, Box *b)
+{
+    b->impossible = false;
+    return evaluate(f->value, b);
+}
+
+bool range_possible(const Box *b, Range r)
+{
+    return !b->impossible && r.hi > -INFINITY && r.lo < INFINITY;
+}
+
+static bool visit_from(const Formula *f, int k, Box *b, bool (*visit)(const Formula *, Box *, void *), void *with)
+{
+    b->impossible = false;
+    if (k == f->n) {
+        if (f->guard) {
+            const bool asked = b->asked;
+            b->asked = false;
+            const Range holds = evaluate(f->guard, b);
+            b->asked = asked;
+            if (b->impossible || (holds.lo == 0 && holds.hi == 0))
+                return true;
+        }
+        return visit(f, b, with);
+    }
+    const Range lo = evaluate(f->lo[k], b), hi = evaluate(f->hi[k], b);
+    if (b->impossible || !is_point(lo) || !is_point(hi))
+        return true;
+    for (long i = (long)lo.lo; i <= (long)hi.lo; i++) {
+        b->index[k] = i;
+        if (!visit_from(f, k + 1, b, visit, with))
+            return false;
+    }
+    return true;
+}
+
+void formula_visit(const Formula *f, Box *b, bool (*visit)(const Formula *, Box *, void *), void *with)
+{
+    if (f->value)
+        visit_from(f, 0, b, visit, with);
+}
+
+// ---- all of a model ----
+
+static bool store_definition(const Formula *f, Box *b, void *with)
+{
+    bool *progress = with;
+    long linear = 0;
+    const GmShape *s = &b->memory->shape[f->field];
+    for (int k = 0; k < f->rank; k++) {
+        b->impossible = false;
+        const Range at = evaluate(f->at[k], b);
+        if (b->impossible || !is_point(at) || at.lo < 1 || at.lo > (double)s->dim[k])
+            return true;
+        linear = linear * s->dim[k] + (long)at.lo - 1;
+    }
+    b->impossible = false;
+    const Range x = evaluate(f->value, b);
+    if (b->impossible || !is_point(x))
+        return true;
+    void *array = gm_state_array(b->model, b->memory, 0, f->field);
+    if (b->model->state[f->field].type == GM_INT) {
+        int32_t *place = &((int32_t *)array)[linear];
+        *progress |= *place != (int32_t)x.lo;
+        *place = (int32_t)x.lo;
+    } else {
+        double *place = &((double *)array)[linear];
+        *progress |= *place != x.lo;
+        *place = x.lo;
+    }
+    return true;
+}
+
+// Definitions that read each other settle after as many rounds as there are, at most. They are the same for all chains, whose arrays are one.
+static void evaluate_definitions(Factors *f, const GmMemory *m, const GmData *d)
+{
+    int n = 0;
+    while (f->model->definitions && f->model->definitions[n].name)
+        n++;
+    Formula *formula = gm_alloc((size_t)n, sizeof *formula);
+    Box b = { .model = f->model, .memory = m, .data = d };
+    b.lo = gm_alloc((size_t)f->model->n_state, sizeof *b.lo);
+    b.hi = gm_alloc((size_t)f->model->n_state, sizeof *b.hi);
+    for (int k = 0; k < n; k++) {
+        const GmDefinition *s = &f->model->definitions[k];
+        formula[k] = read_formula(f, s->over, s->guard, s->at, s->value);
+        for (int field = 0; field < f->model->n_state; field++)
+            if (strcmp(f->model->state[field].name, s->name) == 0)
+                formula[k].field = field;
+    }
+    bool progress = true;
+    for (int round = 0; progress && round <= n; round++) {
+        progress = false;
+        for (int k = 0; k < n; k++)
+            formula_visit(&formula[k], &b, store_definition, &progress);
+    }
+    free(b.lo);
+    free(b.hi);
+    free(formula);
+}
+
+void factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmData *d)
+{
+    *f = (Factors){ .model = model };
+    while (model->factors && model->factors[f->n].text)
+        f->n++;
+    f->formula = gm_alloc((size_t)f->n, sizeof *f->formula);
+    for (int k = 0; k < f->n; k++)
+        f->formula[k] = read_formula(f, model->factors[k].over, model->factors[k].guard, "", model->factors[k].log_density);
+    if (f->n)
+        evaluate_definitions(f, m, d);
+}
+
+void factors_close(Factors *f)
+{
+    for (Node *n = f->nodes, *next; n; n = next) {
+        next = n->next;
+        free(n);
+    }
+    free(f->formula);
+    *f = (Factors){ 0 };
+}
