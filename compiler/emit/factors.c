@@ -40,9 +40,12 @@ static void mark_read(const Graph *g, const Expr *e, bool *read)
     for (int i = 0; i < e->nargs; i++) mark_read(g, e->args[i], read);
 }
 
-void emit_factors(Program *p, FILE *out)
+bool emit_factors(Program *p, FILE *out)
 {
     Graph *g = p->g;
+    bool any = false;
+    for (const Factor *f = g->factors; f; f = f->next) any |= factor_vanishing(f) != VANISHES_NEVER;
+    if (!any) return false;
     bool *read = calloc((size_t)g->nvars + 1, sizeof *read);
     fprintf(out, "// Factors that are 0 for some values of the unknowns: chains start where they are not.\nstatic const GmFactor factors[] = {\n");
     for (const Factor *f = g->factors; f; f = f->next) {
@@ -70,4 +73,5 @@ void emit_factors(Program *p, FILE *out)
     }
     fprintf(out, "    {0},\n};\n\n");
     free(read);
+    return true;
 }

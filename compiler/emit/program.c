@@ -133,7 +133,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
     fprintf(out, "static void joint(GmRun *run)\n{\n%s%s    %s;\n}\n\n", p->series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "log_joint"), p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
     fprintf(out, "// ---- what the runtime asks ----\n\n");
     emit_tables(p, out, state, nstate);
-    emit_factors(p, out);
+    const bool factors = emit_factors(p, out);
     fprintf(out, "static const char *const step_names[] = {");
     for (int i = 0; i < p->nsteps; i++) fprintf(out, "\"%s\", ", p->step_name[i]);
     fprintf(out, "NULL};\n\nstatic void (*const steps[])(GmRun *) = {");
@@ -142,7 +142,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
     int ndata = 0;
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
-    fprintf(out, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps);
+    fprintf(out, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d, %s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps, factors ? "factors, definitions" : "NULL, NULL");
 }
 
 // The kernels alone: the comment above each, and its name.

@@ -6,5 +6,5 @@
 int  state_fields(Program *p, Var **out);
 void emit_structs(Program *p, FILE *out, Var **state, int nstate);
 void emit_tables(Program *p, FILE *out, Var **state, int nstate);
-void emit_factors(Program *p, FILE *out);                            // factors.c
+bool emit_factors(Program *p, FILE *out);                            // factors.c; false: there are none
 #endif

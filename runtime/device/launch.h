@@ -437,7 +437,7 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
     }
 }
 
-#define GM_MODEL(model_name, file, data_count, state_count, step_count)                                               \
+#define GM_MODEL(model_name, file, data_count, state_count, step_count, factor_list, definition_list)                 \
     static void gm_batch(GmRun *one)  { sweep_batch(one, sweep); }                                                    \
     static void gm_sweep(GmRun *run)                                                                                  \
     {                                                                                                                 \
@@ -466,7 +466,7 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
         .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .data_shape = data_shape,         \
         .data_default = data_default, .state_shape = state_shape, .row_width = row_width, .setup = setup, .sweep = gm_sweep,                  \
         .derive = gm_derive, .derive_chain = derive, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
-        .factors = factors, .definitions = definitions,                                                               \
+        .factors = factor_list, .definitions = definition_list,                                                       \
     };
 
 #endif

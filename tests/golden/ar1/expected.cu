@@ -384,6 +384,6 @@ static const char *const step_names[] = {"missing y", "phi", "s2", NULL};
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("ar1", "model.gm", 2, 10, 3)
+GM_MODEL("ar1", "model.gm", 2, 10, 3, NULL, NULL)
 
 #endif

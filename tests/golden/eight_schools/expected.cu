@@ -341,6 +341,6 @@ static const char *const step_names[] = {"missing y", "nu_tau", "theta", "mu", "
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, step_4, step_5, NULL};
 
-GM_MODEL("eight_schools", "model.gm", 3, 5, 5)
+GM_MODEL("eight_schools", "model.gm", 3, 5, 5, NULL, NULL)
 
 #endif

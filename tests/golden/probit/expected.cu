@@ -514,6 +514,6 @@ static const char *const step_names[] = {"missing y", "z_y", "alpha, beta", NULL
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("probit", "model.gm", 4, 16, 3)
+GM_MODEL("probit", "model.gm", 4, 16, 3, NULL, NULL)
 
 #endif

@@ -271,6 +271,6 @@ static const char *const step_names[] = {"missing y", "b", "theta", NULL};
 
 static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
 
-GM_MODEL("pump", "model.gm", 3, 3, 3)
+GM_MODEL("pump", "model.gm", 3, 3, 3, NULL, NULL)
 
 #endif
