@@ -118,6 +118,10 @@ void gm_fault_clear(void)
     fault.raised = false;
 }
 
+long gm_fault_sweep(void) { return fault.sweep; }
+
+int gm_fault_chain(void) { return fault.chain; }
+
 void gm_fault_print(void)
 {
     if (!fault.raised)

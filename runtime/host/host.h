@@ -43,6 +43,8 @@ char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2))); 
 bool gm_fault_raised(void);         // has gm_fault (model.h) been called since the last gm_fault_clear?
 void gm_fault_print(void);          // the fault as one line to stderr
 void gm_fault_clear(void);
+long gm_fault_sweep(void);          // where it happened, from 0
+int  gm_fault_chain(void);          // its number in all, from 0
 void gm_signals_catch(void);        // the first SIGINT or SIGTERM asks for an orderly end, a second one kills
 bool gm_interrupted(void);
 

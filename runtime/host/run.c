@@ -142,9 +142,23 @@ static void explain_end(const Fit *f, int status)
                  f->draws.kept);
 }
 
+// After a fault: the factor that is 0 where the chain stands, if there is one, and what can be done in warm-up.
+static void explain_fault(const Fit *f)
+{
+    if (!gm_fault_raised())
+        return;
+    char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, gm_fault_chain() - f->run.first_chain);
+    if (zero)
+        gm_error("  there %s", zero);
+    if (gm_fault_sweep() < f->options.warmup)
+        gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)");
+    free(zero);
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print();
+    explain_fault(f);
     if (!gm_draws_finish(&f->draws))
         status = GM_EXIT_FAULT;
     explain_end(f, status);
