@@ -293,7 +293,9 @@ static int compile_model(const Options *o)
     if (o->emit && strcmp(o->emit, "augmented") == 0) { graph_print(stdout, &g); return 0; }
     current_pass = "schedule";
     if (!schedule(&g)) return finish(d, o, EXIT_MODEL);
-    if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); return 0; }
+    current_pass = "claims";
+    if (!find_claims(&g)) return finish(d, o, EXIT_MODEL);
+    if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); claims_print(stdout, &g); return 0; }
     if (o->explain) { explain(stdout, &g); return finish(d, o, 0); }
     double t2 = seconds();
     if (!o->output && !o->emit) {

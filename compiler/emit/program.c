@@ -123,12 +123,15 @@ void emit_program(FILE *out, Graph *g, const char *source)
     fprintf(out, "static void setup(GmRun *run)\n{\n");
     if (lets) fprintf(out, "    %s;\n", team_launch(p, "LAUNCH_SHARED", "definitions", p->work_of_setup[0]));
     fprintf(out, "    %s;\n", team_launch(p, "LAUNCH_SHARED", "check_data", p->work_of_setup[1]));
+    if (g->claims) fprintf(out, "    if (gm_found_fault(run)) return;\n");
     if (p->norders) fprintf(out, "    %s;\n", team_launch(p, "LAUNCH_SHARED", "groups", p->work_of_groups));
     for (int i = 0; i < p->norders; i++) {
         const Order *o = &p->order[i];
         fprintf(out, "    ORDER_ROWS(run, %s, %s, %s, %s, %s);\n", write_extent(w, o->row->hi), write_extent(w, o->extent), o->keys->name, o->first->name, o->rows->name);
     }
-    fprintf(out, "    %s;\n%s    refresh(run);\n}\n\n", team_launch(p, "LAUNCH_SHARED", "sums_of_data", p->work_of_setup[2]), p->grams ? p->grams : "");
+    fprintf(out, "    %s;\n%s    refresh(run);\n", team_launch(p, "LAUNCH_SHARED", "sums_of_data", p->work_of_setup[2]), p->grams ? p->grams : "");
+    if (p->work_of_elements) fprintf(out, "    %s;\n", team_launch(p, "LAUNCH_SHARED", "check_elements", p->work_of_elements));
+    fprintf(out, "}\n\n");
     fprintf(out, "static void derive(GmRun *run)\n{\n%s%s    %s;\n}\n\n", p->series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "derived"), p->work_of_derived ? team_launch(p, "LAUNCH_TEAM", "derived", p->work_of_derived) : "LAUNCH_ONCE(derived, run)");
     fprintf(out, "static void joint(GmRun *run)\n{\n%s%s    %s;\n}\n\n", p->series ? "    LAUNCH_ONCE(series, run);\n" : "", passes_before(p, "log_joint"), p->work_of_joint ? team_launch(p, "LAUNCH_TEAM", "log_joint", p->work_of_joint) : "LAUNCH_ONCE(log_joint, run)");
     fprintf(out, "// ---- what the runtime asks ----\n\n");

@@ -81,6 +81,9 @@ struct Var {
     const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
     bool        few;
     bool        lost;                    // an error was reported on it
+    bool        holes;                   // some elements may have no statement: they do not exist
+    bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
+    bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     bool        mixed;                   // its elements have distributions of several supports: no static support, each `~` brings bounds
     const char *cached_text;
 };
@@ -140,6 +143,7 @@ typedef struct Graph {
     struct Step   *steps;                // schedule: the sweep
     int            nsteps;
     struct Sum    *sums;
+    struct Claim  *claims;               // what is checked when the data have been read
     const struct Rows *hoisting_for;     // sums made now serve the route with many rows of this draw
     bool           no_augment;
     struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
@@ -350,6 +354,25 @@ typedef struct Description {             // all text is in the model's names; NU
 
 Description describe(Graph *g, const Step *s);
 const char *loops_text(Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
+
+// ---- claims.c, coverage.c: what data must satisfy for every element that the model reads to exist ----
+
+typedef struct Claim {                   // checked once, when the data have been read
+    Span        span;                    // the statement
+    const char *name;                    // of the variable
+    Loops       loops;                   // at each turn of which none of these may hold
+    int         nparts;
+    Expr       *fails[2];
+    Expr       *part[2];                 // the same as a number that must not be negative; NULL: it is none
+    const char *says;                    // the message: each # stands for a number
+    int         nnumbers;
+    Expr       *number[MAX_RANK + 1];
+    bool        counted;                 // it reads how often elements are named, which are sums of data
+    struct Claim *next;
+} Claim;
+
+bool find_claims(Graph *g);
+void claims_print(FILE *out, const Graph *g);
 
 // ---- hoist.c: sums that depend on data only leave the sweep ----
 

@@ -67,7 +67,7 @@ typedef struct Program {
     const char *into[8];         // arrays added to within a loop of rows
     int     ninto;
     const char *work_of_setup[4];    // definitions, check_data, sums_of_data, sums_of_responses
-    const char *work_of_derived, *work_of_joint, *work_of_groups;
+    const char *work_of_derived, *work_of_joint, *work_of_groups, *work_of_elements;
     const char *grams;           // launches of Gram matrices, after the sums of data
     RowSum *row_sum;
     int     nrow_sums, row_sum_size;
@@ -102,6 +102,7 @@ void        launch_kernel(Program *p, int step, const char *how, const char *ker
 void        launch_team(Program *p, int step, const char *kernel);   // with the turns of the loops written since begin_kernel
 const char *team_work(Program *p);
 const char *count_of(Program *p, const Var *v, int dims);
+void        open_along(Program *p, const Loops *l);                  // loops that a team shares, with nothing named outside them
 void        open_loops(Program *p, const Loops *l, int nvalues, Expr *const *values);
 bool        open_guard(Program *p, const Loops *l);
 void        close_loops(Program *p, const Loops *l);

@@ -197,7 +197,7 @@ bool emit_series(Program *p)
     put(w, "// All series, from the state as it is.");
     begin_kernel(p, "KERNEL_ONCE", "series", "wide");
     for (const Series *s = p->g->series; s; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES) put(w, "compute_%s(d, s);", s->var[0]->name);
+        if (s->var[0]->kind == VAR_SERIES) put(w, "compute_%s(GM, d, s);", s->var[0]->name);
     end_kernel(p);
     return true;
 }
@@ -337,6 +337,38 @@ static void check_each(Program *p, const Factor *f, int n, Expr **values, void (
     scatter(p, &l, l.n < MAX_RANK ? l.n : MAX_RANK, target, NULL, ex_call("scattered", n, values), check, (void *)f);
 }
 
+// What data must satisfy for every element to exist. Nothing is computed outside a condition. While subscripts are checked, those within them may be wrong.
+static bool emit_claims(Program *p, bool counted)
+{
+    Writer *w = &p->w;
+    bool any = false;
+    w->careful = !counted;
+    w->as_read = true;
+    for (const Claim *c = p->g->claims; c; c = c->next) {
+        if (c->counted != counted) continue;
+        any = true;
+        int m = mark(w);
+        if (c->loops.n) open_along(p, &c->loops);
+        else {
+            open_brace(w, "ONE_LANE");
+            w->team = false;
+            if (c->loops.guard) open_brace(w, "if (%s)", write_expr(w, c->loops.guard));
+        }
+        const char *fails = write_expr(w, c->fails[0]);
+        if (c->nparts == 2) fails = text(w, "%s || %s", fails, write_expr(w, c->fails[1]));
+        const char *list = "";
+        for (int i = 0; i < c->nnumbers; i++) list = text(w, "%s%s(long)(%s)", list, i ? ", " : "", write_expr(w, c->number[i]));
+        put(w, "if (%s) { const long found[] = {%s}; FAULT_AT(\"%s\", found, %d, \"%s\"); }", fails, *list ? list : "0", c->name, c->nnumbers, c->says);
+        close_loops(p, &c->loops);
+        if (!c->loops.n && c->loops.guard) close_brace(w);
+        if (!c->loops.n) close_brace(w);
+        w->team = true;
+        forget(w, m);
+    }
+    w->careful = w->as_read = false;
+    return any;
+}
+
 void emit_setup(Program *p)
 {
     Writer *w = &p->w;
@@ -360,20 +392,25 @@ void emit_setup(Program *p)
                     for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) ready &= !ex_any_var(t->value, test_lets, done);
                 if (!ready) { mark_done(v, done, false); continue; }
                 put(w, "// %s, %s", v->name, line_of(p, v->span));
+                w->careful = v->unsure;
                 emit_sites(p, v);
+                w->careful = false;
                 progress = true;
             }
         }
         end_kernel(p);
         p->work_of_setup[0] = whole ? NULL : team_work(p);
     }
-    put(w, "// Data must lie in the support of their distributions.");
+    put(w, "// Data must lie in the support of their distributions, and subscripts inside their arrays.");
     begin_kernel(p, "KERNEL_TEAM", "check_data", "wide");
+    w->careful = g->claims != NULL;
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) check_each(p, f, 2, (Expr *[]){f->from, f->to}, check_interval);
         if (f->original || !f->observed || !f->dist || (!f->least && !f->most) || f->value->kind != EX_REF || f->value->nargs < f->value->var->rank) continue;
         check_each(p, f, 3, (Expr *[]){f->value, f->least ? f->least : f->value, f->most ? f->most : f->value}, check_value);
     }
+    w->careful = false;
+    emit_claims(p, false);
     end_kernel(p);
     p->work_of_setup[1] = team_work(p);
     for (int pass = 0; pass < 2; pass++) {
@@ -388,6 +425,15 @@ void emit_setup(Program *p)
     }
     emit_orders(p);
     if (p->norders) p->work_of_groups = team_work(p);
+    for (const Claim *c = g->claims; c && !p->work_of_elements; c = c->next)
+        if (c->counted) p->work_of_elements = "1";
+    if (p->work_of_elements) {
+        put(w, "// Elements that are read must have a statement, and no element two.");
+        begin_kernel(p, "KERNEL_TEAM", "check_elements", "wide");
+        emit_claims(p, true);
+        end_kernel(p);
+        p->work_of_elements = team_work(p);
+    }
     free(done);
 }
 

@@ -246,6 +246,18 @@ void open_sum(Program *p, const Loops *l, const char *totals, int nvalues, Expr 
     open_rest(p, l, 1, nvalues, values);
 }
 
+void open_along(Program *p, const Loops *l)
+{
+    Writer *w = &p->w;
+    note_turns(p, turns_of(p, l));
+    for (int i = 0; i < l->n; i++) {
+        if (i == 0) open_shared(p, "ALONG", l->index[0], NULL);
+        else open_loop(w, l->index[i]);
+        w->team = false;
+        write_guard(p, l, i);
+    }
+}
+
 static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
 
 // ---- sums by group ----

@@ -163,7 +163,7 @@ const char *open_loop(Writer *w, Index *i)
 
 const char *var_place(Writer *w, const Var *v)
 {
-    bool data = v->kind == VAR_DATA && !v->response;
+    bool data = v->kind == VAR_DATA && (!v->response || w->as_read);
     return text(w, "%s.%s", data ? "d" : "s", c_name(w, v->name));
 }
 
@@ -217,11 +217,21 @@ const char *write_extent(Writer *w, Expr *e)
     return write(w, e, ADDITIVE);
 }
 
+static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
+
+// May the subscript lie outside the array here?
+static bool may_leave(const Writer *w, const Expr *subscript, const Expr *dim)
+{
+    if (subscript->kind == EX_INDEX && subscript->index->hi == dim && ex_is_num(subscript->index->lo, 1)) return false;
+    return w->careful || ex_any_var(subscript, test_wild, NULL);
+}
+
 const char *write_position(Writer *w, const Var *v, Expr *const *subscript)
 {
     const char *p = NULL;
     for (int k = 0; k < v->rank; k++) {
         const char *i = write_subscript(w, subscript[k]);
+        if (may_leave(w, subscript[k], v->dim[k])) i = text(w, "INSIDE(%s, %s, \"%s\")", i, write_extent(w, v->dim[k]), v->name);
         if (!p) p = i;
         else {
             bool deep = strchr(p, ' ') != NULL;

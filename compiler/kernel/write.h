@@ -23,6 +23,8 @@ typedef struct Writer {
     int    nscratch, scratch_size;
     const Expr *group;       // a subscript that is a loop's group: it is written as
     const char *group_name;
+    bool   careful;          // data have not been checked: a subscript may be outside its array
+    bool   as_read;          // responses as they stand in the files, missing values unfilled
     bool   team;             // every lane of a team writes this line: sums are shared among them
     bool   crew;             // a team whose crews draw elements: of a crew, not of the whole team
     const char *number;      // type of local variables: real or wide

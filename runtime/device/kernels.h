@@ -99,6 +99,17 @@ DEVICE wide inv_wishart_claim(wide d, const wide *B, long n, const wide *x, cons
 #else
 #include "kernels_cpu.h"
 #endif
+
+// Position i of an array of n that may lie outside it: then a fault, and a place that can be read.
+#define INSIDE(i, n, name)    inside(GM, i, n, name)
+
+DEVICE long inside(GmContext *GM, long i, long n, const char *name)
+{
+    if (i >= 0 && i < n) return i;
+    const long found[] = {i + 1, n};
+    FAULT_AT(name, found, 2, "its subscript is # and goes from 1 to #");
+    return 0;
+}
 #ifndef __CUDACC_RTC__
 #include "launch.h"
 #endif

@@ -439,9 +439,22 @@ DEVICE void gm_device_fault(GmContext *c, const char *variable, long element, co
     p->fault_what = what;
 }
 
+DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *says, int n, const long *number)
+{
+    GmPlace *p = c->place;
+    if (atomicCAS(&p->fault, 0, 1) != 0) return;
+    p->fault_chain = c->chain;
+    p->fault_element = -1;
+    p->fault_variable = variable;
+    p->fault_what = says;
+    for (int i = 0; i < n; i++) p->fault_number[i] = number[i];
+    p->fault_numbers = n;
+}
+
 #define COLOUR                     (GM->place->colour)
 #define WARMING_UP                 ((int64_t)GM->place->sweep < GM->place->warmup)
 #define FAULT(name, element, what) gm_device_fault(GM, name, element, what)
+#define FAULT_AT(name, numbers, n, says) gm_device_fault_at(GM, name, says, n, numbers)
 #define RESULT(v)                  do { if (gm_thread == 0) GM->place->result[GM->chain] = (v); } while (0)
 
 // Checks are made on the CPU.

@@ -235,9 +235,15 @@ bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place)
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "waiting");
     GmRun at = *run;
     at.sweep = (long)place->sweep;
-    gm_fault(&at, place->fault_chain, fetch_text(place->fault_variable), place->fault_element, fetch_text(place->fault_what));
+    const char *name = fetch_text(place->fault_variable), *what = fetch_text(place->fault_what);
+    long number[GM_MOST_NUMBERS];
+    for (int i = 0; i < GM_MOST_NUMBERS; i++) number[i] = (long)place->fault_number[i];
+    if (place->fault_numbers > 0) gm_fault_at(&at, place->fault_chain, name, what, (int)place->fault_numbers, number);
+    else gm_fault(&at, place->fault_chain, name, place->fault_element, what);
     return true;
 }
+
+int gm_found_fault(GmRun *run) { return (run->device && !gm_device_settled(run->device, run)) || gm_fault_raised(); }
 
 bool gm_device_settled(GmDevice *d, GmRun *run)
 {

@@ -85,9 +85,11 @@ static struct {
     const char *variable;
     long        element, sweep;
     const char *what;
+    int         numbers;            // -1: what went wrong with the element; else `what` with numbers in the places of #
+    long        number[GM_MOST_NUMBERS];
 } fault;
 
-void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what)
+static void note_fault(const GmRun *run, int chain, const char *variable, long element, const char *what, int numbers, const long *value)
 {
     const int number = run->first_chain + chain;
 #pragma omp critical(gm_fault)
@@ -103,9 +105,22 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
             fault.element = element;
             fault.sweep = run->sweep;
             fault.what = what;
+            fault.numbers = numbers;
+            for (int i = 0; i < numbers; i++)
+                fault.number[i] = value[i];
             fault.raised = true;
         }
     }
+}
+
+void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what)
+{
+    note_fault(run, chain, variable, element, what, -1, NULL);
+}
+
+void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number)
+{
+    note_fault(run, chain, variable, n ? number[0] : 0, says, n, number);
 }
 
 bool gm_fault_raised(void)
@@ -126,7 +141,17 @@ void gm_fault_print(void)
 {
     if (!fault.raised)
         return;
-    if (fault.element >= 0)
+    if (fault.numbers >= 0) {
+        const bool named = strncmp(fault.what, fault.variable, strlen(fault.variable)) == 0;     // else the message goes on from the name
+        fprintf(stderr, named ? "fault: " : "fault: %s: ", fault.variable);
+        int k = 0;
+        for (const char *c = fault.what; *c; c++)
+            if (*c == '#' && k < fault.numbers)
+                fprintf(stderr, "%ld", fault.number[k++]);
+            else
+                fputc(*c, stderr);
+        gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);
+    } else if (fault.element >= 0)
         gm_error("fault: %s[%ld]: %s (chain %d, sweep %ld)", fault.variable, fault.element + 1, fault.what, fault.chain + 1,
                  fault.sweep + 1);
     else

@@ -15,6 +15,7 @@ extern "C" {
 #endif
 
 #define GM_MAX_RANK 6
+#define GM_MOST_NUMBERS (GM_MAX_RANK + 1)      // that a fault tells of
 
 // Types of elements. On the CPU all but GM_INT are double; on a GPU they depend on --precision:
 typedef enum {
@@ -92,6 +93,7 @@ typedef struct GmPlace {                                 // what kernels on a GP
     int32_t  fault, fault_chain;                         // the first fault is kept
     int64_t  fault_element;
     const char *fault_variable, *fault_what;             // in device memory
+    int64_t  fault_numbers, fault_number[GM_MOST_NUMBERS];
     double  *partial;                                    // GM_PARTIALS numbers per chain, for sums of teams
     uint32_t *barrier;                                   // two counters per chain
     const GmMissing *missing;                            // by data field; arrays in device memory
@@ -135,6 +137,10 @@ extern const GmModel gm_model;
 #ifndef __CUDACC_RTC__
 // Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
+// A fault whose message says all: each # in it stands for a number.
+void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);
+// Has there been a fault? On a GPU, once all that was launched is done.
+int  gm_found_fault(GmRun *run);
 #endif
 
 #ifdef __cplusplus

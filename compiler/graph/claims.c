@@ -1,0 +1,588 @@
+// claims.c -- what data must satisfy for every element that the model reads to exist: checked once, when the program has read them.
+//
+//   before   y[i] ~ normal(u[g[i]], s) over i in 1:N           u has J elements, and nothing is declared of g
+//   after    claim: not g[i] < 1, not J < g[i]     at each i in 1:N
+//
+// Needs: the checked tree, its variables, the ranges of discrete unknowns.     Gives: g->claims; Var.unsure, Var.wild.     Keeps: everything else.
+// The tree is walked, not the factors: there a subscript stands as the user wrote it, under the conditions of the loops, `if` and `?:` around it. What
+// follows from loops, conditions and declared bounds is not claimed. A discrete unknown, and a whole number that may be missing, takes all values of
+// its range in turn. What depends on an unknown without a range is not known before it is read: the unknown is `wild`, and emitted code looks each
+// time. Sizes that must agree and cannot be compared before are claimed too. Which elements statements name: coverage.c.
+#include <math.h>
+#include <string.h>
+#include "../front/front.h"
+#include "elaborate.h"
+#include "claims.h"
+
+// ---- what follows from loops and conditions ----
+
+enum { MOST_FACTS = 24, DEEP = 6 };
+
+typedef struct Facts { int n; Expr *fact[MOST_FACTS]; } Facts;           // each is at least 0
+
+static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
+
+static bool is_call(const Expr *e, const char *name) { return e->kind == EX_CALL && strcmp(e->name, name) == 0; }
+
+static Expr *plus(Expr *e, double c) { return ex_add2(e, ex_num(c)); }
+
+// What a condition says of whole numbers.
+static void facts_of_condition(Facts *f, Expr *c, bool holds)
+{
+    if (is_call(c, "!")) facts_of_condition(f, c->args[0], !holds);
+    if (is_call(c, holds ? "&&" : "||"))
+        for (int i = 0; i < 2; i++) facts_of_condition(f, c->args[i], holds);
+    if (is_call(c, "<")) add_fact(f, holds ? plus(ex_sub(c->args[1], c->args[0]), -1) : ex_sub(c->args[0], c->args[1]));
+    if (is_call(c, "<=")) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), -1));
+    if (is_call(c, holds ? "==" : "!="))
+        for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
+}
+
+static Facts facts_of(const Loops *l)
+{
+    Facts f = {0};
+    for (int i = 0; i < l->n; i++) add_fact(&f, ex_sub(l->index[i]->hi, l->index[i]->lo));       // within a loop its range is not empty
+    if (l->guard) facts_of_condition(&f, l->guard, true);
+    return f;
+}
+
+static bool nonneg(const Facts *f, Expr *e, int deep);
+
+// Is rest + c * x at least 0, where x lies between the ends of what is known of it?
+static bool nonneg_at_end(const Facts *f, Expr *rest, double c, Expr *x, int deep)
+{
+    Expr *end[4];
+    int n = 0;
+    bool every = false;                          // all of `end` must do; else one
+    if (x->kind == EX_INDEX && x->index->lo) end[n++] = c > 0 ? x->index->lo : x->index->hi;
+    if (x->kind == EX_REF && x->var->base == BASE_INT) {
+        Var *v = x->var;
+        Expr *bound = c > 0 ? v->lower : v->upper;
+        if (bound && bound != x && (v->kind == VAR_DATA || (v->discrete && var_unknown(v) && !ex_unknown(bound)))) end[n++] = bound;
+        if (v->kind == VAR_LET && v->rank == 0 && v->sites && !v->sites->next && !v->sites->plates.n && !v->sites->plates.guard) end[n++] = v->sites->value;
+    }
+    if (is_call(x, "fmin") || is_call(x, "fmax")) {
+        end[n++] = x->args[0];
+        end[n++] = x->args[1];
+        every = is_call(x, "fmin") == (c > 0);
+    }
+    if (is_call(x, "if_else")) {
+        end[n++] = x->args[1];
+        end[n++] = x->args[2];
+        every = true;
+    }
+    static const char *const yes_or_no[] = {"==", "!=", "<", "<=", "&&", "||", "!", "same", "step", "int_step", NULL};
+    for (int i = 0; yes_or_no[i]; i++)
+        if (is_call(x, yes_or_no[i])) end[n++] = ex_num(c > 0 ? 0 : 1);
+    if (is_call(x, "%") && nonneg(f, x->args[0], deep - 1)) end[n++] = c > 0 ? ex_num(0) : plus(x->args[1], -1);
+    for (int i = 0; i < n; i++)
+        if (nonneg(f, ex_add2(rest, ex_mul2(ex_num(c), end[i])), deep - 1) != every) return !every;
+    return every && n > 0;
+}
+
+// Is e, a whole number, provably at least 0?
+static bool nonneg(const Facts *f, Expr *e, int deep)
+{
+    if (e->kind == EX_NUM) return e->number >= 0;
+    if (deep == 0) return false;
+    const int n = e->kind == EX_ADD ? e->nargs : 1;
+    for (int i = n - 1; i >= 0; i--) {           // indices come last
+        Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = t;
+        double c = 1;
+        if (t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM) { c = t->args[0]->number; x = t->args[1]; }
+        if (x->kind != EX_NUM && nonneg_at_end(f, ex_sub(e, t), c, x, deep)) return true;
+    }
+    for (int i = 0; i < f->n && deep > DEEP - 3; i++)
+        if (nonneg(f, ex_sub(e, f->fact[i]), deep - 1)) return true;
+    return false;
+}
+
+bool claims_nonneg(const Loops *l, Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number >= 0;
+    const Facts f = facts_of(l);
+    return nonneg(&f, e, DEEP);
+}
+
+// ---- claims ----
+
+static bool test_wild(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
+
+typedef struct Asked { Expr *atom[8]; int natoms; } Asked;       // references to responses that were seen to
+
+// The first reference to an unknown, or to a response that is a whole number; innermost first. NULL: none. `free`: it stands in no sum.
+static Expr *first_varying(Expr *e, const Asked *done, bool inside_sum, bool *free)
+{
+    const bool binds = e->kind == EX_REDUCE || e->kind == EX_ARRAY;
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *r = first_varying(e->args[i], done, inside_sum || (binds && i == e->nargs - 1), free);
+        if (r) return r;
+    }
+    if (e->kind != EX_REF) return NULL;
+    for (int i = 0; i < done->natoms; i++)
+        if (done->atom[i] == e) return NULL;
+    if (!test_wild(e->var, NULL) && !(e->var->kind == VAR_DATA && e->var->response && e->var->base == BASE_INT)) return NULL;
+    *free = !inside_sum && e->nargs == e->var->rank;
+    return e;
+}
+
+static bool mark_wild(const Var *v, void *with)
+{
+    (void)with;
+    if (test_wild(v, NULL)) ((Var *)v)->wild = true;
+    return false;
+}
+
+// The range of the values that missing elements of a response take: that of the statements that draw it, if they agree on one.
+static bool missing_range(const Graph *g, const Var *v, Expr **lo, Expr **hi)
+{
+    *lo = *hi = NULL;
+    bool any = false;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->original || !f->dist || !f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        Expr *end[2] = {f->least, f->most};
+        for (int k = 0; k < 2; k++) {
+            if (!end[k] || ex_unknown(end[k])) return false;
+            for (int i = 0; i < f->plates.n; i++)
+                if (ex_mentions_index(end[k], f->plates.index[i])) return false;
+        }
+        *lo = !any || *lo == end[0] ? end[0] : ex_call2("fmin", *lo, end[0]);
+        *hi = !any || *hi == end[1] ? end[1] : ex_call2("fmax", *hi, end[1]);
+        any = true;
+    }
+    return any;
+}
+
+static Expr *replace(Expr *e, Expr *from, Expr *to) { return e ? ex_replace(e, from, to) : NULL; }
+
+static void let_vary(Claim *k, Expr *r, Expr *value)
+{
+    for (int i = 0; i < k->nparts; i++) { k->part[i] = replace(k->part[i], r, value); k->fails[i] = replace(k->fails[i], r, value); }
+    for (int i = 0; i < k->nnumbers; i++) k->number[i] = replace(k->number[i], r, value);
+    k->loops.guard = replace(k->loops.guard, r, value);
+}
+
+static bool same_claim(const Claim *a, const Claim *b)
+{
+    bool same = a->name == b->name && a->nparts == b->nparts && a->loops.n == b->loops.n && a->loops.guard == b->loops.guard;
+    for (int i = 0; i < a->nparts && same; i++) same = a->fails[i] == b->fails[i];
+    for (int i = 0; i < a->loops.n && same; i++) same = a->loops.index[i] == b->loops.index[i];
+    return same;
+}
+
+static bool claim_mentions(const Claim *k, const Index *i, int before)
+{
+    bool yes = k->loops.guard && ex_mentions_index(k->loops.guard, i);
+    for (int p = 0; p < k->nparts; p++) yes |= ex_mentions_index(k->fails[p], i);
+    for (int p = 0; p < k->nnumbers; p++) yes |= ex_mentions_index(k->number[p], i);
+    for (int p = before + 1; p < k->loops.n; p++) yes |= ex_mentions_index(k->loops.index[p]->lo, i) || ex_mentions_index(k->loops.index[p]->hi, i);
+    return yes;
+}
+
+static Expr *also(Expr *guard, Expr *more) { return guard ? ex_call2("&&", guard, more) : more; }
+
+// What is left to check when the data are there, kept once.
+static void keep(Claims *c, Claim k)
+{
+    int left = 0;
+    for (int i = 0; i < k.nparts; i++) {
+        if (k.part[i] && claims_nonneg(&k.loops, k.part[i])) continue;
+        k.part[left] = k.part[i];
+        k.fails[left++] = k.fails[i];
+    }
+    if (!left || (k.loops.guard && ex_is_num(k.loops.guard, 0))) return;
+    k.nparts = left;
+    for (int i = k.loops.n - 1; i >= 0; i--) {   // a loop that changes nothing is a condition: its range is not empty
+        Index *x = k.loops.index[i];
+        if (claim_mentions(&k, x, i)) continue;
+        memmove(&k.loops.index[i], &k.loops.index[i + 1], sizeof *k.loops.index * (size_t)(k.loops.n - i - 1));
+        k.loops.n--;
+        if (!claims_nonneg(&(Loops){0}, ex_sub(x->hi, x->lo))) k.loops.guard = also(k.loops.guard, ex_call2("<=", x->lo, x->hi));
+    }
+    for (const Claim *o = c->g->claims; o; o = o->next)
+        if (same_claim(o, &k)) return;
+    Claim *kept = NEW(c->g->arena, Claim);
+    *kept = k;
+    *c->last = kept;
+    c->last = &kept->next;
+    if (c->defining) c->defining->unsure = true;
+}
+
+static void add_loop(Claim *k, Index *i)
+{
+    if (k->loops.n < (int)(sizeof k->loops.index / sizeof *k->loops.index)) k->loops.index[k->loops.n++] = i;
+}
+
+// Unknowns and missing values take the values of their ranges in turn, here or in the conditions; then the claim is about data.
+static void settle(Claims *c, Claim k, Asked done)
+{
+    bool free = true;
+    Expr *r = NULL;
+    for (int i = 0; i < k.nparts && !r; i++) r = first_varying(k.fails[i], &done, false, &free);
+    const bool counts = r != NULL;               // in a condition it only decides whether the element is read
+    if (!r && k.loops.guard) r = first_varying(k.loops.guard, &done, false, &free);
+    if (!r) { keep(c, k); return; }
+    Var *v = r->var;
+    Expr *lo = v->lower, *hi = v->upper;
+    bool ranged = v->base == BASE_INT && v->discrete && lo && hi && !ex_unknown(lo) && !ex_unknown(hi);
+    if (v->kind == VAR_DATA) {
+        if (done.natoms == 8) return;
+        done.atom[done.natoms++] = r;
+        ranged = missing_range(c->g, v, &lo, &hi);
+        Expr *gap = ex_num(-2147483648.0), *was = k.loops.guard;
+        Claim given = k;
+        given.loops.guard = also(given.loops.guard, ex_call2("!=", r, gap));
+        settle(c, given, done);
+        if (counts && !(ranged && free)) v->wild = true;
+        if (!ranged || !free) return;
+        Index *i = index_new(v->name, lo, hi);
+        let_vary(&k, r, ex_index(i));
+        add_loop(&k, i);
+        k.loops.guard = was ? ex_call2("&&", ex_replace(was, r, ex_index(i)), ex_call2("==", r, gap)) : ex_call2("==", r, gap);
+        settle(c, k, done);
+        return;
+    }
+    if (ranged && free) {
+        Index *i = index_new(v->name, lo, hi);
+        let_vary(&k, r, ex_index(i));
+        add_loop(&k, i);
+        settle(c, k, done);
+        return;
+    }
+    if (counts) {
+        for (int i = 0; i < k.nparts; i++) ex_any_var(k.fails[i], mark_wild, NULL);
+        return;
+    }
+    Expr *guard = NULL, *rest = k.loops.guard;   // a condition on it may hold: left out
+    while (rest) {
+        Expr *one = is_call(rest, "&&") ? rest->args[1] : rest;
+        rest = is_call(rest, "&&") ? rest->args[0] : NULL;
+        if (!ex_mentions(one, v)) guard = guard ? ex_call2("&&", one, guard) : one;
+    }
+    k.loops.guard = guard;
+    settle(c, k, done);
+}
+
+void claim(Claims *c, Claim k)
+{
+    bool sure = true;                            // most are, as they stand
+    for (int i = 0; i < k.nparts; i++) sure &= k.part[i] && k.part[i]->kind == EX_NUM && k.part[i]->number >= 0;
+    if (!sure) settle(c, k, (Asked){0});
+}
+
+// ---- places in the model ----
+
+typedef struct Place {                           // where an expression stands
+    Span       span;                             // the statement
+    Loops      loops;                            // around it, with the conditions
+    const Env *env;
+} Place;
+
+const char *claims_line(Graph *g, Span s)
+{
+    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
+    return arena_printf(g->arena, "%s:%d", slash ? slash + 1 : path, span_line(s));
+}
+
+// An index with this range that no loop around has: the same for all places that ask alike, so that equal claims are one.
+static Index *index_at(Claims *c, const Loops *l, const char *name, Expr *lo, Expr *hi)
+{
+    for (int i = 0; i < c->nindices; i++) {
+        Index *x = c->index[i];
+        bool taken = x->name != name || x->lo != lo || x->hi != hi;
+        for (int k = 0; k < l->n && !taken; k++) taken = l->index[k] == x;
+        if (!taken) return x;
+    }
+    Index **more = NEW_N(c->g->arena, Index *, c->nindices + 1);
+    if (c->nindices) memcpy(more, c->index, sizeof *more * (size_t)c->nindices);
+    c->index = more;
+    return c->index[c->nindices++] = index_new(name, lo, hi);
+}
+
+static Index *enter(Claims *c, Place *p, const char *name, Expr *lo, Expr *hi)
+{
+    Index *i = index_at(c, &p->loops, name, lo, hi);
+    if (p->loops.n < (int)(sizeof p->loops.index / sizeof *p->loops.index)) p->loops.index[p->loops.n++] = i;
+    return i;
+}
+
+static Place given(const Place *p, Expr *condition)
+{
+    Place q = *p;
+    q.loops.guard = also(q.loops.guard, condition);
+    return q;
+}
+
+static void look(Claims *c, const Place *p, const Ast *e);
+
+static void look_at_kids(Claims *c, const Place *p, const Ast *e)
+{
+    for (int i = 0; i < e->nkids; i++)
+        if (e->kid[i]) look(c, p, e->kid[i]);
+}
+
+// Subscript number `which` of the element name[at...] lies in 1:dim.
+static void claim_inside(Claims *c, const Place *p, const char *name, int n, Expr *const *at, int which, Expr *dim)
+{
+    Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 2};
+    Expr *s = at[which];
+    k.part[0] = plus(s, -1);
+    k.part[1] = ex_sub(dim, s);
+    k.fails[0] = ex_call2("<", s, ex_num(1));
+    k.fails[1] = ex_call2("<", dim, s);
+    const char *list = "";
+    for (int i = 0; i < n; i++) { k.number[k.nnumbers++] = at[i]; list = arena_printf(c->g->arena, "%s%s#", list, i ? ", " : ""); }
+    k.number[k.nnumbers++] = dim;
+    k.says = arena_printf(c->g->arena, "%s[%s] does not exist: %s goes from 1 to # (%s)", name, list,
+                          n > 1 ? arena_printf(c->g->arena, "subscript %d", which + 1) : "its subscript", claims_line(c->g, p->span));
+    claim(c, k);
+}
+
+// Two sizes that must agree: where they are compared as sums of names already, or not at all yet.
+static void claim_same_size(Claims *c, const Place *p, const Ast *a, Expr *x, const Ast *b, Expr *y)
+{
+    const Expr *apart = x == y ? NULL : ex_sub(x, y);
+    if (!apart || apart->kind == EX_NUM) return;
+    Claim k = {.span = p->span, .name = "sizes", .loops = p->loops, .nparts = 1, .fails = {ex_call2("!=", x, y)}, .nnumbers = 2, .number = {x, y}};
+    const char *one = ast_text(c->g->arena, a), *two = ast_text(c->g->arena, b);
+    k.says = arena_printf(c->g->arena, "sizes differ: %.40s%s has #, %.40s%s has # (%s)", one, strlen(one) > 40 ? "..." : "", two, strlen(two) > 40 ? "..." : "",
+                          claims_line(c->g, p->span));
+    claim(c, k);
+}
+
+static void same_shape(Claims *c, const Place *p, const Ast *a, const Ast *b)
+{
+    const Shape x = shape_of(c->g, a, p->env), y = shape_of(c->g, b, p->env);
+    for (int k = 0; k < x.rank && x.rank == y.rank; k++) claim_same_size(c, p, a, x.dim[k], b, y.dim[k]);
+}
+
+static Var *var_of(const Graph *g, const Decl *d)
+{
+    if (d->user) return d->user;
+    for (int i = 0; i < g->nvars; i++)
+        if (g->vars[i]->decl == d) return g->vars[i];
+    return NULL;
+}
+
+static const char *const index_names[] = {"i", "j", "k", "l", "m", "n"};
+
+// x, or x[i, j] written as x[i][j] too: its subscripts lie inside, and the element exists. `left`: it is what a statement draws or defines.
+static void look_at_element(Claims *c, const Place *outside, const Ast *e, bool left)
+{
+    const Ast *level[2 * MAX_RANK], *base = e;
+    int levels = 0;
+    while (base->kind == AST_INDEX && levels < 2 * MAX_RANK) {
+        level[levels++] = base;
+        base = base->kid[0];
+        for (int i = 1; i < base->nkids && base->kind == AST_INDEX; i++)         // x[a:b][k]: one after the other
+            if (base->kid[i]->kind == AST_ALL || base->kid[i]->kind == AST_RANGE || shape_of(c->g, base->kid[i], outside->env).rank) {
+                look(c, outside, base);
+                left = true;                     // what it is part of exists
+                goto found;
+            }
+    }
+found:;
+    Place p = *outside;
+    const Shape shape = shape_of(c->g, base, p.env);
+    const char *name = base->kind == AST_NAME ? base->name : ast_text(c->g->arena, base);
+    if (strlen(name) > 40) name = arena_printf(c->g->arena, "%.37s...", name);
+    Expr *at[MAX_RANK + 1];
+    bool whole[MAX_RANK + 1] = {false};
+    int n = 0;
+    for (int l = levels - 1; l >= 0; l--)
+        for (int i = 1; i < level[l]->nkids && n < shape.rank; i++) {
+            const Ast *s = level[l]->kid[i];
+            if (s->kind == AST_ALL) { whole[n] = true; at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n])); n++; continue; }
+            if (s->kind == AST_RANGE) {
+                look_at_kids(c, outside, s);
+                Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1), *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n];
+                at[n] = ex_index(enter(c, &p, intern(index_names[n]), lo, hi));
+                n++;
+                continue;
+            }
+            look(c, outside, s);
+            const Shape of = shape_of(c->g, s, p.env);
+            Expr *sub[MAX_RANK];
+            for (int k = 0; k < of.rank; k++) sub[k] = ex_index(enter(c, &p, intern(index_names[k]), ex_num(1), of.dim[k]));
+            at[n++] = elaborate(c->g, s, p.env, of.rank, sub);
+        }
+    const int written = n;
+    for (; n < shape.rank; n++) { whole[n] = true; at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n])); }
+    for (int k = 0; k < written; k++)
+        if (!whole[k]) claim_inside(c, &p, name, written, at, k, shape.dim[k]);
+    Var *v = base->kind == AST_NAME && base->decl ? var_of(c->g, base->decl) : NULL;
+    if (v && !left) claim_named(c, v, &p.loops, p.span, n, at);
+    if (base->kind != AST_NAME && !left) look(c, outside, base);
+}
+
+static void look_at_call(Claims *c, const Place *p, const Ast *e)
+{
+    static const char *const of_shape[] = {"rows", "cols", "size", "num_elements", NULL};
+    static const char *const elementwise_not[] = {"rep_vector", "rep_row_vector", "rep_matrix", "rep_array", "append_row", "quad_form", "quad_form_diag", "gp_exp_quad_cov", NULL};
+    for (int i = 0; of_shape[i]; i++)
+        if (strcmp(e->name, of_shape[i]) == 0) return;       // says nothing of elements
+    look_at_kids(c, p, e);
+    if (e->nkids == 0) return;
+    const Shape a = shape_of(c->g, e->kid[0], p->env);
+    const char *name = ast_text(c->g->arena, e->kid[0]);
+    const bool head = strcmp(e->name, "head") == 0, tail = strcmp(e->name, "tail") == 0, segment = strcmp(e->name, "segment") == 0;
+    if ((head || tail || segment) && a.rank == 1) {
+        Place q = *p;
+        Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1), *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
+        if (tail) lo = plus(ex_sub(a.dim[0], n), 1);
+        Expr *at = ex_index(enter(c, &q, intern("i"), lo, plus(ex_add2(lo, n), -1)));
+        claim_inside(c, &q, name, 1, &at, 0, a.dim[0]);
+        return;
+    }
+    if ((strcmp(e->name, "row") == 0 || strcmp(e->name, "col") == 0) && a.rank == 2) {
+        const int which = e->name[0] == 'c';
+        Place q = *p;
+        Expr *at[2], *given_one = elaborate(c->g, e->kid[1], p->env, 0, NULL);
+        at[which] = given_one;
+        at[1 - which] = ex_index(enter(c, &q, intern("i"), ex_num(1), a.dim[1 - which]));
+        claim_inside(c, &q, name, 2, at, which, a.dim[which]);
+        return;
+    }
+    if (strncmp(e->name, "quad_form", 9) == 0 && e->nkids == 2) {
+        const Shape b = shape_of(c->g, e->kid[1], p->env);
+        if (a.rank == 2 && b.rank == 1)
+            for (int k = 0; k < 2; k++) claim_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
+    }
+    for (int i = 0; elementwise_not[i]; i++)
+        if (strcmp(e->name, elementwise_not[i]) == 0) return;
+    for (int i = 1; i < e->nkids; i++) same_shape(c, p, e->kid[0], e->kid[i]);
+}
+
+static void look_at_product(Claims *c, const Place *p, const Ast *e)
+{
+    const Shape a = shape_of(c->g, e->kid[0], p->env), b = shape_of(c->g, e->kid[1], p->env);
+    const bool outer = a.rank == 1 && b.rank == 1 && e->kid[1]->kind == AST_TRANSPOSE && e->kid[0]->kind != AST_TRANSPOSE;
+    if (a.rank && b.rank && !outer) claim_same_size(c, p, e->kid[0], a.dim[a.rank - 1], e->kid[1], b.dim[0]);
+}
+
+static void look(Claims *c, const Place *p, const Ast *e)
+{
+    if (!e) return;
+    switch (e->kind) {
+    case AST_INT: case AST_REAL: case AST_STRING: case AST_ALL: return;
+    case AST_NAME:
+        if (e->decl && e->decl->kind != DECL_INDEX) look_at_element(c, p, e, false);
+        return;
+    case AST_INDEX: look_at_element(c, p, e, false); return;
+    case AST_CALL: look_at_call(c, p, e); return;
+    case AST_COND: {
+        look(c, p, e->kid[0]);
+        Expr *when = elaborate(c->g, e->kid[0], p->env, 0, NULL);
+        const Place yes = given(p, when), no = given(p, ex_call1("!", when));
+        if (!ex_is_num(when, 0)) look(c, &yes, e->kid[1]);
+        if (!ex_is_num(when, 1)) look(c, &no, e->kid[2]);
+        return;
+    }
+    case AST_REDUCE: {
+        look(c, p, e->kid[0]);
+        look(c, p, e->kid[1]);
+        Place q = *p;
+        Index *i = enter(c, &q, e->decl->name, elaborate(c->g, e->kid[0], p->env, 0, NULL), elaborate(c->g, e->kid[1], p->env, 0, NULL));
+        q.env = env_bind(c->g, p->env, e->decl, ex_index(i));
+        look(c, &q, e->kid[2]);
+        return;
+    }
+    case AST_BINARY: {
+        look(c, p, e->kid[0]);
+        if (e->op == OP_AND || e->op == OP_OR) {         // the right side is asked only if the left does not decide
+            Expr *first = elaborate(c->g, e->kid[0], p->env, 0, NULL);
+            const Place q = given(p, e->op == OP_AND ? first : ex_call1("!", first));
+            look(c, &q, e->kid[1]);
+            return;
+        }
+        look(c, p, e->kid[1]);
+        if (e->op == OP_MUL) look_at_product(c, p, e);
+        else same_shape(c, p, e->kid[0], e->kid[1]);
+        return;
+    }
+    case AST_RANGE: case AST_UNARY: case AST_TRANSPOSE: case AST_ARRAY: look_at_kids(c, p, e); return;
+    }
+}
+
+// An argument of a vectorised statement has the extents of what is drawn, where it is not repeated.
+static void argument_fits(Claims *c, const Place *p, const Stmt *s, const Ast *arg, int want, const Shape *left, int value_rank)
+{
+    const Shape x = shape_of(c->g, arg, p->env);
+    const int extra = left->rank - value_rank;
+    for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
+        claim_same_size(c, p, s->lhs, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
+}
+
+static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
+{
+    if (s->lhs->kind == AST_NAME || s->lhs->kind == AST_INDEX) look_at_element(c, p, s->lhs, true);
+    else look(c, p, s->lhs);
+    look(c, p, s->weights);
+    look(c, p, s->lower);
+    look(c, p, s->upper);
+    const Shape left = shape_of(c->g, s->lhs, p->env);
+    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
+        const Distribution *d = part->dist ? library_find(c->g->stdlib, part->dist, false) : NULL;
+        for (int i = 0; i < part->nargs; i++) {
+            look(c, p, part->args[i]);
+            if (d && i < d->nparams && !s->weights) argument_fits(c, p, s, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
+        }
+    }
+}
+
+static void walk(Claims *c, const Stmt *s, const Place *at)
+{
+    for (; s; s = s->next) {
+        Place p = *at;
+        p.span = s->span;
+        c->defining = NULL;
+        switch (s->kind) {
+        case STMT_TILDE: look_at_tilde(c, &p, s); break;
+        case STMT_TARGET: look(c, &p, s->rhs); break;
+        case STMT_DECLARE: break;
+        case STMT_DEFINE:
+            if (!s->decl) break;
+            if (s->decl->user && ((Var *)s->decl->user)->kind == VAR_LET) c->defining = s->decl->user;
+            look_at_element(c, &p, s->lhs, true);
+            look(c, &p, s->rhs);
+            if (shape_of(c->g, s->lhs, p.env).rank == shape_of(c->g, s->rhs, p.env).rank) same_shape(c, &p, s->lhs, s->rhs);
+            c->defining = NULL;
+            break;
+        case STMT_FOR: {
+            look(c, &p, s->index->lo);
+            look(c, &p, s->index->hi);
+            Index *i = enter(c, &p, s->index->name, elaborate(c->g, s->index->lo, p.env, 0, NULL), elaborate(c->g, s->index->hi, p.env, 0, NULL));
+            p.env = env_bind(c->g, p.env, s->index, ex_index(i));
+            walk(c, s->body, &p);
+            break;
+        }
+        case STMT_IF: {
+            look(c, &p, s->cond);
+            Expr *when = elaborate(c->g, s->cond, p.env, 0, NULL);
+            p.loops.guard = also(p.loops.guard, when);
+            if (!ex_is_num(when, 0)) walk(c, s->body, &p);
+            break;
+        }
+        case STMT_BLOCK: walk(c, s->body, &p); break;
+        }
+    }
+}
+
+bool find_claims(Graph *g)
+{
+    Claims c = {.g = g, .last = &g->claims};
+    if (!find_coverage(&c)) return false;
+    for (const Block *b = g->model->blocks; b; b = b->next) walk(&c, b->body, &(Place){.span = b->span});
+    return diags_errors(g->diags) == 0;
+}
+
+void claims_print(FILE *out, const Graph *g)
+{
+    for (const Claim *k = g->claims; k; k = k->next) {
+        fprintf(out, "claim %s: not ", k->name);
+        for (int i = 0; i < k->nparts; i++) { if (i) fputs(", not ", out); ex_print(out, k->fails[i]); }
+        const Plates p = {k->loops.n, (Index **)k->loops.index, k->loops.guard};
+        plates_print(out, &p);
+        fprintf(out, "    (%s)\n", claims_line((Graph *)g, k->span));
+    }
+}

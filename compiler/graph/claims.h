@@ -1,0 +1,24 @@
+// claims.h -- claims.c and coverage.c among themselves.
+#ifndef GMC_CLAIMS_H
+#define GMC_CLAIMS_H
+#include "graph.h"
+
+typedef struct Claims {
+    Graph  *g;
+    Claim **last;
+    Var    *defining;                    // a definition of data in whose statement we are: it is computed before claims are checked; or NULL
+    int     nindices;
+    Index **index;                       // of loops, shared by claims
+    int     ncoverage;
+    struct Coverage **coverage;          // by variable
+} Claims;
+
+void        claim(Claims *c, Claim k);                                   // unless it follows from loops, conditions and bounds
+bool        claims_nonneg(const Loops *l, Expr *e);                      // e, a whole number, is provably at least 0 within the loops
+const char *claims_line(Graph *g, Span s);                               // file.gm:12
+
+// ---- coverage.c ----
+
+bool find_coverage(Claims *c);                                           // false: an element has two statements
+void claim_named(Claims *c, Var *v, const Loops *l, Span at, int n, Expr *const *subscript);      // some statement draws or defines the element
+#endif

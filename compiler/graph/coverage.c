@@ -1,0 +1,349 @@
+// coverage.c -- which elements of a variable its statements name: each of an unknown that is read, and none twice.
+//
+//   before   x[1] ~ ...;   x[t] ~ ... over t in 2:T                       boxes 1:1 and 2:T, together 1:T: every element once
+//   before   z[i] ~ ... over i in 1:N where k[i] == 1                     z[i] may be read where k[i] == 1; elsewhere the data have to tell
+//   after    named_z[i] = sum of 1 over i, where k[i] == 1                counted at load, for the claims that need it
+//
+// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201 and E0202; claims that count.     Keeps: everything else.
+// Statements are compared as boxes, a range of each subscript and a condition. Two boxes with a condition and its opposite are one, and so are two that
+// lie side by side. What boxes do not tell is counted, by one sum of data for each statement.
+#include <string.h>
+#include "claims.h"
+
+typedef struct Naming {                  // the elements that one statement draws or defines
+    Span          span;
+    const Plates *plates;
+    Expr         *at[MAX_RANK];
+    bool          once;                  // it names none twice
+    bool          box;                   // then
+    Expr         *lo[MAX_RANK], *hi[MAX_RANK], *guard;       // in terms of the coordinates
+} Naming;
+
+typedef struct Coverage {
+    int     rank;                        // subscripts that statements give
+    Index  *coordinate[MAX_RANK];
+    int     n, nmerged;
+    Naming *naming, *merged;             // as written; those that are boxes, joined
+    bool    complete;
+    Expr   *total;                       // how often the element at the coordinates is named; NULL: not asked
+} Coverage;
+
+// ---- boxes ----
+
+static bool is_call(const Expr *e, const char *name) { return e->kind == EX_CALL && strcmp(e->name, name) == 0; }
+
+static bool opposite(const Expr *a, const Expr *b) { return (is_call(a, "!") && a->args[0] == b) || (is_call(b, "!") && b->args[0] == a); }
+
+static Expr *slope(Expr *e, Index *i) { return ex_sub(ex_replace_index(e, i, ex_add2(ex_index(i), ex_num(1))), e); }
+
+static void find_box(const Coverage *c, Naming *a)
+{
+    const Plates *p = a->plates;
+    a->once = a->box = true;
+    a->guard = p->guard;
+    Index *solved[MAX_RANK] = {NULL};
+    for (int i = 0; i < p->n; i++) {
+        Index *plate = p->index[i];
+        int places = 0, alone = 0;
+        for (int k = 0; k < c->rank; k++) {
+            if (!ex_mentions_index(a->at[k], plate)) continue;
+            places++;
+            const Expr *step = slope(a->at[k], plate);
+            bool only = step->kind == EX_NUM && step->number != 0;
+            for (int j = 0; j < p->n; j++) only &= j == i || !ex_mentions_index(a->at[k], p->index[j]);
+            if (!only) continue;
+            alone++;
+            if (step->number == 1 || step->number == -1) solved[k] = plate;
+        }
+        bool fixed = true;
+        for (int j = 0; j < p->n; j++) fixed &= !ex_mentions_index(plate->lo, p->index[j]) && !ex_mentions_index(plate->hi, p->index[j]);
+        a->once &= alone > 0;
+        a->box &= places == 1 && alone == 1 && fixed;
+    }
+    for (int k = 0; k < c->rank; k++) {
+        a->lo[k] = a->hi[k] = a->at[k];
+        bool varies = false;
+        for (int i = 0; i < p->n; i++) varies |= ex_mentions_index(a->at[k], p->index[i]);
+        if (!varies) continue;
+        if (!solved[k]) { a->box = false; continue; }
+        Expr *ends[2] = {ex_replace_index(a->at[k], solved[k], solved[k]->lo), ex_replace_index(a->at[k], solved[k], solved[k]->hi)};
+        const bool forward = slope(a->at[k], solved[k])->number > 0;
+        a->lo[k] = ends[!forward];
+        a->hi[k] = ends[forward];
+        Expr *zero = ex_replace_index(a->at[k], solved[k], ex_num(0)), *apart = ex_sub(ex_index(c->coordinate[k]), zero);
+        if (a->guard) a->guard = ex_replace_index(a->guard, solved[k], forward ? apart : ex_neg(apart));
+    }
+}
+
+static bool same_ends(const Naming *a, const Naming *b, int k) { return a->lo[k] == b->lo[k] && a->hi[k] == b->hi[k]; }
+
+static Expr *common_part(Expr *a, Expr *b, bool *opposed)        // of P && x and P && !x; NULL: nothing
+{
+    Expr *first[2] = {is_call(a, "&&") ? a->args[0] : NULL, is_call(b, "&&") ? b->args[0] : NULL};
+    *opposed = opposite(a, b);
+    if (*opposed) return NULL;
+    *opposed = first[0] && first[0] == first[1] && opposite(a->args[1], b->args[1]);
+    if (*opposed) return first[0];
+    return NULL;
+}
+
+// Two boxes that are one: a condition and its opposite, or side by side.
+static bool join(const Coverage *c, const Naming *a, const Naming *b, Naming *out)
+{
+    int apart = -1, different = 0;
+    for (int k = 0; k < c->rank; k++)
+        if (!same_ends(a, b, k)) { apart = k; different++; }
+    *out = *a;
+    if (different == 0 && a->guard == b->guard) return true;
+    if (different == 0 && a->guard && b->guard) {
+        bool opposed;
+        out->guard = common_part(a->guard, b->guard, &opposed);
+        return opposed;
+    }
+    if (different != 1 || a->guard != b->guard || !ex_is_num(ex_sub(b->lo[apart], a->hi[apart]), 1)) return false;
+    out->hi[apart] = b->hi[apart];
+    return true;
+}
+
+static void join_all(Coverage *c)
+{
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (int i = 0; i < c->nmerged; i++)
+            for (int j = 0; j < c->nmerged; j++) {
+                Naming one;
+                if (i == j || !join(c, &c->merged[i], &c->merged[j], &one)) continue;
+                c->merged[i] = one;
+                c->merged[j] = c->merged[--c->nmerged];
+                progress = true;
+                i = j = c->nmerged;
+            }
+    }
+}
+
+// Are these two conditions never true at once?
+static bool exclusive(Expr *a, Expr *b)
+{
+    if (is_call(a, "&&")) return exclusive(a->args[0], b) || exclusive(a->args[1], b);
+    if (is_call(b, "&&")) return exclusive(a, b->args[0]) || exclusive(a, b->args[1]);
+    return opposite(a, b) || claims_nonneg(&(Loops){.guard = ex_call2("&&", a, b)}, ex_num(-1));
+}
+
+static bool disjoint(const Coverage *c, const Naming *a, const Naming *b)
+{
+    if (a->guard && b->guard && exclusive(a->guard, b->guard)) return true;
+    Loops l = {.guard = a->guard && b->guard ? ex_call2("&&", a->guard, b->guard) : a->guard ? a->guard : b->guard};
+    for (int k = 0; k < c->rank; k++) {
+        if (claims_nonneg(&l, ex_add2(ex_sub(b->lo[k], a->hi[k]), ex_num(-1))) || claims_nonneg(&l, ex_add2(ex_sub(a->lo[k], b->hi[k]), ex_num(-1)))) return true;
+    }
+    return false;
+}
+
+// Do they share an element, whatever the data are? Single elements exist, and ranges are not empty.
+static bool overlap(const Coverage *c, const Var *v, const Naming *a, const Naming *b)
+{
+    if (a->guard || b->guard) return false;
+    Loops l = {0};
+    for (int k = 0; k < c->rank; k++) {
+        Expr *one[2] = {a->hi[k], b->hi[k]};
+        for (int s = 0; s < 2; s++)
+            if (one[s]->kind == EX_NUM) l.guard = l.guard ? ex_call2("&&", l.guard, ex_call2("<=", one[s], v->dim[k])) : ex_call2("<=", one[s], v->dim[k]);
+    }
+    for (int k = 0; k < c->rank; k++)
+        if (!same_ends(a, b, k) && !(claims_nonneg(&l, ex_sub(b->hi[k], a->lo[k])) && claims_nonneg(&l, ex_sub(a->hi[k], b->lo[k])))) return false;
+    return true;
+}
+
+// ---- what is counted ----
+
+static Expr *total(Claims *claims, Var *v, Coverage *c)
+{
+    if (c->total) return c->total;
+    Graph *g = claims->g;
+    Sum **last = &g->sums;
+    while (*last) last = &(*last)->next;
+    c->total = ex_num(0);
+    for (int i = 0; i < c->n; i++) {
+        const Naming *a = &c->naming[i];
+        Sum *s = NEW(g->arena, Sum);
+        *s = (Sum){.var = var_unique(g, arena_printf(g->arena, "named_%s", v->name), VAR_SUM), .n = c->rank, .value = ex_num(1), .data_only = true,
+                   .loops = {.guard = a->plates->guard}};
+        for (int k = 0; k < a->plates->n && k < (int)(sizeof s->loops.index / sizeof *s->loops.index); k++) s->loops.index[s->loops.n++] = a->plates->index[k];
+        s->var->rank = c->rank;
+        s->var->sum = s;
+        Expr *at[MAX_RANK];
+        for (int k = 0; k < c->rank; k++) {
+            s->target[k] = a->at[k];
+            s->var->dim[k] = v->dim[k];
+            at[k] = ex_index(c->coordinate[k]);
+        }
+        *last = s;
+        last = &s->next;
+        c->total = ex_add2(c->total, ex_ref(s->var, c->rank, at));
+    }
+    return c->total;
+}
+
+static const char *list_of_lines(Graph *g, const Coverage *c)
+{
+    const char *list = "";
+    for (int i = 0; i < c->n; i++) {
+        if (i == 4 && c->n > 5) return arena_printf(g->arena, "%s, ...", list);
+        list = arena_printf(g->arena, "%s%s%s", list, !i ? "" : i + 1 == c->n ? " and " : ", ", claims_line(g, c->naming[i].span));
+    }
+    return list;
+}
+
+static const char *element_text(Graph *g, const Var *v, int n)
+{
+    const char *t = v->name;
+    for (int k = 0; k < n; k++) t = arena_printf(g->arena, "%s%s#", t, k ? ", " : "[");
+    return n ? arena_printf(g->arena, "%s]", t) : t;
+}
+
+static bool is_definition(const Var *v) { return v->decl && v->decl->kind == DECL_DEFINITION; }
+
+// ---- none twice ----
+
+static bool check_once(Claims *claims, Var *v, Coverage *c)
+{
+    Graph *g = claims->g;
+    bool sure = true;
+    for (int i = 0; i < c->n; i++) {
+        sure &= c->naming[i].once;
+        for (int j = 0; j < i; j++) {
+            const Naming *a = &c->naming[j], *b = &c->naming[i];
+            if (a->box && b->box && disjoint(c, a, b)) continue;
+            sure = false;
+            if (!a->box || !b->box || !overlap(c, v, a, b)) continue;
+            Diag *m = diag(g->diags, b->span, is_definition(v) ? DIAG_E0201 : DIAG_E0202, v->name);
+            diag_help(m, "the first is on line %d; both are about the same elements", span_line(a->span));
+            if (!is_definition(v)) diag_help(m, "another factor of the joint density is written target += ...;");
+            return false;
+        }
+    }
+    if (sure) return true;
+    Claim k = {.span = c->naming[c->n - 1].span, .name = v->name, .nparts = 1, .counted = true};
+    for (int d = 0; d < c->rank; d++) {
+        k.loops.index[k.loops.n++] = c->coordinate[d];
+        k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
+    }
+    k.fails[0] = ex_call2("<", ex_num(1), total(claims, v, c));
+    k.says = arena_printf(g->arena, is_definition(v) ? "%s is defined twice (%s)" : "%s has two distributions (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
+    claim(claims, k);
+    return true;
+}
+
+static void add_naming(Claims *claims, Coverage *c, const Var *v, Span span, const Plates *plates, int n, Expr *const *at)
+{
+    Graph *g = claims->g;
+    Naming *more = NEW_N(g->arena, Naming, c->n + 1);
+    if (c->n) memcpy(more, c->naming, sizeof *more * (size_t)c->n);
+    c->naming = more;
+    Naming *a = &more[c->n++];
+    *a = (Naming){.span = span, .plates = plates};
+    for (int k = 0; k < n; k++) a->at[k] = at[k];
+    if (n == c->rank) return;
+    Plates *all = NEW(g->arena, Plates);         // subscripts that others give: all of them
+    *all = (Plates){.n = plates->n + c->rank - n, .index = NEW_N(g->arena, Index *, plates->n + c->rank - n), .guard = plates->guard};
+    for (int i = 0; i < plates->n; i++) all->index[i] = plates->index[i];
+    for (int k = n; k < c->rank; k++) a->at[k] = ex_index(all->index[plates->n + k - n] = index_new(intern("k"), ex_num(1), v->dim[k]));
+    a->plates = all;
+}
+
+static bool names(const Factor *f, const Var *v) { return !f->original && f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
+
+static Coverage *coverage_of(Claims *claims, Var *v)
+{
+    Graph *g = claims->g;
+    Coverage *c = NEW(g->arena, Coverage);
+    int most = 0;
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (names(f, v) && f->value->nargs > most) most = f->value->nargs;
+    for (const Site *t = v->sites; t; t = t->next)
+        if (t->n > most) most = t->n;
+    c->rank = most;
+    for (int k = 0; k < most; k++) c->coordinate[k] = index_new(intern(k == 0 ? "k" : k == 1 ? "l" : "m"), ex_num(1), v->dim[k]);
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (names(f, v)) add_naming(claims, c, v, f->span, &f->plates, f->value->nargs, f->value->args);
+    for (const Site *t = v->sites; t; t = t->next) add_naming(claims, c, v, t->span, &t->plates, t->n, t->subscript);
+    if (!c->n) return NULL;                      // flat, or data that no statement is about
+    c->merged = NEW_N(g->arena, Naming, c->n);
+    for (int i = 0; i < c->n; i++) {
+        find_box(c, &c->naming[i]);
+        if (c->naming[i].box) c->merged[c->nmerged++] = c->naming[i];
+    }
+    join_all(c);
+    for (int i = 0; i < c->nmerged; i++) {
+        bool all = !c->merged[i].guard;
+        for (int k = 0; k < c->rank; k++)
+            all &= claims_nonneg(&(Loops){0}, ex_sub(ex_num(1), c->merged[i].lo[k])) && claims_nonneg(&(Loops){0}, ex_sub(c->merged[i].hi[k], v->dim[k]));
+        c->complete |= all;
+    }
+    return c;
+}
+
+bool find_coverage(Claims *claims)
+{
+    Graph *g = claims->g;
+    const int n = g->nvars;
+    claims->coverage = NEW_N(g->arena, Coverage *, n + 1);
+    claims->ncoverage = n;
+    bool good = true;
+    for (int i = 0; i < n; i++) {
+        Var *v = g->vars[i];
+        if (!v->decl) continue;                  // of augmentations, and what the compiler made
+        Coverage *c = claims->coverage[v->id] = coverage_of(claims, v);
+        if (!c) continue;
+        v->holes = !c->complete && v->kind != VAR_DATA;
+        good &= check_once(claims, v, c);
+    }
+    return good;
+}
+
+// ---- each that is read ----
+
+static bool test_unranged(const Var *v, void *with)
+{
+    (void)with;
+    if (v->kind == VAR_SERIES || v->kind == VAR_PREDICTED) return true;
+    return var_unknown(v) && !(v->discrete && v->lower && v->upper && !ex_unknown(v->lower) && !ex_unknown(v->upper));
+}
+
+static bool implied(Expr *condition, Expr *guard)
+{
+    if (is_call(condition, "&&")) return implied(condition->args[0], guard) && implied(condition->args[1], guard);
+    return guard == condition || (is_call(guard, "&&") && (implied(condition, guard->args[0]) || implied(condition, guard->args[1])));
+}
+
+static bool lies_in(const Coverage *c, const Naming *a, const Loops *l, Expr *const *at)
+{
+    for (int k = 0; k < c->rank; k++)
+        if (!claims_nonneg(l, ex_sub(at[k], a->lo[k])) || !claims_nonneg(l, ex_sub(a->hi[k], at[k]))) return false;
+    Expr *condition = a->guard;
+    for (int k = 0; k < c->rank && condition; k++) condition = ex_replace_index(condition, c->coordinate[k], at[k]);
+    return !condition || (l->guard && implied(condition, l->guard));
+}
+
+void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr *const *subscript)
+{
+    Coverage *c = v->id < claims->ncoverage ? claims->coverage[v->id] : NULL;
+    if (!c || !v->holes || n < c->rank) return;
+    for (int i = 0; i < c->nmerged; i++)
+        if (lies_in(c, &c->merged[i], l, subscript)) return;
+    Graph *g = claims->g;
+    Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1, .counted = true};
+    Expr *count = total(claims, v, c);
+    bool known = true;
+    for (int d = 0; d < c->rank; d++) known &= !ex_any_var(subscript[d], test_unranged, NULL);
+    if (!known) k.loops = (Loops){0};            // any of them may be read
+    for (int d = 0; d < c->rank; d++) {
+        if (!known) k.loops.index[k.loops.n++] = c->coordinate[d];
+        k.number[k.nnumbers++] = known ? subscript[d] : ex_index(c->coordinate[d]);
+    }
+    for (int d = 0; d < c->rank && known; d++) count = ex_replace_index(count, c->coordinate[d], subscript[d]);
+    k.fails[0] = ex_call2("==", count, ex_num(0));
+    k.says = arena_printf(g->arena, is_definition(v) ? "%s is read (%s) and not defined (%s)" : "%s is read (%s) and has no distribution (%s)", element_text(g, v, c->rank),
+                          claims_line(g, span), list_of_lines(g, c));
+    claim(claims, k);
+}
