@@ -37,7 +37,8 @@ static void emit_header(FILE *out, const Kernel *k, const char *end)
 #define KERNEL_KIND(id, macro, help) [KERNEL_##id] = macro,
 #include "../kernel/kernel.def"
     };
-    fprintf(out, k->kind == KERNEL_FUNCTION ? "%s%s %s(const Data d, const State s)%s" : k->row ? "%s%s(%s, %s)%s" : "%s%s(%s)%s", k->comment, macro[k->kind], k->name, k->row ? k->row : end, end);
+    if (k->kind == KERNEL_FUNCTION && k->context) fprintf(out, "%s%s %s(GmContext *GM, const Data d, const State s)%s", k->comment, macro[k->kind], k->name, end);
+    else fprintf(out, k->kind == KERNEL_FUNCTION ? "%s%s %s(const Data d, const State s)%s" : k->row ? "%s%s(%s, %s)%s" : "%s%s(%s)%s", k->comment, macro[k->kind], k->name, k->row ? k->row : end, end);
 }
 
 static void emit_kernels_of(FILE *out, const Kernel *k)

@@ -26,14 +26,24 @@ static bool is_call(const Expr *e, const char *name) { return e->kind == EX_CALL
 
 static Expr *plus(Expr *e, double c) { return ex_add2(e, ex_num(c)); }
 
-// What a condition says of whole numbers.
+static bool is_whole(const Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number == floor(e->number);
+    if (e->kind == EX_REF) return e->var->base == BASE_INT;
+    for (int i = 0; i < e->nargs && (e->kind == EX_ADD || e->kind == EX_MUL); i++)
+        if (!is_whole(e->args[i])) return false;
+    return e->kind == EX_ADD || e->kind == EX_MUL || e->kind == EX_INDEX;
+}
+
+// What a condition says: of whole numbers, that a < b leaves at least 1 between them.
 static void facts_of_condition(Facts *f, Expr *c, bool holds)
 {
+    const double gap = c->nargs == 2 && is_whole(c->args[0]) && is_whole(c->args[1]) ? -1 : 0;
     if (is_call(c, "!")) facts_of_condition(f, c->args[0], !holds);
     if (is_call(c, holds ? "&&" : "||"))
         for (int i = 0; i < 2; i++) facts_of_condition(f, c->args[i], holds);
-    if (is_call(c, "<")) add_fact(f, holds ? plus(ex_sub(c->args[1], c->args[0]), -1) : ex_sub(c->args[0], c->args[1]));
-    if (is_call(c, "<=")) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), -1));
+    if (is_call(c, "<")) add_fact(f, holds ? plus(ex_sub(c->args[1], c->args[0]), gap) : ex_sub(c->args[0], c->args[1]));
+    if (is_call(c, "<=")) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), gap));
     if (is_call(c, holds ? "==" : "!="))
         for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
 }

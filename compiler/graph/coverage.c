@@ -32,7 +32,14 @@ typedef struct Coverage {
 
 static bool is_call(const Expr *e, const char *name) { return e->kind == EX_CALL && strcmp(e->name, name) == 0; }
 
-static bool opposite(const Expr *a, const Expr *b) { return (is_call(a, "!") && a->args[0] == b) || (is_call(b, "!") && b->args[0] == a); }
+// Is one condition true exactly where the other is not?
+static bool opposite(const Expr *a, const Expr *b)
+{
+    if (is_call(b, "!") || is_call(b, "<=") || is_call(b, "!=")) { const Expr *c = a; a = b; b = c; }
+    if (is_call(a, "!")) return a->args[0] == b;
+    if (is_call(a, "!=") && is_call(b, "==")) return (a->args[0] == b->args[0] && a->args[1] == b->args[1]) || (a->args[0] == b->args[1] && a->args[1] == b->args[0]);
+    return is_call(a, "<=") && is_call(b, "<") && a->args[0] == b->args[1] && a->args[1] == b->args[0];
+}
 
 static Expr *slope(Expr *e, Index *i) { return ex_sub(ex_replace_index(e, i, ex_add2(ex_index(i), ex_num(1))), e); }
 

@@ -519,7 +519,7 @@ void step_own(Program *p, const Step *s, int step)
 static void compute_again(Program *p, const Conditional *c)
 {
     for (const Series *s = p->g->series; s && c->recursion; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES && series_reads(s, c->var)) put(&p->w, "compute_%s(GM, d, s);", s->var[0]->name);
+        if (s->var[0]->kind == VAR_SERIES && series_reads(s, c->var)) put(&p->w, "compute_%s(%sd, s);", s->var[0]->name, wild_context(p));
 }
 
 // The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u

@@ -30,6 +30,7 @@ typedef struct Kernel {
     KernelKind     kind;
     const char    *name;
     const char    *row;          // KERNEL_ROW: the index of the row
+    bool           context;      // KERNEL_FUNCTION: it is told of the kernel that calls it
     const char    *comment;      // lines above it: the conditional that it draws from
     Node          *body;
     struct Kernel *next;

@@ -164,6 +164,7 @@ Program *lower(Graph *g);
 bool ex_reads_response(const Expr *e);
 bool reads_response(const Sum *s);                                   // so that it is made again after each imputation
 bool emit_series(Program *p);                                        // functions that compute the series of the sweep; false: there are none
+const char *wild_context(const Program *p);                          // "GM, " if there are subscripts that are looked at each time, else ""
 void emit_setup(Program *p);
 void emit_log_joint(Program *p);
 void emit_derive(Program *p);

@@ -178,6 +178,14 @@ static void write_series(Program *p, const Series *s)
     close_brace(w);
 }
 
+// Functions in which a subscript may be outside its array are told of the kernel that calls them.
+const char *wild_context(const Program *p)
+{
+    for (int i = 0; i < p->g->nvars; i++)
+        if (p->g->vars[i]->wild) return "GM, ";
+    return "";
+}
+
 bool emit_series(Program *p)
 {
     Writer *w = &p->w;
@@ -190,6 +198,7 @@ bool emit_series(Program *p)
         put(w, "// %s: each element from those before it", names);
         for (const Site *t = s->sites; t; t = t->next) put(w, "//   %s = %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), math(p, t->value), line_of(p, t->span));
         begin_kernel(p, "DEVICE void", text(w, "compute_%s", s->var[0]->name), "wide");
+        p->open->context = *wild_context(p) != 0;
         write_series(p, s);
         end_kernel(p);
     }
@@ -197,7 +206,7 @@ bool emit_series(Program *p)
     put(w, "// All series, from the state as it is.");
     begin_kernel(p, "KERNEL_ONCE", "series", "wide");
     for (const Series *s = p->g->series; s; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES) put(w, "compute_%s(GM, d, s);", s->var[0]->name);
+        if (s->var[0]->kind == VAR_SERIES) put(w, "compute_%s(%sd, s);", s->var[0]->name, wild_context(p));
     end_kernel(p);
     return true;
 }
@@ -401,7 +410,7 @@ void emit_setup(Program *p)
         end_kernel(p);
         p->work_of_setup[0] = whole ? NULL : team_work(p);
     }
-    put(w, "// Data must lie in the support of their distributions, and subscripts inside their arrays.");
+    put(w, "// Data must lie in the support of their distributions%s.", g->claims ? ", and subscripts inside their arrays" : "");
     begin_kernel(p, "KERNEL_TEAM", "check_data", "wide");
     w->careful = g->claims != NULL;
     for (const Factor *f = g->factors; f; f = f->next) {
