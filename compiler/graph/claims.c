@@ -114,6 +114,14 @@ bool claims_nonneg(const Loops *l, Expr *e)
     return nonneg(&f, e, DEEP);
 }
 
+bool claims_never(const Loops *l)
+{
+    const Facts f = facts_of(l);
+    for (int i = 0; i < f.n; i++)
+        if (nonneg(&f, ex_sub(ex_num(-1), f.fact[i]), DEEP)) return true;
+    return false;
+}
+
 // ---- claims ----
 
 static bool test_wild(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }

@@ -32,14 +32,16 @@ typedef struct Coverage {
 
 static bool is_call(const Expr *e, const char *name) { return e->kind == EX_CALL && strcmp(e->name, name) == 0; }
 
-// Is one condition true exactly where the other is not?
-static bool opposite(const Expr *a, const Expr *b)
+static bool negates(const Expr *a, const Expr *b)
 {
-    if (is_call(b, "!") || is_call(b, "<=") || is_call(b, "!=")) { const Expr *c = a; a = b; b = c; }
-    if (is_call(a, "!")) return a->args[0] == b;
-    if (is_call(a, "!=") && is_call(b, "==")) return (a->args[0] == b->args[0] && a->args[1] == b->args[1]) || (a->args[0] == b->args[1] && a->args[1] == b->args[0]);
-    return is_call(a, "<=") && is_call(b, "<") && a->args[0] == b->args[1] && a->args[1] == b->args[0];
+    if (is_call(a, "!") && a->args[0] == b) return true;
+    const bool equal = is_call(a, "!=") && is_call(b, "=="), order = is_call(a, "<=") && is_call(b, "<");
+    if (equal && a->args[0] == b->args[0] && a->args[1] == b->args[1]) return true;
+    return (equal || order) && a->args[0] == b->args[1] && a->args[1] == b->args[0];
 }
+
+// Is one condition true exactly where the other is not?
+static bool opposite(const Expr *a, const Expr *b) { return negates(a, b) || negates(b, a); }
 
 static Expr *slope(Expr *e, Index *i) { return ex_sub(ex_replace_index(e, i, ex_add2(ex_index(i), ex_num(1))), e); }
 
@@ -133,7 +135,7 @@ static bool exclusive(Expr *a, Expr *b)
 {
     if (is_call(a, "&&")) return exclusive(a->args[0], b) || exclusive(a->args[1], b);
     if (is_call(b, "&&")) return exclusive(a, b->args[0]) || exclusive(a, b->args[1]);
-    return opposite(a, b) || claims_nonneg(&(Loops){.guard = ex_call2("&&", a, b)}, ex_num(-1));
+    return opposite(a, b) || claims_never(&(Loops){.guard = ex_call2("&&", a, b)});
 }
 
 static bool disjoint(const Coverage *c, const Naming *a, const Naming *b)
