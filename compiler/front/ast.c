@@ -376,6 +376,7 @@ static Stmt *single(Parse *p, Span at, StmtList list)
 static void set_body(Parse *p, Stmt *s, Stmt *body)
 {
     s->body = body;
+    for (Stmt *b = body; b; b = b->next) b->outer = s;
     for (const Stmt *b = body; b; b = b->next)
         if (b->depth >= s->depth) s->depth = b->depth + 1;
     if (s->depth > MAX_DEPTH) {

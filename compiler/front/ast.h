@@ -164,6 +164,8 @@ struct Stmt {
     Decl        *index;          // FOR
     Ast         *cond;           // IF
     Stmt        *body;           // FOR, IF: one statement; BLOCK: first of a list
+    const Stmt  *outer;          // FOR, IF or BLOCK around it, or NULL
+    struct Lookup *lookups;      // DEFINE: for build
     Stmt        *next;           // next statement of the same list
     Stmt        *next_site;      // next definition of the same name
     BlockKind    block;

@@ -336,13 +336,25 @@ static void check_distribution(Resolve *r, Stmt *s)
     s->dist = NULL;
 }
 
+// Does an index stand among the subscripts, or end the range of one that does? Ranges may be slices: i in first[j]:last[j].
+static bool runs_with(const Resolve *r, const Ast *subscripts, const Decl *index)
+{
+    if (mentions(subscripts, index)) return true;
+    for (int i = 0; i < r->scope.n; i++) {
+        const Decl *inner = r->scope.item[i];
+        if (inner == index || !(mentions(inner->lo, index) || mentions(inner->hi, index))) continue;
+        if (runs_with(r, subscripts, inner)) return true;
+    }
+    return false;
+}
+
 // A loop gives a name one value for each index, so the index has to stand among its subscripts.
 static void check_indices(Resolve *r, const Stmt *s)
 {
     const Ast *root = place_root(s->lhs);
     for (int i = 0; root && i < r->scope.n; i++) {
         const Decl *index = r->scope.item[i];
-        if (mentions(s->lhs, index)) continue;
+        if (runs_with(r, s->lhs, index)) continue;
         Diag *m = diag(r->d, s->lhs->span, DIAG_E0212, root->name, index->name);
         const char *end = s->lhs->kind == AST_INDEX ? "..., " : "";
         diag_help(m, "each has its own: %s[%s%s]", root->name, end, index->name);

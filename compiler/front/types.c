@@ -772,6 +772,14 @@ static Ast *largest(Types *t, Ast *subscript)
         l = next;
     }
     const char *culprit;
+    for (int i = 0; i < l.n; i++) {                    // slices i in first[j]:last[j] reach max(last)
+        const Ast *e = l.term[i].atom;
+        if (l.term[i].k < 0 || e->kind != AST_INDEX || e->nkids != 2 || e->kid[0]->kind != AST_NAME || !has_index(e->kid[1]) || e->kid[0]->type.rank != 1) continue;
+        if (!depends_on_data_only(t->a, e->kid[0], &culprit)) continue;
+        Ast *most = NEW(t->a, Ast);
+        *most = (Ast){ .kind = AST_CALL, .span = e->span, .name = intern("max"), .nkids = 1, .kid = e->kid, .depth = e->depth };
+        if (type_of(t, most)) l.term[i].atom = most;
+    }
     for (int i = 0; i < l.n; i++)
         if (has_index(l.term[i].atom) || !depends_on_data_only(t->a, l.term[i].atom, &culprit)) return NULL;
     return linear_ast(t, &l, subscript->span);

@@ -963,6 +963,45 @@ void settle_values(Graph *g)
     }
 }
 
+// Definitions in loops whose indices are not among their subscripts: tables tell these from the subscripts.
+static void find_lookups(Graph *g, Stmt *s, Scope scope)
+{
+    for (; s; s = s->next) {
+        Scope in = scope;
+        if (s->kind == STMT_FOR && in.n < MAX_PLATES) {
+            Index *i = index_new(s->index->name, elaborate(g, s->index->lo, scope.env, 0, NULL), elaborate(g, s->index->hi, scope.env, 0, NULL));
+            in.index[in.n++] = i;
+            in.env = env_bind(g, scope.env, s->index, ex_index(i));
+        }
+        if (s->kind == STMT_IF) {
+            Expr *c = elaborate(g, s->cond, scope.env, 0, NULL);
+            in.guard = in.guard ? ex_call2("&&", in.guard, c) : c;
+        }
+        if (s->kind == STMT_FOR || s->kind == STMT_IF || s->kind == STMT_BLOCK) find_lookups(g, s->body, in);
+        if (s->kind != STMT_DEFINE || !s->decl || s->decl->kind != DECL_DEFINITION || s->decl->user || s->lhs->kind != AST_INDEX) continue;
+        for (const Stmt *o = s->outer; o; o = o->outer) {
+            bool subscript = o->kind != STMT_FOR;
+            for (int i = 1; i < s->lhs->nkids && !subscript; i++) subscript = s->lhs->kid[i]->kind == AST_NAME && s->lhs->kid[i]->decl == o->index;
+            if (subscript) continue;
+            Var *v = var_unique(g, arena_printf(g->arena, "%s_of_%s", o->index->name, s->decl->name), VAR_LET);
+            Site *site = NEW(g->arena, Site);
+            *site = (Site){.span = s->span, .var = v, .plates = plates_of(g, &scope, s->span, 0, NULL)};
+            v->base = BASE_INT;
+            v->span = s->span;
+            v->sites = site;
+            for (int i = 1; i < s->lhs->nkids && s->lhs->kid[i]->kind != AST_ALL && s->lhs->kid[i]->kind != AST_RANGE; i++) {
+                v->dim[v->rank++] = elaborate(g, s->decl->type.dim[i - 1], NULL, 0, NULL);
+                site->subscript[site->n++] = elaborate(g, s->lhs->kid[i], scope.env, 0, NULL);
+            }
+            for (const Env *e = scope.env; e; e = e->outer)
+                if (e->decl == o->index) site->value = e->value;
+            Lookup *l = NEW(g->arena, Lookup);
+            *l = (Lookup){o->index, v, s->lookups};
+            s->lookups = l;
+        }
+    }
+}
+
 bool build(Graph *g)
 {
     g->last_factor = &g->factors;
@@ -971,6 +1010,7 @@ bool build(Graph *g)
     const char **seen = NEW_N(g->arena, const char *, g->nvars + 1);
     memset(seen, 0, sizeof *seen * (size_t)(g->nvars + 1));
     for (const Block *b = g->model->blocks; b; b = b->next) find_mixed(g, b->body, seen);
+    for (const Block *b = g->model->blocks; b; b = b->next) find_lookups(g, b->body, (Scope){0});
     for (const Block *b = g->model->blocks; b; b = b->next)
         walk(g, b->body, (Scope){0});
     if (!find_series(g)) return false;

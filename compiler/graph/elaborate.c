@@ -348,7 +348,7 @@ static Expr *subscripted(Graph *g, const Ast *e, const Env *env, int n, Expr *co
 }
 
 // A definition at the given subscripts: the right side of the statement that defines them.
-static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at);
+static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use);
 
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
@@ -360,7 +360,7 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
         if (bound) return ex_at(bound, n, at);
         if (!e->decl) return ex_num(0);
         if (e->decl->user) return ex_ref(e->decl->user, n, at);
-        return definition(g, e->decl, n, at);
+        return definition(g, e->decl, n, at, env);
     }
     case AST_INDEX: return subscripted(g, e, env, n, at);
     case AST_RANGE: case AST_ALL: return ex_num(0);
@@ -420,9 +420,33 @@ Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env)
 
 // ---- definitions ----
 
+static bool is_index(const Ast *sub) { return sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX; }
+
+// Does a use of a definition stand in the very loops of its statement, at the element that these define? Then their indices mean the same there.
+static bool same_turn(Graph *g, const Stmt *s, Expr *const *at, const Env *use)
+{
+    for (const Lookup *l = s->lookups; l; l = l->next)
+        if (!lookup(use, l->index)) return false;
+    for (int i = 1; i < s->lhs->nkids; i++)
+        if (is_index(s->lhs->kid[i]) && lookup(use, s->lhs->kid[i]->decl) != at[i - 1]) return false;
+    for (int i = 1; i < s->lhs->nkids; i++)
+        if (s->lhs->kid[i]->kind != AST_ALL && s->lhs->kid[i]->kind != AST_RANGE && elab0(g, s->lhs->kid[i], use) != at[i - 1]) return false;
+    return true;
+}
+
+// The conditions around a statement.
+static Expr *conditions(Graph *g, const Stmt *s, const Env *env, Expr *when)
+{
+    if (!s) return when;
+    when = conditions(g, s->outer, env, when);
+    if (s->kind != STMT_IF) return when;
+    Expr *here = elab0(g, s->cond, env);
+    return when ? ex_call2("&&", when, here) : here;
+}
+
 // The subscripts of a defining statement, `name[i, j] = ...`: an index is bound to the subscript asked for, anything else
-// becomes a condition.
-static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at)
+// becomes a condition. Indices that are no subscript are looked up by them.
+static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use)
 {
     static int depth;
     if (depth > 200) {
@@ -435,27 +459,48 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at)
     int nsites = 0;
     for (const Stmt *s = d->sites; s; s = s->next_site) nsites++;
     Expr **value = NEW_N(g->arena, Expr *, nsites + 1), **condition = NEW_N(g->arena, Expr *, nsites + 1);
+    const bool several = nsites > 1;                 // ranges and conditions tell them apart
     nsites = 0;
     for (const Stmt *s = d->sites; s; s = s->next_site, nsites++) {
         const Env *env = NULL;
         Expr *when = NULL;
         int k = 0;
+        const bool here = s->lookups && same_turn(g, s, at, use);
+        if (s->lhs->kind == AST_INDEX)
+            for (int i = 1; i < s->lhs->nkids; i++)
+                if (is_index(s->lhs->kid[i]) && !lookup(env, s->lhs->kid[i]->decl)) env = env_bind(g, env, s->lhs->kid[i]->decl, at[i - 1]);
+        for (const Lookup *l = s->lookups; l; l = l->next) {
+            Expr *index = here ? lookup(use, l->index) : ex_ref(l->table, l->table->rank, at);
+            env = env_bind(g, env, l->index, index);
+            if (several && !here && l == s->lookups) when = ex_call2("<=", ex_num(1), index);
+        }
+        const Env *met = NULL;
+        Expr *rest[2 * MAX_RANK];                      // subscripts of the right side: those of dimensions that the left side leaves whole
+        int nrest = 0;
         if (s->lhs->kind == AST_INDEX)
             for (int i = 1; i < s->lhs->nkids; i++, k++) {
                 const Ast *sub = s->lhs->kid[i];
-                if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX && !lookup(env, sub->decl)) {
-                    env = env_bind(g, env, sub->decl, at[k]);
-                    if (d->sites->next_site) {     // several statements: the ranges tell them apart
-                        Expr *lo = elab0(g, sub->decl->lo, env), *hi = elab0(g, sub->decl->hi, env);
-                        Expr *in = ex_call2("&&", ex_call2("<=", lo, at[k]), ex_call2("<=", at[k], hi));
-                        when = when ? ex_call2("&&", when, in) : in;
-                    }
-                } else {
+                if (sub->kind == AST_ALL || sub->kind == AST_RANGE) {
+                    const bool slice = sub->kind == AST_RANGE;
+                    rest[nrest++] = slice ? plus(ex_sub(at[k], range_lo(g, sub, env)), 1) : at[k];
+                    if (!several || !slice) continue;
+                    Expr *in = ex_call2("<=", range_lo(g, sub, env), at[k]);
+                    if (sub->kid[1]) in = ex_call2("&&", in, ex_call2("<=", at[k], elab0(g, sub->kid[1], env)));
+                    when = when ? ex_call2("&&", when, in) : in;
+                } else if (is_index(sub) && !lookup(met, sub->decl)) {
+                    met = env_bind(g, met, sub->decl, at[k]);
+                    if (!several || s->lookups) continue;
+                    Expr *lo = elab0(g, sub->decl->lo, env), *hi = elab0(g, sub->decl->hi, env);
+                    Expr *in = ex_call2("&&", ex_call2("<=", lo, at[k]), ex_call2("<=", at[k], hi));
+                    when = when ? ex_call2("&&", when, in) : in;
+                } else if (!s->lookups) {
                     Expr *same = ex_call2("==", at[k], elab0(g, sub, env));
                     when = when ? ex_call2("&&", when, same) : same;
                 }
             }
-        Expr *v = elaborate(g, s->rhs, env, n - k, at + k);
+        if (several) when = conditions(g, s->outer, env, when);
+        while (k < n) rest[nrest++] = at[k++];
+        Expr *v = elaborate(g, s->rhs, env, nrest, rest);
         if (s->link) {
             const char *inverse = strcmp(s->link, "logit") == 0 ? "inv_logit" : strcmp(s->link, "log") == 0 ? "exp"
                                 : strcmp(s->link, "probit") == 0 ? "Phi" : "inv_cloglog";
@@ -478,8 +523,11 @@ typedef struct Defined {
     Expr           *at[2 * MAX_RANK], *value;
 } Defined;
 
-static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at)
+static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use)
 {
+    for (const Stmt *s = d->sites; s; s = s->next_site)
+        if (s->lookups) return define(g, d, n, at, use);
+
     unsigned slot = (unsigned)d->order;
     for (int k = 0; k < n; k++) slot = slot * 31 + (unsigned)at[k]->id;
     slot %= sizeof g->defined / sizeof *g->defined;
@@ -489,7 +537,7 @@ static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at)
         if (same) return m->value;
     }
     Defined *m = NEW(g->arena, Defined);
-    *m = (Defined){.decl = d, .n = n, .value = define(g, d, n, at)};
+    *m = (Defined){.decl = d, .n = n, .value = define(g, d, n, at, NULL)};
     for (int k = 0; k < n; k++) m->at[k] = at[k];
     m->next = g->defined[slot];
     g->defined[slot] = m;

@@ -9,6 +9,13 @@ typedef struct Env {                     // what names stand for: indices of loo
     const struct Env *outer;
 } Env;
 
+// The index of a loop around a definition, as a table of its elements: in for (j in 1:J) for (i in first[j]:last[j]) m[i] = ...; the j of each i.
+typedef struct Lookup {
+    const Decl    *index;
+    Var           *table;
+    struct Lookup *next;
+} Lookup;
+
 typedef struct Shape { int rank; Expr *dim[MAX_RANK]; } Shape;
 
 Shape shape_of(Graph *g, const Ast *e, const Env *env);

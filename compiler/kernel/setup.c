@@ -167,12 +167,16 @@ static void write_series(Program *p, const Series *s)
         for (int i = 0; i < t->plates.n; i++) l.index[l.n++] = t->plates.index[i];
         SiteEntry entry = {t->var, t};
         const bool draw = !t->value || l.n;
-        if (l.guard) open_brace(w, "if (%s)", write_expr(w, l.guard));
+        bool inside = false;                     // a condition on the indices of the loops
+        for (int i = 0; i < l.n && l.guard; i++) inside |= ex_mentions_index(l.guard, l.index[i]);
+        if (l.guard && !inside) open_brace(w, "if (%s)", write_expr(w, l.guard));
         else if (draw) open_brace(w, "%s", "");
         for (int i = 0; i < l.n; i++) open_loop(w, l.index[i]);
+        if (inside) open_brace(w, "if (%s)", write_expr(w, l.guard));
         add_site(p, t->value, &entry);
+        if (inside) close_brace(w);
         for (int i = 0; i < l.n; i++) close_brace(w);
-        if (l.guard || draw) close_brace(w);
+        if ((l.guard && !inside) || draw) close_brace(w);
         forget(w, m);
     }
     close_brace(w);

@@ -702,6 +702,8 @@ Expr *domain_guard(Program *p, const Var *v, Index *const *element)
         if (whole) return NULL;
         for (int k = 0; k < f->value->nargs; k++)
             if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
+        for (int i = 0; i < f->plates.n; i++)
+            if (ex_mentions_index(here, f->plates.index[i])) return NULL;        // slices of another loop: as a gather
         if (listed(any, here)) continue;         // a statement and what an augmentation made of it
         any = any ? ex_call2("||", any, here) : here;
     }
