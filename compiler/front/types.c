@@ -757,6 +757,7 @@ static Ast *largest(Types *t, Ast *subscript)
 {
     if (!type_of(t, subscript) || subscript->type.rank) return NULL;
     Linear l = linear(t, subscript);
+    const Linear written = l;
     for (int rounds = 0; rounds < 20; rounds++) {
         int i = 0;
         while (i < l.n && !(l.term[i].atom->kind == AST_NAME && l.term[i].atom->decl && l.term[i].atom->decl->kind == DECL_INDEX)) i++;
@@ -775,7 +776,9 @@ static Ast *largest(Types *t, Ast *subscript)
     for (int i = 0; i < l.n; i++) {                    // slices i in first[j]:last[j] reach max(last)
         const Ast *e = l.term[i].atom;
         if (l.term[i].k < 0 || e->kind != AST_INDEX || e->nkids != 2 || e->kid[0]->kind != AST_NAME || !has_index(e->kid[1]) || e->kid[0]->type.rank != 1) continue;
-        if (!depends_on_data_only(t->a, e->kid[0], &culprit)) continue;
+        bool end = depends_on_data_only(t->a, e->kid[0], &culprit);
+        for (int k = 0; k < written.n; k++) end &= written.term[k].atom != e;        // u[g[i]]: looked up, which tells nothing
+        if (!end) continue;
         Ast *most = NEW(t->a, Ast);
         *most = (Ast){ .kind = AST_CALL, .span = e->span, .name = intern("max"), .nkids = 1, .kid = e->kid, .depth = e->depth };
         if (type_of(t, most)) l.term[i].atom = most;
