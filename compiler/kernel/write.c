@@ -210,8 +210,31 @@ const char *write_subscript(Writer *w, Expr *e)
     return text(w, "%s - 1", write(w, e, ADDITIVE));
 }
 
+// The largest of a vector of whole data: an extent, written where no loop can stand.
+static bool is_greatest(const Expr *e)
+{
+    if (e->kind != EX_REDUCE || strcmp(e->name, "max") != 0 || !ex_is_num(e->args[0], 1)) return false;
+    const Expr *x = e->args[2];
+    return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 && x->args[0]->kind == EX_INDEX &&
+           x->args[0]->index == e->index && x->var->dim[0] == e->args[1];
+}
+
+static bool has_greatest(const Expr *e)
+{
+    if (is_greatest(e)) return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (has_greatest(e->args[i])) return true;
+    return false;
+}
+
 const char *write_extent(Writer *w, Expr *e)
 {
+    if (is_greatest(e)) return text(w, "greatest(d.%s, %s)", c_name(w, e->args[2]->var->name), write_extent(w, e->args[1]));
+    if ((e->kind == EX_ADD || e->kind == EX_MUL) && has_greatest(e)) {
+        const char *all = NULL;
+        for (int i = 0; i < e->nargs; i++) all = text(w, "%s%s(%s)", all ? all : "", !all ? "" : e->kind == EX_ADD ? " + " : " * ", write_extent(w, e->args[i]));
+        return all;
+    }
     if (!is_integer(e)) return text(w, "(long)%s", write(w, e, TIGHT));
     if (e->kind == EX_MUL) return text(w, "(long)%s", write(w, e, MULTIPLICATIVE));
     return write(w, e, ADDITIVE);

@@ -44,6 +44,15 @@ DEVICE long chunk_size(long n)
     return even > least ? even : least;
 }
 
+// The largest of n whole data, 0 if there are none.
+DEVICE long greatest(const int *x, long n)
+{
+    long most = 0;
+    for (long i = 0; i < n; i++)
+        if (x[i] > most) most = x[i];
+    return most;
+}
+
 // What a row of a row pass gives back: the weight with which X[k] enters the sum over rows, and what it adds to a total of its own.
 typedef struct RowWeight { real shift, more; } RowWeight;
 
