@@ -123,8 +123,19 @@ static bool definition_unknown(const Decl *d, Dependence *known)
 {
     if (known[d->order] == NOT_ASKED) {
         known[d->order] = BEING_ASKED;
-        bool unknown = d->block == BLOCK_PREDICT;
-        for (const Stmt *s = d->sites; s && !unknown; s = s->next_site) unknown = ast_unknown(s->rhs, known) || ((d->recursive || (d->type.base == BASE_INT && made_again(s->rhs))) && reads_observed(s->rhs));
+        bool unknown = d->block == BLOCK_PREDICT, again = d->type.base == BASE_INT, observed = false;
+        for (const Stmt *s = d->sites; s && !unknown; s = s->next_site) {
+            unknown = ast_unknown(s->rhs, known);
+            again = again && made_again(s->rhs);
+            observed = observed || reads_observed(s->rhs);
+            for (const Stmt *c = s->outer; c; c = c->outer) {
+                if (c->kind != STMT_IF) continue;
+                unknown = unknown || ast_unknown(c->cond, known);
+                again = again && made_again(c->cond);
+                observed = observed || reads_observed(c->cond);
+            }
+        }
+        unknown = unknown || (observed && (d->recursive || again));
         known[d->order] = unknown ? UNKNOWNS : d->recursive ? NOT_ASKED : DATA_ALONE;
         return unknown;
     }

@@ -299,6 +299,16 @@ static void emit_sites(Program *p, const Var *v)
 
 static bool test_lets(const Var *v, void *with) { return v->kind == VAR_LET && !((bool *)with)[v->id]; }
 
+// Whether a statement reads what is not computed yet: in its value, its subscripts, its condition or its ranges.
+static bool waits(const Site *t, bool (*test)(const Var *, void *), bool *done)
+{
+    bool yes = (t->value && ex_any_var(t->value, test, done)) || (t->plates.guard && ex_any_var(t->plates.guard, test, done));
+    for (int k = 0; k < t->nargs; k++) yes |= ex_any_var(t->args[k], test, done);
+    for (int k = 0; k < t->n; k++) yes |= ex_any_var(t->subscript[k], test, done);
+    for (int k = 0; k < t->plates.n; k++) yes |= ex_any_var(t->plates.index[k]->lo, test, done) || ex_any_var(t->plates.index[k]->hi, test, done);
+    return yes;
+}
+
 // Leaves out data of which something missing decides whether the statement stands or what its support is.
 static void skip_undecided(Program *p, const Expr *e, const Var *itself)
 {
@@ -402,7 +412,7 @@ void emit_setup(Program *p)
                 bool ready = true;
                 mark_done(v, done, true);        // it may read itself
                 for (int k = 0; k < (v->series ? v->series->n : 1); k++)
-                    for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) ready &= !ex_any_var(t->value, test_lets, done);
+                    for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) ready &= !waits(t, test_lets, done);
                 if (!ready) { mark_done(v, done, false); continue; }
                 put(w, "// %s, %s", v->name, line_of(p, v->span));
                 w->careful = v->unsure;
@@ -502,10 +512,7 @@ void emit_derive(Program *p)
             bool ready = true;
             mark_done(v, done, true);
             for (int i = 0; i < (v->series ? v->series->n : 1); i++)
-                for (const Site *t = (v->series ? v->series->var[i] : v)->sites; t; t = t->next) {
-                    if (t->value) ready &= !ex_any_var(t->value, test_predicted, done);
-                    for (int k = 0; k < t->nargs; k++) ready &= !ex_any_var(t->args[k], test_predicted, done);
-                }
+                for (const Site *t = (v->series ? v->series->var[i] : v)->sites; t; t = t->next) ready &= !waits(t, test_predicted, done);
             if (!ready) { mark_done(v, done, false); continue; }
             emit_sites(p, v);
             progress = true;
