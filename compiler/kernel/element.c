@@ -416,6 +416,7 @@ void step_exact(Program *p, const Step *s, int step)
     for (int k = 0; k < 4 && sharing != BY_ROW; k++) if (v->rank) keep_outside(w, closed[k], &all);
     for (int i = 0; i < ninline && v->rank && sharing != BY_ROW; i++) {
         Loops inner = all;
+        inner.guard = inline_parts[i]->loops.guard;
         for (int k = 0; k < inline_parts[i]->loops.n; k++) inner.index[inner.n++] = inline_parts[i]->loops.index[k];
         keep_outside(w, inline_parts[i]->value, &inner);
     }

@@ -194,6 +194,10 @@ static void name_outside(Program *p, const Loops *l, int from, int nvalues, Expr
 {
     Loops inner = {.n = l->n - from};
     memcpy(inner.index, l->index + from, sizeof *inner.index * (size_t)inner.n);
+    int last = l->n - 1;                         // the loop in which the guard is asked
+    while (last > 0 && l->guard && !ex_mentions_index(l->guard, l->index[last])) last--;
+    if (l->guard && !(l->n && ex_mentions_index(l->guard, l->index[last]))) last = l->n - 1;
+    if (from <= last) inner.guard = l->guard;
     for (int k = 0; k < nvalues; k++) keep_outside(&p->w, values[k], &inner);
 }
 

@@ -580,6 +580,14 @@ static bool worth_naming(const Expr *e)
     return false;
 }
 
+// Whether e reads an element that may exist only where a guard holds: u[g[i]], x[t - 1].
+static bool looks_up(const Expr *e)
+{
+    for (int i = 0; i < e->nargs; i++)
+        if ((e->kind == EX_REF && e->args[i]->kind != EX_INDEX && e->args[i]->kind != EX_NUM) || looks_up(e->args[i])) return true;
+    return false;
+}
+
 void keep_outside(Writer *w, Expr *e, const Loops *inner)
 {
     if (is_known(w, e)) return;
@@ -588,7 +596,7 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
         for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);
         return;
     }
-    if (worth_naming(e) && !inside(e, inner) && !(w->moving && ex_mentions(e, w->moving)) && ex_rank(e) == 0) {
+    if (worth_naming(e) && !(inner->guard && looks_up(e)) && !inside(e, inner) && !(w->moving && ex_mentions(e, w->moving)) && ex_rank(e) == 0) {
         const char *c = write(w, e, 0);
         if (is_known(w, e)) return;
         const char *t = text(w, "c%d", ++w->temporaries);
@@ -596,7 +604,7 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
         know(w, e, t);
         return;
     }
-    if (e->kind == EX_AT && !inside(e->args[0], inner) && !(w->moving && ex_mentions(e->args[0], w->moving))) {
+    if (e->kind == EX_AT && !(inner->guard && looks_up(e->args[0])) && !inside(e->args[0], inner) && !(w->moving && ex_mentions(e->args[0], w->moving))) {
         array_call(w, e->args[0]);
         return;
     }
