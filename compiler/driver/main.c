@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4, EXI
 
 typedef struct Options {
     const char *model, *output, *emit;
+    int         status;              // of the compilation
     const char *include[32];
     int         ninclude;
     bool        no_augment, explain, time, keep, verbose, quiet;
@@ -320,6 +322,15 @@ static bool known_stage(const char *name)
     return false;
 }
 
+enum { STACK_SIZE = 512 << 20 };
+
+static void *compile_thread(void *options)
+{
+    Options *o = options;
+    o->status = compile_model(o);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     Options o = {.precision = GM_MIXED};
@@ -389,5 +400,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "gmc: --arch: `%s` is none that the NVRTC found here compiles for: %s\n", o.arch, list);
         return EXIT_USAGE;
     }
-    return compile_model(&o);
+    // Passes recurse as deep as expressions and definitions are nested: they have a stack for that. Pages that are not touched cost nothing.
+    pthread_attr_t attributes;
+    pthread_t compiler;
+    pthread_attr_init(&attributes);
+    const bool deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0 && pthread_create(&compiler, &attributes, compile_thread, &o) == 0;
+    if (deep) pthread_join(compiler, NULL);
+    else compile_thread(&o);
+    return o.status;
 }

@@ -62,10 +62,10 @@ static Shape index_shape(Graph *g, const Ast *e, const Env *env)
     return s;
 }
 
-static Shape widest(Graph *g, const Ast *e, const Env *env)
+static Shape widest(Graph *g, const Ast *e, const Env *env, Shape first)
 {
-    Shape best = {0};
-    for (int i = 0; i < e->nkids; i++) {
+    Shape best = first;
+    for (int i = 1; i < e->nkids; i++) {
         Shape s = shape_of(g, e->kid[i], env);
         if (s.rank > best.rank) best = s;
     }
@@ -81,7 +81,7 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     static const char *const same_as_first[] = {"cumulative_sum", "softmax", "log_softmax", "inverse", "inverse_spd",
         "cholesky_decompose", "reverse", "sort_asc", "quad_form_diag", NULL};
     if (e->nkids == 1 && (is(e, "min") || is(e, "max"))) return scalar_shape();
-    if (is(e, "log_sum_exp") && e->nkids == 2) return widest(g, e, env);
+    if (is(e, "log_sum_exp") && e->nkids == 2) return widest(g, e, env, shape_of(g, e->kid[0], env));
     for (int i = 0; scalars[i]; i++)
         if (is(e, scalars[i])) return scalar_shape();
     for (int i = 0; same_as_first[i]; i++)
@@ -112,7 +112,7 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     if (is(e, "append_row")) return vector_shape(ex_add2(a.rank ? a.dim[0] : ex_num(1), shape_of(g, e->kid[1], env).rank ? shape_of(g, e->kid[1], env).dim[0] : ex_num(1)));
     if (is(e, "gp_exp_quad_cov")) return matrix_shape(a.dim[0], a.dim[0]);
     if (is(e, "stick_breaking")) return vector_shape(plus(a.dim[0], 1));
-    return widest(g, e, env);
+    return widest(g, e, env, a);
 }
 
 Shape shape_of(Graph *g, const Ast *e, const Env *env)
@@ -317,8 +317,8 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     }
     if (is(e, "quad_form_diag"))
         return ex_mul(3, (Expr *[]){elaborate(g, a, env, 2, at), elaborate(g, b, env, 1, at), elaborate(g, b, env, 1, at + 1)});
-    Expr *args[8];                               // everything else works element by element
-    int m = e->nkids < 8 ? e->nkids : 8;
+    Expr **args = NEW_N(g->arena, Expr *, e->nkids);     // everything else works element by element
+    const int m = e->nkids;
     for (int i = 0; i < m; i++) args[i] = operand(g, e->kid[i], env, n, at);
     if (is(e, "fma")) return ex_add2(ex_mul2(args[0], args[1]), args[2]);
     if (is(e, "cbrt")) return ex_pow(args[0], 1.0 / 3);
@@ -444,13 +444,15 @@ static Expr *conditions(Graph *g, const Stmt *s, const Env *env, Expr *when)
     return when ? ex_call2("&&", when, here) : here;
 }
 
+enum { MAX_DEFINED = 10000 };            // definitions inside each other: what the compiler's stack holds many times over
+
 // The subscripts of a defining statement, `name[i, j] = ...`: an index is bound to the subscript asked for, anything else
 // becomes a condition. Indices that are no subscript are looked up by them.
 static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use)
 {
     static int depth;
-    if (depth > 200) {
-        Diag *m = diag(g->diags, d->span, DIAG_E0501, d->name);
+    if (depth > MAX_DEFINED) {
+        Diag *m = diag(g->diags, d->span, DIAG_E0501, d->name, MAX_DEFINED);
         diag_help(m, "write a series of definitions as one over an index, such as a sum over its past");
         return ex_num(0);
     }
