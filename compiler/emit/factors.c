@@ -27,17 +27,25 @@ static const char *factor_text(Program *p, const Factor *f)
 }
 
 // Definitions that e reads, and those that these read.
+typedef struct Marks { const Graph *g; bool *read; } Marks;
+
+static void mark_read(const Graph *g, const Expr *e, bool *read);
+
+static bool test_mark(const Var *v, void *with)
+{
+    const Marks *m = with;
+    if ((v->kind != VAR_LET && v->kind != VAR_SERIES) || m->read[v->id]) return false;
+    m->read[v->id] = true;
+    for (const Site *t = v->sites; t; t = t->next) {
+        mark_read(m->g, t->value, m->read);
+        mark_read(m->g, t->plates.guard, m->read);
+    }
+    return false;
+}
+
 static void mark_read(const Graph *g, const Expr *e, bool *read)
 {
-    if (!e) return;
-    if (e->var && (e->var->kind == VAR_LET || e->var->kind == VAR_SERIES) && !read[e->var->id]) {
-        read[e->var->id] = true;
-        for (const Site *t = e->var->sites; t; t = t->next) {
-            mark_read(g, t->value, read);
-            mark_read(g, t->plates.guard, read);
-        }
-    }
-    for (int i = 0; i < e->nargs; i++) mark_read(g, e->args[i], read);
+    if (e) ex_any_var(e, test_mark, &(Marks){g, read});
 }
 
 bool emit_factors(Program *p, FILE *out)

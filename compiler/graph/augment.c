@@ -59,13 +59,8 @@ static bool affine_in_some(Graph *g, Expr *e)
 }
 
 // Known when the model is compiled: it holds no variable and no index of a loop.
-static bool is_constant(const Expr *e)
-{
-    if (e->kind == EX_REF || (e->kind == EX_INDEX && !e->index->height)) return false;
-    for (int i = 0; i < e->nargs; i++)
-        if (!is_constant(e->args[i])) return false;
-    return true;
-}
+static Look test_varies(const Expr *e, void *with) { (void)with; return e->kind == EX_REF || (e->kind == EX_INDEX && !e->index->height) ? FOUND : LOOK; }
+static bool is_constant(const Expr *e) { return !ex_find(e, test_varies, NULL); }
 
 static bool holds(Graph *g, const Match *m, const Ast *w)
 {

@@ -276,6 +276,7 @@ static void range_of(const Expr *e, double *lo, double *hi)
     double l, h;
     *lo = ex_positive(e) ? 0 : -INFINITY;
     *hi = INFINITY;
+    if (e->size > MAX_TREE) return;
     switch (e->kind) {
     case EX_NUM: *lo = *hi = e->number; break;
     case EX_REF:

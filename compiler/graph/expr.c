@@ -7,7 +7,7 @@
 
 // ---- the table of all expressions ----
 
-static struct { Arena *arena; Expr **slot; unsigned size, count; int next_id, next_index, nbound, bound_size; Index **bound; uint64_t walks; } table;
+static struct { Arena *arena; Expr **slot; unsigned size, count; int next_id, next_index, nbound, bound_size, level; Index **bound; uint64_t walks; bool settled; } table;     // level: walks under way
 
 void expr_start(Arena *a)
 {
@@ -18,11 +18,14 @@ void expr_start(Arena *a)
     table.next_id = table.next_index = table.nbound = table.bound_size = 0;
     table.bound = NULL;
     table.walks = 0;
+    table.settled = false;
+    table.level = 0;
 }
 
 static unsigned mix(unsigned h, uint64_t v)
 {
-    v *= 0x9E3779B97F4A7C15ull;
+    v *= 0x9E3779B97F4A7C15ull;              // of a double like 0.5 only the first bits are not 0: they reach all places
+    v = (v ^ v >> 32) * 0x9E3779B97F4A7C15ull;
     return (h ^ (unsigned)(v >> 32)) * 0x01000193u + (unsigned)v;
 }
 
@@ -77,8 +80,9 @@ static Expr *cons(Expr draft)
     e->vars = draft.var ? 1ull << (draft.var->id & 63) : 0;
     e->indices = draft.kind == EX_INDEX ? 1ull << (draft.index->id & 63) : 0;
     e->size = 1;
-    e->seen = 0;
-    e->known = 0;
+    e->seen = e->met[0] = e->met[1] = e->met[2] = e->kept = 0;
+    e->known = e->narrow = e->diverges[0] = e->diverges[1] = 0;
+    e->loose = draft.kind == EX_INDEX ? draft.index->height : 0;
     e->height = 0;
     for (int i = 0; i < draft.nargs; i++) {
         e->args[i] = args[i];
@@ -86,6 +90,8 @@ static Expr *cons(Expr draft)
         e->indices |= args[i]->indices;
         e->size += args[i]->size;
         if (args[i]->height > e->height) e->height = args[i]->height;
+        const bool binds = (draft.kind == EX_REDUCE || draft.kind == EX_ARRAY) && i == draft.nargs - 1 && args[i]->loose == draft.index->height;
+        if (!binds && args[i]->loose > e->loose) e->loose = args[i]->loose;
     }
     if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) e->height = e->index->height;
     e->chain = table.slot[e->hash & (table.size - 1)];
@@ -190,11 +196,19 @@ static double tidy(double v)
     snprintf(s, sizeof s, "%.12g", v);
     double decimal = strtod(s, NULL);
     if (fabs(decimal - v) <= close) return decimal;
-    for (int d = 3; d <= 1000; d++) {
-        double n = round(v * d);
-        if (n != 0 && fabs(n) < 1000 && fabs(n / d - v) <= close) return n / d;
+    double x = fabs(v), n = 1, d = 0, older_n = 0, older_d = 1;          // as close a fraction is a convergent of the continued fraction of v
+    for (;;) {
+        const double whole = floor(x), next_n = whole * n + older_n, next_d = whole * d + older_d;
+        if (next_n >= 1000 || next_d > 1000) return v;
+        older_n = n;
+        older_d = d;
+        n = next_n;
+        d = next_d;
+        const double fraction = copysign(n / d, v);
+        if (n != 0 && d >= 3 && fabs(fraction - v) <= close) return fraction;
+        if (x == whole) return v;
+        x = 1 / (x - whole);
     }
-    return v;
 }
 
 // ---- sums ----
@@ -662,7 +676,7 @@ static bool test_continuous(const Var *v, void *with) { return !test_countable(v
 static bool may_vanish(const Expr *e, uint64_t walk)
 {
     static const char *const never[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "lgamma", "log", "log1m", NULL};
-    if (e->nargs && !first_visit(e, walk)) return false;
+    if (!first_visit(e, walk)) return false;         // ex_any_var has walks of its own
     switch (e->kind) {
     case EX_NUM: return e->number == 0;
     case EX_INDEX: return e->index->least < 1;
@@ -692,6 +706,7 @@ bool ex_may_vanish(const Expr *e) { return may_vanish(e, ++table.walks); }
 // Whether e can be exactly 1, as far as what is not continuous decides.
 static bool may_be_one(const Expr *e)
 {
+    if (e->size > MAX_TREE) return true;
     switch (e->kind) {
     case EX_NUM: return e->number == 1;
     case EX_REF: return test_countable(e->var, NULL);
@@ -710,11 +725,20 @@ static bool may_be_one(const Expr *e)
 }
 
 // `likely`: with a positive probability, not only where a continuous value falls on a point or is rounded to it.
+static bool diverges_anew(const Expr *e, bool likely, uint64_t walk);
+
 static bool diverges(const Expr *e, bool likely, uint64_t walk)
+{
+    if (!table.settled) return diverges_anew(e, likely, walk);
+    if (!e->diverges[likely]) ((Expr *)e)->diverges[likely] = diverges_anew(e, likely, walk) ? 1 : 2;
+    return e->diverges[likely] == 1;
+}
+
+static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
 {
     static const char *const at_an_end[] = {"log", "log1m", "log1p", "logit", "inv_Phi", "log1m_exp", "log_diff_exp", NULL};
     static const char *const bounded[] = {"inv_logit", "Phi", "inv_cloglog", "==", "!=", "<", "<=", "&&", "||", "!", "within", NULL};
-    if (!first_visit(e, walk)) return false;
+    if (!table.settled && !first_visit(e, walk)) return false;
     switch (e->kind) {
     case EX_NUM: return !isfinite(e->number);
     case EX_REF:                                 // a definition is as finite as its right sides
@@ -787,16 +811,50 @@ static bool mentions_index(const Expr *e, const Index *i, uint64_t walk)
 bool ex_mentions_index(const Expr *e, const Index *i) { return mentions_index(e, i, ++table.walks); }
 
 // The test may start walks of its own: what these have visited is looked at again.
-static bool any_var(const Expr *e, bool (*test)(const Var *, void *), void *with, uint64_t walk)
+static bool any_var(const Expr *e, bool (*test)(const Var *, void *), void *with, int level, uint64_t walk)
 {
-    if (!e->vars || (e->nargs && !first_visit(e, walk))) return false;
+    if (!e->vars || e->met[level] == walk) return false;
+    ((Expr *)e)->met[level] = walk;
     if (e->var && test(e->var, with)) return true;
     for (int i = 0; i < e->nargs; i++)
-        if (any_var(e->args[i], test, with, walk)) return true;
+        if (any_var(e->args[i], test, with, level, walk)) return true;
     return false;
 }
 
-bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with) { return any_var(e, test, with, ++table.walks); }
+static int deepest(void) { return table.level < 3 ? table.level : 2; }
+
+bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with)
+{
+    const int level = deepest();
+    table.level++;
+    const bool found = any_var(e, test, with, level, ++table.walks);
+    table.level--;
+    return found;
+}
+
+static bool find(const Expr *e, Look (*test)(const Expr *, void *), void *with, int level, uint64_t walk)
+{
+    if (e->met[level] == walk) return false;
+    ((Expr *)e)->met[level] = walk;
+    const Look here = test(e, with);
+    if (here != LOOK) return here == FOUND;
+    for (int i = 0; i < e->nargs; i++)
+        if (find(e->args[i], test, with, level, walk)) return true;
+    return false;
+}
+
+bool ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with)
+{
+    const int level = deepest();
+    table.level++;
+    const bool found = find(e, test, with, level, ++table.walks);
+    table.level--;
+    return found;
+}
+
+void ex_settle(void) { table.settled = true; }
+
+uint64_t ex_walk(void) { return ++table.walks; }
 
 // ---- rebuilding ----
 
@@ -893,7 +951,7 @@ Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with) { return walk_all(
 
 enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
 
-enum { PRINTED = 20000 };                    // parts: what shares its parts may be longer than any file when it is written out
+enum { PRINTED = 2000 };                     // parts: what shares its parts may be longer than any file when it is written out
 static int printed;
 
 static void print(FILE *f, const Expr *e, int outer);
@@ -933,14 +991,16 @@ static const char *name_shown(const Index *i)
     return i->name;
 }
 
-static bool name_taken(const Expr *e, const Index *own, const char *name)
+typedef struct Taken { const Index *own; const char *name; } Taken;
+
+static Look test_taken(const Expr *e, void *with)
 {
-    if (e->kind == EX_INDEX) return e->index != own && strcmp(name_shown(e->index), name) == 0;
-    if (e->var && strcmp(e->var->name, name) == 0) return true;
-    for (int k = 0; k < e->nargs; k++)
-        if (name_taken(e->args[k], own, name)) return true;
-    return false;
+    const Taken *t = with;
+    if (e->kind == EX_INDEX) return e->index != t->own && strcmp(name_shown(e->index), t->name) == 0 ? FOUND : SKIP;
+    return e->var && strcmp(e->var->name, t->name) == 0 ? FOUND : LOOK;
 }
+
+static bool name_taken(const Expr *e, const Index *own, const char *name) { return ex_find(e, test_taken, &(Taken){own, name}); }
 
 static const char *show_index(const Expr *e)
 {

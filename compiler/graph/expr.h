@@ -59,7 +59,9 @@ struct Expr {
     uint64_t    indices;     // bit (index id mod 64) of every index below
     double      size;        // nodes of the tree: more than there are expressions, where they share parts
     int         known;       // emission: names that it has in the current C scope
-    uint64_t    seen;        // the last walk that came here: what is shared is visited once
+    int         loose;       // height of the highest canonical index below that no reduction below binds; 0: none
+    signed char narrow, diverges[2];     // emission: whether it is of type real, and may be infinite or no number: 1 yes, 2 no, 0 not asked
+    uint64_t    seen, met[3], kept;  // the last walk that came here, of walks by themselves, with a test (that may start others), and of emission
     unsigned    hash;
     Expr       *chain;
 };
@@ -97,6 +99,11 @@ bool  ex_absorbed(const Expr *product, int k);    // factor k may diverge where 
 bool  ex_mentions(const Expr *e, const Var *v);
 bool  ex_mentions_index(const Expr *e, const Index *i);
 bool  ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with);
+typedef enum { LOOK, SKIP, FOUND } Look;           // what a test says of a part: look at its parts, do not, this is it
+bool  ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with);      // each part is tested once
+enum { MAX_TREE = 100000 };                       // a tree with more parts than this, shared ones counted each time, is not walked part by part
+void  ex_settle(void);                            // from now on nothing changes that is known of variables: answers may be kept
+uint64_t ex_walk(void);                           // a number for `kept`
 void  ex_references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with);     // f of each reference to v, once
 Expr *ex_replace(Expr *e, Expr *from, Expr *to);             // every occurrence of the subexpression
 Expr *ex_replace_index(Expr *e, Index *from, Expr *to);

@@ -31,6 +31,7 @@ static bool above_zero(const Expr *e)
 {
     static const char *const positive[] = {"exp", "inv_logit", "Phi", "Phi_approx", "inv_cloglog", "log1p_exp", "cosh", NULL};
     if (!movable(e)) return true;
+    if (e->size > MAX_TREE) return false;
     switch (e->kind) {
     case EX_NUM: return e->number > 0;
     case EX_INDEX: return true;
@@ -62,6 +63,7 @@ static bool below_one(const Expr *e)
 {
     static const char *const unit[] = {"inv_logit", "Phi", "Phi_approx", "inv_cloglog", NULL};
     if (!movable(e)) return true;
+    if (e->size > MAX_TREE) return false;
     switch (e->kind) {
     case EX_NUM: return e->number < 1;
     case EX_REF: return e->var->base == BASE_REAL && !e->var->discrete && e->var->lower_number >= 0 && e->var->upper_number <= 1;
@@ -88,57 +90,53 @@ static bool inside(const Expr *x, const Expr *lo, const Expr *hi)
 }
 
 // Holds infinity(), or the log of 0 that a choice may give.
-static bool holds_infinity(const Expr *e)
+static Look test_infinity(const Expr *e, void *with)
 {
-    if (e->kind == EX_NUM) return !isfinite(e->number);
-    if (e->kind == EX_CALL && strcmp(e->name, "log") == 0 && e->args[0]->kind == EX_NUM && e->args[0]->number <= 0) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (holds_infinity(e->args[i])) return true;
-    return false;
+    (void)with;
+    if (e->kind == EX_NUM) return isfinite(e->number) ? SKIP : FOUND;
+    return e->kind == EX_CALL && strcmp(e->name, "log") == 0 && e->args[0]->kind == EX_NUM && e->args[0]->number <= 0 ? FOUND : LOOK;
 }
 
+static bool holds_infinity(const Expr *e) { return ex_find(e, test_infinity, NULL); }
+
 // Finite for all values in the supports.
-static bool is_finite(const Expr *e)
+static Look test_infinite(const Expr *e, void *with)
 {
+    (void)with;
     static const char *const everywhere[] = {"exp", "inv_logit", "log_inv_logit", "log1m_inv_logit", "Phi", "Phi_approx", "log_Phi", "std_normal_lcdf", "log1p_exp",
         "inv_cloglog", "sin", "cos", "tan", "atan", "atan2", "sinh", "cosh", "tanh", "expm1", "erf", "erfc", "fabs", "floor", "ceil", "round", "fmin", "fmax", "step",
         "int_step", "if_else", "hypot", "cbrt", "fma", "log_bessel_i0", "==", "!=", "<", "<=", "&&", "||", "!", "%", "same", "log_sum_exp", "scattered", "lchoose", "choose",
         "polya_gamma_base", NULL};
     static const char *const positive[] = {"log", "lgamma", "digamma", "lbeta", "log_bessel_k", "pow", NULL};
-    if (!movable(e)) return !holds_infinity(e);
+    if (!movable(e)) return holds_infinity(e) ? FOUND : SKIP;
     switch (e->kind) {
-    case EX_NUM: case EX_INDEX: return true;
+    case EX_NUM: case EX_INDEX: return SKIP;
     case EX_REF: break;                          // and its subscripts
     case EX_ADD: case EX_MUL: case EX_REDUCE: break;
     case EX_POW:
-        if (e->number == floor(e->number) ? e->number < 0 && !above_zero(e->args[0]) : !ex_positive(e->args[0]) || (e->number < 0 && !above_zero(e->args[0]))) return false;
+        if (e->number == floor(e->number) ? e->number < 0 && !above_zero(e->args[0]) : !ex_positive(e->args[0]) || (e->number < 0 && !above_zero(e->args[0]))) return FOUND;
         break;
     case EX_CALL:
-        if (strcmp(e->name, "within") == 0) return inside(e->args[0], e->args[1], e->args[2]);
-        if (strcmp(e->name, "log1p") == 0) { if (!ex_positive(e->args[0])) return false; break; }
-        if (strcmp(e->name, "logit") == 0 || strcmp(e->name, "inv_Phi") == 0) { if (!above_zero(e->args[0]) || !below_one(e->args[0])) return false; break; }
-        if (strcmp(e->name, "log1m") == 0) { if (!below_one(e->args[0])) return false; break; }
+        if (strcmp(e->name, "within") == 0) return inside(e->args[0], e->args[1], e->args[2]) ? SKIP : FOUND;
+        if (strcmp(e->name, "log1p") == 0) { if (!ex_positive(e->args[0])) return FOUND; break; }
+        if (strcmp(e->name, "logit") == 0 || strcmp(e->name, "inv_Phi") == 0) { if (!above_zero(e->args[0]) || !below_one(e->args[0])) return FOUND; break; }
+        if (strcmp(e->name, "log1m") == 0) { if (!below_one(e->args[0])) return FOUND; break; }
         if (listed(e->name, positive)) {
             for (int i = 0; i < e->nargs; i++)
-                if (!above_zero(e->args[i]) && !(i == 1 && (strcmp(e->name, "pow") == 0 || strcmp(e->name, "log_bessel_k") == 0))) return false;
+                if (!above_zero(e->args[i]) && !(i == 1 && (strcmp(e->name, "pow") == 0 || strcmp(e->name, "log_bessel_k") == 0))) return FOUND;
             break;
         }
-        if (!listed(e->name, everywhere)) return false;
+        if (!listed(e->name, everywhere)) return FOUND;
         break;
-    case EX_ARRAY: case EX_AT: return false;
+    case EX_ARRAY: case EX_AT: return FOUND;
     }
-    for (int i = 0; i < e->nargs; i++)
-        if (!is_finite(e->args[i])) return false;
-    return true;
+    return LOOK;
 }
 
-static bool test_unreadable(const Expr *e)
-{
-    if (e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (test_unreadable(e->args[i])) return true;
-    return false;
-}
+static bool is_finite(const Expr *e) { return !ex_find(e, test_infinite, NULL); }
+
+static Look test_array(const Expr *e, void *with) { (void)with; return e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK; }
+static bool test_unreadable(const Expr *e) { return ex_find(e, test_array, NULL); }
 
 Vanishing factor_vanishing(const Factor *f)
 {

@@ -77,6 +77,7 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         push(a, &out, (Term){.coefficient = e});
         return out;
     }
+    if (e->size > MAX_TREE) return fail(e);
     if (is_unknown(e, in)) {
         push(a, &out, (Term){.coefficient = ex_num(1), .degree = 1, .ref = {e}});
         return out;
@@ -163,6 +164,7 @@ static Degree degree(Expr *e, const Unknowns *in, const Var *apart, int most)
 {
     const Degree failed = {.failed = true};
     if (!mentions(e, in)) return (Degree){0};
+    if (e->size > MAX_TREE) return failed;
     if (is_unknown(e, in)) return (Degree){.degree = 1, .own = e->var == apart, .other = e->var != apart};
     Degree d = {0};
     switch (e->kind) {
@@ -309,6 +311,7 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
     Statistics out = {0};
     if (too_many) return out;
     if (!contains(e, u)) { gather(a, &out, ex_num(1), e); return out; }
+    if (e->size > MAX_TREE) { gather(a, &out, e, ex_num(1)); return out; }
     switch (e->kind) {
     case EX_ADD:
         for (int i = 0; i < e->nargs; i++) {

@@ -308,13 +308,8 @@ static void add_scattered(Program *p, Expr *value, void *with)
 typedef struct Routed { Part *part; Expr *hoisted; const Rows *rows; } Routed;
 
 // Whether e reads a statistic with two subscripts, as X'X.
-static bool reads_square(const Expr *e)
-{
-    if (e->kind == EX_REF && e->var->kind == VAR_SUM && e->var->sum && e->var->sum->n >= 2) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (reads_square(e->args[i])) return true;
-    return false;
-}
+static bool test_square(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM && v->sum && v->sum->n >= 2; }
+static bool reads_square(const Expr *e) { return ex_any_var(e, test_square, NULL); }
 
 static void add_routed(Program *p, const Routed *r, const char *natural)
 {
@@ -559,13 +554,11 @@ static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
     return !ex_unknown(ex_replace(statistic, c->u, ex_num(1)));
 }
 
+static Look choice_of(const Expr *e, void *u) { return e->kind == EX_CALL && strcmp(e->name, "if_else") == 0 && ex_mentions(e, u) ? FOUND : LOOK; }
+
 static bool holds_choice(const Expr *e, const Var *u)
 {
-    if (!ex_mentions(e, u)) return false;
-    if (e->kind == EX_CALL && strcmp(e->name, "if_else") == 0) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (holds_choice(e->args[i], u)) return true;
-    return false;
+    return ex_find(e, choice_of, (void *)u);
 }
 
 // The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be undefined; and

@@ -32,6 +32,7 @@ Program *lower(Graph *g)
     w->program = p;
     p->list = &p->sweep;
     choose_types(g);
+    ex_settle();
     plan_rows(p);
     begin_comment(p);
     p->series = emit_series(p);

@@ -50,8 +50,12 @@ const char *few_rows(Program *p, const Rows *r)
 
 // ---- the predictor ----
 
-static bool find_dot(Expr *e, Index *row, RowDot *dot)
+typedef struct Dot { Index *row; RowDot *dot; } Dot;
+
+static Look test_dot(const Expr *e, void *with)
 {
+    Index *row = ((Dot *)with)->row;
+    if (!e->indices) return SKIP;
     if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0) {
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         Expr *body = ex_open(e, j);
@@ -59,14 +63,14 @@ static bool find_dot(Expr *e, Index *row, RowDot *dot)
         Expr *rest = without_matrix(body, row, j, &matrix);
         if (rest && rest->kind == EX_REF && rest->nargs == 1 && bare(rest->args[0], j) && rest->var->rank == 1 && rest->var->dim[0] == j->hi &&
             rest->var->base == BASE_REAL && !rest->var->narrow && var_unknown(rest->var)) {
-            *dot = (RowDot){matrix, rest->var, e};
-            return true;
+            *((Dot *)with)->dot = (RowDot){matrix, rest->var, (Expr *)e};
+            return FOUND;
         }
     }
-    for (int i = 0; i < e->nargs; i++)
-        if (find_dot(e->args[i], row, dot)) return true;
-    return false;
+    return LOOK;
 }
+
+static bool find_dot(Expr *e, Index *row, RowDot *dot) { return ex_find(e, test_dot, &(Dot){row, dot}); }
 
 bool row_dot(const Step *s, RowDot *dot)
 {
@@ -85,13 +89,7 @@ bool row_dot(const Step *s, RowDot *dot)
 //                                                 row by whole warps, for all chains at once. No step keeps it for another. A step
 //                                                 that draws beta one element after the other adds its changes to X_beta.
 
-static bool mentions_an_index(const Expr *e)
-{
-    if (e->kind == EX_INDEX) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (mentions_an_index(e->args[i])) return true;
-    return false;
-}
+static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 
 const char *predicted(void *program, Expr *e)
 {
@@ -184,13 +182,15 @@ static bool still_holds(const Step *draw, const Step *later, const Expr *e)
 }
 
 // The weight's own subscripts of the drawn variable must be the row's.
-static bool only_own_row(const Expr *e, const Var *v, const Index *row)
+typedef struct OwnRow { const Var *v; const Index *row; } OwnRow;
+
+static Look test_other_row(const Expr *e, void *with)
 {
-    if (e->kind == EX_REF && e->var == v && (e->nargs != 1 || !bare(e->args[0], row))) return false;
-    for (int i = 0; i < e->nargs; i++)
-        if (!only_own_row(e->args[i], v, row)) return false;
-    return true;
+    const OwnRow *o = with;
+    return e->kind == EX_REF && e->var == o->v && (e->nargs != 1 || !bare(e->args[0], o->row)) ? FOUND : LOOK;
 }
+
+static bool only_own_row(const Expr *e, const Var *v, const Index *row) { return !ex_find(e, test_other_row, &(OwnRow){v, row}); }
 
 static bool summed_already(Graph *g, const Step *s, const BlockTerm *t)
 {

@@ -310,15 +310,24 @@ static bool waits(const Site *t, bool (*test)(const Var *, void *), bool *done)
 }
 
 // Leaves out data of which something missing decides whether the statement stands or what its support is.
-static void skip_undecided(Program *p, const Expr *e, const Var *itself)
+typedef struct Undecided { Program *p; const Var *itself; } Undecided;
+
+static Look skip_one(const Expr *e, void *with)
 {
+    Program *p = ((Undecided *)with)->p;
+    const Var *itself = ((Undecided *)with)->itself;
     Writer *w = &p->w;
-    if (!e || !e->vars) return;
+    if (!e->vars) return SKIP;
     if (e->kind == EX_REF && e->nargs == e->var->rank && e->var != itself && test_response(e->var, NULL)) {
         const char *name = c_name(w, e->var->name), *at = e->nargs ? text(w, "[%s]", write_position(w, e->var, e->args)) : "";
         put(w, e->var->base == BASE_INT ? "if (d.%s%s == -2147483648.0) continue;" : "if (!(d.%1$s%2$s == d.%1$s%2$s)) continue;", name, at);
     }
-    for (int i = 0; i < e->nargs; i++) skip_undecided(p, e->args[i], itself);
+    return LOOK;
+}
+
+static void skip_undecided(Program *p, const Expr *e, const Var *itself)
+{
+    if (e) ex_find(e, skip_one, &(Undecided){p, itself});
 }
 
 static void check_value(Program *p, Expr *value, void *with)

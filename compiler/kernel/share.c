@@ -133,40 +133,28 @@ static void note_turns(Program *p, const char *turns)
 }
 
 // Whether e holds an index that is bound outside of it.
-static bool mentions_bound(const Expr *e)
+static Look array(const Expr *e, void *with)
 {
-    if (e->kind == EX_INDEX && e->index->height > 0) return true;
-    for (int i = 0; i < e->nargs; i++) {
-        Expr *a = e->args[i];
-        static Index stand_in = {.name = "?"};
-        if ((e->kind == EX_REDUCE || e->kind == EX_ARRAY) && i == e->nargs - 1) a = ex_replace_index(a, e->index, ex_index(&stand_in));
-        if (mentions_bound(a)) return true;
-    }
-    return false;
+    (void)with;
+    return e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0) ? FOUND : LOOK;
 }
 
 bool needs_array(const Expr *e)
 {
-    if (!e) return false;
-    if (e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0)) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (needs_array(e->args[i])) return true;
-    return false;
+    return e && ex_find(e, array, NULL);
 }
 
-bool needs_own_array(const Expr *e, const Loops *l)
+static Look own_array(const Expr *e, void *with)
 {
-    if (!e) return false;
-    const bool matrix = e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0;
-    if ((e->kind == EX_AT || matrix) && e->args[0]) {
-        if (mentions_bound(e->args[0])) return true;
-        for (int i = 0; i < l->n; i++)
-            if (ex_mentions_index(e->args[0], l->index[i])) return true;
-    }
-    for (int i = 0; i < e->nargs; i++)
-        if (needs_own_array(e->args[i], l)) return true;
-    return false;
+    const Loops *l = with;
+    if (array(e, NULL) != FOUND) return LOOK;
+    if (e->args[0]->loose) return FOUND;
+    for (int i = 0; i < l->n; i++)
+        if (ex_mentions_index(e->args[0], l->index[i])) return FOUND;
+    return LOOK;
 }
+
+bool needs_own_array(const Expr *e, const Loops *l) { return e && ex_find(e, own_array, (void *)l); }
 
 const char *count_of(Program *p, const Var *v, int dims)
 {

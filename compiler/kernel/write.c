@@ -173,20 +173,20 @@ enum { ADDITIVE = 1, MULTIPLICATIVE, TIGHT };
 
 static const char *write(Writer *w, Expr *e, int tight);
 
-static bool is_integer(const Expr *e)
+static Look no_integer(const Expr *e, void *with)
 {
+    (void)with;
     switch (e->kind) {
-    case EX_NUM: return e->number == floor(e->number) && fabs(e->number) < 1e9;
-    case EX_INDEX: return true;
-    case EX_REF: return e->var->base == BASE_INT;
-    case EX_ADD: case EX_MUL:
-        for (int i = 0; i < e->nargs; i++)
-            if (!is_integer(e->args[i])) return false;
-        return true;
+    case EX_NUM: return e->number == floor(e->number) && fabs(e->number) < 1e9 ? SKIP : FOUND;
+    case EX_INDEX: return SKIP;
+    case EX_REF: return e->var->base == BASE_INT ? SKIP : FOUND;
+    case EX_ADD: case EX_MUL: return LOOK;
     case EX_POW: case EX_CALL: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
     }
-    return false;
+    return FOUND;
 }
+
+static bool is_integer(const Expr *e) { return !ex_find(e, no_integer, NULL); }
 
 const char *write_subscript(Writer *w, Expr *e)
 {
@@ -295,12 +295,14 @@ static const char *power(Writer *w, Expr *base, double r)
 static bool is_narrow(const Expr *e)
 {
     if (e->kind == EX_REF) return e->var->narrow;
-    bool any = false;
+    if (e->narrow) return e->narrow == 1;
+    bool any = false, wide = false;
     for (int i = 0; i < e->nargs; i++) {
-        if (e->args[i]->kind == EX_REF && e->args[i]->var->base == BASE_REAL && !e->args[i]->var->narrow) return false;
+        wide |= e->args[i]->kind == EX_REF && e->args[i]->var->base == BASE_REAL && !e->args[i]->var->narrow;
         any |= is_narrow(e->args[i]);
     }
-    return any;
+    ((Expr *)e)->narrow = any && !wide ? 1 : 2;
+    return any && !wide;
 }
 
 // An argument of a function of reals: C++ has others of the same name for whole numbers and for float.
@@ -444,13 +446,16 @@ static const char *reduce(Writer *w, Expr *e)
     return t;
 }
 
-static bool needs_statements(const Expr *e)
+// What is longer than this is written in parts that have names: an expression that shares its parts may be too long to write out.
+enum { LONGEST = 2000 };
+
+static Look statement(const Expr *e, void *with)
 {
-    if (e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0)) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (needs_statements(e->args[i])) return true;
-    return false;
+    (void)with;
+    return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0) ? FOUND : LOOK;
 }
+
+static bool needs_statements(const Expr *e) { return ex_find(e, statement, NULL); }
 
 static const char *write_call(Writer *w, Expr *e)
 {
@@ -492,10 +497,23 @@ static const char *write_call(Writer *w, Expr *e)
     return text(w, "%s(%s)", e->name, list);
 }
 
+static const char *write_out(Writer *w, Expr *e, int tight);
+
 static const char *write(Writer *w, Expr *e, int tight)
 {
     const char *held = known(w, e);
     if (held) return held;
+    if (e->size <= LONGEST || e->kind == EX_REF || e->kind == EX_REDUCE || ex_rank(e) > 0) return write_out(w, e, tight);
+    const char *c = write_out(w, e, 0), *t = known(w, e);
+    if (t) return t;
+    t = text(w, "part%d", ++w->temporaries);
+    put(w, "const %s %s = %s;", is_integer(e) ? "long" : w->number, t, c);
+    know(w, e, t);
+    return t;
+}
+
+static const char *write_out(Writer *w, Expr *e, int tight)
+{
     switch (e->kind) {
     case EX_NUM: {
         const char *c = number(w, e->number);
@@ -509,13 +527,15 @@ static const char *write(Writer *w, Expr *e, int tight)
         return text(w, "%s[%s]", place, write_position(w, e->var, e->args));
     }
     case EX_ADD: {
-        const char *c = NULL;
-        for (int i = 0; i < e->nargs; i++) {     // what is positive comes first
-            Expr *t = e->args[(i + (e->args[0]->kind == EX_NUM)) % e->nargs];
-            const char *u = write(w, t, ADDITIVE);
-            if (!c) c = u;
-            else if (u[0] == '-' && strcmp(u, "-INFINITY") != 0) c = text(w, "%s - %s", c, u + 1);
-            else c = text(w, "%s + %s", c, u);
+        const char **term = NEW_N(w->arena, const char *, e->nargs);
+        for (int i = 0; i < e->nargs; i++)           // what is positive comes first
+            term[i] = write(w, e->args[(i + (e->args[0]->kind == EX_NUM)) % e->nargs], ADDITIVE);
+        size_t length = 1;
+        for (int i = 0; i < e->nargs; i++) length += strlen(term[i]) + 3;
+        char *c = arena_alloc(w->arena, length), *end = c;
+        for (int i = 0; i < e->nargs; i++) {
+            const bool minus = i > 0 && term[i][0] == '-' && strcmp(term[i], "-INFINITY") != 0;
+            end = stpcpy(stpcpy(end, i == 0 ? "" : minus ? " - " : " + "), term[i] + minus);
         }
         return paren(w, c, tight > ADDITIVE);
     }
@@ -548,24 +568,9 @@ const char *write_factor(Writer *w, Expr *e) { return write(w, e, TIGHT); }
 
 static bool inside(const Expr *e, const Loops *inner)
 {
-    if (e->kind == EX_INDEX && e->index->height > 0) return true;    // belongs to a sum further out
-    if (e->kind == EX_INDEX)
-        for (int i = 0; i < inner->n; i++)
-            if (inner->index[i] == e->index) return true;
-    if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) {
-        // its own index is bound here: look past it
-        for (int i = 0; i < e->nargs; i++) {
-            Expr *a = e->args[i];
-            if (i == e->nargs - 1) {
-                static Index stand_in = {.name = "?"};
-                a = ex_replace_index(a, e->index, ex_index(&stand_in));
-            }
-            if (inside(a, inner)) return true;
-        }
-        return false;
-    }
-    for (int i = 0; i < e->nargs; i++)
-        if (inside(e->args[i], inner)) return true;
+    if (e->loose) return true;                   // belongs to a sum further out
+    for (int i = 0; i < inner->n; i++)
+        if (ex_mentions_index(e, inner->index[i])) return true;
     return false;
 }
 
@@ -581,19 +586,23 @@ static bool worth_naming(const Expr *e)
 }
 
 // Whether e reads an element that may exist only where a guard holds: u[g[i]], x[t - 1].
-static bool looks_up(const Expr *e)
+static Look look_up(const Expr *e, void *with)
 {
-    for (int i = 0; i < e->nargs; i++)
-        if ((e->kind == EX_REF && e->args[i]->kind != EX_INDEX && e->args[i]->kind != EX_NUM) || looks_up(e->args[i])) return true;
-    return false;
+    (void)with;
+    for (int i = 0; i < e->nargs && e->kind == EX_REF; i++)
+        if (e->args[i]->kind != EX_INDEX && e->args[i]->kind != EX_NUM) return FOUND;
+    return LOOK;
 }
 
-void keep_outside(Writer *w, Expr *e, const Loops *inner)
+static bool looks_up(const Expr *e) { return ex_find(e, look_up, NULL); }
+
+static void keep(Writer *w, Expr *e, const Loops *inner, uint64_t walk)
 {
-    if (is_known(w, e)) return;
+    if (is_known(w, e) || e->kept == walk) return;
+    e->kept = walk;
     if (e->nargs == 0) return;
     if (e->kind == EX_CALL && strcmp(e->name, "scattered") == 0) {    // a list of values
-        for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);
+        for (int i = 0; i < e->nargs; i++) keep(w, e->args[i], inner, walk);
         return;
     }
     if (worth_naming(e) && !(inner->guard && looks_up(e)) && !inside(e, inner) && !(w->moving && ex_mentions(e, w->moving)) && ex_rank(e) == 0) {
@@ -609,8 +618,10 @@ void keep_outside(Writer *w, Expr *e, const Loops *inner)
         return;
     }
     if (e->kind == EX_CALL && (strcmp(e->name, "if_else") == 0 || strcmp(e->name, "&&") == 0 || strcmp(e->name, "||") == 0)) {
-        keep_outside(w, e->args[0], inner);      // the rest may not be safe to compute
+        keep(w, e->args[0], inner, walk);      // the rest may not be safe to compute
         return;
     }
-    for (int i = 0; i < e->nargs; i++) keep_outside(w, e->args[i], inner);
+    for (int i = 0; i < e->nargs; i++) keep(w, e->args[i], inner, walk);
 }
+
+void keep_outside(Writer *w, Expr *e, const Loops *inner) { keep(w, e, inner, ex_walk()); }
