@@ -80,7 +80,7 @@ typedef enum {
 typedef enum { OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT,
                OP_GE, OP_AND, OP_OR, OP_MOD, OP_NEG, OP_NOT } Op;
 
-#define MAX_DEPTH 1000           // of expressions; statements nest less
+#define MAX_DEPTH 4000           // of expressions; statements nest less
 
 typedef enum { TYPE_UNKNOWN, TYPE_KNOWN, TYPE_POISONED } TypeState;   // poisoned: an error has been reported below
 

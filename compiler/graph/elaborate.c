@@ -444,19 +444,10 @@ static Expr *conditions(Graph *g, const Stmt *s, const Env *env, Expr *when)
     return when ? ex_call2("&&", when, here) : here;
 }
 
-enum { MAX_DEFINED = 10000 };            // definitions inside each other: what the compiler's stack holds many times over
-
 // The subscripts of a defining statement, `name[i, j] = ...`: an index is bound to the subscript asked for, anything else
 // becomes a condition. Indices that are no subscript are looked up by them.
 static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use)
 {
-    static int depth;
-    if (depth > MAX_DEFINED) {
-        Diag *m = diag(g->diags, d->span, DIAG_E0501, d->name, MAX_DEFINED);
-        diag_help(m, "write a series of definitions as one over an index, such as a sum over its past");
-        return ex_num(0);
-    }
-    depth++;
     Expr *out = NULL;
     int nsites = 0;
     for (const Stmt *s = d->sites; s; s = s->next_site) nsites++;
@@ -511,7 +502,6 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
         value[nsites] = v;
         condition[nsites] = when;
     }
-    depth--;
     for (int i = nsites - 1; i >= 0; i--)
         out = !out || !condition[i] ? value[i] : ex_call3("if_else", condition[i], value[i], out);
     return out ? out : ex_num(0);

@@ -74,12 +74,12 @@ int main(void)
     check("100,000 loops in each other", a, repeat(a, "prior { ", "for (i in 1:2) ", 100000, "a ~ normal(0, 1); }"), false);
     check("100,000 conditions in each other", a, repeat(a, "prior { ", "if (1) ", 100000, "a ~ normal(0, 1); }"), false);
     check("100,000 opening braces", a, repeat(a, "prior { ", "{", 100000, ""), false);
-    check("500 terms", a, repeat(a, "prior { a = 1", " + 1", 500, "; }"), true);
-    check("900 parentheses", a, arena_printf(a, "%s1%s", repeat(a, "prior { a = ", "(", 900, ""), repeat(a, "", ")", 900, "; }")), true);
+    check("3900 terms", a, repeat(a, "prior { a = 1", " + 1", 3900, "; }"), true);
+    check("3900 parentheses", a, arena_printf(a, "%s1%s", repeat(a, "prior { a = ", "(", 3900, ""), repeat(a, "", ")", 3900, "; }")), true);
     check("20,000 variables", a, lines(a, "prior {\n", "a%d ~ normal(0, 1); # %d %d\n", 20000, false, "}"), true);
     check("20,000 elements of a variable", a, lines(a, "prior {\n", "a[%d] ~ normal(%d, 1); # %d\n", 20000, false, "}"), true);
     check("20,000 elements of a definition", a, lines(a, "prior {\n", "a[%d] = %d; # %d\n", 20000, false, "}"), true);
-    check("a chain of 500 definitions", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 500, false, "}"), true);
+    check("a chain of 3900 definitions", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 3900, false, "}"), true);
     check("the same backwards", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 500, true, "}"), true);
     check("a chain of 20,000 definitions", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 20000, false, "}"), false);
     check("the same backwards", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 20000, true, "}"), false);
