@@ -173,10 +173,12 @@ static Expr *isolate(Expr *e, void *with)
     Var *v = is->c->var;
     if (e->kind != EX_REDUCE || !ex_mentions(e, v)) return NULL;
     if (strcmp(e->name, "sum") != 0 || ex_mentions(e->args[0], v) || ex_mentions(e->args[1], v)) { is->failed = true; return e; }
-    int at = -1;
-    for (int k = 0; k < is->ref->nargs; k++)
+    int at = -1, times = 0;                      // x[j, j] and x[j, j + 1] have elements that are in no term
+    for (int k = 0; k < is->ref->nargs; k++) {
         if (is->ref->args[k]->kind == EX_INDEX && is->ref->args[k]->index == e->index) at = k;
-    if (at < 0) { is->failed = true; return e; }
+        times += ex_mentions_index(is->ref->args[k], e->index);
+    }
+    if (at < 0 || times > 1) { is->failed = true; return e; }
     Expr *key = ex_index(is->c->element[at]);
     Expr *body = ex_replace_index(e->args[2], e->index, key), *ref = ex_replace_index(is->ref, e->index, key);
     Mentions m = {0};
