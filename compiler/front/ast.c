@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 #include "front.h"
+#include "check.h"
 #include "parse.h"
 #include "grammar.h"
 
@@ -447,17 +448,43 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e)
     int right = e->kind == AST_BINARY && e->op == OP_LT ? e->kid[1]->span.from : 0;
     bool arrow = right > 0 && p->source->text[right] == '-' && p->source->text[right - 1] == '<';
     Diag *m = fail(p, at, arrow ? DIAG_E0107 : DIAG_E0106, NULL, NULL);
-    if (arrow) diag_help(m, "`%.*s = ...;`", e->kid[0]->span.to - e->kid[0]->span.from, p->source->text + e->kid[0]->span.from);
+    const char *hint = e->kind == AST_CALL ? foreign_statement(e->name) : NULL;
+    if (hint) diag_help(m, "%s", hint);
+    else if (arrow) diag_help(m, "`%.*s = ...;`", e->kid[0]->span.to - e->kid[0]->span.from, p->source->text + e->kid[0]->span.from);
     else diag_help(m, "a statement is `x ~ distribution(...);` or `name = expression;`");
     return (StmtList){ 0 };
 }
 
 void truncation_misspelt(Parse *p, Span at)
 {
-    fail(p, at, DIAG_E0109, NULL, NULL);
+    const char *text = p->source->text + at.from, *open = memchr(text, '(', (size_t)(at.to - at.from));
+    Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
+    if (open) diag_help(m, "`T[%.*s]`: the density is that of the distribution between the two, and integrates to 1", (int)(text + (at.to - at.from) - open) - 2, open + 1);
 }
 
 // ---- blocks and requests ----
+
+void foreign_block_named(Parse *p, Span at, const char *words)
+{
+    const char *hint = foreign_block(words);
+    Diag *m = fail(p, at, DIAG_E0115, words, NULL);
+    diag_help(m, "%s", hint ? hint : "a model has the blocks data, let, prior, latent, likelihood, predict, augment and infer");
+    p->block = BLOCK_PRIOR;
+    p->quiet = true;
+}
+
+const char *call_around(const Parse *p, int at)
+{
+    const char *text = p->source->text;
+    for (int depth = 0; at > 0 && !strchr(";{}", text[at - 1]); at--) {
+        depth += (text[at - 1] == ')') - (text[at - 1] == '(');
+        if (depth >= 0) continue;
+        int to = at - 1, from = to;
+        while (from > 0 && (text[from - 1] == '_' || isalnum((unsigned char)text[from - 1]))) from--;
+        return intern_n(text + from, (size_t)(to - from));
+    }
+    return intern("");
+}
 
 void block_add(Parse *p, Span at, StmtList body)
 {
@@ -697,6 +724,18 @@ static int unfinished_line(const Parse *p, Span at)
     return unfinished ? span_line((Span){ s, end - 1, end }) : 0;
 }
 
+// The hint for `while (...) {`, at its brace.
+static const char *statement_of_call(Parse *p, Span at)
+{
+    const char *text = p->source->text;
+    int from = at.from;
+    while (from > 0 && !strchr(";{}\n", text[from - 1])) from--;
+    while (isspace((unsigned char)text[from])) from++;
+    int to = from;
+    while (text[to] == '_' || isalnum((unsigned char)text[to])) to++;
+    return foreign_statement(intern_n(text + from, (size_t)(to - from)));
+}
+
 void syntax_error(Parse *p, Span at, const char *const *expected, int n)
 {
     p->failed = true;
@@ -709,7 +748,10 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
                                           : arena_printf(p->arena, "%s is not expected here", found), NULL);
     int line = unfinished_line(p, at);
     const char *word = intern_n(text, (size_t)length);
-    if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
+    const char *hint = *text == '{' ? statement_of_call(p, at) : NULL;
+    if (hint) diag_help(m, "%s", hint);
+    else if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
+    else if (*text == '*' && at.from > 0 && text[-1] == '*') diag_help(m, "a power is written a ^ b");
     else if (is_reserved(word) && among(expected, n, "a name")) diag_help(m, "`%s` is a word of the language and cannot be a name", word);
 }
 

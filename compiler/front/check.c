@@ -19,7 +19,10 @@ const char *plural(Arena *a, int n, const char *one, const char *many)
     return n == 0 ? arena_printf(a, "no %s", many) : arena_printf(a, "%d %s", n, n == 1 ? one : many);
 }
 
-static const struct { const char *name, *text; } foreign_distributions[] = {
+typedef struct Foreign { const char *name, *text; } Foreign;
+static const Foreign foreign_distributions[] = {
+#define BLOCK(name, text)
+#define STATEMENT(name, text)
 #define DISTRIBUTION(name, text) { #name, text },
 #define FUNCTION(name, text)
 #include "hints.def"
@@ -29,21 +32,47 @@ static const struct { const char *name, *text; } foreign_distributions[] = {
 #define DISTRIBUTION(name, text)
 #define FUNCTION(name, text) { #name, text },
 #include "hints.def"
+#undef FUNCTION
+#undef STATEMENT
+}, foreign_statements[] = {
+#define FUNCTION(name, text)
+#define STATEMENT(name, text) { #name, text },
+#include "hints.def"
+#undef BLOCK
+#undef STATEMENT
+}, foreign_blocks[] = {
+#define BLOCK(name, text) { name, text },
+#define STATEMENT(name, text)
+#include "hints.def"
+#undef BLOCK
+#undef STATEMENT
 #undef DISTRIBUTION
 #undef FUNCTION
 };
 
-const char *foreign_distribution(const char *name)
+static const char *foreign(const Foreign *list, size_t n, const char *name)
 {
-    for (size_t i = 0; i < sizeof foreign_distributions / sizeof *foreign_distributions; i++)
-        if (strcmp(foreign_distributions[i].name, name) == 0) return foreign_distributions[i].text;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0) return list[i].text;
     return NULL;
 }
 
-const char *foreign_function(const char *name)
+const char *foreign_block(const char *words) { return foreign(foreign_blocks, sizeof foreign_blocks / sizeof *foreign_blocks, words); }
+const char *foreign_statement(const char *name) { return foreign(foreign_statements, sizeof foreign_statements / sizeof *foreign_statements, name); }
+
+const char *foreign_distribution(const char *name) { return foreign(foreign_distributions, sizeof foreign_distributions / sizeof *foreign_distributions, name); }
+const char *foreign_function(const char *name) { return foreign(foreign_functions, sizeof foreign_functions / sizeof *foreign_functions, name); }
+
+const char *without_suffix(const char *name, const char **suffix)
 {
-    for (size_t i = 0; i < sizeof foreign_functions / sizeof *foreign_functions; i++)
-        if (strcmp(foreign_functions[i].name, name) == 0) return foreign_functions[i].text;
+    static const char *const suffixes[] = { "_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf", "_cdf", "_rng", NULL };
+    const size_t n = strlen(name);
+    for (int i = 0; suffixes[i]; i++) {
+        const size_t k = strlen(suffixes[i]);
+        if (n <= k || strcmp(name + n - k, suffixes[i]) != 0) continue;
+        *suffix = suffixes[i];
+        return intern_n(name, n - k);
+    }
     return NULL;
 }
 

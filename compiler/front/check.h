@@ -34,6 +34,9 @@ const char *nearest_function(const char *name);
 // Names that users bring from elsewhere (hints.def): what to write instead, or NULL.
 const char *foreign_distribution(const char *name);
 const char *foreign_function(const char *name);
+const char *foreign_statement(const char *name);
+const char *foreign_block(const char *words);
+const char *without_suffix(const char *name, const char **suffix);     // normal of Stan's normal_lpdf, normal_rng, ...; NULL: it has no such suffix
 
 // The closest of some names, if it is close enough to be a slip.
 typedef struct Nearest { const char *wanted, *best; int distance; } Nearest;

@@ -62,7 +62,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %precedence SIGN
 %right '^'
 
-%type <const char *> name type_word support_word method as_opt
+%type <const char *> name type_word support_word method as_opt foreign_block
 %type <Ast *> expr bin sum postfix primary subscript bound end
 %type <List> exprs exprs_opt subscripts bounds bound_list dims declarators ranges names name_list settings setting_list
 %type <Declarator> declarator
@@ -93,7 +93,16 @@ model_part:
   | MODEL name ';'                          { p->model->name = $name; }
   | block_kind '{' stmts close              { block_add(p, @$, $stmts); }
   | request_kind '{' requests close
+  | foreign_block '{'                       { foreign_block_named(p, @foreign_block, $foreign_block); }
+    stmts close                             { p->quiet = false; }
   | error
+  ;
+
+foreign_block:                              // of Stan and BUGS: one message for it all
+    MODEL                                   { $$ = "model"; }
+  | NAME                                    { $$ = $1; }
+  | NAME[first] NAME[second]                { $$ = arena_printf(p->arena, "%s %s", $first, $second); }
+  | NAME[first] DATA                        { $$ = arena_printf(p->arena, "%s data", $first); }
   ;
 
 block_kind:

@@ -50,6 +50,10 @@ typedef struct Parse {
     Natural    **last_natural;
 } Parse;
 
+void foreign_block_named(Parse *p, Span at, const char *words);      // its statements are parsed, and forgotten
+
+const char *call_around(const Parse *p, int at);                     // the name of the call whose arguments stand at this place of the text, or ""
+
 void list_add(Arena *a, List *l, void *item);
 
 // Expressions. Each node's depth is one more than its deepest child's; beyond MAX_DEPTH it is reported and made a leaf.

@@ -255,8 +255,10 @@ static void check_function(Resolve *r, const Ast *e)
 {
     if (function_exists(e->name) || is_base_measure(r, e->name)) return;
     Diag *m = diag(r->d, e->span, DIAG_E0205, e->name);
-    const char *hint = foreign_function(e->name);
+    const char *hint = foreign_function(e->name), *suffix, *stem = without_suffix(e->name, &suffix);
     if (hint) diag_help(m, "%s", hint);
+    else if (stem && library_distribution(r->lib, stem) && strcmp(suffix, "_rng") == 0) diag_help(m, "`~` draws, in the predict block too: z ~ %s(...);", stem);
+    else if (stem && library_distribution(r->lib, stem) && suffix[2] != 'c') diag_help(m, "`~` adds the log density: y ~ %s(...);", stem);
     else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts stand in brackets, %s[i]", e->name, e->name);
     else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it stands behind `~`", e->name);
     else if (nearest_function(e->name)) diag_help(m, "is `%s` meant?", nearest_function(e->name));
@@ -311,11 +313,12 @@ static void check_distribution(Resolve *r, Stmt *s)
     const Distribution *dist = library_distribution(r->lib, s->dist);
     if (!dist) {
         Diag *m = diag(r->d, s->dist_span, DIAG_E0204, s->dist);
-        const char *hint = foreign_distribution(s->dist);
+        const char *hint = foreign_distribution(s->dist), *suffix, *stem = without_suffix(s->dist, &suffix);
         Nearest near = { .wanted = s->dist };
         for (const Distribution *d = r->lib->distributions; d; d = d->next)
             if (!d->is_family) nearest_try(&near, d->name);
         if (hint) diag_help(m, "%s", hint);
+        else if (stem && library_distribution(r->lib, stem)) diag_help(m, "behind `~` a distribution has no suffix: %s(...)", stem);
         else if (near.best) diag_help(m, "is `%s` meant?", near.best);
         else if (lookup(r, s->dist) || function_exists(s->dist)) diag_help(m, "a definition is written with `=`");
         if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
