@@ -132,6 +132,7 @@ typedef struct Asked { Expr *atom[8]; int natoms; } Asked;       // references t
 static Expr *first_varying(Expr *e, const Asked *done, bool inside_sum, bool *free)
 {
     const bool binds = e->kind == EX_REDUCE || e->kind == EX_ARRAY;
+    if (is_call(e, "missing")) return NULL;      // asks for what was read
     for (int i = 0; i < e->nargs; i++) {
         Expr *r = first_varying(e->args[i], done, inside_sum || (binds && i == e->nargs - 1), free);
         if (r) return r;

@@ -304,7 +304,7 @@ bool find_coverage(Claims *claims)
         if (!v->decl) continue;                  // of augmentations, and what the compiler made
         Coverage *c = claims->coverage[v->id] = coverage_of(claims, v);
         if (!c) continue;
-        v->holes = !c->complete && v->kind != VAR_DATA;
+        v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
         good &= check_once(claims, v, c);
     }
     return good;
@@ -334,12 +334,55 @@ static bool lies_in(const Coverage *c, const Naming *a, const Loops *l, Expr *co
     return !condition || (l->guard && implied(condition, l->guard));
 }
 
+static bool test_may_miss(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
+
+// The element is not in one of the boxes, which are all that there is; NULL: they are not.
+static Expr *outside_boxes(const Coverage *c, Expr *const *at)
+{
+    Expr *out = NULL;
+    for (int i = 0; i < c->n; i++)
+        if (!c->naming[i].box) return NULL;
+    for (int i = 0; i < c->nmerged; i++) {
+        const Naming *a = &c->merged[i];
+        Expr *in = a->guard;
+        if (in && ex_any_var(in, test_may_miss, NULL)) return NULL;
+        for (int k = 0; k < c->rank && in; k++) in = ex_replace_index(in, c->coordinate[k], at[k]);
+        for (int k = c->rank; k-- > 0;) {        // the box is asked before the condition
+            Expr *here = ex_call2("&&", ex_call2("<=", a->lo[k], at[k]), ex_call2("<=", at[k], a->hi[k]));
+            in = in ? ex_call2("&&", here, in) : here;
+        }
+        if (!in) return NULL;
+        out = out ? ex_call2("&&", out, ex_call1("!", in)) : ex_call1("!", in);
+    }
+    return out;
+}
+
+// A missing value that is read has a statement which draws it.
+static void claim_drawn(Claims *claims, Var *v, const Coverage *c, const Loops *l, Span span, Expr *const *at)
+{
+    Graph *g = claims->g;
+    if (v->rank != c->rank) return;
+    Expr *element = ex_ref(v, c->rank, at), *outside = outside_boxes(c, at);
+    for (int d = 0; d < c->rank; d++)
+        if (ex_any_var(at[d], test_unranged, NULL) || ex_any_var(at[d], test_may_miss, NULL)) return;
+    if (!outside || (l->guard && ex_any_var(l->guard, test_may_miss, NULL))) return;
+    Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1};
+    for (int d = 0; d < c->rank; d++) k.number[k.nnumbers++] = at[d];
+    k.fails[0] = ex_call2("&&", ex_call1("missing", element), outside);
+    k.says = arena_printf(g->arena, "%s is missing, is read (%s) and has no distribution (%s)", element_text(g, v, c->rank), claims_line(g, span), list_of_lines(g, c));
+    claim(claims, k);
+}
+
 void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr *const *subscript)
 {
     Coverage *c = v->id < claims->ncoverage ? claims->coverage[v->id] : NULL;
     if (!c || !v->holes || n < c->rank) return;
     for (int i = 0; i < c->nmerged; i++)
         if (lies_in(c, &c->merged[i], l, subscript)) return;
+    if (v->kind == VAR_DATA) {
+        claim_drawn(claims, v, c, l, span, subscript);
+        return;
+    }
     Graph *g = claims->g;
     Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1, .counted = true};
     Expr *count = total(claims, v, c);

@@ -464,6 +464,8 @@ static const char *write_call(Writer *w, Expr *e)
         if (e->nargs == 2 && strcmp(e->name, infix[i]) == 0)
             return text(w, "(%s %s %s)", write(w, e->args[0], ADDITIVE), e->name, write(w, e->args[1], ADDITIVE));
     if (strcmp(e->name, "%") == 0) return text(w, "((long)(%s) %% (long)(%s))", write(w, e->args[0], 0), write(w, e->args[1], 0));
+    if (strcmp(e->name, "missing") == 0 && e->args[0]->var->base == BASE_INT) return text(w, "(%s == -2147483648.0)", write(w, e->args[0], ADDITIVE));
+    if (strcmp(e->name, "missing") == 0) return text(w, "(%1$s != %1$s)", write(w, e->args[0], ADDITIVE));
     if (strcmp(e->name, "same") == 0) return text(w, "(%s == %s)", write(w, e->args[0], ADDITIVE), write(w, e->args[1], ADDITIVE));
     if (strcmp(e->name, "!") == 0) return text(w, "!%s", write(w, e->args[0], TIGHT));
     if (strcmp(e->name, "if_else") == 0) {
