@@ -14,6 +14,7 @@
 #include "rng.h"
 #include "normal.h"
 #include "exponential.h"
+#include "truncated.h"
 
 DEVICE_CALL double double_exponential(Stream *g, double mu, double scale)
 {
@@ -56,6 +57,17 @@ DEVICE_CALL double skew_normal(Stream *g, double xi, double omega, double alpha)
     const double rest  = fabs(alpha) < 1e150 ? 1 / sqrt(1 + alpha * alpha) : 0;
     const double common = fabs(normal_standard(g)), own = normal_standard(g);
     return xi + omega * (delta * common + rest * own);
+}
+
+// Between two ends: a truncated normal, kept with its share of Phi(alpha z) / max Phi. Accepts at least about 1 / (1 + alpha^2).
+DEVICE_CALL double skew_normal_truncated(Stream *g, double xi, double omega, double alpha, double lo, double hi)
+{
+    const double end = alpha >= 0 ? hi : lo, most = log_Phi(is_finite(end) ? alpha * (end - xi) / omega : alpha == 0 ? 0 : INFINITY);
+    for (long tries = 0; tries < 10000000; tries++) {
+        const double x = normal_truncated(g, xi, omega, lo, hi);
+        if (!(log(uniform_open(g)) > log_Phi(alpha * (x - xi) / omega) - most)) return x;
+    }
+    return NAN;
 }
 
 DEVICE_CALL double exp_mod_normal(Stream *g, double mu, double sigma, double lambda)

@@ -105,8 +105,9 @@ DEVICE int inversion_next(Inversion *v, double support_lo, double support_hi)
     if (v->phase == 2) inversion_bracket(v);
     else if (v->upper ? v->above <= v->target : v->below >= v->target) v->right = order_of(v->x);
     else v->left = order_of(v->x);
-    if (v->right - v->left < 2) return 0;
-    v->x = of_order(v->left + (v->right - v->left) / 2);
+    const uint64_t apart = (uint64_t)v->right - (uint64_t)v->left;   // more than an int64_t holds
+    if (v->left >= v->right || apart < 2) return 0;
+    v->x = of_order((int64_t)((uint64_t)v->left + apart / 2));
     return 1;
 }
 
