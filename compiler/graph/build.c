@@ -320,7 +320,7 @@ static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
     else add_density(f, within(f->value, lo, hi));
 }
 
-static const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
+const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
 {
     const Env *env = NULL;
     for (int i = 0; i < nargs && i < d->nparams; i++) env = env_bind(g, env, d->params[i], args[i]);
@@ -362,7 +362,7 @@ static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int
 }
 
 // The ends of a distribution's support, NULL if open.
-static void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
+void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
 {
     const Env *env = bind_arguments(g, d, nargs, args, value);
     const bool unit = d->support == SUPPORT_UNIT;
@@ -529,7 +529,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
 }
 
 // An argument for one element of a vectorised statement: leading subscripts are the element's.
-static Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at)
+Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at)
 {
     Expr *whole = elaborate_whole(g, a, env);
     int rank = ex_rank(whole);
@@ -643,6 +643,7 @@ static void predict(Graph *g, const Stmt *s, const Distribution *d, Plates plate
     }
     Expr *end[2] = {lo, hi}, *support[2], *declared[2] = {value->var->lower, value->var->upper};
     support_ends(g, d, s->nargs, args, value, &support[0], &support[1]);
+    for (int side = 0; side < 2 && d->support == SUPPORT_CIRCLE; side++) support[side] = ex_num(side ? M_PI : -M_PI);
     bool within = !site->sample;
     for (int side = 0; side < 2; side++) {
         if (d->value_rank == 0 && declared[side]) end[side] = end[side] ? inner(end[side], declared[side], side) : declared[side];

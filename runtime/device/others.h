@@ -113,6 +113,41 @@ DEVICE_CALL double von_mises(Stream *g, double mu, double kappa)
     }
 }
 
+// The largest value of cos(x - mu) on a short piece [l, r]: at an end, or 1 where a maximum lies within.
+DEVICE double von_mises_most(double mu, double l, double r)
+{
+    const double turn = 2 * GM_PI, peak = mu + turn * ceil((l - mu) / turn);
+    const double a = cos(l - mu), b = cos(r - mu);
+    return peak <= r ? 1 : a > b ? a : b;
+}
+
+// Between two ends: from the piecewise constant envelope over 256 pieces.
+DEVICE_CALL double von_mises_truncated(Stream *g, double mu, double kappa, double lo, double hi)
+{
+    enum { PIECES = 256 };
+    if (!(kappa >= 0) || !is_finite(kappa) || !is_finite(mu) || !(lo <= hi)) return NAN;
+    const double width = (hi - lo) / PIECES;
+    double top = -1, total = 0;
+    for (int k = 0; k < PIECES; k++) {
+        const double c = von_mises_most(mu, lo + k * width, lo + (k + 1) * width);
+        if (c > top) top = c;
+    }
+    for (int k = 0; k < PIECES; k++) total += exp(kappa * (von_mises_most(mu, lo + k * width, lo + (k + 1) * width) - top));
+    for (long tries = 0; tries < 1000000; tries++) {
+        double u = uniform_open(g) * total, c = top;
+        int k = 0;
+        for (; k < PIECES; k++) {
+            c = von_mises_most(mu, lo + k * width, lo + (k + 1) * width);
+            u -= exp(kappa * (c - top));
+            if (u <= 0) break;
+        }
+        if (k == PIECES) continue;               // rounding
+        const double x = clamp(lo + (k + uniform_open(g)) * width, lo, hi);
+        if (log(uniform_open(g)) <= kappa * (cos(x - mu) - c)) return x;
+    }
+    return NAN;
+}
+
 // exp(a cos x + b sin x)
 DEVICE_CALL double von_mises_natural(Stream *g, double a, double b) { return von_mises(g, atan2(b, a), hypot(a, b)); }
 
