@@ -106,6 +106,19 @@ static bool imputable(const Program *p, const Var *v)
     return false;
 }
 
+// Infinite values make sense as ends of intervals only: not as a value that has a distribution, nor as a parameter of one.
+static bool must_be_finite(const Graph *g, const Var *v)
+{
+    if (v->base != BASE_REAL) return false;
+    bool used = v->response;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->original || !f->dist) continue;
+        if ((f->lower && ex_mentions(f->lower, v)) || (f->upper && ex_mentions(f->upper, v))) return false;
+        for (int k = 0; k < f->nargs; k++) used |= ex_mentions(f->args[k], v);
+    }
+    return used;
+}
+
 void emit_tables(Program *p, FILE *out, Var **state, int nstate)
 {
     Writer *w = &p->w;
@@ -131,9 +144,10 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
             }
             extents = text(w, "%s%s%d", extents, k ? ", " : "", scalar);
         }
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, %s.imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, %s%s.imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
                 v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL", constraint_name(v->constraint), v->rank, c_name(w, v->name), v->init != NULL,
-                v->response && imputable(p, v), v->response && v->needed_for ? text(w, ".needed_for = \"%s\", ", v->needed_for) : "", v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span),
+                v->response && imputable(p, v), v->response && v->needed_for ? text(w, ".needed_for = \"%s\", ", v->needed_for) : "",
+                must_be_finite(g, v) ? ".finite = 1, " : "", v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span),
                 v->base == BASE_INT ? "int" : "real", bounds, v->name, dims_text(p, v), *extents ? extents : "0");
     }
     if (!ndata) fprintf(out, "    {0},\n");

@@ -590,7 +590,7 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
 bool find_claims(Graph *g)
 {
     Claims c = {.g = g, .last = &g->claims};
-    if (!find_coverage(&c)) return false;
+    if (!find_coverage(&c) || !claim_arguments(&c)) return false;
     for (const Block *b = g->model->blocks; b; b = b->next) walk(&c, b->body, &(Place){.span = b->span});
     return diags_errors(g->diags) == 0;
 }

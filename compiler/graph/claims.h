@@ -18,6 +18,8 @@ bool        claims_nonneg(const Loops *l, Expr *e);                      // e, a
 bool        claims_never(const Loops *l);                                // the loops' condition never holds
 const char *claims_line(Graph *g, Span s);                               // file.gm:12
 
+bool claim_arguments(Claims *c);                                         // arguments.c; false: a constant is no value of its parameter
+
 // ---- coverage.c ----
 
 bool find_coverage(Claims *c);                                           // false: an element has two statements

@@ -79,7 +79,7 @@ static bool check_bounds(const GmField *f, const GmShape *s, const void *element
     long room = 0;
     for (long i = 0; i < size; i++) {
         const double x = element(f, elements, i);
-        if (x >= s->lower && x <= s->upper)
+        if (x >= s->lower && x <= s->upper && !(f->finite && isinf(x)))
             continue;
         if (isnan(x)) {
             if (!missing) {
@@ -96,7 +96,8 @@ static bool check_bounds(const GmField *f, const GmShape *s, const void *element
             continue;
         }
         char *why = x < s->lower ? gm_format("is below its lower bound %.10g", s->lower)
-                                 : gm_format("is above its upper bound %.10g", s->upper);
+                  : x > s->upper ? gm_format("is above its upper bound %.10g", s->upper)
+                                 : gm_copy_text("is infinite: only ends of intervals may be");
         refuse(f, s, source, i, elements, why);
         free(why);
         return false;

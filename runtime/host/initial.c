@@ -168,9 +168,15 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
     for (int f = 0; f < model->n_state && good; f++) {
         const GmField *field = &model->state[f];
         const GmValue *v = gm_values_find(&values, field->name);
-        if (!v || !is_variable(field->role))
+        if (!v)
             continue;
-        good = gm_value_fits(field, &m->shape[f], v) && gm_check_values(field, &m->shape[f], v->elements, v->source, NULL);
+        if (!is_variable(field->role)) {
+            gm_note("%s: %s is not drawn as a variable; ignored", path, field->name);
+            continue;
+        }
+        GmField finite = *field;
+        finite.finite = 1;
+        good = gm_value_fits(field, &m->shape[f], v) && gm_check_values(&finite, &m->shape[f], v->elements, v->source, NULL);
         const size_t bytes = (size_t)gm_value_size(v) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
         for (int c = 0; c < m->chains && good; c++)
             memcpy(gm_state_array(model, m, c, f), v->elements, bytes);

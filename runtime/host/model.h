@@ -55,6 +55,7 @@ typedef struct GmField {
     int          has_default;                            // data: the file may leave it out
     int          may_miss;                               // data: null, NA, NaN allowed; then imputed_field is its State field
     const char  *needed_for;                             // data: why no value may be missing although the likelihood describes them; or NULL
+    int          finite;                                 // data: infinite values are refused
     int          imputed_field;                          // index into state, or -1
     int          shared;                                 // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
     const char  *where;                                  // "file.gm:12"

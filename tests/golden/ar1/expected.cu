@@ -270,7 +270,7 @@ static void joint(GmRun *run)
 static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, T), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
      .declared = "int<lower=1> T", .extent_of = {0}},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:6",
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .finite = 1, .imputed_field = 0, .where = "model.gm:6",
      .declared = "real y[T]", .extent_of = {1}},
 };
 

@@ -37,8 +37,11 @@ enum {                           // streams of random numbers
 
 #include "kernels.h"
 
-// Data must lie in the support of their distributions.
+// Data must lie in the support of their distributions, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
+    ALONG (j, d.J) {
+        if ((d.sigma[j] <= 0)) { const long found[] = {(long)((j + 1))}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
+    }
 }
 
 // Sums of data: computed once.
@@ -226,7 +229,8 @@ static void refresh(GmRun *run)      // after missing values were drawn
 
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run, 1);
+    LAUNCH_SHARED(check_data, run, d.J);
+    if (gm_found_fault(run)) return;
     LAUNCH_SHARED(sums_of_data, run, 1);
     refresh(run);
 }
@@ -246,9 +250,9 @@ static void joint(GmRun *run)
 static const GmField data_fields[] = {
     {.name = "J", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, J), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
      .declared = "int<lower=0> J", .extent_of = {0}},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:6",
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .finite = 1, .imputed_field = 0, .where = "model.gm:6",
      .declared = "real y[J]", .extent_of = {1}},
-    {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, sigma), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:7",
+    {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, sigma), .has_default = 0, .may_miss = 0, .finite = 1, .imputed_field = -1, .where = "model.gm:7",
      .declared = "real<lower=0> sigma[J]", .extent_of = {1}},
 };
 

@@ -326,7 +326,7 @@ static const GmField data_fields[] = {
      .declared = "int<lower=0> N", .extent_of = {0}},
     {.name = "p", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, p), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
      .declared = "int<lower=0> p", .extent_of = {0}},
-    {.name = "X", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 2, .offset = offsetof(Data, X), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:6",
+    {.name = "X", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 2, .offset = offsetof(Data, X), .has_default = 0, .may_miss = 0, .finite = 1, .imputed_field = -1, .where = "model.gm:6",
      .declared = "real X[N, p]", .extent_of = {1, 2}},
     {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:7",
      .declared = "int<lower=0, upper=1> y[N]", .extent_of = {1}},

@@ -186,7 +186,7 @@ static void joint(GmRun *run)
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, N), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
      .declared = "int<lower=0> N", .extent_of = {0}},
-    {.name = "t", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, t), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:6",
+    {.name = "t", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, t), .has_default = 0, .may_miss = 0, .finite = 1, .imputed_field = -1, .where = "model.gm:6",
      .declared = "real<lower=0> t[N]", .extent_of = {1}},
     {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:7",
      .declared = "int<lower=0> y[N]", .extent_of = {1}},

@@ -1,0 +1,96 @@
+// arguments.c -- arguments of distributions that data alone give: they lie between the bounds of the parameter, which the compiler sees of constants only.
+//
+//   y[i] ~ normal(mu, s[i])     claims that not s[i] <= 0
+//
+// A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
+#include <math.h>
+#include <string.h>
+#include "claims.h"
+
+static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA; }
+
+static bool number(const Ast *e, double *out)
+{
+    if (!e) return false;
+    if (e->kind == AST_UNARY && e->op == OP_NEG && number(e->kid[0], out)) { *out = -*out; return true; }
+    *out = e->number;
+    return e->kind == AST_INT || e->kind == AST_REAL;
+}
+
+// The density with parameter k at x and the others well inside their bounds is a number, somewhere.
+static bool is_number_at(Graph *g, const Distribution *d, int k, double x)
+{
+    Expr **args = NEW_N(g->arena, Expr *, d->nparams + 1);
+    for (int i = 0; i < d->nparams; i++) {
+        double lo = 0, hi = 0;
+        const bool low = number(d->params[i]->lower, &lo), high = number(d->params[i]->upper, &hi);
+        args[i] = ex_num(i == k ? x : low && high ? (lo + hi) / 2 : low ? lo + 1 : high ? hi - 1 : 0);
+    }
+    double first = 0;
+    number(d->lower, &first);
+    for (int t = 0; t < (d->discrete ? 2 : 1); t++) {        // bernoulli(1) is 1
+        Factor f = {.log_density = ex_num(0), .if_missing = ex_num(0)};
+        factor_density(g, &f, d, ex_num(d->discrete ? first + t : 0.5), d->nparams, args);
+        if (f.log_density->kind == EX_NUM && isfinite(f.log_density->number)) return true;
+    }
+    return false;
+}
+
+static bool end_is_open(Graph *g, const Distribution *d, int k, double end, int side)
+{
+    for (int i = 0; i < d->nparams; i++)
+        if (d->params[i]->type.rank) return false;
+    if (d->value_rank || !d->log_density) return false;
+    return is_number_at(g, d, k, side ? end - 0.5 : end + 0.5) && !is_number_at(g, d, k, end);
+}
+
+static const Expr *data_in(const Expr *e)
+{
+    if (e->kind == EX_REF && e->var->kind == VAR_DATA) return e;
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *r = data_in(e->args[i]);
+        if (r) return r;
+    }
+    return NULL;
+}
+
+static bool claim_argument(Claims *c, const Factor *f, int k)
+{
+    Graph *g = c->g;
+    const Decl *p = f->dist->params[k];
+    Expr *e = f->args[k];
+    if (p->type.rank || ex_rank(e)) return true;
+    for (int side = 0; side < 2; side++) {
+        double end;
+        if (!number(side ? p->upper : p->lower, &end)) continue;
+        if (e->kind == EX_NUM) {
+            if (e->number != end || !end_is_open(g, f->dist, k, end, side)) continue;
+            diag(g->diags, f->span, DIAG_E0403, p->name, f->dist->name, side ? "below" : "above", arena_printf(g->arena, "%g", end), arena_printf(g->arena, "%g", e->number));
+            return false;
+        }
+        if (!ex_data_only(e) || !ex_any_var(e, test_data, NULL)) continue;
+        const bool open = end_is_open(g, f->dist, k, end, side), ref = e->kind == EX_REF;
+        if (ref && (side ? e->var->upper_number < end || (e->var->upper_number == end && !open) : e->var->lower_number > end || (e->var->lower_number == end && !open))) continue;
+        const Expr *named = data_in(e);
+        Claim q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
+        for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
+        q.fails[0] = ex_call2(open ? "<=" : "<", side ? ex_num(end) : e, side ? e : ex_num(end));
+        const char *at = "";
+        for (int i = 0; i < named->nargs; i++) {
+            if (ex_data_only(named->args[i])) q.number[q.nnumbers++] = named->args[i];
+            at = arena_printf(g->arena, "%s%s#", at, i ? ", " : "[");
+        }
+        q.says = arena_printf(g->arena, "%s%s%s%s%s, the `%s` of %s, must be %s %g (%s)", named->var->name, at, named->nargs ? "]" : "", ref ? "" : ": ",
+                              ref ? "" : ex_text(g->arena, e), p->name, f->dist->name, open ? side ? "below" : "above" : side ? "at most" : "at least", end, claims_line(g, f->span));
+        claim(c, q);
+    }
+    return true;
+}
+
+bool claim_arguments(Claims *c)
+{
+    for (const Factor *f = c->g->factors; f; f = f->next)
+        for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
+            if (!claim_argument(c, f, k)) return false;
+    return true;
+}
