@@ -56,7 +56,7 @@ $(BUILD)/obj/compiler/%.o: compiler/%.c | $(GEN)
 $(BUILD)/obj/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -fopenmp -MMD -c -o $@ $<
+	$(Q)$(CC) -std=gnu11 $(WARN) $(CFLAGS) -fopenmp -MMD -c -o $@ $<
 
 $(BUILD)/obj/runtime/host/decimal_cc.o: runtime/host/decimal.cc
 	@mkdir -p $(@D)
@@ -83,7 +83,7 @@ $(BUILD)/tests/runtime/linalg: tests/runtime/linalg.c tests/runtime/check.h $(BU
 $(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O1 -g -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -llapacke -lopenblas -lm -ldl
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -llapacke -lopenblas -lm -ldl
 
 $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
 	@mkdir -p $(@D)
@@ -98,6 +98,16 @@ tests: all $(CTESTS) $(TSUITE)
 test: need-test
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)$(PYTHON) tests/run
+
+# Compiler, runtime, programs and the C tests under the address and undefined-behaviour sanitizers, the writer of draws under the thread sanitizer.
+ASAN := -O1 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
+asan: need-test
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/asan CFLAGS="$(ASAN)" sanitized
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS="-O1 -g -fsanitize=thread" $(BUILD)/tsan/tests/host/draws
+	$(Q)ln -sfn ../stdlib $(BUILD)/stdlib && ln -sfn ../runtime $(BUILD)/runtime     # gmc looks for them beside its folder
+	$(Q)$(PYTHON) tests/asan/run.py
+
+sanitized: all $(filter-out $(BUILD)/tests/runtime/%,$(CTESTS))
 
 # One test again: make retest T=tests/errors/E0203_undefined.gm
 retest: tests
@@ -153,7 +163,7 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all clean demo test tests retest bless oracles bench bench-gpu test-gpu need-build need-test install
+.PHONY: all clean demo test tests asan sanitized retest bless oracles bench bench-gpu test-gpu need-build need-test install
 # A header that is no longer there: what was made with it is made again.
 compiler/%.h: ;
 

@@ -16,6 +16,11 @@ struct Piece { Piece *older; size_t size, used; };      // the bytes follow
 struct Arena { Piece *newest; };
 
 enum { ALIGN = 16, PIECE_SIZE = 256 * 1024 };
+#ifdef __SANITIZE_ADDRESS__
+enum { GUARDED = 1 };
+#else
+enum { GUARDED = 0 };
+#endif
 static const size_t HEADER = (sizeof(Piece) + ALIGN - 1) / ALIGN * ALIGN;
 
 static void out_of_memory(size_t size)
@@ -45,10 +50,10 @@ void arena_free(Arena *a)
 void *arena_alloc(Arena *a, size_t size)
 {
     if (size > SIZE_MAX / 4) out_of_memory(size);
-    size = (size + ALIGN - 1) / ALIGN * ALIGN;
+    if (!GUARDED) size = (size + ALIGN - 1) / ALIGN * ALIGN;
     Piece *p = a->newest;
     if (!p || p->size - p->used < size) {
-        size_t room = size > PIECE_SIZE ? size : PIECE_SIZE;
+        size_t room = size > PIECE_SIZE || GUARDED ? size : PIECE_SIZE;
         p = calloc(1, HEADER + room);
         if (!p) out_of_memory(size);
         *p = (Piece){ .older = a->newest, .size = room };

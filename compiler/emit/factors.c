@@ -68,7 +68,7 @@ bool emit_factors(Program *p, FILE *out)
         fprintf(out, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", line_of(p, f->span), quoted(p, factor_text(p, f)),
                 v == VANISHES_IF_MISSING, plates_text(p, &f->plates), quoted(p, f->plates.guard ? math(p, f->plates.guard) : NULL), math(p, f->log_density));
     }
-    fprintf(out, "    {0},\n};\n\nstatic const GmDefinition definitions[] = {       // that they read\n");
+    fprintf(out, "    {0},\n};\n\nstatic const GmDefinition of_factors[] = {        // the definitions that they read\n");
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
         if (!read[v->id] || v->kind != VAR_LET) continue;

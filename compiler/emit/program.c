@@ -146,7 +146,7 @@ void emit_program(FILE *out, Graph *g, const char *source)
     int ndata = 0;
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
-    fprintf(out, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d, %s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps, factors ? "factors, definitions" : "NULL, NULL");
+    fprintf(out, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d, %s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps, factors ? "factors, of_factors" : "NULL, NULL");
 }
 
 // The kernels alone: the comment above each, and its name.

@@ -61,7 +61,7 @@ void emit_structs(Program *p, FILE *out, Var **state, int nstate)
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
         if (v->kind != VAR_DATA) continue;
-        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? "int" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(w, v->name), v->rank ? "      // " : "",
+        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(w, v->name), v->rank ? "      // " : "",
                 v->rank ? v->name : "", v->rank ? dims_text(p, v) : "");
     }
     fprintf(out, "} Data;\n\ntypedef struct State {          // of one chain\n");

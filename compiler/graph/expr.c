@@ -966,7 +966,7 @@ static void print_list(FILE *f, const Expr *e, int from)
 
 static void print_number(FILE *f, double v)
 {
-    if (v == (long)v && fabs(v) < 1e15) fprintf(f, "%ld", (long)v);
+    if (fabs(v) < 1e15 && v == (long)v) fprintf(f, "%ld", (long)v);
     else {
         for (int d = 2; d <= 12; d++)              // small fractions print as fractions
             if (v * d == floor(v * d) && fabs(v * d) < 1000) { fprintf(f, "%ld/%d", (long)(v * d), d); return; }

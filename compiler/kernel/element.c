@@ -735,8 +735,8 @@ void step_density(Program *p, const Step *s, int step)
         const bool team = w->team;
         if (team) open_brace(w, "ONE_LANE");
         w->team = false;
-        put(w, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", moves ? " && old >= first && old - first < values" : "");
-        put(w, "if (CHECKING) NEW_WEIGHTS(weight, values);");
+        if (!s->marginal) put(w, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", moves ? " && old >= first && old - first < values" : "");
+        if (!s->marginal) put(w, "if (CHECKING) NEW_WEIGHTS(weight, values);");
         put(w, "const long chosen = categorical_log_weights(&g, weight, values);");
         put(w, "if (chosen < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", v->name, element);
         put(w, "const long x = chosen < 1 ? old : first + chosen - 1;");

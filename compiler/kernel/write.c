@@ -236,8 +236,7 @@ const char *write_extent(Writer *w, Expr *e)
         return all;
     }
     if (!is_integer(e)) return text(w, "(long)%s", write(w, e, TIGHT));
-    if (e->kind == EX_MUL) return text(w, "(long)%s", write(w, e, MULTIPLICATIVE));
-    return write(w, e, ADDITIVE);
+    return write(w, e, e->kind == EX_MUL ? MULTIPLICATIVE : ADDITIVE);
 }
 
 static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
@@ -254,8 +253,10 @@ const char *write_position(Writer *w, const Var *v, Expr *const *subscript)
     const char *p = NULL;
     for (int k = 0; k < v->rank; k++) {
         const char *i = write_subscript(w, subscript[k]);
-        if (may_leave(w, subscript[k], v->dim[k])) i = text(w, "INSIDE(%s, %s, \"%s\")", i, write_extent(w, v->dim[k]), v->name);
-        if (!p) p = i;
+        const bool checked = may_leave(w, subscript[k], v->dim[k]);
+        if (checked) i = text(w, "INSIDE(%s, %s, \"%s\")", i, write_extent(w, v->dim[k]), v->name);
+        const bool is_int = subscript[k]->kind == EX_REF && !checked && !known(w, subscript[k]);       // positions are longs
+        if (!p) p = is_int && v->rank > 1 ? text(w, "(long)%s", i) : i;
         else {
             bool deep = strchr(p, ' ') != NULL;
             const char *extent = write_extent(w, v->dim[k]);
@@ -305,18 +306,53 @@ static bool is_narrow(const Expr *e)
     return any && !wide;
 }
 
+static bool is_known(const Writer *w, const Expr *e)
+{
+    return known(w, e) != NULL;
+}
+
+// Whether the C expression is of type int. (Whole numbers that are data and no response are longs: sizes.)
+static bool is_short(const Writer *w, const Expr *e)
+{
+    if (is_known(w, e)) return false;
+    if (e->kind == EX_MUL) return e->nargs == 2 && ex_is_num(e->args[0], -1) && is_short(w, e->args[1]);
+    return (e->kind == EX_REF && e->var->base == BASE_INT && (e->var->rank || e->var->response || e->var->kind != VAR_DATA)) || (e->kind == EX_NUM && is_integer(e));
+}
+
+// Whether C would add or multiply the two as ints. The first is then made a type that holds what they make.
+static bool both_short(const Writer *w, const Expr *first, const Expr *second) { return is_short(w, first) && is_short(w, second); }
+
+static const char *lengthened(Writer *w, const Expr *e, const char *c, const char *type)
+{
+    return e->kind == EX_NUM && e->number >= 0 ? text(w, "%sL", c) : text(w, "(%s)%s", type, c);
+}
+
+// The k-th term as written: what is positive comes first.
+static Expr *term_of(const Expr *e, int k) { return e->args[(k + (e->args[0]->kind == EX_NUM)) % e->nargs]; }
+
+static const char *sum(Writer *w, Expr *e, const char *type)
+{
+    const char **term = NEW_N(w->arena, const char *, e->nargs);
+    for (int i = 0; i < e->nargs; i++) term[i] = write(w, term_of(e, i), ADDITIVE);
+    if (e->nargs > 1 && both_short(w, term_of(e, 0), term_of(e, 1))) term[0] = lengthened(w, term_of(e, 0), term[0], type);
+    size_t length = 1;
+    for (int i = 0; i < e->nargs; i++) length += strlen(term[i]) + 3;
+    char *c = arena_alloc(w->arena, length), *end = c;
+    for (int i = 0; i < e->nargs; i++) {
+        const bool minus = i > 0 && term[i][0] == '-' && strcmp(term[i], "-INFINITY") != 0;
+        end = stpcpy(stpcpy(end, i == 0 ? "" : minus ? " - " : " + "), term[i] + minus);
+    }
+    return c;
+}
+
 // An argument of a function of reals: C++ has others of the same name for whole numbers and for float.
 static const char *as_real(Writer *w, Expr *e)
 {
     if (is_narrow(e)) return text(w, "(wide)%s", write(w, e, TIGHT));
     if (e->kind == EX_NUM && is_integer(e)) return text(w, "%ld.0", (long)e->number);
+    if (e->kind == EX_ADD && is_integer(e) && !is_known(w, e) && both_short(w, term_of(e, 0), term_of(e, 1)) && term_of(e, 0)->kind != EX_NUM) return sum(w, e, "wide");
     const char *c = write(w, e, 0);
     return is_integer(e) ? text(w, "(wide)%s%s%s", strpbrk(c, " -") ? "(" : "", c, strpbrk(c, " -") ? ")" : "") : c;
-}
-
-static bool is_known(const Writer *w, const Expr *e)
-{
-    return known(w, e) != NULL;
 }
 
 static const char *product(Writer *w, Expr *e, int tight)
@@ -334,7 +370,11 @@ static const char *product(Writer *w, Expr *e, int tight)
         if (f->kind == EX_NUM && f->number == -1) { minus = true; continue; }
         if (absorbed[i]) continue;
         const char *t = write(w, f, nabsorbed == 0 || e->nargs > 2 ? MULTIPLICATIVE + (f->kind == EX_MUL) : 0);
-        c = c ? text(w, "%s * %s", c, t) : t;
+        if (!c) {
+            int k = i + 1;
+            while (k < e->nargs && (divides[k] || absorbed[k])) k++;
+            c = k < e->nargs && both_short(w, f, e->args[k]) ? lengthened(w, f, t, "long") : t;
+        } else c = text(w, "%s * %s", c, t);
     }
     if (!c) c = "1";
     for (int i = 0; i < e->nargs; i++)
@@ -370,7 +410,7 @@ static const char *whole(Writer *w, Expr *e)
     const bool team = w->team;
     w->team = false;
     int m = mark(w);
-    const char *position = NULL;
+    const char *position = "0";
     for (int k = 0; k < rank; k++) {
         at[k] = ex_index(i[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(e, k)));
         const char *c;
@@ -379,7 +419,7 @@ static const char *whole(Writer *w, Expr *e)
             c = fresh_index(w, i[k]);
             open_brace(w, "TEAM_FILL (%s, %s)", c, n);
         } else c = open_loop(w, i[k]);
-        position = position ? text(w, "(%s) * (%s) + %s", position, write_extent(w, ex_dim(e, k)), c) : c;
+        position = k ? text(w, "(%s) * (%s) + %s", position, write_extent(w, ex_dim(e, k)), c) : c;
     }
     put(w, "%s[%s] = %s;", t, position ? position : "0", write_expr(w, ex_at(e, rank, at)));
     for (int k = 0; k < rank; k++) close_brace(w);
@@ -528,19 +568,7 @@ static const char *write_out(Writer *w, Expr *e, int tight)
         if (e->var->rank == 0) return place[0] == 'd' ? place : text(w, "*%s", place);
         return text(w, "%s[%s]", place, write_position(w, e->var, e->args));
     }
-    case EX_ADD: {
-        const char **term = NEW_N(w->arena, const char *, e->nargs);
-        for (int i = 0; i < e->nargs; i++)           // what is positive comes first
-            term[i] = write(w, e->args[(i + (e->args[0]->kind == EX_NUM)) % e->nargs], ADDITIVE);
-        size_t length = 1;
-        for (int i = 0; i < e->nargs; i++) length += strlen(term[i]) + 3;
-        char *c = arena_alloc(w->arena, length), *end = c;
-        for (int i = 0; i < e->nargs; i++) {
-            const bool minus = i > 0 && term[i][0] == '-' && strcmp(term[i], "-INFINITY") != 0;
-            end = stpcpy(stpcpy(end, i == 0 ? "" : minus ? " - " : " + "), term[i] + minus);
-        }
-        return paren(w, c, tight > ADDITIVE);
-    }
+    case EX_ADD: return paren(w, sum(w, e, "long"), tight > ADDITIVE);
     case EX_MUL: return product(w, e, tight);
     case EX_POW:
         if (e->number < 0) {

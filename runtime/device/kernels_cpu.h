@@ -19,9 +19,9 @@ typedef struct GmContext {
 #define KERNEL_TEAM(name) KERNEL(name)
 #define EACH(i, n)        for (long i = GM->first; i < GM->last; i++)
 #define EACH_MISSING(e, field) \
-    for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[field].index[gm_m], 1); gm_m++)
+    for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
 #define MISSING_IN_TURN(e, field) \
-    for (long gm_m = 0, e; gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], 1); gm_m++)
+    for (long gm_m = 0, e; gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
 
 // Rows first .. last - 1: dot[] is given, weight[] is filled, *more grows.
 #define ROW(name, k)                                                                                                                  \
@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s
 
 // Sums by group: each group by one lane, its rows in order.
 #define EACH_GROUP(k, groups, n) for (long k = GM->lane; k < (groups); k += GM->lanes)
-#define SUM_ROWS(i, k, first, rows, ...) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], 1); gm_r++)
+#define SUM_ROWS(i, k, first, rows, ...) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
 #define GROUP_LANE
 
 // ---- faults and checks ----

@@ -479,8 +479,11 @@ static bool place_field(GmData *d, const GmModel *m, int f)
     if (!gm_value_fits(field, s, v) ||
         !gm_check_values(field, s, v->elements, v->source, field->may_miss ? &d->missing[f] : NULL))
         return false;
+    const long whole = field->rank == 0 && field->type == GM_INT ? *(int32_t *)v->elements : 0;
     if (field->rank > 0)
         memcpy(at, &v->elements, sizeof v->elements);
+    else if (field->type == GM_INT && field->imputed_field < 0)
+        memcpy(at, &whole, sizeof whole);
     else
         memcpy(at, v->elements, field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
     return true;

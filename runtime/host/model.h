@@ -19,7 +19,7 @@ extern "C" {
 
 // Types of elements. On the CPU all but GM_INT are double; on a GPU they depend on --precision:
 typedef enum {
-    GM_INT,           // int32_t
+    GM_INT,           // int32_t; a number of the data that is no response: long, since it may be a size
     GM_REAL,          // data, definitions and latents: float in single and mixed precision
     GM_WIDE,          // parameters, sums, work arrays: double
     GM_SOLVE,         // precision matrices and shifts of joint normal draws: float in single precision

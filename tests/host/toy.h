@@ -30,7 +30,7 @@ static int  toy_wrong;              // the step of beta forgets the prior
 static int  toy_slow;               // milliseconds that a sweep sleeps
 
 typedef struct ToyData {
-    int32_t N, J, K;
+    long N, J, K;
     double s;
     const int32_t *group;
     const double *y, *X, *w;

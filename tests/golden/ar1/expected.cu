@@ -11,7 +11,7 @@
 #include "gm.h"
 
 typedef struct Data {
-    int T;
+    long T;
     real *y;      // y[T]
 } Data;
 

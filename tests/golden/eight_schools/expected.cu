@@ -13,7 +13,7 @@
 #include "gm.h"
 
 typedef struct Data {
-    int J;
+    long J;
     real *y;      // y[J]
     real *sigma;      // sigma[J]
 } Data;

@@ -11,8 +11,8 @@
 #include "gm.h"
 
 typedef struct Data {
-    int N;
-    int p;
+    long N;
+    long p;
     real *X;      // X[N, p]
     int *y;      // y[N]
 } Data;
@@ -98,8 +98,6 @@ KERNEL(impute_y) {
             lp += x * log_Phi(*s.alpha + sum1) + (-x + 1) * log_Phi(-*s.alpha - sum1);
             weight[value] = lp;
         }
-        const wide old_weight = CHECKING ? weight[old - first] : 0;
-        if (CHECKING) NEW_WEIGHTS(weight, values);
         const long chosen = categorical_log_weights(&g, weight, values);
         if (chosen < 1) FAULT("y", e, "no value has a positive probability");
         const long x = chosen < 1 ? old : first + chosen - 1;

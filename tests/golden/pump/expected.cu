@@ -11,7 +11,7 @@
 #include "gm.h"
 
 typedef struct Data {
-    int N;
+    long N;
     real *t;      // t[N]
     int *y;      // y[N]
 } Data;
@@ -112,7 +112,7 @@ KERNEL_TEAM(log_joint) {
     }
     // poisson
     SUM_ALONG (i, d.N, &lp) {
-        lp += -d.t[i] * s.theta[i] + times_log(s.y[i], log((wide)d.t[i]) + log(s.theta[i])) - lgamma((wide)(s.y[i] + 1));
+        lp += -d.t[i] * s.theta[i] + times_log(s.y[i], log((wide)d.t[i]) + log(s.theta[i])) - lgamma((wide)s.y[i] + 1);
     }
     RESULT(lp);
 }

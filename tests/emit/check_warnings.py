@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Compiles what gmc emits for every test model with warnings on, as far as the C compiler checks the text. What is emitted may leave alone a parameter (a kernel has
+the same ones whatever it reads), and nothing else: a variable that nobody reads, a comparison of other types or a missing return is a mistake of the emitter.
+
+    check_warnings.py [FILE.gm ...]
+"""
+import concurrent.futures
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
+FOLDERS = ("graph", "driver", "bench", "defects/*", "oracles/*", "golden/*")
+CC = [os.environ.get("CC") or "cc", "-x", "c", "-std=gnu11", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-fsyntax-only",
+      "-I" + os.path.join(ROOT, "runtime", "device"), "-"]
+
+
+def compiles(file):
+    """-> (was anything emitted?, what the C compiler says)"""
+    emitted = subprocess.run([GMC, "-q", "--emit=cuda", file], capture_output=True)
+    if emitted.returncode != 0:                          # models that are refused have tests of their own
+        return emitted.returncode > 2, emitted.stderr.decode()
+    ran = subprocess.run(CC, input=emitted.stdout, capture_output=True)
+    return True, ran.stderr.decode() if ran.returncode else ""
+
+
+def random_files(folder):
+    sys.path.insert(0, os.path.join(ROOT, "tests", "stat"))
+    from random_models import random_model
+    for seed in range(1, 11):
+        file = os.path.join(folder, "random_%d.gm" % seed)
+        with open(file, "w") as f:
+            f.write(random_model(seed))
+        yield file
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        files = sys.argv[1:] or sorted(f for k in FOLDERS for f in glob.glob(os.path.join(ROOT, "tests", k, "*.gm"))) + sorted(
+            glob.glob(os.path.join(ROOT, "examples", "*", "*.gm"))) + list(random_files(folder))
+        results = list(pool.map(compiles, files))
+    bad = 0
+    for file, (emitted, said) in zip(files, results):
+        if emitted and said:
+            bad += 1
+            print("%s\n%s" % (os.path.relpath(file, ROOT), said[:600]))
+    total = sum(emitted for emitted, _ in results)
+    print("%d programs, %d with warnings" % (total, bad))
+    return 1 if bad or total < 3 * len(files) // 4 else 0
+
+
+sys.exit(main())
