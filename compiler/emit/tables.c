@@ -155,8 +155,8 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
         int shared = v->kind == VAR_LET || v->once || (v->kind == VAR_SUM && v->sum && !reads_response(v->sum)) ? 1 : v->kind == VAR_SUM && v->sum ? 2 : 0;
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, .constraint = %s, .rank = %d, .offset = offsetof(State, %s), .imputed_field = -1, .shared = %d, .where = \"%s\"},\n",
-                v->name, type_id(v), role_of(v), constraint_name(v->constraint), v->rank, c_name(w, v->name), shared,
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, .constraint = %s, .rank = %d, .offset = offsetof(State, %s), .imputed_field = -1, .shared = %d, %s.where = \"%s\"},\n",
+                v->name, type_id(v), role_of(v), constraint_name(v->constraint), v->rank, c_name(w, v->name), shared, v->partial ? ".partial = 1, " : "",
                 v->span.source ? line_of(p, v->span) : "");
     }
     if (!nstate) fprintf(out, "    {0},\n");

@@ -759,6 +759,54 @@ Conditional *conditional_array(Graph *g, Var *v)
     return c;
 }
 
+// ---- elements that exist ----
+
+static bool listed(const Expr *any, const Expr *one)
+{
+    if (any == one) return true;
+    return any && any->kind == EX_CALL && strcmp(any->name, "||") == 0 && (listed(any->args[0], one) || listed(any->args[1], one));
+}
+
+// Elements of v that exist: those that a `~` statement names, also one whose place an augmentation took. NULL: all.
+Expr *var_domain(Graph *g, const Var *v, Index *const *element)
+{
+    Expr *any = NULL;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        Expr *here = NULL;
+        Expr *condition = f->plates.guard;
+        bool whole = true;
+        for (int k = 0; k < f->value->nargs; k++) {
+            Expr *s = f->value->args[k], *key = ex_index(element[k]);
+            const Index *plate = NULL;
+            for (int i = 0; i < f->plates.n; i++)
+                if (s == ex_index(f->plates.index[i])) plate = f->plates.index[i];
+            if (!plate) {
+                bool varies = false;
+                for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
+                if (varies) return NULL;         // a gather: taken to cover all
+                here = here ? ex_call2("&&", here, ex_call2("==", s, key)) : ex_call2("==", s, key);
+                whole = false;
+                continue;
+            }
+            Expr *tests[2] = {NULL, NULL};
+            if (!ex_is_num(plate->lo, 1)) tests[0] = ex_call2("<=", plate->lo, ex_index((Index *)plate));
+            if (plate->hi != v->dim[k]) tests[1] = ex_call2("<=", ex_index((Index *)plate), plate->hi);
+            for (int i = 0; i < 2; i++)
+                if (tests[i]) { here = here ? ex_call2("&&", here, tests[i]) : tests[i]; whole = false; }
+        }
+        if (condition) { here = here ? ex_call2("&&", here, condition) : condition; whole = false; }
+        if (whole) return NULL;
+        for (int k = 0; k < f->value->nargs; k++)
+            if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
+        for (int i = 0; i < f->plates.n; i++)
+            if (ex_mentions_index(here, f->plates.index[i])) return NULL;        // slices of another loop: as a gather
+        if (listed(any, here)) continue;         // a statement and what an augmentation made of it
+        any = any ? ex_call2("||", any, here) : here;
+    }
+    return any;
+}
+
 // ---- blocks ----
 
 static int by_number(const void *a, const void *b)

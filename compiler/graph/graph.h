@@ -77,6 +77,7 @@ struct Var {
     Site       *sites;
     Series     *series;                  // that it is part of, or NULL
     struct Sum *sum;                     // VAR_SUM: how it is computed
+    bool        partial;                 // not all elements are drawn: others are computed for the draws, or do not exist
     bool        once;                    // VAR_SUM: a work array of setup, the same for all chains
     const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
     bool        few;
@@ -260,12 +261,14 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
     Expr  *coefficient;
     Loops  loops;
     Span   span;
+    bool   absent;                       // of elements that no statement draws and nothing reads: independent and standard normal, so that J is regular
     bool   by_rows;                      // emission: summed by a pass over the rows of a dense matrix
     struct BlockTerm *next;
 } BlockTerm;
 
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
+Expr *var_domain(Graph *g, const Var *v, Index *const *element);      // NULL: all elements have a statement
 bool factor_mentions(const Factor *f, const Var *v);
 typedef struct Reading { int n, size; Factor **factor; } Reading;
 Reading factors_of(Graph *g, const Var *v);                           // that v enters, in the order of the model: found once, for all variables

@@ -137,6 +137,26 @@ static void put(Step **list, Step *s)
     *list = s;
 }
 
+// A block holds all elements of its variables, also those without a statement.
+static void add_absent(Graph *g, Step *s)
+{
+    BlockTerm **last = &s->terms;
+    while (*last) last = &(*last)->next;
+    for (int i = 0; i < s->nblock; i++) {
+        Var *v = s->block[i];
+        Loops l = {.n = v->rank};
+        Expr *element = var_element(g, v, l.index), *domain = v->rank ? var_domain(g, v, l.index) : NULL;
+        if (!domain) continue;
+        l.guard = ex_call1("!", domain);
+        const Factor *f = g->factors;
+        while (!f->value || f->value->kind != EX_REF || f->value->var != v) f = f->next;
+        BlockTerm *t = NEW(g->arena, BlockTerm);
+        *t = (BlockTerm){.factor = f, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
+        *last = t;
+        last = &t->next;
+    }
+}
+
 static Step *gaussian(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason)
 {
     Step *s = step_new(g, STEP_GAUSSIAN, block[0]->span);
@@ -147,6 +167,7 @@ static Step *gaussian(Graph *g, Var *const *block, int n, bool arrow, int nbatch
     s->reason = reason;
     const char *why;
     block_terms(g, block, n, &s->terms, &why);
+    add_absent(g, s);
     return s;
 }
 

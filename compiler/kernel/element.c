@@ -423,7 +423,7 @@ void step_exact(Program *p, const Step *s, int step)
         name_index(w, c->element[0], element);
         know(w, dot.sum, "dot");
     } else opened = open_turns(p, s, parallel, sharing == BY_CREW ? turns_of_element(p, s) : NULL, &element);
-    Expr *guard = domain_guard(p, v, c->element);
+    Expr *guard = var_domain(p->g, v, c->element);
     if (guard && sharing == BY_ROW) put(w, "if (!(%s)) return row_weight(0);", write_expr(w, guard));
     else if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
     const char *natural[4];
@@ -667,7 +667,7 @@ void step_density(Program *p, const Step *s, int step)
     int opened = 0;
     const char *element;
     opened = open_turns(p, s, parallel, sharing == BY_CREW ? turns_of_element(p, s) : NULL, &element);
-    Expr *guard = domain_guard(p, v, c->element);
+    Expr *guard = var_domain(p->g, v, c->element);
     if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
     const char *place = place_of(p, c);
     Pieces pieces = {0};

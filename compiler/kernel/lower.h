@@ -126,7 +126,6 @@ const char *draw_call(Program *p, const Ast *call, int n, const Arg *args);
 
 int         open_elements(Program *p, const Var *v, Index *const *element, int parallel, const char *turns);
 const char *turns_of(Program *p, const Loops *l);                    // of a loop nest, in all
-Expr       *domain_guard(Program *p, const Var *v, Index *const *element);
 const char *stream_text(Program *p, const Var *v, const char *element);
 const char *place_of(Program *p, const Conditional *c);
 

@@ -242,7 +242,8 @@ static bool emit_gram(Program *p, const Sum *s)
         else if (e->kind == EX_REF && e->nargs == 2 && e->args[0] == ex_index(i) && e->args[1] == ex_index(k) && !B) B = e;
         else return false;
     }
-    if (!A || !B || A->var != B->var || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || !ex_is_num(i->lo, 1)) return false;
+    if (!A || !B || A->var != B->var || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || A->var->dim[1] != k->hi || !ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) ||
+        !ex_is_num(k->lo, 1)) return false;
     const char *unless = s->var->rows ? text(w, "if (!few_%s(run)) ", s->var->rows->name) : "";
     p->grams = text(w, "%s    %sGRAM(run, %s, %s, %.17g, %s, %s);\n", p->grams ? p->grams : "", unless, write_extent(w, i->hi), write_extent(w, j->hi), number,
                     var_place(w, A->var), s->var->name);
@@ -497,9 +498,46 @@ void emit_log_joint(Program *p)
         if (braces) close_brace(w);
         forget(w, m);
     }
+    for (const Step *s = p->g->steps; s; s = s->next)
+        for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->terms : NULL; t; t = t->next) {
+            if (!t->absent) continue;
+            put(w, "// elements of %s without a statement", t->ref[0]->var->name);
+            Expr *e = ex_mul2(t->coefficient, ex_pow(t->ref[0], 2));
+            int m = mark(w);
+            const bool team = w->team;
+            open_brace(w, "if (CHECKING)");
+            const bool braces = open_guard(p, &t->loops);
+            open_sum(p, &t->loops, "&lp", 1, &e);
+            add_to(p, "lp", e);
+            close_loops(p, &t->loops);
+            w->team = team;
+            if (braces) close_brace(w);
+            close_brace(w);
+            forget(w, m);
+        }
     put(w, "RESULT(lp);");
     end_kernel(p);
     p->work_of_joint = whole ? NULL : team_work(p);
+}
+
+static void add_absence(Program *p, Expr *value, void *with)
+{
+    const Var *v = with;
+    (void)with;
+    put(&p->w, "if (!CHECKING) %s[%s] = NAN;", var_place(&p->w, v), write_position(&p->w, v, value->args));
+}
+
+// Elements without a statement do not exist, in the draws too.
+static void emit_absent(Program *p, Var *v)
+{
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->rank || v->base == BASE_INT) return;
+    Loops l = {.n = v->rank};
+    Expr *element = var_element(p->g, v, l.index), *domain = var_domain(p->g, v, l.index), *target[MAX_RANK];
+    if (!domain) return;
+    v->partial = true;
+    l.guard = ex_call1("!", domain);
+    for (int k = 0; k < v->rank; k++) target[k] = ex_index(l.index[k]);
+    scatter(p, &l, v->rank, target, NULL, element, add_absence, v);
 }
 
 static bool test_predicted(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((bool *)with)[v->id]; }
@@ -512,6 +550,7 @@ void emit_derive(Program *p)
     bool whole = false;
     for (int i = 0; i < g->nvars; i++) whole |= (g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED) && site_needs_array(g->vars[i]);
     begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", "derived", "wide");
+    for (int i = 0; i < g->nvars; i++) emit_absent(p, g->vars[i]);
     bool *done = calloc((size_t)g->nvars + 1, sizeof *done);
     for (bool progress = true; progress;) {
         progress = false;

@@ -147,7 +147,7 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 {
     for (long c = 0; c < d->n_columns; c++) {
         const int f = d->column[c].field;
-        if (f >= 0 && (model->state[f].role == GM_DERIVED || model->state[f].role == GM_PREDICTED))
+        if (f >= 0 && (model->state[f].role == GM_DERIVED || model->state[f].role == GM_PREDICTED || model->state[f].partial))
             return true;
     }
     return false;

@@ -58,6 +58,7 @@ typedef struct GmField {
     int          finite;                                 // data: infinite values are refused
     int          imputed_field;                          // index into state, or -1
     int          shared;                                 // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
+    int          partial;                                // state: not all elements are drawn: `derive` computes the others, or makes them NaN: they do not exist
     const char  *where;                                  // "file.gm:12"
     const char  *declared;                               // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
     int          extent_of[GM_MAX_RANK];                 // data: 1 + index of the int scalar that is this extent as it stands, 0 if none

@@ -292,7 +292,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         const GmSummary *s = &all[k];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
         const double least = all[worst_ess].ess_bulk < all[worst_ess].ess_tail ? all[worst_ess].ess_bulk : all[worst_ess].ess_tail;
-        broken += isnan(s->mean);
+        broken += isnan(s->mean) && !(d->column[k].field >= 0 && model->state[d->column[k].field].partial);
         unmixed += s->rhat > rhat_bound;
         short_of += ess < ess_bound;
         if (s->rhat > all[worst_rhat].rhat || isnan(all[worst_rhat].rhat))
