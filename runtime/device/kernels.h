@@ -81,7 +81,7 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 DEVICE wide dirichlet_claim(const wide *a, long n, const wide *x, const wide *old)
 {
     wide v = 0;
-    for (long i = 0; i < n; i++) v += a[i] * (log(x[i]) - log(old[i]));
+    for (long i = 0; i < n; i++) v += times_log(a[i], log(x[i]) - log(old[i]));
     return v;
 }
 
