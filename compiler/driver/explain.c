@@ -12,7 +12,7 @@ void explain(FILE *out, Graph *g)
     if (g->applied) fputc('\n', out);
     for (const Step *s = g->steps; s; s = s->next) {
         const Description d = describe(g, s);
-        fprintf(out, "%s%s   (line %d)\n", d.subject, s->imputes ? ", missing values only" : "", span_line(s->span));
+        fprintf(out, "%s%s   (line %d)\n", d.subject, s->imputes ? ", if values are missing" : "", span_line(s->span));
         row(out, "law", d.law);
         for (int i = 0; i < d.n; i++) fprintf(out, "            %s\n", d.line[i]);
         row(out, "method", d.method);

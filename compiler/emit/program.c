@@ -23,7 +23,7 @@ static void emit_banner(Program *p, FILE *out, const char *source)
                         : s->kind == STEP_SLICE ? "slice sampled"
                         : s->kind == STEP_OWN ? s->conditional->own->factor->dist->name
                         : text(&p->w, "%s%s", s->conditional->truncated ? "truncated " : "", s->conditional->family->name);
-        fprintf(out, "//   %-28s %s%s%s\n", names, how, s->imputes ? " (missing values only)" : "", text(&p->w, "     %s", line_of(p, s->span)));
+        fprintf(out, "//   %-28s %s%s%s\n", names, how, s->imputes ? " (if values are missing)" : "", text(&p->w, "     %s", line_of(p, s->span)));
     }
     fprintf(out, "//\n// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.\n");
     fprintf(out, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.\n\n#include \"gm.h\"\n\n");

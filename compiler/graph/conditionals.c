@@ -599,7 +599,12 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     }
     if (!recognise(g, c, &all)) {
         char *text = arena_strdup(g->arena, "");
-        for (int i = 0; i < all.n; i++) text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", ex_text(g->arena, all.item[i].statistic));
+        for (int i = 0; i < all.n; i++) {        // a line of them
+            const char *statistic = ex_quote(g->arena, all.item[i].statistic);
+            const bool fits = strlen(text) + strlen(statistic) < 100 || i == 0;
+            text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", fits ? statistic : "...");
+            if (!fits) break;
+        }
         c->because = all.n == 0 ? arena_strdup(g->arena, "nothing in the model makes it proper on its support")
                                 : arena_printf(g->arena, "no family has the statistics { %s }%s", text,
                                                c->bounds || isfinite(v->lower_number) || isfinite(v->upper_number) ? " on its support" : "");
@@ -725,7 +730,7 @@ Conditional *conditional_array(Graph *g, Var *v)
             }
             Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, true}, 1);
             if (t.failed) {
-                c->because = arena_printf(g->arena, "`%s` (line %d) is not linear in its statistics", ex_text(g->arena, t.opaque), span_line(f->span));
+                c->because = arena_printf(g->arena, "`%s` (line %d) is not linear in its statistics", ex_quote(g->arena, t.opaque), span_line(f->span));
                 return c;
             }
             for (int i = 0; i < t.n; i++) {
@@ -739,7 +744,7 @@ Conditional *conditional_array(Graph *g, Var *v)
                 else if (r->kind == EX_CALL && strcmp(r->name, "log_determinant") == 0 && !simplex) { which = 0; ref = r->args[0]; }
                 else if (r->kind == EX_AT && !simplex) { which = 1; inverse = true; ref = r->args[0]->args[0]; }
                 else if (r->kind == EX_REF && !simplex) { which = 1; direct = true; ref = r; }
-                else { c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_text(g->arena, r), span_line(f->span)); return c; }
+                else { c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_quote(g->arena, r), span_line(f->span)); return c; }
                 p->which = which;
                 int n = 0;
                 for (int k = 0; k < ref->nargs; k++) p->target[n++] = ref->args[k];
@@ -853,7 +858,7 @@ bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const
         }
         Terms t = polynomial(g->arena, f->log_density, &in, 2);
         if (t.failed) {
-            *because = arena_printf(g->arena, "`%s` (line %d) is not quadratic", ex_text(g->arena, t.opaque), span_line(f->span));
+            *because = arena_printf(g->arena, "`%s` (line %d) is not quadratic", ex_quote(g->arena, t.opaque), span_line(f->span));
             return false;
         }
         for (int i = 0; i < t.n; i++) {

@@ -1143,3 +1143,10 @@ char *ex_text(Arena *a, const Expr *e)
     free(text);
     return copy;
 }
+
+char *ex_quote(Arena *a, const Expr *e)
+{
+    enum { LINE = 90 };
+    char *t = ex_text(a, e);
+    return strlen(t) <= LINE ? t : arena_printf(a, "%.*s...", LINE - 3, t);
+}

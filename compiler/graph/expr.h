@@ -114,4 +114,5 @@ Expr *ex_dim(Expr *e, int k);                     // extent of dimension k of an
 
 void  ex_print(FILE *f, const Expr *e);           // in the language's own notation
 char *ex_text(Arena *a, const Expr *e);
+char *ex_quote(Arena *a, const Expr *e);          // for messages: a line at most
 #endif

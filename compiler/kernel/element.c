@@ -14,7 +14,7 @@ static void comment_exact(Program *p, const Step *s)
     const Conditional *c = s->conditional;
     put(w, "// %s | the rest  ~  %s%s%s%s", element_text(p, c), c->truncated ? "truncated " : "", c->family->name,
         c->family->power && c->power != 1 ? text(w, ", %s^%g in place of %s", c->var->name, c->power, c->var->name) : "",
-        s->imputes ? "     missing values of the data" : c->var->rank && c->nbatch == c->var->rank ? "     in parallel" : "");
+        s->imputes ? "     if values are missing" : c->var->rank && c->nbatch == c->var->rank ? "     in parallel" : "");
     put(w, "//   %s", line_of(p, c->var->span));
     const Natural *n = c->family->natural;
     for (int k = 0; n; n = n->next, k++)
@@ -261,8 +261,11 @@ static void emit_claim(Program *p, const Conditional *c, const char *const *natu
         know(w, c->u, "old");
         const char *old = write_expr(w, s);
         forget(w, m);
-        const char *t = text(w, "%s * (%s - %s)", natural[k], new, strpbrk(old, "+-") ? text(w, "(%s)", old) : old);
-        list = list ? text(w, "%s + %s", list, t) : t;
+        // terms apart, so that their sizes are known; a difference of squares without the squares
+        const char *difference = s->kind == EX_POW && s->args[0] == c->u && s->number == 2 ? "((x - old) * (x + old))"
+                               : text(w, "(%s - %s)", new, strpbrk(old, "+-") ? text(w, "(%s)", old) : old);
+        const char *t = text(w, "%s * %s", natural[k], difference);
+        list = list ? text(w, "%s, %s", list, t) : t;
     }
     put(w, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", w->number, place, list);
 }
@@ -489,7 +492,7 @@ void step_own(Program *p, const Step *s, int step)
     const Part *own = c->own;
     const Factor *f = own->factor;
     const char *name = text(w, "%s_%s", s->imputes ? "impute" : "draw", c->var->name);
-    put(w, "// %s | the rest  ~  %s, in which alone it stands%s", element_text(p, c), f->dist->name, s->imputes ? "     missing values of the data" : "");
+    put(w, "// %s | the rest  ~  %s, in which alone it stands%s", element_text(p, c), f->dist->name, s->imputes ? "     if values are missing" : "");
     put(w, "//   %s; log density %s", line_of(p, f->span), math(p, f->log_density));
     const Sharing sharing = sharing_of(s, NULL);
     begin_elements(p, sharing, s, name);

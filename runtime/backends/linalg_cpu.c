@@ -254,7 +254,7 @@ static double *room(Kept *k, size_t n)
 
 static _Thread_local Kept saved, quadratic;
 static _Thread_local long kept_n, kept_m;
-static _Thread_local double kept_log;
+static _Thread_local double kept_size;
 
 const double *gm_save(const double *x, long n)
 {
@@ -265,89 +265,108 @@ const double *gm_save(const double *x, long n)
 
 const double *gm_saved(void) { return saved.value; }
 
-static double log_quadratic(long n, const double *J, const double *h, const double *x)
+// Differences of quadratics, arranged so that little cancels where x is large and moves little: with d = x - old and m = (x + old) / 2,
+//   h'x - x'Jx/2  less the same at old  =  d'(h - J m).
+// gm_quadratic_size: the terms that were added up, without their signs.
+static double add_term(double term)
+{
+    kept_size += fabs(term);
+    return term;
+}
+
+static double moved(long n, const double *J, const double *h, const double *x, const double *old)
 {
     double v = 0;
     for (long i = 0; i < n; i++) {
-        double Jx = 0;
-        for (long j = 0; j < n; j++) Jx += J[i * n + j] * x[j];
-        v += x[i] * (h[i] - Jx / 2);
+        const double d = x[i] - old[i];
+        double slope = h[i], size = fabs(h[i]);
+        for (long j = 0; j < n; j++) {
+            const double t = J[i * n + j] * (x[j] + old[j]) / 2;
+            slope -= t;
+            size += fabs(t);
+        }
+        v += d * slope;
+        kept_size += fabs(d) * size;
     }
     return v;
 }
 
+double gm_quadratic_size(void) { return kept_size; }
+
 void gm_quadratic_before(long n, const double *J, const double *h, const double *x)
 {
-    double *to = room(&quadratic, (size_t)(n * n + n + 1));
+    double *to = room(&quadratic, (size_t)(n * n + 2 * n + 1));
     memcpy(to, J, sizeof *J * (size_t)(n * n));
     memcpy(to + n * n, h, sizeof *h * (size_t)n);
+    memcpy(to + n * n + n, x, sizeof *x * (size_t)n);
     kept_n = n;
-    kept_log = log_quadratic(n, J, h, x);
 }
 
 double gm_quadratic_after(const double *x)
 {
-    return log_quadratic(kept_n, quadratic.value, quadratic.value + kept_n * kept_n, x) - kept_log;
-}
-
-static double log_arrow(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k, const double *u)
-{
-    double v = log_quadratic(n, J, h, x);
-    for (long i = 0; i < m; i++) {
-        double Ex = 0;
-        for (long j = 0; j < n; j++) Ex += E[i * n + j] * x[j];
-        v += u[i] * (k[i] - Ex - D[i] * u[i] / 2);
-    }
-    return v;
+    const long n = kept_n;
+    const double *J = quadratic.value, *h = J + n * n, *old = h + n;
+    kept_size = 0;
+    return moved(n, J, h, x, old);
 }
 
 void gm_arrow_before(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k, const double *u)
 {
-    double *to = room(&quadratic, (size_t)(n * n + n + m * (n + 2) + 1));
+    double *to = room(&quadratic, (size_t)(n * n + 2 * n + m * (n + 3) + 1));
     memcpy(to, J, sizeof *J * (size_t)(n * n));
-    memcpy(to + n * n, h, sizeof *h * (size_t)n);
-    memcpy(to + n * n + n, D, sizeof *D * (size_t)m);
-    memcpy(to + n * n + n + m, E, sizeof *E * (size_t)(m * n));
-    memcpy(to + n * n + n + m + m * n, k, sizeof *k * (size_t)m);
+    memcpy(to += n * n, h, sizeof *h * (size_t)n);
+    memcpy(to += n, D, sizeof *D * (size_t)m);
+    memcpy(to += m, E, sizeof *E * (size_t)(m * n));
+    memcpy(to += m * n, k, sizeof *k * (size_t)m);
+    memcpy(to += m, x, sizeof *x * (size_t)n);
+    memcpy(to += n, u, sizeof *u * (size_t)m);
     kept_n = n;
     kept_m = m;
-    kept_log = log_arrow(n, J, h, x, m, D, E, k, u);
 }
 
 double gm_arrow_after(const double *x, const double *u)
 {
     const long n = kept_n, m = kept_m;
-    const double *J = quadratic.value, *h = J + n * n, *D = h + n, *E = D + m, *k = E + m * n;
-    return log_arrow(n, J, h, x, m, D, E, k, u) - kept_log;
-}
-
-static double log_rows(long n, long p, const double *D, const double *h, const double *rows, const double *y, const double *x)
-{
-    double v = 0;
-    for (long j = 0; j < p; j++) v += x[j] * (h[j] - D[j] * x[j] / 2);
-    for (long i = 0; i < n; i++) {
-        double row = 0;
-        for (long j = 0; j < p; j++) row += rows[i * p + j] * x[j];
-        v += row * (y[i] - row / 2);
+    const double *J = quadratic.value, *h = J + n * n, *D = h + n, *E = D + m, *k = E + m * n, *old_x = k + m, *old_u = old_x + n;
+    kept_size = 0;
+    double v = moved(n, J, h, x, old_x);
+    for (long i = 0; i < m; i++) {
+        const double d = u[i] - old_u[i], middle = (u[i] + old_u[i]) / 2;
+        v += add_term(d * k[i]) - add_term(d * D[i] * middle);
+        for (long j = 0; j < n; j++) v -= add_term(E[i * n + j] * (d * (x[j] + old_x[j]) / 2 + middle * (x[j] - old_x[j])));
     }
     return v;
 }
 
 void gm_rows_before(long n, long p, const double *D, const double *h, const double *rows, const double *y, const double *x)
 {
-    double *to = room(&quadratic, (size_t)(2 * p + n * (p + 1) + 1));
+    double *to = room(&quadratic, (size_t)(3 * p + n * (p + 1) + 1));
     memcpy(to, D, sizeof *D * (size_t)p);
     memcpy(to + p, h, sizeof *h * (size_t)p);
     memcpy(to + 2 * p, y, sizeof *y * (size_t)n);
     memcpy(to + 2 * p + n, rows, sizeof *rows * (size_t)(n * p));
+    memcpy(to + 2 * p + n + n * p, x, sizeof *x * (size_t)p);
     kept_n = n;
     kept_m = p;
-    kept_log = log_rows(n, p, D, h, rows, y, x);
 }
 
 double gm_rows_after(const double *x)
 {
     const long n = kept_n, p = kept_m;
-    const double *D = quadratic.value, *h = D + p, *y = h + p, *rows = y + n;
-    return log_rows(n, p, D, h, rows, y, x) - kept_log;
+    const double *D = quadratic.value, *h = D + p, *y = h + p, *rows = y + n, *old = rows + n * p;
+    double v = 0;
+    kept_size = 0;
+    for (long j = 0; j < p; j++) {
+        const double d = x[j] - old[j];
+        v += add_term(d * h[j]) - add_term(d * D[j] * (x[j] + old[j]) / 2);
+    }
+    for (long i = 0; i < n; i++) {
+        double d = 0, middle = 0;
+        for (long j = 0; j < p; j++) {
+            d += rows[i * p + j] * (x[j] - old[j]);
+            middle += rows[i * p + j] * (x[j] + old[j]) / 2;
+        }
+        v += add_term(d * y[i]) - add_term(d * middle);
+    }
+    return v;
 }

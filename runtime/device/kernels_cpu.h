@@ -147,15 +147,34 @@ static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s
 #define FAULT_AT(name, numbers, n, says) gm_fault_at(GM->run, GM->chain, name, says, n, numbers)
 #define RESULT(v)                  do { if (GM->lane == 0) GM->run->result = (v); } while (0)
 #define CHECKING                   (GM->run->checking)
-#define CLAIM(v)                   gm_claim(GM->run, GM->chain, v)
-#define NO_CLAIM()                 gm_claim(GM->run, GM->chain, NAN)
+#define CLAIM(...)                 do { const wide gm_t[] = {__VA_ARGS__}; gm_claim_terms(GM->run, GM->chain, gm_t, (int)(sizeof gm_t / sizeof *gm_t)); } while (0)
+#define NO_CLAIM()                 gm_claim(GM->run, GM->chain, NAN, 0)
 #define SAVE_OLD(x, n)             const wide *OLD = CHECKING ? gm_save(x, n) : (const wide *)0; (void)OLD
 #define NEW_WEIGHTS(w, n)          gm_save(w, n)
 #define CHECK_WEIGHT(k)            gm_saved()[k]
 #define CLAIM_QUADRATIC_BEFORE(n, J, h, x) gm_quadratic_before(n, J, h, x)
-#define CLAIM_QUADRATIC_AFTER(x)   gm_claim(GM->run, GM->chain, gm_quadratic_after(x))
+#define CLAIM_QUADRATIC_AFTER(x)   gm_claim_quadratic(GM->run, GM->chain, gm_quadratic_after(x))
 
-static inline void gm_claim(const GmRun *run, int chain, double v) { if (run->checking) run->check_log_q[chain] += v; }
+// v: log q at the new value less log q at the old; size: what was added up for it, without signs, which tells its rounding.
+static inline void gm_claim(const GmRun *run, int chain, double v, double size)
+{
+    if (!run->checking) return;
+    run->check_log_q[chain] += v;
+    if (run->check_size) run->check_size[chain] += size;
+    if (run->check_claims && v == v) run->check_claims[chain]++;
+}
+
+static inline void gm_claim_terms(const GmRun *run, int chain, const wide *term, int n)
+{
+    double v = 0, size = 0;
+    for (int i = 0; i < n; i++) {
+        v += term[i];
+        size += fabs(term[i]);
+    }
+    gm_claim(run, chain, v, size);
+}
+
+static inline void gm_claim_quadratic(const GmRun *run, int chain, double v) { gm_claim(run, chain, v, gm_quadratic_size()); }
 
 static inline double normal_draw(Stream *g, long n, double *J, const double *h, double *x) { return (double)normal_precision_shift(g, n, J, h, x); }
 

@@ -186,7 +186,7 @@ static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char 
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
     const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);    // a move of z and x together makes no claim about x alone
-    if (run->checking) gm_claim(run, run->chain, gm_quadratic_after(x));
+    if (run->checking) gm_claim_quadratic(run, run->chain, gm_quadratic_after(x));
     if (scale) scale[2] = move.scale;
     if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
 }
@@ -198,7 +198,7 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_arrow_before(n, J, h, x, m, D, E, k, u);
     const long bad = gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, scale && !run->checking ? &move : NULL);
-    if (run->checking) gm_claim(run, run->chain, gm_arrow_after(x, u));
+    if (run->checking) gm_claim_quadratic(run, run->chain, gm_arrow_after(x, u));
     if (scale) scale[2] = move.scale;
     if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
 }
@@ -210,7 +210,7 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_rows_before(n, p, D, h, rows, y, x);
     const long bad = gm_normal_rows(&g, n, p, D, h, rows, y, M, x, scale && !run->checking ? &move : NULL);
-    if (run->checking) gm_claim(run, run->chain, gm_rows_after(x));
+    if (run->checking) gm_claim_quadratic(run, run->chain, gm_rows_after(x));
     if (scale) scale[2] = move.scale;
     if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
 }

@@ -15,7 +15,7 @@
 enum { SWEEPS = 20 };
 
 typedef struct Verdict {
-    long   compared, skipped;
+    long   compared, skipped, claims;
     double worst;                   // largest difference, in units of its bound
     double difference, bound;       // of that one
     int    chain;
@@ -24,16 +24,18 @@ typedef struct Verdict {
 } Verdict;
 
 // Rounding: a log joint is a sum whose relative error is about 1e-16 times the square root of the number of terms, and differences
-// of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. A wrong conditional is off
-// by order one.
-static double bound(double before, double after)
+// of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. What a claim adds up may be larger by far: at data
+// near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their rounding. A wrong conditional is off
+// by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that.
+static double bound(double before, double after, double size)
 {
-    return 1e-7 + 1e-9 * (fabs(before) + fabs(after));
+    return 1e-7 + 1e-9 * (fabs(before) + fabs(after)) + 1e-12 * size;
 }
 
 static void compare(Verdict *v, const GmRun *run, int chain, double before, double after)
 {
     const double claim = run->check_log_q[chain];
+    v->claims += run->check_claims ? run->check_claims[chain] : 0;
     if (isnan(claim)) {
         v->no_claim = true;
         return;
@@ -48,7 +50,7 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
         v->skipped++;
         return;
     }
-    const double difference = fabs(after - before - claim), most = bound(before, after);
+    const double difference = fabs(after - before - claim), most = bound(before, after, run->check_size ? run->check_size[chain] : 0);
     v->compared++;
     if (v->compared == 1 || difference / most > v->worst) {
         v->worst = difference / most;
@@ -65,27 +67,30 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
     for (int k = 0; k < model->n_steps; k++)
         if ((int)strlen(model->step_names[k]) > width)
             width = (int)strlen(model->step_names[k]);
-    printf("%-*s  %14s  %10s\n", width, "step", "max difference", "bound");
+    printf("%-*s  %14s  %10s  %8s\n", width, "step", "max difference", "bound", "claims");
     bool good = true;
+    long claims = 0;
     for (int k = 0; k < model->n_steps; k++) {
         const Verdict *v = &verdict[k];
+        claims += v->claims;
         printf("%-*s  ", width, model->step_names[k]);
         if (v->broken) {
-            printf("%14s  %10s  FAILED: the log joint is not finite after it (chain %d, sweep %ld)\n", "-", "-",
+            printf("%14s  %10s  %8s  FAILED: the log joint is not finite after it (chain %d, sweep %ld)\n", "-", "-", "-",
                    run->first_chain + v->chain + 1, v->sweep + 1);
             good = false;
         } else if (v->no_claim) {
-            printf("%14s  %10s  not an exact step: checked by construction\n", "-", "-");
+            printf("%14s  %10s  %8s  not an exact step: checked by construction\n", "-", "-", "-");
         } else if (v->compared == 0) {
-            printf("%14s  %10s  not compared: the log joint was not finite before it\n", "-", "-");
+            printf("%14s  %10s  %8s  not compared: the log joint was not finite before it\n", "-", "-", "-");
         } else if (v->worst <= 1) {
-            printf("%14.3g  %10.2g  ok\n", v->difference, v->bound);
+            printf("%14.3g  %10.2g  %8ld  ok\n", v->difference, v->bound, v->claims);
         } else {
-            printf("%14.3g  %10.2g  FAILED (chain %d, sweep %ld)\n", v->difference, v->bound, run->first_chain + v->chain + 1,
+            printf("%14.3g  %10.2g  %8ld  FAILED (chain %d, sweep %ld)\n", v->difference, v->bound, v->claims, run->first_chain + v->chain + 1,
                    v->sweep + 1);
             good = false;
         }
     }
+    printf("%ld claims\n", claims);
     return good;
 }
 
@@ -99,6 +104,8 @@ int gm_check_steps(const GmModel *model, GmRun *run)
             for (int c = 0; c < run->chains; c++) {
                 before[c] = model->log_joint(run, c);
                 run->check_log_q[c] = 0;
+                run->check_size[c] = 0;
+                run->check_claims[c] = 0;
             }
             model->step(run, k);
             for (int c = 0; c < run->chains; c++)

@@ -75,7 +75,8 @@ typedef struct GmRun {                                   // one run: all that em
     long        sweep;                                   // current sweep, from 0; warm-up included
     int         threads;
     int         checking;                                // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
-    double     *check_log_q;
+    double     *check_log_q, *check_size;                // and to check_size what they added up for that, without signs
+    long       *check_claims;                            // how many did, by chain
     const GmMissing *missing;                            // by data field
     long        warmup;                                  // sweeps before this one are warm-up: samplers may adapt
     int         chain;                                   // the chain at work; set by kernels.h

@@ -33,6 +33,8 @@ static void fit_close(Fit *f)
     gm_data_close(&f->data, f->model);
     gm_options_close(&f->options);
     free(f->run.check_log_q);
+    free(f->run.check_size);
+    free(f->run.check_claims);
     free(f->chain_kept);
     free(f->chain_failed);
 }
@@ -245,6 +247,8 @@ static int start(Fit *f)
     f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .chains = o->chains, .first_chain = o->first_chain - 1,
                       .seed = o->seed, .threads = o->threads, .missing = f->data.missing, .warmup = o->warmup };
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
+    f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
+    f->run.check_claims = gm_alloc((size_t)o->chains, sizeof *f->run.check_claims);
     if (!gm_initial(model, &f->memory, &f->data, o, &f->run))
         return GM_EXIT_USAGE;
     if (o->compare_devices)

@@ -1,7 +1,7 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            normal (missing values only)     model.gm:6
+//   y                            normal (if values are missing)     model.gm:6
 //   phi                          normal     model.gm:9
 //   s2                           power_gamma     model.gm:10
 //
@@ -113,7 +113,7 @@ KERNEL_TEAM(sums_of_responses) {
     }
 }
 
-// y[k] | the rest  ~  normal     missing values of the data
+// y[k] | the rest  ~  normal     if values are missing
 //   model.gm:6
 //   h += phi*y[-1 + k]/s2
 //   h += phi*y[1 + k]/s2
@@ -142,7 +142,7 @@ KERNEL_ONCE(impute_y) {
         Stream g = stream(at, VAR_y, e);
         const real x = normal_natural(&g, h_y, q_y);
         VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old) + q_y * (square(x) - square(old))); }
+        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
         s.y[k] = x;
     }
 }
@@ -158,7 +158,7 @@ KERNEL_TEAM(draw_phi) {
     Stream g = stream(at, VAR_phi, 0);
     const wide x = normal_natural(&g, h_phi, q_phi);
     VERIFY(x, "phi", 0);
-    if (CHECKING) { const wide old = *s.phi; CLAIM(h_phi * (x - old) + q_phi * (square(x) - square(old))); }
+    if (CHECKING) { const wide old = *s.phi; CLAIM(h_phi * (x - old), q_phi * ((x - old) * (x + old))); }
     STORE(*s.phi, x);
 }
 
@@ -174,7 +174,7 @@ KERNEL_TEAM(draw_s2) {
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
-    if (CHECKING) { const wide old = *s.s2; CLAIM(a_s2 * (log(x) - log(old)) + b_s2 * (1 / x - 1 / old)); }
+    if (CHECKING) { const wide old = *s.s2; CLAIM(a_s2 * (log(x) - log(old)), b_s2 * (1 / x - 1 / old)); }
     STORE(*s.s2, x);
 }
 

@@ -1,7 +1,7 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            normal (missing values only)     model.gm:6
+//   y                            normal (if values are missing)     model.gm:6
 //   nu_tau                       power_gamma     model.gm:11
 //   theta                        normal     model.gm:14
 //   mu                           normal     model.gm:10
@@ -52,7 +52,7 @@ KERNEL_TEAM(sums_of_data) {
 KERNEL_TEAM(sums_of_responses) {
 }
 
-// y[k] | the rest  ~  normal     missing values of the data
+// y[k] | the rest  ~  normal     if values are missing
 //   model.gm:6
 //   h += theta[k]/sigma[k]^2
 //   q += -1/2/sigma[k]^2
@@ -64,7 +64,7 @@ KERNEL(impute_y) {
         Stream g = stream(at, VAR_y, e);
         const real x = normal_natural(&g, h_y, q_y);
         VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old) + q_y * (square(x) - square(old))); }
+        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
         s.y[k] = x;
     }
 }
@@ -81,7 +81,7 @@ KERNEL_TEAM(draw_nu_tau) {
     Stream g = stream(at, VAR_nu_tau, 0);
     const wide x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
     VERIFY(x, "nu_tau", 0);
-    if (CHECKING) { const wide old = *s.nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)) + b_nu_tau * (1 / x - 1 / old)); }
+    if (CHECKING) { const wide old = *s.nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
     STORE(*s.nu_tau, x);
 }
 
@@ -99,7 +99,7 @@ KERNEL(draw_theta) {
         Stream g = stream(at, VAR_theta, k);
         const real x = normal_natural(&g, h_theta, q_theta);
         VERIFY(x, "theta", k);
-        if (CHECKING) { const real old = s.theta[k]; CLAIM(h_theta * (x - old) + q_theta * (square(x) - square(old))); }
+        if (CHECKING) { const real old = s.theta[k]; CLAIM(h_theta * (x - old), q_theta * ((x - old) * (x + old))); }
         s.theta[k] = x;
     }
 }
@@ -119,7 +119,7 @@ KERNEL_TEAM(draw_mu) {
     Stream g = stream(at, VAR_mu, 0);
     const wide x = normal_natural(&g, h_mu, q_mu);
     VERIFY(x, "mu", 0);
-    if (CHECKING) { const wide old = *s.mu; CLAIM(h_mu * (x - old) + q_mu * (square(x) - square(old))); }
+    if (CHECKING) { const wide old = *s.mu; CLAIM(h_mu * (x - old), q_mu * ((x - old) * (x + old))); }
     STORE(*s.mu, x);
 }
 
@@ -138,7 +138,7 @@ KERNEL_TEAM(draw_tau) {
     Stream g = stream(at, VAR_tau, 0);
     const wide x = power_gamma_natural(&g, -2, a_tau, b_tau);
     VERIFY(x, "tau", 0);
-    if (CHECKING) { const wide old = *s.tau; CLAIM(a_tau * (log(x) - log(old)) + b_tau * (1 / square(x) - 1 / square(old))); }
+    if (CHECKING) { const wide old = *s.tau; CLAIM(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
     STORE(*s.tau, x);
 }
 

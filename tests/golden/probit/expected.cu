@@ -1,7 +1,7 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            all values weighed (missing values only)     model.gm:7
+//   y                            all values weighed (if values are missing)     model.gm:7
 //   z_y                          truncated normal     model.gm:14
 //   alpha, beta                  joint normal     model.gm:10
 //
@@ -119,7 +119,7 @@ ROW(draw_z_y, k) {
     Stream g = stream(at, VAR_z_y, k);
     const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
     VERIFY(x, "z_y", k);
-    if (CHECKING) { const real old = s.z_y[k]; CLAIM(h_z_y * (x - old) + q_z_y * (square(x) - square(old))); }
+    if (CHECKING) { const real old = s.z_y[k]; CLAIM(h_z_y * (x - old), q_z_y * ((x - old) * (x + old))); }
     s.z_y[k] = x;
     return row_weight_and(s.z_y[k], square(s.z_y[k]));
 }

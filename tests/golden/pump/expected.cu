@@ -1,7 +1,7 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            poisson (missing values only)     model.gm:7
+//   y                            poisson (if values are missing)     model.gm:7
 //   b                            power_gamma     model.gm:10
 //   theta                        power_gamma     model.gm:11
 //
@@ -46,7 +46,7 @@ KERNEL_TEAM(sums_of_data) {
 KERNEL_TEAM(sums_of_responses) {
 }
 
-// y[k] | the rest  ~  poisson, in which alone it stands     missing values of the data
+// y[k] | the rest  ~  poisson, in which alone it stands     if values are missing
 //   model.gm:14; log density -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])
 KERNEL(impute_y) {
     EACH_MISSING (e, 2) {
@@ -74,7 +74,7 @@ KERNEL_TEAM(draw_b) {
     Stream g = stream(at, VAR_b, 0);
     const wide x = power_gamma_natural(&g, 1, a_b, b_b);
     VERIFY(x, "b", 0);
-    if (CHECKING) { const wide old = *s.b; CLAIM(a_b * (log(x) - log(old)) + b_b * (x - old)); }
+    if (CHECKING) { const wide old = *s.b; CLAIM(a_b * (log(x) - log(old)), b_b * (x - old)); }
     STORE(*s.b, x);
 }
 
@@ -91,7 +91,7 @@ KERNEL(draw_theta) {
         Stream g = stream(at, VAR_theta, k);
         const wide x = power_gamma_natural(&g, 1, a_theta, b_theta);
         VERIFY(x, "theta", k);
-        if (CHECKING) { const wide old = s.theta[k]; CLAIM(a_theta * (log(x) - log(old)) + b_theta * (x - old)); }
+        if (CHECKING) { const wide old = s.theta[k]; CLAIM(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
         s.theta[k] = x;
     }
 }
