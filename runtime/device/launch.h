@@ -64,40 +64,51 @@ static inline GmContext gm_alone(GmRun *run, int chain, long first, long last)
     return c;
 }
 
-static inline void launch_each(GmKernel kernel, GmRun *run, long n)
+// By several threads. Compiled once: a program may have a thousand launches.
+static __attribute__((noinline, unused)) void gm_each_shared(GmKernel kernel, GmRun *run, long n, long blocks)
 {
     const Data d = *(const Data *)run->data;
     const State s = gm_of_chain(run, run->chain);
     const Sweep at = sweep_place(run, run->chain);
+    #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
+    for (long b = 0; b < blocks; b++) {
+        GmContext context = gm_alone(run, run->chain, b * GM_BLOCK, (b + 1) * GM_BLOCK < n ? (b + 1) * GM_BLOCK : n);
+        kernel(&context, d, s, at);
+    }
+}
+
+static inline void launch_each(GmKernel kernel, GmRun *run, long n)
+{
     const long blocks = (n + GM_BLOCK - 1) / GM_BLOCK;
     if (run->inner_threads > 1 && blocks > 1 && !run->checking) {
-        #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
-        for (long b = 0; b < blocks; b++) {
-            GmContext context = gm_alone(run, run->chain, b * GM_BLOCK, (b + 1) * GM_BLOCK < n ? (b + 1) * GM_BLOCK : n);
-            kernel(&context, d, s, at);
-        }
+        gm_each_shared(kernel, run, n, blocks);
         return;
     }
     GmContext context = gm_alone(run, run->chain, 0, n);
-    kernel(&context, d, s, at);
+    kernel(&context, *(const Data *)run->data, gm_of_chain(run, run->chain), sweep_place(run, run->chain));
 }
 
-static inline void launch_team(GmKernel kernel, GmRun *run, int chain, long work)
+static __attribute__((noinline, unused)) void gm_team_shared(GmKernel kernel, GmRun *run, int chain)
 {
     static wide partial[GM_PARTIALS];            // one team of several threads works at a time
     const Data d = *(const Data *)run->data;
     const State s = gm_of_chain(run, chain);
     const Sweep at = sweep_place(run, chain);
+    #pragma omp parallel num_threads(run->inner_threads)
+    {
+        GmContext context = {run, chain, 0, 0, omp_get_thread_num(), omp_get_num_threads(), 0, partial};
+        kernel(&context, d, s, at);
+    }
+}
+
+static inline void launch_team(GmKernel kernel, GmRun *run, int chain, long work)
+{
     if (run->inner_threads > 1 && work >= GM_TEAM_WORK && !run->checking) {
-        #pragma omp parallel num_threads(run->inner_threads)
-        {
-            GmContext context = {run, chain, 0, 0, omp_get_thread_num(), omp_get_num_threads(), 0, partial};
-            kernel(&context, d, s, at);
-        }
+        gm_team_shared(kernel, run, chain);
         return;
     }
     GmContext context = gm_alone(run, chain, 0, 1);
-    kernel(&context, d, s, at);
+    kernel(&context, *(const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain));
 }
 
 // Rows of one chunk, a few at a time so that they are still in the cache when they are added up: out[p], then the total.
@@ -229,9 +240,17 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
             what;                                                                                                                      \
         }                                                                                                                              \
     } while (0)
+
+// All chains in step. `n` and `work` are sizes, the same for all.
+static __attribute__((noinline, unused)) void gm_each_in_step(GmKernel kernel, GmRun *run, long n) { ON_CPU(run, launch_each(kernel, run, n)); }
+static __attribute__((noinline, unused)) void gm_team_in_step(GmKernel kernel, GmRun *run, long work) { ON_CPU(run, launch_team(kernel, run, (run)->chain, work)); }
+#define ON_CPU_EACH(kernel, run, n)    do { if ((run)->chain == GM_IN_STEP) gm_each_in_step(kernel, run, n); else launch_each(kernel, run, n); } while (0)
+#define ON_CPU_TEAM(kernel, run, work) do { if ((run)->chain == GM_IN_STEP) gm_team_in_step(kernel, run, work); else launch_team(kernel, run, (run)->chain, work); } while (0)
 #else
 #define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, 0); (void)d; (void)s
 #define ON_CPU(run, what)    do { } while (0)
+#define ON_CPU_EACH(kernel, run, n)    do { } while (0)
+#define ON_CPU_TEAM(kernel, run, work) do { } while (0)
 enum { GM_IN_STEP = -1, GM_CACHE = 0 };
 #endif
 
@@ -249,7 +268,7 @@ enum { GM_IN_STEP = -1, GM_CACHE = 0 };
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_each(run, #kernel, n);                                                                            \
-        else ON_CPU(run, launch_each(kernel, run, n));                                                                                 \
+        else ON_CPU_EACH(kernel, run, n);                                                                                              \
     } while (0)
 #define LAUNCH_MISSING(kernel, run, field) \
     LAUNCH(kernel, run, (run)->missing ? (run)->missing[field].count : 0)
@@ -258,14 +277,14 @@ enum { GM_IN_STEP = -1, GM_CACHE = 0 };
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_colours(run, #kernel, n, colours);                                                                \
         else for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++)                                                       \
-            ON_CPU(run, launch_each(kernel, run, ((n) - (run)->colour + (colours) - 1) / (colours)));                                  \
+            ON_CPU_EACH(kernel, run, ((n) - (run)->colour + (colours) - 1) / (colours));                                               \
     } while (0)
 #define LAUNCH_COLOURS_TEAM(kernel, run, work, colours)                                                                                \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_team_colours(run, #kernel, work, colours);                                                        \
         else for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++)                                                       \
-            ON_CPU(run, launch_team(kernel, run, (run)->chain, work));                                                                 \
+            ON_CPU_TEAM(kernel, run, work);                                                                                            \
     } while (0)
 #define LAUNCH_ROWS(kernel, run, n, p, X, beta, out)                                                                                   \
     do {                                                                                                                               \
@@ -289,12 +308,12 @@ enum { GM_IN_STEP = -1, GM_CACHE = 0 };
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_team(run, #kernel, work);                                                                         \
-        else ON_CPU(run, launch_team(kernel, run, (run)->chain, work));                                                                \
+        else ON_CPU_TEAM(kernel, run, work);                                                                                           \
     } while (0)
 #define LAUNCH_ONCE(kernel, run)                                                                                                       \
     do {                                                                                                                               \
         if ((run)->device) gm_device_once(run, #kernel);                                                                               \
-        else ON_CPU(run, launch_team(kernel, run, (run)->chain, 1));                                                                   \
+        else ON_CPU_TEAM(kernel, run, 1);                                                                                              \
     } while (0)
 #define LAUNCH_SHARED(kernel, run, work)                                                                                               \
     do {                                                                                                                               \
