@@ -166,6 +166,7 @@ struct Stmt {
     Stmt        *body;           // FOR, IF: one statement; BLOCK: first of a list
     const Stmt  *outer;          // FOR, IF or BLOCK around it, or NULL
     struct Lookup *lookups;      // DEFINE: for build
+    bool         busy;           // DEFINE: for build: its right side is being read
     Stmt        *next;           // next statement of the same list
     Stmt        *next_site;      // next definition of the same name
     BlockKind    block;

@@ -161,10 +161,11 @@ static Decl *declare_untyped(Resolve *r, DeclKind kind, const Ast *name, BlockKi
     return d;
 }
 
-static void both(Resolve *r, Span at, Decl *d)
+static void both(Resolve *r, const Stmt *drawn, Decl *d)
 {
-    Diag *m = diag(r->d, at, DIAG_E0209, d->name);
-    diag_help(m, "the other statement is about line %d; a quantity is either drawn with `~` or computed with `=`", span_line(d->span));
+    const bool first = drawn->span.from < d->sites->span.from;
+    Diag *m = diag(r->d, first ? d->sites->span : drawn->span, DIAG_E0209, d->name);
+    diag_help(m, "the other statement is about line %d; each element is either drawn with `~` or computed with `=`", span_line(first ? drawn->span : d->sites->span));
     d->poisoned = true;
 }
 
@@ -179,7 +180,7 @@ static void declare_tilde(Resolve *r, Stmt *s)
     Decl *d = s->decl ? s->decl : map_get(&r->names, root->name);
     if (!d) d = declare_untyped(r, DECL_VARIABLE, root, s->block);
     s->decl = d;
-    if (d->kind == DECL_DEFINITION) both(r, s->span, d);
+    if (d->kind == DECL_DEFINITION) list_add(r->a, &facts(r->a, d)->tildes, s);
     if (d->kind == DECL_VARIABLE) {
         if (!facts(r->a, d)->tildes.n) d->block = s->block;
         list_add(r->a, &facts(r->a, d)->tildes, s);
@@ -206,7 +207,6 @@ static void declare_definition(Resolve *r, Stmt *s)
         return;
     }
     if (d->kind == DECL_VARIABLE) {
-        if (facts(r->a, d)->tildes.n) { both(r, s->span, d); return; }
         d->kind = DECL_DEFINITION;                     // `real m;` and `m = ...;` apart
         d->block = s->block;
     }
@@ -444,12 +444,12 @@ static bool conditional(const Resolve *r, const Stmt *s)
 
 enum { MANY_SITES = 60 };            // beyond, a model was written by a program: the quadratic search is not worth it
 
-static void check_twice(Resolve *r, Decl *d)
+static void check_twice(Resolve *r, Decl *d, bool drawn)
 {
     List sites = { 0 };
-    if (d->kind == DECL_DEFINITION)
+    if (d->kind == DECL_DEFINITION && !drawn)
         for (Stmt *s = d->sites; s; s = s->next_site) list_add(r->a, &sites, s);
-    else if (d->kind == DECL_VARIABLE) sites = facts(r->a, d)->tildes;
+    else if (drawn) sites = facts(r->a, d)->tildes;
     if (sites.n > MANY_SITES) return;
     for (int j = 1; j < sites.n; j++)
         for (int i = 0; i < j; i++) {
@@ -457,12 +457,72 @@ static void check_twice(Resolve *r, Decl *d)
             if (conditional(r, x) || conditional(r, y)) continue;
             bool whole = x->lhs->kind == AST_NAME || y->lhs->kind == AST_NAME;
             if (!whole && !same_elements(x->lhs, y->lhs)) continue;
-            Diag *m = diag(r->d, y->lhs->span, d->kind == DECL_DEFINITION ? DIAG_E0201 : DIAG_E0202, d->name);
+            Diag *m = diag(r->d, y->lhs->span, drawn ? DIAG_E0202 : DIAG_E0201, d->name);
             diag_help(m, "the first is on line %d", span_line(x->span));
-            if (d->kind == DECL_VARIABLE) diag_help(m, "another factor of the joint density is written target += ...;");
+            if (drawn) diag_help(m, "another factor of the joint density is written target += ...;");
             d->poisoned = true;
             return;
         }
+}
+
+// ---- elements drawn and elements computed ----
+
+// Subscripts that take no other values than those of `all` do.
+static bool among(const Ast *sub, const Ast *all)
+{
+    if (same_elements(sub, all)) return true;
+    if (all->kind != AST_NAME || !all->decl || all->decl->kind != DECL_INDEX || !all->decl->lo) return false;
+    const Ast *lo = sub, *hi = sub;
+    if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX) { lo = sub->decl->lo; hi = sub->decl->hi; }
+    const bool from = same_elements(lo, all->decl->lo) || (all->decl->lo->kind == AST_INT && all->decl->lo->number <= 1);
+    const bool to = same_elements(hi, all->decl->hi) || (hi->kind == AST_INT && all->decl->hi->kind == AST_INT && hi->number <= all->decl->hi->number);
+    return from && (to || (lo == hi && all->decl->lo->kind == AST_INT && all->decl->lo->number <= 1 && sub->kind == AST_INT));
+}
+
+// Does a definition cover all elements that a `~` draws?
+static bool covers(const Stmt *site, const Stmt *drawn)
+{
+    for (const Stmt *o = site->outer; o; o = o->outer) {             // a condition may leave elements out
+        bool shared = o->kind != STMT_IF;
+        for (const Stmt *i = drawn->outer; i && !shared; i = i->outer) shared = i == o;
+        if (!shared) return false;
+    }
+    if (site->lhs->kind == AST_NAME) return true;
+    if (drawn->lhs->kind == AST_NAME || site->lhs->kind != AST_INDEX || drawn->lhs->kind != AST_INDEX || site->lhs->kid[0]->kind != AST_NAME) return false;
+    for (int i = 1; i < site->lhs->nkids; i++)
+        if (i >= drawn->lhs->nkids || !(site->lhs->kid[i]->kind == AST_ALL || among(drawn->lhs->kid[i], site->lhs->kid[i]))) return false;
+    return true;
+}
+
+// A name with both `~` and `=`. A definition of data alone is data, and its `~` an observation. Otherwise some elements are drawn and others computed, as in
+// alpha[1] = 0; for (j in 2:J) alpha[j] ~ ...; the name is then an unknown with definitions (Decl.sites).
+static void settle_both(Resolve *r, Decl *d)
+{
+    const List *drawn = &facts(r->a, d)->tildes;
+    if (d->kind != DECL_DEFINITION || !drawn->n || d->poisoned) return;
+    const char *culprit;
+    bool data = decl_data_only(r->a, d, &culprit);
+    for (const Stmt *t = d->sites; t; t = t->next_site) data &= t->block == BLOCK_LET || t->block == BLOCK_LIKELIHOOD;      // m ~ ...; m = mean(y); in prior is a slip
+    for (int i = 0; i < drawn->n; i++) {
+        const Stmt *s = drawn->item[i];
+        bool covered = false, whole = s->lhs->kind == AST_NAME;
+        for (const Stmt *t = d->sites; t; t = t->next_site) {
+            covered |= covers(t, s) || (data && (t->block == BLOCK_LET || whole));
+            whole |= t->lhs->kind == AST_NAME;
+        }
+        if (data && covered) {
+            if (i == 0) d->observed = true;
+            continue;
+        }
+        if (covered || whole || d->observed || s->block == BLOCK_PREDICT || d->block == BLOCK_PREDICT) {
+            both(r, s, d);
+            return;
+        }
+    }
+    if (d->observed) return;
+    d->kind = DECL_VARIABLE;
+    d->block = ((const Stmt *)drawn->item[0])->block;
+    facts(r->a, d)->data_only = DATA_UNKNOWN;
 }
 
 // ---- definitions in a circle ----
@@ -692,7 +752,9 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     }
     in_every_block(&r, m, use_stmt, true);
     in_every_block(&r, m, mark_sites, false);
-    for (int i = 0; i < r.order.n; i++) check_twice(&r, r.order.item[i]);
+    for (int i = 0; i < r.order.n; i++) settle_both(&r, r.order.item[i]);
+    for (int i = 0; i < r.order.n; i++)
+        for (int drawn = 0; drawn < 2; drawn++) check_twice(&r, r.order.item[i], drawn);
     for (int i = 0; i < r.order.n; i++) {
         Decl *v = r.order.item[i];
         if (v->kind == DECL_DEFINITION) visit(&r, v);

@@ -1032,7 +1032,10 @@ static void shape(Types *t, Decl *d)
         f->shape = SHAPE_KNOWN;
         check_written(t, d);
     } else if (d->kind == DECL_VARIABLE) {
-        infer(t, d, &f->tildes);
+        List all = { 0 };
+        for (int i = 0; i < f->tildes.n; i++) list_add(t->a, &all, f->tildes.item[i]);
+        for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &all, s);       // some elements are computed
+        infer(t, d, &all);
     } else if (d->kind == DECL_DEFINITION) {
         List sites = { 0 };
         for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &sites, s);
@@ -1201,8 +1204,47 @@ static void check_tilde(Types *t, Stmt *s)
     }
 }
 
+// Are the elements that subscript `sub` takes, as the indices of loops and sums run, all below or all above `fixed`?
+static bool apart(Types *t, Ast *sub, Ast *fixed)
+{
+    Ast *lo = sub, *hi = sub;
+    double excess;
+    if (sub->kind == AST_ALL) return false;
+    if (sub->kind == AST_RANGE) { lo = sub->kid[0]; hi = sub->kid[1]; }
+    else if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX) { lo = sub->decl->lo; hi = sub->decl->hi; }
+    if (hi && !has_index(hi) && type_of(t, hi) && compare(t, hi, fixed, &excess) == DIFFERENT && excess < 0) return true;
+    return lo && !has_index(lo) && type_of(t, lo) && compare(t, lo, fixed, &excess) == DIFFERENT && excess > 0;
+}
+
+// alpha[K] = -sum(alpha[1:K - 1]); a computed element may read others of its name which surely are no elements of the same statement.
+static bool reads_others(Types *t, Ast *e, const Stmt *s)
+{
+    if (!e || e->kind == AST_ALL) return true;
+    if (e->kind == AST_NAME) return e->decl != s->decl;
+    if (e->kind == AST_INDEX && e->kid[0]->kind == AST_NAME && e->kid[0]->decl == s->decl) {
+        bool others = false;
+        for (int k = 1; k < e->nkids && k < s->lhs->nkids && !others; k++) {
+            Ast *fixed = s->lhs->kid[k];
+            if (fixed->kind == AST_ALL || fixed->kind == AST_RANGE || has_index(fixed) || !type_of(t, fixed)) continue;
+            others = apart(t, e->kid[k], fixed);
+        }
+        for (int k = 1; k < e->nkids && others; k++) others = reads_others(t, e->kid[k], s);
+        return others;
+    }
+    for (int i = 0; i < e->nkids; i++)
+        if (!reads_others(t, e->kid[i], s)) return false;
+    return true;
+}
+
 static void check_define(Types *t, Stmt *s)
 {
+    if (s->decl && s->decl->kind == DECL_VARIABLE && !s->decl->poisoned && !reads_others(t, s->rhs, s)) {
+        Diag *m = diag(t->d, s->rhs->span, DIAG_E0208, s->decl->name);
+        diag_help(m, "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - 1]);", s->decl->name);
+        s->decl->poisoned = true;
+        return;
+    }
+
     bool left = type_of(t, s->lhs), right = type_of(t, s->rhs);
     if (!left || !right) return;
     if (s->block == BLOCK_LET && !need_data(t, s->rhs, "a definition in a let block")) return;

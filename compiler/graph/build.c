@@ -660,7 +660,9 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     Expr *at[MAX_RANK];
     static const char *const names[] = {"i", "j", "k", "l", "m", "n"};
     for (int k = 0; k < extra; k++) at[k] = ex_index(more[k] = index_new(intern(names[k]), ex_num(1), left.dim[k]));
+    g->drawing = s->decl;
     Expr *value = ex_at(elaborate_whole(g, s->lhs, scope->env), extra, at);
+    g->drawing = NULL;
     if (s->weights) {
         mixture(g, s, scope, extra, more, at, value);
         return;
@@ -990,7 +992,7 @@ static void find_lookups(Graph *g, Stmt *s, Scope scope)
             in.guard = in.guard ? ex_call2("&&", in.guard, c) : c;
         }
         if (s->kind == STMT_FOR || s->kind == STMT_IF || s->kind == STMT_BLOCK) find_lookups(g, s->body, in);
-        if (s->kind != STMT_DEFINE || !s->decl || s->decl->kind != DECL_DEFINITION || s->decl->user || s->lhs->kind != AST_INDEX) continue;
+        if (s->kind != STMT_DEFINE || !s->decl || (s->decl->kind == DECL_DEFINITION ? s->decl->user != NULL : s->decl->kind != DECL_VARIABLE) || s->lhs->kind != AST_INDEX) continue;
         for (const Stmt *o = s->outer; o; o = o->outer) {
             bool subscript = o->kind != STMT_FOR;
             for (int i = 1; i < s->lhs->nkids && !subscript; i++) subscript = s->lhs->kid[i]->kind == AST_NAME && s->lhs->kid[i]->decl == o->index;

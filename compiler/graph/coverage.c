@@ -260,7 +260,8 @@ static void add_naming(Claims *claims, Coverage *c, const Var *v, Span span, con
     a->plates = all;
 }
 
-static bool names(const Factor *f, const Var *v) { return !f->original && f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
+// A definition of data has its elements by the statements that define it.
+static bool names(const Factor *f, const Var *v) { return v->kind != VAR_LET && !f->original && f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
 
 static Coverage *coverage_of(Claims *claims, Var *v)
 {

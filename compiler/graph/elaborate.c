@@ -359,6 +359,7 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
         Expr *bound = e->decl ? lookup(env, e->decl) : NULL;
         if (bound) return ex_at(bound, n, at);
         if (!e->decl) return ex_num(0);
+        if (e->decl->kind == DECL_VARIABLE && e->decl->sites && n == e->decl->type.rank && g->drawing != e->decl) return definition(g, e->decl, n, at, env);
         if (e->decl->user) return ex_ref(e->decl->user, n, at);
         return definition(g, e->decl, n, at, env);
     }
@@ -452,9 +453,11 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
     int nsites = 0;
     for (const Stmt *s = d->sites; s; s = s->next_site) nsites++;
     Expr **value = NEW_N(g->arena, Expr *, nsites + 1), **condition = NEW_N(g->arena, Expr *, nsites + 1);
-    const bool several = nsites > 1;                 // ranges and conditions tell them apart
+    const bool drawn = d->kind == DECL_VARIABLE;     // the other elements are
+    const bool several = nsites > 1 || drawn;        // ranges and conditions tell them apart
     nsites = 0;
-    for (const Stmt *s = d->sites; s; s = s->next_site, nsites++) {
+    for (const Stmt *s = d->sites; s; s = s->next_site) {
+        if (drawn && s->busy) continue;              // its value does not depend on itself
         const Env *env = NULL;
         Expr *when = NULL;
         int k = 0;
@@ -493,15 +496,18 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
             }
         if (several) when = conditions(g, s->outer, env, when);
         while (k < n) rest[nrest++] = at[k++];
+        ((Stmt *)s)->busy = true;
         Expr *v = elaborate(g, s->rhs, env, nrest, rest);
+        ((Stmt *)s)->busy = false;
         if (s->link) {
             const char *inverse = strcmp(s->link, "logit") == 0 ? "inv_logit" : strcmp(s->link, "log") == 0 ? "exp"
                                 : strcmp(s->link, "probit") == 0 ? "Phi" : "inv_cloglog";
             v = ex_call1(inverse, v);
         }
         value[nsites] = v;
-        condition[nsites] = when;
+        condition[nsites++] = when;
     }
+    if (drawn) out = ex_ref(d->user, n, at);
     for (int i = nsites - 1; i >= 0; i--)
         out = !out || !condition[i] ? value[i] : ex_call3("if_else", condition[i], value[i], out);
     return out ? out : ex_num(0);
@@ -518,7 +524,7 @@ typedef struct Defined {
 static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use)
 {
     for (const Stmt *s = d->sites; s; s = s->next_site)
-        if (s->lookups) return define(g, d, n, at, use);
+        if (s->lookups || d->kind == DECL_VARIABLE) return define(g, d, n, at, use);
 
     unsigned slot = (unsigned)d->order;
     for (int k = 0; k < n; k++) slot = slot * 31 + (unsigned)at[k]->id;

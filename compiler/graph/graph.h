@@ -147,6 +147,7 @@ typedef struct Graph {
     struct Claim  *claims;               // what is checked when the data have been read
     const struct Rows *hoisting_for;     // sums made now serve the route with many rows of this draw
     bool           no_augment;
+    const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
 } Graph;
 

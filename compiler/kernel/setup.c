@@ -341,7 +341,7 @@ static void check_value(Program *p, Expr *value, void *with)
     skip_undecided(p, f->most, f->value->var);
     const Var *v = f->value->var;                // as read from the file: in the state, missing values have been filled in
     const char *at = v->rank ? write_position(w, v, f->value->args) : NULL, *name = c_name(w, v->name);
-    const char *y = at ? text(w, "d.%s[%s]", name, at) : text(w, "d.%s", name);
+    const char *y = v->kind == VAR_LET ? text(w, at ? "s.%s[%s]" : "*s.%s", name, at) : at ? text(w, "d.%s[%s]", name, at) : text(w, "d.%s", name);
     const char *lo = f->least ? text(w, "%s < %s", y, write_factor(w, f->least)) : NULL, *hi = f->most ? text(w, "%s > %s", y, write_factor(w, f->most)) : NULL;
     const char *outside = text(w, "%s%s%s", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "");
     if (v->base == BASE_INT) outside = text(w, lo && hi ? "%s != -2147483648.0 && (%s)" : "%s != -2147483648.0 && %s", y, outside);      // a missing int; a missing real is NaN
@@ -551,6 +551,12 @@ void emit_derive(Program *p)
     for (int i = 0; i < g->nvars; i++) whole |= (g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED) && site_needs_array(g->vars[i]);
     begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", "derived", "wide");
     for (int i = 0; i < g->nvars; i++) emit_absent(p, g->vars[i]);
+    for (int i = 0; i < g->nvars; i++) {                 // elements that are computed, of variables whose others are drawn
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || !v->sites) continue;
+        v->partial = true;
+        emit_sites(p, v);
+    }
     bool *done = calloc((size_t)g->nvars + 1, sizeof *done);
     for (bool progress = true; progress;) {
         progress = false;
