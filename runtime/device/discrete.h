@@ -59,10 +59,9 @@ DEVICE_CALL double binomial_log_density(double k, double n, double p)
            - 0.5 * log(2 * GM_PI * k * ((n - k) / n));
 }
 
-DEVICE_CALL long binomial(Stream *g, long n, double p)
+// n >= 0 trials, 0 <= p <= 1/2. (A function that called itself would have a stack of unknown size on a GPU.)
+DEVICE_CALL long binomial_less_likely(Stream *g, long n, double p)
 {
-    if (n < 0 || !(p >= 0) || !(p <= 1)) return -1;
-    if (p > 0.5) return n - binomial(g, n, 1 - p);
     if (p == 0 || n == 0) return 0;
     const double size = (double)n, mean = size * p;
     if (mean < 10) {
@@ -88,6 +87,11 @@ DEVICE_CALL long binomial(Stream *g, long n, double p)
         if (k < 0 || k > size) continue;
         if (log(v * alpha / (a / (us * us) + b)) <= binomial_log_density(k, size, p) - at_mode) return (long)k;
     }
+}
+DEVICE_CALL long binomial(Stream *g, long n, double p)
+{
+    if (n < 0 || !(p >= 0) || !(p <= 1)) return -1;
+    return p > 0.5 ? n - binomial_less_likely(g, n, 1 - p) : binomial_less_likely(g, n, p);
 }
 
 DEVICE_CALL long bernoulli(Stream *g, double p)
