@@ -579,7 +579,7 @@ static bool search_chain(Search *s)
 // ---- in words ----
 
 // "binomial(y[j, t] | n[j], p) at j = 2, t = 1 (model.gm:4) is 0 where n[2] = 3", with the indices and the ranges in the box.
-static char *factor_in_words(const Factors *factors, Box *b, int k)
+static char *factor_in_words(const Factors *factors, Box *b, int k, bool alone)
 {
     const Formula *f = &factors->formula[k];
     const GmFactor *text = &factors->model->factors[k];
@@ -616,7 +616,8 @@ static char *factor_in_words(const Factors *factors, Box *b, int k)
     }
     enum { LINE = 100 };
     const bool cut = strlen(text->text) > LINE;
-    char *all = gm_format("%.*s%s%s (%s) is 0%s%s", cut ? LINE : (int)strlen(text->text), text->text, cut ? "..." : "", at, text->where, *values ? " where " : "", values);
+    char *all = gm_format("%.*s%s%s (%s) %s%s%s", cut ? LINE : (int)strlen(text->text), text->text, cut ? "..." : "", at, text->where,
+                           alone ? "is 0" : "stays 0 whatever the others allow", *values ? alone ? " where " : " of " : "", values);
     free(at);
     free(values);
     return all;
@@ -640,8 +641,9 @@ static char *culprit(Search *s)
             break;
         }
     const Instance *t = &s->instance[worst];
+    const bool alone = !possible(s, t);
     place(s, t);
-    return factor_in_words(&s->factors, &s->box, t->factor);
+    return factor_in_words(&s->factors, &s->box, t->factor, alone);
 }
 
 static Box box_of(const GmModel *model, const GmMemory *m, const GmData *d, int chain)
@@ -658,7 +660,7 @@ char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, i
     factors_open(&factors, model, m, d);
     Box b = box_of(model, m, d, chain);
     const int k = zero_factor(&factors, &b);
-    char *words = k >= 0 ? factor_in_words(&factors, &b, k) : NULL;
+    char *words = k >= 0 ? factor_in_words(&factors, &b, k, true) : NULL;
     free(b.lo);
     free(b.hi);
     free(b.read);
