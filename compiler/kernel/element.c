@@ -170,7 +170,7 @@ static int open_turns(Program *p, const Step *s, int parallel, const char *turns
         const char *n = write_extent(w, v->dim[k]);
         if (k == 0) put(w, "const long %s = e%s;", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "");
         else put(w, "const long %s = e%s %% (%s);", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "", n);
-        stride = stride ? text(w, "%s * (%s)", stride, n) : text(w, "(%s)", n);
+        stride = stride ? text(w, "%s%s * (%s)", strncmp(stride, "(long)", 6) == 0 ? "" : "(long)", stride, n) : text(w, "(%s)", n);
         name_index(w, c->element[k], c->element[k]->name);
     }
     *element = v->rank ? "e" : "0";

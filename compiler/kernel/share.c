@@ -642,7 +642,7 @@ int open_elements(Program *p, const Var *v, Index *const *element, int parallel,
                 if (k == 0) put(w, "const long %s = e / (%s);", names[k], stride);
                 else if (!stride) put(w, "const long %s = e %% %s;", names[k], n);
                 else put(w, "const long %s = e / (%s) %% %s;", names[k], stride, n);
-                stride = stride ? text(w, "%s * %s", stride, n) : n;
+                stride = !stride ? n : text(w, "%s%s * %s", strncmp(stride, "(long)", 6) == 0 ? "" : "(long)", stride, n);     // sizes are ints, their products longs
             }
         }
         for (int k = 0; k < parallel; k++) name_index(w, element[k], names[k]);
