@@ -79,6 +79,21 @@ Ast *ast_name(Parse *p, Span at, const char *name)
     return e;
 }
 
+void bar_misplaced(Parse *p, Span at)
+{
+    Diag *m = fail(p, at, DIAG_E0102, "`|`", NULL);
+    diag_help(m, "arguments are separated by commas, but for functions of a distribution, normal_lpdf(y | mu, sigma); `or` is written `||`");
+}
+
+Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, List parameters)
+{
+    const char *suffix;
+    if (!without_suffix(name, &suffix) || strcmp(suffix, "_rng") == 0) bar_misplaced(p, bar);
+    List all = list3(p, 1, value, NULL, NULL);
+    for (int i = 0; i < parameters.n; i++) list_add(p->arena, &all, parameters.item[i]);
+    return ast_list(p, at, AST_CALL, name, all);
+}
+
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids)
 {
     Ast *e = node(p, at, kind, kids);
@@ -473,19 +488,6 @@ void foreign_block_named(Parse *p, Span at, const char *words)
     p->quiet = true;
 }
 
-const char *call_around(const Parse *p, int at)
-{
-    const char *text = p->source->text;
-    for (int depth = 0; at > 0 && !strchr(";{}", text[at - 1]); at--) {
-        depth += (text[at - 1] == ')') - (text[at - 1] == '(');
-        if (depth >= 0) continue;
-        int to = at - 1, from = to;
-        while (from > 0 && (text[from - 1] == '_' || isalnum((unsigned char)text[from - 1]))) from--;
-        return intern_n(text + from, (size_t)(to - from));
-    }
-    return intern("");
-}
-
 void block_add(Parse *p, Span at, StmtList body)
 {
     Block *b = NEW(p->arena, Block);
@@ -742,6 +744,7 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
     if (p->quiet) return;
     if (p->bad_at && at.from >= p->bad_at && !memchr(p->source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
     int length = at.to - at.from;
+    if (length == 1 && p->source->text[at.from] == '|') { bar_misplaced(p, at); return; }
     const char *text = p->source->text + at.from, *what = expectation(p, expected, n);
     const char *found = (size_t)at.from >= p->source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
     Diag *m = fail(p, at, DIAG_E0101, what ? arena_printf(p->arena, "expected %s, found %s", what, found)

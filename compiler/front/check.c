@@ -120,6 +120,26 @@ const Distribution *library_family(const Library *lib, const char *name)
     return NULL;
 }
 
+const Distribution *law_function(const Library *lib, const char *name, LawPart *part)
+{
+    static const struct { const char *suffix; LawPart part; int integers; } laws[] = {      // integers: 1 only those, 0 only others, -1 both
+        { "_lpdf", LAW_DENSITY, 0 }, { "_lpmf", LAW_DENSITY, 1 }, { "_lupdf", LAW_DENSITY, 0 }, { "_lupmf", LAW_DENSITY, 1 }, { "_lccdf", LAW_LOG_CCDF, -1 }, { "_lcdf", LAW_LOG_CDF, -1 }, { "_cdf", LAW_CDF, -1 } };
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
+        const size_t m = strlen(laws[i].suffix);
+        if (n <= m || strcmp(name + n - m, laws[i].suffix) != 0) continue;
+        for (const Distribution *d = lib->distributions; d; d = d->next) {
+            if (d->is_family || strlen(d->name) != n - m || strncmp(d->name, name, n - m) != 0 || !d->log_density) continue;
+            const bool counts = d->discrete || d->support == SUPPORT_COUNTS;
+            if (laws[i].integers >= 0 && laws[i].integers != counts) continue;
+            if (laws[i].part != LAW_DENSITY && !(laws[i].part == LAW_LOG_CCDF ? d->ccdf : d->cdf)) continue;
+            *part = laws[i].part;
+            return d;
+        }
+    }
+    return NULL;
+}
+
 const Augmentation *library_augmentation(const Library *lib, const char *name)
 {
     for (const Augmentation *r = lib->augmentations; r; r = r->next)

@@ -31,6 +31,11 @@ const Distribution *library_distribution(const Library *lib, const char *name); 
 const Distribution *library_family(const Library *lib, const char *name);
 const Augmentation *library_augmentation(const Library *lib, const char *name);
 
+// normal_lpdf(y | mu, sigma), normal_lcdf, normal_lccdf, normal_cdf, poisson_lpmf: functions that a distribution of the library brings. Arguments: the value, and
+// the distribution's. NULL if the name is none of a distribution's.
+typedef enum { LAW_DENSITY, LAW_LOG_CDF, LAW_LOG_CCDF, LAW_CDF } LawPart;
+const Distribution *law_function(const Library *lib, const char *name, LawPart *part);
+
 // Equality of expressions as written, after resolve.
 bool ast_same(const Ast *a, const Ast *b);
 

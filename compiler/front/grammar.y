@@ -49,7 +49,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <double> INTEGER "an integer" NUMBER "a number"
 %token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`"
 %token ';' "`;`" '{' "`{`" '}' "`}`" '(' "`(`" ')' "`)`" '[' "`[`" ']' "`]`" ',' "`,`" ':' "`:`" '?' "`?`" '=' "`=`" '~' "`~`"
-%token '<' "`<`" '>' "`>`" '+' "`+`" '-' "`-`" '*' "`*`" '/' "`/`" '%' "`%`" '^' "`^`" '!' "`!`" '\'' "`'`"
+%token '|' "`|`" '<' "`<`" '>' "`>`" '+' "`+`" '-' "`-`" '*' "`*`" '/' "`/`" '%' "`%`" '^' "`^`" '!' "`!`" '\'' "`'`"
 
 %precedence THEN
 %precedence ELSE
@@ -192,6 +192,7 @@ range:
 
 call:
     name '(' exprs_opt ')'                  { $$ = (Call){ $name, @name, @$, $exprs_opt }; }
+  | name '(' expr[first] '|' exprs ')'      { $$ = (Call){ $name, @name, @$, $exprs }; bar_misplaced(p, @4); list_add(p->arena, &$$.args, $first); }
   ;
 
 truncation:
@@ -308,6 +309,7 @@ primary:
   | NUMBER                                  { $$ = ast_number(p, @$, AST_REAL, $1); }
   | name                                    { $$ = ast_name(p, @$, $1); }
   | name '(' exprs_opt ')'                  { $$ = ast_list(p, @$, AST_CALL, $name, $exprs_opt); }
+  | name '(' expr[value] '|' exprs ')'      { $$ = density_call(p, @$, $name, @4, $value, $exprs); }
   | name '(' name[index] IN expr[lo] ':' expr[hi] ',' expr[body] ')'
                                             { $$ = ast_reduce(p, @$, $1, $index, @index, $lo, $hi, $body); }
   | '(' expr ')'                            { $$ = $2; }

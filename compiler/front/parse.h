@@ -52,13 +52,14 @@ typedef struct Parse {
 
 void foreign_block_named(Parse *p, Span at, const char *words);      // its statements are parsed, and forgotten
 
-const char *call_around(const Parse *p, int at);                     // the name of the call whose arguments stand at this place of the text, or ""
 
 void list_add(Arena *a, List *l, void *item);
 
 // Expressions. Each node's depth is one more than its deepest child's; beyond MAX_DEPTH it is reported and made a leaf.
 Ast *ast_number(Parse *p, Span at, AstKind kind, double value);
 Ast *ast_name(Parse *p, Span at, const char *name);
+Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, List parameters);     // normal_lpdf(y | mu, sigma)
+void bar_misplaced(Parse *p, Span at);
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids);
 Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts);
 Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b);

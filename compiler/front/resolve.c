@@ -20,6 +20,7 @@ typedef struct Resolve {
     List           order;            // Decl, as met
     List           scope;            // Decl of the indices around the place being read
     List           where;            // the conditions around it; in a search, the declarations on the way
+    bool           modelling;        // not a library
     bool           predicting;       // reading a predict block
     Map            marked;           // statements under a condition, and data that some statement observes
 } Resolve;
@@ -251,14 +252,32 @@ static bool is_base_measure(const Resolve *r, const char *name)
     return false;
 }
 
+// What is wrong with normal_lpmf, gig_lcdf: there is the distribution, but not this function of it.
+static const char *law_hint(const Resolve *r, const char *name)
+{
+    static const char *const suffixes[] = { "_lpdf", "_lpmf", "_lccdf", "_lcdf", "_cdf" };
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        const size_t m = strlen(suffixes[i]);
+        if (n <= m || strcmp(name + n - m, suffixes[i]) != 0) continue;
+        const char *stem = intern(arena_printf(r->a, "%.*s", (int)(n - m), name));
+        const Distribution *d = library_distribution(r->lib, stem);
+        if (!d) continue;
+        if (i >= 2) return arena_printf(r->a, "the library does not know the distribution function of `%s`", stem);
+        return arena_printf(r->a, "the log density of `%s` is %s_%s", stem, stem, i == 0 ? "lpmf" : "lpdf");
+    }
+    return NULL;
+}
+
 static void check_function(Resolve *r, const Ast *e)
 {
-    if (function_exists(e->name) || is_base_measure(r, e->name)) return;
+    LawPart part;
+    if (function_exists(e->name) || is_base_measure(r, e->name) || (r->modelling && law_function(r->lib, e->name, &part))) return;
     Diag *m = diag(r->d, e->span, DIAG_E0205, e->name);
     const char *hint = foreign_function(e->name), *suffix, *stem = without_suffix(e->name, &suffix);
     if (hint) diag_help(m, "%s", hint);
     else if (stem && library_distribution(r->lib, stem) && strcmp(suffix, "_rng") == 0) diag_help(m, "`~` draws, in the predict block too: z ~ %s(...);", stem);
-    else if (stem && library_distribution(r->lib, stem) && suffix[2] != 'c') diag_help(m, "`~` adds the log density: y ~ %s(...);", stem);
+    else if (law_hint(r, e->name)) diag_help(m, "%s", law_hint(r, e->name));
     else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts stand in brackets, %s[i]", e->name, e->name);
     else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it stands behind `~`", e->name);
     else if (nearest_function(e->name)) diag_help(m, "is `%s` meant?", nearest_function(e->name));
@@ -742,7 +761,7 @@ static void in_every_block(Resolve *r, Model *m, void (*visit_stmt)(Resolve *, S
 bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     int errors = diags_errors(d);
-    Resolve r = { .a = a, .d = d, .lib = lib };
+    Resolve r = { .a = a, .d = d, .lib = lib, .modelling = true };
     if (!m->name) m->name = intern("model");
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);

@@ -631,6 +631,26 @@ static bool check_sizes(Types *t, const Ast *e)
     return true;
 }
 
+static void check_argument(Types *t, const Stmt *s, const Distribution *dist, int i, const Type *value);
+
+// normal_lpdf(y | mu, sigma) and its like: shapes as in a statement, y ~ normal(mu, sigma); over vectors it is the sum.
+static bool type_law(Types *t, Ast *e, const Distribution *dist)
+{
+    if (e->nkids != dist->nparams + 1) {
+        diag(t->d, e->span, DIAG_E0306, e->name, plural(t->a, dist->nparams + 1, "argument", "arguments"), e->nkids);
+        return poison(e);
+    }
+    const int before = diags_errors(t->d);
+    const Type *value = &e->kid[0]->type;
+    if (value->rank < dist->value_rank) diag(t->d, e->kid[0]->span, DIAG_E0408, dist->name, dist->value_rank == 1 ? "vectors" : "matrices", describe(t, value));
+    else if (dist->discrete && value->base != BASE_INT) diag(t->d, e->kid[0]->span, DIAG_E0305, 1, e->name, "an integer", describe(t, value));
+    else {
+        const Stmt s = { .args = e->kid + 1, .nargs = dist->nparams };
+        for (int i = 0; i < dist->nparams; i++) check_argument(t, &s, dist, i, value);
+    }
+    return diags_errors(t->d) == before ? known(e, (Type){ .base = BASE_REAL }) : poison(e);
+}
+
 static bool type_call(Types *t, Ast *e)
 {
     bool good = true;
@@ -639,7 +659,9 @@ static bool type_call(Types *t, Ast *e)
     if (!function_exists(e->name)) {                   // reported by resolve, or a base measure
         for (const Distribution *d = t->lib->distributions; d; d = d->next)
             if (d->base && d->base->kind == AST_CALL && d->base->name == e->name) return known(e, (Type){ .base = BASE_REAL });
-        return poison(e);
+        LawPart part;
+        const Distribution *law = law_function(t->lib, e->name, &part);
+        return law ? type_law(t, e, law) : poison(e);
     }
     const Function *f = find_function(e->name, e->nkids);
     if (!f) {

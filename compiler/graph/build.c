@@ -320,7 +320,7 @@ static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
     else add_density(f, within(f->value, lo, hi));
 }
 
-static const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
+const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
 {
     const Env *env = NULL;
     for (int i = 0; i < nargs && i < d->nparams; i++) env = env_bind(g, env, d->params[i], args[i]);
@@ -344,20 +344,25 @@ static Expr *log_mass(Graph *g, const Distribution *d, int nargs, Expr **args, E
 }
 
 // The normaliser of truncated integers: the probability of what is left where that is a finite sum, else one less that of what is cut off.
-// NULL: neither is finite.
-static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int nargs, Expr **args)
+// NULL: neither is finite, or, if only a few terms are wanted, neither is known to be short.
+static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int nargs, Expr **args, bool few)
 {
+    enum { FEW = 16 };
     const Env *env = bind_arguments(g, d, nargs, args, f->value);
     Expr *least = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *most = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
     Expr *lo = !f->lower ? least : least ? inner(least, f->lower, false) : f->lower, *hi = !f->upper ? most : most ? inner(most, f->upper, true) : f->upper;
     Expr *cut = f->lower && least && !f->upper ? ex_sub(f->lower, least) : NULL;          // values cut off below, none above
     if (cut && cut->kind == EX_NUM && cut->number <= 0) return ex_num(0);
+    if (few && !(cut && cut->kind == EX_NUM && cut->number <= FEW)) {
+        const Expr *span = lo && hi ? ex_sub(hi, lo) : NULL;
+        if (!span || span->kind != EX_NUM || span->number >= FEW) return NULL;
+    }
     if (cut && (!hi || cut->kind == EX_NUM)) return ex_call1("log1m_exp", log_mass(g, d, nargs, args, least, ex_add2(f->lower, ex_num(-1))));
     return lo && hi ? log_mass(g, d, nargs, args, lo, hi) : NULL;
 }
 
 // The ends of a distribution's support, NULL if open.
-static void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
+void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
 {
     const Env *env = bind_arguments(g, d, nargs, args, value);
     const bool unit = d->support == SUPPORT_UNIT;
@@ -377,22 +382,27 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
 {
     if (d->log_density && d->log_density->kind == AST_INT) return;      // flat: there is nothing to normalise
     Expr *ends[2], *lo = f->lower, *hi = f->upper;
-    if (!d->discrete) {
-        support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
-        if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : inner(lo, ends[0], false);
-        if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : inner(hi, ends[1], true);
-        if (!lo && !hi) return;
-    }
+    support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
+    if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : inner(lo, ends[0], false);
+    if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : inner(hi, ends[1], true);
+    if (!lo && !hi) return;
     bool needed = (lo && ex_unknown(lo)) || (hi && ex_unknown(hi));
     for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
     Expr *before = lo && d->discrete ? ex_add2(lo, ex_num(-1)) : lo;    // cdf(before) is cut off below
-    Expr *lower_tail = NULL, *left = NULL;
-    if (hi && d->cdf) lower_tail = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, hi), 0, NULL);
-    if (lo && hi && d->cdf)
-        left = ex_call2("log_diff_exp", lower_tail, elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, before), 0, NULL));
-    else if (hi && d->cdf) left = lower_tail;
-    else if (lo && d->ccdf) left = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, before), 0, NULL);
-    else if (d->discrete) left = log_mass_left(g, f, d, nargs, args);
+    Expr *below[2] = {NULL, NULL}, *above[2] = {NULL, NULL}, *left = NULL;      // logs of the probabilities below and above each end
+    for (int side = 0; side < 2; side++) {
+        Expr *end = side ? hi : before;
+        if (end && d->cdf) below[side] = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, end), 0, NULL);
+        if (end && d->ccdf) above[side] = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, end), 0, NULL);
+    }
+    if (d->discrete) left = log_mass_left(g, f, d, nargs, args, true);
+    if (left) ;
+    else if (lo && hi && below[1] && above[0])   // in the upper tail by what lies above: what lies below is 1 there in doubles
+        left = ex_call3("if_else", ex_call2("<", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), ex_call2("log_diff_exp", below[1], below[0]));
+    else if (lo && hi && below[1]) left = ex_call2("log_diff_exp", below[1], below[0]);
+    else if (hi && below[1]) left = below[1];
+    else if (lo && above[0]) left = above[0];
+    else if (d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
     if (left) add_density(f, ex_neg(left));
     else if (needed) {
         Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
@@ -519,7 +529,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
 }
 
 // An argument for one element of a vectorised statement: leading subscripts are the element's.
-static Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at)
+Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at)
 {
     Expr *whole = elaborate_whole(g, a, env);
     int rank = ex_rank(whole);
@@ -633,6 +643,7 @@ static void predict(Graph *g, const Stmt *s, const Distribution *d, Plates plate
     }
     Expr *end[2] = {lo, hi}, *support[2], *declared[2] = {value->var->lower, value->var->upper};
     support_ends(g, d, s->nargs, args, value, &support[0], &support[1]);
+    for (int side = 0; side < 2 && d->support == SUPPORT_CIRCLE; side++) support[side] = ex_num(side ? M_PI : -M_PI);
     bool within = !site->sample;
     for (int side = 0; side < 2; side++) {
         if (d->value_rank == 0 && declared[side]) end[side] = end[side] ? inner(end[side], declared[side], side) : declared[side];

@@ -80,7 +80,9 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
         "cols", "size", "num_elements", "norm2", "squared_distance", "determinant", "log_determinant", "trace", "quad_form", NULL};
     static const char *const same_as_first[] = {"cumulative_sum", "softmax", "log_softmax", "inverse", "inverse_spd",
         "cholesky_decompose", "reverse", "sort_asc", "quad_form_diag", NULL};
+    LawPart part;
     if (e->nkids == 1 && (is(e, "min") || is(e, "max"))) return scalar_shape();
+    if (strchr(e->name, '_') && law_function(g->stdlib, e->name, &part)) return scalar_shape();
     if (is(e, "log_sum_exp") && e->nkids == 2) return widest(g, e, env, shape_of(g, e->kid[0], env));
     for (int i = 0; scalars[i]; i++)
         if (is(e, scalars[i])) return scalar_shape();
@@ -245,6 +247,9 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (is(e, "infinity") || is(e, "positive_infinity")) return ex_num(INFINITY);
     if (is(e, "negative_infinity")) return ex_num(-INFINITY);
     if (is(e, "machine_precision")) return ex_num(0x1p-52);
+    LawPart part;
+    const Distribution *law = strchr(e->name, '_') && !is(e, "std_normal_lcdf") && !is(e, "std_student_t_lcdf") ? law_function(g->stdlib, e->name, &part) : NULL;
+    if (law) return law_of(g, e, env, law, part);
     if (e->nkids == 0) return ex_call(e->name, 0, NULL);
     Shape s = shape_of(g, a, env);
     if (is(e, "sum") || is(e, "prod")) return reduce_all(g, e->name, a, env);

@@ -1,6 +1,7 @@
 // elaborate.h -- from the checked tree to index notation.
 #ifndef GMC_ELABORATE_H
 #define GMC_ELABORATE_H
+#include "../front/front.h"
 #include "graph.h"
 
 typedef struct Env {                     // what names stand for: indices of loops, arguments of distributions
@@ -21,5 +22,9 @@ typedef struct Shape { int rank; Expr *dim[MAX_RANK]; } Shape;
 Shape shape_of(Graph *g, const Ast *e, const Env *env);
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);   // element `at` of e, a scalar
 Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                     // e as a scalar, a reference to an array, or an ARRAY
+Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);      // for one element of a vectorised statement
+Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawPart part);            // law.c: normal_lpdf(y | mu, s)
+const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);
+void  support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi);      // NULL: open
 const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);
 #endif

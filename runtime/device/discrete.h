@@ -16,9 +16,6 @@
 
 #define GM_MAX_COUNT 9.0e18      // below 2^63
 
-// log of k (k / x)^... : the deviance k log(k / x) + x - k, k, x > 0, without cancellation for k near x.
-DEVICE_CALL double deviance(double k, double x) { return k * x_minus_log1p((x - k) / k); }
-
 // log of the Poisson density at k > 0; at 0 it is -rate.
 DEVICE_CALL double poisson_log_density(double k, double rate)
 {

@@ -14,6 +14,7 @@
 #include "rng.h"
 #include "normal.h"
 #include "exponential.h"
+#include "truncated.h"
 
 DEVICE_CALL double double_exponential(Stream *g, double mu, double scale)
 {
@@ -58,6 +59,17 @@ DEVICE_CALL double skew_normal(Stream *g, double xi, double omega, double alpha)
     return xi + omega * (delta * common + rest * own);
 }
 
+// Between two ends: a truncated normal, kept with its share of Phi(alpha z) / max Phi. Accepts at least about 1 / (1 + alpha^2).
+DEVICE_CALL double skew_normal_truncated(Stream *g, double xi, double omega, double alpha, double lo, double hi)
+{
+    const double end = alpha >= 0 ? hi : lo, most = log_Phi(is_finite(end) ? alpha * (end - xi) / omega : alpha == 0 ? 0 : INFINITY);
+    for (long tries = 0; tries < 10000000; tries++) {
+        const double x = normal_truncated(g, xi, omega, lo, hi);
+        if (!(log(uniform_open(g)) > log_Phi(alpha * (x - xi) / omega) - most)) return x;
+    }
+    return NAN;
+}
+
 DEVICE_CALL double exp_mod_normal(Stream *g, double mu, double sigma, double lambda)
 {
     const double z = normal_standard(g);
@@ -99,6 +111,41 @@ DEVICE_CALL double von_mises(Stream *g, double mu, double kappa)
             return wrap_angle(uniform_open(g) < 0.5 ? mu - angle : mu + angle);
         }
     }
+}
+
+// The largest value of cos(x - mu) on a short piece [l, r]: at an end, or 1 where a maximum lies within.
+DEVICE double von_mises_most(double mu, double l, double r)
+{
+    const double turn = 2 * GM_PI, peak = mu + turn * ceil((l - mu) / turn);
+    const double a = cos(l - mu), b = cos(r - mu);
+    return peak <= r ? 1 : a > b ? a : b;
+}
+
+// Between two ends: from the piecewise constant envelope over 256 pieces.
+DEVICE_CALL double von_mises_truncated(Stream *g, double mu, double kappa, double lo, double hi)
+{
+    enum { PIECES = 256 };
+    if (!(kappa >= 0) || !is_finite(kappa) || !is_finite(mu) || !(lo <= hi)) return NAN;
+    const double width = (hi - lo) / PIECES;
+    double top = -1, total = 0;
+    for (int k = 0; k < PIECES; k++) {
+        const double c = von_mises_most(mu, lo + k * width, lo + (k + 1) * width);
+        if (c > top) top = c;
+    }
+    for (int k = 0; k < PIECES; k++) total += exp(kappa * (von_mises_most(mu, lo + k * width, lo + (k + 1) * width) - top));
+    for (long tries = 0; tries < 1000000; tries++) {
+        double u = uniform_open(g) * total, c = top;
+        int k = 0;
+        for (; k < PIECES; k++) {
+            c = von_mises_most(mu, lo + k * width, lo + (k + 1) * width);
+            u -= exp(kappa * (c - top));
+            if (u <= 0) break;
+        }
+        if (k == PIECES) continue;               // rounding
+        const double x = clamp(lo + (k + uniform_open(g)) * width, lo, hi);
+        if (log(uniform_open(g)) <= kappa * (cos(x - mu) - c)) return x;
+    }
+    return NAN;
 }
 
 // exp(a cos x + b sin x)

@@ -18,7 +18,7 @@
 
 #define GM_TRIES        64
 #define GM_MOST_TRIES   1000000L         // where there is no other way
-#define GM_FEW          4096
+#define GM_FEW          4096             // of a finite range; of an infinite one GM_TRIES
 #define GM_MOST_WEIGHTS 10000000L
 
 // ---- doubles as integers, in the same order ----
@@ -105,15 +105,16 @@ DEVICE int inversion_next(Inversion *v, double support_lo, double support_hi)
     if (v->phase == 2) inversion_bracket(v);
     else if (v->upper ? v->above <= v->target : v->below >= v->target) v->right = order_of(v->x);
     else v->left = order_of(v->x);
-    if (v->right - v->left < 2) return 0;
-    v->x = of_order(v->left + (v->right - v->left) / 2);
+    const uint64_t apart = (uint64_t)v->right - (uint64_t)v->left;   // more than an int64_t holds
+    if (v->left >= v->right || apart < 2) return 0;
+    v->x = of_order((int64_t)((uint64_t)v->left + apart / 2));
     return 1;
 }
 
 // NaN if the interval has no probability in doubles.
 DEVICE double inversion_value(const Inversion *v)
 {
-    const double x = of_order(v->right);
+    const double x = v->lo == v->hi ? v->lo : of_order(v->right);
     return x < v->lo ? v->lo : x > v->hi ? v->hi : x;
 }
 
@@ -178,7 +179,7 @@ DEVICE int weights_next(Stream *g, Weights *v)
     }
     v->count++;
     if (v->x == (v->down ? v->lo : v->hi)) return 0;
-    if (v->count > GM_FEW && l < v->last && l - v->top < log(v->sum) - 41.5) return 0;
+    if (v->count > (v->hi < 9000000000000000000L ? GM_FEW : GM_TRIES) && l < v->last && l - v->top < log(v->sum) - 41.5) return 0;
     if (v->count >= GM_MOST_WEIGHTS || l != l) {
         v->sum = 0;
         return 0;

@@ -71,5 +71,32 @@ int main(void)
          log_sum_exp2(log_bessel_k(399, x), log(800 / x) + log_bessel_k(400, x)), 1, 1e-12);
     check_close("log_bessel_k(1/2, 1e-8)", log_bessel_k(0.5, 1e-8), 0.5 * log(GM_PI / 2e-8) - 1e-8, 1, 1e-12);
     check_close("log_bessel_k(-1/2, 1e4)", log_bessel_k(-0.5, 1e4), 0.5 * log(GM_PI / 2e4) - 1e4, 1, 1e-12);
+
+    // Incomplete gamma and beta functions against GSL where it has digits, and far out against values of 40 digits (mpmath).
+    for (int k = 0; k < 5; k++) {
+        static const double shape[5] = { 0.05, 0.7, 3, 40, 2500 };
+        const double a = shape[k], sd = sqrt(a);
+        char what[80];
+        snprintf(what, sizeof what, "gamma_p(%g, x), gamma_q(%g, x)", a, a);
+        OVER(what, a / 50, a + 12 * sd + 3, 400, gamma_p(a, x), gsl_sf_gamma_inc_P(a, x), 1e-250, 1e-11);
+        OVER(what, a / 50, a + 12 * sd + 3, 400, gamma_q(a, x), gsl_sf_gamma_inc_Q(a, x), 1e-250, 1e-11);
+        OVER(what, a / 50, a + 12 * sd + 3, 400, gamma_p(a, x) + gamma_q(a, x), 1, 0, 1e-13);
+        snprintf(what, sizeof what, "inc_beta(%g, 2.5, x)", a);
+        OVER(what, 0.001, 0.999, 400, inc_beta(a, 2.5, x), gsl_sf_beta_inc(a, 2.5, x), 1e-250, 1e-10);
+        snprintf(what, sizeof what, "std_student_t_lcdf(x, %g)", a);
+        OVER(what, -60, 20, 400, std_student_t_lcdf(x, a), log(gsl_cdf_tdist_P(x, a)), 1e-6, 1e-7);
+    }
+    OVER("log_gamma_q(1, x)", 0, 1e5, 400, log_gamma_q(1, x), -x, 1e-3, 1e-14);
+    OVER("log_inc_beta(x, 1, 1e-20)", 0.1, 1e5, 400, log_inc_beta(x, 1, 1e-20), x * log(1e-20), 0, 1e-14);
+    OVER("log_gamma_q(1e-9, x), by the exponential integral", 0.01, 1.4, 100, log_gamma_q(1e-9, x), log(1e-9 * gsl_sf_expint_E1(x)), 0, 1e-9);
+    check_close("log_gamma_q(1e6, 1.02e6)", log_gamma_q(1e6, 1.02e6), -201.28990877964141301, 1, 1e-11);
+    check_close("log_gamma_p(1e6, 0.98e6)", log_gamma_p(1e6, 0.98e6), -206.62442346169690964, 1, 1e-11);
+    check_close("log_gamma_p(300, 1)", log_gamma_p(300, 1), -1415.9025221917654503, 1, 1e-13);
+    check_close("log_inc_beta(2000, 3000, 0.3)", log_inc_beta(2000, 3000, 0.3), -116.50481995817108056, 1, 1e-12);
+    check_close("std_student_t_lcdf(-1e200, 2)", std_student_t_lcdf(-1e200, 2), -2 * log(1e200) - log(2), 1, 1e-14);
+    check("incomplete functions at their ends", "differ",
+          gamma_p(2, 0) != 0 || gamma_q(2, 0) != 1 || gamma_q(2, INFINITY) != 0 || gamma_p(0, 1) != 1 || inc_beta(2, 3, 0) != 0 || inc_beta(2, 3, 1) != 1 ||
+          inc_beta(0, 3, 0.5) != 1 || inc_beta(3, 0, 0.5) != 0 || std_student_t_lcdf(0, 3) != log(0.5), 0);
+    check("incomplete functions outside of their domain", "not NaN", !isnan(gamma_p(-1, 1)) + !isnan(gamma_p(1, -1)) + !isnan(inc_beta(1, 1, 1.5)) + !isnan(inc_beta(-1, 1, 0.5)), 0);
     return finish();
 }

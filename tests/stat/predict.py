@@ -83,7 +83,7 @@ def support(d, values):
 def continuous(d, values, log_density):
     name, (lo, hi) = d["name"], support(d, values)
     centre = float(values[0]) if math.isinf(lo) and math.isinf(hi) and values else 0.0
-    if name in ("student_t",):
+    if name == "student_t":
         centre = values[1]
     x = grid(lo, hi, centre, 1e-3)
     f = cumulated(x, log_density(x, *values))

@@ -249,6 +249,13 @@ def log1m_exp(a):
     return np.where(a > -math.log(2), np.log(-np.expm1(a)), np.log1p(-np.exp(np.minimum(a, 0))))
 
 
+def inc_beta(a, b, x):
+    """With a = 0 the point 0, with b = 0 the point 1."""
+    a, b, x = np.broadcast_arrays(*map(np.asarray, (a, b, x)))
+    inside = (a > 0) & (b > 0)
+    return np.where(inside, special.betainc(np.where(inside, a, 1), np.where(inside, b, 1), x), np.where(a > 0, x >= 1, 1.0))
+
+
 FUNCTIONS = dict(
     exp=np.exp, log=np.log, log1p=np.log1p, sqrt=np.sqrt, square=np.square, abs=np.abs, floor=np.floor, sin=np.sin, cos=np.cos,
     atan2=np.arctan2, fmax=np.maximum, fmin=np.minimum, lgamma=special.gammaln, digamma=special.digamma, lbeta=special.betaln,
@@ -258,6 +265,9 @@ FUNCTIONS = dict(
     lchoose=lambda n, k: special.gammaln(n + 1) - special.gammaln(np.asarray(k) + 1) - special.gammaln(n - np.asarray(k) + 1),
     log_sum_exp=lambda a, b=None: special.logsumexp(a) if b is None else np.logaddexp(a, b),
     log_bessel_i0=lambda a: np.log(special.ive(0, a)) + a, log_bessel_k=lambda p, a: np.log(special.kve(p, a)) - a,
+    gamma_p=special.gammainc, gamma_q=special.gammaincc, inc_beta=special.betainc,
+    log_gamma_p=lambda a, x: np.log(special.gammainc(a, x)), log_gamma_q=lambda a, x: np.log(special.gammaincc(a, x)),
+    log_inc_beta=lambda a, b, x: np.log(inc_beta(a, b, x)), std_student_t_lcdf=lambda z, nu: np.log(special.stdtr(nu, z)),
     pi=lambda: math.pi, infinity=lambda: math.inf, rows=len, sum=np.sum,
     inverse=np.linalg.inv, log_determinant=lambda a: np.linalg.slogdet(a)[1], tcrossprod=lambda a: a @ a.T)
 

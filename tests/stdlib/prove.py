@@ -254,6 +254,14 @@ def prove_discrete(d, values, other):
     if "mode" in d:
         mode = float(gmlib.evaluate(d["mode"], env))
         report(name, "mode", float(np.max(log_pmf(x)) - log_pmf(A([int(mode)]))[0]), 1e-10)
+    if "log_cdf" in d:
+        y, below = x[:300], np.cumsum(p)[:300]
+        above = np.cumsum(p[::-1])[::-1] - p
+        worst = 0.0
+        for k in (i for i in range(0, len(y), 1 + len(y) // 40) if min(below[i], above[i]) > 1e-6):
+            at = env | {"x": y[k]}
+            worst = max(worst, relative(math.exp(gmlib.evaluate(d["log_cdf"], at)), below[k]), relative(math.exp(gmlib.evaluate(d["log_ccdf"], at)), above[k]))
+        report(name, "log_cdf", worst, 1e-6)               # of the tail, less than 1e-9 lies beyond the last term
     y = x[p > 1e-200][:500]
     with np.errstate(all="ignore"):
         theirs = A([other(k, *values) for k in y]) if pointwise else other(y, *values)
