@@ -434,6 +434,15 @@ found:;
     if (base->kind != AST_NAME && !left) look(c, outside, base);
 }
 
+// An argument of a vectorised statement has the extents of what is drawn, where it is not repeated.
+static void argument_fits(Claims *c, const Place *p, const Ast *value, const Ast *arg, int want, const Shape *left, int value_rank)
+{
+    const Shape x = shape_of(c->g, arg, p->env);
+    const int extra = left->rank - value_rank;
+    for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
+        claim_same_size(c, p, value, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
+}
+
 static void look_at_call(Claims *c, const Place *p, const Ast *e)
 {
     static const char *const of_shape[] = {"rows", "cols", "size", "num_elements", NULL};
@@ -443,6 +452,12 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
     const Shape a = shape_of(c->g, e->kid[0], p->env);
+    LawPart part;
+    const Distribution *law = law_function(c->g->stdlib, e->name, &part);
+    if (law && e->nkids == law->nparams + 1) {           // normal_lpdf(y | mu, s): as y ~ normal(mu, s)
+        for (int i = 0; i < law->nparams; i++) argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i]->type.rank, &a, law->value_rank);
+        return;
+    }
     const char *name = ast_text(c->g->arena, e->kid[0]);
     const bool head = strcmp(e->name, "head") == 0, tail = strcmp(e->name, "tail") == 0, segment = strcmp(e->name, "segment") == 0;
     if ((head || tail || segment) && a.rank == 1) {
@@ -523,15 +538,6 @@ static void look(Claims *c, const Place *p, const Ast *e)
     }
 }
 
-// An argument of a vectorised statement has the extents of what is drawn, where it is not repeated.
-static void argument_fits(Claims *c, const Place *p, const Stmt *s, const Ast *arg, int want, const Shape *left, int value_rank)
-{
-    const Shape x = shape_of(c->g, arg, p->env);
-    const int extra = left->rank - value_rank;
-    for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
-        claim_same_size(c, p, s->lhs, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
-}
-
 static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
 {
     if (s->lhs->kind == AST_NAME || s->lhs->kind == AST_INDEX) look_at_element(c, p, s->lhs, true);
@@ -544,7 +550,7 @@ static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
         const Distribution *d = part->dist ? library_find(c->g->stdlib, part->dist, false) : NULL;
         for (int i = 0; i < part->nargs; i++) {
             look(c, p, part->args[i]);
-            if (d && i < d->nparams && !s->weights) argument_fits(c, p, s, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
+            if (d && i < d->nparams && !s->weights) argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
         }
     }
 }

@@ -326,7 +326,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     const int m = e->nkids;
     for (int i = 0; i < m; i++) args[i] = operand(g, e->kid[i], env, n, at);
     if (is(e, "fma")) return ex_add2(ex_mul2(args[0], args[1]), args[2]);
-    if (is(e, "cbrt")) return ex_pow(args[0], 1.0 / 3);
+    if (is(e, "cbrt") && ex_positive(args[0])) return ex_pow(args[0], 1.0 / 3);       // a power of a negative number is none
     if (is(e, "choose")) return ex_call1("exp", ex_call("lchoose", 2, args));
     if (is(e, "std_normal_lcdf")) return ex_call1("log_Phi", args[0]);
     if (is(e, "log_sum_exp")) return ex_call("log_sum_exp2", 2, args);

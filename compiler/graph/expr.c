@@ -173,6 +173,7 @@ static bool positive(const Expr *e, uint64_t walk)
     case EX_CALL:
         for (int i = 0; positive_calls[i]; i++)
             if (strcmp(e->name, positive_calls[i]) == 0) return true;
+        if (e->nargs == 2 && strcmp(e->name, "pow") == 0) return positive(e->args[0], walk);
         return false;
     case EX_REDUCE: return positive(e->args[2], walk);
     case EX_ARRAY: return positive(e->args[1], walk);
@@ -405,6 +406,7 @@ Expr *ex_log(Expr *a)
     }
     if (a->kind == EX_CALL) {
         if (strcmp(a->name, "exp") == 0) return a->args[0];
+        if (strcmp(a->name, "pow") == 0 && ex_positive(a->args[0])) return ex_mul2(a->args[1], ex_log(a->args[0]));
         if (strcmp(a->name, "inv_logit") == 0) return ex_call1("log_inv_logit", a->args[0]);
         if (strcmp(a->name, "Phi") == 0) return ex_call1("log_Phi", a->args[0]);
         if (strcmp(a->name, "if_else") == 0) return ex_call3("if_else", a->args[0], ex_log(a->args[1]), ex_log(a->args[2]));
@@ -414,6 +416,30 @@ Expr *ex_log(Expr *a)
         if (split_number(a->args[1], &rest) == -1) return ex_call1("log1m", rest);
     }
     return cons((Expr){.kind = EX_CALL, .name = intern("log"), .nargs = 1, .args = &a});
+}
+
+static bool is_inverse(const Expr *e) { return e->kind == EX_CALL && e->nargs == 1 && strcmp(e->name, "inverse") == 0; }
+
+// (t * exp(b) * m^a)^r = t^r * exp(r b) * m^(r a), for t and m > 0: what is a power itself leaves the product, so that recognition sees m. Plain factors stay together,
+// since x / sigma is of order 1 where x^r and sigma^-r need not be.
+static Expr *power_of_product(Expr *base, Expr *r)
+{
+    if (base->kind == EX_CALL && base->nargs == 1 && strcmp(base->name, "exp") == 0) return ex_call1("exp", ex_mul2(r, base->args[0]));
+    if (base->kind == EX_CALL && base->nargs == 2 && strcmp(base->name, "pow") == 0 && ex_positive(base->args[0])) return ex_call2("pow", base->args[0], ex_mul2(r, base->args[1]));
+    if (base->kind == EX_POW && ex_positive(base->args[0]) && base->args[0]->kind != EX_REF && base->args[0]->kind != EX_ADD)
+        return ex_call2("pow", base->args[0], ex_mul2(ex_num(base->number), r));
+    if (base->kind != EX_MUL) return NULL;
+    for (int i = 0; i < base->nargs; i++)
+        if (!ex_positive(base->args[i])) return NULL;
+    Expr *plain = ex_num(1), *out = ex_num(1);
+    bool any = false;
+    for (int i = 0; i < base->nargs; i++) {
+        Expr *p = power_of_product(base->args[i], r);
+        any |= p != NULL;
+        if (p) out = ex_mul2(out, p);
+        else plain = ex_mul2(plain, base->args[i]);
+    }
+    return any ? ex_mul2(out, ex_call2("pow", plain, r)) : NULL;
 }
 
 // c * A as an ARRAY: the factor and the matrix.
@@ -434,7 +460,7 @@ static bool scalar_multiple(Expr *e, Expr **factor, Expr **matrix)
     Expr *plain = ex_replace_index(ex_replace_index(A, e->index, ex_index(j)), inner->index, ex_index(k));
     *matrix = ex_array(j, e->args[0], ex_array(k, inner->args[0], plain));
     *factor = c;
-    return (*matrix)->kind == EX_REF;
+    return (*matrix)->kind == EX_REF || is_inverse(*matrix);
 }
 
 // log(1 + n/d) = log(n + d) - log(d), where n + d is simple.
@@ -503,6 +529,8 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
             Expr *simple = log1p_ratio(x);
             if (simple) return simple;
         }
+        if (strcmp(name, "inverse") == 0 && is_inverse(x)) return x->args[0];
+        if (strcmp(name, "log_determinant") == 0 && is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
         if (strcmp(name, "log_determinant") == 0) {
             Expr *c, *A;
             if (scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_dim(A, 0), ex_log(c)), ex_call1(name, A));
@@ -519,6 +547,11 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         return ex_neg(ex_log(args[ex_is_num(args[0], 1)]));
     if (n == 2 && strcmp(name, "same") == 0 && args[0] == args[1]) return ex_num(1);
     if (n == 2 && strcmp(name, "pow") == 0 && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
+    if (n == 2 && strcmp(name, "pow") == 0) {
+        if (ex_is_num(args[0], 1)) return args[0];
+        Expr *simple = power_of_product(args[0], args[1]);
+        if (simple) return simple;
+    }
     if (n == 3 && strcmp(name, "if_else") == 0) {
         if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
         if (args[1] == args[2]) return args[1];
@@ -586,6 +619,11 @@ Expr *ex_array(Index *i, Expr *extent, Expr *body)
         bool alone = true;
         for (int k = 0; k + 1 < body->nargs; k++) alone &= !ex_mentions_index(body->args[k], i);
         if (alone) return ex_ref(body->var, body->nargs - 1, body->args);
+    }
+    if (body->kind == EX_ARRAY && body->args[1]->kind == EX_AT && body->args[1]->nargs == 3) {       // [[A[j, k] for k] for j], A a matrix that a function gives
+        Expr *at = body->args[1], *A = at->args[0];
+        if (at->args[1] == ex_index(i) && at->args[2] == ex_index(body->index) && !ex_mentions_index(A, i) && !ex_mentions_index(A, body->index) && ex_rank(A) == 2 &&
+            ex_dim(A, 0) == extent && ex_dim(A, 1) == body->args[0]) return A;
     }
     if (body->kind == EX_AT && body->args[body->nargs - 1]->kind == EX_INDEX && body->args[body->nargs - 1]->index == i &&
         body->nargs == 2 && !ex_mentions_index(body->args[0], i))
