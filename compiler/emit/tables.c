@@ -162,6 +162,7 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
     if (!nstate) fprintf(out, "    {0},\n");
     fprintf(out, "};\n\n");
     // Shapes. Sizes read data only; a bound may read data too.
+    w->careful = w->host = true;
     for (int which = 0; which < 2; which++) {
         fprintf(out, "static void %s_shape(int field, const void *data, GmShape *shape)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    shape->lower = -INFINITY;\n    shape->upper = INFINITY;\n    switch (field) {\n", which ? "state" : "data");
         int field = 0;
@@ -200,6 +201,7 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
         if (v->init) fprintf(out, "    case %d: return %s;\n", field, write_expr(w, v->init));
         field++;
     }
+    w->careful = w->host = false;
     fprintf(out, "    }\n    return 0;\n}\n\n");
     w->out = keep;
 }

@@ -3,14 +3,14 @@
 #define GMC_CLAIMS_H
 #include "graph.h"
 
+typedef struct Coverage Coverage;
+
 typedef struct Claims {
     Graph  *g;
     Claim **last;
     Var    *defining;                    // a definition of data in whose statement we are: it is computed before claims are checked; or NULL
     int     nindices;
     Index **index;                       // of loops, shared by claims
-    int     ncoverage;
-    struct Coverage **coverage;          // by variable
 } Claims;
 
 void        claim(Claims *c, Claim k);                                   // unless it follows from loops, conditions and bounds

@@ -789,7 +789,7 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
             if (!plate) {
                 bool varies = false;
                 for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
-                if (varies) return NULL;         // a gather: taken to cover all
+                if (varies) return element_exists(g, (Var *)v, element);     // a gather
                 here = here ? ex_call2("&&", here, ex_call2("==", s, key)) : ex_call2("==", s, key);
                 whole = false;
                 continue;
@@ -805,7 +805,7 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
         for (int k = 0; k < f->value->nargs; k++)
             if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
         for (int i = 0; i < f->plates.n; i++)
-            if (ex_mentions_index(here, f->plates.index[i])) return NULL;        // slices of another loop: as a gather
+            if (ex_mentions_index(here, f->plates.index[i])) return element_exists(g, (Var *)v, element);    // slices of another loop: as a gather
         if (listed(any, here)) continue;         // a statement and what an augmentation made of it
         any = any ? ex_call2("||", any, here) : here;
     }

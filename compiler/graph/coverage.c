@@ -19,14 +19,14 @@ typedef struct Naming {                  // the elements that one statement draw
     Expr         *lo[MAX_RANK], *hi[MAX_RANK], *guard;       // in terms of the coordinates
 } Naming;
 
-typedef struct Coverage {
+struct Coverage {
     int     rank;                        // subscripts that statements give
     Index  *coordinate[MAX_RANK];
     int     n, nmerged;
     Naming *naming, *merged;             // as written; those that are boxes, joined
     bool    complete;
     Expr   *total;                       // how often the element at the coordinates is named; NULL: not asked
-} Coverage;
+};
 
 // ---- boxes ----
 
@@ -165,10 +165,9 @@ static bool overlap(const Coverage *c, const Var *v, const Naming *a, const Nami
 
 // ---- what is counted ----
 
-static Expr *total(Claims *claims, Var *v, Coverage *c)
+static Expr *total(Graph *g, Var *v, Coverage *c)
 {
     if (c->total) return c->total;
-    Graph *g = claims->g;
     Sum **last = &g->sums;
     while (*last) last = &(*last)->next;
     c->total = ex_num(0);
@@ -191,6 +190,14 @@ static Expr *total(Claims *claims, Var *v, Coverage *c)
         c->total = ex_add2(c->total, ex_ref(s->var, c->rank, at));
     }
     return c->total;
+}
+
+Expr *element_exists(Graph *g, Var *v, Index *const *element)
+{
+    if (!v->holes) return NULL;
+    Expr *count = total(g, v, v->coverage);
+    for (int k = 0; k < v->coverage->rank; k++) count = ex_replace_index(count, v->coverage->coordinate[k], ex_index(element[k]));
+    return ex_call2("!=", count, ex_num(0));
 }
 
 static const char *list_of_lines(Graph *g, const Coverage *c)
@@ -237,15 +244,14 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
         k.loops.index[k.loops.n++] = c->coordinate[d];
         k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
     }
-    k.fails[0] = ex_call2("<", ex_num(1), total(claims, v, c));
+    k.fails[0] = ex_call2("<", ex_num(1), total(g, v, c));
     k.says = arena_printf(g->arena, is_definition(v) ? "%s is defined twice (%s)" : "%s has two distributions (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
     claim(claims, k);
     return true;
 }
 
-static void add_naming(Claims *claims, Coverage *c, const Var *v, Span span, const Plates *plates, int n, Expr *const *at)
+static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Plates *plates, int n, Expr *const *at)
 {
-    Graph *g = claims->g;
     Naming *more = NEW_N(g->arena, Naming, c->n + 1);
     if (c->n) memcpy(more, c->naming, sizeof *more * (size_t)c->n);
     c->naming = more;
@@ -260,23 +266,49 @@ static void add_naming(Claims *claims, Coverage *c, const Var *v, Span span, con
     a->plates = all;
 }
 
-// A definition of data has its elements by the statements that define it.
-static bool names(const Factor *f, const Var *v) { return v->kind != VAR_LET && !f->original && f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
-
-static Coverage *coverage_of(Claims *claims, Var *v)
+// The only reference in e, a function of one element of data; *several: there are others.
+static const Expr *only_reference(const Expr *e, bool *several)
 {
-    Graph *g = claims->g;
+    if (e->kind == EX_REF) return e;
+    const Expr *found = NULL;
+    *several |= e->kind == EX_REDUCE || e->kind == EX_ARRAY;
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *r = only_reference(e->args[i], several);
+        *several |= r && found && r != found;
+        if (r) found = r;
+    }
+    return found;
+}
+
+// The element that a statement draws, or whose function it draws: log(y[i]) ~ ... is about y[i]. NULL: none, or several.
+static const Expr *drawn_by(const Factor *f)
+{
+    if (f->original || !f->dist || !f->value) return NULL;
+    bool several = false;
+    const Expr *r = only_reference(f->value, &several);
+    return several || !r || (r != f->value && r->var->kind != VAR_DATA) ? NULL : r;
+}
+
+// A definition of data has its elements by the statements that define it.
+static bool names(const Factor *f, const Var *v)
+{
+    const Expr *r = v->kind == VAR_LET ? NULL : drawn_by(f);
+    return r && r->var == v;
+}
+
+static Coverage *coverage_of(Graph *g, Var *v)
+{
     Coverage *c = NEW(g->arena, Coverage);
     int most = 0;
     for (const Factor *f = g->factors; f; f = f->next)
-        if (names(f, v) && f->value->nargs > most) most = f->value->nargs;
+        if (names(f, v) && drawn_by(f)->nargs > most) most = drawn_by(f)->nargs;
     for (const Site *t = v->sites; t; t = t->next)
         if (t->n > most) most = t->n;
     c->rank = most;
     for (int k = 0; k < most; k++) c->coordinate[k] = index_new(intern(k == 0 ? "k" : k == 1 ? "l" : "m"), ex_num(1), v->dim[k]);
     for (const Factor *f = g->factors; f; f = f->next)
-        if (names(f, v)) add_naming(claims, c, v, f->span, &f->plates, f->value->nargs, f->value->args);
-    for (const Site *t = v->sites; t; t = t->next) add_naming(claims, c, v, t->span, &t->plates, t->n, t->subscript);
+        if (names(f, v)) add_naming(g, c, v, f->span, &f->plates, drawn_by(f)->nargs, drawn_by(f)->args);
+    for (const Site *t = v->sites; t; t = t->next) add_naming(g, c, v, t->span, &t->plates, t->n, t->subscript);
     if (!c->n) return NULL;                      // flat, or data that no statement is about
     c->merged = NEW_N(g->arena, Naming, c->n);
     for (int i = 0; i < c->n; i++) {
@@ -297,13 +329,11 @@ bool find_coverage(Claims *claims)
 {
     Graph *g = claims->g;
     const int n = g->nvars;
-    claims->coverage = NEW_N(g->arena, Coverage *, n + 1);
-    claims->ncoverage = n;
     bool good = true;
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         if (!v->decl) continue;                  // of augmentations, and what the compiler made
-        Coverage *c = claims->coverage[v->id] = coverage_of(claims, v);
+        Coverage *c = v->coverage = coverage_of(g, v);
         if (!c) continue;
         v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
         good &= check_once(claims, v, c);
@@ -376,7 +406,7 @@ static void claim_drawn(Claims *claims, Var *v, const Coverage *c, const Loops *
 
 void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr *const *subscript)
 {
-    Coverage *c = v->id < claims->ncoverage ? claims->coverage[v->id] : NULL;
+    Coverage *c = v->coverage;
     if (!c || !v->holes || n < c->rank) return;
     for (int i = 0; i < c->nmerged; i++)
         if (lies_in(c, &c->merged[i], l, subscript)) return;
@@ -386,7 +416,7 @@ void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr 
     }
     Graph *g = claims->g;
     Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1, .counted = true};
-    Expr *count = total(claims, v, c);
+    Expr *count = total(g, v, c);
     bool known = true;
     for (int d = 0; d < c->rank; d++) known &= !ex_any_var(subscript[d], test_unranged, NULL);
     if (!known) k.loops = (Loops){0};            // any of them may be read

@@ -82,6 +82,7 @@ struct Var {
     const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
     bool        few;
     bool        lost;                    // an error was reported on it
+    struct Coverage *coverage;           // what its statements name
     bool        holes;                   // some elements may have no statement: they do not exist
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
@@ -377,6 +378,7 @@ typedef struct Claim {                   // checked once, when the data have bee
 
 bool find_claims(Graph *g);
 void claims_print(FILE *out, const Graph *g);
+Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the condition, by counting; NULL: always
 
 // ---- hoist.c: sums that depend on data only leave the sweep ----
 

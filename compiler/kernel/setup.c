@@ -568,6 +568,11 @@ void emit_derive(Program *p)
             for (int i = 0; i < (v->series ? v->series->n : 1); i++)
                 for (const Site *t = (v->series ? v->series->var[i] : v)->sites; t; t = t->next) ready &= !waits(t, test_predicted, done);
             if (!ready) { mark_done(v, done, false); continue; }
+            if (v->holes && !v->series) {        // elements without a statement are no numbers
+                const char *none = v->base == BASE_INT ? "-2147483647 - 1" : "NAN";
+                if (v->rank) put(w, w->team ? "ALONG (e, %s) s.%s[e] = %s;" : "for (long e = 0; e < %s; e++) s.%s[e] = %s;", count_of(p, v, v->rank), c_name(w, v->name), none);
+                else put(w, w->team ? "ONE_LANE *s.%s = %s;" : "*s.%s = %s;", c_name(w, v->name), none);
+            }
             emit_sites(p, v);
             progress = true;
         }

@@ -245,6 +245,7 @@ static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
 static bool may_leave(const Writer *w, const Expr *subscript, const Expr *dim)
 {
     if (subscript->kind == EX_INDEX && subscript->index->hi == dim && ex_is_num(subscript->index->lo, 1)) return false;
+    if (subscript->kind == EX_NUM && dim->kind == EX_NUM && subscript->number <= dim->number) return false;
     return w->careful || ex_any_var(subscript, test_wild, NULL);
 }
 
@@ -254,7 +255,7 @@ const char *write_position(Writer *w, const Var *v, Expr *const *subscript)
     for (int k = 0; k < v->rank; k++) {
         const char *i = write_subscript(w, subscript[k]);
         const bool checked = may_leave(w, subscript[k], v->dim[k]);
-        if (checked) i = text(w, "INSIDE(%s, %s, \"%s\")", i, write_extent(w, v->dim[k]), v->name);
+        if (checked) i = text(w, "%s(%s, %s, \"%s\")", w->host ? "gm_inside" : "INSIDE", i, write_extent(w, v->dim[k]), v->name);
         const bool is_int = subscript[k]->kind == EX_REF && !checked && !known(w, subscript[k]);       // positions are longs
         if (!p) p = is_int && v->rank > 1 ? text(w, "(long)%s", i) : i;
         else {

@@ -24,6 +24,7 @@ typedef struct Writer {
     const Expr *group;       // a subscript that is a loop's group: it is written as
     const char *group_name;
     bool   careful;          // data have not been checked: a subscript may be outside its array
+    bool   host;             // what is written runs on the host: sizes, before there is a run
     bool   as_read;          // responses as they stand in the files, missing values unfilled
     bool   team;             // every lane of a team writes this line: sums are shared among them
     bool   crew;             // a team whose crews draw elements: of a crew, not of the whole team

@@ -1,6 +1,7 @@
 // fault.c -- messages, faults found while sampling, signals, and memory that runs out.
 #include "host.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,16 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
 
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number)
 {
-    note_fault(run, chain, variable, n ? number[0] : 0, says, n, number);
+    const bool whole = strncmp(says, variable, strlen(variable)) == 0;      // tells more than one that goes on from the name
+    note_fault(run, chain, variable, !whole ? LONG_MAX : n ? number[0] : 0, says, n, number);
+}
+
+long gm_inside(long i, long n, const char *name)
+{
+    if (i >= 0 && i < n)
+        return i;
+    gm_error("%s: its subscript is %ld, in a size or a bound, and goes from 1 to %ld", name, i + 1, n);
+    exit(GM_EXIT_USAGE);
 }
 
 bool gm_fault_raised(void)
