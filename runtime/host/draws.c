@@ -259,8 +259,10 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
         }
         const void *array = gm_state_array(model, m, chain, field);
         if (model->state[field].type == GM_INT)
-            for (; k < d->n_columns && d->column[k].field == field; k++)
-                to[k] = ((const int32_t *)array)[d->column[k].element];
+            for (; k < d->n_columns && d->column[k].field == field; k++) {
+                const int32_t x = ((const int32_t *)array)[d->column[k].element];
+                to[k] = x == GM_MISSING_INT ? NAN : x;
+            }
         else
             for (; k < d->n_columns && d->column[k].field == field; k++)
                 to[k] = ((const double *)array)[d->column[k].element];
