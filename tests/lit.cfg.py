@@ -15,4 +15,4 @@ config.environment["OMP_WAIT_POLICY"] = "passive"      # two chains on one core 
 for name in ("CUDA_HOME", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
-config.substitutions += [("%gmc", os.path.join(root, "build", "gmc")), ("%root", root), ("%python", os.path.join(root, "build", "venv", "bin", "python"))]
+config.substitutions += [("%gmc", os.path.join(root, "build", "gmc") + " --check-passes"), ("%root", root), ("%python", os.path.join(root, "build", "venv", "bin", "python"))]

@@ -25,11 +25,11 @@ enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4, EXI
 #endif
 
 typedef struct Options {
-    const char *model, *output, *emit;
+    const char *model, *output, *emit, *dump;
     int         status;              // of the compilation
     const char *include[32];
     int         ninclude;
-    bool        no_augment, explain, time, keep, verbose, quiet;
+    bool        no_augment, explain, time, check_passes, keep, verbose, quiet;
     bool        no_device, device;          // leave code for GPUs out; insist on it
     const char *arch;                       // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
     GmPrecision precision;
@@ -43,8 +43,11 @@ static void usage(FILE *out)
           "  --emit=STAGE     print a stage instead of compiling:\n", out);
 #define PASS(name, stage, help) fprintf(out, "                     %-10s after %s: %s\n", #stage, #name, help);
 #include "passes.def"
-#undef PASS
-    fputs("  --explain        print for each variable its conditional, the method and why\n"
+    fputs("  --dump=PASS      print the kernels as they are after one of the passes over them:\n", out);
+#define KERNEL_PASS(name, help) fprintf(out, "                     %-10s %s\n", #name, help);
+#include "passes.def"
+    fputs("  --check-passes   look after each of these passes whether what must hold of kernels does\n"
+          "  --explain        print for each variable its conditional, the method and why\n"
           "  --no-augment     leave the model as written\n"
           "  --device gpu     insist on code for GPUs in the program (compiled by NVRTC, if it is installed; else the program does so when it starts)\n"
           "  --arch sm_90     compile that code for this architecture (that of the GPU found here; else PTX, for all)\n"
@@ -212,7 +215,7 @@ static int build_program(const Options *o, const Home *h, Arena *a, const char *
     return EXIT_COMPILER;
 }
 
-static int compile(const Options *o, const Home *h, Graph *g)
+static int compile(const Options *o, const Home *h, const Program *p)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
     if (snprintf(path, sizeof path, "%s.cu", o->output) >= (int)sizeof path || snprintf(temporary, sizeof temporary, "%s.part", o->output) >= (int)sizeof temporary) {
@@ -224,14 +227,14 @@ static int compile(const Options *o, const Home *h, Graph *g)
         fprintf(stderr, "gmc: cannot write %s: %s\n", path, strerror(errno));
         return EXIT_USAGE;
     }
-    emit_program(f, g, o->model);
+    emit_program(f, p, o->model);
     if (fclose(f) != 0) {
         fprintf(stderr, "gmc: cannot write %s: %s\n", path, strerror(errno));
         unlink(path);
         return EXIT_USAGE;
     }
     current_pass = "C compiler";
-    const int status = build_program(o, h, g->arena, path, temporary);
+    const int status = build_program(o, h, p->g->arena, path, temporary);
     if (status != 0) {
         unlink(temporary);
         return status;
@@ -243,6 +246,27 @@ static int compile(const Options *o, const Home *h, Graph *g)
     }
     if (!o->keep) unlink(path);
     return 0;
+}
+
+static void after_pass(const char *pass, const Program *p, void *with)
+{
+    const Options *o = with;
+    current_pass = pass;
+    const char *wrong = o->check_passes ? kernels_check(p, pass) : NULL;
+    if (wrong) {
+        fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", pass, wrong);
+        exit(EXIT_INTERNAL);
+    }
+    if (!o->dump || strcmp(o->dump, pass) != 0) return;
+    kernels_print(stdout, p);
+    exit(0);
+}
+
+static bool known_pass(const char *name)
+{
+#define KERNEL_PASS(pass, help) if (strcmp(name, #pass) == 0) return true;
+#include "passes.def"
+    return false;
 }
 
 static int finish(Diags *d, const Options *o, int status)
@@ -300,14 +324,16 @@ static int compile_model(const Options *o)
     if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); claims_print(stdout, &g); return 0; }
     if (o->explain) { explain(stdout, &g); return finish(d, o, 0); }
     double t2 = seconds();
-    if (!o->output && !o->emit) {
+    if (!o->output && !o->emit && !o->dump) {
         if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
         return finish(d, o, 0);
     }
+    current_pass = "lower";
+    const Program *p = lower(&g, after_pass, (void *)o);
     current_pass = "emit";
-    if (o->emit && strcmp(o->emit, "kernels") == 0) { emit_kernels(stdout, &g); return finish(d, o, 0); }
-    if (o->emit && strcmp(o->emit, "cuda") == 0) { emit_program(stdout, &g, o->model); return finish(d, o, 0); }
-    int status = compile(o, &home, &g);
+    if (o->emit && strcmp(o->emit, "kernels") == 0) { emit_kernels(stdout, p); return finish(d, o, 0); }
+    if (o->emit && strcmp(o->emit, "cuda") == 0) { emit_program(stdout, p, o->model); return finish(d, o, 0); }
+    int status = compile(o, &home, p);
     if (o->time) fprintf(stderr, "front %.3f s, graph %.3f s, emit and C compiler %.3f s\n", t1 - t0, t2 - t1, seconds() - t2);
     finish(d, o, status);
     arena_free(a);
@@ -318,7 +344,6 @@ static bool known_stage(const char *name)
 {
 #define PASS(pass, stage, help) if (strcmp(name, #stage) == 0) return true;
 #include "passes.def"
-#undef PASS
     return false;
 }
 
@@ -334,8 +359,8 @@ static void *compile_thread(void *options)
 int main(int argc, char **argv)
 {
     Options o = {.precision = GM_MIXED};
-    enum { EMIT = 256, EXPLAIN, NO_AUGMENT, TIME, VERSION, HELP, KEEP, NO_DEVICE, DEVICE, ARCH, PRECISION };
-    static const struct option flags[] = {{"emit", required_argument, 0, EMIT}, {"explain", no_argument, 0, EXPLAIN}, {"no-augment", no_argument, 0, NO_AUGMENT},
+    enum { EMIT = 256, EXPLAIN, NO_AUGMENT, TIME, VERSION, HELP, KEEP, NO_DEVICE, DEVICE, ARCH, PRECISION, DUMP, CHECK };
+    static const struct option flags[] = {{"emit", required_argument, 0, EMIT}, {"explain", no_argument, 0, EXPLAIN}, {"dump", required_argument, 0, DUMP}, {"check-passes", no_argument, 0, CHECK}, {"no-augment", no_argument, 0, NO_AUGMENT},
         {"time", no_argument, 0, TIME}, {"version", no_argument, 0, VERSION}, {"help", no_argument, 0, HELP}, {"quiet", no_argument, 0, 'q'},
         {"verbose", no_argument, 0, 'v'}, {"keep", no_argument, 0, KEEP},
         {"no-device", no_argument, 0, NO_DEVICE}, {"device", required_argument, 0, DEVICE}, {"arch", required_argument, 0, ARCH},
@@ -353,6 +378,8 @@ int main(int argc, char **argv)
         case 'q': o.quiet = true; break;
         case 'v': o.verbose = true; break;
         case EMIT: o.emit = optarg; break;
+        case DUMP: o.dump = optarg; break;
+        case CHECK: o.check_passes = true; break;
         case EXPLAIN: o.explain = true; break;
         case NO_AUGMENT: o.no_augment = true; break;
         case TIME: o.time = true; break;
@@ -391,7 +418,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "gmc: there is no stage `%s`; stages:", o.emit);
 #define PASS(name, stage, help) fprintf(stderr, " %s", #stage);
 #include "passes.def"
-#undef PASS
+        fputc('\n', stderr);
+        return EXIT_USAGE;
+    }
+    if (o.dump && !known_pass(o.dump)) {
+        fprintf(stderr, "gmc: --dump: there is no pass `%s` over kernels; passes:", o.dump);
+#define KERNEL_PASS(pass, help) fprintf(stderr, " %s", #pass);
+#include "passes.def"
         fputc('\n', stderr);
         return EXIT_USAGE;
     }

@@ -1,8 +1,8 @@
 // emit.h -- the emitted program.
 #ifndef GMC_EMIT_H
 #define GMC_EMIT_H
-#include "../graph/graph.h"
+#include "../kernel/kernel.h"
 
-void emit_program(FILE *out, Graph *g, const char *source_path);
-void emit_kernels(FILE *out, Graph *g);       // the kernels with the conditionals that they draw from
+void emit_program(FILE *out, const Program *p, const char *source_path);
+void emit_kernels(FILE *out, const Program *p);                      // the kernels with the conditionals that they draw from
 #endif

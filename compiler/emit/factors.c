@@ -4,24 +4,24 @@
 #include <string.h>
 #include "tables.h"
 
-static const char *quoted(Program *p, const char *c) { return c ? text(&p->w, "\"%s\"", c) : "NULL"; }
+static const char *quoted(Out *o, const char *c) { return c ? text(o, "\"%s\"", c) : "NULL"; }
 
-static const char *plates_text(Program *p, const Plates *l)
+static const char *plates_text(Out *o, const Plates *l)
 {
     const char *t = "";
     for (int i = 0; i < l->n; i++)
-        t = text(&p->w, "%s%s%s in %s:%s", t, i ? ", " : "", l->index[i]->name, math(p, l->index[i]->lo), math(p, l->index[i]->hi));
+        t = text(o, "%s%s%s in %s:%s", t, i ? ", " : "", l->index[i]->name, math_text(o, l->index[i]->lo), math_text(o, l->index[i]->hi));
     return t;
 }
 
-static const char *factor_text(Program *p, const Factor *f)
+static const char *factor_text(Out *o, const Factor *f)
 {
     char *t;
     size_t size;
     FILE *out = open_memstream(&t, &size);
     factor_print(out, f);
     fclose(out);
-    const char *copy = arena_strdup(p->g->arena, t);
+    const char *copy = arena_strdup(o->arena, t);
     free(t);
     return copy;
 }
@@ -48,9 +48,10 @@ static void mark_read(const Graph *g, const Expr *e, bool *read)
     if (e) ex_any_var(e, test_mark, &(Marks){g, read});
 }
 
-bool emit_factors(Program *p, FILE *out)
+bool emit_factors(Out *o)
 {
-    Graph *g = p->g;
+    FILE *out = o->file;
+    const Graph *g = o->g;
     bool any = false;
     for (const Factor *f = g->factors; f; f = f->next) any |= factor_vanishing(f) != VANISHES_NEVER;
     if (!any) return false;
@@ -65,8 +66,8 @@ bool emit_factors(Program *p, FILE *out)
             mark_read(g, f->plates.index[i]->lo, read);
             mark_read(g, f->plates.index[i]->hi, read);
         }
-        fprintf(out, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", line_of(p, f->span), quoted(p, factor_text(p, f)),
-                v == VANISHES_IF_MISSING, plates_text(p, &f->plates), quoted(p, f->plates.guard ? math(p, f->plates.guard) : NULL), math(p, f->log_density));
+        fprintf(out, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", source_line(o, f->span), quoted(o, factor_text(o, f)),
+                v == VANISHES_IF_MISSING, plates_text(o, &f->plates), quoted(o, f->plates.guard ? math_text(o, f->plates.guard) : NULL), math_text(o, f->log_density));
     }
     fprintf(out, "    {0},\n};\n\nstatic const GmDefinition of_factors[] = {        // the definitions that they read\n");
     for (int i = 0; i < g->nvars; i++) {
@@ -74,9 +75,9 @@ bool emit_factors(Program *p, FILE *out)
         if (!read[v->id] || v->kind != VAR_LET) continue;
         for (const Site *t = v->sites; t; t = t->next) {
             const char *at = "";
-            for (int k = 0; k < t->n; k++) at = text(&p->w, "%s%s%s", at, k ? ", " : "", math(p, t->subscript[k]));
-            fprintf(out, "    {.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},\n", v->name, at, plates_text(p, &t->plates),
-                    quoted(p, t->plates.guard ? math(p, t->plates.guard) : NULL), quoted(p, t->value ? math(p, t->value) : NULL));
+            for (int k = 0; k < t->n; k++) at = text(o, "%s%s%s", at, k ? ", " : "", math_text(o, t->subscript[k]));
+            fprintf(out, "    {.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},\n", v->name, at, plates_text(o, &t->plates),
+                    quoted(o, t->plates.guard ? math_text(o, t->plates.guard) : NULL), quoted(o, t->value ? math_text(o, t->value) : NULL));
         }
     }
     fprintf(out, "    {0},\n};\n\n");

@@ -16,12 +16,12 @@ static bool in_state(const Var *v)
     return false;
 }
 
-static const char *dims_text(Program *p, const Var *v)
+static const char *dims_text(Out *o, const Var *v)
 {
     if (v->rank == 0) return "";
     const char *t = "";
-    for (int k = 0; k < v->rank; k++) t = text(&p->w, "%s%s%s", t, k ? ", " : "[", math(p, v->dim[k]));
-    return text(&p->w, "%s]", t);
+    for (int k = 0; k < v->rank; k++) t = text(o, "%s%s%s", t, k ? ", " : "[", math_text(o, v->dim[k]));
+    return text(o, "%s]", t);
 }
 
 static const char *constraint_name(Constraint c)
@@ -40,12 +40,12 @@ static const char *constraint_name(Constraint c)
     return "GM_ANY";
 }
 
-int state_fields(Program *p, Var **out)
+int state_fields(const Program *p, const Var **out)
 {
     int n = 0;
     for (int i = 0; i < p->g->nvars; i++)
         if (in_state(p->g->vars[i])) out[n++] = p->g->vars[i];
-    for (Sum *s = p->g->sums; s; s = s->next) out[n++] = s->var;
+    for (const Sum *s = p->g->sums; s; s = s->next) out[n++] = s->var;
     for (int i = 0; i < p->nwork; i++) out[n++] = p->work[i];
     return n;
 }
@@ -54,21 +54,21 @@ static const char *element_type(const Var *v) { return v->base == BASE_INT ? "in
 
 static const char *type_id(const Var *v) { return v->base == BASE_INT ? "GM_INT" : v->narrow ? "GM_REAL" : v->solver ? "GM_SOLVE" : "GM_WIDE"; }
 
-void emit_structs(Program *p, FILE *out, Var **state, int nstate)
+void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
 {
-    Writer *w = &p->w;
+    FILE *out = o->file;
     fprintf(out, "typedef struct Data {\n");
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
         if (v->kind != VAR_DATA) continue;
-        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(w, v->name), v->rank ? "      // " : "",
-                v->rank ? v->name : "", v->rank ? dims_text(p, v) : "");
+        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(o, v->name), v->rank ? "      // " : "",
+                v->rank ? v->name : "", v->rank ? dims_text(o, v) : "");
     }
     fprintf(out, "} Data;\n\ntypedef struct State {          // of one chain\n");
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
         const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
-        fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(v), c_name(w, v->name), note, v->name, dims_text(p, v));
+        fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(v), c_name(o, v->name), note, v->name, dims_text(o, v));
     }
     fprintf(out, "} State;\n\n");
     fprintf(out, "enum {                           // streams of random numbers\n    VAR_NONE = 0,\n");
@@ -91,7 +91,7 @@ static const char *role_of(const Var *v)
     return "GM_SUM";
 }
 
-static int field_of(Var **list, int n, const Var *v)
+static int field_of(const Var *const *list, int n, const Var *v)
 {
     for (int i = 0; i < n; i++)
         if (list[i] == v) return i;
@@ -119,21 +119,19 @@ static bool must_be_finite(const Graph *g, const Var *v)
     return used;
 }
 
-void emit_tables(Program *p, FILE *out, Var **state, int nstate)
+void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
 {
-    Writer *w = &p->w;
-    Graph *g = p->g;
+    FILE *out = o->file;
+    const Graph *g = p->g;
     int ndata = 0;
-    FILE *keep = w->out;
-    w->out = out;
     fprintf(out, "static const GmField data_fields[] = {\n");
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
         if (v->kind != VAR_DATA) continue;
         ndata++;
         const char *bounds = "";
-        if (v->lower) bounds = text(w, "<lower=%s%s", math(p, v->lower), v->upper ? "" : ">");
-        if (v->upper) bounds = text(w, "%s%supper=%s>", bounds, v->lower ? ", " : "<", math(p, v->upper));
+        if (v->lower) bounds = text(o, "<lower=%s%s", math_text(o, v->lower), v->upper ? "" : ">");
+        if (v->upper) bounds = text(o, "%s%supper=%s>", bounds, v->lower ? ", " : "<", math_text(o, v->upper));
         const char *extents = "";
         for (int k = 0; k < v->rank; k++) {
             int scalar = 0, at = 0;
@@ -142,13 +140,13 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
                 at++;
                 if (v->dim[k]->kind == EX_REF && v->dim[k]->var == g->vars[j] && g->vars[j]->rank == 0) scalar = at;
             }
-            extents = text(w, "%s%s%d", extents, k ? ", " : "", scalar);
+            extents = text(o, "%s%s%d", extents, k ? ", " : "", scalar);
         }
         fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, %s%s.imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
-                v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL", constraint_name(v->constraint), v->rank, c_name(w, v->name), v->init != NULL,
-                v->response && imputable(p, v), v->response && v->needed_for ? text(w, ".needed_for = \"%s\", ", v->needed_for) : "",
-                must_be_finite(g, v) ? ".finite = 1, " : "", v->response ? field_of(state, nstate, v) : -1, line_of(p, v->span),
-                v->base == BASE_INT ? "int" : "real", bounds, v->name, dims_text(p, v), *extents ? extents : "0");
+                v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL", constraint_name(v->constraint), v->rank, c_name(o, v->name), v->init != NULL,
+                v->response && imputable(p, v), v->response && v->needed_for ? text(o, ".needed_for = \"%s\", ", v->needed_for) : "",
+                must_be_finite(g, v) ? ".finite = 1, " : "", v->response ? field_of(state, nstate, v) : -1, source_line(o, v->span),
+                v->base == BASE_INT ? "int" : "real", bounds, v->name, dims_text(o, v), *extents ? extents : "0");
     }
     if (!ndata) fprintf(out, "    {0},\n");
     fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");
@@ -156,53 +154,52 @@ void emit_tables(Program *p, FILE *out, Var **state, int nstate)
         const Var *v = state[i];
         int shared = v->kind == VAR_LET || v->once || (v->kind == VAR_SUM && v->sum && !reads_response(v->sum)) ? 1 : v->kind == VAR_SUM && v->sum ? 2 : 0;
         fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, .constraint = %s, .rank = %d, .offset = offsetof(State, %s), .imputed_field = -1, .shared = %d, %s.where = \"%s\"},\n",
-                v->name, type_id(v), role_of(v), constraint_name(v->constraint), v->rank, c_name(w, v->name), shared, v->partial ? ".partial = 1, " : "",
-                v->span.source ? line_of(p, v->span) : "");
+                v->name, type_id(v), role_of(v), constraint_name(v->constraint), v->rank, c_name(o, v->name), shared, v->partial ? ".partial = 1, " : "",
+                v->span.source ? source_line(o, v->span) : "");
     }
     if (!nstate) fprintf(out, "    {0},\n");
     fprintf(out, "};\n\n");
     // Shapes. Sizes read data only; a bound may read data too.
-    w->careful = w->host = true;
+    o->careful = o->host = true;
     for (int which = 0; which < 2; which++) {
         fprintf(out, "static void %s_shape(int field, const void *data, GmShape *shape)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    shape->lower = -INFINITY;\n    shape->upper = INFINITY;\n    switch (field) {\n", which ? "state" : "data");
         int field = 0;
         int n = which ? nstate : g->nvars;
         for (int i = 0; i < n; i++) {
-            Var *v = which ? state[i] : g->vars[i];
+            const Var *v = which ? state[i] : g->vars[i];
             if (!which && v->kind != VAR_DATA) continue;
             fprintf(out, "    case %d:        // %s\n", field++, v->name);
-            w->indent = 2;
-            forget_all(w);
-            open_brace(w, "%s", "");
-            put(w, "shape->rank = %d;", v->rank);
+            o->indent = 2;
+            o->nnamed = 0;
+            begin(o, "%s", "");
+            line(o, "shape->rank = %d;", v->rank);
             for (int k = 0; k < v->rank; k++) {
-                const char *n = write_extent(w, v->dim[k]);
-                if (v->rows && k == 0) n = text(w, v->few ? "%s ? %s : 0" : "%s ? 0 : %s", few_rows(p, v->rows), n);
-                put(w, "shape->dim[%d] = %s;", k, n);
+                const char *n = extent_c(o, v->dim[k], LOOSE);
+                if (v->rows && k == 0) n = text(o, v->few ? "%s ? %s : 0" : "%s ? 0 : %s", text(o, "%s < %s", extent_c(o, v->rows->count, ADDITIVE), extent_c(o, v->rows->size, ADDITIVE)), n);
+                line(o, "shape->dim[%d] = %s;", k, n);
             }
             bool bounds_data = v->kind == VAR_DATA;
-            if (bounds_data && v->lower) put(w, "shape->lower = %s;", write_expr(w, v->lower));
-            else if (isfinite(v->lower_number)) put(w, "shape->lower = %.17g;", v->lower_number);
-            else if (v->lower && !ex_unknown(v->lower)) put(w, "shape->lower = %s;", write_expr(w, v->lower));
-            if (bounds_data && v->upper) put(w, "shape->upper = %s;", write_expr(w, v->upper));
-            else if (isfinite(v->upper_number)) put(w, "shape->upper = %.17g;", v->upper_number);
-            else if (v->upper && !ex_unknown(v->upper)) put(w, "shape->upper = %s;", write_expr(w, v->upper));
-            put(w, "break;");
-            close_brace(w);
+            if (bounds_data && v->lower) line(o, "shape->lower = %s;", expr_c(o, v->lower, LOOSE));
+            else if (isfinite(v->lower_number)) line(o, "shape->lower = %.17g;", v->lower_number);
+            else if (v->lower && !ex_unknown(v->lower)) line(o, "shape->lower = %s;", expr_c(o, v->lower, LOOSE));
+            if (bounds_data && v->upper) line(o, "shape->upper = %s;", expr_c(o, v->upper, LOOSE));
+            else if (isfinite(v->upper_number)) line(o, "shape->upper = %.17g;", v->upper_number);
+            else if (v->upper && !ex_unknown(v->upper)) line(o, "shape->upper = %s;", expr_c(o, v->upper, LOOSE));
+            line(o, "break;");
+            end(o);
         }
-        w->indent = 0;
+        o->indent = 0;
         fprintf(out, "    }\n}\n\n");
     }
     fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    switch (field) {\n");
     int field = 0;
     for (int i = 0; i < g->nvars; i++) {
-        Var *v = g->vars[i];
+        const Var *v = g->vars[i];
         if (v->kind != VAR_DATA) continue;
-        if (v->init) fprintf(out, "    case %d: return %s;\n", field, write_expr(w, v->init));
+        if (v->init) fprintf(out, "    case %d: return %s;\n", field, expr_c(o, v->init, LOOSE));
         field++;
     }
-    w->careful = w->host = false;
+    o->careful = o->host = false;
     fprintf(out, "    }\n    return 0;\n}\n\n");
-    w->out = keep;
 }
 

@@ -4,40 +4,225 @@
 #include <string.h>
 #include "lower.h"
 
+// ---- what the steps have in common ----
+
+// Whether elements are drawn one colour at a time: a chain of neighbours, in parallel within each class of k modulo colours.
+static bool coloured(const Step *s)
+{
+    const Conditional *c = s->conditional;
+    return !s->imputes && !c->whole && c->colours > 1 && c->nbatch == 0 && c->var->rank == 1;
+}
+
+// How the elements of a step are shared out.
+typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_ONE } Shared;
+
+// Whether one of the parts is a sum for each element (a scattered one is made for all of them before).
+static bool any_loops(const Part *q)
+{
+    for (; q; q = q->next)
+        if (q->loops.n > 0 && !q->scatter) return true;
+    return false;
+}
+
+static bool any_array(const Part *q)
+{
+    for (; q; q = q->next)
+        if (needs_array(q->value)) return true;
+    return false;
+}
+
+// Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to choose from that are weighed without a sum; and what needs whole matrices on the way, which
+// every lane of a team would compute.
+static Shared shared_how(const Step *s, const RowDot *dot)
+{
+    const Conditional *c = s->conditional;
+    const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
+    if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
+    if (s->imputes || c->recursion) return BY_ONE;
+    if (dot && dot->sum) return BY_ROW;
+    if (coloured(s) || c->nbatch) {
+        const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : s->kind == STEP_SLICE && any_loops(c->density);
+        const bool plain = arrays || c->whole || (c->nbatch && c->nbatch < c->var->rank);
+        return sums && !plain ? BY_CREW : BY_ELEMENT;
+    }
+    if (s->kind == STEP_ENUM && !any_loops(c->density)) return BY_ONE;
+    return arrays ? BY_ONE : BY_TEAM;
+}
+
+static int missing_field(Lower *p, const Var *v)
+{
+    int field = 0;
+    for (int i = 0; i < p->g->nvars && p->g->vars[i] != v; i++) field += p->g->vars[i]->kind == VAR_DATA;
+    return field;
+}
+
+// Turns of the sums for one element.
+static Count turns_of_element(const Step *s)
+{
+    Count all = {0};
+    bool any = false;
+    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density; q; q = q->next) {
+        if (q->scatter || q->loops.n == 0) continue;
+        const Count turns = turns_of_loops(&q->loops);
+        if (!any || turns.n > 0) all = turns;    // the last: sums of one element mostly are of one length
+        any = true;
+    }
+    return all;
+}
+
+// The vector whose elements a team draws one after the other, if it keeps the linear predictors up to date that they enter.
+static const Var *followed(const Conditional *c, Shared how)
+{
+    return how == BY_TEAM && c->var->rank == 1 && !c->whole && !c->var->discrete && var_unknown(c->var) && c->var->base == BASE_REAL ? c->var : NULL;
+}
+
+static Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name)
+{
+    static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
+    const Conditional *c = s->conditional;
+    Kernel *k = open_kernel(p, kind[how], name, number_of(c->var));
+    if (how == BY_ROW) k->row = c->element[0];
+    return k;
+}
+
+// Loops over the elements that a step draws, missing ones or all, around what is put next. Returns the outermost, or NULL.
+typedef struct Opened { int n; Node *loop[MAX_RANK + 1]; } Opened;
+
+static Node *enter_loop(Lower *p, Opened *o, Sharing how, const Var *of)
+{
+    Node *n = enter(p, NODE_LOOP);
+    n->loop.how = how;
+    n->loop.of = of;
+    o->loop[o->n++] = n;
+    return n;
+}
+
+static Opened enter_elements(Lower *p, const Step *s, Shared how)
+{
+    const Conditional *c = s->conditional;
+    const Var *v = c->var;
+    const bool crew = how == BY_CREW;
+    Opened o = {0};
+    if (how == BY_ROW) return o;
+    if (coloured(s)) {
+        Node *n = enter_loop(p, &o, crew ? SHARE_COLOUR_CREW : SHARE_COLOUR, v);
+        n->loop.index[n->loop.n++] = c->element[0];
+        n->loop.colours = c->colours;
+        if (crew) n->loop.turns = turns_of_element(s);
+        return o;
+    }
+    if (s->imputes) {
+        Node *n = enter_loop(p, &o, how == BY_MISSING ? SHARE_MISSING : SHARE_IN_TURN, v);
+        for (int k = 0; k < v->rank; k++) n->loop.index[n->loop.n++] = c->element[k];
+        n->loop.field = missing_field(p, v);
+        return o;
+    }
+    if (c->nbatch > 0) {
+        Node *n = enter_loop(p, &o, crew ? SHARE_CREW : SHARE_EACH, v);
+        for (int k = 0; k < c->nbatch; k++) n->loop.index[n->loop.n++] = c->element[k];
+        if (crew) n->loop.turns = turns_of_element(s);
+    }
+    for (int k = c->nbatch; k < v->rank; k++) {
+        Node *n = enter_loop(p, &o, SHARE_SERIAL, v);
+        n->loop.index[n->loop.n++] = c->element[k];
+        n->loop.field = k;                       // which dimension
+    }
+    return o;
+}
+
+static void leave_elements(Lower *p, Opened *o)
+{
+    while (o->n > 0) leave(p, o->loop[--o->n]);
+}
+
+static void put_skip(Lower *p, Expr *condition)
+{
+    if (condition) put(p, NODE_SKIP)->skip.condition = condition;
+}
+
+static Count count_elements(const Step *s) { return count_dims(s->conditional->var, 0, coloured(s) ? 1 : s->conditional->nbatch); }
+
+static void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k)
+{
+    const Var *v = s->conditional->var;
+    Launch *l;
+    switch (how) {
+    case BY_ELEMENT:
+        l = launch(p, coloured(s) ? LAUNCH_COLOURS : LAUNCH_EACH, k);
+        with_count(l, count_elements(s));
+        if (coloured(s)) with_number(l, s->conditional->colours);
+        break;
+    case BY_MISSING: with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v)); break;
+    case BY_ROW: {
+        const RowSum *r = fused_sum(p, s);
+        l = launch(p, r && r->square ? LAUNCH_ROWS_AND : r ? LAUNCH_ROWS : LAUNCH_ROWS_ONLY, k);
+        with_extent(l, dot->matrix->dim[0]);
+        with_extent(l, dot->matrix->dim[1]);
+        with_place(l, dot->matrix);
+        with_name(l, dot->vector);
+        if (r) with_name(l, r->out);
+        if (r && r->square) with_name(l, r->scale);
+        break;
+    }
+    case BY_CREW: {
+        Count work = count_elements(s);
+        const Count turns = turns_of_element(s);
+        for (int i = 0; i < turns.n && work.n < 8; i++) work.factor[work.n++] = turns.factor[i];
+        l = launch(p, coloured(s) ? LAUNCH_COLOURS_TEAM : LAUNCH_TEAM, k);
+        with_count(l, work);
+        if (coloured(s)) with_number(l, s->conditional->colours);
+        break;
+    }
+    case BY_TEAM: launch_team(p, k); break;
+    case BY_ONE: launch(p, LAUNCH_ONCE, k); break;
+    }
+}
+
+// The element is x: by one lane of a team.
+static void put_store(Lower *p, Shared how, const Conditional *c, Var *x)
+{
+    Node *n = put_update(p, UPDATE_SET, place_element(c->current), local_ref(x));
+    n->update.how = how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;
+}
+
+// Sums over the loops of a part, into locals.
+static Node *enter_part(Lower *p, const Loops *l)
+{
+    Node *n = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
+    n->nest.op = UPDATE_ADD;
+    return n;
+}
+
 // ---- exact steps ----
 
-static const char *element_text(Program *p, const Conditional *c) { return math(p, c->current); }
-
-static void comment_exact(Program *p, const Step *s)
+static void comment_exact(Lower *p, const Step *s)
 {
-    Writer *w = &p->w;
     const Conditional *c = s->conditional;
-    put(w, "// %s | the rest  ~  %s%s%s%s", element_text(p, c), c->truncated ? "truncated " : "", c->family->name,
-        c->family->power && c->power != 1 ? text(w, ", %s^%g in place of %s", c->var->name, c->power, c->var->name) : "",
-        s->imputes ? "     if values are missing" : c->var->rank && c->nbatch == c->var->rank ? "     in parallel" : "");
-    put(w, "//   %s", line_of(p, c->var->span));
+    note(p, "%s | the rest  ~  %s%s%s%s", math(p, c->current), c->truncated ? "truncated " : "", c->family->name,
+         c->family->power && c->power != 1 ? words(p, ", %s^%g in place of %s", c->var->name, c->power, c->var->name) : "",
+         s->imputes ? "     if values are missing" : c->var->rank && c->nbatch == c->var->rank ? "     in parallel" : "");
+    note(p, "  %s", line_of(p, c->var->span));
     const Natural *n = c->family->natural;
     for (int k = 0; n; n = n->next, k++)
         for (const Part *q = c->natural; q; q = q->next) {
             if (q->which != k) continue;
-            const char *over = "";
-            for (int i = 0; i < q->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", q->loops.index[i]->name);
             const char *target = "";
             if (q->scatter) {
                 target = " where ";
-                for (int d = 0; d < c->var->rank; d++) target = text(w, "%s%s%s = %s", target, d ? ", " : "", math(p, q->target[d]), c->element[d]->name);
+                for (int d = 0; d < c->var->rank; d++) target = words(p, "%s%s%s = %s", target, d ? ", " : "", math(p, q->target[d]), c->element[d]->name);
             }
-            put(w, "//   %s += %s%s%s", n->name, math(p, q->value), over, target);
+            note(p, "  %s += %s%s%s", n->name, math(p, q->value), loops_over(p, &q->loops), target);
         }
 }
 
 // A natural parameter's part as an expression of the element: its sum leaves the sweep if it can.
-static Expr *hoisted_part(Program *p, const Conditional *c, const Part *q)
+static Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q)
 {
     Keys keys = {0};
     Loops loops = {.guard = q->loops.guard};
     if (q->scatter) {
         for (int k = 0; k < c->var->rank; k++) {
+            if (keys.n == 4) return NULL;
             keys.key[keys.n] = q->target[k];
             keys.extent[keys.n] = c->var->dim[k];
             keys.at[keys.n++] = ex_index(c->element[k]);
@@ -59,9 +244,8 @@ static Expr *hoisted_part(Program *p, const Conditional *c, const Part *q)
     return hoist_sum(p->g, &keys, &loops, q->value);
 }
 
-static void emit_bounds(Program *p, const Conditional *c)
+static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
 {
-    Writer *w = &p->w;
     const double ends[2] = {c->var->lower_number, c->var->upper_number};
     const Part *alone[2] = {NULL, NULL};         // a bound that stands for itself
     for (int side = 0; side < 2; side++) {
@@ -69,8 +253,8 @@ static void emit_bounds(Program *p, const Conditional *c)
         for (const Part *b = c->bounds; b; b = b->next)
             if (b->which == side) { n++; alone[side] = b; }
         if (n != 1 || isfinite(ends[side]) || alone[side]->scatter || alone[side]->loops.n || alone[side]->loops.guard) alone[side] = NULL;
-        const char *end = isfinite(ends[side]) ? text(w, "%.17g", ends[side]) : side ? "INFINITY" : "-INFINITY";
-        put(w, "%s%s %s = %s;", n == 0 || alone[side] ? "const " : "", w->number, side ? "upper" : "lower", alone[side] ? write_expr(w, alone[side]->value) : end);
+        Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), p->open->number);
+        let->let.grows = n > 0 && !alone[side];
     }
     for (const Part *b = c->bounds; b; b = b->next) {
         if (b == alone[0] || b == alone[1]) continue;
@@ -83,455 +267,231 @@ static void emit_bounds(Program *p, const Conditional *c)
             }
             if (same) l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
         }
-        int m = mark(w);
-        bool braces = open_guard(p, &l);
-        open_loops(p, &l, 1, (Expr *[]){b->value});
-        put(w, b->which ? "upper = fmin(upper, (%s)%s);" : "lower = fmax(lower, (%s)%s);", w->number, write_factor(w, b->value));
-        close_loops(p, &l);
-        if (braces) close_brace(w);
-        forget(w, m);
+        Node *n = enter_part(p, &l);
+        n->nest.op = b->which ? UPDATE_MIN : UPDATE_MAX;
+        put_update(p, n->nest.op, place_local(bound[b->which]), b->value);
+        leave(p, n);
     }
 }
 
-static const char *missing_of(Program *p, const Var *v)
+static void put_claim(Lower *p, const Conditional *c, Var *const *natural)
 {
-    int field = 0;
-    for (int i = 0; i < p->g->nvars && p->g->vars[i] != v; i++) field += p->g->vars[i]->kind == VAR_DATA;
-    return text(&p->w, "%d", field);
+    Node *n = put(p, NODE_CLAIM);
+    n->claim.c = c;
+    if (c->nnatural == 0) return;
+    for (const Natural *nat = c->family->natural; nat; nat = nat->next) {
+        n->claim.natural[n->claim.n] = natural[n->claim.n];
+        n->claim.statistic[n->claim.n++] = nat->statistic->kind == AST_BINARY && nat->statistic->op == OP_POW && c->family->power
+            ? ex_pow(c->u, nat->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
+            : elaborate_rule(p->g, nat->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
+    }
 }
 
-// Elements of one colour at a time: a chain of neighbours, drawn in parallel within each class of k modulo colours.
-static bool coloured(const Step *s)
+static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
 {
     const Conditional *c = s->conditional;
-    return !s->imputes && !c->whole && c->colours > 1 && c->nbatch == 0 && c->var->rank == 1;
-}
-
-// How the elements of a step are shared out.
-typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_ONE } Sharing;
-
-// Whether one of the parts is a sum for each element (a scattered one is made for all of them before).
-static bool any_loops(const Part *q)
-{
-    for (; q; q = q->next)
-        if (q->loops.n > 0 && !q->scatter) return true;
-    return false;
-}
-
-static bool any_array(const Part *q)
-{
-    for (; q; q = q->next)
-        if (needs_array(q->value)) return true;
-    return false;
-}
-
-// Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to choose from that are weighed without a sum; and what needs whole matrices on the way, which
-// every lane of a team would compute.
-static Sharing sharing_of(const Step *s, const RowDot *dot)
-{
-    const Conditional *c = s->conditional;
-    const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
-    if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
-    if (s->imputes || c->recursion) return BY_ONE;
-    if (dot && dot->sum) return BY_ROW;
-    if (coloured(s) || c->nbatch) {
-        const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : s->kind == STEP_SLICE && any_loops(c->density);
-        const bool plain = arrays || c->whole || (c->nbatch && c->nbatch < c->var->rank);
-        return sums && !plain ? BY_CREW : BY_ELEMENT;
+    DrawArg *args = NEW_N(p->g->arena, DrawArg, 16);
+    int n = 0, k = 0;
+    for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++) args[n++] = (DrawArg){.name = nat->name, .value = local_ref(natural[k])};
+    if (c->family->power) args[n++] = (DrawArg){.name = c->family->power, .number = c->power};
+    for (int i = 0; i < c->nbase && c->family->base->kid[i]->kind == AST_NAME; i++) args[n++] = (DrawArg){.name = c->family->base->kid[i]->name, .value = c->base_args[i]};
+    if (c->truncated) {
+        Var *bound[2] = {local_new(p->g->arena, "lower"), local_new(p->g->arena, "upper")};
+        put_bounds(p, c, bound);
+        for (int side = 0; side < 2; side++) args[n++] = (DrawArg){.name = bound[side]->name, .value = local_ref(bound[side])};
     }
-    if (s->kind == STEP_ENUM && !any_loops(c->density)) return BY_ONE;
-    return arrays ? BY_ONE : BY_TEAM;
+    Var *x = local_new(p->g->arena, "x");
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = c->var;
+    d->draw.element = c->current;
+    d->draw.x = x;
+    d->draw.type = p->open->number;
+    d->draw.call = c->truncated ? c->family->draw_truncated : c->family->draw;
+    d->draw.nargs = n;
+    d->draw.arg = args;
+    d->draw.check = DRAW_FINITE;
+    if (s->marginal) put(p, NODE_CLAIM);
+    else put_claim(p, c, natural);
+    put_store(p, how, c, x);
 }
 
-// Opens the loop over the elements that a step draws, missing ones or all; *element is the element's position. Returns the
-// number of loops opened. `turns`: of the sums for an element, if crews draw them, or NULL.
-static int open_turns(Program *p, const Step *s, int parallel, const char *turns, const char **element)
-{
-    Writer *w = &p->w;
-    const Conditional *c = s->conditional;
-    const Var *v = c->var;
-    if (coloured(s)) {
-        const char *k = c->element[0]->name;
-        if (turns) open_brace(w, "EACH_ELEMENT (turn, OF_COLOUR(%s, %d), %s)", write_extent(w, v->dim[0]), c->colours, turns);
-        else open_brace(w, "EACH (turn, OF_COLOUR(%s, %d))", write_extent(w, v->dim[0]), c->colours);
-        put(w, "const long %s = turn * %d + COLOUR;", k, c->colours);
-        name_index(w, c->element[0], k);
-        *element = k;
-        return 1;
-    }
-    if (!s->imputes) {
-        int opened = open_elements(p, v, c->element, parallel, turns);
-        *element = v->rank ? write_position(w, v, c->current->args) : "0";
-        return opened;
-    }
-    open_brace(w, "%s (e, %s)", sharing_of(s, NULL) == BY_MISSING ? "EACH_MISSING" : "MISSING_IN_TURN", missing_of(p, v));
-    const char *stride = NULL;
-    for (int k = v->rank - 1; k >= 0; k--) {
-        const char *n = write_extent(w, v->dim[k]);
-        if (k == 0) put(w, "const long %s = e%s;", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "");
-        else put(w, "const long %s = e%s %% (%s);", c->element[k]->name, stride ? text(w, " / (%s)", stride) : "", n);
-        stride = stride ? text(w, "%s%s * (%s)", strncmp(stride, "(long)", 6) == 0 ? "" : "(long)", stride, n) : text(w, "(%s)", n);
-        name_index(w, c->element[k], c->element[k]->name);
-    }
-    *element = v->rank ? "e" : "0";
-    return 1;
-}
-
-// The vector whose elements a team draws one after the other, if it keeps the linear predictors up to date that they enter.
-static const Var *followed(const Conditional *c, Sharing sharing)
-{
-    return sharing == BY_TEAM && c->var->rank == 1 && !c->whole && !c->var->discrete && var_unknown(c->var) && c->var->base == BASE_REAL ? c->var : NULL;
-}
-
-static void begin_elements(Program *p, Sharing sharing, const Step *s, const char *name)
-{
-    static const char *const kind[] = {[BY_ELEMENT] = "KERNEL", [BY_MISSING] = "KERNEL", [BY_ROW] = "ROW", [BY_CREW] = "KERNEL_TEAM", [BY_TEAM] = "KERNEL_TEAM", [BY_ONE] = "KERNEL_ONCE"};
-    const Conditional *c = s->conditional;
-    begin_kernel(p, kind[sharing], name, number_of(c->var));
-    if (sharing == BY_ROW) p->open->row = c->element[0]->name;
-    p->w.crew = sharing == BY_CREW;
-}
-
-// Turns of the sums for one element.
-static const char *turns_of_element(Program *p, const Step *s)
-{
-    const char *all = NULL;
-    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density; q; q = q->next) {
-        if (q->scatter || q->loops.n == 0) continue;
-        const char *turns = turns_of(p, &q->loops);
-        if (!all || strcmp(turns, "1") != 0) all = turns;            // the last: sums of one element mostly are of one length
-    }
-    return all;
-}
-
-static void launch_elements(Program *p, const Step *s, int step, Sharing sharing, const RowDot *dot, const char *name)
-{
-    Writer *w = &p->w;
-    const Var *v = s->conditional->var;
-    switch (sharing) {
-    case BY_ELEMENT:
-        if (coloured(s)) launch_kernel(p, step, "LAUNCH_COLOURS", name, "%s, %d", count_of(p, v, 1), s->conditional->colours);
-        else launch_kernel(p, step, "LAUNCH", name, "%s", count_of(p, v, s->conditional->nbatch));
-        break;
-    case BY_MISSING: launch_kernel(p, step, "LAUNCH_MISSING", name, "%s", missing_of(p, v)); break;
-    case BY_ROW: {
-        const RowSum *r = fused_sum(p, s);
-        const char *sizes = text(w, "%s, %s, %s, %s", write_extent(w, dot->matrix->dim[0]), write_extent(w, dot->matrix->dim[1]),
-                                 var_place(w, dot->matrix), c_name(w, dot->vector->name));
-        if (r && r->square) launch_kernel(p, step, "LAUNCH_ROWS_AND", name, "%s, %s, %s", sizes, r->out->name, r->scale->name);
-        else if (r) launch_kernel(p, step, "LAUNCH_ROWS", name, "%s, %s", sizes, r->out->name);
-        else launch_kernel(p, step, "LAUNCH_ROWS_ONLY", name, "%s", sizes);
-        break;
-    }
-    case BY_CREW: {
-        const char *turns = turns_of_element(p, s), *count = count_of(p, v, coloured(s) ? 1 : s->conditional->nbatch);
-        const char *work = text(w, "(long)%s * %s", wrap(p, count), wrap(p, turns));
-        if (coloured(s)) launch_kernel(p, step, "LAUNCH_COLOURS_TEAM", name, "%s, %d", work, s->conditional->colours);
-        else launch_kernel(p, step, "LAUNCH_TEAM", name, "%s", work);
-        break;
-    }
-    case BY_TEAM: launch_team(p, step, name); break;
-    case BY_ONE: launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", ""); break;
-    }
-}
-
-// place = x, by one lane of a team; `more` elements follow.
-static void store(Program *p, const char *place, const char *x, bool more)
-{
-    if (p->w.crew) put(&p->w, "ELEMENT_LANE %s = %s;", place, x);
-    else if (p->w.team) put(&p->w, "%s(%s, %s);", more ? "SET" : "STORE", place, x);
-    else put(&p->w, "%s = %s;", place, x);
-}
-
-// The claim of an exact draw, for --check: log q at the new value less log q at the old.
-static void emit_claim(Program *p, const Conditional *c, const char *const *natural, const char *place)
-{
-    Writer *w = &p->w;
-    if (c->nnatural == 0) { put(w, "CLAIM(0);"); return; }
-    const char *list = NULL;
-    int k = 0;
-    for (const Natural *n = c->family->natural; n; n = n->next, k++) {
-        Expr *s = n->statistic->kind == AST_BINARY && n->statistic->op == OP_POW && c->family->power
-                      ? ex_pow(c->u, n->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
-                      : elaborate_rule(p->g, n->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
-        int m = mark(w);
-        know(w, c->u, "x");
-        const char *new = write_expr(w, s);
-        forget(w, m);
-        know(w, c->u, "old");
-        const char *old = write_expr(w, s);
-        forget(w, m);
-        // terms apart, so that their sizes are known; a difference of squares without the squares
-        const char *difference = s->kind == EX_POW && s->args[0] == c->u && s->number == 2 ? "((x - old) * (x + old))"
-                               : text(w, "(%s - %s)", new, strpbrk(old, "+-") ? text(w, "(%s)", old) : old);
-        const char *t = text(w, "%s * %s", natural[k], difference);
-        list = list ? text(w, "%s, %s", list, t) : t;
-    }
-    put(w, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", w->number, place, list);
-}
-
-static void emit_draw(Program *p, const Step *s, const char *const *natural, const char *element)
-{
-    Writer *w = &p->w;
-    const Conditional *c = s->conditional;
-    Arg args[16];
-    int n = 0;
-    int k = 0;
-    for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++) args[n++] = (Arg){nat->name, natural[k]};
-    if (c->family->power) args[n++] = (Arg){c->family->power, text(w, "%.17g", c->power)};
-    for (int i = 0; i < c->nbase && c->family->base->kid[i]->kind == AST_NAME; i++)
-        args[n++] = (Arg){c->family->base->kid[i]->name, write_expr(w, c->base_args[i])};
-    args[n++] = (Arg){"lower", "lower"};
-    args[n++] = (Arg){"upper", "upper"};
-    if (c->truncated) emit_bounds(p, c);
-    put(w, "%s", stream_text(p, c->var, element));
-    const char *place = place_of(p, c);
-    put(w, "const %s x = %s;", w->number, draw_call(p, c->truncated ? c->family->draw_truncated : c->family->draw, n, args));
-    put(w, "VERIFY(x, \"%s\", %s);", c->var->name, element);
-    if (s->marginal) put(w, "NO_CLAIM();");
-    else emit_claim(p, c, natural, place);
-    const bool follows = p->followed && reads_predictor(p, c->var);
-    if (follows) put(w, "const %s change = x - %s;", w->number, place);
-    store(p, place, "x", c->var->rank > 0);
-    if (follows) follow(p, c->var, c->current->args[0], "change");
-}
-
-// Sums for the natural parameters of all elements, over the same rows.
-enum { SCATTERED = 16 };                         // in one loop over the rows; others have a loop of their own
-typedef struct Scattered { const Var *var; int n; const Part *part[SCATTERED]; Var *array[SCATTERED]; } Scattered;
-
-static void add_scattered(Program *p, Expr *value, void *with)
-{
-    const Scattered *s = with;
-    Writer *w = &p->w;
-    const char *at = s->var->rank ? write_position(w, s->var, s->part[0]->target) : NULL;
-    for (int k = 0; k < s->n; k++) add_at(p, s->array[k]->name, at, write_expr(w, s->n == 1 ? value : value->args[k]));
-}
-
-typedef struct Routed { Part *part; Expr *hoisted; const Rows *rows; } Routed;
+typedef struct Routed { const Part *part; Expr *hoisted; const Rows *rows; struct Routed *next; } Routed;
 
 // Whether e reads a statistic with two subscripts, as X'X.
 static bool test_square(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM && v->sum && v->sum->n >= 2; }
 static bool reads_square(const Expr *e) { return ex_any_var(e, test_square, NULL); }
 
-static void add_routed(Program *p, const Routed *r, const char *natural)
+static void put_routed(Lower *p, const Routed *r, Var *natural)
 {
-    Writer *w = &p->w;
-    const bool team = w->team;
-    int m = mark(w);
-    open_brace(w, "if (%s)", few_rows(p, r->rows));
-    p->few_only = r->rows;
-    bool braces = open_guard(p, &r->part->loops);
-    open_sum(p, &r->part->loops, text(w, "&%s", natural), 1, &r->part->value);
-    add_to(p, natural, r->part->value);
-    close_loops(p, &r->part->loops);
-    w->team = team;
-    if (braces) close_brace(w);
-    forget(w, m);
-    p->few_only = NULL;
-    w->indent--;
-    open_brace(w, "} else");
-    put(w, "%s += %s;", natural, write_expr(w, r->hoisted));
-    close_brace(w);
-    forget(w, m);
+    Node *test = enter(p, NODE_IF);
+    test->test.few = r->rows;
+    Node *sum = enter_part(p, &r->part->loops);
+    put_update(p, UPDATE_ADD, place_local(natural), r->part->value);
+    leave(p, sum);
+    p->at = &test->test.otherwise;
+    put_update(p, UPDATE_ADD, place_local(natural), r->hoisted);
+    leave(p, test);
 }
 
-static bool test_moving(const Part *q, const Var *v) { return ex_mentions(q->value, v); }
+static bool same_loops(const Part *a, const Part *b) { return a->factor == b->factor && memcmp(&a->loops, &b->loops, sizeof(Loops)) == 0; }
 
-void step_exact(Program *p, const Step *s, int step)
+typedef struct PartList { int n, size; const Part **part; bool *done; } PartList;
+
+static void add_part(Lower *p, PartList *l, const Part *q)
 {
-    Writer *w = &p->w;
+    if (l->n == l->size) {
+        l->size = 2 * l->size + 8;
+        const Part **more = NEW_N(p->g->arena, const Part *, l->size);
+        if (l->n) memcpy(more, l->part, sizeof *more * (size_t)l->n);
+        l->part = more;
+    }
+    l->part[l->n++] = q;
+}
+
+// Sums for the natural parameters of all elements, over the same rows, before they are drawn.
+static void lower_scattered(Lower *p, const Conditional *c, const PartList *l, Var *const *array)
+{
+    const Var *v = c->var;
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
+    for (int i = 0; i < 4; i++)
+        if (array[i]) put_fill(p, array[i], count_dims(v, 0, v->rank), true);
+    bool *done = NEW_N(p->g->arena, bool, l->n);
+    for (int i = 0; i < l->n; i++) {
+        if (done[i]) continue;
+        const Part *first = l->part[i];
+        Node *n = enter_nest(p, NODE_REDUCE, &first->loops, v->rank, first->target, v->dim);
+        for (int j = i; j < l->n; j++) {
+            const Part *q = l->part[j];
+            if (done[j] || q->factor != first->factor || memcmp(q->target, first->target, sizeof q->target) != 0) continue;
+            done[j] = true;
+            put_update(p, UPDATE_ADD, place_element(ex_ref(array[q->which], v->rank, q->target)), q->value);
+        }
+        leave(p, n);
+    }
+    if (close_kernel(p)) launch_team(p, k);
+}
+
+void step_exact(Lower *p, const Step *s)
+{
     Conditional *c = s->conditional;
     Var *v = c->var;
-    const char *name = text(w, "%s_%s", s->imputes ? "impute" : "draw", v->name);
     // Parts that stay sums over rows: scattered into work arrays before the draws.
     Var *array[4] = {0};
-    Expr *closed[4];
+    Expr *closed[4], **sum[4];
     int nparts = 0, nclosed[4] = {0};
     for (const Part *q = c->natural; q; q = q->next) nparts++;
-    Expr **sum[4], **values = NEW_N(w->arena, Expr *, nparts + 1);
-    for (int k = 0; k < 4; k++) sum[k] = NEW_N(w->arena, Expr *, nparts + 1);
-    Part **inline_parts = NEW_N(w->arena, Part *, nparts + 1);
-    int ninline = 0;
-    Part **scattered = NEW_N(w->arena, Part *, nparts + 1);
-    int nscattered = 0;
-    Routed *routed = NEW_N(w->arena, Routed, nparts + 1);        // sums that are made from statistics or row by row, as rows are many or few
-    int nrouted = 0;
+    for (int k = 0; k < 4; k++) sum[k] = NEW_N(p->g->arena, Expr *, nparts + 1);
+    PartList inlined = {0}, scattered = {0};
+    Routed *routed = NULL, **last_routed = &routed;      // sums that are made from statistics or row by row, as rows are many or few
     for (Part *q = c->natural; q; q = q->next) {
         const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
         p->g->hoisting_for = rows;
-        Expr *h = s->imputes || test_moving(q, v) ? NULL : hoisted_part(p, c, q);
+        Expr *h = s->imputes || ex_mentions(q->value, v) ? NULL : hoisted_part(p, c, q);
         p->g->hoisting_for = NULL;
-        if (h && rows && reads_square(h)) { routed[nrouted++] = (Routed){q, h, rows}; continue; }
+        if (h && rows && reads_square(h)) {
+            *last_routed = NEW(p->g->arena, Routed);
+            **last_routed = (Routed){q, h, rows, NULL};
+            last_routed = &(*last_routed)->next;
+            continue;
+        }
         if (h && rows) h = hoisted_part(p, c, q);        // the statistics are needed by either route
         if (h) { sum[q->which][nclosed[q->which]++] = h; continue; }
         if (q->scatter) {
             if (!array[q->which]) {
                 const Natural *n = c->family->natural;
                 for (int k = 0; k < q->which; k++) n = n->next;
-                array[q->which] = work_array(p, text(w, "%s_%s", v->name, n->name), v->rank, v->dim);
+                array[q->which] = work_array(p, words(p, "%s_%s", v->name, n->name), v->rank, v->dim);
             }
-            scattered[nscattered++] = q;
+            add_part(p, &scattered, q);
         } else if (q->loops.n == 0 && !q->loops.guard) sum[q->which][nclosed[q->which]++] = q->value;
-        else inline_parts[ninline++] = q;
+        else add_part(p, &inlined, q);
     }
     for (int k = 0; k < 4; k++) closed[k] = ex_add(nclosed[k], sum[k]);
     comment_exact(p, s);
-    if (nscattered) {
-        const char *sums = text(w, "sums_%s", v->name);
-        begin_kernel(p, "KERNEL_TEAM", sums, "wide");
-        for (int k = 0; k < 4; k++)
-            if (array[k]) put(w, "ALONG (e, %s) s.%s[e] = 0;", count_of(p, v, v->rank), array[k]->name);
-        bool *done = NEW_N(w->arena, bool, nparts);
-        for (int i = 0; i < nscattered; i++) {
-            if (done[i]) continue;
-            Scattered here = {.var = v};
-            for (int j = i; j < nscattered; j++) {
-                const Part *q = scattered[j];
-                if (done[j] || here.n == SCATTERED || q->factor != scattered[i]->factor) continue;
-                if (j > i && memcmp(q->target, scattered[i]->target, sizeof q->target) != 0) continue;
-                done[j] = true;
-                values[here.n] = q->value;
-                here.part[here.n] = q;
-                here.array[here.n++] = array[q->which];
-            }
-            Expr *all = here.n == 1 ? values[0] : ex_call("scattered", here.n, values);
-            scatter(p, &scattered[i]->loops, v->rank, scattered[i]->target, v->dim, all, add_scattered, &here);
-        }
-        end_kernel(p);
-        launch_team(p, step, sums);
-    }
-    const int parallel = s->imputes ? 0 : c->nbatch;
+    if (scattered.n) lower_scattered(p, c, &scattered, array);
     RowDot dot = {0};
     row_dot(s, &dot);
-    const Sharing sharing = sharing_of(s, &dot);
-    begin_elements(p, sharing, s, name);
-    p->followed = followed(c, sharing);
-    if (!parallel || parallel < v->rank) w->moving = v;
-    // What no element changes.
-    Loops all = {0};
-    for (int k = 0; k < v->rank; k++) all.index[all.n++] = c->element[k];
-    for (int k = 0; k < 4 && sharing != BY_ROW; k++) if (v->rank) keep_outside(w, closed[k], &all);
-    for (int i = 0; i < ninline && v->rank && sharing != BY_ROW; i++) {
-        Loops inner = all;
-        inner.guard = inline_parts[i]->loops.guard;
-        for (int k = 0; k < inline_parts[i]->loops.n; k++) inner.index[inner.n++] = inline_parts[i]->loops.index[k];
-        keep_outside(w, inline_parts[i]->value, &inner);
+    const Shared how = shared_how(s, &dot);
+    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", v->name));
+    kernel->followed = followed(c, how);
+    if (how == BY_ROW) {
+        Node *know = put(p, NODE_KNOW);
+        know->let.key = dot.sum;
+        know->let.local = local_new(p->g->arena, "dot");
     }
-    w->moving = NULL;
-    int opened = 0;
-    const char *element;
-    if (sharing == BY_ROW) {
-        element = c->element[0]->name;
-        name_index(w, c->element[0], element);
-        know(w, dot.sum, "dot");
-    } else opened = open_turns(p, s, parallel, sharing == BY_CREW ? turns_of_element(p, s) : NULL, &element);
-    Expr *guard = var_domain(p->g, v, c->element);
-    if (guard && sharing == BY_ROW) put(w, "if (!(%s)) return row_weight(0);", write_expr(w, guard));
-    else if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
-    const char *natural[4];
+    Opened opened = enter_elements(p, s, how);
+    if (opened.n) {                              // what no element changes
+        opened.loop[0]->loop.keeps = true;
+        if (s->imputes || c->nbatch < v->rank) opened.loop[0]->loop.moving = v;
+    }
+    if (opened.n || how == BY_ROW) put_skip(p, var_domain(p->g, v, c->element));
+    Var *natural[4];
     int k = 0;
     for (const Natural *n = c->family->natural; n; n = n->next, k++) {
         Expr *e = closed[k];
         if (array[k]) e = ex_add2(e, ex_ref(array[k], v->rank, c->current->args));
         bool more = false;
-        for (int i = 0; i < ninline; i++) more |= inline_parts[i]->which == k;
-        for (int i = 0; i < nrouted; i++) more |= routed[i].part->which == k;
-        natural[k] = text(w, "%s_%s", n->name, v->name);
-        const char *c_text = write_expr(w, e);
-        put(w, "%s%s %s = %s;", more ? "" : "const ", more ? "wide" : w->number, natural[k], c_text);
+        for (int i = 0; i < inlined.n; i++) more |= inlined.part[i]->which == k;
+        for (const Routed *r = routed; r; r = r->next) more |= r->part->which == k;
+        natural[k] = local_new(p->g->arena, intern(words(p, "%s_%s", n->name, v->name)));
+        put_let(p, NULL, natural[k], e, more ? "wide" : kernel->number)->let.grows = more;
     }
-    bool *done = NEW_N(w->arena, bool, nparts + 1);
-    for (int i = 0; i < ninline; i++) {          // parts with the same loops share them
+    bool *done = NEW_N(p->g->arena, bool, inlined.n + 1);
+    for (int i = 0; i < inlined.n; i++) {        // parts with the same loops share them
         if (done[i]) continue;
-        int n = 0;
-        for (int j = i; j < ninline; j++)
-            if (inline_parts[j]->factor == inline_parts[i]->factor && memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) == 0)
-                values[n++] = inline_parts[j]->value;
-        int m = mark(w);
-        const bool team = w->team, braces = open_guard(p, &inline_parts[i]->loops);
-        const char *totals = "";
-        for (int k2 = 0; k2 < 4; k2++) {
-            bool here = false;
-            for (int j = i; j < ninline; j++)
-                here |= inline_parts[j]->which == k2 && inline_parts[j]->factor == inline_parts[i]->factor &&
-                        memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) == 0;
-            if (here) totals = text(w, "%s%s&%s", totals, *totals ? ", " : "", natural[k2]);
-        }
-        open_sum(p, &inline_parts[i]->loops, totals, n, values);
-        for (int j = i; j < ninline; j++) {
-            if (done[j] || inline_parts[j]->factor != inline_parts[i]->factor || memcmp(&inline_parts[j]->loops, &inline_parts[i]->loops, sizeof(Loops)) != 0) continue;
+        Node *sum = enter_part(p, &inlined.part[i]->loops);
+        for (int j = i; j < inlined.n; j++) {
+            if (done[j] || !same_loops(inlined.part[j], inlined.part[i])) continue;
             done[j] = true;
-            add_to(p, natural[inline_parts[j]->which], inline_parts[j]->value);
+            put_update(p, UPDATE_ADD, place_local(natural[inlined.part[j]->which]), inlined.part[j]->value);
         }
-        close_loops(p, &inline_parts[i]->loops);
-        w->team = team;
-        if (braces) close_brace(w);
-        forget(w, m);
+        leave(p, sum);
     }
-    for (int i = 0; i < nrouted; i++) add_routed(p, &routed[i], natural[routed[i].part->which]);
-    emit_draw(p, s, natural, element);
-    if (sharing == BY_ROW) {
+    for (const Routed *r = routed; r; r = r->next) put_routed(p, r, natural[r->part->which]);
+    put_draw(p, s, how, natural);
+    if (how == BY_ROW) {
         const RowSum *r = fused_sum(p, s);
-        const char *weight = r ? write_expr(w, ex_replace_index(r->weight, r->row, ex_index(c->element[0]))) : "0";
-        if (r && r->square) put(w, "return row_weight_and(%s, %s);", weight, write_expr(w, ex_replace_index(r->square, r->row, ex_index(c->element[0]))));
-        else put(w, "return row_weight(%s);", weight);
+        Node *back = put(p, NODE_RETURN);
+        back->row.weight = r ? ex_replace_index(r->weight, r->row, ex_index(c->element[0])) : ex_num(0);
+        back->row.square = r && r->square ? ex_replace_index(r->square, r->row, ex_index(c->element[0])) : NULL;
     }
-    while (opened-- > 0) close_brace(w);
-    p->followed = NULL;
-    end_kernel(p);
-    launch_elements(p, s, step, sharing, &dot, name);
+    leave_elements(p, &opened);
+    close_kernel(p);
+    launch_elements(p, s, how, &dot, kernel);
 }
 
 // ---- draws from the element's own distribution ----
 
-void step_own(Program *p, const Step *s, int step)
+void step_own(Lower *p, const Step *s)
 {
-    Writer *w = &p->w;
     const Conditional *c = s->conditional;
     const Part *own = c->own;
     const Factor *f = own->factor;
-    const char *name = text(w, "%s_%s", s->imputes ? "impute" : "draw", c->var->name);
-    put(w, "// %s | the rest  ~  %s, in which alone it stands%s", element_text(p, c), f->dist->name, s->imputes ? "     if values are missing" : "");
-    put(w, "//   %s; log density %s", line_of(p, f->span), math(p, f->log_density));
-    const Sharing sharing = sharing_of(s, NULL);
-    begin_elements(p, sharing, s, name);
-    const char *element;
-    int opened = open_turns(p, s, s->imputes ? 0 : c->nbatch, NULL, &element);
-    if (own->loops.guard) put(w, opened ? "if (!(%s)) continue;" : "if (!(%s)) return;", write_expr(w, own->loops.guard));
-    put(w, "%s", stream_text(p, c->var, element));
-    const char *list = "&g", *place = place_of(p, c);
-    for (int i = 0; i < own->value->nargs; i++) list = text(w, "%s, %s", list, write_expr(w, own->value->args[i]));
-    put(w, "const %s x = %s(%s);", f->dist->discrete ? "wide" : w->number, own->value->name, list);
-    if (f->dist->discrete) put(w, "if (!(x >= 0 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not a count of 32 bits\");", c->var->name, element);
-    else put(w, "VERIFY(x, \"%s\", %s);", c->var->name, element);
-    put(w, "NO_CLAIM();");
-    store(p, place, "x", c->var->rank > 0);
-    while (opened-- > 0) close_brace(w);
-    end_kernel(p);
-    launch_elements(p, s, step, sharing, NULL, name);
+    note(p, "%s | the rest  ~  %s, in which alone it stands%s", math(p, c->current), f->dist->name, s->imputes ? "     if values are missing" : "");
+    note(p, "  %s; log density %s", line_of(p, f->span), math(p, f->log_density));
+    const Shared how = shared_how(s, NULL);
+    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", c->var->name));
+    Opened opened = enter_elements(p, s, how);
+    put_skip(p, own->loops.guard);
+    Var *x = local_new(p->g->arena, "x");
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = c->var;
+    d->draw.element = c->current;
+    d->draw.x = x;
+    d->draw.type = f->dist->discrete ? "wide" : kernel->number;
+    d->draw.routine = own->value->name;
+    d->draw.nargs = own->value->nargs;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, own->value->nargs + 1);
+    for (int i = 0; i < own->value->nargs; i++) d->draw.arg[i].value = own->value->args[i];
+    d->draw.check = f->dist->discrete ? DRAW_COUNT : DRAW_FINITE;
+    put(p, NODE_CLAIM);
+    put_store(p, how, c, x);
+    leave_elements(p, &opened);
+    close_kernel(p);
+    launch_elements(p, s, how, NULL, kernel);
 }
 
 // ---- enumeration and slice sampling ----
-
-// The series that an element enters, after its value in the state has changed.
-static void compute_again(Program *p, const Conditional *c)
-{
-    for (const Series *s = p->g->series; s && c->recursion; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES && series_reads(s, c->var)) put(&p->w, "compute_%s(%sd, s);", s->var[0]->name, wild_context(p));
-}
-
-// The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u
-// times something free of u are made once, before the values are tried.
-typedef struct Once { Expr *statistic; const char *name; bool guarded; } Once;
-typedef struct Pieces { int nonce, once_size; Once *once; int nloop, loop_size; Part *loop; } Pieces;
-
-static void add_piece(Program *p, Pieces *out, const Part *q, Expr *value)
-{
-    ROOM(p->g->arena, out->loop, out->nloop, out->loop_size);
-    out->loop[out->nloop] = *q;
-    out->loop[out->nloop++].value = value;
-}
 
 // The terms of a sum that mention v.
 static Expr *relevant(Expr *e, const Var *v)
@@ -558,15 +518,11 @@ static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
 }
 
 static Look choice_of(const Expr *e, void *u) { return e->kind == EX_CALL && strcmp(e->name, "if_else") == 0 && ex_mentions(e, u) ? FOUND : LOOK; }
-
-static bool holds_choice(const Expr *e, const Var *u)
-{
-    return ex_find(e, choice_of, (void *)u);
-}
+static bool holds_choice(const Expr *e, const Var *u) { return ex_find(e, choice_of, (void *)u); }
 
 // The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be undefined; and
 // with a coefficient that may be infinite, since z*log(p) + (1 - z)*log1m(p) at p = 1 has values for z = 0 and 1, but not as log1m(p) + z*(log(p) - log1m(p)).
-static Expr *undivided(Program *p, const Conditional *c, const Part *q)
+static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
 {
     Expr *e = q->value, *all = ex_num(0);
     for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
@@ -582,12 +538,30 @@ static Expr *undivided(Program *p, const Conditional *c, const Part *q)
     return all;
 }
 
-static void prepare_density(Program *p, const Conditional *c, Pieces *out)
+// The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u
+// times something free of u are made once, before the values are tried.
+typedef struct Piece {
+    Loops  loops;                // those that are summed for each value
+    Expr  *value;                // or, of what was summed once, the statistic that it multiplies
+    Var   *once;
+    bool   guarded;              // where it is left out or counted 0 times, it may be infinite: log(x) for x <= 0
+    struct Piece *next;
+} Piece;
+
+static Piece *add_piece(Lower *p, Piece ***last, Piece q)
 {
-    Writer *w = &p->w;
+    **last = arena_copy(p->g->arena, &q, sizeof q);
+    *last = &(**last)->next;
+    return **last;
+}
+
+static Piece *prepare_density(Lower *p, const Conditional *c)
+{
+    Piece *once = NULL, **last_once = &once, *each = NULL, **last = &each;
+    int sums = 0;
     for (const Part *q = c->density; q; q = q->next) {
         if (c->whole) {
-            add_piece(p, out, q, relevant(q->value, c->var));
+            add_piece(p, &last, (Piece){.loops = q->loops, .value = relevant(q->value, c->var)});
             continue;
         }
         if (q->loops.n == 0 && !q->loops.guard) {
@@ -596,7 +570,7 @@ static void prepare_density(Program *p, const Conditional *c, Pieces *out)
                 Expr *t = e->kind == EX_ADD ? e->args[i] : e;
                 if (ex_mentions(t, c->u->var)) keep = ex_add2(keep, t);
             }
-            add_piece(p, out, q, keep);
+            add_piece(p, &last, (Piece){.value = keep});
             continue;
         }
         Expr *rest = undivided(p, c, q);
@@ -604,169 +578,101 @@ static void prepare_density(Program *p, const Conditional *c, Pieces *out)
         for (int i = 0; i < s.n; i++) {
             Expr *stat = s.item[i].statistic;
             if (!is_common(q, c, stat)) { rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat)); continue; }
-            const char *t = text(w, "a%d", ++w->temporaries);
-            int m = mark(w);
-            const bool team = w->team;
-            put(w, "wide %s = 0;", t);
-            bool braces = open_guard(p, &q->loops);
-            open_sum(p, &q->loops, text(w, "&%s", t), 1, &s.item[i].coefficient);
-            add_to(p, t, s.item[i].coefficient);
-            close_loops(p, &q->loops);
-            w->team = team;
-            if (braces) close_brace(w);
-            forget(w, m);
-            const bool guarded = ((c->var->discrete && ex_may_diverge(stat)) || q->loops.guard != NULL) && stat != c->u && !(stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
-            ROOM(w->arena, out->once, out->nonce, out->once_size);
-            out->once[out->nonce++] = (Once){stat, t, guarded};
+            Var *total = local_new(p->g->arena, intern(words(p, "a%d", ++sums)));
+            put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
+            Node *n = enter_part(p, &q->loops);
+            put_update(p, UPDATE_ADD, place_local(total), s.item[i].coefficient);
+            leave(p, n);
+            const bool finite = stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
+            add_piece(p, &last_once, (Piece){.value = stat, .once = total, .guarded = ((c->var->discrete && ex_may_diverge(stat)) || q->loops.guard) && !finite});
         }
-        if (!ex_is_num(rest, 0)) add_piece(p, out, q, rest);
+        if (!ex_is_num(rest, 0)) add_piece(p, &last, (Piece){.loops = q->loops, .value = rest});
+    }
+    *last_once = each;
+    return once;
+}
+
+static void put_density(Lower *p, const Piece *d, Var *lp)
+{
+    for (; d; d = d->next) {
+        Node *test = NULL, *sum = NULL;
+        if (d->once) {
+            if (d->guarded) {
+                test = enter(p, NODE_IF);
+                test->test.condition = ex_call2("!=", local_ref(d->once), ex_num(0));
+            }
+        } else sum = enter_part(p, &d->loops);
+        put_update(p, UPDATE_ADD, place_local(lp), d->value)->update.times = d->once;
+        if (sum) leave(p, sum);
+        if (test) leave(p, test);
     }
 }
 
-static void write_density(Program *p, const Conditional *c, const Pieces *d, const char *target)
-{
-    Writer *w = &p->w;
-    int m0 = mark(w);
-    if (!c->whole) know(w, c->u, "x");
-    for (int i = 0; i < d->nonce; i++) {         // where it is left out or counted 0 times, it may be infinite: log(x) for x <= 0
-        const char *stat = write_factor(w, d->once[i].statistic);
-        put(w, "%s%s += %s * %s;", d->once[i].guarded ? text(w, "if (%s != 0) ", d->once[i].name) : "", target, d->once[i].name, stat);
-    }
-    for (int i = 0; i < d->nloop; i++) {
-        const Part *q = &d->loop[i];
-        int m = mark(w);
-        const bool team = w->team, braces = open_guard(p, &q->loops);
-        open_sum(p, &q->loops, text(w, "&%s", target), 1, (Expr *[]){q->value});
-        add_to(p, target, q->value);
-        close_loops(p, &q->loops);
-        w->team = team;
-        if (braces) close_brace(w);
-        forget(w, m);
-    }
-    forget(w, m0);
-}
+static Expr *bound_of(double v, double shift) { return isfinite(v) ? ex_num(v + shift) : NULL; }
 
-void step_density(Program *p, const Step *s, int step)
+void step_density(Lower *p, const Step *s)
 {
-    Writer *w = &p->w;
     Conditional *c = s->conditional;
     Var *v = c->var;
-    bool slice = s->kind == STEP_SLICE;
-    const char *name = text(w, "%s_%s", s->imputes ? "impute" : slice ? "slice" : "draw", v->name);
-    put(w, "// %s | the rest%s: %s", element_text(p, c), s->collapsed && !s->imputes ? ", auxiliaries integrated out" : "",
-        slice ? "no family is recognised, slice sampled (Neal 2003)" : "one of finitely many values, each weighed by its density");
-    put(w, "//   %s%s%s", line_of(p, v->span), c->because && !s->imputes ? "; " : "", c->because && !s->imputes ? c->because : "");
-    for (const Part *q = c->density; q; q = q->next) {
-        const char *over = "";
-        for (int i = 0; i < q->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", q->loops.index[i]->name);
-        put(w, "//   log density += %s%s", math(p, q->value), over);
-    }
-    Var *width = NULL, *weights = NULL;
-    if (slice) width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
-    const int parallel = s->imputes ? 0 : c->nbatch;
-    const Sharing sharing = sharing_of(s, NULL);
-    begin_elements(p, sharing, s, name);
-    p->followed = slice ? followed(c, sharing) : NULL;
-    int opened = 0;
-    const char *element;
-    opened = open_turns(p, s, parallel, sharing == BY_CREW ? turns_of_element(p, s) : NULL, &element);
-    Expr *guard = var_domain(p->g, v, c->element);
-    if (guard && opened) put(w, "if (!(%s)) continue;", write_expr(w, guard));
-    const char *place = place_of(p, c);
-    Pieces pieces = {0};
-    prepare_density(p, c, &pieces);
-    put(w, "%s", stream_text(p, v, element));
+    const bool slice = s->kind == STEP_SLICE;
+    note(p, "%s | the rest%s: %s", math(p, c->current), s->collapsed && !s->imputes ? ", auxiliaries integrated out" : "",
+         slice ? "no family is recognised, slice sampled (Neal 2003)" : "one of finitely many values, each weighed by its density");
+    note(p, "  %s%s%s", line_of(p, v->span), c->because && !s->imputes ? "; " : "", c->because && !s->imputes ? c->because : "");
+    for (const Part *q = c->density; q; q = q->next) note(p, "  log density += %s%s", math(p, q->value), loops_over(p, &q->loops));
+    Var *width = slice ? work_array(p, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
+    const Shared how = shared_how(s, NULL);
+    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : slice ? "slice" : "draw", v->name));
+    kernel->followed = slice ? followed(c, how) : NULL;
+    Opened opened = enter_elements(p, s, how);
+    if (opened.n) put_skip(p, var_domain(p->g, v, c->element));
+    Var *lp = local_new(p->g->arena, "lp");
+    const Piece *pieces = prepare_density(p, c);
     if (slice) {
-        const char *wp = v->rank ? text(w, "s.%s[%s]", width->name, write_position(w, v, c->current->args)) : text(w, "*s.%s", width->name);
-        const char *lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number) : "-INFINITY";
-        const char *hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number) : "INFINITY";
-        const bool integer = v->discrete && v->base == BASE_INT;
-        if (v->discrete) {                           // an int holds 32 bits
-            lo = isfinite(v->lower_number) ? text(w, "%.17g", v->lower_number - 0.5) : integer ? "-2147483647.5" : "-INFINITY";
-            hi = isfinite(v->upper_number) ? text(w, "%.17g", v->upper_number + 0.5) : integer ? "2147483647.5" : "INFINITY";
-        }
-        put(w, "const wide current = %s, width = slice_width(%s, %s);", place, wp, s->width ? write_expr(w, s->width) : "1");
-        put(w, "wide start = current;");
-        put(w, "Slice sl;");
-        bool positive = !v->discrete && v->lower_number == 0 && !isfinite(v->upper_number);
-        open_brace(w, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
-        put(w, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
-        put(w, "%s(&sl, &g, start, %s, %s, width);", positive ? "slice_begin_log" : "slice_begin", lo, hi);
-        open_brace(w, "while (slice_next(&sl))");
-        put(w, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
-        if (c->whole) store(p, place, "x", true);
-        compute_again(p, c);
-        put(w, "wide lp = 0;");
-        write_density(p, c, &pieces, "lp");
-        put(w, "sl.log_density = lp;");
-        close_brace(w);
-        put(w, "if (!sl.failed) break;");
-        close_brace(w);
-        store(p, place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x", true);
-        if (p->followed) follow(p, v, c->current->args[0], "(sl.x - current)");
-        compute_again(p, c);
-        put(w, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
-        put(w, "if (WARMING_UP) %s%s = slice_adapt(width, &sl, start);", w->crew ? "ELEMENT_LANE " : w->team ? "ONE_LANE " : "", wp);
-        put(w, "NO_CLAIM();");
+        Node *n = enter(p, NODE_SLICE);
+        n->slice.c = c;
+        n->slice.element = c->current;
+        n->slice.width = width;
+        n->slice.start = s->width;
+        const double most = v->discrete && v->base == BASE_INT ? 2147483647 : INFINITY;      // an int holds 32 bits
+        n->slice.lo = bound_of(isfinite(v->lower_number) ? v->lower_number : -most, v->discrete ? -0.5 : 0);
+        n->slice.hi = bound_of(isfinite(v->upper_number) ? v->upper_number : most, v->discrete ? 0.5 : 0);
+        put_density(p, pieces, lp);
+        leave(p, n);
     } else {
-        const char *lo = write_factor(w, s->lower), *hi = write_factor(w, s->upper);
-        put(w, "const long first = %s, values = %s - first + 1;", lo, hi);
-        Expr *dims[MAX_RANK + 1];
+        Node *n = enter(p, NODE_WEIGH);
+        n->weigh.c = c;
+        n->weigh.element = c->current;
+        n->weigh.first = s->lower;
+        n->weigh.last = s->upper;
+        n->weigh.marginal = s->marginal;
         Expr *count = ex_add(3, (Expr *[]){s->upper, ex_neg(s->lower), ex_num(1)});
-        int n = 0;
-        const int own = coloured(s) ? 1 : parallel;          // dimensions whose elements are weighed at the same time
-        for (int k = 0; k < own; k++) dims[n++] = v->dim[k];
-        dims[n++] = count;
-        const bool moves = ex_unknown(count) || ex_reads_response(count);     // how many values there are is known in the sweep only
-        const bool buffer = sharing == BY_MISSING || moves;
-        if (!buffer) {
-            weights = work_array(p, text(w, "weights_%s", v->name), n, dims);
-            Expr *at[MAX_RANK + 1];
-            for (int k = 0; k < own; k++) at[k] = ex_index(c->element[k]);
-            at[n - 1] = ex_num(1);
-            put(w, "wide *weight = &s.%s[%s];", weights->name, write_position(w, weights, at));
-        } else put(w, "wide *weight = %sSCRATCH(%s);", w->team ? "TEAM_" : "", moves ? "values > 0 ? values : 1" : "values");
-        put(w, "const long old = %s;", place);
-        open_brace(w, "for (long value = 0; value < values; value++)");
-        put(w, "const long x = first + value;");
-        if (c->whole) store(p, place, "x", true);
-        compute_again(p, c);
-        put(w, "wide lp = 0;");
-        write_density(p, c, &pieces, "lp");
-        put(w, w->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
-        close_brace(w);
-        const bool team = w->team;
-        if (team) open_brace(w, "ONE_LANE");
-        w->team = false;
-        if (!s->marginal) put(w, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", moves ? " && old >= first && old - first < values" : "");
-        if (!s->marginal) put(w, "if (CHECKING) NEW_WEIGHTS(weight, values);");
-        put(w, "const long chosen = categorical_log_weights(&g, weight, values);");
-        put(w, "if (chosen < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", v->name, element);
-        put(w, "const long x = chosen < 1 ? old : first + chosen - 1;");
-        put(w, s->marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
-        put(w, "%s = x;", place);
-        if (buffer && !team) put(w, "RELEASE(weight);");
-        compute_again(p, c);
-        if (team) close_brace(w);
-        if (buffer && team) put(w, "TEAM_RELEASE(weight);");
-        w->team = team;
+        n->weigh.moves = ex_unknown(count) || ex_reads_response(count);      // how many values there are is known in the sweep only
+        if (how != BY_MISSING && !n->weigh.moves) {
+            const int own = coloured(s) ? 1 : s->imputes ? 0 : c->nbatch;    // dimensions whose elements are weighed at the same time
+            Expr *dims[MAX_RANK + 1], *at[MAX_RANK + 1];
+            for (int k = 0; k < own; k++) {
+                dims[k] = v->dim[k];
+                at[k] = ex_index(c->element[k]);
+            }
+            dims[own] = count;
+            at[own] = ex_num(1);
+            n->weigh.weights = work_array(p, words(p, "weights_%s", v->name), own + 1, dims);
+            n->weigh.at = ex_ref(n->weigh.weights, own + 1, at);
+        }
+        put_density(p, pieces, lp);
+        leave(p, n);
     }
-    while (opened-- > 0) close_brace(w);
-    p->followed = NULL;
-    end_kernel(p);
-    launch_elements(p, s, step, sharing, NULL, name);
+    leave_elements(p, &opened);
+    close_kernel(p);
+    launch_elements(p, s, how, NULL, kernel);
 }
 
 // ---- arrays whose elements are constrained together, without a family: slice sampled along the constraint ----
 
-void step_constrained(Program *p, const Step *s, int step)
+void step_constrained(Lower *p, const Step *s)
 {
-    Writer *w = &p->w;
     Conditional *c = s->conditional;
     Var *v = c->var;
-    Constraint k = v->constraint;
-    bool vector = k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_UNIT_VECTOR;
-    const char *name = text(w, "slice_%s", v->name);
     static const char *const coordinate[] = {
         [CONSTRAINT_NONE] = "", [CONSTRAINT_ORDERED] = "", [CONSTRAINT_POSITIVE_ORDERED] = "",
         [CONSTRAINT_SIMPLEX] = "mass moves between neighbours, their sum stays",
@@ -775,50 +681,21 @@ void step_constrained(Program *p, const Step *s, int step)
         [CONSTRAINT_CORRELATION] = "an element and its mirror image move while the matrix stays positive definite",
         [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle move, the diagonal stays positive",
         [CONSTRAINT_CHOLESKY_CORR] = "an element moves against the diagonal of its row, whose length stays one"};
-    put(w, "// %s | the rest: no family is recognised, slice sampled; %s", v->name, coordinate[k]);
-    put(w, "//   %s; %s", line_of(p, v->span), c->because ? c->because : "");
-    Var *width = work_array(p, text(w, "width_%s", v->name), v->rank, v->dim);
+    note(p, "%s | the rest: no family is recognised, slice sampled; %s", v->name, coordinate[v->constraint]);
+    note(p, "  %s; %s", line_of(p, v->span), c->because ? c->because : "");
+    Var *width = work_array(p, words(p, "width_%s", v->name), v->rank, v->dim);
     bool once = c->recursion || !any_loops(c->density);
     for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);
-    Var *inside = once ? NULL : work_array(p, text(w, "inside_%s", v->name), 0, NULL);
-    begin_kernel(p, once ? "KERNEL_ONCE" : "KERNEL_TEAM", name, "wide");
-    const char *n = write_extent(w, v->dim[v->rank - 1]), *batches = "1";
-    for (int d = 0; d < v->rank - (vector ? 1 : 2); d++) batches = text(w, "%s * (%s)", batches, write_extent(w, v->dim[d]));
-    put(w, "const long size = %s;", n);
-    open_brace(w, "for (long batch = 0; batch < %s; batch++)", batches);
-    put(w, "wide *value = &s.%s[batch * size%s], *widths = &s.%s[batch * size%s];", c_name(w, v->name), vector ? "" : " * size", width->name, vector ? "" : " * size");
-    open_brace(w, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
-    put(w, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
-        k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
-        : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
-    put(w, "if (!m.moves) continue;");
-    put(w, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
-    put(w, "const wide width = slice_width(widths[move], %s);", s->width ? write_expr(w, s->width) : "1");
-    put(w, "Slice sl;");
-    put(w, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
-    open_brace(w, "while (slice_next(&sl))");
-    if (!once) {
-        put(w, "TEAM_BARRIER();");
-        put(w, "ONE_LANE *s.%s = constrained_set(&m, sl.x);", inside->name);
-    }
-    put(w, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(w, "*s.%s", inside->name));
-    compute_again(p, c);
-    put(w, "wide lp = 0;");
-    Pieces pieces = {0};
-    prepare_density(p, c, &pieces);
-    write_density(p, c, &pieces, "lp");
-    put(w, "sl.log_density = lp;");
-    close_brace(w);
-    if (!once) put(w, "TEAM_BARRIER();");
-    put(w, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");
-    compute_again(p, c);
-    put(w, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
-    put(w, "if (WARMING_UP) %swidths[move] = slice_adapt(width, &sl, m.start);", once ? "" : "ONE_LANE ");
-    put(w, "NO_CLAIM();");
-    close_brace(w);
-    close_brace(w);
-    end_kernel(p);
-    if (once) launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", "");
-    else launch_team(p, step, name);
+    Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "slice_%s", v->name), "wide");
+    Node *n = enter(p, NODE_MOVE);
+    n->move.c = c;
+    n->move.width = width;
+    n->move.inside = once ? NULL : work_array(p, words(p, "inside_%s", v->name), 0, NULL);
+    n->move.start = s->width;
+    const Piece *pieces = prepare_density(p, c);
+    put_density(p, pieces, local_new(p->g->arena, "lp"));
+    leave(p, n);
+    close_kernel(p);
+    if (once) launch(p, LAUNCH_ONCE, kernel);
+    else launch_team(p, kernel);
 }
-

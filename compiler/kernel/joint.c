@@ -6,174 +6,103 @@
 
 // ---- arrays drawn whole ----
 
-// Zeros in a work array of so many elements; after the last of them, zeros_done.
-static void put_zeros(Program *p, const char *count, const Var *v)
+static void put_barrier(Lower *p)
 {
-    put(&p->w, p->w.team ? "LANES (e, %s) s.%s[e] = 0;" : "for (long e = 0; e < %s; e++) s.%s[e] = 0;", count, v->name);
+    if (p->open->kind == KERNEL_TEAM) put(p, NODE_BARRIER);
 }
 
-static void zeros_done(Program *p)
+void step_array(Lower *p, const Step *s)
 {
-    if (p->w.team) put(&p->w, "TEAM_BARRIER();");
-}
-
-typedef struct ArrayPlace { const Var *array; Expr *const *target; } ArrayPlace;
-
-static void add_array(Program *p, Expr *value, void *with)
-{
-    const ArrayPlace *a = with;
-    add_at(p, a->array->name, a->array->rank ? write_position(&p->w, a->array, a->target) : NULL, write_expr(&p->w, value));
-}
-
-void step_array(Program *p, const Step *s, int step)
-{
-    Writer *w = &p->w;
     Conditional *c = s->conditional;
     Var *v = c->var;
-    bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
-    const char *sums = text(w, "sums_%s", v->name), *name = text(w, "draw_%s", v->name);
-    Var *array = work_array(p, text(w, "%s_natural", v->name), v->rank, v->dim), *scalar = NULL;
-    if (!simplex) scalar = work_array(p, text(w, "%s_degrees", v->name), c->nbatch, v->dim);
+    const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
+    Var *array = work_array(p, words(p, "%s_natural", v->name), v->rank, v->dim), *scalar = NULL;
+    if (!simplex) scalar = work_array(p, words(p, "%s_degrees", v->name), c->nbatch, v->dim);
     const char *batch = v->name;
-    for (int k = 0; k < c->nbatch; k++) batch = text(w, "%s%s%s", batch, k ? ", " : "[", c->element[k]->name);
-    put(w, "// %s%s | the rest  ~  %s", batch, c->nbatch ? "]" : "", c->family->name);
-    put(w, "//   %s", line_of(p, v->span));
+    for (int k = 0; k < c->nbatch; k++) batch = words(p, "%s%s%s", batch, k ? ", " : "[", c->element[k]->name);
+    note(p, "%s%s | the rest  ~  %s", batch, c->nbatch ? "]" : "", c->family->name);
+    note(p, "  %s", line_of(p, v->span));
     bool whole = false;
     for (const Part *q = c->natural; q; q = q->next) {
         whole |= needs_own_array(q->value, &q->loops);
-        const char *over = "", *target = "";
-        for (int i = 0; i < q->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", q->loops.index[i]->name);
-        for (int k = 0; k < MAX_RANK && q->target[k]; k++) target = text(w, "%s%s%s", target, k ? ", " : "[", math(p, q->target[k]));
-        put(w, "//   %s%s%s += %s%s", simplex ? "a" : q->which ? "B" : "d", target, q->target[0] ? "]" : "", math(p, q->value), over);
+        const char *target = "";
+        for (int k = 0; k < MAX_RANK && q->target[k]; k++) target = words(p, "%s%s%s", target, k ? ", " : "[", math(p, q->target[k]));
+        note(p, "  %s%s%s += %s%s", simplex ? "a" : q->which ? "B" : "d", target, q->target[0] ? "]" : "", math(p, q->value), loops_over(p, &q->loops));
     }
-    begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", sums, "wide");
-    put_zeros(p, count_of(p, array, v->rank), array);
-    if (scalar) put_zeros(p, count_of(p, scalar, c->nbatch), scalar);
-    zeros_done(p);
+    Kernel *sums = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
+    put_fill(p, array, count_dims(v, 0, v->rank), false);
+    if (scalar) put_fill(p, scalar, count_dims(v, 0, c->nbatch), false);
+    put_barrier(p);
     for (const Part *q = c->natural; q; q = q->next) {
-        ArrayPlace place = {q->which == 0 && scalar ? scalar : array, q->target};
-        scatter(p, &q->loops, place.array->rank, q->target, place.array->dim, q->value, add_array, &place);
+        Var *to = q->which == 0 && scalar ? scalar : array;
+        Node *n = enter_nest(p, NODE_REDUCE, &q->loops, to->rank, q->target, to->dim);
+        put_update(p, UPDATE_ADD, place_element(ex_ref(to, to->rank, q->target)), q->value);
+        leave(p, n);
     }
-    end_kernel(p);
-    if (whole) launch_kernel(p, step, "LAUNCH_ONCE", sums, "%s", "");
-    else launch_team(p, step, sums);
-    begin_kernel(p, c->nbatch ? "KERNEL" : "KERNEL_ONCE", name, "wide");
-    int opened = 0;
-    if (c->nbatch) { open_brace(w, "EACH (e, %s)", count_of(p, v, c->nbatch)); opened = 1; }
-    const char *e = c->nbatch ? "e" : "0";
-    put(w, "%s", stream_text(p, v, e));
-    const char *size = write_extent(w, v->dim[v->rank - 1]);
-    put(w, "const long n = %s;", size);
-    const char *elements = simplex ? "n" : "n * n";
-    const char *at = c->nbatch ? text(w, "e * %s", simplex ? "n" : "n * n") : "0";
-    put(w, "wide *x = &s.%s[%s];", c_name(w, v->name), at);
-    put(w, "SAVE_OLD(x, %s);", elements);
-    if (simplex) put(w, "%s(&g, &s.%s[%s], n, x);", c->family->draw->name, array->name, at);
-    else {
-        put(w, "wide *work = SCRATCH(3 * n * n);");
-        put(w, "%s(&g, s.%s[%s], &s.%s[%s], n, x, work);", c->family->draw->name, scalar->name, e, array->name, at);
-        put(w, "RELEASE(work);");
-    }
-    put(w, "VERIFY(x[0], \"%s\", %s);", v->name, e);
-    if (simplex) put(w, "if (CHECKING) CLAIM(dirichlet_claim(&s.%s[%s], n, x, OLD));", array->name, at);
-    else put(w, "if (CHECKING) CLAIM(%s_claim(s.%s[%s], &s.%s[%s], n, x, OLD));", c->family->name, scalar->name, e, array->name, at);
-    if (opened) close_brace(w);
-    end_kernel(p);
-    if (c->nbatch) launch_kernel(p, step, "LAUNCH", name, "%s", count_of(p, v, c->nbatch));
-    else launch_kernel(p, step, "LAUNCH_ONCE", name, "%s", "");
+    close_kernel(p);
+    if (whole) launch(p, LAUNCH_ONCE, sums);
+    else launch_team(p, sums);
+    Kernel *draw = open_kernel(p, c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
+    Node *n = put(p, NODE_DRAW_ARRAY);
+    n->whole.c = c;
+    n->whole.array = array;
+    n->whole.scalar = scalar;
+    close_kernel(p);
+    Launch *l = launch(p, c->nbatch ? LAUNCH_EACH : LAUNCH_ONCE, draw);
+    if (c->nbatch) with_count(l, count_dims(v, 0, c->nbatch));
 }
 
 // ---- Gaussian blocks ----
 
 typedef struct BlockPlace {
     const Step *step;
-    Var *J, *h, *E, *D, *k;      // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
-    Var *diagonal, *rows, *y;    // with few rows: precision apart from them, rows and targets
-    bool few;                    // this route is being written
-    const char **offset;
-    const Var **var;
-    int n;
+    Var  *J, *h, *E, *D, *k;     // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
+    Var  *diagonal, *rows, *y;   // with few rows: precision apart from them, rows and targets
+    Var  *row;                   // with few rows: its dimensions are those of the plates of the rows
+    bool  few;                   // this route is being made
+    Var  *n;                     // the local that holds the size of the dense part
+    Expr **offset;               // where each variable begins in it; NULL: at 0
 } BlockPlace;
 
-static int block_position(const BlockPlace *b, const Var *v)
+static bool is_arrow(const BlockPlace *b, const Var *v) { return b->step->arrow && b->step->block[b->step->nblock - 1] == v; }
+
+// An element's place in its batch of the block.
+static Sub inner_sub(const BlockPlace *b, Expr *ref)
 {
-    for (int i = 0; i < b->n; i++)
-        if (b->var[i] == v) return i;
-    return -1;
+    int i = 0;
+    while (b->step->block[i] != ref->var) i++;
+    const int nb = b->step->nbatch;
+    return (Sub){.offset = is_arrow(b, ref->var) ? NULL : b->offset[i], .of = ref->var, .first = nb, .n = ref->nargs - nb, .at = ref->args + nb, .extent = local_ref(b->n)};
 }
 
-static bool is_arrow(const BlockPlace *b, const Var *v) { return b->step->arrow && b->var[b->n - 1] == v; }
+static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->var, .n = b->step->nbatch, .at = ref->args}; }
 
-// Position of an element inside its block, and inside its batch for batched blocks.
-static const char *inner_position(Program *p, const BlockPlace *b, Expr *ref)
+static Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.array = array, .n = n, .sub = {a, b, c}}; }
+
+// One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`, of which `side` 1 and 2 are the first and its mirror image alone.
+static void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored, int side, Expr *value)
 {
-    Writer *w = &p->w;
-    const Var *v = ref->var;
-    int nb = b->step->nbatch;
-    const char *pos = NULL;
-    for (int k = nb; k < v->rank; k++) {
-        const char *i = write_subscript(w, ref->args[k]);
-        pos = pos ? text(w, "(%s) * (%s) + %s", pos, write_extent(w, v->dim[k]), i) : i;
-    }
-    if (!pos) pos = "0";
-    const char *off = is_arrow(b, v) ? "" : b->offset[block_position(b, v)];
-    if (off[0] == 0 || strcmp(off, "0") == 0) return pos;
-    return strcmp(pos, "0") == 0 ? off : text(w, "%s + %s", off, pos);
-}
-
-static const char *batch_position(Program *p, const BlockPlace *b, Expr *ref)
-{
-    const Var *v = ref->var;
-    const char *pos = NULL;
-    for (int k = 0; k < b->step->nbatch; k++) {
-        const char *i = write_subscript(&p->w, ref->args[k]);
-        pos = pos ? text(&p->w, "(%s) * (%s) + %s", pos, write_extent(&p->w, v->dim[k]), i) : i;
-    }
-    return pos ? pos : "0";
-}
-
-// One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`.
-typedef struct Entry {
-    const BlockPlace *block;
-    const BlockTerm *term;
-    bool mirrored;
-    int  side;                   // 1 and 2: the place and its mirror image only; 0: both
-} Entry;
-
-static void add_entry(Program *p, Expr *value, void *with)
-{
-    const Entry *e = with;
-    const BlockPlace *b = e->block;
-    const BlockTerm *t = e->term;
-    Writer *w = &p->w;
-    const char *c = write_expr(w, value);
+    const Sub none = {0};
+    const bool batched = b->step->nbatch > 0;
+    const Sub i = inner_sub(b, t->ref[0]);
     if (b->few) {
-        add_at(p, t->degree == 1 ? b->h->name : b->diagonal->name, inner_position(p, b, t->ref[0]), c);
+        put_update(p, UPDATE_ADD, place_at(t->degree == 1 ? b->h : b->diagonal, 1, i, none, none), value);
         return;
     }
-    const bool batched = b->step->nbatch > 0;
-    const char *bp = batched ? wrap(p, batch_position(p, b, t->ref[0])) : NULL;
-    const char *i = inner_position(p, b, t->ref[0]);
     if (t->degree == 1) {
         const bool arrow = is_arrow(b, t->ref[0]->var);
-        add_at(p, arrow ? b->k->name : b->h->name, batched ? text(w, "%s * n + %s", bp, i) : i, c);
+        if (batched) put_update(p, UPDATE_ADD, place_at(b->h, 2, batch_sub(b, t->ref[0]), i, none), value);
+        else put_update(p, UPDATE_ADD, place_at(arrow ? b->k : b->h, 1, i, none, none), value);
         return;
     }
     const bool a0 = is_arrow(b, t->ref[0]->var), a1 = is_arrow(b, t->ref[1]->var);
-    const char *j = inner_position(p, b, t->ref[1]);
-    if (a0 && a1) { add_at(p, b->D->name, i, c); return; }
-    if (a0 || a1) { add_at(p, b->E->name, strcmp(a0 ? j : i, "0") == 0 ? text(w, "%s * n", wrap(p, a0 ? i : j)) : text(w, "%s * n + %s", wrap(p, a0 ? i : j), a0 ? j : i), c); return; }
-    if (e->mirrored && !e->side && strpbrk(c, " (")) {
-        const char *name = text(w, "t%d", ++w->temporaries);
-        put(w, "const wide %s = %s;", name, c);
-        c = name;
-    }
-    for (int side = 0; side <= e->mirrored; side++) {
-        if (e->side && e->side != side + 1) continue;
-        const char *row = side ? j : i, *column = side ? i : j;
-        if (batched) row = text(w, "(%s * n + %s) * n", bp, row);
-        else row = strcmp(row, "0") == 0 ? NULL : text(w, "%s * n", wrap(p, row));
-        add_at(p, b->J->name, !row ? column : strcmp(column, "0") == 0 ? row : text(w, "%s + %s", row, column), c);
+    const Sub j = inner_sub(b, t->ref[1]);
+    if (a0 && a1) { put_update(p, UPDATE_ADD, place_at(b->D, 1, i, none, none), value); return; }
+    if (a0 || a1) { put_update(p, UPDATE_ADD, place_at(b->E, 2, a0 ? i : j, a0 ? j : i, none), value); return; }
+    for (int image = 0; image <= mirrored; image++) {
+        if (side && side != image + 1) continue;
+        const Sub row = image ? j : i, column = image ? i : j;
+        put_update(p, UPDATE_ADD, batched ? place_at(b->J, 3, batch_sub(b, t->ref[0]), row, column) : place_at(b->J, 2, row, column, none), value);
     }
 }
 
@@ -230,12 +159,18 @@ static bool both_whole(const BlockTerm *t)
     return true;
 }
 
-static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
+static Node *enter_entries(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent)
 {
-    if (!b->few && in_row_pass(p, b->step, t)) return;
+    Expr **t = arena_copy(p->g->arena, target, sizeof *t * (size_t)n), **e = extent ? arena_copy(p->g->arena, extent, sizeof *e * (size_t)n) : NULL;
+    return enter_nest(p, NODE_REDUCE, l, n, t, e);
+}
+
+static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
+{
+    if (!b->few && in_row_pass(p, t)) return;
     Keys keys;
     Index *fresh[4];
-    BlockTerm u = *t;
+    BlockTerm *own = arena_copy(p->g->arena, t, sizeof *t);
     bool sums = term_keys(t, &keys, fresh);
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
@@ -244,13 +179,14 @@ static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
         Expr *h = hoist_sum(p->g, &keys, &t->loops, t->coefficient);
         p->g->hoisting_for = NULL;
         if (h) {
-            for (int r = 0; r < u.degree; r++)
-                for (int k = 0; k < keys.n; k++) u.ref[r] = ex_replace(u.ref[r], keys.key[k], keys.at[k]);
-            u.coefficient = h;
-            u.loops = (Loops){.n = keys.n};
-            for (int k = 0; k < keys.n; k++) u.loops.index[k] = fresh[k];
+            for (int r = 0; r < own->degree; r++)
+                for (int k = 0; k < keys.n; k++) own->ref[r] = ex_replace(own->ref[r], keys.key[k], keys.at[k]);
+            own->coefficient = h;
+            own->loops = (Loops){.n = keys.n};
+            for (int k = 0; k < keys.n; k++) own->loops.index[k] = fresh[k];
         }
     }
+    const BlockTerm u = *own;
     Expr *value = u.coefficient;
     bool mirrored = u.degree == 2 && u.ref[0] != u.ref[1] && !is_arrow(b, u.ref[0]->var) && !is_arrow(b, u.ref[1]->var);
     if (mirrored && both_whole(&u)) {
@@ -269,7 +205,7 @@ static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
         }
     // Two elements of one array that both vary, without a gather: one lane's mirror image may be another's place, so all places come first,
     // then all images. With a gather, lanes ask which places are their own.
-    bool both = mirrored && u.ref[0]->var == u.ref[1]->var;
+    bool both = mirrored && u.ref[0]->var == u.ref[1]->var && p->open->kind == KERNEL_TEAM;
     for (int r = 0; r < 2 && both; r++) {
         bool varies = false;
         for (int k = 0; k < u.ref[r]->nargs; k++)
@@ -280,9 +216,10 @@ static void accumulate(Program *p, const BlockPlace *b, const BlockTerm *t)
                 }
         both &= varies;
     }
-    for (int side = both && p->w.team; side <= (both && p->w.team ? 2 : 0); side++) {
-        Entry entry = {b, &u, mirrored, side};
-        scatter(p, &u.loops, n, target, extent, value, add_entry, &entry);
+    for (int side = both; side <= (both ? 2 : 0); side++) {
+        Node *sum = enter_entries(p, &u.loops, n, target, extent);
+        put_entry(p, b, &u, mirrored, side, value);
+        leave(p, sum);
     }
 }
 
@@ -293,304 +230,255 @@ static Expr *size_of(const Var *v, int from)
     return n;
 }
 
-// Where each variable of the dense part begins. Gives the size of all.
-static const char *put_offsets(Program *p, BlockPlace *b, int ndense)
+// Where each variable of the dense part begins.
+static void put_offsets(Lower *p, BlockPlace *b, int ndense, Expr *size)
 {
-    Writer *w = &p->w;
     const Step *s = b->step;
-    Expr *size = ex_num(0);
-    for (int i = 0; i < ndense; i++) size = ex_add2(size, size_of(s->block[i], s->nbatch));
-    const char *n = write_extent(w, size), *off = "0";
-    put(w, "const long n = %s;", n);
+    b->n = local_new(p->g->arena, "n");
+    b->n->base = BASE_INT;
+    b->offset = NEW_N(p->g->arena, Expr *, s->nblock);
+    put_let(p, NULL, b->n, size, "long");
+    Expr *at = ex_num(0);
     for (int i = 0; i < ndense; i++) {
-        if (i == 0) b->offset[0] = "0";
-        else {
-            b->offset[i] = text(w, "at_%s", s->block[i]->name);
-            put(w, "const long %s = %s;", b->offset[i], off);
+        if (i) {
+            Var *local = local_new(p->g->arena, intern(words(p, "at_%s", s->block[i]->name)));
+            local->base = BASE_INT;
+            put_let(p, NULL, local, at, "long");
+            b->offset[i] = local_ref(local);
         }
-        const char *len = write_extent(w, size_of(s->block[i], s->nbatch));
-        off = strcmp(off, "0") == 0 ? len : text(w, "%s + %s", off, wrap(p, len));
+        at = ex_add2(at, size_of(s->block[i], s->nbatch));
     }
-    return n;
 }
 
 // The block's variables into x, end to end, or back.
-static void copy_block(Program *p, const BlockPlace *b, const Var *x, int ndense, bool gather)
+static void copy_block(Lower *p, const Step *s, Var *x, int ndense, bool gather)
 {
-    Writer *w = &p->w;
-    const char *off = NULL;
-    for (int i = 0; i < ndense; i++) {
-        const Var *v = b->var[i];
-        const char *len = write_extent(w, size_of(v, 0)), *name = c_name(w, v->name);
-        if (v->rank == 0) {
-            const char *place = text(w, "s.%s[%s]", x->name, off ? off : "0"), *value = text(w, "*s.%s", name);
-            put(w, w->team ? "ONE_LANE %s = %s;" : "%s = %s;", gather ? place : value, gather ? value : place);
-        } else {
-            const char *place = text(w, "s.%s[%s%se]", x->name, off ? off : "", off ? " + " : ""), *value = text(w, "s.%s[e]", name);
-            put(w, w->team ? "ALONG (e, %s) %s = %s;" : "for (long e = 0; e < %s; e++) %s = %s;", len, gather ? place : value, gather ? value : place);
-        }
-        off = off ? text(w, "%s + %s", off, wrap(p, len)) : len;
-    }
-}
-
-static void scale_latent(Program *p, Expr *latent, void *with)
-{
-    put(&p->w, "%s *= s.%s[2];", write_expr(&p->w, latent), ((const Var *)with)->name);
+    Node *n = put(p, NODE_COPY);
+    n->copy.step = s;
+    n->copy.n = ndense;
+    n->copy.var = s->block;
+    n->copy.joint = x;
+    n->copy.gather = gather;
 }
 
 // What the row passes added up, into its places.
-static void add_row_sums(Program *p, const BlockPlace *b)
+static void add_row_sums(Lower *p, const BlockPlace *b)
 {
-    for (int i = 0; i < p->nrow_sums; i++) {
-        const RowSum *r = &p->row_sum[i];
+    for (const RowSum *r = p->row_sums; r; r = r->next) {
         if (r->step != b->step) continue;
-        Index *j = index_new(intern("j"), ex_num(1), r->vector->dim[0]);
-        BlockTerm t = {.degree = r->other ? 2 : 1, .loops = {.n = 1, .index = {j}}};
-        t.ref[0] = ex_ref(r->vector, 1, (Expr *[]){ex_index(j)});
-        t.ref[1] = r->other;
-        Expr *value = ex_ref(r->out, 1, (Expr *[]){ex_index(j)});
-        Entry entry = {b, &t, r->other != NULL, 0};
-        scatter(p, &t.loops, 1, (Expr *[]){ex_index(j)}, NULL, value, add_entry, &entry);
+        Expr *j = ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0]));
+        BlockTerm t = {.degree = r->other ? 2 : 1, .loops = {.n = 1, .index = {j->index}}, .ref = {ex_ref(r->vector, 1, &j), r->other}};
+        Node *sum = enter_entries(p, &t.loops, 1, &j, NULL);
+        put_entry(p, b, &t, r->other != NULL, 0, ex_ref(r->out, 1, &j));
+        leave(p, sum);
     }
-    for (int i = 0; i < p->nrow_grams; i++) {
-        const RowGram *r = &p->row_gram[i];
+    for (const RowGram *r = p->row_grams; r; r = r->next) {
         if (r->step != b->step) continue;
-        Index *j = index_new(intern("j"), ex_num(1), r->vector->dim[0]), *k = index_new(intern("k"), ex_num(1), r->vector->dim[0]);
-        BlockTerm t = {.degree = 2, .loops = {.n = 2, .index = {j, k}}};
-        t.ref[0] = ex_ref(r->vector, 1, (Expr *[]){ex_index(j)});
-        t.ref[1] = ex_ref(r->vector, 1, (Expr *[]){ex_index(k)});
-        Expr *value = ex_ref(r->out, 2, (Expr *[]){ex_index(j), ex_index(k)});
-        Entry entry = {b, &t, false, 0};
-        scatter(p, &t.loops, 2, (Expr *[]){ex_index(j), ex_index(k)}, NULL, value, add_entry, &entry);
+        Expr *at[] = {ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0])), ex_index(index_new(intern("k"), ex_num(1), r->vector->dim[0]))};
+        BlockTerm t = {.degree = 2, .loops = {.n = 2, .index = {at[0]->index, at[1]->index}}, .ref = {ex_ref(r->vector, 1, &at[0]), ex_ref(r->vector, 1, &at[1])}};
+        Node *sum = enter_entries(p, &t.loops, 2, at, NULL);
+        put_entry(p, b, &t, false, 0, ex_ref(r->out, 2, at));
+        leave(p, sum);
     }
 }
+
+static Expr *scale_at(Var *scale, int k) { return ex_ref(scale, 1, (Expr *[]){ex_num(k)}); }
 
 // What a scale move starts from: the sum of squares of its latents, unless a row pass has made it, and how many they are.
-static void put_squares(Program *p, const Step *s, const Var *scale)
+static void put_squares(Lower *p, const Step *s, Var *scale)
 {
-    Writer *w = &p->w;
     Expr *square = ex_mul2(s->scaled_weight, ex_pow(s->scaled_latent, 2)), *count = ex_num(1);
-    Loops l = {0};
-    for (int i = 0; i < s->scaled->plates.n; i++) {
-        Index *k = s->scaled->plates.index[i];
-        l.index[l.n++] = k;
-        count = ex_mul2(count, ex_add(3, (Expr *[]){k->hi, ex_neg(k->lo), ex_num(1)}));
+    Loops l = loops_of(&s->scaled->plates);
+    l.guard = NULL;
+    for (int i = 0; i < l.n; i++) count = ex_mul2(count, ex_add(3, (Expr *[]){l.index[i]->hi, ex_neg(l.index[i]->lo), ex_num(1)}));
+    Var *squares = fused_squares(p, s) ? NULL : local_new(p->g->arena, "squares");
+    if (squares) {
+        put_let(p, NULL, squares, ex_num(0), "wide")->let.grows = true;
+        Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+        sum->nest.op = UPDATE_ADD;
+        put_update(p, UPDATE_ADD, place_local(squares), square);
+        leave(p, sum);
     }
-    const bool team = w->team, made = fused_squares(p, s) != NULL;
-    if (!made) {
-        put(w, "wide squares = 0;");
-        int m = mark(w);
-        open_sum(p, &l, "&squares", 1, &square);
-        add_to(p, "squares", square);
-        close_loops(p, &l);
-        w->team = team;
-        forget(w, m);
-    }
-    open_brace(w, team ? "ONE_LANE" : "%s", "");
-    if (!made) put(w, "s.%s[0] = squares;", scale->name);
-    put(w, "s.%s[1] = %s;", scale->name, write_expr(w, count));
-    close_brace(w);
-}
-
-static Expr *row_position(const Factor *f, Expr *const **subscripts)
-{
-    static Expr *at[MAX_PLATES];
-    Expr *count = ex_num(1);
-    for (int i = 0; i < f->plates.n; i++) {
-        at[i] = ex_index(f->plates.index[i]);
-        count = ex_mul2(count, f->plates.index[i]->hi);
-    }
-    *subscripts = at;
-    return count;
-}
-
-// Row r of the few: its number, row-major over the plates.
-static const char *row_number(Program *p, const Factor *f)
-{
-    Writer *w = &p->w;
-    const char *r = NULL;
-    for (int i = 0; i < f->plates.n; i++) {
-        const char *k = write_subscript(w, ex_index(f->plates.index[i]));
-        r = r ? text(w, "(%s) * %s + %s", r, wrap(p, write_extent(w, f->plates.index[i]->hi)), k) : k;
-    }
-    return r ? r : "0";
-}
-
-typedef struct RowEntry { const BlockPlace *block; const BlockTerm *term; } RowEntry;
-
-static void add_row_entry(Program *p, Expr *value, void *with)
-{
-    const RowEntry *e = with;
-    Writer *w = &p->w;
-    const char *r = row_number(p, e->block->step->rows->factor), *i = inner_position(p, e->block, e->term->ref[0]);
-    add_at(p, e->block->rows->name, text(w, "%s * n + %s", wrap(p, r), i), write_expr(w, value));
-}
-
-static void add_row_target(Program *p, Expr *value, void *with)
-{
-    const BlockPlace *b = with;
-    Writer *w = &p->w;
-    const Rows *rows = b->step->rows;
-    Expr *root = ex_pow(rows->weight, 0.5);
-    if (ex_is_num(root, 1)) {
-        put(w, "s.%s[%s] = %s;", b->y->name, row_number(p, rows->factor), write_expr(w, value));
-        return;
-    }
-    put(w, "const wide root = %s;", write_expr(w, root));
-    put(w, "s.%s[%s] = root > 0 ? %s / root : 0;", b->y->name, row_number(p, rows->factor), write_factor(w, value));
+    Node *lane = enter(p, NODE_LANE);
+    if (squares) put_update(p, UPDATE_SET, place_element(scale_at(scale, 1)), local_ref(squares));
+    put_update(p, UPDATE_SET, place_element(scale_at(scale, 2)), count);
+    leave(p, lane);
 }
 
 // With fewer rows than coefficients: the diagonal and the shift of everything but the rows, and each row and its target over the square
 // root of its variance.
-static void collect_rows(Program *p, BlockPlace *b, const char *kernel, const Var *x, int ndense)
+static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size)
 {
-    Writer *w = &p->w;
     const Step *s = b->step;
     const Factor *f = s->rows->factor;
-    put(w, "// The same with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation");
-    begin_kernel(p, "KERNEL_TEAM", kernel, "wide");
-    put_offsets(p, b, ndense);
+    put_offsets(p, b, ndense, size);
     b->few = true;
-    put_zeros(p, "n", b->diagonal);
-    put_zeros(p, "n", b->h);
-    put_zeros(p, text(w, "%s * n", wrap(p, write_extent(w, s->rows->count))), b->rows);
-    put_zeros(p, write_extent(w, s->rows->count), b->y);
-    zeros_done(p);
+    Expr *n = local_ref(b->n);
+    put_fill(p, b->diagonal, (Count){1, {n}}, false);
+    put_fill(p, b->h, (Count){1, {n}}, false);
+    put_fill(p, b->rows, (Count){2, {s->rows->count, n}}, false);
+    put_fill(p, b->y, (Count){1, {s->rows->count}}, false);
+    put_barrier(p);
     for (const BlockTerm *t = s->terms; t; t = t->next)
         if (t->factor != f) accumulate(p, b, t);
-    Loops plates = {.guard = f->plates.guard};
-    for (int i = 0; i < f->plates.n; i++) plates.index[plates.n++] = f->plates.index[i];
-    Expr *const *row;
-    row_position(f, &row);
-    scatter(p, &plates, f->plates.n, row, NULL, s->rows->shift, add_row_target, b);
+    const Loops plates = loops_of(&f->plates);
+    Expr **row = NEW_N(p->g->arena, Expr *, plates.n + 1);
+    b->row = local_new(p->g->arena, "row");
+    for (int i = 0; i < plates.n && i < MAX_RANK; i++) {
+        row[i] = ex_index(plates.index[i]);
+        b->row->dim[b->row->rank++] = plates.index[i]->hi;
+    }
+    const Sub at_row = {.of = b->row, .n = b->row->rank, .at = row}, none = {0};
+    Expr *root = ex_pow(s->rows->weight, 0.5);
+    Node *nest = enter_nest(p, NODE_NEST, &plates, plates.n, row, NULL);
+    Expr *target = s->rows->shift;
+    if (!ex_is_num(root, 1)) {
+        Var *local = local_new(p->g->arena, "root");
+        put_let(p, NULL, local, root, "wide");
+        target = ex_call3("if_else", ex_call2("<", ex_num(0), local_ref(local)), ex_mul2(target, ex_pow(local_ref(local), -1)), ex_num(0));
+    }
+    put_update(p, UPDATE_SET, place_at(b->y, 1, at_row, none, none), target);
+    leave(p, nest);
     for (const BlockTerm *t = s->rows->phi; t; t = t->next) {
         Loops l = plates;
-        Expr *target[MAX_PLATES + MAX_RANK];
-        int n = 0;
-        for (int i = 0; i < f->plates.n; i++) target[n++] = row[i];
+        Expr **to = NEW_N(p->g->arena, Expr *, plates.n + t->ref[0]->nargs + 1);
+        int k = 0;
+        for (int i = 0; i < plates.n; i++) to[k++] = row[i];
         for (int i = 0; i < t->loops.n; i++) l.index[l.n++] = t->loops.index[i];
         if (t->loops.guard) l.guard = l.guard ? ex_call2("&&", l.guard, t->loops.guard) : t->loops.guard;
-        for (int k = 0; k < t->ref[0]->nargs; k++) target[n++] = t->ref[0]->args[k];
-        RowEntry entry = {b, t};
-        scatter(p, &l, n, target, NULL, ex_mul2(ex_pow(s->rows->weight, 0.5), t->coefficient), add_row_entry, &entry);
+        for (int i = 0; i < t->ref[0]->nargs; i++) to[k++] = t->ref[0]->args[i];
+        Node *sum = enter_nest(p, NODE_REDUCE, &l, k, to, NULL);
+        put_update(p, UPDATE_ADD, place_at(b->rows, 2, at_row, inner_sub(b, t->ref[0]), none), ex_mul2(root, t->coefficient));
+        leave(p, sum);
     }
-    if (ndense > 1) copy_block(p, b, x, ndense, true);
+    if (ndense > 1) copy_block(p, s, x, ndense, true);
     b->few = false;
 }
 
-void step_gaussian(Program *p, const Step *s, int step)
+static Launch *launch_normal(Lower *p, LaunchKind kind, const Var *first)
 {
-    Writer *w = &p->w;
-    BlockPlace b = {.step = s, .offset = NEW_N(p->g->arena, const char *, s->nblock), .var = NEW_N(p->g->arena, const Var *, s->nblock)};
+    Launch *l = launch(p, kind, NULL);
+    with_stream(l, first);
+    with_string(l, first->name);
+    return l;
+}
+
+void step_gaussian(Lower *p, const Step *s)
+{
+    BlockPlace b = {.step = s};
     const char *stem = s->block[0]->name, *title = "";
-    int ndense = s->nblock - s->arrow;
+    const int ndense = s->nblock - s->arrow;
     Expr *size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) {
-        b.var[b.n++] = s->block[i];
-        title = text(w, "%s%s%s", title, i ? ", " : "", s->block[i]->name);
+        title = words(p, "%s%s%s", title, i ? ", " : "", s->block[i]->name);
         if (i < ndense) size = ex_add2(size, size_of(s->block[i], s->nbatch));
     }
     Var *system = NULL;          // with few rows: the matrix that is factored
     Var *first = s->block[0], *effects = s->arrow ? s->block[s->nblock - 1] : NULL;
-    Expr *batch = ex_num(1);
+    Expr *batch = ex_num(1), *neffects = effects ? size_of(effects, 0) : NULL;
     for (int k = 0; k < s->nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
-    b.J = work_array(p, text(w, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
-    b.h = work_array(p, text(w, "shift_%s", stem), 2, (Expr *[]){batch, size});
+    b.J = work_array(p, words(p, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
+    b.h = work_array(p, words(p, "shift_%s", stem), 2, (Expr *[]){batch, size});
     if (effects) {
-        Expr *n = size_of(effects, 0);
-        b.E = work_array(p, text(w, "coupling_%s", effects->name), 2, (Expr *[]){n, size});
-        b.D = work_array(p, text(w, "precision_%s", effects->name), 1, &n);
-        b.k = work_array(p, text(w, "shift_%s", effects->name), 1, &n);
+        b.E = work_array(p, words(p, "coupling_%s", effects->name), 2, (Expr *[]){neffects, size});
+        b.D = work_array(p, words(p, "precision_%s", effects->name), 1, &neffects);
+        b.k = work_array(p, words(p, "shift_%s", effects->name), 1, &neffects);
     }
-    put(w, "// (%s) | the rest  ~  normal with precision J and shift h, mean J^-1 h     %s", title, s->reason);
-    put(w, "//   %s%s", line_of(p, first->span), effects ? text(w, "; the elements of %s are independent given the others: an arrow", effects->name) : "");
-    if (s->scaled) put(w, "//   %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->scaled_latent->var->name);
+    note(p, "(%s) | the rest  ~  normal with precision J and shift h, mean J^-1 h     %s", title, s->reason);
+    note(p, "  %s%s", line_of(p, first->span), effects ? words(p, "; the elements of %s are independent given the others: an arrow", effects->name) : "");
+    if (s->scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->scaled_latent->var->name);
     for (const BlockTerm *t = s->terms; t; t = t->next) {
-        const char *over = "";
-        for (int i = 0; i < t->loops.n; i++) over = text(w, "%s%s%s", over, i ? ", " : "  over ", t->loops.index[i]->name);
-        if (t->degree == 2) put(w, "//   J[%s, %s] += %s%s", math(p, t->ref[0]), math(p, t->ref[1]), math(p, ex_mul2(ex_num(t->ref[0] == t->ref[1] ? -2 : -1), t->coefficient)), over);
-        else put(w, "//   h[%s] += %s%s", math(p, t->ref[0]), math(p, t->coefficient), over);
+        const char *over = loops_over(p, &t->loops);
+        if (t->degree == 2) note(p, "  J[%s, %s] += %s%s", math(p, t->ref[0]), math(p, t->ref[1]), math(p, ex_mul2(ex_num(t->ref[0] == t->ref[1] ? -2 : -1), t->coefficient)), over);
+        else note(p, "  h[%s] += %s%s", math(p, t->ref[0]), math(p, t->coefficient), over);
     }
-    const char *collect = text(w, "collect_%s", stem), *draw = text(w, "draw_%s", stem);
     const bool direct = ndense == 1;
-    Var *x = direct || s->nbatch ? first : work_array(p, text(w, "joint_%s", stem), 1, &size);
+    Var *x = direct || s->nbatch ? first : work_array(p, words(p, "joint_%s", stem), 1, &size);
     const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares ? squares->scale : s->scaled ? work_array(p, text(w, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
+    Var *scale = squares ? squares->scale : s->scaled ? work_array(p, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
     if (!s->nbatch) b.J->solver = b.h->solver = true;
     bool whole = false;
     for (const BlockTerm *t = s->terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     if (s->rows) {
-        b.rows = work_array(p, text(w, "rows_of_%s", stem), 2, (Expr *[]){s->rows->count, size});
-        b.y = work_array(p, text(w, "target_%s", stem), 1, (Expr *[]){s->rows->count});
-        b.diagonal = work_array(p, text(w, "diagonal_%s", stem), 1, &size);
-        system = work_array(p, text(w, "system_%s", stem), 2, (Expr *[]){s->rows->count, s->rows->count});
+        b.rows = work_array(p, words(p, "rows_of_%s", stem), 2, (Expr *[]){s->rows->count, size});
+        b.y = work_array(p, words(p, "target_%s", stem), 1, (Expr *[]){s->rows->count});
+        b.diagonal = work_array(p, words(p, "diagonal_%s", stem), 1, &size);
+        system = work_array(p, words(p, "system_%s", stem), 2, (Expr *[]){s->rows->count, s->rows->count});
         Var *few[] = {b.rows, b.y, b.diagonal, system};
         for (int i = 0; i < 4; i++) { few[i]->rows = s->rows; few[i]->few = true; few[i]->solver = i == 0 || i == 3; }
         b.J->rows = s->rows;
-        const char *collect_few = text(w, "collect_rows_%s", stem);
-        collect_rows(p, &b, collect_few, x, ndense);
+        note(p, "The same with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation");
+        Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
+        collect_rows(p, &b, x, ndense, size);
         if (scale) put_squares(p, s, scale);
-        end_kernel(p);
-        launch(p, step, "if (few_%s(run)) {", stem);
-        launch_team(p, step, collect_few);
-        launch(p, step, "NORMAL_ROWS%s(run, VAR_%s, \"%s\", %s, %s, %s, %s, %s, %s, %s, %s%s)", scale ? "_SCALED" : "", first->name, stem,
-               write_extent(w, s->rows->count), write_extent(w, size), b.diagonal->name, b.h->name, b.rows->name, b.y->name, system->name,
-               c_name(w, x->name), scale ? text(w, ", %s", scale->name) : "");
-        launch(p, step, "} else {");
+        close_kernel(p);
+        p->when_rows = s->rows;
+        p->when = IF_FEW;
+        launch_team(p, collect);
+        Launch *l = launch_normal(p, scale ? LAUNCH_NORMAL_ROWS_SCALED : LAUNCH_NORMAL_ROWS, first);
+        with_extent(l, s->rows->count);
+        with_extent(l, size);
+        const Var *names[] = {b.diagonal, b.h, b.rows, b.y, system, x, scale};
+        for (int i = 0; i < 7 && names[i]; i++) with_name(l, names[i]);
+        p->when = IF_MANY;
     }
-    step_row_sums(p, s, step);
-    begin_kernel(p, whole ? "KERNEL_ONCE" : "KERNEL_TEAM", collect, "wide");
-    const char *n = put_offsets(p, &b, ndense), *nb = write_extent(w, batch);
-    const char *times = strcmp(nb, "1") == 0 ? "" : text(w, "%s * ", wrap(p, nb));
-    put_zeros(p, text(w, "%sn * n", times), b.J);
-    put_zeros(p, text(w, "%sn", times), b.h);
-    ROOM(w->arena, p->turns, p->nturns, p->turns_size);
-    p->turns[p->nturns++] = text(w, "%s%s * %s", strcmp(nb, "1") == 0 ? "(long)" : text(w, "(long)%s * ", wrap(p, nb)), wrap(p, n), wrap(p, n));
+    step_row_sums(p, s);
+    Kernel *collect = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
+    put_offsets(p, &b, ndense, size);
+    Expr *n = local_ref(b.n);
+    put_fill(p, b.J, (Count){3, {batch, n, n}}, false);
+    put_fill(p, b.h, (Count){2, {batch, n}}, false);
+    note_count(p, collect, (Count){3, {batch, size, size}});
     if (effects) {
-        const char *ne = wrap(p, write_extent(w, size_of(effects, 0)));
-        put_zeros(p, ne, b.D);
-        put_zeros(p, ne, b.k);
-        put_zeros(p, text(w, "%s * n", ne), b.E);
-        ROOM(w->arena, p->turns, p->nturns, p->turns_size);
-        p->turns[p->nturns++] = text(w, "(long)%s * %s", ne, wrap(p, n));
+        put_fill(p, b.D, (Count){1, {neffects}}, false);
+        put_fill(p, b.k, (Count){1, {neffects}}, false);
+        put_fill(p, b.E, (Count){2, {neffects, n}}, false);
+        note_count(p, collect, (Count){2, {neffects, size}});
     }
-    zeros_done(p);
+    put_barrier(p);
     for (const BlockTerm *t = s->terms; t; t = t->next) accumulate(p, &b, t);
     add_row_sums(p, &b);
-    if (!direct && !s->nbatch) copy_block(p, &b, x, ndense, true);
+    if (!direct && !s->nbatch) copy_block(p, s, x, ndense, true);
     if (scale) put_squares(p, s, scale);
-    end_kernel(p);
-    if (whole) launch_kernel(p, step, "LAUNCH_ONCE", collect, "%s", "");
-    else launch_team(p, step, collect);
+    close_kernel(p);
+    if (whole) launch(p, LAUNCH_ONCE, collect);
+    else launch_team(p, collect);
     if (s->nbatch) {
-        begin_kernel(p, "KERNEL", draw, "wide");
-        put(w, "const long n = %s;", write_extent(w, size));
-        open_brace(w, "EACH (e, %s)", count_of(p, first, s->nbatch));
-        put(w, "%s", stream_text(p, first, "e"));
-        put(w, "wide *x = &s.%s[e * n];", c_name(w, first->name));
-        put(w, "SAVE_OLD(x, n);");
-        put(w, "if (CHECKING) CLAIM_QUADRATIC_BEFORE(n, &s.%s[e * n * n], &s.%s[e * n], x);", b.J->name, b.h->name);
-        put(w, "if (normal_draw(&g, n, &s.%s[e * n * n], &s.%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", b.J->name, b.h->name, first->name);
-        put(w, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
-        close_brace(w);
-        end_kernel(p);
-        launch_kernel(p, step, "LAUNCH", draw, "%s", count_of(p, first, s->nbatch));
+        Kernel *draw = open_kernel(p, KERNEL_ELEMENTS, words(p, "draw_%s", stem), "wide");
+        Node *d = put(p, NODE_DRAW_NORMAL);
+        d->normal.step = s;
+        d->normal.J = b.J;
+        d->normal.h = b.h;
+        d->normal.size = size;
+        close_kernel(p);
+        with_count(launch(p, LAUNCH_EACH, draw), count_dims(first, 0, s->nbatch));
         return;
     }
-    const char *arguments = text(w, "run, VAR_%s, \"%s\", %s, %s, %s, %s", first->name, stem, n, b.J->name, b.h->name, c_name(w, x->name));
-    if (effects)
-        arguments = text(w, "%s, %s, %s, %s, %s, %s", arguments, write_extent(w, size_of(effects, 0)), b.D->name, b.E->name, b.k->name, c_name(w, effects->name));
-    launch(p, step, "NORMAL_%s%s(%s%s)", effects ? "ARROW" : "DENSE", scale ? "_SCALED" : "", arguments, scale ? text(w, ", %s", scale->name) : "");
-    if (s->rows) launch(p, step, "}");
-    if (direct && !scale) return;
-    const char *place = text(w, "place_%s", stem);
-    begin_kernel(p, "KERNEL_TEAM", place, "wide");
-    if (!direct) copy_block(p, &b, x, ndense, false);
-    if (scale) {
-        Loops l = {0};
-        for (int i = 0; i < s->scaled->plates.n; i++) l.index[l.n++] = s->scaled->plates.index[i];
-        scatter(p, &l, s->scaled_latent->nargs, s->scaled_latent->args, NULL, s->scaled_latent, scale_latent, scale);
+    static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED}, {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};
+    Launch *l = launch_normal(p, kinds[effects != NULL][scale != NULL], first);
+    with_extent(l, size);
+    with_name(l, b.J);
+    with_name(l, b.h);
+    with_name(l, x);
+    if (effects) {
+        with_extent(l, neffects);
+        with_name(l, b.D);
+        with_name(l, b.E);
+        with_name(l, b.k);
+        with_name(l, effects);
     }
-    end_kernel(p);
-    launch_team(p, step, place);
+    if (scale) with_name(l, scale);
+    p->when = ALWAYS;
+    if (direct && !scale) return;
+    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
+    if (!direct) copy_block(p, s, x, ndense, false);
+    if (scale) {
+        Loops plates = loops_of(&s->scaled->plates);
+        plates.guard = NULL;
+        Node *nest = enter_nest(p, NODE_NEST, &plates, s->scaled_latent->nargs, s->scaled_latent->args, NULL);
+        put_update(p, UPDATE_MUL, place_element(s->scaled_latent), scale_at(scale, 3));
+        leave(p, nest);
+    }
+    close_kernel(p);
+    launch_team(p, place);
 }

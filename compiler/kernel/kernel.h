@@ -1,9 +1,20 @@
 // kernel.h -- kernels: what the lanes of a CPU or a GPU do, as trees; and the lists in which they are launched.
 //
+//   kernel draw_sigma_alpha: team
+//     let a_sigma_alpha = -N - 2
+//     reduce b_sigma_alpha over i in 1:N                      REDUCE: which sum, before it is decided who takes which turn
+//       loop i in 1:N shared by SUM_ALONG                     what `share` has made of it
+//         update b_sigma_alpha += -1/2*(-alpha_c + alpha[i])^2
+//     draw x from power_gamma_natural
+//
+// Values are expressions of the graph. A name that stands for one (LET, KNOW) does so from its node to the end of its scope, wherever the same
+// expression occurs: since equal expressions are one, nothing has to be replaced. Local variables of a kernel are variables of kind VAR_ELEMENT.
 // Cut into sections headed by the file that owns them.
 #ifndef GMC_KERNEL_H
 #define GMC_KERNEL_H
 #include "../graph/graph.h"
+
+// ---- node.c: kernels as trees ----
 
 typedef enum {
 #define NODE(id, name, help) NODE_##id,
@@ -15,27 +26,231 @@ typedef enum {
 #include "kernel.def"
 } KernelKind;
 
+typedef enum {
+#define SHARING(id, macro, help) SHARE_##id,
+#include "kernel.def"
+} Sharing;
+
+typedef enum {
+#define OP(id, sign, help) UPDATE_##id,
+#include "kernel.def"
+} UpdateOp;
+
+typedef struct Count {                   // a product of extents
+    int   n;
+    Expr *factor[8];
+} Count;
+
+typedef struct Sub {                     // a subscript of a work array: offset + the row-major place of `at` among dimensions first.. of `of`
+    Expr       *offset;                  // NULL: none
+    const Var  *of;
+    int         first, n;
+    Expr *const *at;
+    Expr       *extent;                  // of this dimension of the array
+} Sub;
+
+typedef struct Place {                   // what is set or added to: the first that is there
+    Var  *local;                         // a local variable
+    Expr *element;                       // an element of a variable
+    Var  *array;                         // an element of a work array at subs
+    int   n;
+    Sub   sub[3];
+} Place;
+
+typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew
+
+typedef struct DrawArg {                 // of a routine: the first that is there
+    const char *name;                    // in the call of the stdlib
+    Expr       *value;
+    double      number;
+} DrawArg;
+
+typedef enum { DRAW_UNCHECKED, DRAW_FINITE, DRAW_COUNT } DrawCheck;
+
+typedef struct Order {                   // rows of a plate in the order of their groups, for sums by group
+    Index *row;
+    Expr  *key, *guard;                  // the group of a row, from 1; the condition of its plate
+    Expr  *extent;                       // groups
+    Var   *keys, *first, *rows;          // of each row; where each group begins in `rows`
+} Order;
+
 typedef struct Node Node;
 struct Node {
     NodeKind kind;
     Node    *next;
+    Node    *body;                       // those with a scope of their own, and REDUCE, NEST
     union {
-        struct { const char *lines; } text;      // NODE_TEXT
+        struct { const char *lines; } text;                                              // NODE_TEXT, NODE_COMMENT
+        struct { Expr *key; Var *local; Expr *value; const char *type; bool grows; Var *log_sum; } let;   // NODE_LET; NODE_KNOW: key, local
+        struct {                                                                         // NODE_NEST, NODE_REDUCE
+            Loops        loops;
+            int          n;
+            Expr *const *target;         // subscripts that pick the place; NULL with n = 0: one place, or locals
+            Expr *const *extent;         // what they run to; NULL: each instance has a place of its own
+            const Var   *moving;         // written by the body: nothing that reads it may leave the loops. Or NULL
+            UpdateOp     op;
+            bool         careful;        // data have not been checked: a subscript may be outside its array
+            bool         as_read;        // responses as they stand in the files, missing values unfilled
+            bool         plain;          // nothing is computed outside its loops
+        } nest;
+        struct {                                                                         // NODE_LOOP
+            Sharing      how;
+            int          n;
+            Index       *index[MAX_RANK];
+            const Var   *of;             // the indices are its first subscripts, drawn as elements; NULL: each has a range
+            int          colours, field;
+            Count        turns;          // SHARE_CREW: of the sums for one element
+            int          ntotals;
+            Var         *total[8];       // locals that grow
+            int          narrays;
+            Var         *array[8];       // arrays that grow
+            const Order *order;
+            const Var   *moving;
+            bool         keeps;          // what it does not change is computed before it
+        } loop;
+        struct { Expr *key; Index *group; } lane;                                        // NODE_LANE: of a group, its key and index; or NULL
+        struct { Expr *condition; const Rows *few; bool negated; Node *otherwise; } test;   // NODE_IF; few: fewer rows than coefficients
+        struct { Expr *condition; } skip;                                                // NODE_SKIP
+        struct { UpdateOp op; Place place; Expr *value; Var *times; Store how; bool own; } update;   // value * times, if there is one; own: by the lane whose place it is
+        struct { Var *array; Count count; bool waits; const char *value; } fill;              // value: NULL for zero
+        struct { Expr *key; Var *local; Index *index[MAX_RANK]; Expr *value; } array;    // NODE_ARRAY
+        struct { Expr *key; Var *local; } matrix;
+        struct { Expr *key; Var *local; Node *otherwise; } choice;                       // body and otherwise set the local
+        struct {
+            const Var  *var;             // whose stream
+            Expr       *element;
+            Var        *x;               // the local that is drawn, or NULL: the place
+            const char *type;
+            Place       place;
+            const char *routine;
+            const Ast  *call;            // of the stdlib, or NULL: the arguments in order
+            int         nargs;
+            DrawArg    *arg;
+            bool        whole;           // the place is an array
+            DrawCheck   check;
+        } draw;
+        struct { const Conditional *c; int n; Var *natural[4]; Expr *statistic[4]; } claim;   // c NULL: no claim
+        struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
+        struct { const Claim *claim; } check;
+        struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // follows: `change` is wanted
+        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at; bool marginal, moves; } weigh;   // moves: so does the number of values
+        struct { const Conditional *c; Var *width, *inside; Expr *start; } move;
+        struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
+        struct { const Step *step; Var *J, *h; Expr *size; } normal;
+        struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
+        struct { const Site *site; } sample;             // the body computes what it needs of each value
+        struct { const Series *series; } compute;
+        struct { Expr *weight, *square; } row;                                           // NODE_RETURN
+        struct { Expr *value; } result;
     };
 };
-
-typedef struct Line { const char *text; struct Line *next; } Line;
 
 typedef struct Kernel {
     KernelKind     kind;
     const char    *name;
-    const char    *row;          // KERNEL_ROW: the index of the row
+    const Index   *row;          // KERNEL_ROW: of the row
     bool           context;      // KERNEL_FUNCTION: it is told of the kernel that calls it
     const char    *comment;      // lines above it: the conditional that it draws from
-    Node          *body;
+    const char    *number;       // type of its locals: real or wide
+    const Step    *step;         // that it belongs to, or NULL
+    const Var     *followed;     // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
+    Node          *body, **last;
+    int            nturns;       // of loops that a team shares, in all
+    Count         *turns;
     struct Kernel *next;
 } Kernel;
 
 typedef struct Kernels { Kernel *first, **last; } Kernels;
 
+Node *node_new(Arena *a, NodeKind kind);
+Var  *local_new(Arena *a, const char *name);                     // a local variable
+Expr *local_ref(Var *local);
+Count count_dims(const Var *v, int first, int n);
+bool  writes(const Node *list, bool (*f)(const Var *, void *), void *with);     // f of every variable that the nodes write, until it says true
+
+void  each_expr(const Node *n, void (*f)(Expr *, void *), void *with);           // f of every expression that stands in the node itself
+bool  ex_is_integer(const Expr *e);
+bool  is_greatest(const Expr *e);                                // the largest of data, as an extent
+bool  has_greatest(const Expr *e);
+bool  needs_array(const Expr *e);                                // a matrix computed on the way: a team would do it many times
+bool  needs_own_array(const Expr *e, const Loops *l);            // one that each turn of the loops computes for itself
+
+// ---- rows.c ----
+
+typedef struct Predictor {               // sum(j, matrix[row, j]*vector[j]) of every row, in an array that a row pass fills before a kernel that reads it
+    Var          *matrix, *vector, *out;
+    const Kernel *pass;
+} Predictor;
+
+typedef struct PredictorUse {
+    const Kernel *kernel;
+    Predictor    *predictor;
+    const Rows   *only;                  // read with fewer rows than coefficients only; NULL: always
+    struct PredictorUse *next;
+} PredictorUse;
+
+// ---- launch.c: what the host does, in order ----
+
+typedef enum {
+#define LAUNCH(id, macro, help) LAUNCH_##id,
+#include "kernel.def"
+} LaunchKind;
+
+typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_NUMBER } ArgKind;
+typedef enum { ALWAYS, IF_FEW, IF_MANY } When;       // fewer rows than coefficients; or not
+
+typedef struct LaunchArg {
+    ArgKind     kind;
+    Expr       *extent;
+    Count       count;
+    const Var  *var;
+    const char *string;
+    double      number;
+} LaunchArg;
+
+typedef struct Launch {
+    LaunchKind    kind;
+    const Kernel *kernel;                // NULL: a library call
+    When          when;
+    const Rows   *rows;                  // of `when`
+    int           nargs;
+    LaunchArg     arg[16];
+    struct Launch *next;
+} Launch;
+
+typedef struct Launches { Launch *first, **last; } Launches;
+
+typedef struct StepCode {                // of one step of the schedule
+    const Step *step;
+    const char *name;
+    bool        again;                   // sums of responses are made again before it, since values were imputed
+    Launches    launches;
+} StepCode;
+
+// ---- lower.c ----
+
+typedef struct Program {
+    const Graph *g;
+    Kernels      setup, sweep;           // in the order of the program
+    int          nsteps;
+    StepCode    *steps;
+    Launches     before;                 // at the start of the sweep, of derive and of joint: series
+    Launches     prepare, refresh, again, finish, derive, joint;     // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws; the log joint
+    int          nwork, work_size;
+    Var        **work;                   // work arrays, one per chain
+    const Expr  *row_bytes[2];           // rows and columns of the last matrix that a draw passes over; NULL: none
+    const Expr  *row_width;              // columns of all matrices that row passes read; NULL: none
+    bool         row_widths;             // they differ
+} Program;
+
+bool reads_response(const Sum *s);        // so that it is made again after each imputation
+bool any_wild(const Graph *g);            // there are subscripts that are looked at each time
+typedef void (*AfterPass)(const char *pass, const Program *p, void *with);      // called after each pass: dumps and checks
+Program *lower(Graph *g, AfterPass after, void *with);
+
+
+// ---- print.c, check.c ----
+
+void        kernels_print(FILE *out, const Program *p);              // --dump: kernels as trees, and their launches
+const char *kernels_check(const Program *p, const char *pass);       // what the pass has left wrong, or NULL
 #endif

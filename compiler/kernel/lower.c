@@ -1,8 +1,196 @@
 // lower.c -- the schedule as kernels and launches.
 //
-// Needs: the schedule.     Gives: a Program. Which sums leave the sweep (hoist.c) and in which order loops nest is decided here.
+// Needs: the schedule.     Gives: a Program. Which sums leave the sweep (graph/hoist.c) is decided here; who shares which loop, and what is computed
+// outside of loops, by the passes over its kernels.
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include "lower.h"
+
+// ---- text for readers ----
+
+const char *words(Lower *p, const char *format, ...)
+{
+    char *s;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&s, format, ap) < 0) abort();
+    va_end(ap);
+    const char *copy = arena_strdup(p->g->arena, s);
+    free(s);
+    return copy;
+}
+
+const char *math(Lower *p, const Expr *e) { return ex_text(p->g->arena, e); }
+
+const char *line_of(Lower *p, Span s)
+{
+    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
+    return words(p, "%s:%d", slash ? slash + 1 : path, span_line(s));
+}
+
+const char *loops_over(Lower *p, const Loops *l)
+{
+    const char *over = "";
+    for (int i = 0; i < l->n; i++) over = words(p, "%s%s%s", over, i ? ", " : "  over ", l->index[i]->name);
+    return over;
+}
+
+void note(Lower *p, const char *format, ...)
+{
+    char *s;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&s, format, ap) < 0) abort();
+    va_end(ap);
+    p->comment = words(p, "%s// %s\n", p->comment ? p->comment : "", s);
+    free(s);
+}
+
+// ---- kernels ----
+
+Var *work_array(Lower *p, const char *name, int rank, Expr *const *dim)
+{
+    Var *v = var_unique(p->g, name, VAR_SUM);
+    v->rank = rank;
+    for (int k = 0; k < rank; k++) v->dim[k] = dim[k];
+    Program *out = p->out;
+    ROOM(p->g->arena, out->work, out->nwork, out->work_size);
+    out->work[out->nwork++] = v;
+    return v;
+}
+
+const char *number_of(const Var *v) { return v->narrow ? "real" : "wide"; }
+
+Loops loops_of(const Plates *plates)
+{
+    Loops l = {.guard = plates->guard};
+    for (int i = 0; i < plates->n; i++) l.index[l.n++] = plates->index[i];
+    return l;
+}
+
+Kernel *open_kernel(Lower *p, KernelKind kind, const char *name, const char *number)
+{
+    Kernel *k = NEW(p->g->arena, Kernel);
+    k->kind = kind;
+    k->name = name;
+    k->number = number;
+    k->step = p->step;
+    k->comment = p->comment ? p->comment : "";
+    p->comment = NULL;
+    p->open = k;
+    p->at = &k->body;
+    return k;
+}
+
+// A kernel that does nothing is left out.
+bool close_kernel(Lower *p)
+{
+    Kernel *k = p->open;
+    bool any = false;
+    for (const Node *n = k->body; n; n = n->next) any |= n->kind != NODE_COMMENT;
+    p->open = NULL;
+    p->at = NULL;
+    if (!any) return false;
+    if (!p->list->first) p->list->last = &p->list->first;
+    *p->list->last = k;
+    p->list->last = &k->next;
+    return true;
+}
+
+Node *put(Lower *p, NodeKind kind)
+{
+    Node *n = node_new(p->g->arena, kind);
+    *p->at = n;
+    p->at = &n->next;
+    return n;
+}
+
+Node *enter(Lower *p, NodeKind kind)
+{
+    Node *n = put(p, kind);
+    p->at = &n->body;
+    return n;
+}
+
+void leave(Lower *p, Node *n) { p->at = &n->next; }
+
+Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type)
+{
+    Node *n = put(p, NODE_LET);
+    n->let.key = key;
+    n->let.local = local;
+    n->let.value = value;
+    n->let.type = type;
+    return n;
+}
+
+Place place_local(Var *v) { return (Place){.local = v}; }
+Place place_element(Expr *ref) { return (Place){.element = ref}; }
+
+Node *put_update(Lower *p, UpdateOp op, Place at, Expr *value)
+{
+    Node *n = put(p, NODE_UPDATE);
+    n->update.op = op;
+    n->update.place = at;
+    for (int k = 0; k < at.n; k++)               // the subscripts may be in an array that goes away
+        if (at.sub[k].n) n->update.place.sub[k].at = arena_copy(p->g->arena, at.sub[k].at, sizeof *at.sub[k].at * (size_t)at.sub[k].n);
+    n->update.value = value;
+    return n;
+}
+
+Node *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *const *target, Expr *const *extent)
+{
+    Node *nest = enter(p, kind);
+    nest->nest.loops = *l;
+    nest->nest.n = n;
+    nest->nest.target = target;
+    nest->nest.extent = extent;
+    nest->nest.op = UPDATE_ADD;
+    return nest;
+}
+
+Node *put_fill(Lower *p, Var *array, Count count, bool waits)
+{
+    Node *n = put(p, NODE_FILL);
+    n->fill.array = array;
+    n->fill.count = count;
+    n->fill.waits = waits;
+    return n;
+}
+
+// ---- launches ----
+
+Launch *launch(Lower *p, LaunchKind kind, const Kernel *k)
+{
+    Launch *l = NEW(p->g->arena, Launch);
+    l->kind = kind;
+    l->kernel = k;
+    l->when = p->when;
+    l->rows = p->when == ALWAYS ? NULL : p->when_rows;
+    if (!p->launches->first) p->launches->last = &p->launches->first;
+    *p->launches->last = l;
+    p->launches->last = &l->next;
+    return l;
+}
+
+static LaunchArg *argument(Launch *l, ArgKind kind)
+{
+    l->arg[l->nargs].kind = kind;
+    return &l->arg[l->nargs++];
+}
+
+void launch_team(Lower *p, const Kernel *k) { argument(launch(p, LAUNCH_TEAM, k), ARG_WORK); }
+void with_extent(Launch *l, Expr *e) { argument(l, ARG_EXTENT)->extent = e; }
+void with_count(Launch *l, Count c) { argument(l, ARG_COUNT)->count = c; }
+void with_place(Launch *l, const Var *v) { argument(l, ARG_PLACE)->var = v; }
+void with_name(Launch *l, const Var *v) { argument(l, ARG_NAME)->var = v; }
+void with_stream(Launch *l, const Var *v) { argument(l, ARG_STREAM)->var = v; }
+void with_string(Launch *l, const char *s) { argument(l, ARG_STRING)->string = s; }
+void with_number(Launch *l, double v) { argument(l, ARG_NUMBER)->number = v; }
+
+// ---- the program ----
 
 // Data and what has an element per observation are of type real, so that a GPU may keep them in single precision; parameters, sums
 // and whatever is drawn as a vector or a matrix are wide.
@@ -21,54 +209,102 @@ static void choose_types(Graph *g)
             if (s->kind == STEP_GAUSSIAN || (s->conditional && s->conditional->array)) s->block[i]->narrow = false;
 }
 
-Program *lower(Graph *g)
+static void lower_step(Lower *p, const Step *s)
 {
-    Program *p = NEW(g->arena, Program);
-    p->g = g;
-    Writer *w = &p->w;
-    w->g = g;
-    w->arena = g->arena;
-    w->predicted = predicted;
-    w->program = p;
-    p->list = &p->sweep;
+    switch (s->kind) {
+    case STEP_EXACT:
+        if (s->conditional->array) step_array(p, s);
+        else step_exact(p, s);
+        break;
+    case STEP_OWN: step_own(p, s); break;
+    case STEP_GAUSSIAN: step_gaussian(p, s); break;
+    case STEP_ENUM: case STEP_SLICE: {
+        const Constraint k = s->block[0]->constraint;
+        if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
+        else step_constrained(p, s);
+        break;
+    }
+    }
+}
+
+static void lower_steps(Lower *p)
+{
+    Program *out = p->out;
+    for (const Step *s = p->g->steps; s; s = s->next) out->nsteps++;
+    out->steps = NEW_N(p->g->arena, StepCode, out->nsteps + 1);
+    bool imputing = false, responses = false;
+    int n = 0;
+    for (const Step *s = p->g->steps; s; s = s->next, n++) {
+        const char *names = "";
+        for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+        StepCode *code = &out->steps[n];
+        code->step = s;
+        code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);
+        p->step = s;
+        p->launches = &code->launches;
+        lower_step(p, s);
+    }
+    p->step = NULL;
+    for (const Sum *s = p->g->sums; s; s = s->next) responses |= reads_response(s);
+    for (int i = 0; i < out->nsteps; i++) {
+        const bool imputes = out->steps[i].step->imputes;
+        out->steps[i].again = !imputes && imputing && responses;
+        imputing = imputes || (imputing && !out->steps[i].again);
+    }
+}
+
+// What row passes read: the bytes of the last one of a draw, and the columns, if they are the same for all.
+static void row_sizes(Lower *p)
+{
+    Program *out = p->out;
+    for (const Step *s = p->g->steps; s; s = s->next) {
+        RowDot dot = {0};
+        if (s->kind != STEP_EXACT || !row_dot(s, &dot)) continue;
+        for (int k = 0; k < 2; k++) out->row_bytes[k] = dot.matrix->dim[k];
+        out->row_widths |= out->row_width && out->row_width != dot.matrix->dim[1];
+        out->row_width = dot.matrix->dim[1];
+    }
+    for (int k = 0; k < p->npredictors; k++) {
+        out->row_widths |= out->row_width && out->row_width != p->predictor[k]->matrix->dim[1];
+        out->row_width = p->predictor[k]->matrix->dim[1];
+    }
+}
+
+static void each_kernel(Lower *p, void (*pass)(Lower *, Kernel *))
+{
+    for (Kernel *k = p->out->setup.first; k; k = k->next) pass(p, k);
+    for (Kernel *k = p->out->sweep.first; k; k = k->next) pass(p, k);
+}
+
+Program *lower(Graph *g, AfterPass after, void *with)
+{
+    Lower *p = NEW(g->arena, Lower);
+    Program *out = p->out = NEW(g->arena, Program);
+    out->g = p->g = g;
     choose_types(g);
     ex_settle();
     plan_rows(p);
-    begin_comment(p);
-    p->series = emit_series(p);
-    int n = 0;
-    for (const Step *s = g->steps; s; s = s->next) n++;
-    p->step_name = NEW_N(g->arena, const char *, n + 1);
-    p->launches = NEW_N(g->arena, char *, n + 1);
-    n = 0;
-    for (const Step *s = g->steps; s; s = s->next, n++) {
-        const char *names = "";
-        for (int i = 0; i < s->nblock; i++) names = text(w, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-        p->step = s;
-        p->step_name[n] = text(w, "%s%s", s->imputes ? "missing " : "", names);
-        switch (s->kind) {
-        case STEP_EXACT:
-            if (s->conditional->array) step_array(p, s, n);
-            else step_exact(p, s, n);
-            break;
-        case STEP_OWN: step_own(p, s, n); break;
-        case STEP_GAUSSIAN: step_gaussian(p, s, n); break;
-        case STEP_ENUM: case STEP_SLICE: {
-            Constraint k = s->block[0]->constraint;
-            if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s, n);
-            else step_constrained(p, s, n);
-            break;
-        }
-        }
-    }
-    p->nsteps = n;
-    p->step = NULL;
-    emit_derive(p);
-    emit_log_joint(p);
-    // Setup comes first in the program, but knows its sums only now.
-    p->list = &p->setup;
-    emit_setup(p);
-    emit_predictors(p);
-    end_comment(p);
-    return p;
+    p->list = &out->sweep;
+    lower_series(p);
+    lower_steps(p);
+    lower_derive(p);
+    lower_log_joint(p);
+    p->list = &out->setup;
+    lower_setup(p);                              // it comes first in the program, but knows its sums only now
+    after("lower", out, with);
+    each_kernel(p, share_loops);
+    Kernel *last = out->setup.first;
+    while (last && last->next) last = last->next;
+    lower_orders(p);
+    for (Kernel *k = last ? last->next : out->setup.first; k; k = k->next) share_loops(p, k);
+    after("share", out, with);
+    each_kernel(p, outside);
+    after("outside", out, with);
+    lower_predictors(p);
+    for (int i = 0; i < out->nsteps; i++) refresh_predictors(p, &out->steps[i].launches);
+    refresh_predictors(p, &out->derive);
+    refresh_predictors(p, &out->joint);
+    row_sizes(p);
+    after("predictors", out, with);
+    return out;
 }

@@ -36,16 +36,11 @@ static Expr *without_matrix(Expr *e, const Index *row, const Index *column, Var 
 
 // ---- few rows ----
 
-const Rows *rows_of_factor(const Program *p, const Factor *f)
+const Rows *rows_of_factor(const Lower *p, const Factor *f)
 {
     for (const Step *s = p->g->steps; s && f; s = s->next)
         if (s->kind == STEP_GAUSSIAN && s->rows && s->rows->factor == f) return s->rows;
     return NULL;
-}
-
-const char *few_rows(Program *p, const Rows *r)
-{
-    return text(&p->w, "%s < %s", write_extent(&p->w, r->count), write_extent(&p->w, r->size));
 }
 
 // ---- the predictor ----
@@ -91,11 +86,10 @@ bool row_dot(const Step *s, RowDot *dot)
 
 static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 
-const char *predicted(void *program, Expr *e)
+Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
 {
-    Program *p = program;
-    Writer *w = &p->w;
-    if (!p->kernel || (p->step && p->step->imputes) || e->kind != EX_REDUCE || strcmp(e->name, "sum") != 0) return NULL;
+    const Step *s = kernel->step;
+    if ((s && s->imputes) || kernel->kind == KERNEL_FUNCTION || e->kind != EX_REDUCE || strcmp(e->name, "sum") != 0) return NULL;
     Index *j = index_new(e->index->name, e->args[0], e->args[1]);
     Expr *body = ex_open(e, j);
     if (body->kind != EX_MUL || body->nargs != 2) return NULL;
@@ -105,65 +99,110 @@ const char *predicted(void *program, Expr *e)
     if (!mentions_an_index(m->args[0]) || ex_mentions_index(m->args[0], j)) return NULL;
     if (v->kind != EX_REF || v->nargs != 1 || !bare(v->args[0], j) || v->var->rank != 1 || v->var->dim[0] != j->hi) return NULL;
     if (v->var->base != BASE_REAL || v->var->narrow || !var_unknown(v->var)) return NULL;
-    for (int i = 0; p->step && i < p->step->nblock; i++)
-        if (p->step->block[i] == v->var && p->followed != v->var) return NULL;     // it moves within the kernel
+    for (int i = 0; s && i < s->nblock; i++)
+        if (s->block[i] == v->var && kernel->followed != v->var) return NULL;      // it moves within the kernel
     int k = 0;
-    while (k < p->npredictors && (p->predictor[k].matrix != m->var || p->predictor[k].vector != v->var)) k++;
+    while (k < p->npredictors && (p->predictor[k]->matrix != m->var || p->predictor[k]->vector != v->var)) k++;
     if (k == p->npredictors) {
-        ROOM(w->arena, p->predictor, p->npredictors, p->predictor_size);
-        p->predictor[p->npredictors++] = (Predictor){.matrix = m->var, .vector = v->var, .out = work_array(p, text(w, "%s_%s", m->var->name, v->var->name), 1, m->var->dim)};
-        p->predictor[k].out->narrow = true;
+        Predictor **all = NEW_N(p->g->arena, Predictor *, k + 1);
+        if (k) memcpy(all, p->predictor, sizeof *all * (size_t)k);
+        p->predictor = all;
+        all[p->npredictors++] = NEW(p->g->arena, Predictor);
+        *all[k] = (Predictor){m->var, v->var, work_array(p, words(p, "%s_%s", m->var->name, v->var->name), 1, m->var->dim), NULL};
+        all[k]->out->narrow = true;
     }
-    int u = 0;
-    while (u < p->nuses && (p->use[u].predictor != k || strcmp(p->use[u].kernel, p->kernel) != 0)) u++;
-    if (u == p->nuses) {
-        ROOM(w->arena, p->use, p->nuses, p->use_size);
-        p->use[p->nuses++] = (PredictorUse){p->kernel, k, p->few_only};
-    } else if (p->use[u].only != p->few_only) p->use[u].only = NULL;
-    return text(w, "s.%s[%s]", p->predictor[k].out->name, write_subscript(w, m->args[0]));
+    PredictorUse **u = &p->uses;
+    while (*u && ((*u)->predictor != p->predictor[k] || (*u)->kernel != kernel)) u = &(*u)->next;
+    if (!*u) {
+        *u = NEW(p->g->arena, PredictorUse);
+        **u = (PredictorUse){kernel, p->predictor[k], p->few_only, NULL};
+    } else if ((*u)->only != p->few_only) (*u)->only = NULL;
+    return ex_ref(p->predictor[k]->out, 1, &m->args[0]);
 }
 
-bool reads_predictor(const Program *p, const Var *v)
+bool reads_predictor(const Lower *p, const Kernel *k)
 {
-    for (int i = 0; i < p->nuses; i++)
-        if (p->predictor[p->use[i].predictor].vector == v && strcmp(p->use[i].kernel, p->kernel) == 0) return true;
+    for (const PredictorUse *u = p->uses; u; u = u->next)
+        if (u->predictor->vector == k->followed && u->kernel == k) return true;
     return false;
 }
 
-void follow(Program *p, const Var *v, Expr *element, const char *change)
+Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change)
 {
-    Writer *w = &p->w;
-    for (int i = 0; i < p->nuses; i++) {
-        const Predictor *r = &p->predictor[p->use[i].predictor];
-        if (r->vector != v || strcmp(p->use[i].kernel, p->kernel) != 0) continue;
-        Index *row = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);
-        int m = mark(w);
-        const char *n = write_extent(w, row->hi), *c = fresh_index(w, row);
-        const char *x = text(w, "%s[%s]", var_place(w, r->matrix), write_position(w, r->matrix, (Expr *[]){ex_index(row), element}));
-        put(w, "ALONG (%s, %s) s.%s[%s] += %s * %s;", c, n, r->out->name, c, change, x);
-        forget(w, m);
+    Node *first = NULL, **last = &first;
+    for (const PredictorUse *u = p->uses; u; u = u->next) {
+        const Predictor *r = u->predictor;
+        if (r->vector != k->followed || u->kernel != k) continue;
+        Node *loop = *last = node_new(p->g->arena, NODE_LOOP), *add = loop->body = node_new(p->g->arena, NODE_UPDATE);
+        Expr *row = ex_index(loop->loop.index[0] = index_new(intern("i"), ex_num(1), r->matrix->dim[0]));
+        loop->loop.how = SHARE_ALONG;
+        loop->loop.n = 1;
+        add->update.op = UPDATE_ADD;
+        add->update.place = place_element(ex_ref(r->out, 1, &row));
+        add->update.value = ex_ref(r->matrix, 2, (Expr *[]){row, element});
+        add->update.times = change;
+        last = &loop->next;
     }
+    return first;
 }
 
-const char *predictor_pass(Program *p, const PredictorUse *u)
+static void launch_predictor(Lower *p, Predictor *r)
 {
-    Writer *w = &p->w;
-    const Predictor *r = &p->predictor[u->predictor];
-    return text(w, "%sLAUNCH_ROWS_ONLY(predict_%s, run, %s, %s, %s, %s)", u->only ? text(w, "if (few_%s(run)) ", u->only->name) : "", r->out->name,
-                write_extent(w, r->matrix->dim[0]), write_extent(w, r->matrix->dim[1]), var_place(w, r->matrix), c_name(w, r->vector->name));
+    if (!r->pass) {                              // its kernel is made last: it stands before all that read it
+        Kernel *k = NEW(p->g->arena, Kernel);
+        k->kind = KERNEL_ROW;
+        k->name = words(p, "predict_%s", r->out->name);
+        r->pass = k;
+    }
+    Launch *l = launch(p, LAUNCH_ROWS_ONLY, r->pass);
+    with_extent(l, r->matrix->dim[0]);
+    with_extent(l, r->matrix->dim[1]);
+    with_place(l, r->matrix);
+    with_name(l, r->vector);
 }
 
-void emit_predictors(Program *p)
+// A predictor is computed before the first launch of the list that reads it, unless that reads it by one route only: then before each.
+void refresh_predictors(Lower *p, Launches *list)
 {
-    Writer *w = &p->w;
-    for (int k = 0; k < p->npredictors; k++) {
-        const Predictor *r = &p->predictor[k];
-        put(w, "// The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->vector->name);
-        begin_kernel(p, "ROW", text(w, "predict_%s", r->out->name), "real");
-        p->open->row = "i";
-        put(w, "s.%s[i] = dot;", r->out->name);
-        put(w, "return row_weight(0);");
-        end_kernel(p);
+    Launches all = {0};
+    Launches *keep = p->launches;
+    bool *there = NEW_N(p->g->arena, bool, p->npredictors + 1);
+    Launch *next;
+    p->launches = &all;
+    for (Launch *l = list->first; l; l = next) {
+        next = l->next;
+        for (const PredictorUse *u = p->uses; u && l->kernel; u = u->next) {
+            int k = 0;
+            while (p->predictor[k] != u->predictor) k++;
+            if (u->kernel != l->kernel || there[k]) continue;
+            p->when = u->only && l->when == ALWAYS ? IF_FEW : l->when;
+            p->when_rows = u->only && l->when == ALWAYS ? u->only : l->rows;
+            launch_predictor(p, u->predictor);
+            there[k] = p->when == ALWAYS;
+        }
+        p->when = ALWAYS;
+        p->when_rows = NULL;
+        l->next = NULL;
+        if (!all.first) all.last = &all.first;
+        *all.last = l;
+        all.last = &l->next;
+    }
+    p->launches = keep;
+    *list = all;
+}
+
+void lower_predictors(Lower *p)
+{
+    for (int i = 0; i < p->npredictors; i++) {
+        Predictor *r = p->predictor[i];
+        note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->vector->name);
+        Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "predict_%s", r->out->name), "real");
+        Index *i = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);
+        Expr *row = ex_index(i);
+        k->row = i;
+        put_update(p, UPDATE_SET, place_element(ex_ref(r->out, 1, &row)), local_ref(local_new(p->g->arena, "dot")));
+        put(p, NODE_RETURN)->row.weight = ex_num(0);
+        close_kernel(p);
     }
 }
 
@@ -221,7 +260,14 @@ static int vector_index(const Expr *ref, const Loops *l)
     return -1;
 }
 
-static void plan_term(Program *p, const Step *s, BlockTerm *t)
+static void taken(Lower *p, const BlockTerm *t)
+{
+    TermList *l = NEW(p->g->arena, TermList);
+    *l = (TermList){t, p->by_rows};
+    p->by_rows = l;
+}
+
+static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
 {
     if (t->loops.guard || t->loops.n < 2 || t->loops.n > 3) return;
     for (int r = 0; r < t->degree && s->arrow; r++)
@@ -233,16 +279,16 @@ static void plan_term(Program *p, const Step *s, BlockTerm *t)
         Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v0], &matrix);
         if (rest) rest = without_matrix(rest, row, t->loops.index[v1], &matrix);
         if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p->g, s, t)) return;
-        for (int i = 0; i < p->nrow_grams; i++)
-            if (p->row_gram[i].step == s && p->row_gram[i].matrix == matrix && p->row_gram[i].vector == t->ref[0]->var) {
-                RowGram *r = &p->row_gram[i];
+        RowGram *r = p->row_grams, **last = &p->row_grams;
+        for (; r; last = &r->next, r = r->next)
+            if (r->step == s && r->matrix == matrix && r->vector == t->ref[0]->var) {
                 r->weight = ex_add2(r->weight, ex_mul2(ex_num(-2), ex_replace_index(rest, row, ex_index(r->row))));
-                t->by_rows = true;
+                taken(p, t);
                 return;
             }
-        ROOM(p->g->arena, p->row_gram, p->nrow_grams, p->row_gram_size);
-        p->row_gram[p->nrow_grams++] = (RowGram){s, matrix, t->ref[0]->var, row, ex_mul2(ex_num(-2), rest), NULL};
-        t->by_rows = true;
+        *last = NEW(p->g->arena, RowGram);
+        **last = (RowGram){s, matrix, t->ref[0]->var, row, ex_mul2(ex_num(-2), rest), NULL, NULL};
+        taken(p, t);
         return;
     }
     if (t->loops.n != 2) return;
@@ -262,20 +308,20 @@ static void plan_term(Program *p, const Step *s, BlockTerm *t)
     Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v], &matrix);
     if (!rest || ex_mentions_index(rest, t->loops.index[v]) || summed_already(p->g, s, t)) return;
     if (t->degree == 2) rest = ex_neg(rest);
-    for (int i = 0; i < p->nrow_sums; i++) {
-        RowSum *r = &p->row_sum[i];
+    RowSum **last = &p->row_sums;
+    for (RowSum *r = p->row_sums; r; last = &r->next, r = r->next) {
         if (r->step != s || r->matrix != matrix || r->vector != vector->var || r->other != other) continue;
         r->weight = ex_add2(r->weight, ex_replace_index(rest, row, ex_index(r->row)));
-        t->by_rows = true;
+        taken(p, t);
         return;
     }
-    ROOM(p->g->arena, p->row_sum, p->nrow_sums, p->row_sum_size);
-    p->row_sum[p->nrow_sums++] = (RowSum){.step = s, .matrix = matrix, .vector = vector->var, .other = other, .row = row, .weight = rest};
-    t->by_rows = true;
+    *last = NEW(p->g->arena, RowSum);
+    **last = (RowSum){.step = s, .matrix = matrix, .vector = vector->var, .other = other, .row = row, .weight = rest};
+    taken(p, t);
 }
 
 // The sum of squares of the latents that a joint draw scales, if they are what the row pass draws.
-static void plan_squares(Program *p, RowSum *r)
+static void plan_squares(Lower *p, RowSum *r)
 {
     const Step *s = r->step;
     if (!r->fused || !s->scaled) return;
@@ -286,19 +332,17 @@ static void plan_squares(Program *p, RowSum *r)
     Expr *square = ex_replace_index(ex_mul2(s->scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
     if (!only_own_row(square, z->var, r->row) || !still_holds(r->fused, s, square)) return;
     r->square = square;
-    r->scale = work_array(p, text(&p->w, "scale_%s", s->block[0]->name), 1, (Expr *[]){ex_num(3)});
+    r->scale = work_array(p, words(p, "scale_%s", s->block[0]->name), 1, (Expr *[]){ex_num(3)});
 }
 
-void plan_rows(Program *p)
+void plan_rows(Lower *p)
 {
-    Writer *w = &p->w;
     for (const Step *s = p->g->steps; s; s = s->next) {
         if (s->kind != STEP_GAUSSIAN || s->nbatch) continue;
-        for (BlockTerm *t = s->terms; t; t = t->next) plan_term(p, s, t);
+        for (const BlockTerm *t = s->terms; t; t = t->next) plan_term(p, s, t);
     }
-    for (int i = 0; i < p->nrow_sums; i++) {
-        RowSum *r = &p->row_sum[i];
-        r->out = work_array(p, text(w, "rows_%s", r->vector->name), 1, r->vector->dim);
+    for (RowSum *r = p->row_sums; r; r = r->next) {
+        r->out = work_array(p, words(p, "rows_%s", r->vector->name), 1, r->vector->dim);
         for (const Step *s = p->g->steps; s && s != r->step && !r->fused; s = s->next) {
             RowDot dot;
             if (!row_dot(s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
@@ -306,70 +350,69 @@ void plan_rows(Program *p)
         }
         plan_squares(p, r);
     }
-    for (int i = 0; i < p->nrow_grams; i++) {
-        RowGram *r = &p->row_gram[i];
-        r->out = work_array(p, text(w, "gram_%s", r->vector->name), 2, (Expr *[]){r->vector->dim[0], r->vector->dim[0]});
+    for (RowGram *r = p->row_grams; r; r = r->next) {
+        r->out = work_array(p, words(p, "gram_%s", r->vector->name), 2, (Expr *[]){r->vector->dim[0], r->vector->dim[0]});
         r->out->rows = r->step->rows;
     }
 }
 
-const RowSum *fused_sum(const Program *p, const Step *draw)
+const RowSum *fused_sum(const Lower *p, const Step *draw)
 {
-    for (int i = 0; i < p->nrow_sums; i++)
-        if (p->row_sum[i].fused == draw) return &p->row_sum[i];
+    for (const RowSum *r = p->row_sums; r; r = r->next)
+        if (r->fused == draw) return r;
     return NULL;
 }
 
-const RowSum *fused_squares(const Program *p, const Step *joint)
+const RowSum *fused_squares(const Lower *p, const Step *joint)
 {
-    for (int i = 0; i < p->nrow_sums; i++)
-        if (p->row_sum[i].step == joint && p->row_sum[i].square) return &p->row_sum[i];
+    for (const RowSum *r = p->row_sums; r; r = r->next)
+        if (r->step == joint && r->square) return r;
     return NULL;
 }
 
-bool in_row_pass(const Program *p, const Step *s, const BlockTerm *t)
+bool in_row_pass(const Lower *p, const BlockTerm *t)
 {
-    (void)p;
-    (void)s;
-    return t->by_rows;
+    for (const TermList *l = p->by_rows; l; l = l->next)
+        if (l->term == t) return true;
+    return false;
 }
 
 // An array that holds the weight of each row: the latent itself, or one that is filled first.
-static const Var *weights_of(Program *p, const char *stem, Index *row, Expr *weight, int step)
+static const Var *weights_of(Lower *p, const char *stem, Index *row, Expr *weight)
 {
-    Writer *w = &p->w;
     if (weight->kind == EX_REF && weight->nargs == 1 && bare(weight->args[0], row) && weight->var->narrow && weight->var->kind != VAR_DATA) return weight->var;
-    Var *array = work_array(p, text(w, "weights_%s", stem), 1, &row->hi);
+    Var *array = work_array(p, words(p, "weights_%s", stem), 1, &row->hi);
     array->narrow = true;
-    const char *name = text(w, "weigh_%s", stem);
-    put(w, "// The weight of each row in a sum over rows: %s", math(p, weight));
-    begin_kernel(p, "KERNEL", name, "real");
-    const Loops l = {.n = 1, .index = {row}};
-    keep_outside(w, weight, &l);
-    const char *n = write_extent(w, row->hi), *i = fresh_index(w, row);
-    open_brace(w, "EACH (%s, %s)", i, n);
-    put(w, "s.%s[%s] = %s;", array->name, i, write_expr(w, weight));
-    close_brace(w);
-    end_kernel(p);
-    launch_kernel(p, step, "LAUNCH", name, "%s", n);
+    note(p, "The weight of each row in a sum over rows: %s", math(p, weight));
+    Kernel *k = open_kernel(p, KERNEL_ELEMENTS, words(p, "weigh_%s", stem), "real");
+    Node *each = enter(p, NODE_LOOP);
+    each->loop.how = SHARE_EACH;
+    each->loop.n = 1;
+    each->loop.index[0] = row;
+    each->loop.of = array;
+    each->loop.keeps = true;
+    Expr *at = ex_index(row);
+    put_update(p, UPDATE_SET, place_element(ex_ref(array, 1, &at)), weight);
+    leave(p, each);
+    close_kernel(p);
+    with_extent(launch(p, LAUNCH_EACH, k), row->hi);
     return array;
 }
 
-void step_row_sums(Program *p, const Step *s, int step)
+static void launch_rows(Lower *p, LaunchKind kind, const Var *matrix, const Var *weights, const Var *out)
 {
-    Writer *w = &p->w;
-    for (int i = 0; i < p->nrow_sums; i++) {
-        const RowSum *r = &p->row_sum[i];
-        if (r->step != s || r->fused) continue;
-        const Var *weights = weights_of(p, r->out->name, r->row, r->weight, step);
-        launch(p, step, "ROW_SUMS(run, %s, %s, %s, %s, %s)", write_extent(w, r->matrix->dim[0]), write_extent(w, r->matrix->dim[1]),
-               var_place(w, r->matrix), c_name(w, weights->name), r->out->name);
-    }
-    for (int i = 0; i < p->nrow_grams; i++) {
-        const RowGram *r = &p->row_gram[i];
-        if (r->step != s) continue;
-        const Var *weights = weights_of(p, r->out->name, r->row, r->weight, step);
-        launch(p, step, "WEIGHTED_GRAM(run, %s, %s, %s, %s, %s)", write_extent(w, r->matrix->dim[0]), write_extent(w, r->matrix->dim[1]),
-               var_place(w, r->matrix), c_name(w, weights->name), r->out->name);
-    }
+    Launch *l = launch(p, kind, NULL);
+    with_extent(l, matrix->dim[0]);
+    with_extent(l, matrix->dim[1]);
+    with_place(l, matrix);
+    with_name(l, weights);
+    with_name(l, out);
+}
+
+void step_row_sums(Lower *p, const Step *s)
+{
+    for (const RowSum *r = p->row_sums; r; r = r->next)
+        if (r->step == s && !r->fused) launch_rows(p, LAUNCH_ROW_SUMS, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
+    for (const RowGram *r = p->row_grams; r; r = r->next)
+        if (r->step == s) launch_rows(p, LAUNCH_WEIGHTED_GRAM, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
 }

@@ -1,304 +1,245 @@
-// kernel.c -- what kernels of all kinds are written with: headers and launches, loops, places to add to.
-#define _GNU_SOURCE
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+// share.c -- which lanes take which turns of a loop, and the sums that follow from that.
+//
+//   before   reduce over i in 1:N: update a[g[i]] += x[i]      after   loop k in 1:K shared by EACH_GROUP
+//                                                                        let total1 = 0
+//                                                                        loop i of the rows of k, total1: update total1 += x[i]
+//                                                                        lane: update a[k] += total1
+//
+// Of a sum (REDUCE), by what it adds to:
+//   locals                                         SUM_ALONG in a team, SUM_TURNS in a crew: chunks of the first loop
+//   one place                                      the same into a local, which one lane adds
+//   places that loops of their own run over        SUM_INTO over what is summed, PLACES within; ALONG if nothing is
+//   places that a gather of data picks             EACH_GROUP: rows in the order of their groups, made once (Order)
+//   places that something else picks               SUM_KEYED: each lane adds to the places that are its own
+// What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is asked as early as its indices are known.
+//
+// Needs: kernels as lowered.     Gives: loops with their sharing below each REDUCE and NEST; turns of the kernel; orders of rows.
 #include <string.h>
 #include "lower.h"
 
-Var *work_array(Program *p, const char *name, int rank, Expr *const *dim)
-{
-    Var *v = var_unique(p->g, name, VAR_SUM);
-    v->rank = rank;
-    for (int k = 0; k < rank; k++) v->dim[k] = dim[k];
-    ROOM(p->g->arena, p->work, p->nwork, p->work_size);
-    p->work[p->nwork++] = v;
-    return v;
-}
-
-const char *math(Program *p, const Expr *e) { return ex_text(p->g->arena, e); }
-
-const char *line_of(Program *p, Span s)
-{
-    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
-    return text(&p->w, "%s:%d", slash ? slash + 1 : path, span_line(s));
-}
-
-const char *wrap(Program *p, const char *c) { return strchr(c, ' ') ? text(&p->w, "(%s)", c) : c; }
-
-const char *number_of(const Var *v) { return v->narrow ? "real" : "wide"; }
-
-static const char *end_lines(Program *p)
-{
-    fclose(p->w.out);
-    const char *lines = arena_strdup(p->g->arena, p->lines);
-    free(p->lines);
-    p->lines = NULL;
-    return lines;
-}
-
-void begin_comment(Program *p) { p->w.out = open_memstream(&p->lines, &p->nlines); }
-void end_comment(Program *p) { end_lines(p); }
-
-void begin_kernel(Program *p, const char *kind, const char *name, const char *number)
-{
-    static const char *const macro[] = {
-#define KERNEL_KIND(id, macro, help) [KERNEL_##id] = macro,
-#include "kernel.def"
-    };
-    Writer *w = &p->w;
-    Kernel *k = NEW(p->g->arena, Kernel);
-    k->name = name;
-    while (strcmp(macro[k->kind], kind) != 0) k->kind++;
-    k->comment = end_lines(p);
-    if (!p->list->first) p->list->last = &p->list->first;
-    *p->list->last = k;
-    p->list->last = &k->next;
-    begin_comment(p);
-    forget_all(w);
-    p->nturns = 0;
-    p->open = k;
-    p->kernel = name;
-    w->team = k->kind == KERNEL_TEAM;
-    w->crew = false;
-    w->number = number;
-    w->indent = 1;
-}
-
-void end_kernel(Program *p)
-{
-    Writer *w = &p->w;
-    release_scratch(w);
-    w->indent = 0;
-    Node *n = NEW(p->g->arena, Node);
-    n->kind = NODE_TEXT;
-    n->text.lines = end_lines(p);
-    p->open->body = n;
-    begin_comment(p);
-    w->moving = NULL;
-    w->team = false;
-    p->open = NULL;
-    p->kernel = NULL;
-}
-
-void launch(Program *p, int step, const char *format, ...)
-{
-    char *s;
-    va_list ap;
-    va_start(ap, format);
-    if (vasprintf(&s, format, ap) < 0) abort();
-    va_end(ap);
-    const char *old = p->launches[step] ? p->launches[step] : "";
-    const size_t n = strlen(s);
-    if (s[0] == '}') p->launch_indent--;
-    p->launches[step] = (char *)text(&p->w, "%s%*s%s%s\n", old, 4 * (1 + p->launch_indent), "", s, s[n - 1] == '{' || s[n - 1] == '}' ? "" : ";");
-    if (s[n - 1] == '{') p->launch_indent++;
-    free(s);
-}
-
-// Turns of the loops that a team shares, in all.
-const char *team_work(Program *p)
-{
-    const char *all = NULL;
-    for (int i = 0; i < p->nturns; i++) all = all ? text(&p->w, "%s + %s", all, p->turns[i]) : p->turns[i];
-    return all ? all : "1";
-}
-
-void launch_kernel(Program *p, int step, const char *how, const char *kernel, const char *format, ...)
-{
-    char *arguments;
-    va_list ap;
-    va_start(ap, format);
-    if (vasprintf(&arguments, format, ap) < 0) abort();
-    va_end(ap);
-    for (int i = 0; i < p->nuses; i++) {
-        const PredictorUse *u = &p->use[i];
-        if (strcmp(u->kernel, kernel) != 0 || (p->step && p->predictor[u->predictor].computed == p->step)) continue;
-        launch(p, step, "%s", predictor_pass(p, u));
-        p->predictor[u->predictor].computed = !u->only && p->launch_indent == 0 ? p->step : NULL;
-    }
-    launch(p, step, "%s(%s, run%s%s)", how, kernel, *arguments ? ", " : "", arguments);
-    free(arguments);
-}
-
-void launch_team(Program *p, int step, const char *kernel) { launch_kernel(p, step, "LAUNCH_TEAM", kernel, "%s", team_work(p)); }
-
-static void note_turns(Program *p, const char *turns)
-{
-    for (int i = 0; i < p->nturns; i++)
-        if (strcmp(p->turns[i], turns) == 0) return;
-    ROOM(p->g->arena, p->turns, p->nturns, p->turns_size);
-    p->turns[p->nturns++] = turns;
-}
-
-// Whether e holds an index that is bound outside of it.
-static Look array(const Expr *e, void *with)
-{
-    (void)with;
-    return e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0) ? FOUND : LOOK;
-}
-
-bool needs_array(const Expr *e)
-{
-    return e && ex_find(e, array, NULL);
-}
-
-static Look own_array(const Expr *e, void *with)
-{
-    const Loops *l = with;
-    if (array(e, NULL) != FOUND) return LOOK;
-    if (e->args[0]->loose) return FOUND;
-    for (int i = 0; i < l->n; i++)
-        if (ex_mentions_index(e->args[0], l->index[i])) return FOUND;
-    return LOOK;
-}
-
-bool needs_own_array(const Expr *e, const Loops *l) { return e && ex_find(e, own_array, (void *)l); }
-
-const char *count_of(Program *p, const Var *v, int dims)
-{
-    const char *c = NULL;
-    for (int k = 0; k < dims; k++) {
-        const char *n = write_extent(&p->w, v->dim[k]);
-        bool wide = strchr(n, ' ') != NULL;
-        n = wide ? text(&p->w, "(%s)", n) : n;
-        c = c ? text(&p->w, "%s * %s", c, n) : text(&p->w, "%s%s", dims > 1 ? "(long)" : "", n);
-    }
-    return c ? c : "1";
-}
-
-// The guard of a loop nest, as early as its indices are known: after loop i.
-static void write_guard(Program *p, const Loops *l, int i)
-{
-    Writer *w = &p->w;
-    if (!l->guard) return;
-    bool later = false, here = ex_mentions_index(l->guard, l->index[i]);
-    for (int k = i + 1; k < l->n; k++) later |= ex_mentions_index(l->guard, l->index[k]);
-    if (!later && (here || i + 1 == l->n)) put(w, "if (!(%s)) continue;", write_expr(w, l->guard));
-}
-
-static void name_outside(Program *p, const Loops *l, int from, int nvalues, Expr *const *values)
-{
-    Loops inner = {.n = l->n - from};
-    memcpy(inner.index, l->index + from, sizeof *inner.index * (size_t)inner.n);
-    int last = l->n - 1;                         // the loop in which the guard is asked
-    while (last > 0 && l->guard && !ex_mentions_index(l->guard, l->index[last])) last--;
-    if (l->guard && !(l->n && ex_mentions_index(l->guard, l->index[last]))) last = l->n - 1;
-    if (from <= last) inner.guard = l->guard;
-    for (int k = 0; k < nvalues; k++) keep_outside(&p->w, values[k], &inner);
-}
-
-static void open_rest(Program *p, const Loops *l, int from, int nvalues, Expr *const *values)
-{
-    for (int i = from; i < l->n; i++) {
-        name_outside(p, l, i, nvalues, values);
-        open_loop(&p->w, l->index[i]);
-        write_guard(p, l, i);
-    }
-}
-
-// Opens loops with what they do not change named first, the guard inside.
-void open_loops(Program *p, const Loops *l, int nvalues, Expr *const *values) { open_rest(p, l, 0, nvalues, values); }
-
-// Turns of loops whose ranges do not depend on each other.
-const char *turns_of(Program *p, const Loops *l)
-{
-    Writer *w = &p->w;
-    const char *c = NULL;
-    for (int i = 0; i < l->n; i++) {
-        bool varies = false;
-        for (int k = 0; k < l->n; k++) varies |= ex_mentions_index(l->index[i]->hi, l->index[k]);
-        for (int k = 0; k < w->nnamed; k++) varies |= ex_mentions_index(l->index[i]->hi, w->named[k].index);
-        if (varies || needs_array(l->index[i]->hi) || ex_unknown(l->index[i]->hi)) continue;
-        const char *n = wrap(p, write_extent(w, l->index[i]->hi));
-        c = c ? text(w, "%s * %s", c, n) : text(w, "%s%s", l->n > 1 ? "(long)" : "", n);
-    }
-    return c ? c : "1";
-}
-
-// SUM_ALONG (i, n, totals), ALONG (i, n), LANES (i, n): a loop that the lanes of a team share.
-static void open_shared(Program *p, const char *how, Index *i, const char *totals)
-{
-    Writer *w = &p->w;
-    const char *lo = write_subscript(w, i->lo), *hi = write_extent(w, i->hi), *c = fresh_index(w, i), *more = totals ? text(w, ", %s", totals) : "";
-    if (strcmp(lo, "0") == 0) open_brace(w, "%s (%s, %s%s)", how, c, hi, more);
-    else open_brace(w, "%s_FROM (%s, %s, %s - %s%s)", how, c, lo, hi, wrap(p, lo), more);
-}
-
-void open_sum(Program *p, const Loops *l, const char *totals, int nvalues, Expr *const *values)
-{
-    Writer *w = &p->w;
-    if (!w->team || l->n == 0) { open_rest(p, l, 0, nvalues, values); return; }
-    name_outside(p, l, 0, nvalues, values);
-    note_turns(p, turns_of(p, l));
-    open_shared(p, w->crew ? "SUM_TURNS" : "SUM_ALONG", l->index[0], totals);
-    w->team = false;
-    write_guard(p, l, 0);
-    open_rest(p, l, 1, nvalues, values);
-}
-
-void open_along(Program *p, const Loops *l)
-{
-    Writer *w = &p->w;
-    note_turns(p, turns_of(p, l));
-    for (int i = 0; i < l->n; i++) {
-        if (i == 0) open_shared(p, "ALONG", l->index[0], NULL);
-        else open_loop(w, l->index[i]);
-        w->team = false;
-        write_guard(p, l, i);
-    }
-}
+typedef struct Share {
+    Lower *p;
+    Arena   *a;
+    Kernel  *kernel;
+    bool     team, crew;         // who runs what is being looked at; neither: one lane
+    int      temporaries;
+} Share;
 
 static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
+
+// ---- turns ----
+
+static Look test_free(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : e->indices ? LOOK : SKIP;
+}
+
+static bool free_index(const Expr *e) { return ex_find(e, test_free, NULL); }
+
+// Extents that do not depend on each other: how many turns a nest has, as far as that is a product.
+Count turns_of_loops(const Loops *l)
+{
+    Count c = {0};
+    for (int i = 0; i < l->n && c.n < 8; i++) {
+        Expr *n = l->index[i]->hi;
+        if (!free_index(n) && !needs_array(n) && !ex_unknown(n)) c.factor[c.n++] = n;
+    }
+    return c;
+}
+
+void note_count(Lower *p, Kernel *k, Count c)
+{
+    for (int i = 0; i < k->nturns; i++) {
+        bool same = k->turns[i].n == c.n;
+        for (int f = 0; f < c.n && same; f++) same = k->turns[i].factor[f] == c.factor[f];
+        if (same) return;
+    }
+    Count *all = NEW_N(p->g->arena, Count, k->nturns + 1);
+    if (k->nturns) memcpy(all, k->turns, sizeof *all * (size_t)k->nturns);
+    all[k->nturns++] = c;
+    k->turns = all;
+}
+
+// ---- pieces ----
+
+static Node *loop_over(Share *s, Sharing how, Index *i, const Var *moving)
+{
+    Node *n = node_new(s->a, NODE_LOOP);
+    n->loop.how = how;
+    n->loop.n = 1;
+    n->loop.index[0] = i;
+    n->loop.moving = moving;
+    n->loop.keeps = true;
+    return n;
+}
+
+static Node *skip_unless(Share *s, Expr *guard)
+{
+    Node *n = node_new(s->a, NODE_SKIP);
+    n->skip.condition = guard;
+    return n;
+}
+
+static Node *last_of(Node *n)
+{
+    while (n && n->next) n = n->next;
+    return n;
+}
+
+// Whether the guard is asked right after loop i has begun.
+static bool guard_here(const Loops *l, int i)
+{
+    if (!l->guard) return false;
+    int last = l->n - 1;
+    while (last >= 0 && !ex_mentions_index(l->guard, l->index[last])) last--;
+    return i == (last < 0 ? l->n - 1 : last);
+}
+
+// Loops from..n-1 in order around `body`, the guard where it belongs.
+static Node *in_order(Share *s, const Loops *l, int from, Node *body, const Var *moving)
+{
+    for (int i = l->n - 1; i >= from; i--) {
+        Node *n = loop_over(s, SHARE_SERIAL, l->index[i], moving);
+        n->body = body;
+        if (guard_here(l, i)) {
+            n->body = skip_unless(s, l->guard);
+            n->body->next = body;
+        }
+        body = n;
+    }
+    return body;
+}
+
+static Node *with_guard(Share *s, const Loops *l, int i, Node *body)
+{
+    if (!guard_here(l, i)) return body;
+    Node *n = skip_unless(s, l->guard);
+    n->next = body;
+    return n;
+}
+
+static Node *wrap_node(Share *s, NodeKind kind, Node *body)
+{
+    Node *n = node_new(s->a, kind);
+    n->body = body;
+    return n;
+}
+
+static Node *under_condition(Share *s, Expr *condition, Node *body)
+{
+    Node *n = wrap_node(s, NODE_IF, body);
+    n->test.condition = condition;
+    return n;
+}
+
+static Node *barrier(Share *s) { return node_new(s->a, NODE_BARRIER); }
+
+static Node *start_total(Share *s, Var *total)
+{
+    Node *n = node_new(s->a, NODE_LET);
+    n->let.local = total;
+    n->let.type = "wide";
+    n->let.grows = true;
+    n->let.value = ex_num(0);
+    return n;
+}
+
+static Node *add_value(Share *s, Var *total, Expr *value)
+{
+    Node *n = node_new(s->a, NODE_UPDATE);
+    n->update.op = UPDATE_ADD;
+    n->update.place.local = total;
+    n->update.value = value;
+    return n;
+}
+
+// ---- the statements of a sum ----
+
+// Different values that the statements add; -1: more than `most`.
+static int values_of(const Node *list, int most, Expr **value)
+{
+    int n = 0;
+    for (; list; list = list->next) {
+        int k = 0;
+        while (k < n && value[k] != list->update.value) k++;
+        if (k < n) continue;
+        if (n == most) return -1;
+        value[n++] = list->update.value;
+    }
+    return n;
+}
+
+// The arrays that they add to, in order; -1: more than 4.
+static int arrays_of(const Node *list, Var **array)
+{
+    int n = 0;
+    for (; list; list = list->next) {
+        Var *v = list->update.place.array ? list->update.place.array : list->update.place.element->var;
+        int k = 0;
+        while (k < n && array[k] != v) k++;
+        if (k < n) continue;
+        if (n == 4) return -1;
+        array[n++] = v;
+    }
+    return n;
+}
+
+static Node *copy_list(Share *s, const Node *list)
+{
+    Node *first = NULL, **last = &first;
+    for (; list; list = list->next) {
+        *last = arena_copy(s->a, list, sizeof *list);
+        (*last)->next = NULL;
+        last = &(*last)->next;
+    }
+    return first;
+}
+
+// A value that several places get is computed once.
+static Node *named_once(Share *s, Node *list)
+{
+    for (const Node *n = list; n; n = n->next) {
+        bool again = false;
+        for (const Node *m = n->next; m; m = m->next) again |= n->kind == NODE_UPDATE && m->kind == NODE_UPDATE && m->update.value == n->update.value;
+        if (!again || n->update.value->nargs == 0) continue;
+        Node *t = node_new(s->a, NODE_LET);
+        t->let.key = t->let.value = n->update.value;
+        t->let.local = local_new(s->a, intern(arena_printf(s->a, "t%d", ++s->temporaries)));
+        t->let.type = "wide";
+        t->next = list;
+        return t;
+    }
+    return list;
+}
 
 // ---- sums by group ----
 
 // The rows in order of their groups: made once, found again for another plate of the same rows and groups.
-static const Order *order_of(Program *p, Index *row, Expr *key, Expr *guard, Expr *extent)
+static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr *extent)
 {
-    Writer *w = &p->w;
+    Lower *p = s->p;
     for (int i = 0; i < p->norders; i++) {
-        const Order *o = &p->order[i];
+        const Order *o = p->order[i];
         if (o->row->hi == row->hi && o->row->lo == row->lo && o->extent == extent && ex_replace_index(key, row, ex_index(o->row)) == o->key &&
             (guard ? ex_replace_index(guard, row, ex_index(o->row)) : NULL) == o->guard) return o;
     }
-    ROOM(p->g->arena, p->order, p->norders, p->order_size);
     const char *stem = key->kind == EX_REF ? key->var->name : "group";
-    Order *o = &p->order[p->norders++];
+    Order *o = NEW(s->a, Order), **all = NEW_N(s->a, Order *, p->norders + 1);
+    if (p->norders) memcpy(all, p->order, sizeof *all * (size_t)p->norders);
+    p->order = all;
+    all[p->norders++] = o;
     *o = (Order){row, key, guard, extent, NULL, NULL, NULL};
     Expr *more = ex_add2(extent, ex_num(1));
-    o->keys = work_array(p, text(w, "key_%s", stem), 1, &row->hi);
-    o->first = work_array(p, text(w, "first_%s", stem), 1, &more);
-    o->rows = work_array(p, text(w, "rows_%s", stem), 1, &row->hi);
-    Var *all[] = {o->keys, o->first, o->rows};
+    o->keys = work_array(p, arena_printf(s->a, "key_%s", stem), 1, &row->hi);
+    o->first = work_array(p, arena_printf(s->a, "first_%s", stem), 1, &more);
+    o->rows = work_array(p, arena_printf(s->a, "rows_%s", stem), 1, &row->hi);
+    Var *arrays[] = {o->keys, o->first, o->rows};
     for (int k = 0; k < 3; k++) {
-        all[k]->base = BASE_INT;
-        all[k]->once = true;
+        arrays[k]->base = BASE_INT;
+        arrays[k]->once = true;
     }
     return o;
-}
-
-void emit_orders(Program *p)
-{
-    Writer *w = &p->w;
-    if (!p->norders) return;
-    put(w, "// The group of each row, for sums by group; 0: in none.");
-    begin_kernel(p, "KERNEL_TEAM", "groups", "wide");
-    for (int i = 0; i < p->norders; i++) {
-        const Order *o = &p->order[i];
-        int m = mark(w);
-        const char *n = write_extent(w, o->row->hi), *c = fresh_index(w, o->row);
-        const char *key = o->key->kind == EX_REF ? write_expr(w, o->key) : text(w, "%s + 1", write_subscript(w, o->key));
-        note_turns(p, n);
-        const char *inside = o->guard ? write_expr(w, o->guard) : NULL;
-        if (!ex_is_num(o->row->lo, 1)) inside = text(w, "%s >= %s%s%s", c, write_subscript(w, o->row->lo), inside ? " && " : "", inside ? inside : "");
-        w->team = false;
-        put(w, inside ? "ALONG (%s, %s) s.%s[%s] = %s ? %s : 0;" : "ALONG (%s, %s) s.%s[%s] = %s%s;", c, n, o->keys->name, c, inside ? inside : "", key);
-        w->team = true;
-        forget(w, m);
-    }
-    end_kernel(p);
 }
 
 // The one subscript that is a gather of data, key[row]; the others do not vary or are loops of their own. -1: there is no such thing.
@@ -321,120 +262,146 @@ static int one_gather(const Loops *l, int n, Expr *const *target, int *row)
     return at;
 }
 
-static bool sum_by_group(Program *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, AddEntry add, void *with)
+static Node *by_group(Share *s, const Node *sum)
 {
-    Writer *w = &p->w;
-    int row = -1, at = extent ? one_gather(l, n, target, &row) : -1;
-    if (at < 0) return false;
+    const Loops *l = &sum->nest.loops;
+    Expr *const *target = sum->nest.target;
+    const int n = sum->nest.n;
+    int row = -1, at = sum->nest.extent ? one_gather(l, n, target, &row) : -1;
+    if (at < 0) return NULL;
     Index *i = l->index[row];
     Loops places = {0}, within = {0};
     for (int k = 0; k < l->n; k++) {
         bool place = false;
         for (int q = 0; q < n; q++) place |= bare(target[q], l->index[k]);
         for (int q = 0; q < l->n; q++)
-            if (ex_mentions_index(l->index[k]->hi, l->index[q]) || ex_mentions_index(l->index[k]->lo, l->index[q])) return false;
+            if (ex_mentions_index(l->index[k]->hi, l->index[q]) || ex_mentions_index(l->index[k]->lo, l->index[q])) return NULL;
         if (k == row) continue;
         if (place) places.index[places.n++] = l->index[k];
         else within.index[within.n++] = l->index[k];
     }
-    if (ex_unknown(extent[at]) || ex_unknown(i->hi) || ex_reads_response(target[at])) return false;    // responses: their values may be missing, and move
+    Expr *extent = sum->nest.extent[at], *value[4];
+    if (ex_unknown(extent) || ex_unknown(i->hi) || ex_reads_response(target[at])) return NULL;    // responses: their values may be missing, and move
     Expr *guard = NULL;                          // what the row alone decides picks the rows; the rest is asked within
     bool alone = l->guard != NULL;
     for (int k = 0; k < l->n && l->guard; k++) alone &= k == row || !ex_mentions_index(l->guard, l->index[k]);
     if (alone && ex_data_only(l->guard) && !ex_reads_response(l->guard)) guard = l->guard;
-    const Order *o = order_of(p, i, target[at], guard, extent[at]);
-    if (!o) return false;
-    Expr **values = value->kind == EX_CALL && strcmp(value->name, "scattered") == 0 ? value->args : &value;
-    const int count = values == &value ? 1 : value->nargs;
-    if (count > 4) return false;
-    int m = mark(w);
-    Index *group = index_new(intern("k"), ex_num(1), extent[at]);
-    const char *rows = wrap(p, write_extent(w, i->hi)), *groups = write_extent(w, extent[at]), *g = fresh_index(w, group);
-    note_turns(p, turns_of(p, l));
-    open_brace(w, "EACH_GROUP (%s, %s, %s)", g, groups, rows);
-    w->team = false;
-    open_rest(p, &places, 0, 0, NULL);
-    const char *total[4], *into = "";
+    const int count = values_of(sum->body, 4, value);
+    if (count < 0) return NULL;
+    const Order *o = order_of(s, i, target[at], guard, extent);
+    Var *total[4];
+    Node *lane = wrap_node(s, NODE_LANE, copy_list(s, sum->body)), *rows = loop_over(s, SHARE_ROWS, i, NULL), *adds = NULL, *totals = NULL, **last = &totals;
     for (int k = 0; k < count; k++) {
-        total[k] = text(w, "total%d", ++w->temporaries);
-        put(w, "wide %s = 0;", total[k]);
-        into = text(w, "%s, &%s", into, total[k]);
+        total[k] = local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
+        *last = start_total(s, total[k]);
+        last = &(*last)->next;
+        rows->loop.total[rows->loop.ntotals++] = total[k];
     }
-    int m2 = mark(w);
-    open_brace(w, "SUM_ROWS (%s, %s, s.%s, s.%s%s)", fresh_index(w, i), g, o->first->name, o->rows->name, into);
-    if (l->guard && !guard && within.n == 0) put(w, "if (!(%s)) continue;", write_expr(w, l->guard));
-    if (!guard) within.guard = within.n ? l->guard : NULL;
-    open_rest(p, &within, 0, count, values);
-    for (int k = 0; k < count; k++) add_to(p, total[k], values[k]);
-    close_loops(p, &within);
-    close_brace(w);
-    forget(w, m2);
-    for (int k = 0; k < count; k++) know(w, values[k], total[k]);
-    w->group = target[at];
-    w->group_name = g;
-    open_brace(w, "GROUP_LANE");
-    add(p, value, with);
-    close_brace(w);
-    w->group = NULL;
-    close_loops(p, &places);
-    close_brace(w);
-    w->team = true;
-    put(w, "TEAM_BARRIER();");
-    forget(w, m);
-    return true;
-}
-
-// ---- sums over rows into places ----
-
-static const Var *array_named(Program *p, const char *name)
-{
-    for (int i = 0; i < p->nwork; i++)
-        if (strcmp(p->work[i]->name, name) == 0) return p->work[i];
-    for (const Sum *s = p->g->sums; s; s = s->next)
-        if (strcmp(s->var->name, name) == 0) return s->var;
-    return NULL;
-}
-
-// What was written since begin_into becomes the body of a loop over rows i that adds to places of the arrays which it names.
-typedef struct Into { FILE *out; char *body; size_t size; Index *row; const char *name; } Into;
-
-static void begin_into(Program *p, Into *t, Index *row)
-{
-    Writer *w = &p->w;
-    t->row = row;
-    t->out = w->out;
-    t->name = NULL;
-    p->ninto = 0;
-    w->indent++;
-    w->out = open_memstream(&t->body, &t->size);
-    t->name = fresh_index(w, row);
-}
-
-static void end_into(Program *p, Into *t, const char *how)
-{
-    Writer *w = &p->w;
-    fclose(w->out);
-    w->out = t->out;
-    w->indent--;
-    const char *arrays = "", *lo = write_subscript(w, t->row->lo), *hi = write_extent(w, t->row->hi);
-    const char *rows = strcmp(lo, "0") == 0 ? hi : text(w, "%s - %s", hi, wrap(p, lo));
-    for (int i = 0; i < p->ninto && p->ninto <= 4; i++) {
-        const Var *v = array_named(p, p->into[i]);
-        arrays = text(w, "%s, %s, %s", arrays, p->into[i], count_of(p, v, v->rank));
+    for (int k = count - 1; k >= 0; k--) {
+        Node *add = add_value(s, total[k], value[k]);
+        add->next = adds;
+        adds = add;
     }
-    open_brace(w, "%s%d (%s, %s, %s%s)", how, p->ninto <= 4 ? p->ninto : 0, t->name, lo, rows, arrays);
-    fputs(t->body, w->out);
-    free(t->body);
-    close_brace(w);
-    put(w, "TEAM_BARRIER();");
+    within.guard = !guard && within.n ? l->guard : NULL;
+    rows->loop.order = o;
+    rows->body = in_order(s, &within, 0, adds, NULL);
+    if (l->guard && !guard && !within.n) {
+        rows->body = skip_unless(s, l->guard);
+        rows->body->next = adds;
+    }
+    *last = rows;
+    for (Node *m = lane->body; m; m = m->next)
+        for (int k = 0; k < count; k++)
+            if (m->update.value == value[k]) { m->update.value = local_ref(total[k]); break; }
+    Index *group = index_new(intern("k"), ex_num(1), extent);
+    lane->lane.key = target[at];
+    lane->lane.group = group;
+    rows->next = lane;
+    Node *groups = loop_over(s, SHARE_GROUPS, group, NULL);
+    groups->loop.order = o;
+    rows->loop.index[1] = group;                 // whose rows they are
+    groups->body = in_order(s, &places, 0, totals, NULL);
+    note_count(s->p, s->kernel, turns_of_loops(l));
+    groups->next = barrier(s);
+    return groups;
 }
 
-void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, AddEntry add, void *with)
+// ---- a nest, by who runs it ----
+
+// Sums into locals.
+static Node *into_locals(Share *s, const Node *sum)
 {
-    Writer *w = &p->w;
-    const bool team = w->team;
-    if (team) name_outside(p, l, 0, 1, &value);  // these names hold to the end of the kernel
-    int m = mark(w);
+    const Loops *l = &sum->nest.loops;
+    if (l->n == 0) return l->guard ? under_condition(s, l->guard, sum->body) : sum->body;
+    if (!(s->team || s->crew) || sum->nest.op != UPDATE_ADD) return in_order(s, l, 0, sum->body, sum->nest.moving);
+    Node *n = loop_over(s, s->crew ? SHARE_SUM_TURNS : SHARE_SUM_ALONG, l->index[0], sum->nest.moving);
+    for (const Node *m = sum->body; m; m = m->next) {
+        int k = 0;
+        while (k < n->loop.ntotals && n->loop.total[k] != m->update.place.local) k++;
+        if (k == n->loop.ntotals) n->loop.total[n->loop.ntotals++] = m->update.place.local;
+    }
+    n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));
+    note_count(s->p, s->kernel, turns_of_loops(l));
+    return n;
+}
+
+// Sums into one place: into locals first.
+static Node *into_one_place(Share *s, const Node *sum)
+{
+    Expr *value[4];
+    const int count = values_of(sum->body, 4, value);
+    if (count < 0) return wrap_node(s, NODE_LANE, in_order(s, &sum->nest.loops, 0, sum->body, sum->nest.moving));
+    Node *first = NULL, **last = &first, *lane = wrap_node(s, NODE_LANE, copy_list(s, sum->body));
+    Node locals = *sum;
+    locals.body = NULL;
+    Node **adds = &locals.body;
+    for (int k = 0; k < count; k++) {
+        Var *total = local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
+        *last = start_total(s, total);
+        last = &(*last)->next;
+        *adds = add_value(s, total, value[k]);
+        adds = &(*adds)->next;
+        for (Node *m = lane->body; m; m = m->next)
+            if (m->update.value == value[k]) m->update.value = local_ref(total);
+    }
+    *last = into_locals(s, &locals);
+    last_of(first)->next = lane;
+    return first;
+}
+
+static bool depend(const Loops *l, const Index *i)
+{
+    for (int k = 0; k < l->n; k++)
+        if (ex_mentions_index(i->lo, l->index[k]) || ex_mentions_index(i->hi, l->index[k])) return true;
+    return false;
+}
+
+static Node *in_pairs(Share *s, Sharing how, const Loops *o, int at, Node *body, const Var *moving, bool pairs)
+{
+    Node *n = loop_over(s, how, o->index[at], moving);
+    int next = at + 1;
+    if (pairs && o->n - at >= 2 && ex_is_num(o->index[at]->lo, 1) && ex_is_num(o->index[at + 1]->lo, 1) && !depend(o, o->index[at + 1])) {
+        n->loop.n = 2;
+        n->loop.index[1] = o->index[at + 1];
+        next++;
+    }
+    n->body = in_order(s, o, next, body, moving);
+    for (int i = next - 1; i >= at; i--) n->body = with_guard(s, o, i, n->body);
+    return n;
+}
+
+// Sums into places, or what instances do on their own, by a team.
+static Node *by_team(Share *s, const Node *sum)
+{
+    const Loops *l = &sum->nest.loops;
+    Expr *const *target = sum->nest.target;
+    const int n = sum->nest.n;
+    const bool adds = sum->kind == NODE_REDUCE;
+    Node *body = named_once(s, sum->body);
+    if (l->n == 0) {
+        Node *lane = wrap_node(s, NODE_LANE, body);
+        return l->guard ? under_condition(s, l->guard, lane) : lane;
+    }
     bool out[MAX_LOOPS] = {false}, direct = true, any = false;
     for (int k = 0; k < n; k++) {
         bool found = false, varies = false;
@@ -445,19 +412,11 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const
         any |= varies;
         if (varies && !found) direct = false;
     }
-    if (!team || l->n == 0) {
-        bool braces = open_guard(p, l), one = team && l->n == 0;
-        if (one) { open_brace(w, "ONE_LANE"); w->team = false; }
-        else if (l->n == 0 && !braces) open_brace(w, "%s", "");
-        open_rest(p, l, 0, 1, &value);
-        add(p, value, with);
-        close_loops(p, l);
-        if (one || (l->n == 0 && !braces)) close_brace(w);
-        if (braces) close_brace(w);
-        w->team = team;
-        forget(w, m);
-        return;
+    if (!adds) {
+        note_count(s->p, s->kernel, turns_of_loops(l));
+        return in_pairs(s, SHARE_ALONG, l, 0, body, sum->nest.moving, !sum->nest.plain);
     }
+    if (!any) return into_one_place(s, sum);
     // Order: loops that are summed over, then loops over places.
     Loops o = {.guard = l->guard};
     int summed = 0;
@@ -469,202 +428,87 @@ void scatter(Program *p, const Loops *l, int n, Expr *const *target, Expr *const
             const bool moves = ex_mentions_index(o.index[i]->lo, o.index[k]) || ex_mentions_index(o.index[i]->hi, o.index[k]);
             if (moves && (k > i || i >= summed)) direct = false;
         }
-    if (!any || !direct) {
-        if (any && sum_by_group(p, l, n, target, extent, value, add, with)) return;
-        if (any) {                               // gathers: a lane adds to the places whose keys are its own
-            Into into;
-            name_outside(p, l, 0, 1, &value);
-            begin_into(p, &into, l->index[0]);
-            w->team = false;
-            write_guard(p, l, 0);
-            open_rest(p, l, 1, 1, &value);
-            p->own = true;
-            add(p, value, with);
-            p->own = false;
-            for (int i = 1; i < l->n; i++) close_brace(w);
-            end_into(p, &into, "SUM_KEYED");
-            w->team = team;
-            note_turns(p, turns_of(p, l));
-            forget(w, m);
-            return;
-        }
-        if (value->kind == EX_CALL && strcmp(value->name, "scattered") == 0) {
-            open_brace(w, "ONE_LANE");
-            w->team = false;
-            open_rest(p, l, 0, 1, &value);
-            add(p, value, with);
-            close_loops(p, l);
-            close_brace(w);
-            w->team = team;
-            forget(w, m);
-            return;
-        }
-        const char *total = text(w, "total%d", ++w->temporaries);       // one place
-        put(w, "wide %s = 0;", total);
-        open_sum(p, l, text(w, "&%s", total), 1, &value);
-        add_to(p, total, value);
-        close_loops(p, l);
-        forget(w, m);
-        know(w, value, total);
-        open_brace(w, "ONE_LANE");
-        w->team = false;
-        add(p, value, with);
-        close_brace(w);
-        w->team = team;
-        forget(w, m);
-        return;
+    if (!direct) {
+        Node *groups = by_group(s, sum);
+        if (groups) return groups;
     }
-    Into into;
-    for (int i = 0; i < summed; i++) {
-        name_outside(p, &o, i, 1, &value);
-        if (i == 0) begin_into(p, &into, o.index[0]);
-        else open_loop(w, o.index[i]);
-        w->team = false;
-        write_guard(p, &o, i);
-    }
-    name_outside(p, &o, summed, 1, &value);
-    note_turns(p, turns_of(p, &o));
-    const char *how = summed ? "PLACES" : "ALONG";
-    int next = summed + 1;
-    if (o.n - summed >= 2 && ex_is_num(o.index[summed]->lo, 1) && ex_is_num(o.index[summed + 1]->lo, 1)) {
-        const char *n1 = write_extent(w, o.index[summed]->hi), *n2 = write_extent(w, o.index[summed + 1]->hi);
-        const char *a = fresh_index(w, o.index[summed]), *b = fresh_index(w, o.index[summed + 1]);
-        open_brace(w, "%s2 (%s, %s, %s, %s)", how, a, n1, b, n2);
-        next = summed + 2;
-        w->team = false;
-        write_guard(p, &o, summed);
-        write_guard(p, &o, summed + 1);
+    note_count(s->p, s->kernel, turns_of_loops(l));
+    if (direct && !summed) return in_pairs(s, SHARE_ALONG, &o, 0, body, sum->nest.moving, true);
+    Node *rows = loop_over(s, direct ? SHARE_INTO : SHARE_KEYED, direct ? o.index[0] : l->index[0], sum->nest.moving);
+    rows->loop.narrays = arrays_of(sum->body, rows->loop.array);
+    if (rows->loop.narrays < 0) rows->loop.narrays = 0;
+    if (direct) {
+        Node *places = in_pairs(s, SHARE_PLACES, &o, summed, body, sum->nest.moving, true);
+        for (int i = summed - 1; i >= 1; i--) {
+            Node *loop = loop_over(s, SHARE_SERIAL, o.index[i], sum->nest.moving);
+            loop->body = with_guard(s, &o, i, places);
+            places = loop;
+        }
+        rows->body = with_guard(s, &o, 0, places);
     } else {
-        open_shared(p, how, o.index[summed], NULL);
-        w->team = false;
-        write_guard(p, &o, summed);
+        for (Node *m = body; m; m = m->next)
+            if (m->kind == NODE_UPDATE) m->update.own = true;
+        rows->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
     }
-    open_rest(p, &o, next, 1, &value);
-    add(p, value, with);
-    for (int i = next; i < o.n; i++) close_brace(w);
-    close_brace(w);
-    for (int i = 1; i < summed; i++) close_brace(w);
-    if (summed) end_into(p, &into, "SUM_INTO");
-    w->team = team;
-    forget(w, m);
+    rows->next = barrier(s);
+    return rows;
 }
 
-void close_loops(Program *p, const Loops *l)
+static bool adds_to_locals(const Node *sum) { return sum->kind == NODE_REDUCE && sum->body && sum->body->kind == NODE_UPDATE && sum->body->update.place.local; }
+
+static void share_list(Share *s, Node *list);
+
+static void keep_nothing(Node *list)
 {
-    for (int i = 0; i < l->n; i++) close_brace(&p->w);
-}
-
-// A guard that no loop carries.
-bool open_guard(Program *p, const Loops *l)
-{
-    if (!l->guard) return false;
-    bool carried = false;
-    for (int i = 0; i < l->n; i++) carried |= ex_mentions_index(l->guard, l->index[i]);
-    if (carried || l->n > 0) return false;
-    open_brace(&p->w, "if (%s)", write_expr(&p->w, l->guard));
-    return true;
-}
-
-bool starts_minus(const char *c) { return c[0] == '-' && strncmp(c, "-INF", 4) != 0; }
-
-// s.array[position] += value, by the lane whose place it is.
-void add_at(Program *p, const char *array, const char *position, const char *value)
-{
-    Writer *w = &p->w;
-    const bool minus = starts_minus(value) && !strstr(value, " + ") && !strstr(value, " - ");
-    const char *place = position ? text(w, "s.%s[%s]", array, position) : text(w, "*s.%s", array);
-    const char *own = p->own && position ? text(w, "if (OWN(%s)) ", position) : "";
-    bool met = false;
-    for (int i = 0; i < p->ninto; i++) met |= strcmp(p->into[i], array) == 0;
-    if (!met && p->ninto < 8) p->into[p->ninto++] = array;
-    put(w, "%s%s %s= %s;", own, place, minus ? "-" : "+", minus ? value + 1 : value);
-}
-
-void add_to(Program *p, const char *place, Expr *value)
-{
-    const char *c = write_expr(&p->w, value);
-    if (starts_minus(c) && !strstr(c, " + ") && !strstr(c, " - ")) put(&p->w, "%s -= %s;", place, c + 1);
-    else put(&p->w, "%s += %s;", place, c);
-}
-
-// ---- expressions of stdlib `draw` calls ----
-
-static const char *rule_arg(Program *p, const Ast *a, int n, const Arg *args)
-{
-    Writer *w = &p->w;
-    switch (a->kind) {
-    case AST_NAME:
-        for (int i = 0; i < n; i++)
-            if (strcmp(args[i].name, a->name) == 0) return args[i].c;
-        return a->name;
-    case AST_INT: case AST_REAL: return text(w, "%.17g", a->number);
-    case AST_UNARY: return text(w, "-%s", rule_arg(p, a->kid[0], n, args));
-    case AST_BINARY: {
-        const char *op = a->op == OP_ADD ? "+" : a->op == OP_SUB ? "-" : a->op == OP_DIV ? "/" : "*";
-        return text(w, "(%s %s %s)", rule_arg(p, a->kid[0], n, args), op, rule_arg(p, a->kid[1], n, args));
-    }
-    case AST_CALL: {
-        const char *list = "";
-        for (int i = 0; i < a->nkids; i++) list = text(w, "%s%s%s", list, i ? ", " : "", rule_arg(p, a->kid[i], n, args));
-        return text(w, "%s(%s)", a->name, list);
-    }
-    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: break;
-    }
-    return "0";
-}
-
-const char *draw_call(Program *p, const Ast *call, int n, const Arg *args)
-{
-    const char *list = "&g";
-    for (int i = 0; i < call->nkids; i++) list = text(&p->w, "%s, %s", list, rule_arg(p, call->kid[i], n, args));
-    return text(&p->w, "%s(%s)", call->name, list);
-}
-
-// ---- the element loop that most steps share ----
-
-// EACH over the first `parallel` dimensions, ordinary loops over the rest; returns the loops opened inside. EACH_ELEMENT for crews, which share
-// `turns` turns for each element.
-int open_elements(Program *p, const Var *v, Index *const *element, int parallel, const char *turns)
-{
-    Writer *w = &p->w;
-    int opened = 0;
-    if (parallel > 0) {
-        const char *names[MAX_RANK];
-        for (int k = 0; k < parallel; k++) names[k] = element[k]->name;
-        const char *name = parallel == 1 ? names[0] : "e", *count = count_of(p, v, parallel);
-        if (turns) open_brace(w, "EACH_ELEMENT (%s, %s, %s)", name, count, turns);
-        else open_brace(w, "EACH (%s, %s)", name, count);
-        if (parallel > 1) {
-            const char *stride = NULL;
-            for (int k = parallel - 1; k >= 0; k--) {
-                const char *n = write_extent(w, v->dim[k]);
-                if (strchr(n, ' ')) n = text(w, "(%s)", n);
-                if (k == 0) put(w, "const long %s = e / (%s);", names[k], stride);
-                else if (!stride) put(w, "const long %s = e %% %s;", names[k], n);
-                else put(w, "const long %s = e / (%s) %% %s;", names[k], stride, n);
-                stride = !stride ? n : text(w, "%s%s * %s", strncmp(stride, "(long)", 6) == 0 ? "" : "(long)", stride, n);     // sizes are ints, their products longs
-            }
+    for (Node *n = list; n; n = n->next)
+        if (n->kind == NODE_LOOP) {
+            n->loop.keeps = false;
+            keep_nothing(n->body);
         }
-        for (int k = 0; k < parallel; k++) name_index(w, element[k], names[k]);
-        opened++;
-    }
-    for (int k = parallel; k < v->rank; k++) {
-        open_brace(w, "for (long %s = 0; %s < %s; %s++)", element[k]->name, element[k]->name, write_extent(w, v->dim[k]), element[k]->name);
-        name_index(w, element[k], element[k]->name);
-        opened++;
-    }
-    return opened;
 }
 
-const char *stream_text(Program *p, const Var *v, const char *element)
+static void share_scope(Share *s, Node *list, bool team, bool crew)
 {
-    return text(&p->w, "Stream g = stream(at, VAR_%s, %s);", v->name, element);
+    const bool t = s->team, c = s->crew;
+    s->team = team;
+    s->crew = crew;
+    share_list(s, list);
+    s->team = t;
+    s->crew = c;
 }
 
-const char *place_of(Program *p, const Conditional *c)
+static void share_list(Share *s, Node *list)
 {
-    Writer *w = &p->w;
-    if (c->var->rank == 0) return text(w, "*%s", var_place(w, c->var));
-    return text(w, "%s[%s]", var_place(w, c->var), write_position(w, c->var, c->current->args));
+    for (Node *n = list; n; n = n->next)
+        switch (n->kind) {
+        case NODE_REDUCE: case NODE_NEST:
+            if (adds_to_locals(n)) n->body = into_locals(s, n);
+            else if (s->team) n->body = by_team(s, n);
+            else {
+                Node *body = in_order(s, &n->nest.loops, 0, named_once(s, n->body), n->nest.moving);
+                if (n->nest.loops.n == 0) body = n->nest.loops.guard ? under_condition(s, n->nest.loops.guard, body) : body;
+                n->body = body;
+            }
+            if (n->nest.plain) keep_nothing(n->body);
+            break;
+        case NODE_LOOP:
+            if (n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD) share_list(s, n->body);
+            else share_scope(s, n->body, false, n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW);
+            break;
+        case NODE_LANE: share_scope(s, n->body, false, false); break;
+        case NODE_IF:
+            share_list(s, n->body);
+            share_list(s, n->test.otherwise);
+            break;
+        case NODE_SLICE: case NODE_WEIGH: case NODE_MOVE: share_list(s, n->body); break;
+        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
+        case NODE_CHOICE: case NODE_DRAW: case NODE_SAMPLE: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN:
+        case NODE_RESULT: break;
+        }
 }
 
+void share_loops(Lower *p, Kernel *k)
+{
+    Share s = {.p = p, .a = p->g->arena, .kernel = k, .team = k->kind == KERNEL_TEAM};
+    share_list(&s, k->body);
+}

@@ -37,14 +37,6 @@ enum {                           // streams of random numbers
 
 #include "kernels.h"
 
-// Data must lie in the support of their distributions.
-KERNEL_TEAM(check_data) {
-}
-
-// Sums of data: computed once.
-KERNEL_TEAM(sums_of_data) {
-}
-
 // Sums that hold a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
     // sum = sum of y[t]*y[-1 + t] over t
@@ -53,64 +45,50 @@ KERNEL_TEAM(sums_of_responses) {
     SUM_ALONG_FROM (t, 1, d.T - 1, &total1) {
         total1 += s.y[t] * s.y[t - 1];
     }
-    ONE_LANE {
-        *s.sum += total1;
-    }
+    ONE_LANE *s.sum += total1;
     // sum_2 = sum of y[-1 + t]^2 over t
     ONE_LANE *s.sum_2 = 0;
     wide total2 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total2) {
         total2 += square(s.y[t - 1]);
     }
-    ONE_LANE {
-        *s.sum_2 += total2;
-    }
+    ONE_LANE *s.sum_2 += total2;
     // sum_3 = sum of y[t] over t
     ONE_LANE *s.sum_3 = 0;
     wide total3 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total3) {
         total3 += s.y[t];
     }
-    ONE_LANE {
-        *s.sum_3 += total3;
-    }
+    ONE_LANE *s.sum_3 += total3;
     // sum_4 = sum of y[-1 + t] over t
     ONE_LANE *s.sum_4 = 0;
     wide total4 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total4) {
         total4 += s.y[t - 1];
     }
-    ONE_LANE {
-        *s.sum_4 += total4;
-    }
+    ONE_LANE *s.sum_4 += total4;
     // sum_5 = sum of y[-1 + t]*(y[t] - sum_3/fmax(-1 + T, 1)) over t
     ONE_LANE *s.sum_5 = 0;
-    const wide c5 = 1 / fmax((wide)(d.T - 1), 1.0);
-    wide total6 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total6) {
-        total6 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c5);
+    wide total5 = 0;
+    const wide c1 = 1 / fmax((wide)(d.T - 1), 1.0);
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total5) {
+        total5 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c1);
     }
-    ONE_LANE {
-        *s.sum_5 += total6;
-    }
+    ONE_LANE *s.sum_5 += total5;
     // sum_6 = sum of y[t] - sum_3/fmax(-1 + T, 1) over t
     ONE_LANE *s.sum_6 = 0;
-    wide total7 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total7) {
-        total7 += s.y[t] - *s.sum_3 * c5;
+    wide total6 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total6) {
+        total6 += s.y[t] - *s.sum_3 * c1;
     }
-    ONE_LANE {
-        *s.sum_6 += total7;
-    }
+    ONE_LANE *s.sum_6 += total6;
     // sum_7 = sum of (y[t] - sum_3/fmax(-1 + T, 1))^2 over t
     ONE_LANE *s.sum_7 = 0;
-    wide total8 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total8) {
-        total8 += square(s.y[t] - *s.sum_3 * c5);
+    wide total7 = 0;
+    SUM_ALONG_FROM (t, 1, d.T - 1, &total7) {
+        total7 += square(s.y[t] - *s.sum_3 * c1);
     }
-    ONE_LANE {
-        *s.sum_7 += total8;
-    }
+    ONE_LANE *s.sum_7 += total7;
 }
 
 // y[k] | the rest  ~  normal     if values are missing
@@ -125,18 +103,18 @@ KERNEL_ONCE(impute_y) {
     const real c2 = square(*s.phi);
     MISSING_IN_TURN (e, 1) {
         const long k = e;
-        if (!(((1 == (k + 1)) || (2 <= (k + 1))))) continue;
+        if (!((1 == k + 1) || (2 <= k + 1))) continue;
         wide h_y = 0;
         wide q_y = 0;
-        if ((1 == (k + 1))) {
+        if (1 == k + 1) {
             q_y -= 0.005;
         }
-        if ((2 <= (k + 1))) {
-            q_y += (-0.5) * c1;
+        if (2 <= k + 1) {
+            q_y -= 0.5 * c1;
             h_y += *s.phi * c1 * s.y[k - 1];
         }
-        if (((2 <= (k + 1) + 1) && ((k + 1) + 1 <= d.T))) {
-            q_y += (-0.5) * c2 * c1;
+        if ((2 <= k + 2) && (k + 2 <= d.T)) {
+            q_y -= 0.5 * c2 * c1;
             h_y += *s.phi * c1 * s.y[k + 1];
         }
         Stream g = stream(at, VAR_y, e);
@@ -154,7 +132,7 @@ KERNEL_ONCE(impute_y) {
 //   q += -1/2*y[-1 + t]^2/s2  over t
 KERNEL_TEAM(draw_phi) {
     const wide h_phi = *s.sum / *s.s2;
-    const wide q_phi = (-0.5) * *s.sum_2 / *s.s2 - 0.5;
+    const wide q_phi = -0.5 * *s.sum_2 / *s.s2 - 0.5;
     Stream g = stream(at, VAR_phi, 0);
     const wide x = normal_natural(&g, h_phi, q_phi);
     VERIFY(x, "phi", 0);
@@ -169,8 +147,8 @@ KERNEL_TEAM(draw_phi) {
 //   b += -1
 //   b += -1/2*(y[t] - phi*y[-1 + t])^2  over t
 KERNEL_TEAM(draw_s2) {
-    const wide a_s2 = (-0.5) * d.T - 2.5;
-    const wide b_s2 = (-0.5) * square(*s.phi) * *s.sum_2 + *s.phi * *s.sum_5 + (-0.5) * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax((wide)(d.T - 1), 1.0) + (-0.5) * (d.T - 1) * square(*s.sum_3) / square(fmax((wide)(d.T - 1), 1.0)) - *s.sum_3 * *s.sum_6 / fmax((wide)(d.T - 1), 1.0) - 1;
+    const wide a_s2 = -0.5 * d.T - 2.5;
+    const wide b_s2 = *s.phi * *s.sum_5 - 0.5 * square(*s.phi) * *s.sum_2 - 0.5 * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax((wide)(d.T - 1), 1.0) - 0.5 * (d.T - 1) * square(*s.sum_3) / square(fmax((wide)(d.T - 1), 1.0)) - *s.sum_3 * *s.sum_6 / fmax((wide)(d.T - 1), 1.0) - 1;
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
@@ -178,24 +156,20 @@ KERNEL_TEAM(draw_s2) {
     STORE(*s.s2, x);
 }
 
-// Quantities for the draws, computed after each kept sweep.
-KERNEL_TEAM(derived) {
-}
-
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += (-0.5) * square(*s.phi) - 0.9189385332046727;
+    lp += -0.5 * square(*s.phi) - 0.9189385332046727;
     // inv_gamma
-    lp += (-3) * log(*s.s2) - 1 / *s.s2;
+    lp += -3 * log(*s.s2) - 1 / *s.s2;
     // normal
-    lp += (-0.005) * square(s.y[0]) - 3.2215236261987186;
+    lp += -0.005 * square(s.y[0]) - 3.2215236261987186;
     // normal
     const wide c1 = log(*s.s2);
     const wide c2 = 1 / *s.s2;
     SUM_ALONG_FROM (t, 1, d.T - 1, &lp) {
-        lp += (-0.5) * c1 + (-0.5) * c2 * square(s.y[t] - *s.phi * s.y[t - 1]) - 0.9189385332046727;
+        lp += -0.5 * c1 - 0.5 * c2 * square(s.y[t] - *s.phi * s.y[t - 1]) - 0.9189385332046727;
     }
     RESULT(lp);
 }
@@ -250,14 +224,11 @@ static void refresh(GmRun *run)      // after missing values were drawn
 
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run, 1);
-    LAUNCH_SHARED(sums_of_data, run, 1);
     refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)

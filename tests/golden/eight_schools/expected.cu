@@ -40,16 +40,8 @@ enum {                           // streams of random numbers
 // Data must lie in the support of their distributions, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
     ALONG (j, d.J) {
-        if ((d.sigma[j] <= 0)) { const long found[] = {(long)((j + 1))}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
+        if (d.sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
     }
-}
-
-// Sums of data: computed once.
-KERNEL_TEAM(sums_of_data) {
-}
-
-// Sums that hold a response: computed once, or after each imputation if values are missing.
-KERNEL_TEAM(sums_of_responses) {
 }
 
 // y[k] | the rest  ~  normal     if values are missing
@@ -60,7 +52,7 @@ KERNEL(impute_y) {
     EACH_MISSING (e, 1) {
         const long k = e;
         const real h_y = s.theta[k] / square(d.sigma[k]);
-        const real q_y = (-0.5) / square(d.sigma[k]);
+        const real q_y = -0.5 / square(d.sigma[k]);
         Stream g = stream(at, VAR_y, e);
         const real x = normal_natural(&g, h_y, q_y);
         VERIFY(x, "y", e);
@@ -95,7 +87,7 @@ KERNEL(draw_theta) {
     const real c1 = 1 / square(*s.tau);
     EACH (k, d.J) {
         const real h_theta = *s.mu * c1 + s.y[k] / square(d.sigma[k]);
-        const real q_theta = (-0.5) * c1 + (-0.5) / square(d.sigma[k]);
+        const real q_theta = -0.5 * c1 - 0.5 / square(d.sigma[k]);
         Stream g = stream(at, VAR_theta, k);
         const real x = normal_natural(&g, h_theta, q_theta);
         VERIFY(x, "theta", k);
@@ -111,7 +103,7 @@ KERNEL(draw_theta) {
 //   q += -1/2/tau^2  over j
 KERNEL_TEAM(draw_mu) {
     wide h_mu = 0;
-    const wide q_mu = (-0.5) * d.J / square(*s.tau) - 0.02;
+    const wide q_mu = -0.5 * d.J / square(*s.tau) - 0.02;
     const wide c1 = 1 / square(*s.tau);
     SUM_ALONG (j, d.J, &h_mu) {
         h_mu += c1 * s.theta[j];
@@ -133,7 +125,7 @@ KERNEL_TEAM(draw_tau) {
     const wide a_tau = -d.J - 2;
     wide b_tau = -1 / *s.nu_tau;
     SUM_ALONG (j, d.J, &b_tau) {
-        b_tau += (-0.5) * square(-*s.mu + s.theta[j]);
+        b_tau -= 0.5 * square(s.theta[j] - *s.mu);
     }
     Stream g = stream(at, VAR_tau, 0);
     const wide x = power_gamma_natural(&g, -2, a_tau, b_tau);
@@ -142,29 +134,25 @@ KERNEL_TEAM(draw_tau) {
     STORE(*s.tau, x);
 }
 
-// Quantities for the draws, computed after each kept sweep.
-KERNEL_TEAM(derived) {
-}
-
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += (-0.02) * square(*s.mu) - 2.5283764456387727;
+    lp += -0.02 * square(*s.mu) - 2.5283764456387727;
     // normal
     const wide c1 = 1 / square(*s.tau);
     const wide c2 = log(*s.tau);
     SUM_ALONG (j, d.J, &lp) {
-        lp += (-0.5) * c1 * square(-*s.mu + s.theta[j]) - c2 - 0.9189385332046727;
+        lp += -0.5 * c1 * square(s.theta[j] - *s.mu) - c2 - 0.9189385332046727;
     }
     // normal
     SUM_ALONG (j, d.J, &lp) {
-        lp += (-0.5) * square(s.y[j] - s.theta[j]) / square(d.sigma[j]) - log((wide)d.sigma[j]) - 0.9189385332046727;
+        lp += -0.5 * square(s.y[j] - s.theta[j]) / square(d.sigma[j]) - log((wide)d.sigma[j]) - 0.9189385332046727;
     }
     // inv_gamma, by half_cauchy_mixture
-    lp += (-1.5) * log(*s.nu_tau) + (-0.04) / *s.nu_tau - 2.1818028553588005;
+    lp += -1.5 * log(*s.nu_tau) - 0.04 / *s.nu_tau - 2.1818028553588005;
     // root_inv_gamma, by half_cauchy_mixture
-    lp += (-2) * log(*s.tau) + (-0.5) * log(*s.nu_tau) - 1 / square(*s.tau) / *s.nu_tau + 0.1207822376352452;
+    lp += -2 * c2 - 0.5 * log(*s.nu_tau) - c1 / *s.nu_tau + 0.1207822376352452;
     RESULT(lp);
 }
 
@@ -224,20 +212,17 @@ static void sweep(GmRun *run)
 
 static void refresh(GmRun *run)      // after missing values were drawn
 {
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, 1);
 }
 
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d.J);
     if (gm_found_fault(run)) return;
-    LAUNCH_SHARED(sums_of_data, run, 1);
     refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)

@@ -59,17 +59,11 @@ KERNEL_TEAM(sums_of_data) {
     if (!(d.N < d.p + 1)) {
         ALONG (e, d.p) s.sums[e] = 0;
         SUM_INTO1 (i, 0, d.N, sums, d.p) {
-            PLACES (j2, d.p) {
-                s.sums[j2] += d.X[i * d.p + j2];
-            }
+            PLACES (j2, d.p) s.sums[j2] += d.X[i * d.p + j2];
         }
         TEAM_BARRIER();
     }
     // products[j, j2] = sum of X[i, j]*X[i, j2] over i, j, j2: a matrix product, see setup
-}
-
-// Sums that hold a response: computed once, or after each imputation if values are missing.
-KERNEL_TEAM(sums_of_responses) {
 }
 
 // The linear predictor of each row, sum(j, X[i, j]*beta[j]), for kernels that read it
@@ -92,10 +86,8 @@ KERNEL(impute_y) {
             const long x = first + value;
             wide lp = 0;
             wide sum1 = 0;
-            for (long j = 0; j < d.p; j++) {
-                sum1 += s.beta[j] * d.X[k * d.p + j];
-            }
-            lp += x * log_Phi(*s.alpha + sum1) + (-x + 1) * log_Phi(-*s.alpha - sum1);
+            for (long j = 0; j < d.p; j++) sum1 += s.beta[j] * d.X[k * d.p + j];
+            lp += x * log_Phi(*s.alpha + sum1) + (1 - x) * log_Phi(-*s.alpha - sum1);
             weight[value] = lp;
         }
         const long chosen = categorical_log_weights(&g, weight, values);
@@ -114,8 +106,8 @@ KERNEL(impute_y) {
 ROW(draw_z_y, k) {
     const real h_z_y = *s.alpha + dot;
     const real q_z_y = -0.5;
-    const real lower = ((s.y[k] == 1) ? 0 : -INFINITY);
-    const real upper = ((s.y[k] == 1) ? INFINITY : 0);
+    const real lower = (s.y[k] == 1) ? 0 : -INFINITY;
+    const real upper = (s.y[k] == 1) ? INFINITY : 0;
     Stream g = stream(at, VAR_z_y, k);
     const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
     VERIFY(x, "z_y", k);
@@ -143,26 +135,14 @@ KERNEL_TEAM(collect_rows_alpha) {
     LANES (e, d.N * n) s.rows_of_alpha[e] = 0;
     LANES (e, d.N) s.target_alpha[e] = 0;
     TEAM_BARRIER();
-    ONE_LANE {
-        s.diagonal_alpha[0] += 0.04;
-    }
-    ALONG (i, d.p) {
-        s.diagonal_alpha[at_beta + i] += 0.16;
-    }
-    ALONG (i, d.N) {
-        s.target_alpha[i] = s.z_y[i];
-    }
-    ALONG (i, d.N) {
-        s.rows_of_alpha[i * n + 0] += 1;
-    }
-    ALONG2 (i, d.N, j, d.p) {
-        s.rows_of_alpha[i * n + at_beta + j] += d.X[i * d.p + j];
-    }
+    ONE_LANE s.diagonal_alpha[0] += 0.04;
+    ALONG (i, d.p) s.diagonal_alpha[at_beta + i] += 0.16;
+    ALONG (i, d.N) s.target_alpha[i] = s.z_y[i];
+    ALONG (i, d.N) s.rows_of_alpha[i * n] += 1;
+    ALONG2 (i, d.N, j, d.p) s.rows_of_alpha[i * n + at_beta + j] += d.X[i * d.p + j];
     ONE_LANE s.joint_alpha[0] = *s.alpha;
     ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
-    ONE_LANE {
-        s.scale_alpha[1] = d.N;
-    }
+    ONE_LANE s.scale_alpha[1] = d.N;
 }
 
 KERNEL_TEAM(collect_alpha) {
@@ -171,68 +151,49 @@ KERNEL_TEAM(collect_alpha) {
     LANES (e, n * n) s.precision_alpha[e] = 0;
     LANES (e, n) s.shift_alpha[e] = 0;
     TEAM_BARRIER();
-    ONE_LANE {
-        s.precision_alpha[0] += 0.04;
-    }
-    ALONG (i, d.p) {
-        s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16;
-    }
-    ONE_LANE {
-        s.precision_alpha[0] += d.N;
-    }
+    ONE_LANE s.precision_alpha[0] += 0.04;
+    ALONG (i, d.p) s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16;
+    ONE_LANE s.precision_alpha[0] += d.N;
     ALONG (a, d.p) {
-        s.precision_alpha[at_beta + a] += s.sums[a];
-        s.precision_alpha[(at_beta + a) * n] += s.sums[a];
+        const wide t1 = s.sums[a];
+        s.precision_alpha[at_beta + a] += t1;
+        s.precision_alpha[(at_beta + a) * n] += t1;
     }
-    wide total1 = 0;
-    SUM_ALONG (i, d.N, &total1) {
-        total1 += s.z_y[i];
+    wide total2 = 0;
+    SUM_ALONG (i, d.N, &total2) {
+        total2 += s.z_y[i];
     }
-    ONE_LANE {
-        s.shift_alpha[0] += total1;
-    }
-    ALONG2 (a, d.p, b, d.p) {
-        s.precision_alpha[(at_beta + a) * n + at_beta + b] += s.products[a * d.p + b];
-    }
-    ALONG (j, d.p) {
-        s.shift_alpha[at_beta + j] += s.rows_beta[j];
-    }
+    ONE_LANE s.shift_alpha[0] += total2;
+    ALONG2 (a, d.p, b, d.p) s.precision_alpha[(at_beta + a) * n + at_beta + b] += s.products[a * d.p + b];
+    ALONG (j, d.p) s.shift_alpha[at_beta + j] += s.rows_beta[j];
     ONE_LANE s.joint_alpha[0] = *s.alpha;
     ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
-    ONE_LANE {
-        s.scale_alpha[1] = d.N;
-    }
+    ONE_LANE s.scale_alpha[1] = d.N;
 }
 
 KERNEL_TEAM(place_alpha) {
     ONE_LANE *s.alpha = s.joint_alpha[0];
     ALONG (e, d.p) s.beta[e] = s.joint_alpha[1 + e];
-    ALONG (i, d.N) {
-        s.z_y[i] *= s.scale_alpha[2];
-    }
-}
-
-// Quantities for the draws, computed after each kept sweep.
-KERNEL_TEAM(derived) {
+    ALONG (i, d.N) s.z_y[i] *= s.scale_alpha[2];
 }
 
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += (-0.02) * square(*s.alpha) - 2.5283764456387727;
+    lp += -0.02 * square(*s.alpha) - 2.5283764456387727;
     // normal
     SUM_ALONG (i, d.p, &lp) {
-        lp += (-0.08) * square(s.beta[i]) - 1.8352292650788278;
+        lp += -0.08 * square(s.beta[i]) - 1.8352292650788278;
     }
     // normal, by albert_chib
     SUM_ALONG (i, d.N, &lp) {
         const wide sum1 = s.X_beta[i];
-        lp += (-0.5) * square(-*s.alpha - sum1 + s.z_y[i]) - 0.9189385332046727;
+        lp += -0.5 * square(-*s.alpha - sum1 + s.z_y[i]) - 0.9189385332046727;
     }
     // target, by albert_chib
     SUM_ALONG (i, d.N, &lp) {
-        lp += within((wide)s.z_y[i], ((s.y[i] == 1) ? 0 : -INFINITY), ((s.y[i] == 1) ? INFINITY : 0));
+        lp += within((wide)s.z_y[i], (s.y[i] == 1) ? 0 : -INFINITY, (s.y[i] == 1) ? INFINITY : 0);
     }
     RESULT(lp);
 }
@@ -295,20 +256,20 @@ static void sweep(GmRun *run)
 
 static void refresh(GmRun *run)      // after missing values were drawn
 {
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, 1);
 }
 
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d.N);
     LAUNCH_SHARED(sums_of_data, run, (long)d.N * d.p);
-    if (!few_alpha(run)) GRAM(run, d.N, d.p, 1, d.X, products);
+    if (!few_alpha(run)) {
+        GRAM(run, d.N, d.p, 1, d.X, products);
+    }
     refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)

@@ -38,14 +38,6 @@ KERNEL_TEAM(check_data) {
     }
 }
 
-// Sums of data: computed once.
-KERNEL_TEAM(sums_of_data) {
-}
-
-// Sums that hold a response: computed once, or after each imputation if values are missing.
-KERNEL_TEAM(sums_of_responses) {
-}
-
 // y[k] | the rest  ~  poisson, in which alone it stands     if values are missing
 //   model.gm:14; log density -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])
 KERNEL(impute_y) {
@@ -96,15 +88,11 @@ KERNEL(draw_theta) {
     }
 }
 
-// Quantities for the draws, computed after each kept sweep.
-KERNEL_TEAM(derived) {
-}
-
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // gamma
-    lp += -*s.b + (-0.9) * log(*s.b) - 2.2527126517342055;
+    lp += -*s.b - 0.9 * log(*s.b) - 2.2527126517342055;
     // gamma
     const wide c1 = log(*s.b);
     SUM_ALONG (i, d.N, &lp) {
@@ -112,7 +100,7 @@ KERNEL_TEAM(log_joint) {
     }
     // poisson
     SUM_ALONG (i, d.N, &lp) {
-        lp += -d.t[i] * s.theta[i] + times_log(s.y[i], log((wide)d.t[i]) + log(s.theta[i])) - lgamma((wide)s.y[i] + 1);
+        lp += times_log(s.y[i], log((wide)d.t[i]) + log(s.theta[i])) - d.t[i] * s.theta[i] - lgamma((wide)((long)s.y[i] + 1));
     }
     RESULT(lp);
 }
@@ -161,19 +149,16 @@ static void sweep(GmRun *run)
 
 static void refresh(GmRun *run)      // after missing values were drawn
 {
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, 1);
 }
 
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d.N);
-    LAUNCH_SHARED(sums_of_data, run, 1);
     refresh(run);
 }
 
 static void derive(GmRun *run)
 {
-    LAUNCH_TEAM(derived, run, 1);
 }
 
 static void joint(GmRun *run)

@@ -1,0 +1,846 @@
+// nodes.c -- kernels as text: one function a kind of node. Macros are those of runtime/device/kernels.h.
+#include <math.h>
+#include <string.h>
+#include "out.h"
+
+static const char *const sharing_macro[] = {
+#define SHARING(id, macro, help) [SHARE_##id] = macro,
+#include "../kernel/kernel.def"
+};
+
+static void emit_list(Out *o, const Node *list);
+
+typedef struct Mark { int known, named; } Mark;
+
+static Mark enter(const Out *o) { return (Mark){o->scope.n, o->nnamed}; }
+static void leave(Out *o, Mark m) { scope_leave(&o->scope, m.known); o->nnamed = m.named; }
+
+static void emit_scope(Out *o, const Node *body, bool team, bool crew)
+{
+    const bool t = o->team, c = o->crew;
+    const Mark m = enter(o);
+    o->team = team;
+    o->crew = crew;
+    emit_list(o, body);
+    leave(o, m);
+    o->team = t;
+    o->crew = c;
+}
+
+static const char *element_text(Out *o, const Expr *e)
+{
+    return !e || e->nargs == 0 ? "0" : o->flat ? o->flat : position_text(o, e->var, 0, e->var->rank, e->args, NULL).c;
+}
+
+static void buffer(Out *o, const char *name, const char *size)
+{
+    line(o, "wide *%s = %sSCRATCH(%s);", name, o->team ? "TEAM_" : "", size);
+    if (o->nbuffers == (int)(sizeof o->buffer / sizeof *o->buffer)) return;
+    o->buffer[o->nbuffers].name = name;
+    o->buffer[o->nbuffers].depth = o->depth;
+    o->buffer[o->nbuffers++].team = o->team;
+}
+
+// ---- loops ----
+
+static const char *totals_text(Out *o, const Node *n)
+{
+    const char *t = "";
+    for (int k = 0; k < n->loop.ntotals; k++) t = text(o, "%s, &%s", t, n->loop.total[k]->name);
+    return t;
+}
+
+// Elements of a variable by their first subscripts: one number, taken apart.
+static void begin_elements(Out *o, const Node *n)
+{
+    const Var *v = n->loop.of;
+    const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW;
+    const char *more = crew ? text(o, ", %s", count_text(o, &n->loop.turns)) : "", *macro = sharing_macro[n->loop.how];
+    if (n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW) {
+        const char *size = extent_c(o, v->dim[0], LOOSE), *k = fresh_index(o, n->loop.index[0]);
+        begin(o, "%s (turn, OF_COLOUR(%s, %d)%s)", macro, size, n->loop.colours, more);
+        line(o, "const long %s = turn * %d + COLOUR;", k, n->loop.colours);
+        return;
+    }
+    const bool missing = n->loop.how == SHARE_MISSING || n->loop.how == SHARE_IN_TURN;
+    const bool apart = missing || n->loop.n > 1;
+    Count count = count_dims(v, 0, n->loop.n);
+    const char *size = count_text(o, &count), *names[MAX_RANK] = {"e"};
+    for (int k = 0; k < n->loop.n; k++) names[k] = fresh_index(o, n->loop.index[k]);
+    const char *flat = apart ? "e" : names[0];
+    if (missing) begin(o, "%s (e, %d)", macro, n->loop.field);
+    else begin(o, "%s (%s, %s%s)", macro, flat, size, more);
+    for (int k = n->loop.n - 1; k >= 0 && apart; k--) {
+        Count stride = count_dims(v, k + 1, n->loop.n - k - 1);
+        const char *over = k + 1 == n->loop.n ? "" : stride.n == 1 ? text(o, " / %s", extent_c(o, stride.factor[0], TIGHT)) : text(o, " / (%s)", count_text(o, &stride));
+        if (k == 0) line(o, "const long %s = e%s;", names[k], over);
+        else line(o, "const long %s = e%s %% %s;", names[k], over, extent_c(o, v->dim[k], TIGHT));
+    }
+    if (missing) o->flat = "e";
+}
+
+static const char *range_text(Out *o, const Index *i, const char **name)
+{
+    Text lo = subscript_text(o, i->lo);
+    const char *hi = extent_c(o, i->hi, LOOSE), *c = fresh_index(o, i);
+    *name = c;
+    return strcmp(lo.c, "0") == 0 ? text(o, " (%s, %s", c, hi) : text(o, "_FROM (%s, %s, %s - %s", c, lo.c, hi, paren(o, lo, MULTIPLICATIVE));
+}
+
+static void begin_loop(Out *o, const Node *n)
+{
+    const char *macro = sharing_macro[n->loop.how], *c;
+    Index *const *i = n->loop.index;
+    switch (n->loop.how) {
+    case SHARE_SERIAL:
+        if (n->loop.of) {
+            const char *size = extent_c(o, n->loop.of->dim[n->loop.field], ADDITIVE);
+            c = fresh_index(o, i[0]);
+            begin(o, "for (long %s = 0; %s < %s; %s++)", c, c, size, c);
+        } else {
+            const char *lo = subscript_text(o, i[0]->lo).c, *hi = extent_c(o, i[0]->hi, ADDITIVE);
+            c = fresh_index(o, i[0]);
+            begin(o, "for (long %s = %s; %s < %s; %s++)", c, lo, c, hi, c);
+        }
+        break;
+    case SHARE_BACKWARD: {
+        const char *size = extent_c(o, i[0]->hi, ADDITIVE);
+        c = fresh_index(o, i[0]);
+        begin(o, "for (long %s = %s; %s-- > 0;)", c, size, c);
+        break;
+    }
+    case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: begin_elements(o, n); break;
+    case SHARE_ALONG: case SHARE_PLACES:
+        if (n->loop.n == 2) {
+            const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);
+            begin(o, "%s2 (%s, %s, %s, %s)", macro, first, a, fresh_index(o, i[1]), b);
+            break;
+        }
+        // fall through
+    case SHARE_SUM_ALONG: case SHARE_SUM_TURNS: {
+        const char *range = range_text(o, i[0], &c);
+        begin(o, "%s%s%s)", macro, range, totals_text(o, n));
+        break;
+    }
+    case SHARE_INTO: case SHARE_KEYED: {
+        Text lo = subscript_text(o, i[0]->lo);
+        const char *hi = extent_c(o, i[0]->hi, LOOSE), *arrays = "";
+        const char *rows = strcmp(lo.c, "0") == 0 ? hi : text(o, "%s - %s", hi, paren(o, lo, MULTIPLICATIVE));
+        for (int k = 0; k < n->loop.narrays; k++) {
+            Count count = count_dims(n->loop.array[k], 0, n->loop.array[k]->rank);
+            arrays = text(o, "%s, %s, %s", arrays, c_name(o, n->loop.array[k]->name), count_text(o, &count));
+        }
+        begin(o, "%s%d (%s, %s, %s%s)", macro, n->loop.narrays, fresh_index(o, i[0]), lo.c, rows, arrays);
+        break;
+    }
+    case SHARE_GROUPS: {
+        const char *groups = extent_c(o, n->loop.order->extent, LOOSE), *rows = extent_c(o, n->loop.order->row->hi, LOOSE);
+        begin(o, "%s (%s, %s, %s)", macro, fresh_index(o, i[0]), groups, rows);
+        break;
+    }
+    case SHARE_ROWS: {
+        const char *group = subscript_text(o, ex_index(i[1])).c;
+        begin(o, "%s (%s, %s, s.%s, s.%s%s)", macro, fresh_index(o, i[0]), group, n->loop.order->first->name, n->loop.order->rows->name, totals_text(o, n));
+        break;
+    }
+    }
+}
+
+// Whether a scope is one plain statement, which stands on the line that begins it.
+static bool one_statement(const Node *body) { return body && body->kind == NODE_UPDATE && !body->next; }
+
+static void emit_loop(Out *o, const Node *n)
+{
+    const Mark m = enter(o);
+    const char *flat = o->flat;
+    const Sharing how = n->loop.how;
+    scope_written(&o->scope, n->body);           // before the second turn
+    const bool brief = o->brief = (how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_PLACES) && one_statement(n->body);
+    begin_loop(o, n);
+    o->brief = false;
+    if (how == SHARE_SERIAL || how == SHARE_BACKWARD) emit_scope(o, n->body, o->team, o->crew);
+    else if (how == SHARE_CREW || how == SHARE_COLOUR_CREW) emit_scope(o, n->body, true, true);
+    else emit_scope(o, n->body, false, false);
+    if (!brief) end(o);
+    o->flat = flat;
+    leave(o, m);
+}
+
+// ---- values ----
+
+static void emit_let(Out *o, const Node *n)
+{
+    const char *name = n->let.local->name, *type = n->let.type;
+    const bool whole = n->let.value && n->let.value->kind == EX_CALL && strcmp(n->let.value->name, "log_determinant") == 0 && n->let.key == n->let.value;
+    if (whole) {
+        const Expr *a = n->let.value->args[0];
+        const char *c = text(o, "log_determinant_of(%s, %s)", extent_c(o, ex_dim((Expr *)a, 0), LOOSE), whole_text(o, a));
+        line(o, o->team ? "const %s %s = TEAM_VALUE(%s);" : "const %s %s = %s;", type, name, c);
+    } else if (n->let.log_sum && n->let.log_sum != n->let.local) line(o, "const %s %s = log_sum_value(&%s);", type, name, n->let.log_sum->name);
+    else if (!n->let.value) line(o, "%s %s = log_sum_start();", type, name);
+    else if (strcmp(type, "long") == 0) line(o, "const long %s = %s;", name, extent_c(o, n->let.value, LOOSE));
+    else line(o, "%s%s %s = %s;", n->let.grows ? "" : "const ", type, name, expr_c(o, n->let.value, LOOSE));
+    if (n->let.key) scope_know(&o->scope, n->let.key, n->let.local);
+}
+
+static void emit_update(Out *o, const Node *n)
+{
+    const Place *at = &n->update.place;
+    const char *place = place_text(o, at), *own = "";
+    Text t = expr_text(o, n->update.value);
+    if (n->update.times) t = (Text){text(o, "%s * %s", n->update.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
+    if (n->update.own) {
+        const char *open = strchr(place, '[');
+        if (open) own = text(o, "if (OWN(%.*s)) ", (int)strlen(open) - 2, open + 1);
+    }
+    switch (n->update.op) {
+    case UPDATE_SET:
+        switch (n->update.how) {
+        case STORE_PLAIN: line(o, "%s%s = %s;", own, place, t.c); break;
+        case STORE_LAST: line(o, "STORE(%s, %s);", place, t.c); break;
+        case STORE_WITHIN: line(o, "SET(%s, %s);", place, t.c); break;
+        case STORE_ELEMENT: line(o, "ELEMENT_LANE %s = %s;", place, t.c); break;
+        }
+        break;
+    case UPDATE_ADD: line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c); break;
+    case UPDATE_MUL: line(o, "%s *= %s;", place, paren(o, t, ADDITIVE)); break;
+    case UPDATE_MIN: line(o, "%s = fmin(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;
+    case UPDATE_MAX: line(o, "%s = fmax(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;
+    case UPDATE_LOG_ADD: line(o, "log_sum_add(&%s, %s);", place, t.c); break;
+    }
+}
+
+static void emit_fill(Out *o, const Node *n)
+{
+    const char *name = c_name(o, n->fill.array->name), *count = count_text(o, &n->fill.count);
+    const char *value = n->fill.value ? n->fill.value : "0";
+    if (n->fill.count.n == 0) line(o, o->team ? "ONE_LANE *s.%s = %s;" : "*s.%s = %s;", name, value);
+    else if (o->team) line(o, "%s (e, %s) s.%s[e] = %s;", n->fill.waits ? "ALONG" : "LANES", count, name, value);
+    else line(o, "for (long e = 0; e < %s; e++) s.%s[e] = %s;", count, name, value);
+}
+
+static void emit_array(Out *o, const Node *n)
+{
+    const char *name = n->array.local->name;
+    const int rank = ex_rank(n->array.key);
+    Count size = {.n = rank};
+    for (int k = 0; k < rank; k++) size.factor[k] = n->array.index[k]->hi;
+    buffer(o, name, count_text(o, &size));
+    const bool team = o->team;
+    const Mark m = enter(o);
+    Text at = {"0", TIGHT, false};
+    for (int k = 0; k < rank; k++) {
+        const Index *i = n->array.index[k];
+        const char *extent = extent_c(o, i->hi, ADDITIVE), *c = fresh_index(o, i);
+        if (k == 0 && team) begin(o, "TEAM_FILL (%s, %s)", c, extent);
+        else begin(o, "for (long %s = 0; %s < %s; %s++)", c, c, extent, c);
+        at = k ? (Text){text(o, "%s * %s + %s", paren(o, at, TIGHT), extent_c(o, i->hi, TIGHT), c), ADDITIVE, false} : (Text){c, TIGHT, false};
+    }
+    o->team = false;
+    emit_list(o, n->body);
+    line(o, "%s[%s] = %s;", name, at.c, expr_c(o, n->array.value, LOOSE));
+    for (int k = 0; k < rank; k++) end(o);
+    o->team = team;
+    leave(o, m);
+    scope_know(&o->scope, n->array.key, n->array.local);
+}
+
+static void emit_matrix(Out *o, const Node *n)
+{
+    const Expr *e = n->matrix.key;
+    const char *name = n->matrix.local->name, *size = extent_c(o, ex_dim(e->args[0], 0), LOOSE), *from = whole_text(o, e->args[0]);
+    const char *tight_size = extent_c(o, ex_dim(e->args[0], 0), TIGHT);
+    buffer(o, name, ex_rank(e) == 1 ? size : text(o, "%s * %s", tight_size, tight_size));
+    line(o, "%s%s_into(%s, %s, %s);", o->team ? "TEAM_ONCE " : "", e->name, size, from, name);
+    scope_know(&o->scope, e, n->matrix.local);
+}
+
+static void emit_choice(Out *o, const Node *n)
+{
+    line(o, "%s %s;", o->kernel->number, n->choice.local->name);
+    begin(o, "if (%s)", expr_c(o, n->choice.key->args[0], LOOSE));
+    emit_scope(o, n->body, o->team, o->crew);
+    end(o);
+    begin(o, "else");
+    emit_scope(o, n->choice.otherwise, o->team, o->crew);
+    end(o);
+    scope_know(&o->scope, n->choice.key, n->choice.local);
+}
+
+// ---- draws ----
+
+static const char *stream_text(Out *o, const Var *v, const char *element) { return text(o, "Stream g = stream(at, VAR_%s, %s);", v->name, element); }
+
+static const char *arg_text(Out *o, const DrawArg *a)
+{
+    if (!a->value) return text(o, "%.17g", a->number);
+    if (ex_rank(a->value) > 0) return whole_text(o, a->value);
+    return expr_c(o, a->value, LOOSE);
+}
+
+// A call of the stdlib with the values of its names.
+static const char *rule_text(Out *o, const Ast *a, const Node *n)
+{
+    switch (a->kind) {
+    case AST_NAME:
+        for (int i = 0; i < n->draw.nargs; i++)
+            if (n->draw.arg[i].name && strcmp(n->draw.arg[i].name, a->name) == 0) return arg_text(o, &n->draw.arg[i]);
+        return a->name;
+    case AST_INT: case AST_REAL: return text(o, "%.17g", a->number);
+    case AST_UNARY: return text(o, "-%s", rule_text(o, a->kid[0], n));
+    case AST_BINARY: {
+        const char *op = a->op == OP_ADD ? "+" : a->op == OP_SUB ? "-" : a->op == OP_DIV ? "/" : "*";
+        return text(o, "(%s %s %s)", rule_text(o, a->kid[0], n), op, rule_text(o, a->kid[1], n));
+    }
+    case AST_CALL: {
+        const char *list = "";
+        for (int i = 0; i < a->nkids; i++) list = text(o, "%s%s%s", list, i ? ", " : "", rule_text(o, a->kid[i], n));
+        return text(o, "%s(%s)", a->name, list);
+    }
+    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: break;
+    }
+    return "0";
+}
+
+static void emit_draw(Out *o, const Node *n)
+{
+    const char *element = element_text(o, n->draw.element), *list = "&g", *routine = n->draw.routine;
+    if (n->draw.call) {
+        routine = n->draw.call->name;
+        for (int i = 0; i < n->draw.call->nkids; i++) list = text(o, "%s, %s", list, rule_text(o, n->draw.call->kid[i], n));
+    } else
+        for (int i = 0; i < n->draw.nargs; i++) {
+            const Expr *e = n->draw.arg[i].value, *next = i + 1 < n->draw.nargs ? n->draw.arg[i + 1].value : NULL;
+            list = text(o, "%s, %s", list, arg_text(o, &n->draw.arg[i]));
+            if (e && ex_rank(e) == 1 && (!next || ex_rank(next) == 0)) list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
+        }
+    line(o, "%s", stream_text(o, n->draw.var, element));
+    if (n->draw.x) line(o, "const %s %s = %s(%s);", n->draw.type, n->draw.x->name, routine, list);
+    else if (n->draw.whole) line(o, "%s(%s, &%s);", routine, list, place_text(o, &n->draw.place));
+    else line(o, "%s = %s(%s);", place_text(o, &n->draw.place), routine, list);
+    switch (n->draw.check) {
+    case DRAW_UNCHECKED: break;
+    case DRAW_FINITE: line(o, "VERIFY(x, \"%s\", %s);", n->draw.var->name, element); break;
+    case DRAW_COUNT: line(o, "if (!(x >= 0 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not a count of 32 bits\");", n->draw.var->name, element); break;
+    }
+}
+
+// The claim of an exact draw: log q at the new value less log q at the old.
+static void emit_claim(Out *o, const Node *n)
+{
+    const Conditional *c = n->claim.c;
+    if (!c) { line(o, "NO_CLAIM();"); return; }
+    if (n->claim.n == 0) { line(o, "CLAIM(0);"); return; }
+    static const Var x = {.name = "x"}, old = {.name = "old"};
+    const char *list = NULL;
+    for (int k = 0; k < n->claim.n; k++) {
+        const int m = o->scope.n;
+        scope_know(&o->scope, c->u, &x);
+        const char *now = expr_c(o, n->claim.statistic[k], ADDITIVE);
+        scope_leave(&o->scope, m);
+        scope_know(&o->scope, c->u, &old);
+        const char *then = expr_c(o, n->claim.statistic[k], MULTIPLICATIVE - (n->claim.statistic[k]->kind == EX_POW));
+        scope_leave(&o->scope, m);
+        // Terms apart, so that their sizes are known; a difference of squares without the squares.
+        const Expr *s = n->claim.statistic[k];
+        const char *difference = s->kind == EX_POW && s->args[0] == c->u && s->number == 2 ? "((x - old) * (x + old))" : text(o, "(%s - %s)", now, then);
+        const char *t = text(o, "%s * %s", n->claim.natural[k]->name, difference);
+        list = list ? text(o, "%s, %s", list, t) : t;
+    }
+    line(o, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", o->kernel->number, place_text(o, &(Place){.element = c->current}), list);
+}
+
+// Leaves out data of which something missing decides whether the statement stands or what its support is.
+typedef struct Undecided { Out *o; const Var *itself; } Undecided;
+
+static Look skip_one(const Expr *e, void *with)
+{
+    Out *o = ((Undecided *)with)->o;
+    if (!e->vars) return SKIP;
+    if (e->kind == EX_REF && e->nargs == e->var->rank && e->var != ((Undecided *)with)->itself && e->var->kind == VAR_DATA && e->var->response) {
+        const char *name = c_name(o, e->var->name), *at = e->nargs ? text(o, "[%s]", position_text(o, e->var, 0, e->nargs, e->args, NULL).c) : "";
+        if (e->var->base == BASE_INT) line(o, "if (d.%s%s == -2147483648.0) continue;", name, at);
+        else line(o, "if (!(d.%s%s == d.%s%s)) continue;", name, at, name, at);
+    }
+    return LOOK;
+}
+
+static void skip_undecided(Out *o, const Expr *e, const Var *itself)
+{
+    if (e) ex_find(e, skip_one, &(Undecided){o, itself});
+}
+
+static void emit_interval(Out *o, const Factor *f)
+{
+    const Var *v = f->region ? f->region : f->value->var;
+    const char *at = f->region || !v->rank ? "0" : position_text(o, v, 0, v->rank, f->value->args, NULL).c;
+    const bool integer = f->dist ? f->dist->discrete : v->discrete;
+    line(o, "if (!(%s %s %s)) FAULT(\"%s\", %s, \"no value lies between the ends of its support (%s)\");", expr_c(o, f->from, TIGHT), integer ? "<=" : "<", expr_c(o, f->to, TIGHT), v->name, at,
+         source_line(o, f->span));
+}
+
+static void emit_check(Out *o, const Node *n)
+{
+    const Claim *c = n->check.claim;
+    const char *fails = expr_c(o, c->fails[0], c->nparts == 2 ? ADDITIVE : LOOSE), *list = "";
+    if (c->nparts == 2) fails = text(o, "%s || %s", fails, expr_c(o, c->fails[1], ADDITIVE));
+    for (int i = 0; i < c->nnumbers; i++) list = text(o, "%s%s(long)(%s)", list, i ? ", " : "", expr_c(o, c->number[i], LOOSE));
+    line(o, "if (%s) { const long found[] = {%s}; FAULT_AT(\"%s\", found, %d, \"%s\"); }", fails, *list ? list : "0", c->name, c->nnumbers, c->says);
+}
+
+static void emit_bounds(Out *o, const Node *n)
+{
+    const Factor *f = n->bounds.factor;
+    if (n->bounds.interval) { emit_interval(o, f); return; }
+    skip_undecided(o, f->plates.guard, NULL);
+    skip_undecided(o, f->least, f->value->var);
+    skip_undecided(o, f->most, f->value->var);
+    const Var *v = f->value->var;                // as read from the file: in the state, missing values have been filled in
+    const char *at = v->rank ? position_text(o, v, 0, v->rank, f->value->args, NULL).c : NULL, *name = c_name(o, v->name);
+    const char *y = at ? text(o, "d.%s[%s]", name, at) : text(o, "d.%s", name);
+    if (v->kind == VAR_LET) y = text(o, at ? "s.%s[%s]" : "*s.%s", name, at);
+    const char *lo = f->least ? text(o, "%s < %s", y, expr_c(o, f->least, TIGHT)) : NULL, *hi = f->most ? text(o, "%s > %s", y, expr_c(o, f->most, TIGHT)) : NULL;
+    const char *outside = text(o, "%s%s%s", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "");
+    if (v->base == BASE_INT) outside = text(o, lo && hi ? "%s != -2147483648.0 && (%s)" : "%s != -2147483648.0 && %s", y, outside);      // a missing int; a missing real is NaN
+    line(o, "if (%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s (%s)\");", outside, v->name, at ? at : "0", f->dist->name, source_line(o, f->span));
+}
+
+// ---- draws of the predict block ----
+
+static const char *routine_arguments(Out *o, const Site *t)
+{
+    const char *list = "&g";
+    for (int i = 0; i < t->nsample; i++) {
+        const Expr *e = t->args[i];
+        list = text(o, "%s, %s", list, ex_rank(e) > 0 ? whole_text(o, e) : expr_c(o, e, LOOSE));
+        if (t->n == t->var->rank && ex_rank(e) == 1) list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
+    }
+    return list;
+}
+
+// A number that has to lie between two ends, as x: see within.h. The body computes what the search asks of each value.
+static void emit_within(Out *o, const Node *n, const char *pos)
+{
+    static const Var names[] = {{.name = "lower"}, {.name = "upper"}, {.name = "search.x"}};
+    const Site *t = n->sample.site;
+    Expr *const *rest = t->args + t->nsample;
+    const char *name = t->var->name, *dist = t->dist->name, *where = source_line(o, t->span), *least = expr_c(o, rest[2], LOOSE), *most = expr_c(o, rest[3], LOOSE);
+    line(o, "wide lower = %s, upper = %s;", expr_c(o, rest[0], LOOSE), expr_c(o, rest[1], LOOSE));
+    if (!ex_is_num(rest[2], -INFINITY)) line(o, "if (lower < %s) lower = %s;", least, least);
+    if (!ex_is_num(rest[3], INFINITY)) line(o, "if (upper > %s) upper = %s;", most, most);
+    line(o, "if (!(lower <= upper)) FAULT(\"%s\", %s, \"no value of %s lies between its ends (%s)\");", name, pos, dist, where);
+    line(o, "wide x = NAN;");
+    if (t->exact) {
+        for (int side = 0; side < 2; side++) scope_know(&o->scope, t->end[side], &names[side]);
+        line(o, "x = %s(%s);", t->sample, routine_arguments(o, t));
+        line(o, "if (!is_finite(x)) FAULT(\"%s\", %s, \"its truncated %s could not be drawn: an argument is out of range, or so little of it lies between the ends (%s)\");", name, pos, dist, where);
+        return;
+    }
+    const bool search = t->dist->discrete || t->nargs > t->nsample + 4;
+    if (t->sample)
+        line(o, "for (long tries = 0; tries < %s && !(x >= lower && x <= upper); tries++) x = %s(%s);", search ? "GM_TRIES" : "GM_MOST_TRIES", t->sample, routine_arguments(o, t));
+    begin(o, "if (!(x >= lower && x <= upper))");
+    if (search) {
+        if (t->dist->discrete) {
+            line(o, "Weights search = weights_start(lower, upper);");
+            begin(o, "while (weights_next(&g, &search))");
+        } else {
+            line(o, "Inversion search = inversion_start(&g, lower, upper);");
+            begin(o, "while (inversion_next(&search, %s, %s))", least, most);
+        }
+        const Mark m = enter(o);
+        scope_know(&o->scope, t->x, &names[2]);
+        emit_list(o, n->body);
+        leave(o, m);
+        end(o);
+        line(o, "x = %s(&search);", t->dist->discrete ? "weights_value" : "inversion_value");
+    }
+    line(o, "if (!(x >= lower && x <= upper)) FAULT(\"%s\", %s, \"so little of %s lies between its ends that it cannot be drawn (%s)\");", name, pos, dist, where);
+    end(o);
+}
+
+static void emit_sample(Out *o, const Node *n)
+{
+    const Site *t = n->sample.site;
+    const Var *v = t->var;
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < v->rank; k++) at[k] = k < t->n ? t->subscript[k] : ex_num(1);
+    const char *pos = v->rank ? position_text(o, v, 0, v->rank, at, NULL).c : "0", *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : text(o, "*%s", var_text(o, v));
+    const char *name = v->name, *where = source_line(o, t->span);
+    const Mark m = enter(o);
+    begin(o, "%s", "");                          // a scope for the names of the draw
+    line(o, "%s", stream_text(o, v, pos));
+    if (t->n < v->rank) {                        // a vector or a matrix, in its place
+        line(o, "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range, or a matrix not positive definite (%s)\");",
+             t->sample, routine_arguments(o, t), extent_c(o, v->dim[v->rank - 1], LOOSE), place, name, pos, t->dist->name, where);
+    } else {
+        if (t->within) emit_within(o, n, pos);
+        else line(o, "const wide x = %s(%s);", t->sample, routine_arguments(o, t));
+        for (int side = 0; side < 2 && t->dist->discrete && !t->within; side++) {
+            const Expr *bound = t->args[t->nsample + side];
+            if (bound->kind != EX_NUM || isfinite(bound->number))
+                line(o, "if (!(x %s %s)) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");", side ? "<=" : ">=", expr_c(o, bound, TIGHT), name, pos, t->dist->name, where);
+        }
+        if (v->base == BASE_INT) line(o, "if (!(x >= -2147483647 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not an integer of 32 bits\");", name, pos);
+        else line(o, "VERIFY(x, \"%s\", %s);", name, pos);
+        line(o, "%s = x;", place);
+    }
+    end(o);
+    leave(o, m);
+}
+
+// ---- samplers ----
+
+// The series that an element enters, after its value in the state has changed.
+static void compute_again(Out *o, const Conditional *c)
+{
+    for (const Series *s = o->g->series; s && c->recursion; s = s->next)
+        if (s->var[0]->kind == VAR_SERIES && series_reads(s, c->var)) line(o, "compute_%s(%sd, s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "");
+}
+
+static void store(Out *o, const char *place, const char *x)
+{
+    if (o->crew) line(o, "ELEMENT_LANE %s = %s;", place, x);
+    else line(o, o->team ? "SET(%s, %s);" : "%s = %s;", place, x);
+}
+
+static void emit_log_density(Out *o, const Node *body)
+{
+    line(o, "wide lp = 0;");
+    emit_list(o, body);
+}
+
+static void emit_slice(Out *o, const Node *n)
+{
+    const Conditional *c = n->slice.c;
+    const Var *v = c->var;
+    const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
+    const char *width = v->rank ? text(o, "s.%s[%s]", n->slice.width->name, position_text(o, v, 0, v->rank, c->current->args, NULL).c) : text(o, "*s.%s", n->slice.width->name);
+    const char *lo = n->slice.lo ? expr_c(o, n->slice.lo, LOOSE) : "-INFINITY", *hi = n->slice.hi ? expr_c(o, n->slice.hi, LOOSE) : "INFINITY";
+    const bool positive = !v->discrete && v->lower_number == 0 && !isfinite(v->upper_number);
+    line(o, "%s", stream_text(o, v, element));
+    line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
+    line(o, "wide start = current;");
+    line(o, "Slice sl;");
+    begin(o, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
+    line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
+    line(o, "%s(&sl, &g, start, %s, %s, width);", positive ? "slice_begin_log" : "slice_begin", lo, hi);
+    begin(o, "while (slice_next(&sl))");
+    const bool integer = v->discrete && v->base == BASE_INT;
+    line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
+    if (c->whole) store(o, place, "x");
+    compute_again(o, c);
+    static const Var x = {.name = "x"};
+    const Mark m = enter(o);
+    scope_wrote(&o->scope, n);
+    if (!c->whole) scope_know(&o->scope, c->u, &x);
+    emit_log_density(o, n->body);
+    leave(o, m);
+    line(o, "sl.log_density = lp;");
+    end(o);
+    line(o, "if (!sl.failed) break;");
+    end(o);
+    store(o, place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
+    if (n->slice.follows) line(o, "const wide change = sl.x - current;");
+    compute_again(o, c);
+    line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
+    line(o, "if (WARMING_UP) %s%s = slice_adapt(width, &sl, start);", o->crew ? "ELEMENT_LANE " : o->team ? "ONE_LANE " : "", width);
+    line(o, "NO_CLAIM();");
+}
+
+static void emit_weigh(Out *o, const Node *n)
+{
+    const Conditional *c = n->weigh.c;
+    const Var *v = c->var;
+    const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->weigh.element);
+    line(o, "%s", stream_text(o, v, element));
+    line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, n->weigh.first, TIGHT), expr_c(o, n->weigh.last, TIGHT));
+    if (n->weigh.weights) line(o, "wide *weight = &%s;", place_text(o, &(Place){.element = n->weigh.at}));
+    else line(o, "wide *weight = %sSCRATCH(%s);", o->team ? "TEAM_" : "", n->weigh.moves ? "values > 0 ? values : 1" : "values");
+    line(o, "const long old = %s;", place);
+    begin(o, "for (long value = 0; value < values; value++)");
+    line(o, "const long x = first + value;");
+    if (c->whole) store(o, place, "x");
+    compute_again(o, c);
+    static const Var x = {.name = "x"};
+    const Mark m = enter(o);
+    scope_wrote(&o->scope, n);
+    if (!c->whole) scope_know(&o->scope, c->u, &x);
+    emit_log_density(o, n->body);
+    leave(o, m);
+    line(o, o->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
+    end(o);
+    if (o->team) begin(o, "ONE_LANE");
+    if (!n->weigh.marginal) line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", n->weigh.moves ? " && old >= first && old - first < values" : "");
+    if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
+    line(o, "const long chosen = categorical_log_weights(&g, weight, values);");
+    line(o, "if (chosen < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", v->name, element);
+    line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
+    line(o, n->weigh.marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
+    line(o, "%s = x;", place);
+    if (!n->weigh.weights && !o->team) line(o, "RELEASE(weight);");
+    compute_again(o, c);
+    if (o->team) end(o);
+    if (!n->weigh.weights && o->team) line(o, "TEAM_RELEASE(weight);");
+}
+
+static bool is_vector(const Var *v) { return v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_UNIT_VECTOR; }
+
+static void emit_move(Out *o, const Node *n)
+{
+    const Conditional *c = n->move.c;
+    const Var *v = c->var;
+    const Constraint k = v->constraint;
+    const bool vector = is_vector(v), once = !n->move.inside;
+    const char *name = c_name(o, v->name), *width = n->move.width->name;
+    Count batches = count_dims(v, 0, v->rank - (vector ? 1 : 2));
+    line(o, "const long size = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
+    begin(o, "for (long batch = 0; batch < %s; batch++)", count_text(o, &batches));
+    line(o, "wide *value = &s.%s[batch * size%s], *widths = &s.%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
+    begin(o, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
+    line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
+         k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+         : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
+    line(o, "if (!m.moves) continue;");
+    line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
+    line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
+    line(o, "Slice sl;");
+    line(o, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
+    begin(o, "while (slice_next(&sl))");
+    if (!once) {
+        line(o, "TEAM_BARRIER();");
+        line(o, "ONE_LANE *s.%s = constrained_set(&m, sl.x);", n->move.inside->name);
+    }
+    line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s.%s", n->move.inside->name));
+    compute_again(o, c);
+    const Mark m = enter(o);
+    scope_wrote(&o->scope, n);
+    emit_log_density(o, n->body);
+    leave(o, m);
+    line(o, "sl.log_density = lp;");
+    end(o);
+    if (!once) line(o, "TEAM_BARRIER();");
+    line(o, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");
+    compute_again(o, c);
+    line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
+    line(o, "if (WARMING_UP) %swidths[move] = slice_adapt(width, &sl, m.start);", once ? "" : "ONE_LANE ");
+    line(o, "NO_CLAIM();");
+    end(o);
+    end(o);
+}
+
+// ---- joint draws ----
+
+static void emit_draw_array(Out *o, const Node *n)
+{
+    const Conditional *c = n->whole.c;
+    const Var *v = c->var;
+    const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
+    const char *e = c->nbatch ? "e" : "0", *elements = simplex ? "n" : "n * n", *at = c->nbatch ? text(o, "e * %s", elements) : "0";
+    const char *array = n->whole.array->name, *scalar = n->whole.scalar ? n->whole.scalar->name : NULL;
+    if (c->nbatch) {
+        Count count = count_dims(v, 0, c->nbatch);
+        begin(o, "EACH (e, %s)", count_text(o, &count));
+    }
+    line(o, "%s", stream_text(o, v, e));
+    line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
+    line(o, "wide *x = &s.%s[%s];", c_name(o, v->name), at);
+    line(o, "SAVE_OLD(x, %s);", elements);
+    if (simplex) line(o, "%s(&g, &s.%s[%s], n, x);", c->family->draw->name, array, at);
+    else {
+        line(o, "wide *work = SCRATCH(3 * n * n);");
+        line(o, "%s(&g, s.%s[%s], &s.%s[%s], n, x, work);", c->family->draw->name, scalar, e, array, at);
+        line(o, "RELEASE(work);");
+    }
+    line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
+    if (simplex) line(o, "if (CHECKING) CLAIM(dirichlet_claim(&s.%s[%s], n, x, OLD));", array, at);
+    else line(o, "if (CHECKING) CLAIM(%s_claim(s.%s[%s], &s.%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
+    if (c->nbatch) end(o);
+}
+
+static void emit_draw_normal(Out *o, const Node *n)
+{
+    const Step *s = n->normal.step;
+    const Var *first = s->block[0];
+    const char *J = n->normal.J->name, *h = n->normal.h->name;
+    Count count = count_dims(first, 0, s->nbatch);
+    line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
+    begin(o, "EACH (e, %s)", count_text(o, &count));
+    line(o, "%s", stream_text(o, first, "e"));
+    line(o, "wide *x = &s.%s[e * n];", c_name(o, first->name));
+    line(o, "SAVE_OLD(x, n);");
+    line(o, "if (CHECKING) CLAIM_QUADRATIC_BEFORE(n, &s.%s[e * n * n], &s.%s[e * n], x);", J, h);
+    line(o, "if (normal_draw(&g, n, &s.%s[e * n * n], &s.%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
+    line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
+    end(o);
+}
+
+static void emit_copy(Out *o, const Node *n)
+{
+    const char *off = NULL;
+    for (int i = 0; i < n->copy.n; i++) {
+        const Var *v = n->copy.var[i];
+        Count count = count_dims(v, 0, v->rank);
+        const char *len = count_text(o, &count), *name = c_name(o, v->name);
+        if (v->rank == 0) {
+            const char *place = text(o, "s.%s[%s]", n->copy.joint->name, off ? off : "0"), *value = text(o, "*s.%s", name);
+            line(o, o->team ? "ONE_LANE %s = %s;" : "%s = %s;", n->copy.gather ? place : value, n->copy.gather ? value : place);
+        } else {
+            const char *place = text(o, "s.%s[%s%se]", n->copy.joint->name, off ? off : "", off ? " + " : ""), *value = text(o, "s.%s[e]", name);
+            line(o, o->team ? "ALONG (e, %s) %s = %s;" : "for (long e = 0; e < %s; e++) %s = %s;", len, n->copy.gather ? place : value, n->copy.gather ? value : place);
+        }
+        off = off ? text(o, "%s + %s", off, len) : len;
+    }
+}
+
+// ---- all kinds ----
+
+static void emit_lane(Out *o, const Node *n)
+{
+    if (!o->team && !n->lane.key) {              // alone anyhow
+        emit_list(o, n->body);
+        return;
+    }
+    const Expr *group = o->group;
+    const char *name = o->group_name;
+    if (n->lane.key) {
+        o->group_name = subscript_text(o, ex_index(n->lane.group)).c;
+        o->group = n->lane.key;
+    }
+    const bool brief = o->brief = one_statement(n->body);
+    begin(o, n->lane.key ? "GROUP_LANE" : "ONE_LANE");
+    o->brief = false;
+    emit_scope(o, n->body, false, false);
+    if (!brief) end(o);
+    o->group = group;
+    o->group_name = name;
+}
+
+static void emit_if(Out *o, const Node *n)
+{
+    const char *condition = n->test.few ? text(o, "%s < %s", extent_c(o, n->test.few->count, ADDITIVE), extent_c(o, n->test.few->size, ADDITIVE))
+                                        : expr_c(o, n->test.condition, LOOSE);
+    begin(o, n->test.negated ? "if (!(%s))" : "if (%s)", condition);
+    emit_scope(o, n->body, o->team, o->crew);
+    if (n->test.otherwise) {
+        o->indent--;
+        begin(o, "} else");
+        o->depth--;
+        emit_scope(o, n->test.otherwise, o->team, o->crew);
+    }
+    end(o);
+}
+
+static void emit_return(Out *o, const Node *n)
+{
+    const char *weight = expr_c(o, n->row.weight, LOOSE);
+    if (n->row.square) line(o, "return row_weight_and(%s, %s);", weight, expr_c(o, n->row.square, LOOSE));
+    else line(o, "return row_weight(%s);", weight);
+}
+
+static void emit_nest(Out *o, const Node *n)
+{
+    const bool careful = o->careful, as_read = o->as_read;
+    o->careful |= n->nest.careful;
+    o->as_read |= n->nest.as_read;
+    emit_list(o, n->body);
+    o->careful = careful;
+    o->as_read = as_read;
+}
+
+static void emit_node(Out *o, const Node *n)
+{
+    switch (n->kind) {
+    case NODE_COMMENT: line(o, "// %s", n->text.lines); break;
+    case NODE_LET: emit_let(o, n); break;
+    case NODE_KNOW: scope_know(&o->scope, n->let.key, n->let.local); break;
+    case NODE_NEST: emit_nest(o, n); break;
+    case NODE_REDUCE: emit_list(o, n->body); break;
+    case NODE_LOOP: emit_loop(o, n); break;
+    case NODE_LANE: emit_lane(o, n); break;
+    case NODE_IF: emit_if(o, n); break;
+    case NODE_SKIP: {
+        const char *what = o->kernel->kind == KERNEL_ROW && o->depth == 1 ? "return row_weight(0)" : o->depth == 1 ? "return" : "continue";
+        const Expr *c = n->skip.condition;
+        const bool negated = c->kind == EX_CALL && strcmp(c->name, "!") == 0;
+        line(o, negated ? "if (%s) %s;" : "if (!(%s)) %s;", expr_c(o, negated ? c->args[0] : c, LOOSE), what);
+        break;
+    }
+    case NODE_UPDATE: emit_update(o, n); break;
+    case NODE_FILL: emit_fill(o, n); break;
+    case NODE_BARRIER: line(o, "TEAM_BARRIER();"); break;
+    case NODE_ARRAY: emit_array(o, n); break;
+    case NODE_MATRIX: emit_matrix(o, n); break;
+    case NODE_CHOICE: emit_choice(o, n); break;
+    case NODE_DRAW: emit_draw(o, n); break;
+    case NODE_SAMPLE: emit_sample(o, n); break;
+    case NODE_CLAIM: emit_claim(o, n); break;
+    case NODE_BOUNDS: emit_bounds(o, n); break;
+    case NODE_CHECK: emit_check(o, n); break;
+    case NODE_SLICE: emit_slice(o, n); break;
+    case NODE_WEIGH: emit_weigh(o, n); break;
+    case NODE_MOVE: emit_move(o, n); break;
+    case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
+    case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;
+    case NODE_COPY: emit_copy(o, n); break;
+    case NODE_COMPUTE: line(o, "compute_%s(%sd, s);", n->compute.series->var[0]->name, any_wild(o->g) ? "GM, " : ""); break;
+    case NODE_RETURN: emit_return(o, n); break;
+    case NODE_RESULT: line(o, "RESULT(%s);", expr_c(o, n->result.value, LOOSE)); break;
+    }
+}
+
+static void emit_list(Out *o, const Node *list)
+{
+    for (const Node *n = list; n; n = n->next) {
+        emit_node(o, n);
+        scope_wrote(&o->scope, n);
+    }
+}
+
+void emit_header(Out *o, const Kernel *k, const char *end)
+{
+    static const char *const macro[] = {
+#define KERNEL_KIND(id, macro, help) [KERNEL_##id] = macro,
+#include "../kernel/kernel.def"
+    };
+    if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data d, const State s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
+    else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
+    else fprintf(o->file, "%s%s(%s)%s", k->comment, macro[k->kind], k->name, end);
+}
+
+// Names of local variables, so that no loop takes one of them for its index.
+static void take_names(Out *o, const Node *list)
+{
+    for (const Node *n = list; n; n = n->next) {
+        const Var *v = n->kind == NODE_LET ? n->let.local : n->kind == NODE_ARRAY ? n->array.local : n->kind == NODE_MATRIX ? n->matrix.local : n->kind == NODE_CHOICE ? n->choice.local : NULL;
+        if (v) {
+            ROOM(o->arena, o->taken, o->ntaken, o->taken_size);
+            o->taken[o->ntaken++] = v->name;
+        }
+        take_names(o, n->body);
+        if (n->kind == NODE_IF) take_names(o, n->test.otherwise);
+        if (n->kind == NODE_CHOICE) take_names(o, n->choice.otherwise);
+    }
+}
+
+void emit_kernel(Out *o, const Kernel *k)
+{
+    emit_header(o, k, " {\n");
+    o->kernel = k;
+    o->indent = o->depth = 1;
+    scope_leave(&o->scope, 0);
+    o->nnamed = o->ntaken = o->nbuffers = 0;
+    o->team = k->kind == KERNEL_TEAM;
+    o->crew = false;
+    o->flat = NULL;
+    o->group = NULL;
+    take_names(o, k->body);
+    if (k->row) name_index(o, k->row, k->row->name);
+    emit_list(o, k->body);
+    while (o->nbuffers > 0) {
+        o->nbuffers--;
+        line(o, "%sRELEASE(%s);", o->buffer[o->nbuffers].team ? "TEAM_" : "", o->buffer[o->nbuffers].name);
+    }
+    o->indent = 0;
+    fputs("}\n\n", o->file);
+}

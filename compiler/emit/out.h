@@ -1,0 +1,62 @@
+// out.h -- what the program is written with: lines, and expressions as C text.
+#ifndef GMC_OUT_H
+#define GMC_OUT_H
+#include <stdio.h>
+#include "../kernel/kernel.h"
+#include "../kernel/scope.h"
+
+typedef struct Named { const Index *index; const char *text; } Named;
+
+typedef struct Out {
+    const Graph *g;
+    Arena       *arena;
+    FILE        *file;
+    int          indent;
+    bool         brief, follows; // the next scope is one statement, on the line that begins it; a line has begun
+    Scope        scope;          // expressions that have a name here
+    int          nnamed, size;
+    Named       *named;          // C names of loop indices
+    int          ntaken, taken_size;
+    const char **taken;          // names of the kernel's local variables
+    const Kernel *kernel;
+    bool         team, crew;     // lines are run by all lanes of a team, or of a crew
+    const Expr  *group;          // a subscript that is a loop's group: it is written as
+    const char  *group_name;
+    bool         careful;        // data have not been checked: a subscript may be outside its array
+    bool         host;           // what is written runs on the host: sizes, before there is a run
+    bool         as_read;        // responses as they stand in the files, missing values unfilled
+    const char  *flat;           // position of the element that is drawn, where a loop gives it
+    struct { const char *name; int depth; bool team; } buffer[64];   // to release at the end of their scopes
+    int          nbuffers, depth;
+} Out;
+
+// A C expression: its outermost operator, and whether it begins with a minus that negates all of it.
+typedef enum { LOOSE, ADDITIVE, MULTIPLICATIVE, TIGHT } Level;
+typedef struct Text { const char *c; Level level; bool minus; } Text;
+
+void        line(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));     // one indented line
+void        begin(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));    // a line that ends in {
+void        end(Out *o);
+const char *text(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Text        expr_text(Out *o, const Expr *e);
+const char *expr_c(Out *o, const Expr *e, Level least);          // in parentheses if it binds less tightly
+Text        subscript_text(Out *o, const Expr *e);               // counted from 0
+Text        position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset);   // row-major among n dimensions from first, plus offset
+Text        extent_text(Out *o, const Expr *e);                  // a size: long
+const char *extent_c(Out *o, const Expr *e, Level least);
+const char *count_text(Out *o, const Count *c);                  // a product of extents
+const char *place_text(Out *o, const Place *at);
+const char *var_text(Out *o, const Var *v);                      // d.X or s.beta
+const char *c_name(Out *o, const char *name);
+const char *whole_text(Out *o, const Expr *e);                   // an array, as a pointer
+const char *paren(Out *o, Text t, Level least);
+const char *fresh_index(Out *o, const Index *i);                 // a C name for a loop index that nothing else has here
+void        name_index(Out *o, const Index *i, const char *c);
+const char *math_text(Out *o, const Expr *e);                    // in the language's notation
+const char *source_line(Out *o, Span s);                             // file.gm:12
+
+// ---- nodes.c ----
+
+void emit_kernel(Out *o, const Kernel *k);
+void emit_header(Out *o, const Kernel *k, const char *end);
+#endif

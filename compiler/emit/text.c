@@ -1,0 +1,455 @@
+// text.c -- expressions as C text. Subscripts count from 1 in expressions and from 0 in C.
+//
+// An expression is written as it stands; what has a name in the scope is written as that. Parentheses are where C needs them.
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "out.h"
+
+// ---- lines ----
+
+static void write_line(Out *o, const char *format, va_list ap, const char *end)
+{
+    if (!o->follows) fprintf(o->file, "%*s", 4 * o->indent, "");
+    o->follows = false;
+    vfprintf(o->file, format, ap);
+    fputs(end, o->file);
+}
+
+void line(Out *o, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    write_line(o, format, ap, "\n");
+    va_end(ap);
+}
+
+void begin(Out *o, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    write_line(o, format, ap, o->brief ? " " : *format && strcmp(format, "%s") != 0 ? " {\n" : "{\n");
+    va_end(ap);
+    o->follows = o->brief;
+    if (o->brief) return;
+    o->indent++;
+    o->depth++;
+}
+
+void end(Out *o)
+{
+    while (o->nbuffers > 0 && o->buffer[o->nbuffers - 1].depth >= o->depth) {
+        o->nbuffers--;
+        line(o, "%sRELEASE(%s);", o->buffer[o->nbuffers].team ? "TEAM_" : "", o->buffer[o->nbuffers].name);
+    }
+    o->indent--;
+    o->depth--;
+    line(o, "}");
+}
+
+const char *text(Out *o, const char *format, ...)
+{
+    char *s;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&s, format, ap) < 0) abort();
+    va_end(ap);
+    const char *copy = arena_strdup(o->arena, s);
+    free(s);
+    return copy;
+}
+
+// ---- names ----
+
+const char *c_name(Out *o, const char *name)
+{
+    static const char *const reserved[] = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
+        "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "real", "class", "new",
+        "delete", "this", "template", "private", "public", "bool", "true", "false", "operator", "namespace", "I", "NULL", "M_PI",
+        "INFINITY", "NAN", "linux", "unix", "wide", "solve", "dot", NULL};
+    for (int i = 0; reserved[i]; i++)
+        if (strcmp(name, reserved[i]) == 0) return text(o, "%s_", name);
+    return name;
+}
+
+void name_index(Out *o, const Index *i, const char *c)
+{
+    if (o->nnamed == o->size) {
+        Named *more = NEW_N(o->arena, Named, o->size = 2 * o->size + 16);
+        if (o->nnamed) memcpy(more, o->named, sizeof *more * (size_t)o->nnamed);
+        o->named = more;
+    }
+    o->named[o->nnamed++] = (Named){i, c};
+}
+
+static const char *index_text(const Out *o, const Index *i)
+{
+    for (int k = o->nnamed - 1; k >= 0; k--)
+        if (o->named[k].index == i) return o->named[k].text;
+    return i->name;
+}
+
+static bool name_taken(const Out *o, const char *c)
+{
+    static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", "dot", "lower", "upper", "tries", "search", NULL};
+    for (int k = 0; used[k]; k++)
+        if (strcmp(used[k], c) == 0) return true;
+    for (int k = 0; k < o->ntaken; k++)
+        if (strcmp(o->taken[k], c) == 0) return true;
+    for (int k = 0; k < o->nnamed; k++)
+        if (strcmp(o->named[k].text, c) == 0) return true;
+    return false;
+}
+
+const char *fresh_index(Out *o, const Index *i)
+{
+    const char *c = c_name(o, i->name);
+    for (int k = 2; name_taken(o, c); k++) c = text(o, "%s%d", i->name, k);
+    name_index(o, i, c);
+    return c;
+}
+
+const char *var_text(Out *o, const Var *v)
+{
+    if (v->kind == VAR_ELEMENT) return v->name;
+    return text(o, "%s.%s", v->kind == VAR_DATA && (!v->response || o->as_read) ? "d" : "s", c_name(o, v->name));
+}
+
+const char *math_text(Out *o, const Expr *e) { return ex_text(o->arena, e); }
+
+const char *source_line(Out *o, Span s)
+{
+    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
+    return text(o, "%s:%d", slash ? slash + 1 : path, span_line(s));
+}
+
+// ---- expressions ----
+
+static Text tight(const char *c) { return (Text){c, TIGHT, false}; }
+
+// A minus binds like a product.
+const char *paren(Out *o, Text t, Level least)
+{
+    return t.level < least || (t.minus && least >= MULTIPLICATIVE) ? text(o, "(%s)", t.c) : t.c;
+}
+
+const char *expr_c(Out *o, const Expr *e, Level least) { return paren(o, expr_text(o, e), least); }
+
+Text subscript_text(Out *o, const Expr *e)
+{
+    if (o->group && e == o->group) return tight(o->group_name);
+    if (e->kind == EX_NUM) return (Text){text(o, "%ld", (long)e->number - 1), TIGHT, e->number < 1};
+    if (e->kind == EX_INDEX) return tight(index_text(o, e->index));
+    if (!ex_is_integer(e)) return (Text){text(o, "(long)(%s) - 1", expr_c(o, e, LOOSE)), ADDITIVE, false};
+    if (e->kind == EX_ADD) {                     // an index is one less already
+        const Expr *rest = e, *index = NULL;
+        long c = -1;
+        if (e->args[0]->kind == EX_NUM) {
+            c += (long)e->args[0]->number;
+            rest = ex_sub((Expr *)e, e->args[0]);
+        }
+        for (int i = 0; rest->kind == EX_ADD && i < rest->nargs && !index; i++)
+            if (rest->args[i]->kind == EX_INDEX) index = rest->args[i];
+        if (rest->kind == EX_INDEX) index = rest;
+        if (index) c++;
+        const char *t = !index ? expr_c(o, rest, ADDITIVE) : rest == index ? index_text(o, index->index)
+                      : text(o, "%s + %s", expr_c(o, ex_sub((Expr *)rest, (Expr *)index), ADDITIVE), index_text(o, index->index));
+        if (c == 0) return (Text){t, rest == index ? TIGHT : ADDITIVE, false};
+        return (Text){text(o, "%s %c %ld", t, c < 0 ? '-' : '+', labs(c)), ADDITIVE, false};
+    }
+    return (Text){text(o, "%s - 1", expr_c(o, e, ADDITIVE)), ADDITIVE, false};
+}
+
+Text extent_text(Out *o, const Expr *e)
+{
+    if (is_greatest(e)) return tight(text(o, "greatest(d.%s, %s)", c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
+    if ((e->kind == EX_ADD || e->kind == EX_MUL) && has_greatest(e)) {
+        const bool sum = e->kind == EX_ADD;
+        const char *all = NULL;
+        for (int i = 0; i < e->nargs; i++) {
+            const char *c = extent_c(o, e->args[i], sum ? ADDITIVE : TIGHT);
+            all = all ? text(o, sum ? "%s + %s" : "%s * %s", all, c) : c;
+        }
+        return (Text){all, sum ? ADDITIVE : MULTIPLICATIVE, false};
+    }
+    if (!ex_is_integer(e)) return (Text){text(o, "(long)%s", expr_c(o, e, TIGHT)), TIGHT, false};
+    return expr_text(o, e);
+}
+
+const char *extent_c(Out *o, const Expr *e, Level least) { return paren(o, extent_text(o, e), least); }
+
+static bool zero(Text t) { return strcmp(t.c, "0") == 0; }
+
+// p * n + i
+static Text row_major(Out *o, Text p, const Expr *n, Text i)
+{
+    if (ex_is_num(n, 1)) return zero(i) ? p : zero(p) ? i : (Text){text(o, "%s + %s", p.c, i.c), ADDITIVE, false};
+    if (zero(p)) return i;
+    const char *rows = text(o, "%s * %s", paren(o, p, TIGHT), extent_c(o, n, TIGHT));
+    return zero(i) ? (Text){rows, MULTIPLICATIVE, false} : (Text){text(o, "%s + %s", rows, i.c), ADDITIVE, false};
+}
+
+static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
+
+// May the subscript lie outside the array here?
+static bool may_leave(const Out *o, const Expr *subscript, const Expr *dim)
+{
+    if (subscript->kind == EX_INDEX && subscript->index->hi == dim && ex_is_num(subscript->index->lo, 1)) return false;
+    if (subscript->kind == EX_NUM && dim->kind == EX_NUM && subscript->number <= dim->number) return false;
+    return o->careful || ex_any_var(subscript, test_wild, NULL);
+}
+
+Text position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset)
+{
+    Text p = tight("0");
+    for (int k = 0; k < n; k++) {
+        Text i = subscript_text(o, at[k]);
+        const bool checked = may_leave(o, at[k], v->dim[first + k]);
+        if (checked) i = tight(text(o, "%s(%s, %s, \"%s\")", o->host ? "gm_inside" : "INSIDE", i.c, extent_c(o, v->dim[first + k], LOOSE), v->name));
+        const bool is_int = at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(&o->scope, at[k]);      // positions are longs
+        if (k == 0 && is_int && n > 1) i.c = text(o, "(long)%s", i.c);
+        p = k ? row_major(o, p, v->dim[first + k], i) : i;
+    }
+    if (!offset) return p;
+    const char *c = expr_c(o, offset, ADDITIVE);
+    return zero(p) ? (Text){c, ADDITIVE, false} : (Text){text(o, "%s + %s", c, p.c), ADDITIVE, false};
+}
+
+// Factors that are 1 are left out; a product of several is one of longs.
+const char *count_text(Out *o, const Count *c)
+{
+    const char *t = NULL;
+    int factors = 0;
+    bool is_long = false;
+    for (int i = 0; i < c->n; i++) {
+        const Expr *e = c->factor[i];
+        if (ex_is_num(e, 1)) continue;
+        factors++;
+        is_long |= e->kind == EX_REF && e->var->kind == VAR_ELEMENT;
+    }
+    for (int i = 0; i < c->n; i++) {
+        const Expr *e = c->factor[i];
+        if (ex_is_num(e, 1)) continue;
+        const char *n = extent_c(o, e, factors > 1 ? MULTIPLICATIVE : LOOSE);
+        if (factors > 1 && !t && !is_long && !(e->kind == EX_MUL || !ex_is_integer(e))) t = text(o, "(long)%s", extent_c(o, e, TIGHT));
+        else t = t ? text(o, "%s * %s", t, extent_c(o, e, TIGHT)) : n;
+    }
+    return t ? t : "1";
+}
+
+static Text sub_text(Out *o, const Sub *s)
+{
+    if (s->of) return position_text(o, s->of, s->first, s->n, s->at, s->offset);
+    return subscript_text(o, s->at[0]);
+}
+
+const char *place_text(Out *o, const Place *at)
+{
+    if (at->local) return at->local->name;
+    if (at->element) {
+        const Var *v = at->element->var;
+        const char *place = var_text(o, v);
+        return v->rank ? text(o, "%s[%s]", place, position_text(o, v, 0, v->rank, at->element->args, NULL).c) : text(o, "*%s", place);
+    }
+    Text p = tight("0");
+    for (int k = 0; k < at->n; k++) p = k ? row_major(o, p, at->sub[k].extent, sub_text(o, &at->sub[k])) : sub_text(o, &at->sub[k]);
+    return text(o, "s.%s[%s]", at->array->name, p.c);
+}
+
+static Text number(Out *o, double v)
+{
+    if (isinf(v)) return (Text){v > 0 ? "INFINITY" : "-INFINITY", TIGHT, v < 0};
+    if (v == floor(v) && fabs(v) < 1e9) return (Text){text(o, "%ld", (long)v), TIGHT, v < 0};
+    char s[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(s, sizeof s, "%.*g", digits, v);
+        if (strtod(s, NULL) == v) break;
+    }
+    if (!strpbrk(s, ".en")) strcat(s, ".0");
+    return (Text){text(o, "%s", s), TIGHT, v < 0};
+}
+
+// Whether the C expression may be of type real, not wide.
+static bool is_narrow(const Expr *e)
+{
+    if (e->kind == EX_REF) return e->var->narrow;
+    if (e->narrow) return e->narrow == 1;
+    bool any = false, wide = false;
+    for (int i = 0; i < e->nargs; i++) {
+        wide |= e->args[i]->kind == EX_REF && e->args[i]->var->base == BASE_REAL && !e->args[i]->var->narrow;
+        any |= is_narrow(e->args[i]);
+    }
+    ((Expr *)e)->narrow = any && !wide ? 1 : 2;
+    return any && !wide;
+}
+
+// Whether the C expression is of type int. (Whole numbers that are data and no response are longs: sizes.)
+static bool is_short(const Out *o, const Expr *e)
+{
+    if (scope_find(&o->scope, e)) return false;
+    if (e->kind == EX_MUL) return e->nargs == 2 && ex_is_num(e->args[0], -1) && is_short(o, e->args[1]);
+    if (e->kind == EX_REF) return e->var->base == BASE_INT && e->var->kind != VAR_ELEMENT && (e->var->rank || e->var->response || e->var->kind != VAR_DATA);
+    return e->kind == EX_NUM && ex_is_integer(e);
+}
+
+// C would add or multiply two ints as ints: the first is made a type that holds what they make.
+static const char *lengthened(Out *o, const Expr *e, const char *c, const char *type)
+{
+    return !e || (e->kind == EX_NUM && e->number >= 0) ? text(o, "%sL", c) : text(o, "(%s)%s", type, c);
+}
+
+static Text sum(Out *o, const Expr *e, const char *type);
+
+// An argument of a function of reals: C++ has others of the same name for whole numbers and for float.
+static const char *as_real(Out *o, const Expr *e)
+{
+    if (is_narrow(e)) return text(o, "(wide)%s", expr_c(o, e, TIGHT));
+    if (e->kind == EX_NUM && ex_is_integer(e)) return text(o, "%ld.0", (long)e->number);
+    if (e->kind == EX_ADD && ex_is_integer(e) && !scope_find(&o->scope, e) && e->args[0]->kind != EX_NUM && is_short(o, e->args[0]) && is_short(o, e->args[1])) return sum(o, e, "wide").c;
+    return ex_is_integer(e) ? text(o, "(wide)%s", expr_c(o, e, TIGHT)) : expr_c(o, e, LOOSE);
+}
+
+static Text power(Out *o, const Expr *base, double r)
+{
+    if (r == 1) return expr_text(o, base);
+    if (r == 2) return tight(text(o, "square(%s)", expr_c(o, base, LOOSE)));
+    if (r == 3) return tight(text(o, "cube(%s)", expr_c(o, base, LOOSE)));
+    if (r == 0.5) return tight(text(o, "sqrt(%s)", as_real(o, base)));
+    return tight(text(o, "pow(%s, %s)", as_real(o, base), text(o, r == floor(r) ? "%s.0" : "%s", number(o, r).c)));
+}
+
+static Text product(Out *o, const Expr *e)
+{
+    const char *c = NULL;
+    int absorbed = 0;
+    bool minus = false;
+    const Expr *leading = NULL;                   // the first factor, while the second one is looked for
+    for (int i = 0; i < e->nargs; i++) absorbed += ex_absorbed(e, i);
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *f = e->args[i];
+        if (ex_absorbed(e, i) || (f->kind == EX_POW && f->number < 0 && !scope_find(&o->scope, f))) continue;
+        const char *t;
+        if (f->kind == EX_NUM) {
+            minus = f->number < 0;
+            if (fabs(f->number) == 1) continue;
+            t = number(o, fabs(f->number)).c;
+        } else t = expr_c(o, f, MULTIPLICATIVE + (f->kind == EX_MUL));
+        if (leading && is_short(o, leading) && is_short(o, f)) c = lengthened(o, leading, c, "long");
+        leading = c ? NULL : f;
+        c = c ? text(o, "%s * %s", c, t) : t;
+    }
+    if (!c) c = "1";
+    for (int i = 0; i < e->nargs && absorbed; i++)
+        if (ex_absorbed(e, i)) c = text(o, "times_log(%s, %s)", c, expr_c(o, e->args[i], LOOSE));
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *f = e->args[i];
+        if (f->kind != EX_POW || f->number >= 0 || scope_find(&o->scope, f)) continue;
+        const bool integer = ex_is_integer(f->args[0]) && f->number == -1;
+        c = text(o, "%s / %s%s", c, integer ? "(wide)" : "", paren(o, power(o, f->args[0], -f->number), TIGHT));
+    }
+    return (Text){minus ? text(o, "-%s", c) : c, MULTIPLICATIVE, minus};
+}
+
+const char *whole_text(Out *o, const Expr *e)
+{
+    const Var *known = scope_find(&o->scope, e);
+    if (known) return known->name;
+    if (e->kind != EX_REF) return "NULL";
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_num(1);
+    return text(o, "&%s[%s]", var_text(o, e->var), position_text(o, e->var, 0, e->var->rank, at, NULL).c);
+}
+
+static Text call(Out *o, const Expr *e)
+{
+    static const struct { const char *name, *c; } infix[] = {{"==", "=="}, {"!=", "!="}, {"<", "<"}, {"<=", "<="}, {"&&", "&&"}, {"||", "||"}, {"same", "=="}};
+    for (size_t i = 0; i < sizeof infix / sizeof *infix; i++)
+        if (e->nargs == 2 && strcmp(e->name, infix[i].name) == 0)
+            return (Text){text(o, "%s %s %s", expr_c(o, e->args[0], ADDITIVE), infix[i].c, expr_c(o, e->args[1], ADDITIVE)), LOOSE, false};
+    if (strcmp(e->name, "%") == 0) return tight(text(o, "((long)(%s) %% (long)(%s))", expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
+    if (strcmp(e->name, "missing") == 0) {
+        const char *c = expr_c(o, e->args[0], ADDITIVE);
+        return (Text){e->args[0]->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};
+    }
+    if (strcmp(e->name, "!") == 0) return tight(text(o, "!%s", expr_c(o, e->args[0], TIGHT)));
+    if (strcmp(e->name, "if_else") == 0)
+        return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
+    const char *list = "";
+    for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
+    return tight(text(o, "%s(%s)", e->name, list));
+}
+
+static Text sum(Out *o, const Expr *e, const char *type)
+{
+    Text *t = NEW_N(o->arena, Text, e->nargs + 1);
+    const Expr **from = NEW_N(o->arena, const Expr *, e->nargs + 1);
+    const bool ends = e->args[0]->kind == EX_NUM;
+    double last = ends ? e->args[0]->number : 0;         // a number comes last, with what indices are less by in C
+    int n = 0;
+    for (int i = ends; i < e->nargs; i++) {
+        const Expr *term = e->args[i];
+        if (ends && term->kind == EX_INDEX && !scope_find(&o->scope, term)) {
+            from[n] = term;
+            t[n++] = tight(index_text(o, term->index));
+            last++;
+            continue;
+        }
+        from[n] = term;
+        t[n] = expr_text(o, term);
+        if (t[n].level < ADDITIVE) t[n] = tight(text(o, "(%s)", t[n].c));
+        n++;
+    }
+    if (last != 0) t[n++] = number(o, last);
+    if (n == 1) return t[0];
+    if (t[0].minus && !t[1].minus) {             // x - y in place of -y + x
+        const Text swap = t[0];
+        const Expr *swapped = from[0];
+        t[0] = t[1];
+        t[1] = swap;
+        from[0] = from[1];
+        from[1] = swapped;
+    }
+    if ((!from[0] || is_short(o, from[0])) && (!from[1] || is_short(o, from[1])) && ex_is_integer(e)) t[0].c = lengthened(o, from[0], t[0].c, type);
+    size_t length = 1;
+    for (int i = 0; i < n; i++) length += strlen(t[i].c) + 3;
+    char *c = arena_alloc(o->arena, length), *last_of = c;
+    for (int i = 0; i < n; i++) last_of = stpcpy(stpcpy(last_of, i == 0 ? "" : t[i].minus ? " - " : " + "), t[i].c + (i && t[i].minus));
+    return (Text){c, ADDITIVE, false};
+}
+
+Text expr_text(Out *o, const Expr *e)
+{
+    const Var *known = scope_find(&o->scope, e);
+    if (known) return tight(known->name);
+    switch (e->kind) {
+    case EX_NUM: return number(o, e->number);
+    case EX_INDEX: return (Text){text(o, "%s + 1", index_text(o, e->index)), ADDITIVE, false};
+    case EX_REF: {
+        if (e->nargs < e->var->rank) return tight(whole_text(o, e));
+        const char *place = var_text(o, e->var);
+        if (e->var->rank == 0) return tight(place[0] == 'd' || e->var->kind == VAR_ELEMENT ? place : text(o, "*%s", place));
+        return tight(text(o, "%s[%s]", place, position_text(o, e->var, 0, e->var->rank, e->args, NULL).c));
+    }
+    case EX_ADD: return sum(o, e, "long");
+    case EX_MUL: return product(o, e);
+    case EX_POW:
+        if (e->number < 0)
+            return (Text){text(o, "1 / %s%s", ex_is_integer(e->args[0]) && e->number == -1 ? "(wide)" : "", paren(o, power(o, e->args[0], -e->number), TIGHT)), MULTIPLICATIVE - 1, false};
+        return power(o, e->args[0], e->number);
+    case EX_CALL: return call(o, e);
+    case EX_REDUCE: case EX_ARRAY: return tight(whole_text(o, e));
+    case EX_AT: {
+        const Expr *array = e->args[0];
+        Text p = tight("0");
+        for (int k = 1; k < e->nargs; k++) {
+            Text i = subscript_text(o, e->args[k]);
+            p = k == 1 ? i : row_major(o, p, ex_dim((Expr *)array, k - 1), i);
+        }
+        return tight(text(o, "%s[%s]", whole_text(o, array), p.c));
+    }
+    }
+    return tight("0");
+}

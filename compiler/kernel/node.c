@@ -1,0 +1,166 @@
+// node.c -- kernels as trees: making them and walking them.
+#include <math.h>
+#include <string.h>
+#include "kernel.h"
+
+Node *node_new(Arena *a, NodeKind kind)
+{
+    Node *n = NEW(a, Node);
+    n->kind = kind;
+    return n;
+}
+
+Var *local_new(Arena *a, const char *name)
+{
+    Var *v = NEW(a, Var);
+    *v = (Var){.name = name, .kind = VAR_ELEMENT, .id = 63, .base = BASE_REAL};
+    return v;
+}
+
+Expr *local_ref(Var *local) { return ex_ref(local, 0, NULL); }
+
+Count count_dims(const Var *v, int first, int n)
+{
+    Count c = {0};
+    for (int k = first; k < first + n; k++) c.factor[c.n++] = v->dim[k];
+    return c;
+}
+
+static bool place_written(const Place *at, bool (*f)(const Var *, void *), void *with)
+{
+    const Var *v = at->local ? at->local : at->element ? at->element->var : at->array;
+    return v && f(v, with);
+}
+
+static bool series_written(const Conditional *c, bool (*f)(const Var *, void *), void *with)
+{
+    return f(c->var, with) || (c->recursion && f(c->recursion, with));
+}
+
+bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
+{
+    for (const Node *n = list; n; n = n->next) {
+        bool yes = false;
+        switch (n->kind) {
+        case NODE_UPDATE: yes = place_written(&n->update.place, f, with); break;
+        case NODE_FILL: yes = f(n->fill.array, with); break;
+        case NODE_DRAW: yes = place_written(&n->draw.place, f, with); break;
+        case NODE_SAMPLE: yes = f(n->sample.site->var, with); break;
+        case NODE_SLICE: yes = series_written(n->slice.c, f, with); break;
+        case NODE_WEIGH: yes = series_written(n->weigh.c, f, with); break;
+        case NODE_MOVE: yes = series_written(n->move.c, f, with); break;
+        case NODE_DRAW_ARRAY: yes = f(n->whole.c->var, with); break;
+        case NODE_DRAW_NORMAL: yes = f(n->normal.step->block[0], with); break;
+        case NODE_COPY:
+            yes = n->copy.gather && f(n->copy.joint, with);
+            for (int i = 0; i < n->copy.n && !n->copy.gather; i++) yes = yes || f(n->copy.var[i], with);
+            break;
+        case NODE_COMPUTE:
+            for (int i = 0; i < n->compute.series->n; i++) yes = yes || f(n->compute.series->var[i], with);
+            break;
+        case NODE_IF: yes = writes(n->test.otherwise, f, with); break;
+        case NODE_CHOICE: yes = writes(n->choice.otherwise, f, with); break;
+        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_SKIP:
+        case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_RETURN: case NODE_RESULT: break;
+        }
+        if (yes || writes(n->body, f, with)) return true;
+    }
+    return false;
+}
+
+static void in_place(const Place *at, void (*f)(Expr *, void *), void *with)
+{
+    for (int i = 0; at->element && i < at->element->nargs; i++) f(at->element->args[i], with);
+    for (int k = 0; k < at->n; k++)
+        for (int i = 0; i < at->sub[k].n; i++) f(at->sub[k].at[i], with);
+}
+
+void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
+{
+    switch (n->kind) {
+    case NODE_LET: if (n->let.value) f(n->let.value, with); break;
+    case NODE_IF: if (n->test.condition) f(n->test.condition, with); break;
+    case NODE_SKIP: f(n->skip.condition, with); break;
+    case NODE_UPDATE:
+        in_place(&n->update.place, f, with);
+        f(n->update.value, with);
+        break;
+    case NODE_DRAW:
+        in_place(&n->draw.place, f, with);
+        for (int i = 0; i < n->draw.nargs; i++)
+            if (n->draw.arg[i].value) f(n->draw.arg[i].value, with);
+        break;
+    case NODE_SLICE:
+        if (n->slice.start) f(n->slice.start, with);
+        if (n->slice.lo) f(n->slice.lo, with);
+        if (n->slice.hi) f(n->slice.hi, with);
+        break;
+    case NODE_WEIGH:
+        f(n->weigh.first, with);
+        f(n->weigh.last, with);
+        break;
+    case NODE_MOVE: if (n->move.start) f(n->move.start, with); break;
+    case NODE_RETURN:
+        f(n->row.weight, with);
+        if (n->row.square) f(n->row.square, with);
+        break;
+    case NODE_RESULT: f(n->result.value, with); break;
+    case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
+    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: break;
+    }
+}
+
+// ---- matrices on the way ----
+
+static Look array(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0) ? FOUND : LOOK;
+}
+
+bool needs_array(const Expr *e) { return e && ex_find(e, array, NULL); }
+
+static Look own_array(const Expr *e, void *with)
+{
+    const Loops *l = with;
+    if (array(e, NULL) != FOUND) return LOOK;
+    if (e->args[0]->loose) return FOUND;
+    for (int i = 0; i < l->n; i++)
+        if (ex_mentions_index(e->args[0], l->index[i])) return FOUND;
+    return LOOK;
+}
+
+bool needs_own_array(const Expr *e, const Loops *l) { return e && ex_find(e, own_array, (void *)l); }
+
+static Look no_integer(const Expr *e, void *with)
+{
+    (void)with;
+    switch (e->kind) {
+    case EX_NUM: return e->number == floor(e->number) && fabs(e->number) < 1e9 ? SKIP : FOUND;
+    case EX_INDEX: return SKIP;
+    case EX_REF: return e->var->base == BASE_INT ? SKIP : FOUND;
+    case EX_ADD: case EX_MUL: return LOOK;
+    case EX_POW: case EX_CALL: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    }
+    return FOUND;
+}
+
+// Whether C computes e in whole numbers.
+bool ex_is_integer(const Expr *e) { return !ex_find(e, no_integer, NULL); }
+
+// The largest of a vector of whole data: an extent, written where no loop can stand.
+bool is_greatest(const Expr *e)
+{
+    if (e->kind != EX_REDUCE || strcmp(e->name, "max") != 0 || !ex_is_num(e->args[0], 1)) return false;
+    const Expr *x = e->args[2];
+    return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 && x->args[0]->kind == EX_INDEX &&
+           x->args[0]->index == e->index && x->var->dim[0] == e->args[1];
+}
+
+static Look greatest(const Expr *e, void *with)
+{
+    (void)with;
+    return is_greatest(e) ? FOUND : LOOK;
+}
+
+bool has_greatest(const Expr *e) { return ex_find(e, greatest, NULL); }

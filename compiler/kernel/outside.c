@@ -1,0 +1,541 @@
+// outside.c -- what loops do not change is computed before them, and what expressions need before the statement that they stand in.
+//
+//   before   loop i in 1:N shared by SUM_ALONG                  after    let c1 = 1/sigma^2
+//              update a += x[i]/sigma^2 * sum(j in 1:K, w[j])            reduce sum1 = sum(j in 1:K, w[j])
+//                                                                        loop i in 1:N shared by SUM_ALONG
+//                                                                          update a += x[i]/sigma^2 * sum(j in 1:K, w[j])
+//
+// Expressions stay as they are: a name stands for its expression to the end of the scope (scope.h). A power, a call, a sum over an index or a sum of
+// terms that holds an unknown is named before the outermost loop that does not change it; then sums within expressions, matrices that a
+// routine makes and arrays that it reads get nodes of their own in front of the statement.
+//
+// Needs: share done.     Gives: expressions without anything that needs a statement but has no name.     Keeps: the order of statements.
+#include <math.h>
+#include <string.h>
+#include "lower.h"
+#include "scope.h"
+
+typedef enum { BY_LANE, BY_CREW_OF_LANES, BY_ALL_LANES } Who;    // who runs what is written here: sums are shared among them
+
+typedef struct Walk {
+    Lower *p;
+    Arena   *a;
+    Kernel  *kernel;
+    Scope    scope;
+    Node   **at;                 // new nodes go here
+    Who      who;
+    int      temporaries;
+    const Expr *group;           // a subscript that is the group of a loop
+    struct Declared *declared;   // locals of the loop that is looked into: what reads them stays
+} Walk;
+
+typedef struct Declared { const Var *local; struct Declared *next; } Declared;
+
+static void need(Walk *w, Expr *e);
+static void need_whole(Walk *w, Expr *e);
+static void walk(Walk *w, Node **first);
+
+static Node *insert(Walk *w, NodeKind kind)
+{
+    Node *n = node_new(w->a, kind);
+    n->next = *w->at;
+    *w->at = n;
+    w->at = &n->next;
+    return n;
+}
+
+static Var *temporary(Walk *w, const char *stem) { return local_new(w->a, intern(arena_printf(w->a, "%s%d", stem, ++w->temporaries))); }
+
+// Walks a list that is made here, in a scope of its own if it has one.
+static void inner(Walk *w, Node **body, Who who, bool scope)
+{
+    Node **at = w->at;
+    const Who outer = w->who;
+    const int mark = w->scope.n;
+    w->who = who;
+    walk(w, body);
+    w->who = outer;
+    w->at = at;
+    if (scope) scope_leave(&w->scope, mark);
+}
+
+// ---- what an expression needs ----
+
+static bool whole_in_place(const Expr *e) { return e->kind == EX_REF && e->var->base == BASE_REAL && !e->var->narrow; }
+
+// A size: what is the largest of data is written as a call.
+static void need_extent(Walk *w, Expr *e)
+{
+    if (!has_greatest(e)) need(w, e);
+}
+
+static void need_extents(Walk *w, const Var *v)
+{
+    for (int k = 1; k < v->rank; k++) need_extent(w, v->dim[k]);
+}
+
+static void need_whole(Walk *w, Expr *e)
+{
+    if (whole_in_place(e)) {
+        need_extents(w, e->var);
+        for (int i = 0; i < e->nargs; i++) need(w, e->args[i]);
+        return;
+    }
+    if (scope_find(&w->scope, e)) return;
+    const int rank = ex_rank(e);
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < rank; k++) need_extent(w, ex_dim(e, k));
+    Node *n = insert(w, NODE_ARRAY);
+    n->array.key = e;
+    n->array.local = temporary(w, "array");
+    for (int k = 0; k < rank; k++) at[k] = ex_index(n->array.index[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(e, k)));
+    n->array.value = ex_at(e, rank, at);
+    // What one element needs stands within the loops over all.
+    Node **outer = w->at;
+    const Who who = w->who;
+    const int mark = w->scope.n;
+    w->who = BY_LANE;
+    w->at = &n->body;
+    need(w, n->array.value);
+    w->who = who;
+    w->at = outer;
+    scope_leave(&w->scope, mark);
+    scope_know(&w->scope, e, n->array.local);
+}
+
+static void need_matrix(Walk *w, Expr *e)
+{
+    if (scope_find(&w->scope, e)) return;
+    need_extent(w, ex_dim(e->args[0], 0));
+    need_whole(w, e->args[0]);
+    Node *n = insert(w, NODE_MATRIX);
+    n->matrix.key = e;
+    n->matrix.local = temporary(w, "matrix");
+    scope_know(&w->scope, e, n->matrix.local);
+}
+
+static void keep_outside(Walk *w, Expr *e, const Loops *inner, const Var *moving);
+
+static Node *let(Walk *w, Expr *key, Var *local, Expr *value)
+{
+    Node *n = insert(w, NODE_LET);
+    n->let.key = key;
+    n->let.local = local;
+    n->let.value = value;
+    n->let.type = key && ex_is_integer(key) ? "long" : w->kernel->number;
+    if (key) scope_know(&w->scope, key, local);
+    return n;
+}
+
+static void need_sum(Walk *w, Expr *e)
+{
+    const bool sum = strcmp(e->name, "sum") == 0, max = strcmp(e->name, "max") == 0, product = strcmp(e->name, "prod") == 0, lse = strcmp(e->name, "log_sum_exp") == 0;
+    Var *total = temporary(w, lse ? "lse" : e->name);
+    Expr *held = predicted(w->p, w->kernel, e);
+    if (held) {
+        need(w, held);
+        let(w, e, total, held);
+        return;
+    }
+    Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+    Expr *value = ex_open(e, i);
+    const Loops over = {.n = 1, .index = {i}};
+    keep_outside(w, value, &over, NULL);
+    const bool shared = sum && w->who != BY_LANE;
+    Node *r = insert(w, NODE_REDUCE);
+    r->nest.loops = over;
+    r->nest.op = sum ? UPDATE_ADD : product ? UPDATE_MUL : lse ? UPDATE_LOG_ADD : max ? UPDATE_MAX : UPDATE_MIN;
+    Node *start = r->body = node_new(w->a, NODE_LET), *loop = start->next = node_new(w->a, NODE_LOOP), *update = loop->body = node_new(w->a, NODE_UPDATE);
+    start->let.local = total;
+    start->let.type = lse ? "LogSum" : shared ? "wide" : w->kernel->number;
+    start->let.grows = true;
+    start->let.value = lse ? NULL : ex_num(sum ? 0 : product ? 1 : max ? -INFINITY : INFINITY);
+    loop->loop.how = !shared ? SHARE_SERIAL : w->who == BY_CREW_OF_LANES ? SHARE_SUM_TURNS : SHARE_SUM_ALONG;
+    loop->loop.n = loop->loop.ntotals = 1;
+    loop->loop.index[0] = i;
+    loop->loop.total[0] = total;
+    update->update.op = r->nest.op;
+    update->update.place.local = total;
+    update->update.value = value;
+    Node *last = loop->next = node_new(w->a, lse ? NODE_LET : NODE_KNOW);
+    last->let.key = e;
+    last->let.local = lse ? local_new(w->a, intern(arena_printf(w->a, "%s_value", total->name))) : total;
+    last->let.log_sum = total;
+    last->let.type = w->kernel->number;
+    // Only the body of a shared loop is one lane's; that of another is still everybody's.
+    inner(w, &r->body, w->who, false);
+}
+
+// What is longer than this is written in parts that have names: an expression that shares its parts may be too long to write out.
+enum { LONGEST = 2000 };
+
+static Look statement(const Expr *e, void *with)
+{
+    (void)with;
+    return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0) ? FOUND : LOOK;
+}
+
+static bool needs_statements(const Expr *e) { return ex_find(e, statement, NULL); }
+
+static void need_choice(Walk *w, Expr *e)
+{
+    need(w, e->args[0]);
+    if (!needs_statements(e->args[1]) && !needs_statements(e->args[2])) {
+        need(w, e->args[1]);
+        need(w, e->args[2]);
+        return;
+    }
+    Node *n = insert(w, NODE_CHOICE);
+    n->choice.key = e;
+    n->choice.local = temporary(w, "choice");
+    for (int side = 1; side <= 2; side++) {
+        Node *set = node_new(w->a, NODE_UPDATE);
+        set->update.place.local = n->choice.local;
+        set->update.value = e->args[side];
+        Node **body = side == 1 ? &n->body : &n->choice.otherwise;
+        *body = set;
+        inner(w, body, w->who, true);
+    }
+    scope_know(&w->scope, e, n->choice.local);
+}
+
+static void need_parts(Walk *w, Expr *e);
+
+static void need(Walk *w, Expr *e)
+{
+    if (e->nargs == 0 || scope_find(&w->scope, e)) return;
+    need_parts(w, e);
+    if (e->size <= LONGEST || e->kind == EX_REF || e->kind == EX_REDUCE || ex_rank(e) > 0 || scope_find(&w->scope, e)) return;
+    let(w, e, temporary(w, "part"), e);
+}
+
+static void need_parts(Walk *w, Expr *e)
+{
+    switch (e->kind) {
+    case EX_NUM: case EX_INDEX: return;
+    case EX_REF:
+        if (e->nargs < e->var->rank) { need_whole(w, e); return; }
+        need_extents(w, e->var);
+        for (int i = 0; i < e->nargs; i++)
+            if (e->args[i] != w->group) need(w, e->args[i]);
+        return;
+    case EX_ADD:
+        for (int i = 0; i < e->nargs; i++) need(w, e->args[(i + (e->args[0]->kind == EX_NUM)) % e->nargs]);
+        return;
+    case EX_MUL: case EX_POW:
+        for (int i = 0; i < e->nargs; i++) need(w, e->args[i]);
+        return;
+    case EX_CALL:
+        if (strcmp(e->name, "if_else") == 0) { need_choice(w, e); return; }
+        if (strcmp(e->name, "log_determinant") == 0) {
+            need_extent(w, ex_dim(e->args[0], 0));
+            need_whole(w, e->args[0]);
+            let(w, e, temporary(w, "log_det"), e)->let.type = "wide";
+            return;
+        }
+        for (int i = 0; i < e->nargs; i++) {
+            if (ex_rank(e->args[i]) > 0) need_whole(w, e->args[i]);
+            else need(w, e->args[i]);
+        }
+        return;
+    case EX_REDUCE: need_sum(w, e); return;
+    case EX_ARRAY: need_whole(w, e); return;
+    case EX_AT:
+        need_matrix(w, e->args[0]);
+        for (int k = 1; k < e->nargs; k++) {
+            if (k > 1) need_extent(w, ex_dim(e->args[0], k - 1));
+            need(w, e->args[k]);
+        }
+        return;
+    }
+}
+
+// ---- what loops do not change ----
+
+static bool changes(const Expr *e, const Loops *inner)
+{
+    if (e->loose) return true;                   // belongs to a sum further out
+    for (int i = 0; i < inner->n; i++)
+        if (ex_mentions_index(e, inner->index[i])) return true;
+    return false;
+}
+
+static bool reads_declared(const Walk *w, const Expr *e)
+{
+    for (const Declared *d = w->declared; d; d = d->next)
+        if (ex_mentions(e, d->local)) return true;
+    return false;
+}
+
+static bool worth_naming(const Expr *e)
+{
+    switch (e->kind) {
+    case EX_POW: case EX_REDUCE: return true;
+    case EX_CALL: return strcmp(e->name, "within") != 0 && e->nargs > 0;
+    case EX_ADD: return e->nargs > 1 && ex_unknown(e) && !ex_is_integer(e);      // a subscript is written one less
+    case EX_NUM: case EX_REF: case EX_INDEX: case EX_MUL: case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+// Whether e reads an element that may exist only where a guard holds: u[g[i]], x[t - 1].
+static Look look_up(const Expr *e, void *with)
+{
+    (void)with;
+    for (int i = 0; i < e->nargs && e->kind == EX_REF; i++)
+        if (e->args[i]->kind != EX_INDEX && e->args[i]->kind != EX_NUM) return FOUND;
+    return LOOK;
+}
+
+static bool looks_up(const Expr *e) { return ex_find(e, look_up, NULL); }
+
+// What e holds that the inner loops do not change; where they ask a guard, not what may exist only where it holds.
+static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64_t walk)
+{
+    if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
+    e->kept = walk;
+    if (worth_naming(e) && !(inner->guard && looks_up(e)) && !changes(e, inner) && !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) && ex_rank(e) == 0) {
+        need(w, e);
+        if (!scope_find(&w->scope, e)) let(w, e, temporary(w, "c"), e);
+        return;
+    }
+    if (e->kind == EX_AT && !(inner->guard && looks_up(e->args[0])) && !changes(e->args[0], inner) && !reads_declared(w, e) && !(moving && ex_mentions(e->args[0], moving))) {
+        need_matrix(w, e->args[0]);
+        return;
+    }
+    if (e->kind == EX_CALL && (strcmp(e->name, "if_else") == 0 || strcmp(e->name, "&&") == 0 || strcmp(e->name, "||") == 0)) {
+        keep(w, e->args[0], inner, moving, walk);      // the rest may not be safe to compute
+        return;
+    }
+    for (int i = 0; i < e->nargs; i++) keep(w, e->args[i], inner, moving, walk);
+}
+
+static void keep_outside(Walk *w, Expr *e, const Loops *inner, const Var *moving) { keep(w, e, inner, moving, ex_walk()); }
+
+static bool test_element(const Var *v, void *with) { (void)with; return v->kind == VAR_ELEMENT; }
+
+// What the values below a loop hold that neither it nor a loop within changes.
+static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var *moving)
+{
+    Loops here = *loops;
+    const Loops *in = &here;
+    for (const Node *n = list; n; n = n->next) {
+        if (n->kind == NODE_SKIP) here.guard = n->skip.condition;
+        if (n->kind == NODE_UPDATE) keep_outside(w, n->update.value, in, moving);
+        if (n->kind == NODE_LET) {
+            if (n->let.value) keep_outside(w, n->let.value, in, moving);
+            Declared *d = NEW(w->a, Declared);
+            *d = (Declared){n->let.local, w->declared};
+            w->declared = d;
+        }
+        for (int i = 0; n->kind == NODE_SAMPLE && i < n->sample.site->nargs; i++) {
+            Expr *e = n->sample.site->args[i];
+            if (!ex_any_var(e, test_element, NULL)) keep_outside(w, e, in, moving);      // does not speak of the value to be drawn
+        }
+        if (n->kind == NODE_BOUNDS) {
+            const Factor *f = n->bounds.factor;
+            Expr *ends[] = {n->bounds.interval ? f->from : f->least, n->bounds.interval ? f->to : f->most};
+            for (int i = 0; i < 2; i++)
+                if (ends[i]) keep_outside(w, ends[i], in, moving);
+        }
+        if (n->kind == NODE_IF && !n->test.few) {
+            Loops guarded = *in;
+            guarded.guard = n->test.condition;
+            keep_values(w, n->body, &guarded, moving);
+            keep_values(w, n->test.otherwise, &guarded, moving);
+        }
+        Loops more = *in;
+        const int most = (int)(sizeof more.index / sizeof *more.index);
+        if (n->kind == NODE_LOOP && more.n + n->loop.n > most) continue;
+        for (int i = 0; n->kind == NODE_LOOP && i < n->loop.n; i++) more.index[more.n++] = n->loop.index[i];
+        if (n->kind == NODE_LOOP || n->kind == NODE_REDUCE || n->kind == NODE_LANE) keep_values(w, n->body, &more, moving);
+    }
+}
+
+// ---- statements ----
+
+static void need_place(Walk *w, const Place *at)
+{
+    if (at->element) {
+        need_extents(w, at->element->var);
+        for (int i = 0; i < at->element->nargs; i++)
+            if (at->element->args[i] != w->group) need(w, at->element->args[i]);
+    }
+    for (int k = 0; at->array && k < at->n; k++) {
+        const Sub *s = &at->sub[k];
+        if (k && s->extent) need_extent(w, s->extent);
+        for (int i = 0; i < s->n; i++) {
+            if (i && s->of) need_extent(w, s->of->dim[s->first + i]);
+            if (s->at[i] != w->group) need(w, s->at[i]);
+        }
+    }
+}
+
+static void need_argument(Walk *w, Expr *e)
+{
+    if (ex_rank(e) == 0) { need(w, e); return; }
+    need_whole(w, e);
+    need_extent(w, ex_dim(e, 0));
+}
+
+static void need_count(Walk *w, const Count *c)
+{
+    for (int i = 0; i < c->n; i++) need_extent(w, c->factor[i]);
+}
+
+// An element of a vector is drawn, and the kernel reads predictors that it enters: they follow.
+static void follow_after(Walk *w, Node *n, Expr *element, Var *change)
+{
+    Node *after = follow(w->p, w->kernel, element->args[0], change), *last = after;
+    while (last->next) last = last->next;
+    last->next = n->next;
+    n->next = after;
+}
+
+static void keep_predictors(Walk *w, Node *n)
+{
+    Expr *element = n->update.place.element;
+    if (n->update.op != UPDATE_SET || !element || !w->kernel->followed || element->var != w->kernel->followed || !reads_predictor(w->p, w->kernel)) return;
+    Var *change = local_new(w->a, "change");
+    let(w, NULL, change, ex_sub(n->update.value, element));
+    follow_after(w, n, element, change);
+}
+
+static void visit_loop(Walk *w, Node *n)
+{
+    if (n->loop.keeps) {
+        Loops all = {.n = n->loop.n};
+        memcpy(all.index, n->loop.index, sizeof *all.index * (size_t)all.n);
+        keep_values(w, n->body, &all, n->loop.moving);
+        w->declared = NULL;
+    }
+    for (int i = 0; i < n->loop.n; i++) {
+        if (n->loop.index[i]->lo) need(w, n->loop.index[i]->lo);
+        need_extent(w, n->loop.of ? n->loop.of->dim[i] : n->loop.index[i]->hi);
+    }
+    need_count(w, &n->loop.turns);
+    scope_written(&w->scope, n->body);           // before the second turn
+    const Who who = n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD ? w->who : n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW ? BY_CREW_OF_LANES : BY_LANE;
+    inner(w, &n->body, who, true);
+}
+
+static void visit(Walk *w, Node *n)
+{
+    switch (n->kind) {
+    case NODE_COMMENT: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CHOICE: case NODE_COMPUTE: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL:
+    case NODE_COPY: break;
+    case NODE_LET: {
+        const Var *known = n->let.key ? scope_find(&w->scope, n->let.key) : NULL;
+        if (known) {                             // it has a name already
+            n->kind = NODE_KNOW;
+            n->let.local = (Var *)known;
+            break;
+        }
+        if (n->let.value) need(w, n->let.value);
+        if (n->let.key) scope_know(&w->scope, n->let.key, n->let.local);
+        break;
+    }
+    case NODE_KNOW: scope_know(&w->scope, n->let.key, n->let.local); break;
+    case NODE_REDUCE: case NODE_NEST: inner(w, &n->body, w->who, false); break;
+    case NODE_LOOP: visit_loop(w, n); break;
+    case NODE_LANE: {
+        const Expr *group = w->group;
+        if (n->lane.key) w->group = n->lane.key;
+        else if (w->who != BY_LANE) {            // sums are shared before one lane is alone
+            keep_values(w, n->body, &(Loops){0}, NULL);
+            w->declared = NULL;
+        }
+        inner(w, &n->body, BY_LANE, true);
+        w->group = group;
+        break;
+    }
+    case NODE_IF:
+        if (n->test.condition) need(w, n->test.condition);
+        if (!n->test.negated) w->p->few_only = n->test.few;
+        inner(w, &n->body, w->who, true);
+        w->p->few_only = NULL;
+        inner(w, &n->test.otherwise, w->who, true);
+        break;
+    case NODE_SKIP: need(w, n->skip.condition); break;
+    case NODE_UPDATE:
+        need_place(w, &n->update.place);
+        need(w, n->update.value);
+        keep_predictors(w, n);
+        break;
+    case NODE_FILL: need_count(w, &n->fill.count); break;
+    case NODE_DRAW:
+        for (int i = 0; i < n->draw.nargs; i++) {
+            if (n->draw.arg[i].value) need_argument(w, n->draw.arg[i].value);
+        }
+        if (n->draw.element) need_place(w, &(Place){.element = n->draw.element});
+        need_place(w, &n->draw.place);
+        break;
+    case NODE_SAMPLE: {
+        const Site *t = n->sample.site;
+        for (int i = 0; i < t->nargs && i < t->nsample + 4; i++) need_argument(w, t->args[i]);
+        need_place(w, &(Place){.element = ex_ref(t->var, t->n, t->subscript)});
+        inner(w, &n->body, w->who, true);
+        break;
+    }
+    case NODE_CHECK: {
+        const Claim *c = n->check.claim;
+        for (int i = 0; i < c->nparts; i++) need(w, c->fails[i]);
+        for (int i = 0; i < c->nnumbers; i++) need(w, c->number[i]);
+        break;
+    }
+    case NODE_BOUNDS: {
+        const Factor *f = n->bounds.factor;
+        Expr *ends[] = {n->bounds.interval ? f->from : f->least, n->bounds.interval ? f->to : f->most};
+        for (int i = 0; i < 2; i++)
+            if (ends[i]) need(w, ends[i]);
+        if (f->value && f->value->kind == EX_REF) need_place(w, &(Place){.element = f->value});
+        break;
+    }
+    case NODE_CLAIM: break;
+    case NODE_SLICE:
+        if (n->slice.start) need(w, n->slice.start);
+        if (n->slice.lo) need(w, n->slice.lo);
+        if (n->slice.hi) need(w, n->slice.hi);
+        scope_wrote(&w->scope, n);
+        inner(w, &n->body, w->who, true);
+        if (!w->kernel->followed || !reads_predictor(w->p, w->kernel)) break;
+        n->slice.follows = true;
+        follow_after(w, n, n->slice.element, local_new(w->a, "change"));
+        break;
+    case NODE_WEIGH:
+        need(w, n->weigh.first);
+        need(w, n->weigh.last);
+        scope_wrote(&w->scope, n);
+        inner(w, &n->body, w->who, true);
+        break;
+    case NODE_MOVE:
+        if (n->move.start) need(w, n->move.start);
+        scope_wrote(&w->scope, n);
+        inner(w, &n->body, w->who, true);
+        break;
+    case NODE_RETURN:
+        need(w, n->row.weight);
+        if (n->row.square) need(w, n->row.square);
+        break;
+    case NODE_RESULT: need(w, n->result.value); break;
+    }
+}
+
+static void walk(Walk *w, Node **first)
+{
+    Node **at = first;
+    while (*at) {
+        Node *n = *at;
+        w->at = at;
+        visit(w, n);
+        scope_wrote(&w->scope, n);
+        at = &n->next;
+    }
+}
+
+void outside(Lower *p, Kernel *k)
+{
+    Walk w = {.p = p, .a = p->g->arena, .kernel = k, .scope = {.arena = p->g->arena}, .who = k->kind == KERNEL_TEAM ? BY_ALL_LANES : BY_LANE};
+    walk(&w, &k->body);
+    scope_leave(&w.scope, 0);
+}
