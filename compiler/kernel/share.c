@@ -262,6 +262,9 @@ static int one_gather(const Loops *l, int n, Expr *const *target, int *row)
     return at;
 }
 
+// Arrays of setup have their sizes from the data files: what is computed first is too late for them.
+static bool test_late(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->response; }
+
 static Node *by_group(Share *s, const Node *sum)
 {
     const Loops *l = &sum->nest.loops;
@@ -281,7 +284,7 @@ static Node *by_group(Share *s, const Node *sum)
         else within.index[within.n++] = l->index[k];
     }
     Expr *extent = sum->nest.extent[at], *value[4];
-    if (ex_unknown(extent) || ex_unknown(i->hi) || ex_reads_response(target[at])) return NULL;    // responses: their values may be missing, and move
+    if (ex_any_var(extent, test_late, NULL) || ex_any_var(i->hi, test_late, NULL) || ex_reads_response(target[at])) return NULL;    // responses: their values may be missing, and move
     Expr *guard = NULL;                          // what the row alone decides picks the rows; the rest is asked within
     bool alone = l->guard != NULL;
     for (int k = 0; k < l->n && l->guard; k++) alone &= k == row || !ex_mentions_index(l->guard, l->index[k]);
