@@ -510,8 +510,11 @@ static void emit_log_density(Out *o, const Node *body)
     emit_list(o, body);
 }
 
+// A slice sampler or a Metropolis step: both ask for the log density at sl.x until they have the new value.
 static void emit_slice(Out *o, const Node *n)
 {
+    const bool metropolis = n->kind == NODE_METROPOLIS;
+    const char *sampler = metropolis ? "metropolis" : "slice";
     const Conditional *c = n->slice.c;
     const Var *v = c->var;
     const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
@@ -521,11 +524,11 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "%s", stream_text(o, v, element));
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
-    line(o, "Slice sl;");
+    line(o, "%s sl;", metropolis ? "Metropolis" : "Slice");
     begin(o, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
     line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
-    line(o, "%s(&sl, &g, start, %s, %s, width);", positive ? "slice_begin_log" : "slice_begin", lo, hi);
-    begin(o, "while (slice_next(&sl))");
+    line(o, "%s_begin%s(&sl, &g, start, %s, %s, width);", sampler, positive ? "_log" : "", lo, hi);
+    begin(o, "while (%s_next(&sl))", sampler);
     const bool integer = v->discrete && v->base == BASE_INT;
     line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
     if (c->whole) store(o, place, "x");
@@ -544,7 +547,7 @@ static void emit_slice(Out *o, const Node *n)
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     compute_again(o, c);
     line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
-    line(o, "if (WARMING_UP) %s%s = slice_adapt(width, &sl, start);", o->crew ? "ELEMENT_LANE " : o->team ? "ONE_LANE " : "", width);
+    line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);", o->crew ? "ELEMENT_LANE " : o->team ? "ONE_LANE " : "", width, sampler, metropolis ? "SWEEP" : "start");
     line(o, "NO_CLAIM();");
 }
 
@@ -777,7 +780,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_CLAIM: emit_claim(o, n); break;
     case NODE_BOUNDS: emit_bounds(o, n); break;
     case NODE_CHECK: emit_check(o, n); break;
-    case NODE_SLICE: emit_slice(o, n); break;
+    case NODE_SLICE: case NODE_METROPOLIS: emit_slice(o, n); break;
     case NODE_WEIGH: emit_weigh(o, n); break;
     case NODE_MOVE: emit_move(o, n); break;
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;

@@ -17,6 +17,7 @@ static void emit_banner(Out *o, const char *source)
         const char *how = s->kind == STEP_GAUSSIAN ? "joint normal"
                         : s->kind == STEP_ENUM ? "all values weighed"
                         : s->kind == STEP_SLICE ? "slice sampled"
+                        : s->kind == STEP_METROPOLIS ? "Metropolis step"
                         : s->kind == STEP_OWN ? s->conditional->own->factor->dist->name
                         : text(o, "%s%s", s->conditional->truncated ? "truncated " : "", s->conditional->family->name);
         fprintf(o->file, "//   %-28s %s%s     %s\n", names, how, s->imputes ? " (if values are missing)" : "", source_line(o, s->span));

@@ -612,7 +612,7 @@ static int visit(Resolve *r, Decl *d)
 
 // ---- requests ----
 
-static const char *const methods[] = { "gibbs", "slice", "enum", "nuts", "hmc" };
+static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "hmc" };
 
 static void check_infer(Resolve *r, Request *q)
 {
@@ -625,14 +625,14 @@ static void check_infer(Resolve *r, Request *q)
     if (!known) {
         Diag *m = diag(r->d, q->span, DIAG_E0702, q->method);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
-        else diag_help(m, "methods are gibbs, slice and enum");
+        else diag_help(m, "methods are gibbs, slice, metropolis and enum");
     } else if (q->method == intern("nuts") || q->method == intern("hmc")) {
         Diag *m = diag(r->d, q->span, DIAG_E0703, q->method);
-        diag_help(m, "gibbs, slice and enum are; without a request gmc chooses");
+        diag_help(m, "gibbs, slice, metropolis and enum are; without a request gmc chooses");
     }
     for (int i = 0; i < q->nsettings; i++) {
         use(r, q->value[i]);
-        if (known && !(q->method == intern("slice") && q->setting[i] == intern("width")))
+        if (known && !((q->method == intern("slice") || q->method == intern("metropolis")) && q->setting[i] == intern("width")))
             diag(r->d, q->value[i]->span, DIAG_E0705, q->method, q->setting[i]);
     }
 }

@@ -274,6 +274,13 @@ Description describe(Graph *g, const Step *s)
         d.cost = "about six evaluations of its density";
         density(g, &d, c);
         break;
+    case STEP_METROPOLIS:
+        d.method = "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
+        d.because = c->because;
+        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", element_name(g, c));
+        d.cost = "two evaluations of its density";
+        density(g, &d, c);
+        break;
     case STEP_GAUSSIAN:
         d.method = "joint normal";
         block(g, &d, s);

@@ -285,12 +285,13 @@ Vanishing factor_vanishing(const Factor *f);
 
 // ---- schedule.c: how each variable is drawn, and in which order ----
 
-#define STEPS(X)                                                                            \
-    X(EXACT,    "exact",    "draw from a recognised family")                                 \
-    X(OWN,      "own",      "draw from its own distribution: nothing else depends on it")     \
-    X(GAUSSIAN, "gaussian", "joint draw of a block from its precision and shift")            \
-    X(ENUM,     "enum",     "finite support: weigh every value")                             \
-    X(SLICE,    "slice",    "slice sample one real, or a plate of them")
+#define STEPS(X)                                                                              \
+    X(EXACT,      "exact",      "draw from a recognised family")                              \
+    X(OWN,        "own",        "draw from its own distribution: nothing else depends on it") \
+    X(GAUSSIAN,   "gaussian",   "joint draw of a block from its precision and shift")         \
+    X(ENUM,       "enum",       "finite support: weigh every value")                          \
+    X(SLICE,      "slice",      "slice sample one real, or a plate of them")                  \
+    X(METROPOLIS, "metropolis", "random-walk Metropolis for one real, or a plate of them")
 typedef enum {
 #define X(id, name, help) STEP_##id,
     STEPS(X)
@@ -320,8 +321,8 @@ typedef struct Step {
     Span         span;
     int          nblock;
     Var        **block;                  // GAUSSIAN: dense variables first, then the diagonal one if `arrow`
-    Conditional *conditional;            // EXACT, OWN, ENUM, SLICE
-    bool         collapsed;              // SLICE, ENUM: density with auxiliaries integrated out
+    Conditional *conditional;            // EXACT, OWN, ENUM, SLICE, METROPOLIS
+    bool         collapsed;              // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
     BlockTerm   *terms;                  // GAUSSIAN
     bool         arrow;                  // GAUSSIAN: the last variable's elements are conditionally independent given the rest
     Factor      *scaled;                 // GAUSSIAN: the factor of latents that are scaled together with the draw, or NULL
@@ -331,7 +332,7 @@ typedef struct Step {
     const char  *no_rows;                // why not
     int          nbatch;                 // GAUSSIAN: leading dimensions over which the block is independent
     Expr        *lower, *upper;          // ENUM: values
-    Expr        *width;                  // SLICE: width to start from, if the model says one
+    Expr        *width;                  // SLICE, METROPOLIS: width to start from, if the model says one
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         imputes;                // missing values of data only

@@ -235,8 +235,14 @@ static Step *element_step(Graph *g, Var *v)
 {
     const Request *asked = request_for(g, v);
     const char *method = asked ? asked->method : NULL;
-    if (v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED)
-        return constrained_step(g, v);
+    const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
+    const bool metropolis = method && strcmp(method, "metropolis") == 0;
+    if (metropolis && (tied || v->discrete)) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name);
+        diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
+        diag_help(m, "leave the request out: gmc chooses");
+    }
+    if (tied) return constrained_step(g, v);
     Conditional *c = conditional_element(g, v, false);
     bool collapsed = can_collapse(g, v);
     bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
@@ -267,7 +273,7 @@ static Step *element_step(Graph *g, Var *v)
         Diag *m = diag(g->diags, v->span, DIAG_P0602, v->name);
         diag_because(m, "%s", because);
     }
-    Step *s = single(g, STEP_SLICE, v, c, collapsed, because);
+    Step *s = single(g, metropolis ? STEP_METROPOLIS : STEP_SLICE, v, c, collapsed, because);
     for (int i = 0; asked && i < asked->nsettings; i++)
         if (strcmp(asked->setting[i], "width") == 0) s->width = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
     return s;

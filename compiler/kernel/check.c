@@ -120,7 +120,7 @@ static void check_list(Check *c, const Node *list)
         case NODE_ARRAY: scope_know(&c->scope, n->array.key, n->array.local); break;
         case NODE_MATRIX: scope_know(&c->scope, n->matrix.key, n->matrix.local); break;
         case NODE_CHOICE: scope_know(&c->scope, n->choice.key, n->choice.local); break;
-        case NODE_SLICE: case NODE_WEIGH: case NODE_MOVE:
+        case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE:
             each_expr(n, check_expr, c);
             scope_wrote(&c->scope, n);
             check_scope(c, n->body, c->team, c->crew);

@@ -1,4 +1,4 @@
-// element.c -- steps that draw a variable element by element: exact draws, enumeration, slice sampling.
+// element.c -- steps that draw a variable element by element: exact draws, enumeration, slice sampling, Metropolis steps.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static Shared shared_how(const Step *s, const RowDot *dot)
     if (s->imputes || c->recursion) return BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (coloured(s) || c->nbatch) {
-        const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : s->kind == STEP_SLICE && any_loops(c->density);
+        const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS) && any_loops(c->density);
         const bool plain = arrays || c->whole || (c->nbatch && c->nbatch < c->var->rank);
         return sums && !plain ? BY_CREW : BY_ELEMENT;
     }
@@ -491,7 +491,7 @@ void step_own(Lower *p, const Step *s)
     launch_elements(p, s, how, NULL, kernel);
 }
 
-// ---- enumeration and slice sampling ----
+// ---- enumeration, slice sampling, Metropolis steps ----
 
 // The terms of a sum that mention v.
 static Expr *relevant(Expr *e, const Var *v)
@@ -614,21 +614,21 @@ void step_density(Lower *p, const Step *s)
 {
     Conditional *c = s->conditional;
     Var *v = c->var;
-    const bool slice = s->kind == STEP_SLICE;
+    const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;     // walks: from the value it has
     note(p, "%s | the rest%s: %s", math(p, c->current), s->collapsed && !s->imputes ? ", auxiliaries integrated out" : "",
-         slice ? "no family is recognised, slice sampled (Neal 2003)" : "one of finitely many values, each weighed by its density");
+         metropolis ? "a random-walk Metropolis step" : slice ? "no family is recognised, slice sampled (Neal 2003)" : "one of finitely many values, each weighed by its density");
     note(p, "  %s%s%s", line_of(p, v->span), c->because && !s->imputes ? "; " : "", c->because && !s->imputes ? c->because : "");
     for (const Part *q = c->density; q; q = q->next) note(p, "  log density += %s%s", math(p, q->value), loops_over(p, &q->loops));
-    Var *width = slice ? work_array(p, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
+    Var *width = walks ? work_array(p, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
     const Shared how = shared_how(s, NULL);
-    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : slice ? "slice" : "draw", v->name));
-    kernel->followed = slice ? followed(c, how) : NULL;
+    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : metropolis ? "walk" : slice ? "slice" : "draw", v->name));
+    kernel->followed = walks ? followed(c, how) : NULL;
     Opened opened = enter_elements(p, s, how);
     if (opened.n) put_skip(p, var_domain(p->g, v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
     const Piece *pieces = prepare_density(p, c);
-    if (slice) {
-        Node *n = enter(p, NODE_SLICE);
+    if (walks) {
+        Node *n = enter(p, metropolis ? NODE_METROPOLIS : NODE_SLICE);
         n->slice.c = c;
         n->slice.element = c->current;
         n->slice.width = width;

@@ -218,7 +218,7 @@ static void lower_step(Lower *p, const Step *s)
         break;
     case STEP_OWN: step_own(p, s); break;
     case STEP_GAUSSIAN: step_gaussian(p, s); break;
-    case STEP_ENUM: case STEP_SLICE: {
+    case STEP_ENUM: case STEP_SLICE: case STEP_METROPOLIS: {
         const Constraint k = s->block[0]->constraint;
         if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
         else step_constrained(p, s);

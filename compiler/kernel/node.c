@@ -46,7 +46,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_FILL: yes = f(n->fill.array, with); break;
         case NODE_DRAW: yes = place_written(&n->draw.place, f, with); break;
         case NODE_SAMPLE: yes = f(n->sample.site->var, with); break;
-        case NODE_SLICE: yes = series_written(n->slice.c, f, with); break;
+        case NODE_SLICE: case NODE_METROPOLIS: yes = series_written(n->slice.c, f, with); break;
         case NODE_WEIGH: yes = series_written(n->weigh.c, f, with); break;
         case NODE_MOVE: yes = series_written(n->move.c, f, with); break;
         case NODE_DRAW_ARRAY: yes = f(n->whole.c->var, with); break;
@@ -90,7 +90,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         for (int i = 0; i < n->draw.nargs; i++)
             if (n->draw.arg[i].value) f(n->draw.arg[i].value, with);
         break;
-    case NODE_SLICE:
+    case NODE_SLICE: case NODE_METROPOLIS:
         if (n->slice.start) f(n->slice.start, with);
         if (n->slice.lo) f(n->slice.lo, with);
         if (n->slice.hi) f(n->slice.hi, with);

@@ -492,7 +492,7 @@ static void visit(Walk *w, Node *n)
         break;
     }
     case NODE_CLAIM: break;
-    case NODE_SLICE:
+    case NODE_SLICE: case NODE_METROPOLIS:
         if (n->slice.start) need(w, n->slice.start);
         if (n->slice.lo) need(w, n->slice.lo);
         if (n->slice.hi) need(w, n->slice.hi);

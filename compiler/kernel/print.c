@@ -133,7 +133,7 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_CLAIM: fputs(n->claim.c ? n->claim.c->var->name : "nothing", out); break;
     case NODE_BOUNDS: fprintf(out, "of line %d", span_line(n->bounds.factor->span)); break;
     case NODE_CHECK: fprintf(out, "of line %d", span_line(n->check.claim->span)); break;
-    case NODE_SLICE: ex_print(out, n->slice.c->current); break;
+    case NODE_SLICE: case NODE_METROPOLIS: ex_print(out, n->slice.c->current); break;
     case NODE_WEIGH:
         ex_print(out, n->weigh.c->current);
         fputs(" in ", out);

@@ -26,6 +26,7 @@
 #include "dirichlet.h"
 #include "multivariate.h"
 #include "slice.h"
+#include "metropolis.h"
 #include "within.h"
 #include "whole.h"
 #include "../host/model.h"
@@ -55,7 +56,7 @@ DEVICE void log_sum_add(LogSum *s, double v)
 
 DEVICE double log_sum_value(const LogSum *s) { return s->most + log(s->sum); }
 
-// Widths of slice samplers: `first` at first, then moved during warm-up towards half of the brackets that come out; afterwards fixed.
+// Widths of slice samplers (and of Metropolis steps, metropolis.h): `first` at first, then moved during warm-up towards half of the brackets that come out; afterwards fixed.
 DEVICE double slice_width(double stored, double first) { return stored > 0 ? stored : first; }
 
 DEVICE double slice_adapt(double width, const Slice *sl, double start)

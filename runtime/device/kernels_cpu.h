@@ -143,6 +143,7 @@ static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s
 
 #define COLOUR                     (GM->run->colour)
 #define WARMING_UP                 (GM->run->sweep < GM->run->warmup)
+#define SWEEP                      (GM->run->sweep)
 #define FAULT(name, element, what) gm_fault(GM->run, GM->chain, name, element, what)
 #define FAULT_AT(name, numbers, n, says) gm_fault_at(GM->run, GM->chain, name, says, n, numbers)
 #define RESULT(v)                  do { if (GM->lane == 0) GM->run->result = (v); } while (0)
