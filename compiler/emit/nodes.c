@@ -666,7 +666,7 @@ static void emit_draw_normal(Out *o, const Node *n)
     const Step *s = n->normal.step;
     const Var *first = s->block[0];
     const char *J = n->normal.J->name, *h = n->normal.h->name;
-    Count count = count_dims(first, 0, s->nbatch);
+    Count count = count_dims(first, 0, s->gaussian.nbatch);
     line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
     begin(o, "EACH (e, %s)", count_text(o, &count));
     line(o, "%s", stream_text(o, first, "e"));

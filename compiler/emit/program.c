@@ -102,9 +102,9 @@ static void emit_row_sizes(Out *o, const Program *p)
     c = !p->row_width ? "0" : p->row_widths ? "-1" : extent_c(o, p->row_width, LOOSE);
     fprintf(o->file, "// Their columns.\nstatic long row_width(const void *data)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    return %s;\n}\n\n", c);
     for (const Step *s = o->g->steps; s; s = s->next)
-        if (s->kind == STEP_GAUSSIAN && s->rows)
+        if (s->kind == STEP_GAUSSIAN && s->gaussian.rows)
             fprintf(o->file, "// Whether there are fewer rows than coefficients.\nstatic int few_%s(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    return %s < %s;\n}\n\n",
-                    s->rows->name, extent_c(o, s->rows->count, ADDITIVE), extent_c(o, s->rows->size, ADDITIVE));
+                    s->gaussian.rows->name, extent_c(o, s->gaussian.rows->count, ADDITIVE), extent_c(o, s->gaussian.rows->size, ADDITIVE));
 }
 
 static void emit_sweep(Out *o, const Program *p)

@@ -217,7 +217,7 @@ static void density(Graph *g, Description *d, const Conditional *c)
 static void block(Graph *g, Description *d, const Step *s)
 {
     d->law = arena_printf(g->arena, "(%s) ~ normal with precision J and shift h, mean J^-1 h", d->subject);
-    for (const BlockTerm *t = s->terms; t; t = t->next) {
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         const char *over = loops_text(g, &t->loops);
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         if (t->degree == 2)
@@ -226,14 +226,14 @@ static void block(Graph *g, Description *d, const Step *s)
         else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, tidy(t->coefficient)), tail, over));
     }
     const char *last = s->block[s->nblock - 1]->name;
-    d->elements = s->arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
-                : s->nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
-    if (s->rows) {
-        const Rows *r = s->rows;
+    d->elements = s->gaussian.arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
+                : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
+    if (s->gaussian.rows) {
+        const Rows *r = s->gaussian.rows;
         d->cost = arena_printf(g->arena, "p = %s coefficients, n = %s rows: about p^3/3 operations, and where n < p by an n by n system: n^2 p + n^3/3 (Bhattacharya, Chakraborty and Mallick 2016)",
                                text(g, r->size), text(g, r->count));
-    } else if (s->arrow) d->cost = arena_printf(g->arena, "about n m^2 + m^3/3 operations for n elements of %s and m others", last);
-    else d->cost = s->no_rows ? arena_printf(g->arena, "about p^3/3 operations for p coefficients, however few the rows: %s", s->no_rows)
+    } else if (s->gaussian.arrow) d->cost = arena_printf(g->arena, "about n m^2 + m^3/3 operations for n elements of %s and m others", last);
+    else d->cost = s->gaussian.no_rows ? arena_printf(g->arena, "about p^3/3 operations for p coefficients, however few the rows: %s", s->gaussian.no_rows)
                                 : "about p^3/3 operations for p coefficients drawn by Cholesky";
 }
 
@@ -263,7 +263,7 @@ Description describe(Graph *g, const Step *s)
     case STEP_ENUM:
         d.method = "every value is weighed by its density";
         d.because = c->because;
-        d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", element_name(g, c), text(g, s->lower), text(g, s->upper));
+        d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", element_name(g, c), text(g, s->enumerate.lower), text(g, s->enumerate.upper));
         d.cost = "one evaluation of its density for each value";
         density(g, &d, c);
         break;

@@ -7,7 +7,7 @@
 // rows than coefficients the draw needs a matrix of rows by rows only (Bhattacharya, Chakraborty and Mallick 2016; gm_normal_rows). Which of
 // the two is smaller is known when the data are read.
 //
-// Needs: the terms of a step.     Gives: step->rows, or step->no_rows, the reason why there are none.
+// Needs: the terms of a step.     Gives: gaussian.rows of the step, or gaussian.no_rows, the reason why there are none.
 #include <string.h>
 #include "graph.h"
 
@@ -23,7 +23,7 @@ static const Factor *coupling_factor(const Step *s, const char **why)
 {
     const Factor *f = NULL;
     *why = "no factor couples its elements";
-    for (const BlockTerm *t = s->terms; t; t = t->next) {
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         if (t->degree != 2 || t->ref[0] == t->ref[1] || t->factor == f) continue;
         if (f) { *why = "two statements couple its elements"; return NULL; }
         f = t->factor;
@@ -64,7 +64,7 @@ static bool has_diagonal(const Step *s, const BlockTerm *rows, const Var *v)
     Expr *next = ex_num(1);
     for (bool more = true; more;) {
         more = false;
-        for (const BlockTerm *t = s->terms; t && !more; t = t->next) {
+        for (const BlockTerm *t = s->gaussian.terms; t && !more; t = t->next) {
             Range box[MAX_RANK];
             if (t->factor == rows->factor || t->ref[0]->var != v || !positive_box(t, box)) continue;
             bool all = true;
@@ -185,8 +185,8 @@ static Expr *row_count(const Factor *f)
 
 void find_rows(Graph *g, Step *s)
 {
-    if (s->nbatch || s->arrow) return;
-    const Factor *f = coupling_factor(s, &s->no_rows);
+    if (s->gaussian.nbatch || s->gaussian.arrow) return;
+    const Factor *f = coupling_factor(s, &s->gaussian.no_rows);
     if (!f) return;
     Rows *r = NEW(g->arena, Rows);
     *r = (Rows){.name = s->block[0]->name, .factor = f, .count = row_count(f), .size = ex_num(0)};
@@ -195,16 +195,16 @@ void find_rows(Graph *g, Step *s)
         for (int k = 0; k < s->block[i]->rank; k++) n = ex_mul2(n, s->block[i]->dim[k]);
         r->size = ex_add2(r->size, n);
     }
-    s->no_rows = "its rows are not counted by sizes alone";
+    s->gaussian.no_rows = "its rows are not counted by sizes alone";
     if (!r->count) return;
     Expr *excess = ex_sub(r->count, r->size);
-    s->no_rows = "it has never fewer rows than coefficients";
+    s->gaussian.no_rows = "it has never fewer rows than coefficients";
     if (excess->kind == EX_NUM && excess->number >= 0) return;
-    s->no_rows = "it has few coefficients, however many rows";
+    s->gaussian.no_rows = "it has few coefficients, however many rows";
     if (r->size->kind == EX_NUM && r->count->kind != EX_NUM && r->size->number < 32) return;
-    s->no_rows = take_row(g, s, f, r);
-    for (int i = 0; i < s->nblock && !s->no_rows; i++)
+    s->gaussian.no_rows = take_row(g, s, f, r);
+    for (int i = 0; i < s->nblock && !s->gaussian.no_rows; i++)
         if (!has_diagonal(s, r->phi, s->block[i]))
-            s->no_rows = arena_printf(g->arena, "not every element of `%s` has a proper prior of its own", s->block[i]->name);
-    if (!s->no_rows) s->rows = r;
+            s->gaussian.no_rows = arena_printf(g->arena, "not every element of `%s` has a proper prior of its own", s->block[i]->name);
+    if (!s->gaussian.no_rows) s->gaussian.rows = r;
 }

@@ -320,22 +320,26 @@ typedef struct Step {
     StepKind     kind;
     Span         span;
     int          nblock;
-    Var        **block;                  // GAUSSIAN: dense variables first, then the diagonal one if `arrow`
-    Conditional *conditional;            // EXACT, OWN, ENUM, SLICE, METROPOLIS
+    Var        **block;                  // GAUSSIAN: dense variables first, then the diagonal one if `arrow`; else one
+    Conditional *conditional;            // of one element; not GAUSSIAN
     bool         collapsed;              // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
-    BlockTerm   *terms;                  // GAUSSIAN
-    bool         arrow;                  // GAUSSIAN: the last variable's elements are conditionally independent given the rest
-    Factor      *scaled;                 // GAUSSIAN: the factor of latents that are scaled together with the draw, or NULL
-    Expr        *scaled_latent;          // its latent, and the weight w in exp(-w z^2 / 2)
-    Expr        *scaled_weight;
-    const Rows  *rows;                   // GAUSSIAN: how to draw it if rows->count < rows->size, or NULL
-    const char  *no_rows;                // why not
-    int          nbatch;                 // GAUSSIAN: leading dimensions over which the block is independent
-    Expr        *lower, *upper;          // ENUM: values
-    Expr        *width;                  // SLICE, METROPOLIS: width to start from, if the model says one
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         imputes;                // missing values of data only
+    union {
+        struct {                         // GAUSSIAN
+            BlockTerm  *terms;
+            bool        arrow;           // the last variable's elements are conditionally independent given the rest
+            Factor     *scaled;          // the factor of latents that are scaled together with the draw, or NULL
+            Expr       *scaled_latent;   // its latent, and the weight w in exp(-w z^2 / 2)
+            Expr       *scaled_weight;
+            const Rows *rows;            // how to draw it if rows->count < rows->size, or NULL
+            const char *no_rows;         // why not
+            int         nbatch;          // leading dimensions over which the block is independent
+        } gaussian;
+        struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
+        struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one
+    };
     struct Step *next;
 } Step;
 

@@ -140,7 +140,7 @@ static void put(Step **list, Step *s)
 // A block holds all elements of its variables, also those without a statement.
 static void add_absent(Graph *g, Step *s)
 {
-    BlockTerm **last = &s->terms;
+    BlockTerm **last = &s->gaussian.terms;
     while (*last) last = &(*last)->next;
     for (int i = 0; i < s->nblock; i++) {
         Var *v = s->block[i];
@@ -162,11 +162,11 @@ static Step *gaussian(Graph *g, Var *const *block, int n, bool arrow, int nbatch
     Step *s = step_new(g, STEP_GAUSSIAN, block[0]->span);
     s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
     s->nblock = n;
-    s->arrow = arrow;
-    s->nbatch = nbatch;
+    s->gaussian.arrow = arrow;
+    s->gaussian.nbatch = nbatch;
     s->reason = reason;
     const char *why;
-    block_terms(g, block, n, &s->terms, &why);
+    block_terms(g, block, n, &s->gaussian.terms, &why);
     add_absent(g, s);
     return s;
 }
@@ -262,8 +262,8 @@ static Step *element_step(Graph *g, Var *v)
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
         Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");
         s->marginal = collapsed;
-        s->lower = v->lower ? v->lower : ex_num(v->lower_number);
-        s->upper = v->upper;
+        s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
+        s->enumerate.upper = v->upper;
         return s;
     }
     if (method && strcmp(method, "gibbs") == 0) {
@@ -275,7 +275,7 @@ static Step *element_step(Graph *g, Var *v)
     }
     Step *s = single(g, metropolis ? STEP_METROPOLIS : STEP_SLICE, v, c, collapsed, because);
     for (int i = 0; asked && i < asked->nsettings; i++)
-        if (strcmp(asked->setting[i], "width") == 0) s->width = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
+        if (strcmp(asked->setting[i], "width") == 0) s->slice.width = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
     return s;
 }
 
@@ -374,7 +374,7 @@ static void impute(Graph *g, Step **first)
         s->marginal = false;
         const Reading enters = factors_of(g, v);
         for (int q = 0; q < enters.n; q++) s->marginal |= enters.factor[q]->replaced && !enters.factor[q]->original && factor_mentions(enters.factor[q], v);
-        if (how == STEP_ENUM) { s->lower = lower; s->upper = upper; }
+        if (how == STEP_ENUM) { s->enumerate.lower = lower; s->enumerate.upper = upper; }
         put(first, s);
     }
 }
@@ -406,7 +406,7 @@ static void find_scale_move(Graph *g, Step *s)
 {
     const Reading of_block = factors_of_block(g, s->block, s->nblock);
     enum { UNSEEN, FREE, SHIFTS } *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));      // what a factor does to the block by itself
-    for (int i = 0; i < g->nvars && !s->scaled; i++) {
+    for (int i = 0; i < g->nvars && !s->gaussian.scaled; i++) {
         Var *z = g->vars[i];
         if (!var_unknown(z) || (z->kind != VAR_AUXILIARY && z->kind != VAR_LATENT) || z->discrete || isfinite(z->lower_number) || isfinite(z->upper_number)) continue;
         bool ok = true, bounded = false;
@@ -454,7 +454,7 @@ static void find_scale_move(Graph *g, Step *s)
             }
             ok = alone[q] == FREE;
         }
-        for (const BlockTerm *t = s->terms; t && ok; t = t->next)
+        for (const BlockTerm *t = s->gaussian.terms; t && ok; t = t->next)
             if (t->degree == 1) {
                 Terms c = polynomial(g->arena, t->coefficient, &(Unknowns){&z, 1, false}, 1);
                 ok &= !c.failed;
@@ -465,9 +465,9 @@ static void find_scale_move(Graph *g, Step *s)
         for (int k = 0; k < latent->nargs && plain; k++)
             plain &= latent->args[k] == ex_index(home->plates.index[k]) && !ex_mentions_index(home->plates.index[k]->hi, home->plates.index[0]) ;
         if (!plain) continue;
-        s->scaled = home;
-        s->scaled_latent = latent;
-        s->scaled_weight = weight;
+        s->gaussian.scaled = home;
+        s->gaussian.scaled_latent = latent;
+        s->gaussian.scaled_weight = weight;
     }
 }
 
@@ -568,7 +568,7 @@ bool schedule(Graph *g)
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
         if (s->kind != STEP_GAUSSIAN) continue;
-        if (s->nbatch == 0) find_scale_move(g, s);
+        if (s->gaussian.nbatch == 0) find_scale_move(g, s);
         find_rows(g, s);
     }
     return diags_errors(g->diags) == 0;
@@ -640,11 +640,11 @@ static void print_step(FILE *out, const Step *s)
     for (int i = 0; i < s->nblock; i++) fprintf(out, "%s%s", i ? ", " : " ", s->block[i]->name);
     const Conditional *c = s->conditional;
     if (s->kind == STEP_GAUSSIAN) {
-        if (s->arrow) fprintf(out, ", arrow");
-        if (s->scaled) fprintf(out, ", with a scale move of %s", s->scaled_latent->var->name);
-        if (s->nbatch) fprintf(out, ", %d leading dimension%s in parallel", s->nbatch, s->nbatch > 1 ? "s" : "");
+        if (s->gaussian.arrow) fprintf(out, ", arrow");
+        if (s->gaussian.scaled) fprintf(out, ", with a scale move of %s", s->gaussian.scaled_latent->var->name);
+        if (s->gaussian.nbatch) fprintf(out, ", %d leading dimension%s in parallel", s->gaussian.nbatch, s->gaussian.nbatch > 1 ? "s" : "");
         fprintf(out, "    (%s)\n", s->reason);
-        for (const BlockTerm *t = s->terms; t; t = t->next) {
+        for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
             fputs("    ", out);
             ex_print(out, t->ref[0]);
             if (t->degree == 2) { fputs(" * ", out); ex_print(out, t->ref[1]); }
@@ -653,7 +653,7 @@ static void print_step(FILE *out, const Step *s)
             print_loops(out, &t->loops);
             fputc('\n', out);
         }
-        if (s->rows) print_rows(out, s->rows);
+        if (s->gaussian.rows) print_rows(out, s->gaussian.rows);
         return;
     }
     if (c->family) {

@@ -632,7 +632,7 @@ void step_density(Lower *p, const Step *s)
         n->slice.c = c;
         n->slice.element = c->current;
         n->slice.width = width;
-        n->slice.start = s->width;
+        n->slice.start = s->slice.width;
         const double most = v->discrete && v->base == BASE_INT ? 2147483647 : INFINITY;      // an int holds 32 bits
         n->slice.lo = bound_of(isfinite(v->lower_number) ? v->lower_number : -most, v->discrete ? -0.5 : 0);
         n->slice.hi = bound_of(isfinite(v->upper_number) ? v->upper_number : most, v->discrete ? 0.5 : 0);
@@ -642,10 +642,10 @@ void step_density(Lower *p, const Step *s)
         Node *n = enter(p, NODE_WEIGH);
         n->weigh.c = c;
         n->weigh.element = c->current;
-        n->weigh.first = s->lower;
-        n->weigh.last = s->upper;
+        n->weigh.first = s->enumerate.lower;
+        n->weigh.last = s->enumerate.upper;
         n->weigh.marginal = s->marginal;
-        Expr *count = ex_add(3, (Expr *[]){s->upper, ex_neg(s->lower), ex_num(1)});
+        Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
         n->weigh.moves = ex_unknown(count) || ex_reads_response(count);      // how many values there are is known in the sweep only
         if (how != BY_MISSING && !n->weigh.moves) {
             const int own = coloured(s) ? 1 : s->imputes ? 0 : c->nbatch;    // dimensions whose elements are weighed at the same time
@@ -691,7 +691,7 @@ void step_constrained(Lower *p, const Step *s)
     n->move.c = c;
     n->move.width = width;
     n->move.inside = once ? NULL : work_array(p, words(p, "inside_%s", v->name), 0, NULL);
-    n->move.start = s->width;
+    n->move.start = s->slice.width;
     const Piece *pieces = prepare_density(p, c);
     put_density(p, pieces, local_new(p->g->arena, "lp"));
     leave(p, n);

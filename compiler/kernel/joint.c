@@ -64,18 +64,18 @@ typedef struct BlockPlace {
     Expr **offset;               // where each variable begins in it; NULL: at 0
 } BlockPlace;
 
-static bool is_arrow(const BlockPlace *b, const Var *v) { return b->step->arrow && b->step->block[b->step->nblock - 1] == v; }
+static bool is_arrow(const BlockPlace *b, const Var *v) { return b->step->gaussian.arrow && b->step->block[b->step->nblock - 1] == v; }
 
 // An element's place in its batch of the block.
 static Sub inner_sub(const BlockPlace *b, Expr *ref)
 {
     int i = 0;
     while (b->step->block[i] != ref->var) i++;
-    const int nb = b->step->nbatch;
+    const int nb = b->step->gaussian.nbatch;
     return (Sub){.offset = is_arrow(b, ref->var) ? NULL : b->offset[i], .of = ref->var, .first = nb, .n = ref->nargs - nb, .at = ref->args + nb, .extent = local_ref(b->n)};
 }
 
-static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->var, .n = b->step->nbatch, .at = ref->args}; }
+static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->var, .n = b->step->gaussian.nbatch, .at = ref->args}; }
 
 static Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.array = array, .n = n, .sub = {a, b, c}}; }
 
@@ -83,7 +83,7 @@ static Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.
 static void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored, int side, Expr *value)
 {
     const Sub none = {0};
-    const bool batched = b->step->nbatch > 0;
+    const bool batched = b->step->gaussian.nbatch > 0;
     const Sub i = inner_sub(b, t->ref[0]);
     if (b->few) {
         put_update(p, UPDATE_ADD, place_at(t->degree == 1 ? b->h : b->diagonal, 1, i, none, none), value);
@@ -175,7 +175,7 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
     if (sums && !(plain == keys.n && keys.n == t->loops.n)) {            // there is something to sum
-        p->g->hoisting_for = b->step->rows && b->step->rows->factor == t->factor ? b->step->rows : NULL;
+        p->g->hoisting_for = b->step->gaussian.rows && b->step->gaussian.rows->factor == t->factor ? b->step->gaussian.rows : NULL;
         Expr *h = hoist_sum(p->g, &keys, &t->loops, t->coefficient);
         p->g->hoisting_for = NULL;
         if (h) {
@@ -246,7 +246,7 @@ static void put_offsets(Lower *p, BlockPlace *b, int ndense, Expr *size)
             put_let(p, NULL, local, at, "long");
             b->offset[i] = local_ref(local);
         }
-        at = ex_add2(at, size_of(s->block[i], s->nbatch));
+        at = ex_add2(at, size_of(s->block[i], s->gaussian.nbatch));
     }
 }
 
@@ -287,8 +287,8 @@ static Expr *scale_at(Var *scale, int k) { return ex_ref(scale, 1, (Expr *[]){ex
 // What a scale move starts from: the sum of squares of its latents, unless a row pass has made it, and how many they are.
 static void put_squares(Lower *p, const Step *s, Var *scale)
 {
-    Expr *square = ex_mul2(s->scaled_weight, ex_pow(s->scaled_latent, 2)), *count = ex_num(1);
-    Loops l = loops_of(&s->scaled->plates);
+    Expr *square = ex_mul2(s->gaussian.scaled_weight, ex_pow(s->gaussian.scaled_latent, 2)), *count = ex_num(1);
+    Loops l = loops_of(&s->gaussian.scaled->plates);
     l.guard = NULL;
     for (int i = 0; i < l.n; i++) count = ex_mul2(count, ex_add(3, (Expr *[]){l.index[i]->hi, ex_neg(l.index[i]->lo), ex_num(1)}));
     Var *squares = fused_squares(p, s) ? NULL : local_new(p->g->arena, "squares");
@@ -310,16 +310,16 @@ static void put_squares(Lower *p, const Step *s, Var *scale)
 static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size)
 {
     const Step *s = b->step;
-    const Factor *f = s->rows->factor;
+    const Factor *f = s->gaussian.rows->factor;
     put_offsets(p, b, ndense, size);
     b->few = true;
     Expr *n = local_ref(b->n);
     put_fill(p, b->diagonal, (Count){1, {n}}, false);
     put_fill(p, b->h, (Count){1, {n}}, false);
-    put_fill(p, b->rows, (Count){2, {s->rows->count, n}}, false);
-    put_fill(p, b->y, (Count){1, {s->rows->count}}, false);
+    put_fill(p, b->rows, (Count){2, {s->gaussian.rows->count, n}}, false);
+    put_fill(p, b->y, (Count){1, {s->gaussian.rows->count}}, false);
     put_barrier(p);
-    for (const BlockTerm *t = s->terms; t; t = t->next)
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
         if (t->factor != f) accumulate(p, b, t);
     const Loops plates = loops_of(&f->plates);
     Expr **row = NEW_N(p->g->arena, Expr *, plates.n + 1);
@@ -329,9 +329,9 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
         b->row->dim[b->row->rank++] = plates.index[i]->hi;
     }
     const Sub at_row = {.of = b->row, .n = b->row->rank, .at = row}, none = {0};
-    Expr *root = ex_pow(s->rows->weight, 0.5);
+    Expr *root = ex_pow(s->gaussian.rows->weight, 0.5);
     Node *nest = enter_nest(p, NODE_NEST, &plates, plates.n, row, NULL);
-    Expr *target = s->rows->shift;
+    Expr *target = s->gaussian.rows->shift;
     if (!ex_is_num(root, 1)) {
         Var *local = local_new(p->g->arena, "root");
         put_let(p, NULL, local, root, "wide");
@@ -339,7 +339,7 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
     }
     put_update(p, UPDATE_SET, place_at(b->y, 1, at_row, none, none), target);
     leave(p, nest);
-    for (const BlockTerm *t = s->rows->phi; t; t = t->next) {
+    for (const BlockTerm *t = s->gaussian.rows->phi; t; t = t->next) {
         Loops l = plates;
         Expr **to = NEW_N(p->g->arena, Expr *, plates.n + t->ref[0]->nargs + 1);
         int k = 0;
@@ -367,16 +367,16 @@ void step_gaussian(Lower *p, const Step *s)
 {
     BlockPlace b = {.step = s};
     const char *stem = s->block[0]->name, *title = "";
-    const int ndense = s->nblock - s->arrow;
+    const int ndense = s->nblock - s->gaussian.arrow;
     Expr *size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) {
         title = words(p, "%s%s%s", title, i ? ", " : "", s->block[i]->name);
-        if (i < ndense) size = ex_add2(size, size_of(s->block[i], s->nbatch));
+        if (i < ndense) size = ex_add2(size, size_of(s->block[i], s->gaussian.nbatch));
     }
     Var *system = NULL;          // with few rows: the matrix that is factored
-    Var *first = s->block[0], *effects = s->arrow ? s->block[s->nblock - 1] : NULL;
+    Var *first = s->block[0], *effects = s->gaussian.arrow ? s->block[s->nblock - 1] : NULL;
     Expr *batch = ex_num(1), *neffects = effects ? size_of(effects, 0) : NULL;
-    for (int k = 0; k < s->nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
+    for (int k = 0; k < s->gaussian.nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
     b.J = work_array(p, words(p, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
     b.h = work_array(p, words(p, "shift_%s", stem), 2, (Expr *[]){batch, size});
     if (effects) {
@@ -386,37 +386,37 @@ void step_gaussian(Lower *p, const Step *s)
     }
     note(p, "(%s) | the rest  ~  normal with precision J and shift h, mean J^-1 h     %s", title, s->reason);
     note(p, "  %s%s", line_of(p, first->span), effects ? words(p, "; the elements of %s are independent given the others: an arrow", effects->name) : "");
-    if (s->scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->scaled_latent->var->name);
-    for (const BlockTerm *t = s->terms; t; t = t->next) {
+    if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         const char *over = loops_over(p, &t->loops);
         if (t->degree == 2) note(p, "  J[%s, %s] += %s%s", math(p, t->ref[0]), math(p, t->ref[1]), math(p, ex_mul2(ex_num(t->ref[0] == t->ref[1] ? -2 : -1), t->coefficient)), over);
         else note(p, "  h[%s] += %s%s", math(p, t->ref[0]), math(p, t->coefficient), over);
     }
     const bool direct = ndense == 1;
-    Var *x = direct || s->nbatch ? first : work_array(p, words(p, "joint_%s", stem), 1, &size);
+    Var *x = direct || s->gaussian.nbatch ? first : work_array(p, words(p, "joint_%s", stem), 1, &size);
     const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares ? squares->scale : s->scaled ? work_array(p, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
-    if (!s->nbatch) b.J->solver = b.h->solver = true;
+    Var *scale = squares ? squares->scale : s->gaussian.scaled ? work_array(p, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
+    if (!s->gaussian.nbatch) b.J->solver = b.h->solver = true;
     bool whole = false;
-    for (const BlockTerm *t = s->terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    if (s->rows) {
-        b.rows = work_array(p, words(p, "rows_of_%s", stem), 2, (Expr *[]){s->rows->count, size});
-        b.y = work_array(p, words(p, "target_%s", stem), 1, (Expr *[]){s->rows->count});
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
+    if (s->gaussian.rows) {
+        b.rows = work_array(p, words(p, "rows_of_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, size});
+        b.y = work_array(p, words(p, "target_%s", stem), 1, (Expr *[]){s->gaussian.rows->count});
         b.diagonal = work_array(p, words(p, "diagonal_%s", stem), 1, &size);
-        system = work_array(p, words(p, "system_%s", stem), 2, (Expr *[]){s->rows->count, s->rows->count});
+        system = work_array(p, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
         Var *few[] = {b.rows, b.y, b.diagonal, system};
-        for (int i = 0; i < 4; i++) { few[i]->rows = s->rows; few[i]->few = true; few[i]->solver = i == 0 || i == 3; }
-        b.J->rows = s->rows;
+        for (int i = 0; i < 4; i++) { few[i]->rows = s->gaussian.rows; few[i]->few = true; few[i]->solver = i == 0 || i == 3; }
+        b.J->rows = s->gaussian.rows;
         note(p, "The same with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation");
         Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
         collect_rows(p, &b, x, ndense, size);
         if (scale) put_squares(p, s, scale);
         close_kernel(p);
-        p->when_rows = s->rows;
+        p->when_rows = s->gaussian.rows;
         p->when = IF_FEW;
         launch_team(p, collect);
         Launch *l = launch_normal(p, scale ? LAUNCH_NORMAL_ROWS_SCALED : LAUNCH_NORMAL_ROWS, first);
-        with_extent(l, s->rows->count);
+        with_extent(l, s->gaussian.rows->count);
         with_extent(l, size);
         const Var *names[] = {b.diagonal, b.h, b.rows, b.y, system, x, scale};
         for (int i = 0; i < 7 && names[i]; i++) with_name(l, names[i]);
@@ -436,14 +436,14 @@ void step_gaussian(Lower *p, const Step *s)
         note_count(p, collect, (Count){2, {neffects, size}});
     }
     put_barrier(p);
-    for (const BlockTerm *t = s->terms; t; t = t->next) accumulate(p, &b, t);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) accumulate(p, &b, t);
     add_row_sums(p, &b);
-    if (!direct && !s->nbatch) copy_block(p, s, x, ndense, true);
+    if (!direct && !s->gaussian.nbatch) copy_block(p, s, x, ndense, true);
     if (scale) put_squares(p, s, scale);
     close_kernel(p);
     if (whole) launch(p, LAUNCH_ONCE, collect);
     else launch_team(p, collect);
-    if (s->nbatch) {
+    if (s->gaussian.nbatch) {
         Kernel *draw = open_kernel(p, KERNEL_ELEMENTS, words(p, "draw_%s", stem), "wide");
         Node *d = put(p, NODE_DRAW_NORMAL);
         d->normal.step = s;
@@ -451,7 +451,7 @@ void step_gaussian(Lower *p, const Step *s)
         d->normal.h = b.h;
         d->normal.size = size;
         close_kernel(p);
-        with_count(launch(p, LAUNCH_EACH, draw), count_dims(first, 0, s->nbatch));
+        with_count(launch(p, LAUNCH_EACH, draw), count_dims(first, 0, s->gaussian.nbatch));
         return;
     }
     static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED}, {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};
@@ -473,10 +473,10 @@ void step_gaussian(Lower *p, const Step *s)
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
     if (!direct) copy_block(p, s, x, ndense, false);
     if (scale) {
-        Loops plates = loops_of(&s->scaled->plates);
+        Loops plates = loops_of(&s->gaussian.scaled->plates);
         plates.guard = NULL;
-        Node *nest = enter_nest(p, NODE_NEST, &plates, s->scaled_latent->nargs, s->scaled_latent->args, NULL);
-        put_update(p, UPDATE_MUL, place_element(s->scaled_latent), scale_at(scale, 3));
+        Node *nest = enter_nest(p, NODE_NEST, &plates, s->gaussian.scaled_latent->nargs, s->gaussian.scaled_latent->args, NULL);
+        put_update(p, UPDATE_MUL, place_element(s->gaussian.scaled_latent), scale_at(scale, 3));
         leave(p, nest);
     }
     close_kernel(p);

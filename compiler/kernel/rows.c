@@ -39,7 +39,7 @@ static Expr *without_matrix(Expr *e, const Index *row, const Index *column, Var 
 const Rows *rows_of_factor(const Lower *p, const Factor *f)
 {
     for (const Step *s = p->g->steps; s && f; s = s->next)
-        if (s->kind == STEP_GAUSSIAN && s->rows && s->rows->factor == f) return s->rows;
+        if (s->kind == STEP_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->factor == f) return s->gaussian.rows;
     return NULL;
 }
 
@@ -245,7 +245,7 @@ static bool summed_already(Graph *g, const Step *s, const BlockTerm *t)
             keys.key[keys.n] = keys.at[keys.n] = s;
             keys.extent[keys.n++] = t->ref[r]->var->dim[k];
         }
-    g->hoisting_for = s->rows && s->rows->factor == t->factor ? s->rows : NULL;
+    g->hoisting_for = s->gaussian.rows && s->gaussian.rows->factor == t->factor ? s->gaussian.rows : NULL;
     const bool hoisted = hoist_sum(g, &keys, &t->loops, t->coefficient) != NULL;
     g->hoisting_for = NULL;
     return hoisted;
@@ -270,7 +270,7 @@ static void taken(Lower *p, const BlockTerm *t)
 static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
 {
     if (t->loops.guard || t->loops.n < 2 || t->loops.n > 3) return;
-    for (int r = 0; r < t->degree && s->arrow; r++)
+    for (int r = 0; r < t->degree && s->gaussian.arrow; r++)
         if (t->ref[r]->var == s->block[s->nblock - 1]) return;
     int v0 = vector_index(t->ref[0], &t->loops), v1 = t->degree == 2 ? vector_index(t->ref[1], &t->loops) : -1;
     if (t->loops.n == 3 && t->degree == 2 && v0 >= 0 && v1 >= 0 && v0 != v1 && t->ref[0]->var == t->ref[1]->var) {
@@ -324,12 +324,12 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
 static void plan_squares(Lower *p, RowSum *r)
 {
     const Step *s = r->step;
-    if (!r->fused || !s->scaled) return;
-    const Expr *z = s->scaled_latent;
-    const Plates *rows = &s->scaled->plates;
+    if (!r->fused || !s->gaussian.scaled) return;
+    const Expr *z = s->gaussian.scaled_latent;
+    const Plates *rows = &s->gaussian.scaled->plates;
     if (rows->n != 1 || rows->guard || z->var != r->fused->block[0] || z->nargs != 1 || !bare(z->args[0], rows->index[0])) return;
     if (!whole_range(rows->index[0], r->matrix->dim[0])) return;
-    Expr *square = ex_replace_index(ex_mul2(s->scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
+    Expr *square = ex_replace_index(ex_mul2(s->gaussian.scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
     if (!only_own_row(square, z->var, r->row) || !still_holds(r->fused, s, square)) return;
     r->square = square;
     r->scale = work_array(p, words(p, "scale_%s", s->block[0]->name), 1, (Expr *[]){ex_num(3)});
@@ -338,8 +338,8 @@ static void plan_squares(Lower *p, RowSum *r)
 void plan_rows(Lower *p)
 {
     for (const Step *s = p->g->steps; s; s = s->next) {
-        if (s->kind != STEP_GAUSSIAN || s->nbatch) continue;
-        for (const BlockTerm *t = s->terms; t; t = t->next) plan_term(p, s, t);
+        if (s->kind != STEP_GAUSSIAN || s->gaussian.nbatch) continue;
+        for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) plan_term(p, s, t);
     }
     for (RowSum *r = p->row_sums; r; r = r->next) {
         r->out = work_array(p, words(p, "rows_%s", r->vector->name), 1, r->vector->dim);
@@ -352,7 +352,7 @@ void plan_rows(Lower *p)
     }
     for (RowGram *r = p->row_grams; r; r = r->next) {
         r->out = work_array(p, words(p, "gram_%s", r->vector->name), 2, (Expr *[]){r->vector->dim[0], r->vector->dim[0]});
-        r->out->rows = r->step->rows;
+        r->out->rows = r->step->gaussian.rows;
     }
 }
 

@@ -399,7 +399,7 @@ void lower_log_joint(Lower *p)
         leave(p, sum);
     }
     for (const Step *s = p->g->steps; s; s = s->next)
-        for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->terms : NULL; t; t = t->next) {
+        for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
             if (!t->absent) continue;
             put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", t->ref[0]->var->name);
             Node *test = enter(p, NODE_IF);
