@@ -171,7 +171,7 @@ static void emit_loop(Out *o, const Node *n)
 static void emit_let(Out *o, const Node *n)
 {
     const char *name = n->let.local->name, *type = n->let.type;
-    const bool whole = n->let.value && n->let.value->kind == EX_CALL && strcmp(n->let.value->name, "log_determinant") == 0 && n->let.key == n->let.value;
+    const bool whole = n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant && n->let.key == n->let.value;
     if (whole) {
         const Expr *a = n->let.value->args[0];
         const char *c = text(o, "log_determinant_of(%s, %s)", extent_c(o, ex_dim((Expr *)a, 0), LOOSE), whole_text(o, a));
@@ -765,7 +765,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_SKIP: {
         const char *what = o->kernel->kind == KERNEL_ROW && o->depth == 1 ? "return row_weight(0)" : o->depth == 1 ? "return" : "continue";
         const Expr *c = n->skip.condition;
-        const bool negated = c->kind == EX_CALL && strcmp(c->name, "!") == 0;
+        const bool negated = c->kind == EX_CALL && c->fn == FN_NOT;
         line(o, negated ? "if (%s) %s;" : "if (!(%s)) %s;", expr_c(o, negated ? c->args[0] : c, LOOSE), what);
         break;
     }

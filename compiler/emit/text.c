@@ -365,17 +365,15 @@ const char *whole_text(Out *o, const Expr *e)
 
 static Text call(Out *o, const Expr *e)
 {
-    static const struct { const char *name, *c; } infix[] = {{"==", "=="}, {"!=", "!="}, {"<", "<"}, {"<=", "<="}, {"&&", "&&"}, {"||", "||"}, {"same", "=="}};
-    for (size_t i = 0; i < sizeof infix / sizeof *infix; i++)
-        if (e->nargs == 2 && strcmp(e->name, infix[i].name) == 0)
-            return (Text){text(o, "%s %s %s", expr_c(o, e->args[0], ADDITIVE), infix[i].c, expr_c(o, e->args[1], ADDITIVE)), LOOSE, false};
-    if (strcmp(e->name, "%") == 0) return tight(text(o, "((long)(%s) %% (long)(%s))", expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
-    if (strcmp(e->name, "missing") == 0) {
+    const char *infix = function_rows[e->fn].infix;
+    if (infix) return (Text){text(o, "%s %s %s", expr_c(o, e->args[0], ADDITIVE), infix, expr_c(o, e->args[1], ADDITIVE)), LOOSE, false};
+    if (e->fn == FN_MOD) return tight(text(o, "((long)(%s) %% (long)(%s))", expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
+    if (e->fn == FN_MISSING) {
         const char *c = expr_c(o, e->args[0], ADDITIVE);
         return (Text){e->args[0]->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};
     }
-    if (strcmp(e->name, "!") == 0) return tight(text(o, "!%s", expr_c(o, e->args[0], TIGHT)));
-    if (strcmp(e->name, "if_else") == 0)
+    if (e->fn == FN_NOT) return tight(text(o, "!%s", expr_c(o, e->args[0], TIGHT)));
+    if (e->fn == FN_if_else)
         return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
     const char *list = "";
     for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));

@@ -296,7 +296,7 @@ static void range_of(const Expr *e, double *lo, double *hi)
         break;
     }
     case EX_CALL:
-        if (strcmp(e->name, "inv_logit") == 0 || strcmp(e->name, "Phi") == 0 || strcmp(e->name, "inv_cloglog") == 0) { *lo = 0; *hi = 1; }
+        if (function_rows[e->fn].sign == SIGN_UNIT) { *lo = 0; *hi = 1; }
         break;
     case EX_INDEX: case EX_POW: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
     }
@@ -712,26 +712,26 @@ void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
     Expr *count = e, *from = ex_num(0);          // from + sum(k in lo:hi, c[k] < z)
     if (e->kind == EX_ADD && e->nargs == 2 && e->args[1]->kind == EX_REDUCE) { from = e->args[0]; count = e->args[1]; }
     if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_REDUCE) { from = e->args[1]; count = e->args[0]; }
-    if (e->kind == EX_CALL && (strcmp(e->name, "<") == 0 || strcmp(e->name, "<=") == 0)) {
+    if (e->kind == EX_CALL && (e->fn == FN_LT || e->fn == FN_LE)) {
         Expr *a = e->args[0], *b = e->args[1];
         if (ex_unknown(b) && b->kind == EX_REF)          // b > a
             add_density(f, within(b, ex_call3("if_else", yes, a, minus), ex_call3("if_else", yes, inf, a)));
         else add_density(f, within(a, ex_call3("if_else", yes, minus, b), ex_call3("if_else", yes, b, inf)));
-    } else if (count->kind == EX_REDUCE && strcmp(count->name, "sum") == 0 && count->args[2]->kind == EX_CALL &&
-               count->args[2]->name[0] == '<' && !ex_mentions_index(count->args[2]->args[1], count->index)) {
+    } else if (count->kind == EX_REDUCE && count->fn == FN_sum && count->args[2]->kind == EX_CALL &&
+               (count->args[2]->fn == FN_LT || count->args[2]->fn == FN_LE) && !ex_mentions_index(count->args[2]->args[1], count->index)) {
         Expr *z = count->args[2]->args[1], *lo = count->args[0], *hi = count->args[1], *n = ex_sub(y, from);
         Expr *below = ex_replace_index(count->args[2]->args[0], count->index, ex_add(3, (Expr *[]){lo, n, ex_num(-1)}));
         Expr *above = ex_replace_index(count->args[2]->args[0], count->index, ex_add2(lo, n));
         add_density(f, within(z, ex_call3("if_else", ex_call2("<=", ex_num(1), n), below, minus),
                               ex_call3("if_else", ex_call2("<=", ex_add2(lo, n), hi), above, inf)));
-    } else if (e->kind == EX_CALL && (strcmp(e->name, "fmax") == 0 || strcmp(e->name, "fmin") == 0)) {
-        bool max = strcmp(e->name, "fmax") == 0;
+    } else if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin)) {
+        bool max = e->fn == FN_fmax;
         Expr *z = ex_unknown(e->args[0]) ? e->args[0] : e->args[1], *c = z == e->args[0] ? e->args[1] : e->args[0];
         if (max) add_density(f, within(z, ex_call3("if_else", ex_call2("<", c, y), y, minus), y));
         else add_density(f, within(z, y, ex_call3("if_else", ex_call2("<", y, c), y, inf)));
-    } else if (e->kind == EX_CALL && strcmp(e->name, "floor") == 0) {
+    } else if (e->kind == EX_CALL && e->fn == FN_floor) {
         add_density(f, within(e->args[0], y, ex_add2(y, ex_num(1))));
-    } else if (e->kind == EX_CALL && strcmp(e->name, "round") == 0) {
+    } else if (e->kind == EX_CALL && e->fn == FN_round) {
         add_density(f, within(e->args[0], ex_add2(y, ex_num(-0.5)), ex_add2(y, ex_num(0.5))));
     } else if (e->kind == EX_REF) {
         add_density(f, within(e, y, y));

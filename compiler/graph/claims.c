@@ -22,7 +22,7 @@ typedef struct Facts { int n; Expr *fact[MOST_FACTS]; } Facts;           // each
 
 static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
 
-static bool is_call(const Expr *e, const char *name) { return e->kind == EX_CALL && strcmp(e->name, name) == 0; }
+static bool is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }
 
 static Expr *plus(Expr *e, double c) { return ex_add2(e, ex_num(c)); }
 
@@ -39,12 +39,12 @@ static bool is_whole(const Expr *e)
 static void facts_of_condition(Facts *f, Expr *c, bool holds)
 {
     const double gap = c->nargs == 2 && is_whole(c->args[0]) && is_whole(c->args[1]) ? -1 : 0;
-    if (is_call(c, "!")) facts_of_condition(f, c->args[0], !holds);
-    if (is_call(c, holds ? "&&" : "||"))
+    if (is_call(c, FN_NOT)) facts_of_condition(f, c->args[0], !holds);
+    if (is_call(c, holds ? FN_AND : FN_OR))
         for (int i = 0; i < 2; i++) facts_of_condition(f, c->args[i], holds);
-    if (is_call(c, "<")) add_fact(f, holds ? plus(ex_sub(c->args[1], c->args[0]), gap) : ex_sub(c->args[0], c->args[1]));
-    if (is_call(c, "<=")) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), gap));
-    if (is_call(c, holds ? "==" : "!="))
+    if (is_call(c, FN_LT)) add_fact(f, holds ? plus(ex_sub(c->args[1], c->args[0]), gap) : ex_sub(c->args[0], c->args[1]));
+    if (is_call(c, FN_LE)) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), gap));
+    if (is_call(c, holds ? FN_EQ : FN_NE))
         for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
 }
 
@@ -71,20 +71,18 @@ static bool nonneg_at_end(const Facts *f, Expr *rest, double c, Expr *x, int dee
         if (bound && bound != x && (v->kind == VAR_DATA || (v->discrete && var_unknown(v) && !ex_unknown(bound)))) end[n++] = bound;
         if (v->kind == VAR_LET && v->rank == 0 && v->sites && !v->sites->next && !v->sites->plates.n && !v->sites->plates.guard) end[n++] = v->sites->value;
     }
-    if (is_call(x, "fmin") || is_call(x, "fmax")) {
+    if (is_call(x, FN_fmin) || is_call(x, FN_fmax)) {
         end[n++] = x->args[0];
         end[n++] = x->args[1];
-        every = is_call(x, "fmin") == (c > 0);
+        every = is_call(x, FN_fmin) == (c > 0);
     }
-    if (is_call(x, "if_else")) {
+    if (is_call(x, FN_if_else)) {
         end[n++] = x->args[1];
         end[n++] = x->args[2];
         every = true;
     }
-    static const char *const yes_or_no[] = {"==", "!=", "<", "<=", "&&", "||", "!", "same", "step", "int_step", NULL};
-    for (int i = 0; yes_or_no[i]; i++)
-        if (is_call(x, yes_or_no[i])) end[n++] = ex_num(c > 0 ? 0 : 1);
-    if (is_call(x, "%") && nonneg(f, x->args[0], deep - 1)) end[n++] = c > 0 ? ex_num(0) : plus(x->args[1], -1);
+    if (x->kind == EX_CALL && (function_rows[x->fn].traits & TRAIT_YES_NO)) end[n++] = ex_num(c > 0 ? 0 : 1);
+    if (is_call(x, FN_MOD) && nonneg(f, x->args[0], deep - 1)) end[n++] = c > 0 ? ex_num(0) : plus(x->args[1], -1);
     for (int i = 0; i < n; i++)
         if (nonneg(f, ex_add2(rest, ex_mul2(ex_num(c), end[i])), deep - 1) != every) return !every;
     return every && n > 0;
@@ -132,7 +130,7 @@ typedef struct Asked { Expr *atom[8]; int natoms; } Asked;       // references t
 static Expr *first_varying(Expr *e, const Asked *done, bool inside_sum, bool *free)
 {
     const bool binds = e->kind == EX_REDUCE || e->kind == EX_ARRAY;
-    if (is_call(e, "missing")) return NULL;      // asks for what was read
+    if (is_call(e, FN_MISSING)) return NULL;      // asks for what was read
     for (int i = 0; i < e->nargs; i++) {
         Expr *r = first_varying(e->args[i], done, inside_sum || (binds && i == e->nargs - 1), free);
         if (r) return r;
@@ -274,8 +272,8 @@ static void settle(Claims *c, Claim k, Asked done)
     }
     Expr *guard = NULL, *rest = k.loops.guard;   // a condition on it may hold: left out
     while (rest) {
-        Expr *one = is_call(rest, "&&") ? rest->args[1] : rest;
-        rest = is_call(rest, "&&") ? rest->args[0] : NULL;
+        Expr *one = is_call(rest, FN_AND) ? rest->args[1] : rest;
+        rest = is_call(rest, FN_AND) ? rest->args[0] : NULL;
         if (!ex_mentions(one, v)) guard = guard ? ex_call2("&&", one, guard) : one;
     }
     k.loops.guard = guard;

@@ -172,7 +172,7 @@ static Expr *isolate(Expr *e, void *with)
     Isolate *is = with;
     Var *v = is->c->var;
     if (e->kind != EX_REDUCE || !ex_mentions(e, v)) return NULL;
-    if (strcmp(e->name, "sum") != 0 || ex_mentions(e->args[0], v) || ex_mentions(e->args[1], v)) { is->failed = true; return e; }
+    if (e->fn != FN_sum || ex_mentions(e->args[0], v) || ex_mentions(e->args[1], v)) { is->failed = true; return e; }
     int at = -1, times = 0;                      // x[j, j] and x[j, j + 1] have elements that are in no term
     for (int k = 0; k < is->ref->nargs; k++) {
         if (is->ref->args[k]->kind == EX_INDEX && is->ref->args[k]->index == e->index) at = k;
@@ -431,7 +431,7 @@ static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
     Expr *rest = ex_num(0);
     for (int i = 0; i < n; i++) {
         Expr *t = terms[i];
-        if (t->kind != EX_CALL || strcmp(t->name, "within") != 0 || !ex_mentions(t, c->u->var)) { rest = ex_add2(rest, t); continue; }
+        if (t->kind != EX_CALL || t->fn != FN_WITHIN || !ex_mentions(t, c->u->var)) { rest = ex_add2(rest, t); continue; }
         Expr *x = t->args[0];
         for (int side = 0; side < 2; side++) {
             Expr *b = t->args[1 + side];
@@ -439,7 +439,7 @@ static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
             Expr *bound = inside ? b : x;
             int which = side;
             if (reversed) which = 1 - side;      // u <= x: x bounds u from above
-            if (b->kind == EX_CALL && strcmp(b->name, "if_else") == 0 && !inside && !ex_mentions(x, c->u->var) &&
+            if (b->kind == EX_CALL && b->fn == FN_if_else && !inside && !ex_mentions(x, c->u->var) &&
                 !ex_mentions(b->args[0], c->u->var) && (b->args[1] == c->u || b->args[2] == c->u)) {
                 reversed = true;
                 which = 1 - side;
@@ -449,7 +449,7 @@ static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
             if (!inside && !reversed) {
                 if (ex_mentions(b, c->u->var) || ex_mentions(x, c->u->var)) {
                     if (!ex_mentions(b, c->u->var) && b->kind == EX_NUM && isinf(b->number)) continue;
-                    const bool choice = b->kind == EX_CALL && strcmp(b->name, "if_else") == 0;       // an end may be infinite
+                    const bool choice = b->kind == EX_CALL && b->fn == FN_if_else;       // an end may be infinite
                     if (choice || !affine_bound(g, c, part, side ? ex_sub(b, x) : ex_sub(x, b))) *ok = false;
                 }
                 continue;
@@ -740,8 +740,8 @@ Conditional *conditional_array(Graph *g, Var *v)
                 int which;
                 Part *p = NEW(g->arena, Part);
                 *p = (Part){.factor = f, .scatter = true, .loops = m->loops, .value = m->coefficient};
-                if (r->kind == EX_CALL && strcmp(r->name, "log") == 0 && simplex) { which = 0; ref = r->args[0]; }
-                else if (r->kind == EX_CALL && strcmp(r->name, "log_determinant") == 0 && !simplex) { which = 0; ref = r->args[0]; }
+                if (r->kind == EX_CALL && r->fn == FN_log && simplex) { which = 0; ref = r->args[0]; }
+                else if (r->kind == EX_CALL && r->fn == FN_log_determinant && !simplex) { which = 0; ref = r->args[0]; }
                 else if (r->kind == EX_AT && !simplex) { which = 1; inverse = true; ref = r->args[0]->args[0]; }
                 else if (r->kind == EX_REF && !simplex) { which = 1; direct = true; ref = r; }
                 else { c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_quote(g->arena, r), span_line(f->span)); return c; }
@@ -769,7 +769,7 @@ Conditional *conditional_array(Graph *g, Var *v)
 static bool listed(const Expr *any, const Expr *one)
 {
     if (any == one) return true;
-    return any && any->kind == EX_CALL && strcmp(any->name, "||") == 0 && (listed(any->args[0], one) || listed(any->args[1], one));
+    return any && any->kind == EX_CALL && any->fn == FN_OR && (listed(any->args[0], one) || listed(any->args[1], one));
 }
 
 // Elements of v that exist: those that a `~` statement names, also one whose place an augmentation took. NULL: all.

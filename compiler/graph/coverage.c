@@ -30,12 +30,12 @@ struct Coverage {
 
 // ---- boxes ----
 
-static bool is_call(const Expr *e, const char *name) { return e->kind == EX_CALL && strcmp(e->name, name) == 0; }
+static bool is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }
 
 static bool negates(const Expr *a, const Expr *b)
 {
-    if (is_call(a, "!") && a->args[0] == b) return true;
-    const bool equal = is_call(a, "!=") && is_call(b, "=="), order = is_call(a, "<=") && is_call(b, "<");
+    if (is_call(a, FN_NOT) && a->args[0] == b) return true;
+    const bool equal = is_call(a, FN_NE) && is_call(b, FN_EQ), order = is_call(a, FN_LE) && is_call(b, FN_LT);
     if (equal && a->args[0] == b->args[0] && a->args[1] == b->args[1]) return true;
     return (equal || order) && a->args[0] == b->args[1] && a->args[1] == b->args[0];
 }
@@ -88,7 +88,7 @@ static bool same_ends(const Naming *a, const Naming *b, int k) { return a->lo[k]
 
 static Expr *common_part(Expr *a, Expr *b, bool *opposed)        // of P && x and P && !x; NULL: nothing
 {
-    Expr *first[2] = {is_call(a, "&&") ? a->args[0] : NULL, is_call(b, "&&") ? b->args[0] : NULL};
+    Expr *first[2] = {is_call(a, FN_AND) ? a->args[0] : NULL, is_call(b, FN_AND) ? b->args[0] : NULL};
     *opposed = opposite(a, b);
     if (*opposed) return NULL;
     *opposed = first[0] && first[0] == first[1] && opposite(a->args[1], b->args[1]);
@@ -133,8 +133,8 @@ static void join_all(Coverage *c)
 // Are these two conditions never true at once?
 static bool exclusive(Expr *a, Expr *b)
 {
-    if (is_call(a, "&&")) return exclusive(a->args[0], b) || exclusive(a->args[1], b);
-    if (is_call(b, "&&")) return exclusive(a, b->args[0]) || exclusive(a, b->args[1]);
+    if (is_call(a, FN_AND)) return exclusive(a->args[0], b) || exclusive(a->args[1], b);
+    if (is_call(b, FN_AND)) return exclusive(a, b->args[0]) || exclusive(a, b->args[1]);
     return opposite(a, b) || claims_never(&(Loops){.guard = ex_call2("&&", a, b)});
 }
 
@@ -352,8 +352,8 @@ static bool test_unranged(const Var *v, void *with)
 
 static bool implied(Expr *condition, Expr *guard)
 {
-    if (is_call(condition, "&&")) return implied(condition->args[0], guard) && implied(condition->args[1], guard);
-    return guard == condition || (is_call(guard, "&&") && (implied(condition, guard->args[0]) || implied(condition, guard->args[1])));
+    if (is_call(condition, FN_AND)) return implied(condition->args[0], guard) && implied(condition->args[1], guard);
+    return guard == condition || (is_call(guard, FN_AND) && (implied(condition, guard->args[0]) || implied(condition, guard->args[1])));
 }
 
 static bool lies_in(const Coverage *c, const Naming *a, const Loops *l, Expr *const *at)

@@ -158,7 +158,6 @@ bool ex_is_num(const Expr *e, double v) { return e->kind == EX_NUM && e->number 
 // All parts that it looks at must be positive: what this walk has seen is, or the answer is no already.
 static bool positive(const Expr *e, uint64_t walk)
 {
-    static const char *const positive_calls[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "step", "log1p_exp", NULL};
     if (e->nargs && e->kind != EX_REF && !first_visit(e, walk)) return true;
     switch (e->kind) {
     case EX_NUM: return e->number >= 0;
@@ -171,10 +170,7 @@ static bool positive(const Expr *e, uint64_t walk)
         return true;
     case EX_POW: return fmod(e->number, 2) == 0 || positive(e->args[0], walk);
     case EX_CALL:
-        for (int i = 0; positive_calls[i]; i++)
-            if (strcmp(e->name, positive_calls[i]) == 0) return true;
-        if (e->nargs == 2 && strcmp(e->name, "pow") == 0) return positive(e->args[0], walk);
-        return false;
+        return e->fn == FN_pow ? positive(e->args[0], walk) : sign_not_negative(function_rows[e->fn].sign);
     case EX_REDUCE: return positive(e->args[2], walk);
     case EX_ARRAY: return positive(e->args[1], walk);
     case EX_AT: return false;
@@ -367,11 +363,11 @@ Expr *ex_pow(Expr *base, double r)
         break;
     }
     case EX_CALL:
-        if (strcmp(base->name, "exp") == 0) return ex_call1("exp", ex_mul2(ex_num(r), base->args[0]));
+        if (base->fn == FN_exp) return ex_call1("exp", ex_mul2(ex_num(r), base->args[0]));
         break;
     case EX_ADD: {        // 1/(1 + exp(e)) = inv_logit(-e)
         if (r == -1 && base->nargs == 2 && ex_is_num(base->args[0], 1) && base->args[1]->kind == EX_CALL &&
-            strcmp(base->args[1]->name, "exp") == 0)
+            base->args[1]->fn == FN_exp)
             return ex_call1("inv_logit", ex_neg(base->args[1]->args[0]));
         break;
     }
@@ -405,27 +401,27 @@ Expr *ex_log(Expr *a)
         }
     }
     if (a->kind == EX_CALL) {
-        if (strcmp(a->name, "exp") == 0) return a->args[0];
-        if (strcmp(a->name, "pow") == 0 && ex_positive(a->args[0])) return ex_mul2(a->args[1], ex_log(a->args[0]));
-        if (strcmp(a->name, "inv_logit") == 0) return ex_call1("log_inv_logit", a->args[0]);
-        if (strcmp(a->name, "Phi") == 0) return ex_call1("log_Phi", a->args[0]);
-        if (strcmp(a->name, "if_else") == 0) return ex_call3("if_else", a->args[0], ex_log(a->args[1]), ex_log(a->args[2]));
+        if (a->fn == FN_exp) return a->args[0];
+        if (a->fn == FN_pow && ex_positive(a->args[0])) return ex_mul2(a->args[1], ex_log(a->args[0]));
+        if (a->fn == FN_inv_logit) return ex_call1("log_inv_logit", a->args[0]);
+        if (a->fn == FN_Phi) return ex_call1("log_Phi", a->args[0]);
+        if (a->fn == FN_if_else) return ex_call3("if_else", a->args[0], ex_log(a->args[1]), ex_log(a->args[2]));
     }
     if (a->kind == EX_ADD && a->nargs == 2 && ex_is_num(a->args[0], 1)) {      // log(1 - x)
         Expr *rest;
         if (split_number(a->args[1], &rest) == -1) return ex_call1("log1m", rest);
     }
-    return cons((Expr){.kind = EX_CALL, .name = intern("log"), .nargs = 1, .args = &a});
+    return cons((Expr){.kind = EX_CALL, .name = intern("log"), .fn = FN_log, .nargs = 1, .args = &a});
 }
 
-static bool is_inverse(const Expr *e) { return e->kind == EX_CALL && e->nargs == 1 && strcmp(e->name, "inverse") == 0; }
+static bool is_inverse(const Expr *e) { return e->kind == EX_CALL && e->nargs == 1 && e->fn == FN_inverse; }
 
 // (t * exp(b) * m^a)^r = t^r * exp(r b) * m^(r a), for t and m > 0: what is a power itself leaves the product, so that recognition sees m. Plain factors stay together,
 // since x / sigma is of order 1 where x^r and sigma^-r need not be.
 static Expr *power_of_product(Expr *base, Expr *r)
 {
-    if (base->kind == EX_CALL && base->nargs == 1 && strcmp(base->name, "exp") == 0) return ex_call1("exp", ex_mul2(r, base->args[0]));
-    if (base->kind == EX_CALL && base->nargs == 2 && strcmp(base->name, "pow") == 0 && ex_positive(base->args[0])) return ex_call2("pow", base->args[0], ex_mul2(r, base->args[1]));
+    if (base->kind == EX_CALL && base->nargs == 1 && base->fn == FN_exp) return ex_call1("exp", ex_mul2(r, base->args[0]));
+    if (base->kind == EX_CALL && base->nargs == 2 && base->fn == FN_pow && ex_positive(base->args[0])) return ex_call2("pow", base->args[0], ex_mul2(r, base->args[1]));
     if (base->kind == EX_POW && ex_positive(base->args[0]) && base->args[0]->kind != EX_REF && base->args[0]->kind != EX_ADD)
         return ex_call2("pow", base->args[0], ex_mul2(ex_num(base->number), r));
     if (base->kind != EX_MUL) return NULL;
@@ -476,87 +472,91 @@ static Expr *log1p_ratio(Expr *x)
 }
 
 // Functions of one number that a compiler may compute.
-static bool constant1(const char *name, double x, double *out)
+static bool constant1(FunctionId fn, double x, double *out)
 {
-    static const struct { const char *name; double (*f)(double); } known[] = {
-        {"exp", exp}, {"lgamma", lgamma}, {"fabs", fabs}, {"floor", floor}, {"ceil", ceil}, {"sin", sin}, {"cos", cos},
-        {"tan", tan}, {"log1p", log1p}, {"expm1", expm1}, {"tanh", tanh}, {"round", round}, {"erf", erf}, {"erfc", erfc}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(name, known[i].name) == 0) { *out = known[i].f(x); return isfinite(*out); }
-    return false;
+    static double (*const known[NFN])(double) = {
+        [FN_exp] = exp, [FN_lgamma] = lgamma, [FN_fabs] = fabs, [FN_floor] = floor, [FN_ceil] = ceil, [FN_sin] = sin, [FN_cos] = cos,
+        [FN_tan] = tan, [FN_log1p] = log1p, [FN_expm1] = expm1, [FN_tanh] = tanh, [FN_round] = round, [FN_erf] = erf, [FN_erfc] = erfc};
+    if (!known[fn]) return false;
+    *out = known[fn](x);
+    return isfinite(*out);
 }
 
-static bool constant2(const char *name, double a, double b, double *out)
+static bool constant2(FunctionId fn, double a, double b, double *out)
 {
-    if (strcmp(name, "==") == 0) *out = a == b;
-    else if (strcmp(name, "!=") == 0) *out = a != b;
-    else if (strcmp(name, "<") == 0) *out = a < b;
-    else if (strcmp(name, "<=") == 0) *out = a <= b;
-    else if (strcmp(name, "fmax") == 0) *out = fmax(a, b);
-    else if (strcmp(name, "fmin") == 0) *out = fmin(a, b);
-    else if (strcmp(name, "&&") == 0) *out = a != 0 && b != 0;
-    else if (strcmp(name, "||") == 0) *out = a != 0 || b != 0;
-    else if (strcmp(name, "pow") == 0) *out = pow(a, b);
-    else return false;
+    switch (fn) {
+    case FN_EQ: *out = a == b; break;
+    case FN_NE: *out = a != b; break;
+    case FN_LT: *out = a < b; break;
+    case FN_LE: *out = a <= b; break;
+    case FN_fmax: *out = fmax(a, b); break;
+    case FN_fmin: *out = fmin(a, b); break;
+    case FN_AND: *out = a != 0 && b != 0; break;
+    case FN_OR: *out = a != 0 || b != 0; break;
+    case FN_pow: *out = pow(a, b); break;
+    default: return false;
+    }
     return isfinite(*out);
 }
 
 Expr *ex_call(const char *name, int n, Expr *const *args)
 {
     double v;
+    name = intern(name);
+    FunctionId fn = function_id(name);
     if (n == 1) {
         Expr *x = args[0];
-        if (strcmp(name, "log") == 0) return ex_log(x);
-        if (strcmp(name, "sqrt") == 0) return ex_pow(x, 0.5);
-        if (strcmp(name, "square") == 0) return ex_pow(x, 2);
-        if (strcmp(name, "inv") == 0) return ex_pow(x, -1);
-        if (strcmp(name, "inv_sqrt") == 0) return ex_pow(x, -0.5);
-        if (strcmp(name, "inv_square") == 0) return ex_pow(x, -2);
-        if (strcmp(name, "abs") == 0) name = "fabs";
-        if (strcmp(name, "exp") == 0 && x->kind == EX_CALL && strcmp(x->name, "log") == 0) return x->args[0];
-        if (strcmp(name, "exp") == 0 && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM &&
-            x->args[1]->kind == EX_CALL && strcmp(x->args[1]->name, "log") == 0)
+        if (fn == FN_log) return ex_log(x);
+        if (fn == FN_sqrt) return ex_pow(x, 0.5);
+        if (fn == FN_square) return ex_pow(x, 2);
+        if (fn == FN_inv) return ex_pow(x, -1);
+        if (fn == FN_inv_sqrt) return ex_pow(x, -0.5);
+        if (fn == FN_inv_square) return ex_pow(x, -2);
+        if (fn == FN_abs) { name = intern("fabs"); fn = FN_fabs; }
+        if (fn == FN_exp && x->kind == EX_CALL && x->fn == FN_log) return x->args[0];
+        if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM &&
+            x->args[1]->kind == EX_CALL && x->args[1]->fn == FN_log)
             return ex_pow(x->args[1]->args[0], x->args[0]->number);
-        if (strcmp(name, "log1m") == 0 && x->kind == EX_CALL && strcmp(x->name, "inv_logit") == 0)
+        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_logit)
             return ex_call1("log_inv_logit", ex_neg(x->args[0]));
-        if (strcmp(name, "log1m") == 0 && x->kind == EX_CALL && strcmp(x->name, "Phi") == 0)
+        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_Phi)
             return ex_call1("log_Phi", ex_neg(x->args[0]));
-        if (strcmp(name, "log1m") == 0 && x->kind == EX_CALL && strcmp(x->name, "if_else") == 0)
+        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_if_else)
             return ex_call3("if_else", x->args[0], ex_call1(name, x->args[1]), ex_call1(name, x->args[2]));
-        if (strcmp(name, "log1m") == 0 && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1))
+        if (fn == FN_log1m && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1))
             return ex_log(ex_sub(ex_num(1), x));
-        if (strcmp(name, "log1p") == 0) {
+        if (fn == FN_log1p) {
             Expr *simple = log1p_ratio(x);
             if (simple) return simple;
         }
-        if (strcmp(name, "inverse") == 0 && is_inverse(x)) return x->args[0];
-        if (strcmp(name, "log_determinant") == 0 && is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
-        if (strcmp(name, "log_determinant") == 0) {
+        if (fn == FN_inverse && is_inverse(x)) return x->args[0];
+        if (fn == FN_log_determinant && is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
+        if (fn == FN_log_determinant) {
             Expr *c, *A;
             if (scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_dim(A, 0), ex_log(c)), ex_call1(name, A));
         }
-        if (strcmp(name, "log1p_exp") == 0) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
-        if (strcmp(name, "logit") == 0 && x->kind == EX_CALL && strcmp(x->name, "inv_logit") == 0) return x->args[0];
-        if (strcmp(name, "inv_Phi") == 0 && x->kind == EX_CALL && strcmp(x->name, "Phi") == 0) return x->args[0];
-        if (strcmp(name, "log1m") == 0 && x->kind == EX_NUM && x->number < 1) return ex_num(log1p(-x->number));
-        if (x->kind == EX_NUM && constant1(name, x->number, &v)) return ex_num(v);
+        if (fn == FN_log1p_exp) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
+        if (fn == FN_logit && x->kind == EX_CALL && x->fn == FN_inv_logit) return x->args[0];
+        if (fn == FN_inv_Phi && x->kind == EX_CALL && x->fn == FN_Phi) return x->args[0];
+        if (fn == FN_log1m && x->kind == EX_NUM && x->number < 1) return ex_num(log1p(-x->number));
+        if (x->kind == EX_NUM && constant1(fn, x->number, &v)) return ex_num(v);
     }
-    if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(name, args[0]->number, args[1]->number, &v))
+    if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(fn, args[0]->number, args[1]->number, &v))
         return ex_num(v);
-    if (n == 2 && strcmp(name, "lbeta") == 0 && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1)))
+    if (n == 2 && fn == FN_lbeta && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1)))
         return ex_neg(ex_log(args[ex_is_num(args[0], 1)]));
-    if (n == 2 && strcmp(name, "same") == 0 && args[0] == args[1]) return ex_num(1);
-    if (n == 2 && strcmp(name, "pow") == 0 && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
-    if (n == 2 && strcmp(name, "pow") == 0) {
+    if (n == 2 && fn == FN_SAME && args[0] == args[1]) return ex_num(1);
+    if (n == 2 && fn == FN_pow && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
+    if (n == 2 && fn == FN_pow) {
         if (ex_is_num(args[0], 1)) return args[0];
         Expr *simple = power_of_product(args[0], args[1]);
         if (simple) return simple;
     }
-    if (n == 3 && strcmp(name, "if_else") == 0) {
+    if (n == 3 && fn == FN_if_else) {
         if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
         if (args[1] == args[2]) return args[1];
     }
-    return cons((Expr){.kind = EX_CALL, .name = intern(name), .nargs = n, .args = (Expr **)args});
+    return cons((Expr){.kind = EX_CALL, .name = name, .fn = fn, .nargs = n, .args = (Expr **)args});
 }
 
 Expr *ex_call1(const char *name, Expr *a) { return ex_call(name, 1, &a); }
@@ -573,7 +573,7 @@ static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi,
     if (hi->height >= height) height = hi->height + 1;
     Index *b = bound(height, kind == EX_REDUCE ? least_from(lo) : 1);
     if (b != i) body = ex_replace_index(body, i, ex_index(b));
-    if (kind == EX_REDUCE) return cons((Expr){.kind = kind, .name = intern(name), .index = b, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
+    if (kind == EX_REDUCE) return cons((Expr){.kind = kind, .name = intern(name), .fn = function_id(intern(name)), .index = b, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
     return cons((Expr){.kind = kind, .index = b, .nargs = 2, .args = (Expr *[]){hi, body}});
 }
 
@@ -584,7 +584,7 @@ Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
     if (strcmp(name, "sum") == 0) {
         if (!ex_mentions_index(body, i)) return ex_mul(2, (Expr *[]){body, ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)})});
         if (lo == hi) return ex_replace_index(body, i, lo);
-        if (body->kind == EX_CALL && strcmp(body->name, "same") == 0) return ex_num(1);
+        if (body->kind == EX_CALL && body->fn == FN_SAME) return ex_num(1);
         if (body->kind == EX_MUL) {
             Expr **in = malloc(sizeof *in * (size_t)(2 * body->nargs)), **out = in + body->nargs;
             int nin = 0, nout = 0;
@@ -593,7 +593,7 @@ Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
                 else out[nout++] = body->args[k];
             Expr *e = NULL;
             for (int k = 0; k < nin && !e; k++)          // a row of the identity picks one term
-                if (in[k]->kind == EX_CALL && strcmp(in[k]->name, "same") == 0)
+                if (in[k]->kind == EX_CALL && in[k]->fn == FN_SAME)
                     for (int side = 0; side < 2 && !e; side++)
                         if (in[k]->args[side] == ex_index(i) && !ex_mentions_index(in[k]->args[1 - side], i))
                             e = ex_replace_index(body, i, in[k]->args[1 - side]);
@@ -647,11 +647,11 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
         return ex_at(ex_ref(array->var, array->nargs + take, all), n - take, subscripts + take);
     }
     if (array->kind == EX_ARRAY) return ex_at(ex_replace_index(array->args[1], array->index, subscripts[0]), n - 1, subscripts + 1);
-    if (array->kind == EX_CALL && strcmp(array->name, "inverse") == 0 && n == 2) {
+    if (array->kind == EX_CALL && array->fn == FN_inverse && n == 2) {
         Expr *c, *A;
         if (scalar_multiple(array->args[0], &c, &A)) return ex_div(ex_at(ex_call1("inverse", A), 2, subscripts), c);
     }
-    if (array->kind == EX_CALL && strcmp(array->name, "if_else") == 0)
+    if (array->kind == EX_CALL && array->fn == FN_if_else)
         return ex_call3("if_else", array->args[0], ex_at(array->args[1], n, subscripts), ex_at(array->args[2], n, subscripts));
     if (array->kind == EX_AT) {
         Expr *all[2 * MAX_RANK + 1];
@@ -666,11 +666,9 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
 
 static int call_rank(const Expr *e)
 {
-    static const char *const matrices[] = {"inverse", "inverse_spd", "cholesky_decompose", "identity_matrix", NULL};
-    for (int i = 0; matrices[i]; i++)
-        if (strcmp(e->name, matrices[i]) == 0) return 2;
-    if (strcmp(e->name, "sort_asc") == 0) return 1;
-    if (strcmp(e->name, "if_else") == 0) return ex_rank(e->args[1]);
+    if (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose || e->fn == FN_identity_matrix) return 2;
+    if (e->fn == FN_sort_asc) return 1;
+    if (e->fn == FN_if_else) return ex_rank(e->args[1]);
     return 0;
 }
 
@@ -693,8 +691,8 @@ Expr *ex_dim(Expr *e, int k)
     case EX_ARRAY: return k == 0 ? e->args[0] : ex_dim(e->args[1], k - 1);
     case EX_AT: return ex_dim(e->args[0], k + e->nargs - 1);
     case EX_CALL:
-        if (strcmp(e->name, "if_else") == 0) return ex_dim(e->args[1], k);
-        if (strcmp(e->name, "identity_matrix") == 0) return e->args[0];
+        if (e->fn == FN_if_else) return ex_dim(e->args[1], k);
+        if (e->fn == FN_identity_matrix) return e->args[0];
         return ex_dim(e->args[0], k);
     case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: break;
     }
@@ -713,16 +711,14 @@ static bool test_continuous(const Var *v, void *with) { return !test_countable(v
 
 static bool may_vanish(const Expr *e, uint64_t walk)
 {
-    static const char *const never[] = {"exp", "inv_logit", "Phi", "inv_cloglog", "lgamma", "log", "log1m", NULL};
     if (!first_visit(e, walk)) return false;         // ex_any_var has walks of its own
     switch (e->kind) {
     case EX_NUM: return e->number == 0;
     case EX_INDEX: return e->index->least < 1;
     case EX_POW: return e->number > 0 && may_vanish(e->args[0], walk);
     case EX_CALL:
-        for (int i = 0; never[i]; i++)
-            if (strcmp(e->name, never[i]) == 0) return false;
-        if (strcmp(e->name, "if_else") == 0) return may_vanish(e->args[1], walk) || may_vanish(e->args[2], walk);
+        if (sign_positive(function_rows[e->fn].sign) || (function_rows[e->fn].traits & TRAIT_APART)) return false;
+        if (e->fn == FN_if_else) return may_vanish(e->args[1], walk) || may_vanish(e->args[2], walk);
         return ex_any_var(e, test_countable, NULL);
     case EX_REDUCE: return may_vanish(e->args[2], walk);
     case EX_ADD: {
@@ -753,7 +749,7 @@ static bool may_be_one(const Expr *e)
             if (e->args[i]->kind != EX_NUM && !may_be_one(e->args[i])) return false;
         return true;
     case EX_CALL:
-        if (strcmp(e->name, "if_else") == 0) return may_be_one(e->args[1]) || may_be_one(e->args[2]);
+        if (e->fn == FN_if_else) return may_be_one(e->args[1]) || may_be_one(e->args[2]);
         return ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
     case EX_ADD: return !ex_any_var(e, test_continuous, NULL);
     case EX_REDUCE: return may_be_one(e->args[2]);
@@ -774,8 +770,6 @@ static bool diverges(const Expr *e, bool likely, uint64_t walk)
 
 static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
 {
-    static const char *const at_an_end[] = {"log", "log1m", "log1p", "logit", "inv_Phi", "log1m_exp", "log_diff_exp", NULL};
-    static const char *const bounded[] = {"inv_logit", "Phi", "inv_cloglog", "==", "!=", "<", "<=", "&&", "||", "!", "within", NULL};
     if (!table.settled && !first_visit(e, walk)) return false;
     switch (e->kind) {
     case EX_NUM: return !isfinite(e->number);
@@ -784,14 +778,12 @@ static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
             if (t->value && diverges(t->value, likely, walk)) return true;
         return false;
     case EX_CALL:
-        for (int i = 0; at_an_end[i]; i++) {
-            if (strcmp(e->name, at_an_end[i]) != 0) continue;
+        if (function_rows[e->fn].traits & TRAIT_LOG_END) {
             if (!likely || diverges(e->args[0], likely, walk)) return true;
-            return i == 0 ? ex_may_vanish(e->args[0]) : i == 1 ? may_be_one(e->args[0]) : ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
+            return e->fn == FN_log ? ex_may_vanish(e->args[0]) : e->fn == FN_log1m ? may_be_one(e->args[0]) : ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
         }
-        for (int i = 0; bounded[i]; i++)
-            if (strcmp(e->name, bounded[i]) == 0) return false;
-        for (int i = strcmp(e->name, "if_else") == 0; i < e->nargs; i++)
+        if (function_rows[e->fn].sign == SIGN_UNIT || (function_rows[e->fn].traits & TRAIT_BOUNDED)) return false;
+        for (int i = e->fn == FN_if_else; i < e->nargs; i++)
             if (diverges(e->args[i], likely, walk)) return true;
         return false;
     case EX_ADD: case EX_MUL: case EX_POW:
@@ -1122,16 +1114,14 @@ static void print(FILE *f, const Expr *e, int outer)
         }
         break;
     case EX_CALL: {
-        static const char *const infix[] = {"==", "!=", "<", "<=", "&&", "||", "%", NULL};
-        for (int i = 0; infix[i]; i++)
-            if (e->nargs == 2 && strcmp(e->name, infix[i]) == 0) {
-                fputc('(', f);
-                print(f, e->args[0], P_ADD);
-                fprintf(f, " %s ", e->name);
-                print(f, e->args[1], P_ADD);
-                fputc(')', f);
-                return;
-            }
+        if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
+            fputc('(', f);
+            print(f, e->args[0], P_ADD);
+            fprintf(f, " %s ", e->name);
+            print(f, e->args[1], P_ADD);
+            fputc(')', f);
+            return;
+        }
         fprintf(f, "%s(", e->name);
         print_list(f, e, 0);
         fputc(')', f);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "../base/arena.h"
+#include "../front/functions.h"
 
 typedef struct Expr  Expr;
 typedef struct Var   Var;
@@ -51,7 +52,8 @@ struct Expr {
     int         height;      // nesting of reductions
     int         nargs;
     double      number;
-    const char *name;
+    const char *name;        // of a CALL or REDUCE
+    FunctionId  fn;          // its row in functions.def
     Var        *var;
     Index      *index;
     Expr      **args;

@@ -7,7 +7,6 @@
 // The runtime looks at these factors before the first sweep (runtime/host/feasible.c). What data alone decide is no matter of the start, and
 // factors that an augmentation made are not asked: auxiliaries are drawn before anything reads them.
 #include <math.h>
-#include <string.h>
 #include "graph.h"
 
 static bool test_movable(const Var *v, void *with)
@@ -19,17 +18,9 @@ static bool test_movable(const Var *v, void *with)
 // May change between one start and another: an unknown, or a response, which may be missing.
 static bool movable(const Expr *e) { return ex_any_var(e, test_movable, NULL); }
 
-static bool listed(const char *name, const char *const *list)
-{
-    for (; *list; list++)
-        if (strcmp(name, *list) == 0) return true;
-    return false;
-}
-
 // Greater than 0 for every value in the supports. Data are taken to be what their place asks for, unless an unknown picks the element.
 static bool above_zero(const Expr *e)
 {
-    static const char *const positive[] = {"exp", "inv_logit", "Phi", "Phi_approx", "inv_cloglog", "log1p_exp", "cosh", NULL};
     if (!movable(e)) return true;
     if (e->size > MAX_TREE) return false;
     switch (e->kind) {
@@ -51,7 +42,7 @@ static bool above_zero(const Expr *e)
             if (!above_zero(e->args[i])) return false;
         return true;
     case EX_POW: return above_zero(e->args[0]);
-    case EX_CALL: return listed(e->name, positive) || (strcmp(e->name, "if_else") == 0 && above_zero(e->args[1]) && above_zero(e->args[2]));
+    case EX_CALL: return sign_positive(function_rows[e->fn].sign) || (e->fn == FN_if_else && above_zero(e->args[1]) && above_zero(e->args[2]));
     case EX_REDUCE: return above_zero(e->args[2]);
     case EX_ARRAY: case EX_AT: break;
     }
@@ -61,7 +52,6 @@ static bool above_zero(const Expr *e)
 // Less than 1, and not negative.
 static bool below_one(const Expr *e)
 {
-    static const char *const unit[] = {"inv_logit", "Phi", "Phi_approx", "inv_cloglog", NULL};
     if (!movable(e)) return true;
     if (e->size > MAX_TREE) return false;
     switch (e->kind) {
@@ -76,7 +66,7 @@ static bool below_one(const Expr *e)
         const bool even = fmod(e->number, 2) == 0 && x->kind == EX_REF && x->var->lower_number >= -1 && x->var->upper_number <= 1 && !x->var->discrete;
         return e->number > 0 && (even || below_one(x));
     }
-    case EX_CALL: return listed(e->name, unit) || (strcmp(e->name, "if_else") == 0 && below_one(e->args[1]) && below_one(e->args[2]));
+    case EX_CALL: return function_rows[e->fn].sign == SIGN_UNIT || (e->fn == FN_if_else && below_one(e->args[1]) && below_one(e->args[2]));
     case EX_INDEX: case EX_ADD: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
     }
     return false;
@@ -94,20 +84,28 @@ static Look test_infinity(const Expr *e, void *with)
 {
     (void)with;
     if (e->kind == EX_NUM) return isfinite(e->number) ? SKIP : FOUND;
-    return e->kind == EX_CALL && strcmp(e->name, "log") == 0 && e->args[0]->kind == EX_NUM && e->args[0]->number <= 0 ? FOUND : LOOK;
+    return e->kind == EX_CALL && e->fn == FN_log && e->args[0]->kind == EX_NUM && e->args[0]->number <= 0 ? FOUND : LOOK;
 }
 
 static bool holds_infinity(const Expr *e) { return ex_find(e, test_infinity, NULL); }
+
+// Whether an argument of a function is where this is finite: a letter of functions.def.
+static bool in_domain(const Expr *e, char domain)
+{
+    switch (domain) {
+    case 'r': return true;
+    case 'p': return above_zero(e);
+    case 'n': return ex_positive(e);
+    case 'b': return below_one(e);
+    case 'u': return above_zero(e) && below_one(e);
+    default: return false;
+    }
+}
 
 // Finite for all values in the supports.
 static Look test_infinite(const Expr *e, void *with)
 {
     (void)with;
-    static const char *const everywhere[] = {"exp", "inv_logit", "log_inv_logit", "log1m_inv_logit", "Phi", "Phi_approx", "log_Phi", "std_normal_lcdf", "log1p_exp",
-        "inv_cloglog", "sin", "cos", "tan", "atan", "atan2", "sinh", "cosh", "tanh", "expm1", "erf", "erfc", "fabs", "floor", "ceil", "round", "fmin", "fmax", "step",
-        "int_step", "if_else", "hypot", "cbrt", "fma", "log_bessel_i0", "==", "!=", "<", "<=", "&&", "||", "!", "%", "same", "log_sum_exp", "scattered", "lchoose", "choose",
-        "polya_gamma_base", NULL};
-    static const char *const positive[] = {"log", "lgamma", "digamma", "lbeta", "log_bessel_k", "pow", NULL};
     if (!movable(e)) return holds_infinity(e) ? FOUND : SKIP;
     switch (e->kind) {
     case EX_NUM: case EX_INDEX: return SKIP;
@@ -117,16 +115,9 @@ static Look test_infinite(const Expr *e, void *with)
         if (e->number == floor(e->number) ? e->number < 0 && !above_zero(e->args[0]) : !ex_positive(e->args[0]) || (e->number < 0 && !above_zero(e->args[0]))) return FOUND;
         break;
     case EX_CALL:
-        if (strcmp(e->name, "within") == 0) return inside(e->args[0], e->args[1], e->args[2]) ? SKIP : FOUND;
-        if (strcmp(e->name, "log1p") == 0) { if (!ex_positive(e->args[0])) return FOUND; break; }
-        if (strcmp(e->name, "logit") == 0 || strcmp(e->name, "inv_Phi") == 0) { if (!above_zero(e->args[0]) || !below_one(e->args[0])) return FOUND; break; }
-        if (strcmp(e->name, "log1m") == 0) { if (!below_one(e->args[0])) return FOUND; break; }
-        if (listed(e->name, positive)) {
-            for (int i = 0; i < e->nargs; i++)
-                if (!above_zero(e->args[i]) && !(i == 1 && (strcmp(e->name, "pow") == 0 || strcmp(e->name, "log_bessel_k") == 0))) return FOUND;
-            break;
-        }
-        if (!listed(e->name, everywhere)) return FOUND;
+        if (e->fn == FN_WITHIN) return inside(e->args[0], e->args[1], e->args[2]) ? SKIP : FOUND;
+        for (int i = 0; i < e->nargs; i++)
+            if (!in_domain(e->args[i], function_rows[e->fn].domain ? function_rows[e->fn].domain[i] : '-')) return FOUND;
         break;
     case EX_ARRAY: case EX_AT: return FOUND;
     }

@@ -34,9 +34,9 @@ static bool mentions(const Expr *e, const Unknowns *in)
 static bool is_unknown(const Expr *e, const Unknowns *in)
 {
     if (in->wrapped) {
-        if (e->kind == EX_AT && e->args[0]->kind == EX_CALL && strcmp(e->args[0]->name, "inverse") == 0 && e->args[0]->args[0]->kind == EX_REF)
+        if (e->kind == EX_AT && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_inverse && e->args[0]->args[0]->kind == EX_REF)
             e = e->args[0]->args[0];
-        else if (e->kind == EX_CALL && (strcmp(e->name, "log_determinant") == 0 || strcmp(e->name, "log") == 0) && e->args[0]->kind == EX_REF)
+        else if (e->kind == EX_CALL && (e->fn == FN_log_determinant || e->fn == FN_log) && e->args[0]->kind == EX_REF)
             e = e->args[0];
     }
     if (e->kind != EX_REF) return false;
@@ -119,7 +119,7 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         return out;
     }
     case EX_REDUCE: {
-        if (strcmp(e->name, "sum") != 0 || mentions(e->args[0], in) || mentions(e->args[1], in)) return fail(e);
+        if (e->fn != FN_sum || mentions(e->args[0], in) || mentions(e->args[1], in)) return fail(e);
         const char *name = opening ? intern(arena_printf(a, "%s%d", e->index->name, opening + 1)) : e->index->name;
         Index *j = index_new(name, e->args[0], e->args[1]);
         Terms t = expand(a, ex_open(e, j), in, most);
@@ -139,7 +139,7 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         return out;
     }
     case EX_CALL:
-        if (strcmp(e->name, "if_else") == 0 && !mentions(e->args[0], in)) {
+        if (e->fn == FN_if_else && !mentions(e->args[0], in)) {
             for (int side = 1; side <= 2; side++) {
                 Terms t = expand(a, e->args[side], in, most);
                 if (t.failed) return t;
@@ -191,12 +191,12 @@ static Degree degree(Expr *e, const Unknowns *in, const Var *apart, int most)
         return d;
     }
     case EX_REDUCE:
-        if (strcmp(e->name, "sum") != 0 || mentions(e->args[0], in) || mentions(e->args[1], in)) return failed;
+        if (e->fn != FN_sum || mentions(e->args[0], in) || mentions(e->args[1], in)) return failed;
         d = degree(e->args[2], in, apart, most);
         d.loops++;
         return d;
     case EX_CALL:
-        if (strcmp(e->name, "if_else") != 0 || mentions(e->args[0], in)) return failed;
+        if (e->fn != FN_if_else || mentions(e->args[0], in)) return failed;
         for (int side = 1; side <= 2; side++) {
             const Degree t = degree(e->args[side], in, apart, most);
             if (t.failed) return failed;
@@ -332,7 +332,7 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
         }
         break;
     case EX_REDUCE:
-        if (strcmp(e->name, "sum") == 0 && !contains(e->args[0], u) && !contains(e->args[1], u)) {
+        if (e->fn == FN_sum && !contains(e->args[0], u) && !contains(e->args[1], u)) {
             Index *j = index_new(e->index->name, e->args[0], e->args[1]);
             Statistics s = take_apart(a, ex_open(e, j), u);
             bool clean = true;
@@ -344,7 +344,7 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
         }
         break;
     case EX_CALL:
-        if (strcmp(e->name, "if_else") == 0 && !contains(e->args[0], u)) {
+        if (e->fn == FN_if_else && !contains(e->args[0], u)) {
             for (int side = 1; side <= 2; side++) {
                 Statistics s = take_apart(a, e->args[side], u);
                 for (int k = 0; k < s.n; k++)
@@ -354,7 +354,7 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
             }
             return out;
         }
-        if ((strcmp(e->name, "cos") == 0 || strcmp(e->name, "sin") == 0) && e->args[0]->kind == EX_ADD) {
+        if ((e->fn == FN_cos || e->fn == FN_sin) && e->args[0]->kind == EX_ADD) {
             // cos(u - m) = cos(u) cos(m) + sin(u) sin(m)
             Expr *rest = ex_sub(e->args[0], u), *minus = ex_add2(e->args[0], u);
             bool cosine = e->name[0] == 'c', plus = !contains(rest, u);

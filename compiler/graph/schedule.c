@@ -385,7 +385,7 @@ static void impute(Graph *g, Step **first)
 static bool is_cone(const Expr *e)
 {
     if (e->kind == EX_NUM) return e->number == 0 || isinf(e->number);
-    return e->kind == EX_CALL && strcmp(e->name, "if_else") == 0 && !ex_unknown(e->args[0]) && is_cone(e->args[1]) && is_cone(e->args[2]);
+    return e->kind == EX_CALL && e->fn == FN_if_else && !ex_unknown(e->args[0]) && is_cone(e->args[1]) && is_cone(e->args[2]);
 }
 
 static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
@@ -393,7 +393,7 @@ static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
     Expr *rest = ex_num(0);
     for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
         Expr *t = e->kind == EX_ADD ? e->args[i] : e;
-        if (t->kind == EX_CALL && strcmp(t->name, "within") == 0 && t->args[0]->kind == EX_REF && t->args[0]->var == z)
+        if (t->kind == EX_CALL && t->fn == FN_WITHIN && t->args[0]->kind == EX_REF && t->args[0]->var == z)
             *cone &= is_cone(t->args[1]) && is_cone(t->args[2]);
         else rest = ex_add2(rest, t);
     }

@@ -45,7 +45,7 @@ static Look test_part(const Expr *e, void *with)
         fail(c, arena_printf(c->p->g->arena, "%s has no name", ex_text(c->p->g->arena, e)));
         return FOUND;
     }
-    return e->kind == EX_CALL && strcmp(e->name, "if_else") == 0 ? SKIP : LOOK;
+    return e->kind == EX_CALL && e->fn == FN_if_else ? SKIP : LOOK;
 }
 
 static void check_expr(Expr *e, void *with) { ex_find(e, test_part, with); }

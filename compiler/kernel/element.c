@@ -502,7 +502,7 @@ static Expr *relevant(Expr *e, const Var *v)
         for (int i = 0; i < e->nargs; i++) keep = ex_add2(keep, relevant(e->args[i], v));
         return keep;
     }
-    if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0 && !ex_mentions(e->args[0], v) && !ex_mentions(e->args[1], v)) {
+    if (e->kind == EX_REDUCE && e->fn == FN_sum && !ex_mentions(e->args[0], v) && !ex_mentions(e->args[1], v)) {
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         return ex_reduce("sum", j, j->lo, j->hi, relevant(ex_open(e, j), v));
     }
@@ -517,7 +517,7 @@ static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
     return !ex_unknown(ex_replace(statistic, c->u, ex_num(1)));
 }
 
-static Look choice_of(const Expr *e, void *u) { return e->kind == EX_CALL && strcmp(e->name, "if_else") == 0 && ex_mentions(e, u) ? FOUND : LOOK; }
+static Look choice_of(const Expr *e, void *u) { return e->kind == EX_CALL && e->fn == FN_if_else && ex_mentions(e, u) ? FOUND : LOOK; }
 static bool holds_choice(const Expr *e, const Var *u) { return ex_find(e, choice_of, (void *)u); }
 
 // The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be undefined; and

@@ -115,7 +115,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
 static Look array(const Expr *e, void *with)
 {
     (void)with;
-    return e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0) ? FOUND : LOOK;
+    return e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK;
 }
 
 bool needs_array(const Expr *e) { return e && ex_find(e, array, NULL); }
@@ -151,7 +151,7 @@ bool ex_is_integer(const Expr *e) { return !ex_find(e, no_integer, NULL); }
 // The largest of a vector of whole data: an extent, written where no loop can stand.
 bool is_greatest(const Expr *e)
 {
-    if (e->kind != EX_REDUCE || strcmp(e->name, "max") != 0 || !ex_is_num(e->args[0], 1)) return false;
+    if (e->kind != EX_REDUCE || e->fn != FN_max || !ex_is_num(e->args[0], 1)) return false;
     const Expr *x = e->args[2];
     return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 && x->args[0]->kind == EX_INDEX &&
            x->args[0]->index == e->index && x->var->dim[0] == e->args[1];

@@ -129,7 +129,7 @@ static Node *let(Walk *w, Expr *key, Var *local, Expr *value)
 
 static void need_sum(Walk *w, Expr *e)
 {
-    const bool sum = strcmp(e->name, "sum") == 0, max = strcmp(e->name, "max") == 0, product = strcmp(e->name, "prod") == 0, lse = strcmp(e->name, "log_sum_exp") == 0;
+    const bool sum = e->fn == FN_sum, max = e->fn == FN_max, product = e->fn == FN_prod, lse = e->fn == FN_log_sum_exp;
     Var *total = temporary(w, lse ? "lse" : e->name);
     Expr *held = predicted(w->p, w->kernel, e);
     if (held) {
@@ -172,7 +172,7 @@ enum { LONGEST = 2000 };
 static Look statement(const Expr *e, void *with)
 {
     (void)with;
-    return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && strcmp(e->name, "log_determinant") == 0) ? FOUND : LOOK;
+    return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK;
 }
 
 static bool needs_statements(const Expr *e) { return ex_find(e, statement, NULL); }
@@ -226,8 +226,8 @@ static void need_parts(Walk *w, Expr *e)
         for (int i = 0; i < e->nargs; i++) need(w, e->args[i]);
         return;
     case EX_CALL:
-        if (strcmp(e->name, "if_else") == 0) { need_choice(w, e); return; }
-        if (strcmp(e->name, "log_determinant") == 0) {
+        if (e->fn == FN_if_else) { need_choice(w, e); return; }
+        if (e->fn == FN_log_determinant) {
             need_extent(w, ex_dim(e->args[0], 0));
             need_whole(w, e->args[0]);
             let(w, e, temporary(w, "log_det"), e)->let.type = "wide";
@@ -271,7 +271,7 @@ static bool worth_naming(const Expr *e)
 {
     switch (e->kind) {
     case EX_POW: case EX_REDUCE: return true;
-    case EX_CALL: return strcmp(e->name, "within") != 0 && e->nargs > 0;
+    case EX_CALL: return e->fn != FN_WITHIN && e->nargs > 0;
     case EX_ADD: return e->nargs > 1 && ex_unknown(e) && !ex_is_integer(e);      // a subscript is written one less
     case EX_NUM: case EX_REF: case EX_INDEX: case EX_MUL: case EX_ARRAY: case EX_AT: break;
     }
@@ -303,7 +303,7 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
         need_matrix(w, e->args[0]);
         return;
     }
-    if (e->kind == EX_CALL && (strcmp(e->name, "if_else") == 0 || strcmp(e->name, "&&") == 0 || strcmp(e->name, "||") == 0)) {
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {
         keep(w, e->args[0], inner, moving, walk);      // the rest may not be safe to compute
         return;
     }

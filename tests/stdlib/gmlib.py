@@ -264,10 +264,16 @@ FUNCTIONS = dict(
     log1p_exp=lambda a: np.logaddexp(0, a), log1m_exp=log1m_exp, log_diff_exp=lambda a, b: a + log1m_exp(np.asarray(b) - a),
     lchoose=lambda n, k: special.gammaln(n + 1) - special.gammaln(np.asarray(k) + 1) - special.gammaln(n - np.asarray(k) + 1),
     log_sum_exp=lambda a, b=None: special.logsumexp(a) if b is None else np.logaddexp(a, b),
-    log_bessel_i0=lambda a: np.log(special.ive(0, a)) + a, log_bessel_k=lambda p, a: np.log(special.kve(p, a)) - a,
+    log_bessel_i0=lambda a: np.log(special.ive(0, a)) + np.abs(a), log_bessel_k=lambda p, a: np.log(special.kve(p, a)) - a,
     gamma_p=special.gammainc, gamma_q=special.gammaincc, inc_beta=special.betainc,
     log_gamma_p=lambda a, x: np.log(special.gammainc(a, x)), log_gamma_q=lambda a, x: np.log(special.gammaincc(a, x)),
     log_inc_beta=lambda a, b, x: np.log(inc_beta(a, b, x)), std_student_t_lcdf=lambda z, nu: np.log(special.stdtr(nu, z)),
+    expm1=np.expm1, cbrt=np.cbrt, inv=lambda a: 1 / np.asarray(a, float), inv_sqrt=lambda a: 1 / np.sqrt(a), inv_square=lambda a: np.asarray(a, float) ** -2.0,
+    fabs=np.abs, ceil=np.ceil, round=np.round, tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh, tanh=np.tanh,
+    Phi_approx=lambda a: special.expit(0.07056 * np.power(a, 3.0) + 1.5976 * a), inv_Phi=special.ndtri, std_normal_lcdf=special.log_ndtr, logit=special.logit,
+    cloglog=lambda a: np.log(-np.log1p(-np.asarray(a))), inv_cloglog=lambda a: -np.expm1(-np.exp(a)), erfc=special.erfc,
+    step=lambda a: np.greater_equal(a, 0) * 1, int_step=lambda a: np.greater(a, 0) * 1, choose=special.binom, pow=np.float_power, hypot=np.hypot,
+    min=np.minimum, max=np.maximum, fma=lambda a, b, c: a * b + c, if_else=lambda c, a, b: np.where(np.asarray(c) != 0, a, b), log_sum_exp2=np.logaddexp,
     pi=lambda: math.pi, infinity=lambda: math.inf, rows=len, sum=np.sum,
     inverse=np.linalg.inv, log_determinant=lambda a: np.linalg.slogdet(a)[1], tcrossprod=lambda a: a @ a.T)
 

@@ -1,0 +1,37 @@
+// functions.h -- what is known of each function: the rows of functions.def.
+#ifndef GMC_FUNCTIONS_H
+#define GMC_FUNCTIONS_H
+
+#include <stdbool.h>
+
+typedef enum {
+    FN_OTHER,                // no row: a routine that the stdlib names
+#define ELEMENT(name, args, result, sign, traits, domain, dx, dy, dz) FN_##name,
+#define WHOLE(name, args, result) FN_##name,
+#define AGAIN(name, args, result)
+#define INTERNAL(id, name, op, args, sign, traits, domain, dx, dy, dz) FN_##id,
+#include "functions.def"
+    NFN
+} FunctionId;
+
+typedef enum { SIGN_ANY, SIGN_NOT_NEGATIVE, SIGN_POSITIVE, SIGN_UNIT, SIGN_NOT_POSITIVE } Sign;
+enum { TRAIT_LOG_END = 1, TRAIT_POLES = 2, TRAIT_BOUNDED = 4, TRAIT_APART = 8, TRAIT_YES_NO = 16 };
+
+typedef struct FunctionRow {
+    const char *name;
+    const char *infix;           // an operator's name in C; NULL: a call of the same name
+    Sign        sign;
+    int         traits;
+    const char *domain;          // a letter an argument; NULL: not known
+    const char *derivative[3];   // by each argument, as in functions.def; NULL in rows of whole arrays
+} FunctionRow;
+
+extern const FunctionRow function_rows[NFN];
+
+// The row of an interned name.
+FunctionId function_id(const char *name);
+
+static inline bool sign_not_negative(Sign s) { return s == SIGN_NOT_NEGATIVE || s == SIGN_POSITIVE || s == SIGN_UNIT; }
+static inline bool sign_positive(Sign s) { return s == SIGN_POSITIVE || s == SIGN_UNIT; }
+
+#endif
