@@ -191,12 +191,15 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
     return *made ? 0 : EXIT_USAGE;
 }
 
+enum { MANY_STEPS = 64 };        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
+
 // The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other.
-static int build_program(const Options *o, const Home *h, Arena *a, const char *source, const char *target)
+static int build_program(const Options *o, const Home *h, Arena *a, int steps, const char *source, const char *target)
 {
     const char *cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime), *object = arena_printf(a, "%s.o", target), *stem = arena_printf(a, "%s.gpu", target);
-    const char *compile[] = {cc, "-x", "c", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
+    const bool many = steps > MANY_STEPS;
+    const char *compile[] = {cc, "-x", "c", "-std=gnu11", many ? "-O1" : "-O2", many ? "-fno-inline" : "-ftree-vectorize", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
                              "-fno-signed-zeros", "-fopenmp", "-w", runtime, "-c", source, "-o", object, NULL};
     const pid_t pid = start_command(o, compile);
     bool made = false;
@@ -234,7 +237,7 @@ static int compile(const Options *o, const Home *h, const Program *p)
         return EXIT_USAGE;
     }
     current_pass = "C compiler";
-    const int status = build_program(o, h, p->g->arena, path, temporary);
+    const int status = build_program(o, h, p->g->arena, p->nsteps, path, temporary);
     if (status != 0) {
         unlink(temporary);
         return status;
