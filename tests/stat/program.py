@@ -116,6 +116,11 @@ def split_commas(text):
     return [p.strip() for p in parts if p.strip()]
 
 
+def takes_random_data(text):
+    """Models that fault with most data say so in a line of their own."""
+    return "\n# Not with random data" not in text
+
+
 def random_data(text, seed, chosen=None):
     """Small data that fit the declarations: sizes from 3 to 6, integers within their bounds (up to 5 above an open one), reals
     normal, or shifted exponentials where there is a lower bound only, simplexes, covariances. `chosen` overrides some by name."""
