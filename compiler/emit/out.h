@@ -24,6 +24,7 @@ typedef struct Out {
     const char  *group_name;
     bool         careful;        // data have not been checked: a subscript may be outside its array
     bool         host;           // what is written runs on the host: sizes, before there is a run
+    bool         launching;      // what is written are the sizes of a launch: on the host, where arrays of a run on a GPU are not
     bool         as_read;        // responses as they stand in the files, missing values unfilled
     const char  *flat;           // position of the element that is drawn, where a loop gives it
     struct { const char *name; int depth; bool team; } buffer[64];   // to release at the end of their scopes

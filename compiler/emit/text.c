@@ -165,7 +165,7 @@ Text subscript_text(Out *o, const Expr *e)
 
 Text extent_text(Out *o, const Expr *e)
 {
-    if (is_greatest(e)) return tight(text(o, "greatest(d.%s, %s)", c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
+    if (is_greatest(e)) return tight(text(o, o->launching ? "greatest(ON_HOST(run, d.%s), %s)" : "greatest(d.%s, %s)", c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
     if ((e->kind == EX_ADD || e->kind == EX_MUL) && has_greatest(e)) {
         const bool sum = e->kind == EX_ADD;
         const char *all = NULL;
@@ -418,6 +418,17 @@ static Text sum(Out *o, const Expr *e, const char *type)
     return (Text){c, ADDITIVE, false};
 }
 
+// A number that only decides how many lanes share a launch, or one of the data files. What the device alone knows counts as 1 turn; a definition of data
+// is written out.
+static Text size_in_launch(Out *o, const Expr *e)
+{
+    const Var *v = e->var;
+    const Site *t = v->kind == VAR_LET && v->rank == 0 ? v->sites : NULL;
+    if (t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard && ex_is_integer(t->value)) return extent_text(o, t->value);
+    if (v->kind != VAR_DATA || v->base != BASE_INT || v->response) return tight("1");
+    return tight(text(o, "ON_HOST(run, d.%s)[%s]", c_name(o, v->name), position_text(o, v, 0, v->rank, e->args, NULL).c));
+}
+
 Text expr_text(Out *o, const Expr *e)
 {
     const Var *known = scope_find(&o->scope, e);
@@ -427,6 +438,7 @@ Text expr_text(Out *o, const Expr *e)
     case EX_INDEX: return (Text){text(o, "%s + 1", index_text(o, e->index)), ADDITIVE, false};
     case EX_REF: {
         if (e->nargs < e->var->rank) return tight(whole_text(o, e));
+        if (o->launching && (e->var->rank > 0 || e->var->kind != VAR_DATA)) return size_in_launch(o, e);
         const char *place = var_text(o, e->var);
         if (e->var->rank == 0) return tight(place[0] == 'd' || e->var->kind == VAR_ELEMENT ? place : text(o, "*%s", place));
         return tight(text(o, "%s[%s]", place, position_text(o, e->var, 0, e->var->rank, e->args, NULL).c));

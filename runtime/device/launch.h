@@ -45,6 +45,9 @@ static inline Sweep sweep_place(const GmRun *run, int chain)
     return at;
 }
 
+// An array of data where the host may read it.
+#define ON_HOST(run, x)      ((const int *)((run)->device ? gm_device_on_host(run, x) : (x)))
+
 #if !defined(__CUDACC__)
 
 typedef void (*GmKernel)(GmContext *, const Data, const State, const Sweep);

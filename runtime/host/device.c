@@ -237,6 +237,16 @@ void gm_device_once(GmRun *run, const char *kernel)
     launch(run, kernel, (GmGrid){ .x = 1, .y = run->device->chains, .threads = 1 });
 }
 
+const void *gm_device_on_host(const GmRun *run, const void *x)
+{
+    const GmDevice *d = run->device;
+    for (int f = 0; f < d->model->n_data; f++) {
+        const size_t offset = d->model->data[f].offset;
+        if (d->model->data[f].rank > 0 && *(void *const *)(d->data + offset) == x) return *(void *const *)(d->host_data + offset);
+    }
+    return x;
+}
+
 double gm_device_result(GmRun *run, int chain)
 {
     GmDevice *d = run->device;

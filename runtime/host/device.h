@@ -22,6 +22,7 @@ void gm_device_once(GmRun *run, const char *kernel);                            
 void gm_device_shared(GmRun *run, const char *kernel, long work, int chains);         // KERNEL_TEAM, for the first `chains` chains
 void gm_device_team_colours(GmRun *run, const char *kernel, long work, long colours);  // the same for one class of elements after the other
 void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *));                            // run->batch sweeps, run->after after each
+const void *gm_device_on_host(const GmRun *run, const void *x);                       // the host's own of an array of data that the device has at x
 double gm_device_result(GmRun *run, int chain);                                       // of the last log_joint
 
 // A row pass (runtime/device/row_pass.h) over X[n, p]: dot = X[k] * beta, then the emitted row, then out[p] = sum of weight * X[k].
