@@ -93,7 +93,14 @@ $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/drive
 $(BUILD)/tests/%.test: $(BUILD)/tests/%
 	@printf 'RUN: cd %%root && %%S/$(notdir $*)\n' > $@
 
-tests: all $(CTESTS) $(TSUITE)
+# Each case of tests/defects is a test.
+CASES  := $(patsubst tests/defects/%/expect.json,$(BUILD)/tests/cases/%.test,$(wildcard tests/defects/*/expect.json))
+
+$(BUILD)/tests/cases/%.test: tests/defects/%/expect.json
+	@mkdir -p $(@D)
+	@printf 'RUN: %%python %%root/tests/defects/run.py %%root/build/gmc %%root/tests/defects $*\n' > $@
+
+tests: all $(CTESTS) $(TSUITE) $(CASES)
 
 test: need-test
 	$(Q)$(MAKE) --no-print-directory tests
