@@ -34,6 +34,7 @@ PARTS = {
     "normal_natural_truncated_single": "normal_natural_truncated", "polya_gamma_unit": "polya_gamma", "log_concave_offset": "log_power_draw",
     "normal_beyond_single_next": "normal_natural_truncated",
     "normal_natural_truncated_apart": "normal_natural_truncated", "slice_restart": "a start, not a draw", "stream_pass": "moves a stream on", "inv_wishart_df_scale": "inv_wishart",
+    "binomial_less_likely": "binomial",
 }
 
 # In C, before the kernels. S is a covariance matrix, Sinv its inverse, L its factor; direction and other are linear forms.
@@ -41,7 +42,7 @@ PRELUDE = """
 enum { D = 4 };
 __device__ const double S[D * D] = { 2, 0.6, -0.3, 0.1, 0.6, 1, 0.2, 0, -0.3, 0.2, 1.5, 0.7, 0.1, 0, 0.7, 3 };
 __device__ const double mu[D] = { 1, -2, 0.5, 3 }, direction[D] = { 1, -0.5, 2, 0.3 }, other[D] = { 0.2, 1, 0, -1 };
-__device__ const double alpha3[3] = { 2, 0.5, 4 }, natural3[3] = { 1, -0.5, 3 }, weights6[6] = { 0.5, 0, 3, 1e-3, 0, 2 }, trials4[4] = { 1, 0, 2, 5 };
+__device__ const double alpha3[3] = { 2, 0.5, 4 }, natural3[3] = { 1, -0.5, 3 }, weights6[6] = { 0.5, 0, 3, 1e-3, 0, 2 }, trials4[4] = { 1, 0, 2, 5 }, cuts3[3] = { -1, 0.5, 2.5 };
 static __device__ double quadratic(const double *A, const double *a)
 {
     double sum = 0;
@@ -75,6 +76,7 @@ static __device__ double distance(const double *x)
 }
 static __device__ double two_modes(double x) { return log(0.3 * exp(-0.5 * (x + 2) * (x + 2)) + 1.4 * exp(-2 * (x - 3) * (x - 3))); }
 #define UPDATE(begin, f) { Slice sl; begin; while (slice_next(&sl)) sl.log_density = (f); x = sl.x; }
+#define STEP(begin, f) { Metropolis m; begin; while (metropolis_next(&m)) m.log_density = (f); x = m.x; }
 """
 
 KERNEL = """
@@ -289,6 +291,21 @@ class Counts:
         return np.array(border), np.array(cell + [rest])
 
 
+class YuleSimon:
+    """P(X > k) = Gamma(k + 1) Gamma(alpha + 1) / Gamma(k + 1 + alpha) on 1, 2, ..: borders where the tail is wanted."""
+
+    def __init__(self, alpha):
+        self.alpha, self.lo, self.hi = alpha, 1, math.inf
+
+    def cells(self):
+        import numpy as np
+        from scipy import special
+        k = np.unique(np.concatenate([np.arange(1, 100), np.rint(np.geomspace(100, 4e5 ** max(1, 1 / self.alpha), 150))]))
+        sf = np.exp(special.gammaln(self.alpha + 1) - np.log(special.poch(k + 1, self.alpha)))
+        k, sf = k[sf > 3e-6], sf[sf > 3e-6]
+        return k + 0.5, between(1 - sf, sf)
+
+
 class Weights:
     """1 .. n with given weights."""
 
@@ -492,6 +509,9 @@ def cases():
     call("pareto(g, 2, 3)", C(st.pareto(3, scale=2)))
     call("pareto_type_2(g, 1, 2, 3)", C(st.lomax(3, 1, 2)))
     call("skew_normal(g, 1, 2, -3)", Tabulated(lambda x: -0.125 * (x - 1) ** 2 + special.log_ndtr(-1.5 * (x - 1)), -15, 8, None, (-math.inf, math.inf)))
+    for alpha, lo, hi in ((-3, -2, 1.5), (2, 0.5, 4), (-1, 1, math.inf), (1.5, -math.inf, 0), (0, 0, 2)):
+        call("skew_normal_truncated(g, 1, 2, %g, %s, %s)" % (alpha, c_number(lo), c_number(hi)),
+             Tabulated(lambda x, alpha=alpha: -0.125 * (x - 1) ** 2 + special.log_ndtr(0.5 * alpha * (x - 1)), max(lo, -20), min(hi, 22), None, (lo, hi)))
     call("exp_mod_normal(g, 1, 2, 0.5)", C(st.exponnorm(1, 1, 2)))
     call("asymmetric_laplace(g, 1, 2, 0.25)", asymmetric_laplace(1, 2, 0.25))
     for k in (0, 1e-6, 0.5, 4, 200):
@@ -500,6 +520,8 @@ def cases():
              True, "(x - 1 < -GM_PI ? x - 1 + 2 * GM_PI : x - 1)")
     call("von_mises(g, 0, 1e12)", C(normal), True, "x * 1e6")
     call("von_mises_natural(g, 0.8, -1.1)", Tabulated(lambda t: 0.8 * np.cos(t) - 1.1 * np.sin(t), -math.pi, math.pi, None, (-3.1415927, 3.1415927)))
+    for mu, k, lo, hi in ((1, 4, 0.5, 2.5), (3, 1.5, -3.125, -1), (0, 0, -1, 2), (-1, 200, -0.75, 3)):
+        call("von_mises_truncated(g, %g, %g, %g, %g)" % (mu, k, lo, hi), Tabulated(lambda t, mu=mu, k=k: k * np.cos(t - mu), lo, hi))
 
     # counts and categories
     for rate in (0.01, 9.9, 10, 35, 1000):
@@ -514,14 +536,32 @@ def cases():
     call("neg_binomial_alpha_beta(g, 2.5, 0.5)", N(st.nbinom(2.5, 1 / 3)))
     call("neg_binomial_2(g, 6, 0.8)", N(st.nbinom(0.8, 0.8 / 6.8)))
     call("beta_binomial(g, 30, 2, 3)", N(st.betabinom(30, 2, 3)))
+    for r, a, b in ((3, 4, 2), (1, 2.5, 0.5), (20, 30, 10)):
+        call("beta_neg_binomial(g, %g, %g, %g)" % (r, a, b), N(st.betanbinom(r, a, b)))
+    for alpha in (0.75, 1.5, 4):
+        call("yule_simon(g, %g)" % alpha, YuleSimon(alpha))
     call("hypergeometric(g, 30, 50, 70)", N(st.hypergeom(120, 50, 30)))
     call("hypergeometric(g, 95, 50, 50)", N(st.hypergeom(100, 50, 95)))
     call("discrete_uniform(g, 3, 12)", N(st.randint(3, 13)))
     body("categorical_weights", "x = categorical_weights(g, weights6, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
     body("categorical_log_weights", "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_log_weights(g, w, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
+    body("categorical_logits", "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_logits(g, w, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
+    cuts = np.array([-math.inf, -1, 0.5, 2.5, math.inf])
+    for eta in (-0.5, 3):
+        body("ordered_logistic(%g)" % eta, "x = ordered_logistic(g, %g, cuts3, 3);" % eta, Weights(np.diff(special.expit(cuts - eta))))
+        body("ordered_probit(%g)" % eta, "x = ordered_probit(g, %g, cuts3, 3);" % eta, Weights(np.diff(special.ndtr(cuts - eta))))
     many = "int32_t c[4]; multinomial(g, 50, trials4, 4, c); x = c[0] + c[1] + c[2] + c[3] != 50 || c[1] ? NAN : %s;"
     body("multinomial, one count", many % "c[3]", N(st.binom(50, 5 / 8)))
     body("multinomial, two counts", many % "c[0] + c[2]", N(st.binom(50, 3 / 8)))
+
+    # parts of a distribution: by its distribution function, and by its probabilities from either end
+    whole = "Inversion v = inversion_start(g, %s, %s); while (inversion_next(&v, -INFINITY, INFINITY)) { v.below = log_Phi(v.x); v.above = log_Phi(-v.x); } x = inversion_value(&v);"
+    for lo, hi in ((-1, 2), (-math.inf, -6), (5, 5.5), (7, math.inf)):
+        body("inversion_start: normal on [%g, %g]" % (lo, hi), whole % (c_number(lo), c_number(hi)), W(normal, lo, hi))
+    whole = "Weights v = weights_start(%s, %s); while (weights_next(g, &v)) v.log_weight = v.x * log(%g) - lgamma(v.x + 1.0); x = weights_value(&v) - %d;"
+    for rate, lo, hi in ((4, 2, 9), (9, 0, 3), (4, 7, math.inf), (0.5, 0, math.inf)):
+        body("weights_next: poisson(%g) on [%g, %g]" % (rate, lo, hi), whole % (c_number(lo), c_number(hi), rate, lo - 1),
+             Weights(st.poisson(rate).pmf(np.arange(lo, min(hi, lo + 60) + 1))))
 
     # vectors: a linear form, and the distance from the mean, which asks all of the covariance matrix
     S = np.array([[2, 0.6, -0.3, 0.1], [0.6, 1, 0.2, 0], [-0.3, 0.2, 1.5, 0.7], [0.1, 0, 0.7, 3]])
@@ -531,6 +571,7 @@ def cases():
     vector = "double v[D], work[3 * D * D], A[D * D]; %s if (%s) x = NAN; else x = %s;"
     h = "double h[D]; invert(S, A); for (int k = 0; k < D; k++) h[k] = dot(A + k * D, mu);"
     for name, before, draw in (("multi_normal_mean_cholesky", factor, "(multi_normal_mean_cholesky(g, D, mu, L, v), 0)"),
+                               ("sample_multi_normal_cholesky", factor, "sample_multi_normal_cholesky(g, mu, L, D, v)"),
                                ("multi_normal_mean_covariance", "", "multi_normal_mean_covariance(g, D, mu, S, v, work)"),
                                ("multi_normal_mean_precision", "invert(S, A);", "multi_normal_mean_precision(g, D, mu, A, v, work)"),
                                ("normal_precision_shift", h, "normal_precision_shift(g, D, A, h, v)"),
@@ -562,11 +603,17 @@ def cases():
     body("dirichlet, an element", simplex % ("dirichlet(g, alpha3, 3, p);", "p[1]"), C(st.beta(0.5, 6)))
     body("dirichlet, a sum", simplex % ("dirichlet(g, alpha3, 3, p);", "p[0] + p[1]"), C(st.beta(2.5, 4)))
     body("dirichlet, a ratio", simplex % ("dirichlet(g, alpha3, 3, p);", "p[0] / (p[0] + p[2])"), C(st.beta(2, 4)))
+    body("sample_dirichlet, an element", simplex % ("if (sample_dirichlet(g, alpha3, 3, p)) p[0] = NAN;", "p[1]"), C(st.beta(0.5, 6)))
+    body("sample_dirichlet, a sum", simplex % ("if (sample_dirichlet(g, alpha3, 3, p)) p[0] = NAN;", "p[1] + p[2]"), C(st.beta(4.5, 2)))
     body("dirichlet_natural, an element", simplex % ("dirichlet_natural(g, natural3, 3, p);", "p[0]"), C(st.beta(2, 4.5)))
     # correlation matrices: each correlation is 2 beta - 1
     for eta, i, j in ((0.5, 0, 1), (1, 1, 2), (4, 2, 3)):
         body("lkj_corr(%g), element %d %d" % (eta, i, j), "double R[D * D], work[D * D]; lkj_corr(g, %g, D, R, work); x = 0.5 * (1 + R[%d]);" % (eta, 4 * i + j), C(st.beta(eta + 1, eta + 1)))
     body("lkj_corr_cholesky(2)", "double R[D * D]; lkj_corr_cholesky(g, 2, D, R); x = 0.5 * (1 + R[D]);", C(st.beta(3, 3)))
+
+    for i, j in ((1, 0), (3, 2)):
+        body("sample_lkj_corr_cholesky(2), element %d %d" % (i, j), "double R[D * D], A[D * D]; const long failed = sample_lkj_corr_cholesky(g, 2, D, R); lower_times_transpose(R, D, A); "
+             "x = failed ? NAN : 0.5 * (1 + A[%d]);" % (4 * i + j), C(st.beta(3, 3)))
 
     # slice: an exact draw, two updates; the law stays
     free = "slice_begin(&sl, g, x, -INFINITY, INFINITY, %g)"
@@ -583,6 +630,15 @@ def cases():
     step = "UPDATE(slice_begin_log(&sl, g, x, 2, INFINITY, 0.5), 2 * log(sl.x) - sl.x)"
     body("slice_begin_log: gamma(3) above 2", "x = gamma_shape_rate_truncated(g, 3, 1, 2, INFINITY); %s %s" % (step, step), W(st.gamma(3), 2, math.inf))
 
+    # Metropolis: the same, with two steps
+    for width in (2.4, 0.3):
+        step = "STEP(metropolis_begin(&m, g, x, -INFINITY, INFINITY, %g), -0.5 * m.x * m.x)" % width
+        body("metropolis_begin: normal, width %g" % width, "x = normal_standard(g); %s %s" % (step, step), C(normal))
+    step = "STEP(metropolis_begin(&m, g, x, 0.5, 1.2, 0.3), -0.5 * m.x * m.x)"
+    body("metropolis_begin: normal on [0.5, 1.2]", "x = normal_truncated(g, 0, 1, 0.5, 1.2); %s %s" % (step, step), C(st.truncnorm(0.5, 1.2)))
+    step = "STEP(metropolis_begin_log(&m, g, x, 0, INFINITY, 1.5), -0.5 * log(m.x) - m.x)"
+    body("metropolis_begin_log: gamma(0.5)", "x = gamma_shape_rate(g, 0.5, 1); %s %s" % (step, step), C(st.gamma(0.5)))
+
     # what joint normal draws use
     body("gm_noise, element 3", "x = gm_noise(g, 3);", C(normal))
     body("gm_scale_drawn(7, 2)", "x = gm_scale_drawn(g, 7, 2); x = x * x;", C(st.gamma(3.5, scale=1)))
@@ -598,6 +654,10 @@ def cases():
     wrong("polya_gamma(g, 1, 2.02)", Polya(1, 2))
     wrong("beta_a_b(g, 2.02, 3)", C(st.beta(2, 3)))
     return found
+
+
+def c_number(x):
+    return "%sINFINITY" % ("-" if x < 0 else "") if math.isinf(x) else "%g" % x
 
 
 def mirrored(law):
