@@ -142,6 +142,9 @@ static void emit_sweep(Out *o, const Program *p)
     emit_launches(o, &p->before);
     emit_launches(o, &p->derive);
     fprintf(o->file, "}\n\n");
+    begin_function(o, "restore", "");
+    emit_launches(o, &p->restore);
+    fprintf(o->file, "}\n\n");
     begin_function(o, "joint", "");
     emit_launches(o, &p->before);
     emit_launches(o, &p->joint);

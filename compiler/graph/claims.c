@@ -35,7 +35,10 @@ static bool is_whole(const Expr *e)
     return e->kind == EX_ADD || e->kind == EX_MUL || e->kind == EX_INDEX;
 }
 
-// What a condition says: of whole numbers, that a < b leaves at least 1 between them.
+static bool is_gap(const Expr *e) { return ex_is_num(e, -2147483648.0); }
+
+// What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it is
+// outside the declared bounds then, from which anything would follow.
 static void facts_of_condition(Facts *f, Expr *c, bool holds)
 {
     const double gap = c->nargs == 2 && is_whole(c->args[0]) && is_whole(c->args[1]) ? -1 : 0;
@@ -44,7 +47,7 @@ static void facts_of_condition(Facts *f, Expr *c, bool holds)
         for (int i = 0; i < 2; i++) facts_of_condition(f, c->args[i], holds);
     if (is_call(c, FN_LT)) add_fact(f, holds ? plus(ex_sub(c->args[1], c->args[0]), gap) : ex_sub(c->args[0], c->args[1]));
     if (is_call(c, FN_LE)) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), gap));
-    if (is_call(c, holds ? FN_EQ : FN_NE))
+    if (is_call(c, holds ? FN_EQ : FN_NE) && !is_gap(c->args[0]) && !is_gap(c->args[1]))
         for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
 }
 

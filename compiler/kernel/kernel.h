@@ -235,7 +235,7 @@ typedef struct Program {
     int          nsteps;
     StepCode    *steps;
     Launches     before;                 // at the start of the sweep, of derive and of joint: series
-    Launches     prepare, refresh, again, finish, derive, joint;     // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws; the log joint
+    Launches     prepare, refresh, again, finish, derive, restore, joint;    // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws, and what undoes their NaN; the log joint
     int          nwork, work_size;
     Var        **work;                   // work arrays, one per chain
     const Expr  *row_bytes[2];           // rows and columns of the last matrix that a draw passes over; NULL: none

@@ -220,5 +220,6 @@ void kernels_print(FILE *out, const Program *p)
     print_launches(out, "the start of a sweep", &p->before);
     for (int i = 0; i < p->nsteps; i++) print_launches(out, p->steps[i].name, &p->steps[i].launches);
     print_launches(out, "derived quantities", &p->derive);
+    print_launches(out, "absent elements", &p->restore);
     print_launches(out, "the log joint", &p->joint);
 }

@@ -419,20 +419,65 @@ void lower_log_joint(Lower *p)
 static bool is_for_draws(const Var *v) { return v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED; }
 static bool waits_for_predicted(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((bool *)with)[v->id]; }
 
-// Elements without a statement do not exist, in the draws too.
+// The elements of v without a statement; NULL: there are none.
+static Expr *absent_element(Lower *p, Var *v, Loops *l)
+{
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->rank || v->base == BASE_INT) return NULL;
+    l->n = v->rank;
+    Expr *element = var_element(p->g, v, l->index), *domain = var_domain(p->g, v, l->index);
+    if (!domain) return NULL;
+    l->guard = ex_call1("!", domain);
+    return element;
+}
+
+// They do not exist in the draws either.
 static void put_absent(Lower *p, Var *v)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->rank || v->base == BASE_INT) return;
-    Loops l = {.n = v->rank};
-    Expr *element = var_element(p->g, v, l.index), *domain = var_domain(p->g, v, l.index);
-    if (!domain) return;
+    Loops l = {0};
+    Expr *element = absent_element(p, v, &l);
+    if (!element) return;
     v->partial = true;
-    l.guard = ex_call1("!", domain);
     Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL), *test = enter(p, NODE_IF);
     test->test.condition = ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING")));
     put_update(p, UPDATE_SET, place_element(element), local_ref(local_new(p->g->arena, "NAN")));
     leave(p, test);
     leave(p, nest);
+}
+
+// A value that an element which does not exist may hold while chains are swept: nothing reads it but sums that take 0 times it or a function of it.
+static Expr *harmless(const Var *v, Expr *const *at)
+{
+    Expr *lo = isfinite(v->lower_number) ? ex_num(v->lower_number) : v->lower && !ex_unknown(v->lower) ? v->lower : NULL;
+    Expr *hi = isfinite(v->upper_number) ? ex_num(v->upper_number) : v->upper && !ex_unknown(v->upper) ? v->upper : NULL;
+    Expr *last = at[v->rank - 1], *size = v->dim[v->rank - 1];
+    switch (v->constraint) {
+    case CONSTRAINT_SIMPLEX: return ex_pow(size, -1);
+    case CONSTRAINT_UNIT_VECTOR: return ex_pow(size, -0.5);
+    case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: return last;
+    case CONSTRAINT_COVARIANCE: case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_COV: case CONSTRAINT_CHOLESKY_CORR:
+        return ex_call2("==", at[v->rank - 2], last);
+    case CONSTRAINT_NONE: break;
+    }
+    if (lo && hi) return ex_mul2(ex_num(0.5), ex_add2(lo, hi));
+    return lo ? ex_add2(lo, ex_num(1)) : hi ? ex_sub(hi, ex_num(1)) : ex_num(0);
+}
+
+// After a draw is stored: what put_absent made NaN is a number again.
+static void lower_restore(Lower *p)
+{
+    note(p, "Elements that do not exist are numbers again, once a draw is stored.");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, "restore_absent", "wide");
+    for (int i = 0; i < p->g->nvars; i++) {
+        Loops l = {0};
+        Var *v = p->g->vars[i];
+        Expr *element = absent_element(p, v, &l);
+        if (!element) continue;
+        Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL);
+        put_update(p, UPDATE_SET, place_element(element), harmless(v, element->args));
+        leave(p, nest);
+    }
+    p->launches = &p->out->restore;
+    if (close_kernel(p)) launch_team(p, k);
 }
 
 void lower_derive(Lower *p)
@@ -450,7 +495,9 @@ void lower_derive(Lower *p)
     }
     put_in_order(p, is_for_draws, waits_for_predicted, false, true);
     p->launches = &p->out->derive;
-    if (!close_kernel(p)) return;
-    if (whole) launch(p, LAUNCH_ONCE, k);
-    else launch_team(p, k);
+    if (close_kernel(p)) {
+        if (whole) launch(p, LAUNCH_ONCE, k);
+        else launch_team(p, k);
+    }
+    lower_restore(p);
 }

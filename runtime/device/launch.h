@@ -470,6 +470,7 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
         else all_chains(&all, gm_batch);                                                                              \
     }                                                                                                                 \
     static void gm_derive(GmRun *run) { all_chains(run, derive); }                                                    \
+    static void gm_restore(GmRun *run) { all_chains(run, restore); }                                                  \
     static double gm_joint(GmRun *run, int chain)                                                                     \
     {                                                                                                                 \
         GmRun one = *run;                                                                                             \
@@ -487,7 +488,7 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
         .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
         .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .data_shape = data_shape,         \
         .data_default = data_default, .state_shape = state_shape, .row_width = row_width, .setup = setup, .sweep = gm_sweep,                  \
-        .derive = gm_derive, .derive_chain = derive, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
+        .derive = gm_derive, .derive_chain = derive, .restore = gm_restore, .restore_chain = restore, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
         .factors = factor_list, .definitions = definition_list,                                                       \
     };
 

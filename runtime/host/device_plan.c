@@ -181,6 +181,7 @@ static void rehearse(GmDevice *d, const GmRun *run)
     d->model->sweep(&trial);
     for (int f = 0; f < d->n_arrays; f++) d->array[f].in_sweep = d->array[f].read;
     if (d->model->derive) d->model->derive(&trial);
+    if (d->model->restore) d->model->restore(&trial);
     if (d->model->log_joint) d->model->log_joint(&trial, 0);
     d->rehearsing = false;
 }

@@ -13,20 +13,21 @@
 
 // ---- one sweep ----
 
-// Derived quantities, log joint and one row of the ring.
+// Log joint, derived quantities and one row of the ring.
 static void keep_draw(GmDevice *d, GmRun *run)
 {
-    if (d->derive) d->model->derive(run);
-    if (d->log_joint) {
+    if (d->log_joint) {                          // first: `derive` makes elements that do not exist NaN
         d->no_result = true;
         d->model->log_joint(run, 0);
         d->no_result = false;
     }
+    if (d->derive) d->model->derive(run);
     void *gather[] = { &d->states, &d->place, &d->column, &d->columns, &d->kept, &d->slots, &d->ring };
     const long blocks = (d->columns + GM_THREADS - 1) / GM_THREADS, most = 16L * d->processors;
     gm_device_launch(d, d->stream, "gm_gather", (GmGrid){ .x = blocks < most ? blocks : most, .y = d->chains }, gather);
     void *gathered[] = { &d->place, &d->kept };
     gm_device_launch(d, d->stream, "gm_gathered", (GmGrid){ .x = 1, .threads = 1 }, gathered);
+    if (d->derive && d->model->restore) d->model->restore(run);
 }
 
 static void plain_sweep(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)

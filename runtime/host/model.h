@@ -127,6 +127,8 @@ typedef struct GmModel {
     void (*sweep)(GmRun *run);                           // run->batch sweeps of all chains
     void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
     void (*derive_chain)(GmRun *one);                    // the same, of one->chain only
+    void (*restore)(GmRun *run);                         // once a draw is stored: elements that `derive` made NaN are numbers again, since sums may take 0 times them
+    void (*restore_chain)(GmRun *one);
     double (*log_joint)(GmRun *run, int chain);          // of the augmented model
     int  n_steps;                                        // --check: steps one by one
     const char *const *step_names;

@@ -47,13 +47,15 @@ static void after_sweep(GmRun *one)
     const long sampled = one->sweep + 1 - o->warmup;
     if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
         return;
+    const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;       // first: `derive` makes elements that do not exist NaN
     if (f->derived)
         f->model->derive_chain(one);
-    const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;
     if (gm_draws_keep(&f->draws, f->model, &f->memory, one->chain, sampled / o->thin - 1, lp))
         f->chain_kept[one->chain] = sampled / o->thin;
     else
         f->chain_failed[one->chain] = true;
+    if (f->derived && f->model->restore_chain)
+        f->model->restore_chain(one);
 }
 
 // A sweep step by step, with the time of each (--profile on the CPU); then what follows a sweep.

@@ -272,6 +272,10 @@ static void derive(GmRun *run)
 {
 }
 
+static void restore(GmRun *run)
+{
+}
+
 static void joint(GmRun *run)
 {
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d.N, d.p, d.X, beta);

@@ -161,6 +161,10 @@ static void derive(GmRun *run)
 {
 }
 
+static void restore(GmRun *run)
+{
+}
+
 static void joint(GmRun *run)
 {
     LAUNCH_TEAM(log_joint, run, d.N);
