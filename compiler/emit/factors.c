@@ -48,26 +48,32 @@ static void mark_read(const Graph *g, const Expr *e, bool *read)
     if (e) ex_any_var(e, test_mark, &(Marks){g, read});
 }
 
+static void emit_factor(Out *o, const Factor *f, const Expr *log_density, bool if_missing, bool *read)
+{
+    const Graph *g = o->g;
+    mark_read(g, log_density, read);
+    mark_read(g, f->plates.guard, read);
+    for (int i = 0; i < f->plates.n; i++) {
+        mark_read(g, f->plates.index[i]->lo, read);
+        mark_read(g, f->plates.index[i]->hi, read);
+    }
+    fprintf(o->file, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", source_line(o, f->span), quoted(o, factor_text(o, f)), if_missing,
+            plates_text(o, &f->plates), quoted(o, f->plates.guard ? math_text(o, f->plates.guard) : NULL), math_text(o, log_density));
+}
+
 bool emit_factors(Out *o)
 {
     FILE *out = o->file;
     const Graph *g = o->g;
     bool any = false;
-    for (const Factor *f = g->factors; f; f = f->next) any |= factor_vanishing(f) != VANISHES_NEVER;
+    for (const Factor *f = g->factors; f; f = f->next) any |= factor_vanishing(f) != VANISHES_NEVER || factor_confines_missing(f);
     if (!any) return false;
     bool *read = calloc((size_t)g->nvars + 1, sizeof *read);
     fprintf(out, "// Factors that are 0 for some values of the unknowns: chains start where they are not.\nstatic const GmFactor factors[] = {\n");
     for (const Factor *f = g->factors; f; f = f->next) {
         const Vanishing v = factor_vanishing(f);
-        if (v == VANISHES_NEVER) continue;
-        mark_read(g, f->log_density, read);
-        mark_read(g, f->plates.guard, read);
-        for (int i = 0; i < f->plates.n; i++) {
-            mark_read(g, f->plates.index[i]->lo, read);
-            mark_read(g, f->plates.index[i]->hi, read);
-        }
-        fprintf(out, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", source_line(o, f->span), quoted(o, factor_text(o, f)),
-                v == VANISHES_IF_MISSING, plates_text(o, &f->plates), quoted(o, f->plates.guard ? math_text(o, f->plates.guard) : NULL), math_text(o, f->log_density));
+        if (v != VANISHES_NEVER) emit_factor(o, f, f->log_density, v == VANISHES_IF_MISSING, read);
+        if (factor_confines_missing(f)) emit_factor(o, f, f->if_missing, true, read);
     }
     fprintf(out, "    {0},\n};\n\nstatic const GmDefinition of_factors[] = {        // the definitions that they read\n");
     for (int i = 0; i < g->nvars; i++) {

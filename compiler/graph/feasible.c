@@ -134,3 +134,8 @@ Vanishing factor_vanishing(const Factor *f)
     if (f->original || is_finite(f->log_density) || test_unreadable(f->log_density)) return VANISHES_NEVER;
     return ex_unknown(f->log_density) ? VANISHES : VANISHES_IF_MISSING;
 }
+
+bool factor_confines_missing(const Factor *f)
+{
+    return !f->original && f->observed && !is_finite(f->if_missing) && !test_unreadable(f->if_missing);
+}

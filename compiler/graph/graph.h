@@ -282,6 +282,7 @@ const Factor *factor_for(const Factor *f, bool collapsed);
 typedef enum { VANISHES_NEVER, VANISHES_IF_MISSING, VANISHES } Vanishing;      // IF_MISSING: only where a missing response has been filled in
 
 Vanishing factor_vanishing(const Factor *f);
+bool factor_confines_missing(const Factor *f);         // the ends of its support that data and responses give: a missing one may start outside of them
 
 // ---- schedule.c: how each variable is drawn, and in which order ----
 

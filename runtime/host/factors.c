@@ -603,6 +603,11 @@ static Range inside(const Node *n, Box *b)
     const Range x = evaluate(n->arg[0], b), lo = evaluate(n->arg[1], b), hi = evaluate(n->arg[2], b);
     if (x.hi < lo.lo || x.lo > hi.hi || lo.lo > hi.hi)
         b->impossible = true;
+    if (lo.lo > hi.hi && is_point(lo) && is_point(hi) && !b->empty) {
+        b->empty = true;
+        b->end[0] = lo.lo;
+        b->end[1] = hi.lo;
+    }
     return x.lo >= lo.hi && x.hi <= hi.lo ? (Range){ 0, 0 } : (Range){ -INFINITY, 0 };
 }
 
@@ -688,7 +693,7 @@ static Range evaluate(const Node *n, Box *b)
 
 Range formula_range(const Formula *f, Box *b)
 {
-    b->impossible = false;
+    b->impossible = b->empty = false;
     return evaluate(f->value, b);
 }
 

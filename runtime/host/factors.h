@@ -26,6 +26,8 @@ typedef struct Box {
     double **lo, **hi;                                   // by state field
     long     index[64];                                  // values of the indices, from 1
     bool     impossible;                                 // no value in the ranges gives a number
+    bool     empty;                                      // nothing lies between two ends, whatever the elements are:
+    double   end[2];
     bool     asked;                                      // collect the elements that are read:
     int      n_read, size_read;
     struct Element { int field; long at; } *read;

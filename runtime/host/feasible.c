@@ -71,10 +71,42 @@ static bool possible(Search *s, const Instance *t)
 
 typedef struct Visit { Search *s; int factor; bool found; } Visit;
 
+static bool is_missing(const Box *b, int field, long at)
+{
+    const int source = b->model->state[field].role == GM_IMPUTED ? gm_data_of_imputed(b->model, field) : -1;
+    long lo = 0, hi = source < 0 ? 0 : b->data->missing[source].count;      // in ascending order
+    while (lo < hi) {
+        const long mid = (lo + hi) / 2;
+        if (b->data->missing[source].index[mid] < at) lo = mid + 1;
+        else hi = mid;
+    }
+    return source >= 0 && lo < b->data->missing[source].count && b->data->missing[source].index[lo] == at;
+}
+
+static void collect_read(const Formula *f, Box *b)
+{
+    b->asked = true;
+    b->n_read = 0;
+    formula_range(f, b);
+    b->asked = false;
+}
+
+// Does it count where the indices stand: data alone are no matter of the start.
+static bool counts_here(const GmModel *model, int factor, const Formula *f, Box *b)
+{
+    if (!model->factors[factor].if_missing)
+        return true;
+    collect_read(f, b);
+    for (int k = 0; k < b->n_read; k++)
+        if (is_missing(b, b->read[k].field, b->read[k].at))
+            return true;
+    return false;
+}
+
 static bool look(const Formula *f, Box *b, void *with)
 {
     Visit *v = with;
-    v->found = !range_possible(b, formula_range(f, b));
+    v->found = !range_possible(b, formula_range(f, b)) && counts_here(b->model, v->factor, f, b);
     return !v->found;
 }
 
@@ -106,6 +138,8 @@ static bool add_instance(const Formula *f, Box *b, void *with)
 {
     Visit *v = with;
     Search *s = v->s;
+    if (!counts_here(s->model, v->factor, f, b))
+        return true;
     GROW(s->instance, s->size_instances, s->n_instances);
     Instance *t = &s->instance[s->n_instances++];
     *t = (Instance){ .factor = v->factor, .index = s->n_indices, .first = s->n_scope };
@@ -113,10 +147,7 @@ static bool add_instance(const Formula *f, Box *b, void *with)
         GROW(s->indices, s->size_indices, s->n_indices);
         s->indices[s->n_indices++] = b->index[k];
     }
-    b->asked = true;
-    b->n_read = 0;
-    formula_range(f, b);
-    b->asked = false;
+    collect_read(f, b);
     for (int k = 0; k < b->n_read; k++) {
         const long e = s->base[b->read[k].field] + b->read[k].at;
         if (!s->movable[e])
@@ -593,10 +624,8 @@ static char *factor_in_words(const Factors *factors, Box *b, int k, bool alone)
             depth += (*name == '(' || *name == '[') - (*name == ')' || *name == ']');
         name += strspn(name, ", ");
     }
-    b->asked = true;
-    b->n_read = 0;
-    formula_range(f, b);
-    b->asked = false;
+    collect_read(f, b);
+    char *why = b->impossible && b->empty ? gm_format(": no value lies between its ends, %.6g and %.6g", b->end[0], b->end[1]) : gm_copy_text("");
     for (int i = 0; i < b->n_read && i < 6; i++) {
         const int field = b->read[i].field;
         const long place = b->read[i].at;
@@ -616,8 +645,9 @@ static char *factor_in_words(const Factors *factors, Box *b, int k, bool alone)
     }
     enum { LINE = 100 };
     const bool cut = strlen(text->text) > LINE;
-    char *all = gm_format("%.*s%s%s (%s) %s%s%s", cut ? LINE : (int)strlen(text->text), text->text, cut ? "..." : "", at, text->where,
-                           alone ? "is 0" : "stays 0 whatever the others allow", *values ? alone ? " where " : " of " : "", values);
+    char *all = gm_format("%.*s%s%s (%s) %s%s%s%s", cut ? LINE : (int)strlen(text->text), text->text, cut ? "..." : "", at, text->where,
+                           alone ? "is 0" : "stays 0 whatever the others allow", *values ? alone ? " where " : " of " : "", values, why);
+    free(why);
     free(at);
     free(values);
     return all;
