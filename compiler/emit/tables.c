@@ -159,8 +159,8 @@ void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
     }
     if (!nstate) fprintf(out, "    {0},\n");
     fprintf(out, "};\n\n");
-    // Shapes. Sizes read data only; a bound may read data too.
-    o->careful = o->host = true;
+    // Shapes. Sizes read data only; a bound may read data too, and responses as the files give them.
+    o->careful = o->host = o->as_read = true;
     for (int which = 0; which < 2; which++) {
         fprintf(out, "static void %s_shape(int field, const void *data, GmShape *shape)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    shape->lower = -INFINITY;\n    shape->upper = INFINITY;\n    switch (field) {\n", which ? "state" : "data");
         int field = 0;
@@ -199,7 +199,7 @@ void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
         if (v->init) fprintf(out, "    case %d: return %s;\n", field, expr_c(o, v->init, LOOSE));
         field++;
     }
-    o->careful = o->host = false;
+    o->careful = o->host = o->as_read = false;
     fprintf(out, "    }\n    return 0;\n}\n\n");
 }
 
