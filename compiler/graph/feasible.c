@@ -135,7 +135,21 @@ Vanishing factor_vanishing(const Factor *f)
     return ex_unknown(f->log_density) ? VANISHES : VANISHES_IF_MISSING;
 }
 
+// Within ends that are not those of all values that a missing element may start from.
+static bool confines(const Expr *e)
+{
+    if (e->kind == EX_ADD) {
+        for (int i = 0; i < e->nargs; i++)
+            if (confines(e->args[i])) return true;
+        return false;
+    }
+    if (e->kind != EX_CALL || e->fn != FN_WITHIN || e->args[0]->kind != EX_REF || !e->args[0]->var->response) return !is_finite(e);
+    const Var *y = e->args[0]->var;
+    const Expr *lo = e->args[1], *hi = e->args[2];
+    return lo->kind != EX_NUM || hi->kind != EX_NUM || lo->number > y->lower_number || hi->number < y->upper_number;
+}
+
 bool factor_confines_missing(const Factor *f)
 {
-    return !f->original && f->observed && !is_finite(f->if_missing) && !test_unreadable(f->if_missing);
+    return !f->original && f->observed && !test_unreadable(f->if_missing) && confines(f->if_missing);
 }

@@ -262,7 +262,7 @@ static bool shave(Search *s, const Instance *t, long e)
         return false;
     if (lo == lo_before && hi == hi_before)
         return true;
-    const bool much = integer || hi - lo < 0.9 * (hi_before - lo_before) || isinf(lo_before) != isinf(lo) || isinf(hi_before) != isinf(hi);
+    const bool much = (integer && hi_before - lo_before < 1e6) || hi - lo < 0.9 * (hi_before - lo_before) || isinf(lo_before) != isinf(lo) || isinf(hi_before) != isinf(hi);
     set_range(s, e, lo, hi);
     if (much)
         enqueue(s, e);
