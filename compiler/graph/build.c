@@ -1027,6 +1027,37 @@ static void find_lookups(Graph *g, Stmt *s, Scope scope)
     }
 }
 
+static bool test_waiting(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((const bool *)with)[v->id]; }
+
+// Predictions are computed whole, one variable after the other: those that need each other in turn have no order.
+static void check_predictions(Graph *g)
+{
+    bool *done = NEW_N(g->arena, bool, g->nvars + 1);
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (int i = 0; i < g->nvars; i++) {
+            const Var *v = g->vars[i];
+            if (v->kind != VAR_PREDICTED || done[v->id]) continue;
+            bool waits = false;
+            for (int k = 0; k < (v->series ? v->series->n : 1); k++) done[(v->series ? v->series->var[k] : v)->id] = true;       // it may read itself
+            for (int k = 0; k < (v->series ? v->series->n : 1); k++)
+                for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) {
+                    waits |= t->value && ex_any_var(t->value, test_waiting, done);
+                    for (int a = 0; a < t->nargs; a++) waits |= ex_any_var(t->args[a], test_waiting, done);
+                }
+            for (int k = 0; waits && k < (v->series ? v->series->n : 1); k++) done[(v->series ? v->series->var[k] : v)->id] = false;
+            progress |= !waits;
+        }
+    }
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (v->kind != VAR_PREDICTED || done[v->id]) continue;
+        Diag *m = diag(g->diags, v->span, DIAG_E0208, v->name);
+        diag_help(m, "predictions are computed whole, one variable after the other; give an element that others of its own are made from by way of another variable a name of its own");
+        return;
+    }
+}
+
 bool build(Graph *g)
 {
     g->last_factor = &g->factors;
@@ -1055,6 +1086,7 @@ bool build(Graph *g)
     }
     for (const Block *b = g->model->blocks; b; b = b->next)
         derive(g, b->body, (Scope){0});
+    check_predictions(g);
     return diags_errors(g->diags) == 0;
 }
 

@@ -94,6 +94,28 @@ DEVICE void inverse_into(long n, const double *A, double *out)
     free(L);
 }
 
+// The n numbers of A in ascending order: heapsort (Williams 1964).
+DEVICE void sort_asc_into(long n, const double *A, double *out)
+{
+    for (long i = 0; i < n; i++) out[i] = A[i];
+    for (long end = n, start = n / 2; end > 1;) {
+        if (start > 0) start--;
+        else {
+            end--;
+            const double largest = out[0];
+            out[0] = out[end];
+            out[end] = largest;
+        }
+        for (long i = start, child; (child = 2 * i + 1) < end; i = child) {
+            if (child + 1 < end && out[child] < out[child + 1]) child++;
+            if (!(out[i] < out[child])) break;
+            const double up = out[child];
+            out[child] = out[i];
+            out[i] = up;
+        }
+    }
+}
+
 DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 {
     for (long i = 0; i < n * n; i++) out[i] = A[i];
