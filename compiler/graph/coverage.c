@@ -174,7 +174,7 @@ static Expr *total(Graph *g, Var *v, Coverage *c)
     for (int i = 0; i < c->n; i++) {
         const Naming *a = &c->naming[i];
         Sum *s = NEW(g->arena, Sum);
-        *s = (Sum){.var = var_unique(g, arena_printf(g->arena, "named_%s", v->name), VAR_SUM), .n = c->rank, .value = ex_num(1), .data_only = true,
+        *s = (Sum){.var = var_unique(g, arena_printf(g->arena, "named_%s", v->name), VAR_SUM), .n = c->rank, .value = ex_num(1), .data_only = true, .purpose = arena_printf(g->arena, "how often a statement names an element of %s", v->name),
                    .loops = {.guard = a->plates->guard}};
         for (int k = 0; k < a->plates->n && k < (int)(sizeof s->loops.index / sizeof *s->loops.index); k++) s->loops.index[s->loops.n++] = a->plates->index[k];
         s->var->rank = c->rank;

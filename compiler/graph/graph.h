@@ -147,6 +147,7 @@ typedef struct Graph {
     struct Sum    *sums;
     struct Claim  *claims;               // what is checked when the data have been read
     const struct Rows *hoisting_for;     // sums made now serve the route with many rows of this draw
+    const struct Step *serving;          // and this step, or NULL
     bool           no_augment;
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
@@ -158,6 +159,7 @@ bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, 
 bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
+void  var_forget(Graph *g, Var *v);                              // its name is free again
 bool  var_unknown(const Var *v);                                 // parameter, latent or auxiliary
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
@@ -307,13 +309,18 @@ typedef struct Rows {                    // few_rows.c: a block's precision is d
     BlockTerm    *phi;                   // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
 } Rows;                                  // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
 
+typedef struct Server { const struct Step *step; struct Server *next; } Server;
+
 typedef struct Sum {                     // a statistic, an array target[...] += sum over loops of value
     Var   *var;
     Loops  loops;
     int    n;
     Expr  *target[MAX_RANK];             // subscripts, in terms of the loops' indices
+    Expr  *at[MAX_RANK];                 // the same where it was asked for first: names for the subscripts
     Expr  *value;
     bool   data_only;                    // computed once for the run
+    struct Server *serves;               // steps that read it, in order
+    const char *purpose;                 // what else it is for; or NULL
     struct Sum *next;
 } Sum;
 
@@ -393,5 +400,10 @@ typedef struct Keys { int n; Expr *key[MAX_RANK], *extent[MAX_RANK], *at[MAX_RAN
 // The sum over loops of value, over the rows whose keys equal `at`, as an expression over statistics of data;
 // NULL if it must stay in the sweep.
 Expr *hoist_sum(Graph *g, const Keys *keys, const Loops *loops, Expr *value);
+
+// ---- naming.c: what a reader calls a statistic ----
+
+const char *statistic_name(Graph *g, const Sum *s);              // sum_x_by_group: a stem, which may be taken
+const char *statistic_text(Graph *g, const Sum *s);              // sum_x_by_group[k] = sum of x[i] over i with group[i] = k; serves the conditional of mu[j]
 
 #endif

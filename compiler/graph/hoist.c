@@ -51,11 +51,27 @@ static Expr *statistic(Graph *g, const Loops *loops, int n, Expr *const *target,
     return ex_mul2(ex_num(c), scaled_statistic(g, loops, n, target, extent, unit, at));
 }
 
+static void serve(Graph *g, Sum *s)
+{
+    Server **last = &s->serves;
+    if (!g->serving) return;
+    for (; *last; last = &(*last)->next)
+        if ((*last)->step == g->serving) return;
+    *last = NEW(g->arena, Server);
+    **last = (Server){g->serving, NULL};
+}
+
+// Whether they may be the same but for the names of loops.
+static bool alike(const Expr *a, const Expr *b)
+{
+    return a == b || (a->kind == b->kind && a->nargs == b->nargs && a->vars == b->vars && a->size == b->size);
+}
+
 // A statistic of data: var[subscripts of own indices, key] = sum over loops of value. Found again if it exists.
 static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
 {
     for (Sum *s = g->sums; s; s = s->next) {
-        if (!s->data_only || s->n != n || s->loops.n != loops->n) continue;
+        if (!s->data_only || s->n != n || s->loops.n != loops->n || !alike(s->value, value)) continue;
         Expr *v = value, *guard = loops->guard;
         Expr *t[MAX_RANK];
         for (int i = 0; i < n; i++) t[i] = target[i];
@@ -70,13 +86,16 @@ static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *
         for (int k = 0; k < n && same; k++) same = t[k] == s->target[k];
         if (!same) continue;
         if (s->var->rows != g->hoisting_for) s->var->rows = NULL;
+        serve(g, s);
         return ex_ref(s->var, n, at);
     }
     Sum *s = NEW(g->arena, Sum);
     *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = true};
-    s->var = var_unique(g, n == 0 ? "sum" : n == 1 ? "sums" : "products", VAR_SUM);
+    for (int i = 0; i < n; i++) { s->target[i] = target[i]; s->at[i] = at[i]; }
+    s->var = var_unique(g, statistic_name(g, s), VAR_SUM);
     s->var->rank = n;
-    for (int i = 0; i < n; i++) { s->target[i] = target[i]; s->var->dim[i] = extent[i]; }
+    for (int i = 0; i < n; i++) s->var->dim[i] = extent[i];
+    serve(g, s);
     s->var->sum = s;
     s->var->rows = g->hoisting_for;
     Sum **last = &g->sums;
@@ -223,6 +242,9 @@ Expr *hoist_sum(Graph *g, const Keys *keys, const Loops *loops, Expr *value)
     Sum **last = &g->sums;
     while (*last) last = &(*last)->next;
     Expr *e = hoist(g, keys, loops, value);
-    if (!e) *last = NULL;                        // forget statistics that nobody will read
+    if (!e) {                                    // forget statistics that nobody will read
+        for (Sum *s = *last; s; s = s->next) var_forget(g, s->var);
+        *last = NULL;
+    }
     return e;
 }

@@ -240,11 +240,11 @@ static void lower_steps(Lower *p)
         StepCode *code = &out->steps[n];
         code->step = s;
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);
-        p->step = s;
+        p->step = p->g->serving = s;
         p->launches = &code->launches;
         lower_step(p, s);
     }
-    p->step = NULL;
+    p->step = p->g->serving = NULL;
     for (const Sum *s = p->g->sums; s; s = s->next) responses |= reads_response(s);
     for (int i = 0; i < out->nsteps; i++) {
         const bool imputes = out->steps[i].step->imputes;

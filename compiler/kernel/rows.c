@@ -246,8 +246,10 @@ static bool summed_already(Graph *g, const Step *s, const BlockTerm *t)
             keys.extent[keys.n++] = t->ref[r]->var->dim[k];
         }
     g->hoisting_for = s->gaussian.rows && s->gaussian.rows->factor == t->factor ? s->gaussian.rows : NULL;
+    g->serving = s;
     const bool hoisted = hoist_sum(g, &keys, &t->loops, t->coefficient) != NULL;
     g->hoisting_for = NULL;
+    g->serving = NULL;
     return hoisted;
 }
 

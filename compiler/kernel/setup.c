@@ -216,11 +216,8 @@ static Launch *launch_gram(Lower *p, const Sum *s)
 
 static void put_sum(Lower *p, const Sum *s)
 {
-    const char *target = "";
-    for (int k = 0; k < s->n; k++) target = words(p, "%s%s%s", target, k ? ", " : "[", math(p, s->target[k]));
-    const char *over = loops_over(p, &s->loops);
     Launch *gram = launch_gram(p, s);
-    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s%s = sum of %s%s%s", s->var->name, target, s->n ? "]" : "", math(p, s->value), *over ? over + 1 : "", gram ? ": a matrix product, see setup" : "");
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", statistic_text(p->g, s), gram ? "; a matrix product, see setup" : "");
     if (gram) return;
     Node *test = s->var->rows ? enter(p, NODE_IF) : NULL;
     if (test) {

@@ -19,13 +19,13 @@ typedef struct State {          // of one chain
     real *y;      // y[T]
     wide *phi;      // phi
     wide *s2;      // s2
-    wide *sum;      // sums of data sum
-    wide *sum_2;      // sums of data sum_2
-    wide *sum_3;      // sums of data sum_3
-    wide *sum_4;      // sums of data sum_4
-    wide *sum_5;      // sums of data sum_5
-    wide *sum_6;      // sums of data sum_6
-    wide *sum_7;      // sums of data sum_7
+    wide *sum_y_y_before;      // sums of data sum_y_y_before
+    wide *sum_y_before_squared;      // sums of data sum_y_before_squared
+    wide *sum_y;      // sums of data sum_y
+    wide *sum_y_before;      // sums of data sum_y_before
+    wide *sum_y_before_y_centred;      // sums of data sum_y_before_y_centred
+    wide *sum_y_centred;      // sums of data sum_y_centred
+    wide *sum_y_centred_squared;      // sums of data sum_y_centred_squared
 } State;
 
 enum {                           // streams of random numbers
@@ -39,56 +39,56 @@ enum {                           // streams of random numbers
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
-    // sum = sum of y[t]*y[-1 + t] over t
-    ONE_LANE *s.sum = 0;
+    // sum_y_y_before = sum of y[t]*y[-1 + t] over t; serves the conditional of phi
+    ONE_LANE *s.sum_y_y_before = 0;
     wide total1 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total1) {
         total1 += s.y[t] * s.y[t - 1];
     }
-    ONE_LANE *s.sum += total1;
-    // sum_2 = sum of y[-1 + t]^2 over t
-    ONE_LANE *s.sum_2 = 0;
+    ONE_LANE *s.sum_y_y_before += total1;
+    // sum_y_before_squared = sum of y[-1 + t]^2 over t; serves the conditionals of phi, s2
+    ONE_LANE *s.sum_y_before_squared = 0;
     wide total2 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total2) {
         total2 += square(s.y[t - 1]);
     }
-    ONE_LANE *s.sum_2 += total2;
-    // sum_3 = sum of y[t] over t
-    ONE_LANE *s.sum_3 = 0;
+    ONE_LANE *s.sum_y_before_squared += total2;
+    // sum_y = sum of y[t] over t; serves the conditional of s2
+    ONE_LANE *s.sum_y = 0;
     wide total3 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total3) {
         total3 += s.y[t];
     }
-    ONE_LANE *s.sum_3 += total3;
-    // sum_4 = sum of y[-1 + t] over t
-    ONE_LANE *s.sum_4 = 0;
+    ONE_LANE *s.sum_y += total3;
+    // sum_y_before = sum of y[-1 + t] over t; serves the conditional of s2
+    ONE_LANE *s.sum_y_before = 0;
     wide total4 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total4) {
         total4 += s.y[t - 1];
     }
-    ONE_LANE *s.sum_4 += total4;
-    // sum_5 = sum of y[-1 + t]*(y[t] - sum_3/fmax(-1 + T, 1)) over t
-    ONE_LANE *s.sum_5 = 0;
+    ONE_LANE *s.sum_y_before += total4;
+    // sum_y_before_y_centred = sum of y[-1 + t]*(y[t] - sum_y/fmax(-1 + T, 1)) over t; serves the conditional of s2
+    ONE_LANE *s.sum_y_before_y_centred = 0;
     wide total5 = 0;
     const wide c1 = 1 / fmax((wide)(d.T - 1), 1.0);
     SUM_ALONG_FROM (t, 1, d.T - 1, &total5) {
-        total5 += s.y[t - 1] * (s.y[t] - *s.sum_3 * c1);
+        total5 += s.y[t - 1] * (s.y[t] - *s.sum_y * c1);
     }
-    ONE_LANE *s.sum_5 += total5;
-    // sum_6 = sum of y[t] - sum_3/fmax(-1 + T, 1) over t
-    ONE_LANE *s.sum_6 = 0;
+    ONE_LANE *s.sum_y_before_y_centred += total5;
+    // sum_y_centred = sum of y[t] - sum_y/fmax(-1 + T, 1) over t; serves the conditional of s2
+    ONE_LANE *s.sum_y_centred = 0;
     wide total6 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total6) {
-        total6 += s.y[t] - *s.sum_3 * c1;
+        total6 += s.y[t] - *s.sum_y * c1;
     }
-    ONE_LANE *s.sum_6 += total6;
-    // sum_7 = sum of (y[t] - sum_3/fmax(-1 + T, 1))^2 over t
-    ONE_LANE *s.sum_7 = 0;
+    ONE_LANE *s.sum_y_centred += total6;
+    // sum_y_centred_squared = sum of (y[t] - sum_y/fmax(-1 + T, 1))^2 over t; serves the conditional of s2
+    ONE_LANE *s.sum_y_centred_squared = 0;
     wide total7 = 0;
     SUM_ALONG_FROM (t, 1, d.T - 1, &total7) {
-        total7 += square(s.y[t] - *s.sum_3 * c1);
+        total7 += square(s.y[t] - *s.sum_y * c1);
     }
-    ONE_LANE *s.sum_7 += total7;
+    ONE_LANE *s.sum_y_centred_squared += total7;
 }
 
 // y[k] | the rest  ~  normal     if values are missing
@@ -131,8 +131,8 @@ KERNEL_ONCE(impute_y) {
 //   q += -1/2
 //   q += -1/2*y[-1 + t]^2/s2  over t
 KERNEL_TEAM(draw_phi) {
-    const wide h_phi = *s.sum / *s.s2;
-    const wide q_phi = -0.5 * *s.sum_2 / *s.s2 - 0.5;
+    const wide h_phi = *s.sum_y_y_before / *s.s2;
+    const wide q_phi = -0.5 * *s.sum_y_before_squared / *s.s2 - 0.5;
     Stream g = stream(at, VAR_phi, 0);
     const wide x = normal_natural(&g, h_phi, q_phi);
     VERIFY(x, "phi", 0);
@@ -148,7 +148,7 @@ KERNEL_TEAM(draw_phi) {
 //   b += -1/2*(y[t] - phi*y[-1 + t])^2  over t
 KERNEL_TEAM(draw_s2) {
     const wide a_s2 = -0.5 * d.T - 2.5;
-    const wide b_s2 = *s.phi * *s.sum_5 - 0.5 * square(*s.phi) * *s.sum_2 - 0.5 * *s.sum_7 + *s.phi * *s.sum_3 * *s.sum_4 / fmax((wide)(d.T - 1), 1.0) - 0.5 * (d.T - 1) * square(*s.sum_3) / square(fmax((wide)(d.T - 1), 1.0)) - *s.sum_3 * *s.sum_6 / fmax((wide)(d.T - 1), 1.0) - 1;
+    const wide b_s2 = *s.phi * *s.sum_y_before_y_centred - 0.5 * square(*s.phi) * *s.sum_y_before_squared - 0.5 * *s.sum_y_centred_squared + *s.phi * *s.sum_y * *s.sum_y_before / fmax((wide)(d.T - 1), 1.0) - 0.5 * (d.T - 1) * square(*s.sum_y) / square(fmax((wide)(d.T - 1), 1.0)) - *s.sum_y * *s.sum_y_centred / fmax((wide)(d.T - 1), 1.0) - 1;
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
@@ -253,13 +253,13 @@ static const GmField state_fields[] = {
     {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:6"},
     {.name = "phi", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, phi), .imputed_field = -1, .shared = 0, .where = "model.gm:9"},
     {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, s2), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "sum", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_2", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_2), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_3", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_3), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_4", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_4), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_5", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_5), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_6", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_6), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_7", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_7), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_y_y_before", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_y_before), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_before_squared), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_y_before", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_before), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_y_before_y_centred", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_before_y_centred), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_centred), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_centred_squared), .imputed_field = -1, .shared = 2, .where = ""},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -308,37 +308,37 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->lower = 0;
             break;
         }
-    case 3:        // sum
+    case 3:        // sum_y_y_before
         {
             shape->rank = 0;
             break;
         }
-    case 4:        // sum_2
+    case 4:        // sum_y_before_squared
         {
             shape->rank = 0;
             break;
         }
-    case 5:        // sum_3
+    case 5:        // sum_y
         {
             shape->rank = 0;
             break;
         }
-    case 6:        // sum_4
+    case 6:        // sum_y_before
         {
             shape->rank = 0;
             break;
         }
-    case 7:        // sum_5
+    case 7:        // sum_y_before_y_centred
         {
             shape->rank = 0;
             break;
         }
-    case 8:        // sum_6
+    case 8:        // sum_y_centred
         {
             shape->rank = 0;
             break;
         }
-    case 9:        // sum_7
+    case 9:        // sum_y_centred_squared
         {
             shape->rank = 0;
             break;

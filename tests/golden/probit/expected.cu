@@ -22,8 +22,8 @@ typedef struct State {          // of one chain
     wide *alpha;      // alpha
     wide *beta;      // beta[p]
     real *z_y;      // auxiliary z_y[N]
-    wide *sums;      // sums of data sums[p]
-    wide *products;      // sums of data products[p, p]
+    wide *sum_X_by_column;      // sums of data sum_X_by_column[p]
+    wide *sum_X_X;      // sums of data sum_X_X[p, p]
     wide *rows_beta;      // work rows_beta[p]
     wide *scale_alpha;      // work scale_alpha[3]
     solve *precision_alpha;      // work precision_alpha[1, 1 + p, 1 + p]
@@ -55,15 +55,15 @@ KERNEL_TEAM(check_data) {
 
 // Sums of data: computed once.
 KERNEL_TEAM(sums_of_data) {
-    // sums[j2] = sum of X[i, j2] over i, j2
+    // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
     if (!(d.N < d.p + 1)) {
-        ALONG (e, d.p) s.sums[e] = 0;
-        SUM_INTO1 (i, 0, d.N, sums, d.p) {
-            PLACES (j2, d.p) s.sums[j2] += d.X[i * d.p + j2];
+        ALONG (e, d.p) s.sum_X_by_column[e] = 0;
+        SUM_INTO1 (i, 0, d.N, sum_X_by_column, d.p) {
+            PLACES (j2, d.p) s.sum_X_by_column[j2] += d.X[i * d.p + j2];
         }
         TEAM_BARRIER();
     }
-    // products[j, j2] = sum of X[i, j]*X[i, j2] over i, j, j2: a matrix product, see setup
+    // sum_X_X[j, j2] = sum of X[i, j]*X[i, j2] over i; serves the conditional of (alpha, beta); a matrix product, see setup
 }
 
 // The linear predictor of each row, sum(j, X[i, j]*beta[j]), for kernels that read it
@@ -155,7 +155,7 @@ KERNEL_TEAM(collect_alpha) {
     ALONG (i, d.p) s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16;
     ONE_LANE s.precision_alpha[0] += d.N;
     ALONG (a, d.p) {
-        const wide t1 = s.sums[a];
+        const wide t1 = s.sum_X_by_column[a];
         s.precision_alpha[at_beta + a] += t1;
         s.precision_alpha[(at_beta + a) * n] += t1;
     }
@@ -164,7 +164,7 @@ KERNEL_TEAM(collect_alpha) {
         total2 += s.z_y[i];
     }
     ONE_LANE s.shift_alpha[0] += total2;
-    ALONG2 (a, d.p, b, d.p) s.precision_alpha[(at_beta + a) * n + at_beta + b] += s.products[a * d.p + b];
+    ALONG2 (a, d.p, b, d.p) s.precision_alpha[(at_beta + a) * n + at_beta + b] += s.sum_X_X[a * d.p + b];
     ALONG (j, d.p) s.shift_alpha[at_beta + j] += s.rows_beta[j];
     ONE_LANE s.joint_alpha[0] = *s.alpha;
     ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
@@ -263,7 +263,7 @@ static void setup(GmRun *run)
     LAUNCH_SHARED(check_data, run, d.N);
     LAUNCH_SHARED(sums_of_data, run, (long)d.N * d.p);
     if (!few_alpha(run)) {
-        GRAM(run, d.N, d.p, 1, d.X, products);
+        GRAM(run, d.N, d.p, 1, d.X, sum_X_X);
     }
     refresh(run);
 }
@@ -300,8 +300,8 @@ static const GmField state_fields[] = {
     {.name = "alpha", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, alpha), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
     {.name = "beta", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, beta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
     {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, z_y), .imputed_field = -1, .shared = 0, .where = "model.gm:14"},
-    {.name = "sums", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, sums), .imputed_field = -1, .shared = 1, .where = ""},
-    {.name = "products", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, products), .imputed_field = -1, .shared = 1, .where = ""},
+    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, sum_X_by_column), .imputed_field = -1, .shared = 1, .where = ""},
+    {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, sum_X_X), .imputed_field = -1, .shared = 1, .where = ""},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, rows_beta), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, scale_alpha), .imputed_field = -1, .shared = 0, .where = ""},
     {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 3, .offset = offsetof(State, precision_alpha), .imputed_field = -1, .shared = 0, .where = ""},
@@ -383,13 +383,13 @@ static void state_shape(int field, const void *data, GmShape *shape)
             shape->dim[0] = d.N;
             break;
         }
-    case 4:        // sums
+    case 4:        // sum_X_by_column
         {
             shape->rank = 1;
             shape->dim[0] = d.N < d.p + 1 ? 0 : d.p;
             break;
         }
-    case 5:        // products
+    case 5:        // sum_X_X
         {
             shape->rank = 2;
             shape->dim[0] = d.N < d.p + 1 ? 0 : d.p;
