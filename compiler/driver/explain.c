@@ -11,14 +11,14 @@ void explain(FILE *out, Graph *g)
                 a->rule->name, span_line(a->factor->span), a->latent ? a->latent->name : "?", a->rule->reference ? a->rule->reference : "");
     if (g->applied) fputc('\n', out);
     for (const Step *s = g->steps; s; s = s->next) {
-        const Description d = describe(g, s);
-        fprintf(out, "%s%s   (line %d)\n", d.subject, s->imputes ? ", if values are missing" : "", span_line(s->span));
-        row(out, "law", d.law);
-        for (int i = 0; i < d.n; i++) fprintf(out, "            %s\n", d.line[i]);
-        row(out, "method", d.method);
-        row(out, "why", d.because);
-        row(out, "draw", d.elements);
-        row(out, "cost", d.cost);
+        const Description *d = s->description;
+        fprintf(out, "%s%s   (line %d)\n", d->subject, s->imputes ? ", if values are missing" : "", span_line(s->span));
+        row(out, "law", d->law);
+        for (int i = 0; i < d->n; i++) fprintf(out, "            %s\n", d->line[i]);
+        row(out, "method", d->method);
+        row(out, "why", d->because);
+        row(out, "draw", d->elements);
+        row(out, "cost", d->cost);
         if (s->collapsed && g->applied) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         fputc('\n', out);
     }

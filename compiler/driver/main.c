@@ -324,6 +324,8 @@ static int compile_model(const Options *o)
     if (!schedule(&g)) return finish(d, o, EXIT_MODEL);
     current_pass = "claims";
     if (!find_claims(&g)) return finish(d, o, EXIT_MODEL);
+    current_pass = "describe";
+    describe_steps(&g);
     if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); claims_print(stdout, &g); return 0; }
     if (o->explain) { explain(stdout, &g); return finish(d, o, 0); }
     double t2 = seconds();

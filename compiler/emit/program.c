@@ -12,15 +12,8 @@ static void emit_banner(Out *o, const char *source)
     const char *slash = strrchr(source, '/');
     fprintf(o->file, "// %s, compiled by gmc.\n//\n// One sweep draws, in this order:\n", slash ? slash + 1 : source);
     for (const Step *s = o->g->steps; s; s = s->next) {
-        const char *names = "";
-        for (int i = 0; i < s->nblock; i++) names = text(o, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-        const char *how = s->kind == STEP_GAUSSIAN ? "joint normal"
-                        : s->kind == STEP_ENUM ? "all values weighed"
-                        : s->kind == STEP_SLICE ? "slice sampled"
-                        : s->kind == STEP_METROPOLIS ? "Metropolis step"
-                        : s->kind == STEP_OWN ? s->conditional->own->factor->dist->name
-                        : text(o, "%s%s", s->conditional->truncated ? "truncated " : "", s->conditional->family->name);
-        fprintf(o->file, "//   %-28s %s%s     %s\n", names, how, s->imputes ? " (if values are missing)" : "", source_line(o, s->span));
+        const Description *d = s->description;
+        fprintf(o->file, "//   %s%s%s%s     %s\n", d->what, *d->is == ':' ? "" : " ", d->brief, s->imputes ? ", if values are missing" : "", source_line(o, s->span));
     }
     fprintf(o->file, "//\n// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.\n");
     fprintf(o->file, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.\n\n#include \"gm.h\"\n\n");

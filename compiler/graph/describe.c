@@ -3,7 +3,7 @@
 //   before   sigma: power_gamma, natural { a: -N - 2, b: -1/nu - 1/2*sum(i in 1:N, (y[i] - mu)^2) }, exponent -2
 //   after    sigma^-2 ~ gamma(shape, rate)     shape = 1/2 + 1/2*N     rate = 1/nu + 1/2*sum(i in 1:N, (y[i] - mu)^2)
 //
-// Needs: the schedule.     Gives: lines for --explain, for the banner of an emitted program and for the comments above its kernels.
+// Needs: the schedule.     Gives: lines for --explain and --emit=schedule, for the banner of an emitted program and for the comments above its kernels.
 // Keeps: the graph, untouched. What a family is called in textbooks stands in its `law` in the stdlib.
 #include <math.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static bool mentions_any(const Expr *e, const Loops *l)
 static Expr *total(Graph *g, const Conditional *c, const Part *p)
 {
     Loops l = p->loops;
-    Expr *value = p->value;
+    Expr *value = tidy(p->value);
     for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {
         Expr *t = p->target[k], *key = ex_index(c->element[k]);
         int at = -1;
@@ -71,17 +71,17 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
         l.n--;
     }
     if (l.n == 0 && !l.guard) return value;
-    if (l.n == 0) return named(g, arena_printf(g->arena, "(%s where %s)", text(g, value), text(g, l.guard)));
     bool box = !l.guard && !mentions_any(value, &l);
     for (int i = 0; i < l.n && box; i++) box = ex_is_num(l.index[i]->lo, 1) && !mentions_any(l.index[i]->hi, &l);
     if (box) {
         for (int i = 0; i < l.n; i++) value = ex_mul2(value, l.index[i]->hi);
         return value;
     }
-    double number = 1;
+    double number = 1;                           // stands before the sum
     if (value->kind == EX_MUL && value->args[0]->kind == EX_NUM) number = value->args[0]->number;
     if (value->kind == EX_NUM && value->number < 0) number = value->number;
     value = ex_mul2(ex_num(1 / number), value);
+    if (l.n == 0) return ex_mul2(ex_num(number), named(g, arena_printf(g->arena, "(%s where %s)", text(g, value), text(g, l.guard))));
     return ex_mul2(ex_num(number), named(g, arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &l), text(g, value))));
 }
 
@@ -146,8 +146,16 @@ static void bounds(Graph *g, Description *d, const Conditional *c)
             n++;
         }
         if (n > 1) t = arena_printf(g->arena, "%s(%s)", side ? "min" : "max", t);
-        if (t) line(g, d, arena_printf(g->arena, "%s = %s", side ? "upper" : "lower", t));
+        if (t && c->family->power && c->power != 1) line(g, d, arena_printf(g->arena, "%s %s %s", text(g, c->current), side ? "<=" : ">=", t));     // the law is of its power
+        else if (t) line(g, d, arena_printf(g->arena, "%s = %s", side ? "upper" : "lower", t));
     }
+}
+
+static void says(Graph *g, Description *d, const char *what, const char *is)
+{
+    d->what = what;
+    d->is = d->brief = is;
+    d->law = arena_printf(g->arena, "%s%s%s", what, *is == ':' ? "" : " ", is);
 }
 
 static const char *element_name(Graph *g, const Conditional *c)
@@ -176,7 +184,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         }
     }
     if (!f->law) {
-        d->law = arena_printf(g->arena, "%s ~ %s%s", element, c->truncated ? "truncated " : "", f->name);
+        says(g, d, element, arena_printf(g->arena, "~ %s%s", c->truncated ? "truncated " : "", f->name));
         if (c->truncated) bounds(g, d, c);
         return;
     }
@@ -186,7 +194,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     const char *args = "";
     for (int i = 0; i < f->law->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", source_text(g, f->law->args[i]));
     if (f->power && c->power != 1) element = arena_printf(g->arena, "%s^%g", element, c->power);
-    d->law = arena_printf(g->arena, "%s ~ %s(%s)%s", element, f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : "");
+    says(g, d, element, arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
     for (const Natural *n = f->law->parameter; n; n = n->next) {
         const Env *env = bind(g, NULL, n->statistic, &names);
         const int rank = n->decl->type.rank;
@@ -194,7 +202,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         const char *left = n->name;
         for (int k = 0; k < rank; k++) left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
         line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, tidy(value))));
-        add_name(g, &names, n->name, named(g, n->name));
+        add_name(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);      // of several terms: by its name from here on
     }
     if (c->truncated) bounds(g, d, c);
 }
@@ -214,15 +222,30 @@ static void density(Graph *g, Description *d, const Conditional *c)
     }
 }
 
+// Whether a term of two elements of one array meets each pair twice, as (j, k) and as (k, j), with the same coefficient.
+static bool meets_twice(const BlockTerm *t)
+{
+    const Expr *a = t->ref[0], *b = t->ref[1];
+    int at = -1, differ = 0;
+    for (int k = 0; a->var == b->var && k < a->nargs; k++)
+        if (a->args[k] != b->args[k]) { at = k; differ++; }
+    if (differ != 1 || a->args[at]->kind != EX_INDEX || b->args[at]->kind != EX_INDEX || t->loops.guard) return false;
+    Index *j = a->args[at]->index, *k = b->args[at]->index;
+    if (j->lo != k->lo || j->hi != k->hi) return false;
+    Expr *other = ex_index(index_new(j->name, j->lo, j->hi)), *e = ex_replace_index(ex_replace_index(t->coefficient, j, other), k, ex_index(j));
+    return ex_replace(e, other, ex_index(k)) == t->coefficient;
+}
+
 static void block(Graph *g, Description *d, const Step *s)
 {
-    d->law = arena_printf(g->arena, "(%s) ~ normal with precision J and shift h, mean J^-1 h", d->subject);
+    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, "~ normal with precision J and shift h, mean J^-1 h");
+    d->brief = "~ joint normal";
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         const char *over = loops_text(g, &t->loops);
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         if (t->degree == 2)
             line(g, d, arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]),
-                                    text(g, tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] ? -2 : -1), t->coefficient))), tail, over));
+                                    text(g, tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1), t->coefficient))), tail, over));
         else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, tidy(t->coefficient)), tail, over));
     }
     const char *last = s->block[s->nblock - 1]->name;
@@ -237,7 +260,7 @@ static void block(Graph *g, Description *d, const Step *s)
                                 : "about p^3/3 operations for p coefficients drawn by Cholesky";
 }
 
-Description describe(Graph *g, const Step *s)
+static Description describe(Graph *g, const Step *s)
 {
     Description d = {.subject = "", .because = s->reason};
     for (int i = 0; i < s->nblock; i++) d.subject = arena_printf(g->arena, "%s%s%s", d.subject, i ? ", " : "", s->block[i]->name);
@@ -257,34 +280,39 @@ Description describe(Graph *g, const Step *s)
         d.cost = "one draw an element";
         const char *args = "";
         for (int i = 0; i < f->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", text(g, f->args[i]));
-        d.law = arena_printf(g->arena, "%s ~ %s(%s)", text(g, f->value), f->dist->name, args);
+        says(g, &d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)", f->dist->name, args));
         break;
     }
     case STEP_ENUM:
         d.method = "every value is weighed by its density";
         d.because = c->because;
-        d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", element_name(g, c), text(g, s->enumerate.lower), text(g, s->enumerate.upper));
+        says(g, &d, element_name(g, c), ": every value weighed by its density");
+        d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
         d.cost = "one evaluation of its density for each value";
         density(g, &d, c);
         break;
-    case STEP_SLICE:
-        d.method = "slice sampling (Neal 2003)";
+    case STEP_SLICE: case STEP_METROPOLIS: {
+        const bool slice = s->kind == STEP_SLICE;
+        d.method = slice ? "slice sampling (Neal 2003)" : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
         d.because = c->because;
-        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", element_name(g, c));
-        d.cost = "about six evaluations of its density";
+        says(g, &d, element_name(g, c), slice ? ": slice sampled" : ": a random-walk Metropolis step");
+        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
+        d.cost = slice ? "about six evaluations of its density" : "two evaluations of its density";
         density(g, &d, c);
         break;
-    case STEP_METROPOLIS:
-        d.method = "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
-        d.because = c->because;
-        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", element_name(g, c));
-        d.cost = "two evaluations of its density";
-        density(g, &d, c);
-        break;
+    }
     case STEP_GAUSSIAN:
         d.method = "joint normal";
         block(g, &d, s);
         break;
     }
     return d;
+}
+
+void describe_steps(Graph *g)
+{
+    for (Step *s = g->steps; s; s = s->next) {
+        const Description d = describe(g, s);
+        s->description = arena_copy(g->arena, &d, sizeof d);
+    }
 }

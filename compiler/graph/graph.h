@@ -334,6 +334,7 @@ typedef struct Step {
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         imputes;                // missing values of data only
+    const struct Description *description;       // describe.c: for readers
     union {
         struct {                         // GAUSSIAN
             BlockTerm  *terms;
@@ -361,7 +362,9 @@ void explain(FILE *out, Graph *g);
 
 typedef struct Description {             // all text is in the model's names; NULL: nothing to say
     const char *subject;                 // alpha_c, alpha
-    const char *law;                     // sigma^-2 ~ gamma(shape, rate)
+    const char *what, *is;               // given the rest: sigma^-2, ~ gamma(shape, rate); or phi, : slice sampled
+    const char *brief;                   // the same as `is`, or shorter
+    const char *law;                     // sigma^-2 ~ gamma(shape, rate); phi has the density below, up to a constant
     int         n;
     const char **line;                   // shape = ..., rate = ...
     const char *method;                  // how it is drawn
@@ -370,7 +373,7 @@ typedef struct Description {             // all text is in the model's names; NU
     const char *cost;
 } Description;
 
-Description describe(Graph *g, const Step *s);
+void describe_steps(Graph *g);           // fills the description of each step
 const char *loops_text(Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
 
 // ---- claims.c, coverage.c: what data must satisfy for every element that the model reads to exist ----

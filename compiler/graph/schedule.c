@@ -665,6 +665,10 @@ static void print_step(FILE *out, const Step *s)
     else if (c->colours > 1) fprintf(out, ", %d colours", c->colours);
     else fputs(", element by element", out);
     fprintf(out, "    (%s)\n", s->reason);
+    if (c->family || c->own) {
+        fprintf(out, "    %s\n", s->description->law);
+        for (int k = 0; k < s->description->n; k++) fprintf(out, "    %s\n", s->description->line[k]);
+    }
     const char *names[4] = {"", "", "", ""};
     int i = 0;
     if (c->family) for (const Natural *n = c->family->natural; n && i < 4; n = n->next) names[i++] = n->name;

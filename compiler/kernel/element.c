@@ -195,26 +195,6 @@ static Node *enter_part(Lower *p, const Loops *l)
 
 // ---- exact steps ----
 
-static void comment_exact(Lower *p, const Step *s)
-{
-    const Conditional *c = s->conditional;
-    note(p, "%s | the rest  ~  %s%s%s%s", math(p, c->current), c->truncated ? "truncated " : "", c->family->name,
-         c->family->power && c->power != 1 ? words(p, ", %s^%g in place of %s", c->var->name, c->power, c->var->name) : "",
-         s->imputes ? "     if values are missing" : c->var->rank && c->nbatch == c->var->rank ? "     in parallel" : "");
-    note(p, "  %s", line_of(p, c->var->span));
-    const Natural *n = c->family->natural;
-    for (int k = 0; n; n = n->next, k++)
-        for (const Part *q = c->natural; q; q = q->next) {
-            if (q->which != k) continue;
-            const char *target = "";
-            if (q->scatter) {
-                target = " where ";
-                for (int d = 0; d < c->var->rank; d++) target = words(p, "%s%s%s = %s", target, d ? ", " : "", math(p, q->target[d]), c->element[d]->name);
-            }
-            note(p, "  %s += %s%s%s", n->name, math(p, q->value), loops_over(p, &q->loops), target);
-        }
-}
-
 // A natural parameter's part as an expression of the element: its sum leaves the sweep if it can.
 static Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q)
 {
@@ -407,8 +387,11 @@ void step_exact(Lower *p, const Step *s)
         else add_part(p, &inlined, q);
     }
     for (int k = 0; k < 4; k++) closed[k] = ex_add(nclosed[k], sum[k]);
-    comment_exact(p, s);
-    if (scattered.n) lower_scattered(p, c, &scattered, array);
+    if (scattered.n) {
+        note(p, "Sums over rows for each element of %s, before they are drawn", v->name);
+        lower_scattered(p, c, &scattered, array);
+    }
+    comment_step(p, s);
     RowDot dot = {0};
     row_dot(s, &dot);
     const Shared how = shared_how(s, &dot);
@@ -467,8 +450,7 @@ void step_own(Lower *p, const Step *s)
     const Conditional *c = s->conditional;
     const Part *own = c->own;
     const Factor *f = own->factor;
-    note(p, "%s | the rest  ~  %s, in which alone it stands%s", math(p, c->current), f->dist->name, s->imputes ? "     if values are missing" : "");
-    note(p, "  %s; log density %s", line_of(p, f->span), math(p, f->log_density));
+    comment_step(p, s);
     const Shared how = shared_how(s, NULL);
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", c->var->name));
     Opened opened = enter_elements(p, s, how);
@@ -615,10 +597,7 @@ void step_density(Lower *p, const Step *s)
     Conditional *c = s->conditional;
     Var *v = c->var;
     const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;     // walks: from the value it has
-    note(p, "%s | the rest%s: %s", math(p, c->current), s->collapsed && !s->imputes ? ", auxiliaries integrated out" : "",
-         metropolis ? "a random-walk Metropolis step" : slice ? "no family is recognised, slice sampled (Neal 2003)" : "one of finitely many values, each weighed by its density");
-    note(p, "  %s%s%s", line_of(p, v->span), c->because && !s->imputes ? "; " : "", c->because && !s->imputes ? c->because : "");
-    for (const Part *q = c->density; q; q = q->next) note(p, "  log density += %s%s", math(p, q->value), loops_over(p, &q->loops));
+    comment_step(p, s);
     Var *width = walks ? work_array(p, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
     const Shared how = shared_how(s, NULL);
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : metropolis ? "walk" : slice ? "slice" : "draw", v->name));
@@ -681,8 +660,8 @@ void step_constrained(Lower *p, const Step *s)
         [CONSTRAINT_CORRELATION] = "an element and its mirror image move while the matrix stays positive definite",
         [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle move, the diagonal stays positive",
         [CONSTRAINT_CHOLESKY_CORR] = "an element moves against the diagonal of its row, whose length stays one"};
-    note(p, "%s | the rest: no family is recognised, slice sampled; %s", v->name, coordinate[v->constraint]);
-    note(p, "  %s; %s", line_of(p, v->span), c->because ? c->because : "");
+    comment_step(p, s);
+    note(p, "  %s", coordinate[v->constraint]);
     Var *width = work_array(p, words(p, "width_%s", v->name), v->rank, v->dim);
     bool once = c->recursion || !any_loops(c->density);
     for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);

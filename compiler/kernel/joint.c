@@ -18,17 +18,9 @@ void step_array(Lower *p, const Step *s)
     const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
     Var *array = work_array(p, words(p, "%s_natural", v->name), v->rank, v->dim), *scalar = NULL;
     if (!simplex) scalar = work_array(p, words(p, "%s_degrees", v->name), c->nbatch, v->dim);
-    const char *batch = v->name;
-    for (int k = 0; k < c->nbatch; k++) batch = words(p, "%s%s%s", batch, k ? ", " : "[", c->element[k]->name);
-    note(p, "%s%s | the rest  ~  %s", batch, c->nbatch ? "]" : "", c->family->name);
-    note(p, "  %s", line_of(p, v->span));
     bool whole = false;
-    for (const Part *q = c->natural; q; q = q->next) {
-        whole |= needs_own_array(q->value, &q->loops);
-        const char *target = "";
-        for (int k = 0; k < MAX_RANK && q->target[k]; k++) target = words(p, "%s%s%s", target, k ? ", " : "[", math(p, q->target[k]));
-        note(p, "  %s%s%s += %s%s", simplex ? "a" : q->which ? "B" : "d", target, q->target[0] ? "]" : "", math(p, q->value), loops_over(p, &q->loops));
-    }
+    for (const Part *q = c->natural; q; q = q->next) whole |= needs_own_array(q->value, &q->loops);
+    note(p, "Sums over rows for %s, before it is drawn", v->name);
     Kernel *sums = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
     put_fill(p, array, count_dims(v, 0, v->rank), false);
     if (scalar) put_fill(p, scalar, count_dims(v, 0, c->nbatch), false);
@@ -42,6 +34,7 @@ void step_array(Lower *p, const Step *s)
     close_kernel(p);
     if (whole) launch(p, LAUNCH_ONCE, sums);
     else launch_team(p, sums);
+    comment_step(p, s);
     Kernel *draw = open_kernel(p, c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
     Node *n = put(p, NODE_DRAW_ARRAY);
     n->whole.c = c;
@@ -366,13 +359,10 @@ static Launch *launch_normal(Lower *p, LaunchKind kind, const Var *first)
 void step_gaussian(Lower *p, const Step *s)
 {
     BlockPlace b = {.step = s};
-    const char *stem = s->block[0]->name, *title = "";
+    const char *stem = s->block[0]->name;
     const int ndense = s->nblock - s->gaussian.arrow;
     Expr *size = ex_num(0);
-    for (int i = 0; i < s->nblock; i++) {
-        title = words(p, "%s%s%s", title, i ? ", " : "", s->block[i]->name);
-        if (i < ndense) size = ex_add2(size, size_of(s->block[i], s->gaussian.nbatch));
-    }
+    for (int i = 0; i < ndense; i++) size = ex_add2(size, size_of(s->block[i], s->gaussian.nbatch));
     Var *system = NULL;          // with few rows: the matrix that is factored
     Var *first = s->block[0], *effects = s->gaussian.arrow ? s->block[s->nblock - 1] : NULL;
     Expr *batch = ex_num(1), *neffects = effects ? size_of(effects, 0) : NULL;
@@ -383,14 +373,6 @@ void step_gaussian(Lower *p, const Step *s)
         b.E = work_array(p, words(p, "coupling_%s", effects->name), 2, (Expr *[]){neffects, size});
         b.D = work_array(p, words(p, "precision_%s", effects->name), 1, &neffects);
         b.k = work_array(p, words(p, "shift_%s", effects->name), 1, &neffects);
-    }
-    note(p, "(%s) | the rest  ~  normal with precision J and shift h, mean J^-1 h     %s", title, s->reason);
-    note(p, "  %s%s", line_of(p, first->span), effects ? words(p, "; the elements of %s are independent given the others: an arrow", effects->name) : "");
-    if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
-    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
-        const char *over = loops_over(p, &t->loops);
-        if (t->degree == 2) note(p, "  J[%s, %s] += %s%s", math(p, t->ref[0]), math(p, t->ref[1]), math(p, ex_mul2(ex_num(t->ref[0] == t->ref[1] ? -2 : -1), t->coefficient)), over);
-        else note(p, "  h[%s] += %s%s", math(p, t->ref[0]), math(p, t->coefficient), over);
     }
     const bool direct = ndense == 1;
     Var *x = direct || s->gaussian.nbatch ? first : work_array(p, words(p, "joint_%s", stem), 1, &size);
@@ -407,7 +389,7 @@ void step_gaussian(Lower *p, const Step *s)
         Var *few[] = {b.rows, b.y, b.diagonal, system};
         for (int i = 0; i < 4; i++) { few[i]->rows = s->gaussian.rows; few[i]->few = true; few[i]->solver = i == 0 || i == 3; }
         b.J->rows = s->gaussian.rows;
-        note(p, "The same with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation");
+        note(p, "%s with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation", s->description->what);
         Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
         collect_rows(p, &b, x, ndense, size);
         if (scale) put_squares(p, s, scale);
@@ -423,6 +405,9 @@ void step_gaussian(Lower *p, const Step *s)
         p->when = IF_MANY;
     }
     step_row_sums(p, s);
+    comment_step(p, s);
+    if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
+    if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
     Kernel *collect = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     put_offsets(p, &b, ndense, size);
     Expr *n = local_ref(b.n);
@@ -444,6 +429,7 @@ void step_gaussian(Lower *p, const Step *s)
     if (whole) launch(p, LAUNCH_ONCE, collect);
     else launch_team(p, collect);
     if (s->gaussian.nbatch) {
+        note(p, "A joint normal for each element of the leading dimensions, from what %s has collected", collect->name);
         Kernel *draw = open_kernel(p, KERNEL_ELEMENTS, words(p, "draw_%s", stem), "wide");
         Node *d = put(p, NODE_DRAW_NORMAL);
         d->normal.step = s;
@@ -470,6 +456,7 @@ void step_gaussian(Lower *p, const Step *s)
     if (scale) with_name(l, scale);
     p->when = ALWAYS;
     if (direct && !scale) return;
+    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
     if (!direct) copy_block(p, s, x, ndense, false);
     if (scale) {

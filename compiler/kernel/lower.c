@@ -48,6 +48,34 @@ void note(Lower *p, const char *format, ...)
     free(s);
 }
 
+enum { WIDTH = 150, MOST_LINES = 12 };           // of the comment above a kernel; --explain prints all of it
+
+static const char *cut(Lower *p, const char *line)
+{
+    return strlen(line) <= WIDTH ? line : words(p, "%.*s...", WIDTH - 3, line);
+}
+
+void comment_step(Lower *p, const Step *s)
+{
+    const Description *d = s->description;
+    const Conditional *c = s->conditional;
+    const bool density = s->kind == STEP_ENUM || s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS;
+    const char *because = density && !s->imputes ? d->because : s->kind == STEP_GAUSSIAN ? s->reason : NULL;
+    const char *more = s->imputes ? "     if values are missing" : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel" : "";
+    if (s->collapsed && !s->imputes) because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
+    note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "", because ? because : "", more, line_of(p, s->span));
+    const char *row = "";                        // short parameters stand on one line
+    for (int i = 0; i < d->n && !density && s->kind != STEP_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);
+    if (*row && strlen(row) <= WIDTH) note(p, "  %s", row);
+    for (int i = 0; i < d->n && (!*row || strlen(row) > WIDTH); i++) {
+        if (i == MOST_LINES - 1 && d->n > MOST_LINES) {
+            note(p, "  and %d lines more: gmc --explain", d->n - i);
+            break;
+        }
+        note(p, "  %s", cut(p, d->line[i]));
+    }
+}
+
 // ---- kernels ----
 
 Var *work_array(Lower *p, const char *name, int rank, Expr *const *dim)

@@ -64,6 +64,7 @@ const char *words(Lower *p, const char *format, ...) __attribute__((format(print
 const char *math(Lower *p, const Expr *e);                           // in the language's notation
 const char *line_of(Lower *p, Span s);                               // file.gm:12
 const char *loops_over(Lower *p, const Loops *l);                    // "  over i, j"
+void        comment_step(Lower *p, const Step *s);                   // the law that the next kernel draws from, in textbook form: lines above it
 void        note(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));    // a line above the next kernel
 Kernel     *open_kernel(Lower *p, KernelKind kind, const char *name, const char *number);     // number: type of its locals
 bool        close_kernel(Lower *p);                                  // all passes; false: it is empty and was left out

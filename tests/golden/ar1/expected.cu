@@ -1,9 +1,9 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            normal (if values are missing)     model.gm:6
-//   phi                          normal     model.gm:9
-//   s2                           power_gamma     model.gm:10
+//   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
+//   phi ~ normal(mean, 1 / sqrt(precision))     model.gm:9
+//   s2^-1 ~ gamma(shape, rate)     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -91,13 +91,9 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s.sum_y_centred_squared += total7;
 }
 
-// y[k] | the rest  ~  normal     if values are missing
-//   model.gm:6
-//   h += phi*y[-1 + k]/s2
-//   h += phi*y[1 + k]/s2
-//   q += -0.005
-//   q += -1/2/s2
-//   q += -1/2*phi^2/s2
+// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
+//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where ((2 <= 1 + k) && (1 + k <= T)))
+//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where ((2 <= 1 + k) && (1 + k <= T))))/precision
 KERNEL_ONCE(impute_y) {
     const real c1 = 1 / *s.s2;
     const real c2 = square(*s.phi);
@@ -125,11 +121,8 @@ KERNEL_ONCE(impute_y) {
     }
 }
 
-// phi | the rest  ~  normal
-//   model.gm:9
-//   h += y[t]*y[-1 + t]/s2  over t
-//   q += -1/2
-//   q += -1/2*y[-1 + t]^2/s2  over t
+// phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
+//   precision = 1 + sum(t in 2:T, y[-1 + t]^2/s2), mean = sum(t in 2:T, y[t]*y[-1 + t]/s2)/precision
 KERNEL_TEAM(draw_phi) {
     const wide h_phi = *s.sum_y_y_before / *s.s2;
     const wide q_phi = -0.5 * *s.sum_y_before_squared / *s.s2 - 0.5;
@@ -140,12 +133,8 @@ KERNEL_TEAM(draw_phi) {
     STORE(*s.phi, x);
 }
 
-// s2 | the rest  ~  power_gamma, s2^-1 in place of s2
-//   model.gm:10
-//   a += -3
-//   a += -1/2  over t
-//   b += -1
-//   b += -1/2*(y[t] - phi*y[-1 + t])^2  over t
+// s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
+//   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
 KERNEL_TEAM(draw_s2) {
     const wide a_s2 = -0.5 * d.T - 2.5;
     const wide b_s2 = *s.phi * *s.sum_y_before_y_centred - 0.5 * square(*s.phi) * *s.sum_y_before_squared - 0.5 * *s.sum_y_centred_squared + *s.phi * *s.sum_y * *s.sum_y_before / fmax((wide)(d.T - 1), 1.0) - 0.5 * (d.T - 1) * square(*s.sum_y) / square(fmax((wide)(d.T - 1), 1.0)) - *s.sum_y * *s.sum_y_centred / fmax((wide)(d.T - 1), 1.0) - 1;

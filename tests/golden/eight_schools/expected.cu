@@ -1,11 +1,11 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            normal (if values are missing)     model.gm:6
-//   nu_tau                       power_gamma     model.gm:11
-//   theta                        normal     model.gm:14
-//   mu                           normal     model.gm:10
-//   tau                          power_gamma     model.gm:11
+//   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
+//   nu_tau^-1 ~ gamma(shape, rate)     model.gm:11
+//   theta[k] ~ normal(mean, 1 / sqrt(precision))     model.gm:14
+//   mu ~ normal(mean, 1 / sqrt(precision))     model.gm:10
+//   tau^-2 ~ gamma(shape, rate)     model.gm:11
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -44,10 +44,8 @@ KERNEL_TEAM(check_data) {
     }
 }
 
-// y[k] | the rest  ~  normal     if values are missing
-//   model.gm:6
-//   h += theta[k]/sigma[k]^2
-//   q += -1/2/sigma[k]^2
+// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
+//   precision = 1/sigma[k]^2, mean = theta[k]
 KERNEL(impute_y) {
     EACH_MISSING (e, 1) {
         const long k = e;
@@ -61,12 +59,8 @@ KERNEL(impute_y) {
     }
 }
 
-// nu_tau | the rest  ~  power_gamma, nu_tau^-1 in place of nu_tau
-//   model.gm:11
-//   a += -3/2
-//   a += -1/2
-//   b += -0.04
-//   b += -1/tau^2
+// nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
+//   shape = 1, rate = 0.04 + 1/tau^2
 KERNEL_TEAM(draw_nu_tau) {
     const wide a_nu_tau = -2;
     const wide b_nu_tau = -1 / square(*s.tau) - 0.04;
@@ -77,12 +71,8 @@ KERNEL_TEAM(draw_nu_tau) {
     STORE(*s.nu_tau, x);
 }
 
-// theta[k] | the rest  ~  normal     in parallel
-//   model.gm:14
-//   h += mu/tau^2
-//   h += y[k]/sigma[k]^2
-//   q += -1/2/tau^2
-//   q += -1/2/sigma[k]^2
+// theta[k] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
+//   precision = 1/tau^2 + 1/sigma[k]^2, mean = (mu/tau^2 + y[k]/sigma[k]^2)/precision
 KERNEL(draw_theta) {
     const real c1 = 1 / square(*s.tau);
     EACH (k, d.J) {
@@ -96,11 +86,8 @@ KERNEL(draw_theta) {
     }
 }
 
-// mu | the rest  ~  normal
-//   model.gm:10
-//   h += theta[j]/tau^2  over j
-//   q += -0.02
-//   q += -1/2/tau^2  over j
+// mu | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
+//   precision = 0.04 + J/tau^2, mean = sum(j in 1:J, theta[j]/tau^2)/precision
 KERNEL_TEAM(draw_mu) {
     wide h_mu = 0;
     const wide q_mu = -0.5 * d.J / square(*s.tau) - 0.02;
@@ -115,12 +102,8 @@ KERNEL_TEAM(draw_mu) {
     STORE(*s.mu, x);
 }
 
-// tau | the rest  ~  power_gamma, tau^-2 in place of tau
-//   model.gm:11
-//   a += -1  over j
-//   a += -2
-//   b += -1/2*(-mu + theta[j])^2  over j
-//   b += -1/nu_tau
+// tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
+//   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (-mu + theta[j])^2)
 KERNEL_TEAM(draw_tau) {
     const wide a_tau = -d.J - 2;
     wide b_tau = -1 / *s.nu_tau;

@@ -1,9 +1,9 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            all values weighed (if values are missing)     model.gm:7
-//   z_y                          truncated normal     model.gm:14
-//   alpha, beta                  joint normal     model.gm:10
+//   y[k]: every value weighed by its density, if values are missing     model.gm:7
+//   z_y[k] ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:14
+//   (alpha, beta) ~ joint normal     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -72,9 +72,8 @@ ROW(predict_X_beta, i) {
     return row_weight(0);
 }
 
-// y[k] | the rest: one of finitely many values, each weighed by its density
-//   model.gm:7
-//   log density += y*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + (1 - y)*log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))
+// y[k] | rest: every value weighed by its density     if values are missing     model.gm:7
+//   log density += y[k]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))*(1 - y[k])
 KERNEL(impute_y) {
     EACH_MISSING (e, 3) {
         const long k = e;
@@ -99,10 +98,8 @@ KERNEL(impute_y) {
     }
 }
 
-// z_y[k] | the rest  ~  truncated normal     in parallel
-//   model.gm:14
-//   h += alpha + sum(j in 1:p, beta[j]*X[k, j])
-//   q += -1/2
+// z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
+//   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf, 0)
 ROW(draw_z_y, k) {
     const real h_z_y = *s.alpha + dot;
     const real q_z_y = -0.5;
@@ -116,17 +113,7 @@ ROW(draw_z_y, k) {
     return row_weight_and(s.z_y[k], square(s.z_y[k]));
 }
 
-// (alpha, beta) | the rest  ~  normal with precision J and shift h, mean J^-1 h     they share a linear predictor
-//   model.gm:10
-//   z_y is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
-//   J[alpha, alpha] += 0.04
-//   J[beta[i], beta[i]] += 0.16  over i
-//   J[alpha, alpha] += 1  over i
-//   J[alpha, beta[j2]] += X[i, j2]  over i, j2
-//   h[alpha] += z_y[i]  over i
-//   J[beta[j], beta[j2]] += 1/2*X[i, j]*X[i, j2]  over i, j, j2
-//   h[beta[j]] += z_y[i]*X[i, j]  over i, j
-// The same with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation
+// (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation
 KERNEL_TEAM(collect_rows_alpha) {
     const long n = d.p + 1;
     const long at_beta = 1;
@@ -145,6 +132,15 @@ KERNEL_TEAM(collect_rows_alpha) {
     ONE_LANE s.scale_alpha[1] = d.N;
 }
 
+// (alpha, beta) | rest ~ normal with precision J and shift h, mean J^-1 h     they share a linear predictor     model.gm:10
+//   J[alpha, alpha] += 0.04
+//   J[beta[i], beta[i]] += 0.16   over i in 1:p
+//   J[alpha, alpha] += 1   over i in 1:N
+//   J[alpha, beta[j2]] += X[i, j2]   over i in 1:N, j2 in 1:p
+//   h[alpha] += z_y[i]   over i in 1:N
+//   J[beta[j], beta[j2]] += X[i, j]*X[i, j2]   over i in 1:N, j in 1:p, j2 in 1:p
+//   h[beta[j]] += z_y[i]*X[i, j]   over i in 1:N, j in 1:p
+//   z_y is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
 KERNEL_TEAM(collect_alpha) {
     const long n = d.p + 1;
     const long at_beta = 1;
@@ -171,6 +167,7 @@ KERNEL_TEAM(collect_alpha) {
     ONE_LANE s.scale_alpha[1] = d.N;
 }
 
+// What was drawn jointly, to its places; and the latents scaled with it
 KERNEL_TEAM(place_alpha) {
     ONE_LANE *s.alpha = s.joint_alpha[0];
     ALONG (e, d.p) s.beta[e] = s.joint_alpha[1 + e];

@@ -1,9 +1,9 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order:
-//   y                            poisson (if values are missing)     model.gm:7
-//   b                            power_gamma     model.gm:10
-//   theta                        power_gamma     model.gm:11
+//   y[i] ~ poisson(t[i]*theta[i]), if values are missing     model.gm:7
+//   b ~ gamma(shape, rate)     model.gm:10
+//   theta[k] ~ gamma(shape, rate)     model.gm:11
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -38,8 +38,7 @@ KERNEL_TEAM(check_data) {
     }
 }
 
-// y[k] | the rest  ~  poisson, in which alone it stands     if values are missing
-//   model.gm:14; log density -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])
+// y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
 KERNEL(impute_y) {
     EACH_MISSING (e, 2) {
         const long k = e;
@@ -51,12 +50,8 @@ KERNEL(impute_y) {
     }
 }
 
-// b | the rest  ~  power_gamma
-//   model.gm:10
-//   a += -9/10
-//   a += 9/5  over i
-//   b += -1
-//   b += -theta[i]  over i
+// b | rest ~ gamma(shape, rate)     model.gm:10
+//   shape = 1/10 + 9/5*N, rate = 1 + sum(i in 1:N, theta[i])
 KERNEL_TEAM(draw_b) {
     const wide a_b = 1.8 * d.N - 0.9;
     wide b_b = -1;
@@ -70,12 +65,8 @@ KERNEL_TEAM(draw_b) {
     STORE(*s.b, x);
 }
 
-// theta[k] | the rest  ~  power_gamma     in parallel
-//   model.gm:11
-//   a += 4/5
-//   a += y[k]
-//   b += -b
-//   b += -t[k]
+// theta[k] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
+//   shape = 9/5 + y[k], rate = b + t[k]
 KERNEL(draw_theta) {
     EACH (k, d.N) {
         const wide a_theta = s.y[k] + 0.8;
