@@ -29,7 +29,7 @@ static void shape(Types *t, Decl *d);
 
 // ---- functions ----
 
-typedef enum { EACH, EACH_SAME, EACH_INT, REAL, INT, SCALAR, LIKE, LIKE_REAL, CHOICE, REP_VECTOR, REP_ARRAY, REP_ARRAY_REAL, TO_VECTOR,
+typedef enum { EACH, EACH_SAME, EACH_INT, REAL, INT, SCALAR, LIKE, LIKE_REAL, LIKE_INT, CHOICE, REP_VECTOR, REP_ARRAY, REP_ARRAY_REAL, TO_VECTOR,
                APPEND_ROW, LENGTH_2, LENGTH_3, LENGTH_ROWS, LENGTH_COLS, ONE_MORE, SQUARE_ROWS, SQUARE_COLS, SQUARE_1 } Result;
 
 typedef struct Function { const char *name, *args; Result result; } Function;
@@ -564,6 +564,7 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
     case SCALAR: type.base = first.base; break;
     case LIKE: type = first; break;
     case LIKE_REAL: type = first; type.base = BASE_REAL; break;
+    case LIKE_INT: type = first; type.base = BASE_INT; break;
     case CHOICE: common.base = e->kid[1]->type.base == BASE_INT && e->kid[2]->type.base == BASE_INT ? BASE_INT : BASE_REAL; return known(e, common);
     case REP_VECTOR: type = vector_type(BASE_REAL, e->kid[1]); break;
     case REP_ARRAY: case REP_ARRAY_REAL:
@@ -680,7 +681,6 @@ static bool type_call(Types *t, Ast *e)
             good = join(t, e->span, &common, arg, e->name) && good;
         }
     }
-    if (good && e->name == intern("sort_asc")) good = need_data(t, e->kid[0], "the argument of sort_asc");
     return good && check_sizes(t, e) ? result(t, e, f, common) : poison(e);
 }
 

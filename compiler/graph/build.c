@@ -559,41 +559,6 @@ static Plates plates_of(Graph *g, const Scope *s, Span at, int extra, Index *con
     return p;
 }
 
-// A mixture: its components are listed, or one plate of them, with an argument for each.
-static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
-{
-    if (s->block == BLOCK_PREDICT) {
-        Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, "mixture");
-        diag_help(m, "draw the component, c ~ categorical(w), and then with its arguments: normal(mu[c], s)");
-        return;
-    }
-    Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
-    Expr *weights = elaborate_whole(g, s->weights, scope->env);
-    int n = 0;
-    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) n++;
-    f->component = NEW_N(g->arena, Component, n);
-    if (n == 1) f->plate = index_new(intern("k"), ex_num(1), ex_dim(weights, 0));
-    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
-        Component *c = &f->component[f->ncomponents++];
-        Expr *number = f->plate ? ex_index(f->plate) : ex_num(f->ncomponents);
-        *c = (Component){.dist = library_find(g->stdlib, part->dist, false), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
-        for (int i = 0; i < part->nargs; i++) {
-            const int want = i < c->dist->nparams ? c->dist->params[i]->type.rank : 0;
-            if (f->plate) {
-                Expr *whole = elaborate_whole(g, part->args[i], scope->env);
-                c->args[i] = ex_rank(whole) > want ? ex_at(whole, 1, &number) : whole;
-            } else c->args[i] = argument(g, part->args[i], scope->env, want, extra, at);
-        }
-        c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
-    }
-    if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
-    mixture_density(g, f, value);
-    const Var *v = value->kind == EX_REF && var_unknown(value->var) && !value->var->discrete ? value->var : NULL;
-    if (!v || (lies_within(v->decl->lower ? v->lower : NULL, f->least, 0) && lies_within(v->decl->upper ? v->upper : NULL, f->most, 1))) return;
-    Diag *m = diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions");
-    diag_help(m, "the declared bound of `%s` would truncate it", v->name);
-}
-
 static Expr *stand_in(Graph *g, const char *name, bool whole)
 {
     Var *v = var_new(g, intern(name), VAR_ELEMENT);
@@ -628,13 +593,13 @@ static void draw_within(Graph *g, Site *site, const Env *env, Expr *const *end, 
 }
 
 // A draw in the predict block: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are drawn by their weights.
-static void predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi)
+static Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi)
 {
     if (value->kind != EX_REF || (!d->sample && !(d->discrete && !d->value_rank))) {
         Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, d->name);
-        if (!d->sample && strncmp(d->name, "multinomial", 11) == 0)
-            diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, theta[1]), ...");
-        return;
+        if (!d->sample && d->support == SUPPORT_COUNTS)
+            diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, theta[1]), ... (with theta from its distribution, if that is summed out)");
+        return NULL;
     }
     const int most = d->sample ? d->sample->nkids : 0, truncated = d->sample_truncated ? d->sample_truncated->nkids : 0;
     Site *site = NEW(g->arena, Site);
@@ -664,6 +629,88 @@ static void predict(Graph *g, const Stmt *s, const Distribution *d, Plates plate
     Site **last = &value->var->sites;
     while (*last) last = &(*last)->next;
     *last = site;
+    return site;
+}
+
+// A mixture in the predict block: a hidden variable says which component each element is drawn from, and each component is a site for its elements. A plate of
+// components is one site, whose arguments the hidden variable looks up.
+static void predict_mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
+{
+    Var *v = value->var, *c = var_unique(g, arena_printf(g->arena, "component_of_%s", v->name), VAR_PREDICTED);
+    c->base = BASE_INT;
+    c->discrete = c->hidden = true;
+    c->span = s->span;
+    c->rank = value->nargs;
+    memcpy(c->dim, v->dim, sizeof *c->dim * (size_t)c->rank);
+    Expr *component = ex_ref(c, value->nargs, value->args), *weights = elaborate_whole(g, s->weights, scope->env);
+    if (ex_rank(weights) == 0) {
+        Index *k = index_new(intern("k"), ex_num(1), ex_num(2));
+        weights = ex_array(k, ex_num(2), ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(1)), weights, ex_sub(ex_num(1), weights)));
+    }
+    if (ex_mentions(weights, v)) v->decl->recursive = true;      // which component is drawn follows from elements before it: one series
+    Stmt pick = *s;
+    pick.nargs = 1;
+    pick.dist = intern("categorical");
+    predict(g, &pick, library_find(g->stdlib, pick.dist, false), plates_of(g, scope, s->span, extra, more), component, &weights, NULL, NULL);
+    int n = 0;
+    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
+        const Distribution *d = library_find(g->stdlib, part->dist, false);
+        Expr **args = NEW_N(g->arena, Expr *, part->nargs + 1);
+        n++;
+        for (int i = 0; i < part->nargs; i++) {
+            const int want = i < d->nparams ? d->params[i]->type.rank : 0;
+            if (s->more) args[i] = argument(g, part->args[i], scope->env, want, extra, at);
+            else {
+                args[i] = elaborate_whole(g, part->args[i], scope->env);
+                if (ex_rank(args[i]) > want) args[i] = ex_at(args[i], 1, &component);
+            }
+        }
+        Expr *end[2], *declared[2] = {v->lower, v->upper};
+        support_ends(g, d, part->nargs, args, value, &end[0], &end[1]);
+        for (int side = 0; side < 2 && d->value_rank == 0; side++) {
+            if (!declared[side] || lies_within(declared[side], end[side], side)) continue;
+            diag_help(diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions"), "the declared bound of `%s` would truncate it", v->name);
+            return;
+        }
+        Site *site = predict(g, part, d, plates_of(g, scope, s->span, extra, more), value, args, NULL, NULL);
+        if (!site) return;
+        if (s->more) site->when = ex_call2("==", component, ex_num(n));
+        site->again = n > 1;
+    }
+}
+
+// A mixture: its components are listed, or one plate of them, with an argument for each.
+static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
+{
+    if (s->block == BLOCK_PREDICT) {
+        predict_mixture(g, s, scope, extra, more, at, value);
+        return;
+    }
+    Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
+    Expr *weights = elaborate_whole(g, s->weights, scope->env);
+    int n = 0;
+    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) n++;
+    f->component = NEW_N(g->arena, Component, n);
+    if (n == 1) f->plate = index_new(intern("k"), ex_num(1), ex_dim(weights, 0));
+    for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
+        Component *c = &f->component[f->ncomponents++];
+        Expr *number = f->plate ? ex_index(f->plate) : ex_num(f->ncomponents);
+        *c = (Component){.dist = library_find(g->stdlib, part->dist, false), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
+        for (int i = 0; i < part->nargs; i++) {
+            const int want = i < c->dist->nparams ? c->dist->params[i]->type.rank : 0;
+            if (f->plate) {
+                Expr *whole = elaborate_whole(g, part->args[i], scope->env);
+                c->args[i] = ex_rank(whole) > want ? ex_at(whole, 1, &number) : whole;
+            } else c->args[i] = argument(g, part->args[i], scope->env, want, extra, at);
+        }
+        c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
+    }
+    if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
+    mixture_density(g, f, value);
+    const Var *v = value->kind == EX_REF && var_unknown(value->var) && !value->var->discrete ? value->var : NULL;
+    if (!v || (lies_within(v->decl->lower ? v->lower : NULL, f->least, 0) && lies_within(v->decl->upper ? v->upper : NULL, f->most, 1))) return;
+    Diag *m = diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions");
+    diag_help(m, "the declared bound of `%s` would truncate it", v->name);
 }
 
 static void tilde(Graph *g, const Stmt *s, const Scope *scope)
@@ -1049,6 +1096,7 @@ static void check_predictions(Graph *g)
             for (int k = 0; k < (v->series ? v->series->n : 1); k++)
                 for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) {
                     waits |= t->value && ex_any_var(t->value, test_waiting, done);
+                    waits |= t->when && ex_any_var(t->when, test_waiting, done);
                     for (int a = 0; a < t->nargs; a++) waits |= ex_any_var(t->args[a], test_waiting, done);
                 }
             for (int k = 0; waits && k < (v->series ? v->series->n : 1); k++) done[(v->series ? v->series->var[k] : v)->id] = false;

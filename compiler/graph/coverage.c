@@ -308,7 +308,8 @@ static Coverage *coverage_of(Graph *g, Var *v)
     for (int k = 0; k < most; k++) c->coordinate[k] = index_new(intern(k == 0 ? "k" : k == 1 ? "l" : "m"), ex_num(1), v->dim[k]);
     for (const Factor *f = g->factors; f; f = f->next)
         if (names(f, v)) add_naming(g, c, v, f->span, &f->plates, drawn_by(f)->nargs, drawn_by(f)->args);
-    for (const Site *t = v->sites; t; t = t->next) add_naming(g, c, v, t->span, &t->plates, t->n, t->subscript);
+    for (const Site *t = v->sites; t; t = t->next)
+        if (!t->again) add_naming(g, c, v, t->span, &t->plates, t->n, t->subscript);
     if (!c->n) return NULL;                      // flat, or data that no statement is about
     c->merged = NEW_N(g->arena, Naming, c->n);
     for (int i = 0; i < c->n; i++) {

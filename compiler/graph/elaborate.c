@@ -77,9 +77,9 @@ static Expr *plus(Expr *a, double b) { return ex_add2(a, ex_num(b)); }
 static Shape call_shape(Graph *g, const Ast *e, const Env *env)
 {
     static const char *const scalars[] = {"sum", "mean", "prod", "sd", "variance", "log_sum_exp", "dot_product", "dot_self", "rows",
-        "cols", "size", "num_elements", "norm2", "squared_distance", "determinant", "log_determinant", "trace", "quad_form", NULL};
+        "cols", "size", "num_elements", "norm2", "squared_distance", "rank", "determinant", "log_determinant", "trace", "quad_form", NULL};
     static const char *const same_as_first[] = {"cumulative_sum", "softmax", "log_softmax", "inverse", "inverse_spd",
-        "cholesky_decompose", "reverse", "sort_asc", "quad_form_diag", NULL};
+        "cholesky_decompose", "reverse", "sort_asc", "sort_desc", "sort_indices_asc", "sort_indices_desc", "quad_form_diag", NULL};
     LawPart part;
     if (e->nkids == 1 && (is(e, "min") || is(e, "max"))) return scalar_shape();
     if (strchr(e->name, '_') && law_function(g->stdlib, e->name, &part)) return scalar_shape();
@@ -269,6 +269,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (is(e, "norm2")) return ex_pow(sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j), 0.5);
     if (is(e, "squared_distance"))
         return sum_over(s.dim[0], ex_pow(ex_sub(elaborate(g, a, env, 1, &ij), elaborate(g, b, env, 1, &ij)), 2), j);
+    if (is(e, "rank")) return sum_over(s.dim[0], ex_call2("<", elaborate(g, a, env, 1, &ij), elaborate(g, a, env, 1, (Expr *[]){elab0(g, b, env)})), j);
     if (is(e, "rep_vector") || is(e, "rep_row_vector") || is(e, "rep_matrix")) return elab0(g, a, env);
     if (is(e, "rep_array")) return elaborate(g, a, env, s.rank, at + (e->nkids - 1));
     if (is(e, "to_row_vector") || is(e, "to_array_1d") || (is(e, "to_vector") && s.rank == 1)) return elaborate(g, a, env, n, at);
@@ -287,7 +288,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         Expr *last = ex_call2("==", at[0], plus(s.dim[0], 1));
         return ex_mul2(ex_call3("if_else", last, ex_num(1), elaborate(g, a, env, 1, (Expr *[]){ex_call2("fmin", at[0], s.dim[0])})), rest);
     }
-    if (is(e, "inverse") || is(e, "inverse_spd") || is(e, "cholesky_decompose") || is(e, "sort_asc"))
+    if (is(e, "inverse") || is(e, "inverse_spd") || is(e, "cholesky_decompose") || strncmp(e->name, "sort_", 5) == 0)
         return ex_at(ex_call1(is(e, "inverse_spd") ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
     if (is(e, "log_determinant")) return ex_call1(e->name, elaborate_whole(g, a, env));
     if (is(e, "determinant")) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));

@@ -667,7 +667,7 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
 static int call_rank(const Expr *e)
 {
     if (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose || e->fn == FN_identity_matrix) return 2;
-    if (e->fn == FN_sort_asc) return 1;
+    if (e->fn == FN_sort_asc || e->fn == FN_sort_desc || e->fn == FN_sort_indices_asc || e->fn == FN_sort_indices_desc) return 1;
     if (e->fn == FN_if_else) return ex_rank(e->args[1]);
     return 0;
 }

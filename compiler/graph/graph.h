@@ -44,6 +44,8 @@ typedef struct Site {                    // one statement that computes elements
     Expr       **args;                   // two ends: these, the ends of the support, and of `x` the log density (integers) or log_cdf and log_ccdf
     bool         within, exact;          // exact: the routine draws between `end[0]` and `end[1]`
     Expr        *x, *end[2];             // stand for a value and the ends in the arguments
+    Expr        *when;                   // a component of a mixture: the component drawn is this one. Else NULL
+    bool         again;                  // a component behind the first: the elements are those of the site before
     struct Site *next;
 } Site;
 
@@ -81,6 +83,7 @@ struct Var {
     bool        once;                    // VAR_SUM: a work array of setup, the same for all chains
     const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
     bool        few;
+    bool        hidden;                  // predicted, but not for the draws: which component of a mixture is drawn
     bool        lost;                    // an error was reported on it
     struct Coverage *coverage;           // what its statements name
     bool        holes;                   // some elements may have no statement: they do not exist

@@ -32,7 +32,7 @@ bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(
 
 static bool site_mentions(const Site *t, const Var *v)
 {
-    bool yes = t->value && ex_mentions(t->value, v);
+    bool yes = (t->value && ex_mentions(t->value, v)) || (t->when && ex_mentions(t->when, v));
     for (int i = 0; i < t->nargs; i++) yes |= ex_mentions(t->args[i], v);
     return yes;
 }
@@ -135,6 +135,7 @@ static bool goes_along(Group *q)
             if (t->n <= q->along) { q->ok = false; break; }
             plate_in(t, t->subscript[q->along], &shift, &q->ok);
             if (t->value) look(q, a, t, t->value, 0, bound, lo, hi);
+            if (t->when) look(q, a, t, t->when, 0, bound, lo, hi);
             for (int i = 0; i < t->nargs; i++) look(q, a, t, t->args[i], 0, bound, lo, hi);
         }
     return q->ok;
@@ -180,6 +181,7 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
         for (int k = 0; k < t->n; k++) s->subscript[k] = ex_replace(s->subscript[k], ex_index(was[m]), is[m]);
         for (int i = 0; i < t->nargs; i++) s->args[i] = ex_replace(s->args[i], ex_index(was[m]), is[m]);
         if (s->value) s->value = ex_replace(s->value, ex_index(was[m]), is[m]);
+        if (s->when) s->when = ex_replace(s->when, ex_index(was[m]), is[m]);
         if (s->plates.guard) s->plates.guard = ex_replace(s->plates.guard, ex_index(was[m]), is[m]);
     }
     if (!plate) s->subscript[q->along] = key;
@@ -224,6 +226,8 @@ static Series *series_new(Graph *g, const Group *q)
     return n == q->n ? s : NULL;                 // else each waits for another at the same place
 }
 
+static bool recursive(const Var *v) { return v->decl && v->decl->recursive; }
+
 bool find_series(Graph *g)
 {
     Var **all = NEW_N(g->arena, Var *, g->nvars + 1);
@@ -231,8 +235,8 @@ bool find_series(Graph *g)
     bool any = false;
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
-        if (!v->decl || !v->sites || (v->kind != VAR_LET && v->kind != VAR_SERIES && v->kind != VAR_PREDICTED)) continue;
-        any |= v->decl->recursive;
+        if ((!v->decl && !v->hidden) || !v->sites || (v->kind != VAR_LET && v->kind != VAR_SERIES && v->kind != VAR_PREDICTED)) continue;
+        any |= recursive(v);
         all[n++] = v;
     }
     if (!any) return true;
@@ -247,13 +251,13 @@ bool find_series(Graph *g)
     while (waiting && progress) {                // series that others read come first
         waiting = progress = false;
         for (int i = 0; i < n; i++) {
-            if (!all[i]->decl->recursive || all[i]->series) continue;
+            if (!recursive(all[i]) || all[i]->series) continue;
             Group q = {.var = NEW_N(g->arena, Var *, n), .needs = NEW_N(g->arena, bool, n * n)};
             for (int j = 0; j < n; j++)
                 if (j == i || (reach[i * n + j] && reach[j * n + i])) q.var[q.n++] = all[j];
             bool elsewhere = false;
             for (int j = 0; j < n; j++)
-                elsewhere |= reach[i * n + j] && !reach[j * n + i] && all[j]->decl->recursive && !all[j]->series;
+                elsewhere |= reach[i * n + j] && !reach[j * n + i] && recursive(all[j]) && !all[j]->series;
             if (elsewhere) { waiting = true; continue; }
             Series *s = NULL;
             for (q.along = 0; q.along < MAX_RANK && !s; q.along++)

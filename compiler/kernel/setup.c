@@ -26,6 +26,8 @@ static void put_element(Lower *p, const Site *t)
         put_update(p, UPDATE_SET, place_element(ex_ref(t->var, t->n, t->subscript)), t->value);
         return;
     }
+    Node *test = t->when ? enter(p, NODE_IF) : NULL;
+    if (test) test->test.condition = t->when;
     n = enter(p, NODE_SAMPLE);
     n->sample.site = t;
     Expr *const *rest = t->args + t->nsample;
@@ -35,6 +37,7 @@ static void put_element(Lower *p, const Site *t)
         put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.above")), rest[5]);
     }
     leave(p, n);
+    if (test) leave(p, test);
 }
 
 static bool reads_itself(const Site *t)
@@ -151,7 +154,7 @@ static void put_sites(Lower *p, const Var *v)
 // Whether a statement reads what is not computed yet: in its value, its subscripts, its condition or its ranges.
 static bool waits(const Site *t, bool (*test)(const Var *, void *), bool *done)
 {
-    bool yes = (t->value && ex_any_var(t->value, test, done)) || (t->plates.guard && ex_any_var(t->plates.guard, test, done));
+    bool yes = (t->value && ex_any_var(t->value, test, done)) || (t->when && ex_any_var(t->when, test, done)) || (t->plates.guard && ex_any_var(t->plates.guard, test, done));
     for (int k = 0; k < t->nargs; k++) yes |= ex_any_var(t->args[k], test, done);
     for (int k = 0; k < t->n; k++) yes |= ex_any_var(t->subscript[k], test, done);
     for (int k = 0; k < t->plates.n; k++) yes |= ex_any_var(t->plates.index[k]->lo, test, done) || ex_any_var(t->plates.index[k]->hi, test, done);

@@ -94,27 +94,58 @@ DEVICE void inverse_into(long n, const double *A, double *out)
     free(L);
 }
 
-// The n numbers of A in ascending order: heapsort (Williams 1964).
-DEVICE void sort_asc_into(long n, const double *A, double *out)
+// Whether element a of A comes before element b, in ascending (sign 1) or descending order (-1). Equal ones keep their order.
+DEVICE int comes_before(const double *A, double sign, long a, long b) { return sign * A[a] < sign * A[b] || (A[a] == A[b] && a < b); }
+
+// The places (from 1) of the n numbers of A in their order: heapsort (Williams 1964), n log n in place. What holds a NaN has no order: NaN everywhere.
+DEVICE void sort_places(long n, const double *A, double sign, double *place)
 {
-    for (long i = 0; i < n; i++) out[i] = A[i];
+    for (long i = 0; i < n; i++)
+        if (A[i] != A[i]) {
+            for (long k = 0; k < n; k++) place[k] = NAN;
+            return;
+        }
+    for (long i = 0; i < n; i++) place[i] = (double)i;
     for (long end = n, start = n / 2; end > 1;) {
         if (start > 0) start--;
         else {
             end--;
-            const double largest = out[0];
-            out[0] = out[end];
-            out[end] = largest;
+            const double last = place[0];
+            place[0] = place[end];
+            place[end] = last;
         }
         for (long i = start, child; (child = 2 * i + 1) < end; i = child) {
-            if (child + 1 < end && out[child] < out[child + 1]) child++;
-            if (!(out[i] < out[child])) break;
-            const double up = out[child];
-            out[child] = out[i];
-            out[i] = up;
+            if (child + 1 < end && comes_before(A, sign, (long)place[child], (long)place[child + 1])) child++;
+            if (!comes_before(A, sign, (long)place[i], (long)place[child])) break;
+            const double up = place[child];
+            place[child] = place[i];
+            place[i] = up;
         }
     }
+    for (long i = 0; i < n; i++) place[i] += 1;
 }
+
+// The n numbers of A in their order.
+DEVICE void sort_values(long n, const double *A, double sign, double *out)
+{
+    sort_places(n, A, sign, out);
+    for (long i = 0; i < n; i++)
+        if (out[i] == out[i]) out[i] = A[(long)out[i] - 1];
+}
+
+DEVICE void sort_asc_into(long n, const double *A, double *out) { sort_values(n, A, 1, out); }
+DEVICE void sort_desc_into(long n, const double *A, double *out) { sort_values(n, A, -1, out); }
+
+// Places are whole numbers; those of a vector without an order are the number that marks a missing one.
+DEVICE void sort_indices(long n, const double *A, double sign, double *out)
+{
+    sort_places(n, A, sign, out);
+    for (long i = 0; i < n; i++)
+        if (out[i] != out[i]) out[i] = -2147483647.0 - 1;
+}
+
+DEVICE void sort_indices_asc_into(long n, const double *A, double *out) { sort_indices(n, A, 1, out); }
+DEVICE void sort_indices_desc_into(long n, const double *A, double *out) { sort_indices(n, A, -1, out); }
 
 DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 {
