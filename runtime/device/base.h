@@ -24,10 +24,11 @@ typedef unsigned long      uint64_t;
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define DEVICE      static inline __device__
-// Large functions, and those of unusual paths. Calling them instead of copying them to each place would halve compilation, but calls nested in calls from the
-// row pass came back with registers changed on one NVIDIA H200 (ptxas 13.0), on paths that few rows in 100,000 take: logistic regression hung or wrote to misaligned addresses.
-// compute-sanitizer's memcheck finds a write to weights[mine] 2 bytes beside its place, an address that the kernel holds in a register across the call; racecheck and
-// synccheck find nothing. GM_CALLS is for tests that only ask whether a program compiles.
+// Large functions, and those of unusual paths. Calling them instead of copying them to each place would halve compilation, but ptxas (13.0, its default -O3)
+// makes programs of the calls that hang or write 2 bytes beside weights[mine], an address that the kernel holds in a register across the call: calls nested in
+// calls from the row pass, on paths that few rows in 100,000 take. The same text is right with --ptxas-options=-O1 (the draws of inlined functions bit for bit) and
+// with -O0 (one NVIDIA H200, logistic regression of 500,000 rows); memcheck, racecheck, synccheck and the sanitizers of the CPU find nothing of ours. -O1 costs more
+// than it saves (1.6 ms a sweep against 1.2). GM_CALLS is for tests that only ask whether a program compiles.
 #ifdef GM_CALLS
 #define DEVICE_CALL static __device__ __noinline__
 #else
