@@ -261,7 +261,8 @@ static void after_pass(const char *pass, const Program *p, void *with)
         exit(EXIT_INTERNAL);
     }
     if (!o->dump || strcmp(o->dump, pass) != 0) return;
-    kernels_print(stdout, p);
+    if (strcmp(pass, "placement") == 0) placements_print(stdout, p);
+    else kernels_print(stdout, p);
     exit(0);
 }
 
@@ -324,6 +325,7 @@ static int compile_model(const Options *o)
     if (!schedule(&g)) return finish(d, o, EXIT_MODEL);
     current_pass = "claims";
     if (!find_claims(&g)) return finish(d, o, EXIT_MODEL);
+    find_domains(&g);
     current_pass = "describe";
     describe_steps(&g);
     if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); claims_print(stdout, &g); return 0; }

@@ -8,6 +8,7 @@
 typedef struct Named { const Index *index; const char *text; } Named;
 
 typedef struct Out {
+    const Program *program;
     const Graph *g;
     Arena       *arena;
     FILE        *file;
@@ -23,6 +24,7 @@ typedef struct Out {
     const Expr  *group;          // a subscript that is a loop's group: it is written as
     const char  *group_name;
     bool         careful;        // data have not been checked: a subscript may be outside its array
+    Map          real;           // expressions that were asked whether they are of type real, not wide
     bool         host;           // what is written runs on the host: sizes, before there is a run
     bool         launching;      // what is written are the sizes of a launch: on the host, where arrays of a run on a GPU are not
     bool         as_read;        // responses as they stand in the files, missing values unfilled

@@ -148,11 +148,12 @@ void emit_program(FILE *file, const Program *p, const char *source)
 {
     const Graph *g = p->g;
     Out *o = NEW(g->arena, Out);
+    o->program = p;
     o->g = g;
     o->arena = o->scope.arena = g->arena;
     o->file = file;
     int nsums = 0, ndata = 0;
-    for (const Sum *s = g->sums; s; s = s->next) nsums++;
+    for (const Sum *s = p->sums; s; s = s->next) nsums++;
     const Var **state = NEW_N(g->arena, const Var *, g->nvars + p->nwork + nsums + 1);
     const int nstate = state_fields(p, state);
     emit_banner(o, source);
@@ -182,7 +183,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
 // The kernels alone: the comment above each, and its name.
 void emit_kernels(FILE *file, const Program *p)
 {
-    Out o = {.g = p->g, .arena = p->g->arena, .file = file};
+    Out o = {.program = p, .g = p->g, .arena = p->g->arena, .file = file};
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_header(&o, k, "\n\n");
     for (const Kernel *k = p->sweep.first; k; k = k->next)
         if (k->kind != KERNEL_FUNCTION) emit_header(&o, k, "\n\n");

@@ -45,14 +45,37 @@ int state_fields(const Program *p, const Var **out)
     int n = 0;
     for (int i = 0; i < p->g->nvars; i++)
         if (in_state(p->g->vars[i])) out[n++] = p->g->vars[i];
-    for (const Sum *s = p->g->sums; s; s = s->next) out[n++] = s->var;
+    for (const Sum *s = p->sums; s; s = s->next) out[n++] = s->var;
     for (int i = 0; i < p->nwork; i++) out[n++] = p->work[i];
     return n;
 }
 
-static const char *element_type(const Var *v) { return v->base == BASE_INT ? "int" : v->narrow ? "real" : v->solver ? "solve" : "wide"; }
+static const char *element_type(const Program *p, const Var *v)
+{
+    static const char *const name[] = {
+#define ELEMENT_TYPE(id, c, help) [TYPE_##id] = c,
+#include "../kernel/placement.def"
+    };
+    return name[placement_of(p, v)->type];
+}
 
-static const char *type_id(const Var *v) { return v->base == BASE_INT ? "GM_INT" : v->narrow ? "GM_REAL" : v->solver ? "GM_SOLVE" : "GM_WIDE"; }
+static const char *type_id(const Program *p, const Var *v)
+{
+    static const char *const name[] = {
+#define ELEMENT_TYPE(id, c, help) [TYPE_##id] = "GM_" #id,
+#include "../kernel/placement.def"
+    };
+    return name[placement_of(p, v)->type];
+}
+
+static int sharing_of(const Program *p, const Var *v)
+{
+    static const int of[] = {
+#define HOME(id, name, shared, help) [HOME_##id] = shared,
+#include "../kernel/placement.def"
+    };
+    return of[placement_of(p, v)->home];
+}
 
 void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
 {
@@ -68,7 +91,7 @@ void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
         const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
-        fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(v), c_name(o, v->name), note, v->name, dims_text(o, v));
+        fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
     }
     fprintf(out, "} State;\n\n");
     fprintf(out, "enum {                           // streams of random numbers\n    VAR_NONE = 0,\n");
@@ -154,9 +177,8 @@ void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
     fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
-        int shared = v->kind == VAR_LET || v->once || (v->kind == VAR_SUM && v->sum && !reads_response(v->sum)) ? 1 : v->kind == VAR_SUM && v->sum ? 2 : 0;
         fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, .constraint = %s, .rank = %d, .offset = offsetof(State, %s), .imputed_field = -1, .shared = %d, %s.where = \"%s\"},\n",
-                v->name, type_id(v), role_of(v), constraint_name(v->constraint), v->rank, c_name(o, v->name), shared, v->partial ? ".partial = 1, " : "",
+                v->name, type_id(p, v), role_of(v), constraint_name(v->constraint), v->rank, c_name(o, v->name), sharing_of(p, v), v->partial ? ".partial = 1, " : "",
                 v->span.source ? source_line(o, v->span) : "");
     }
     if (!nstate) fprintf(out, "    {0},\n");
@@ -177,7 +199,8 @@ void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
             line(o, "shape->rank = %d;", v->rank);
             for (int k = 0; k < v->rank; k++) {
                 const char *n = extent_c(o, v->dim[k], LOOSE);
-                if (v->rows && k == 0) n = text(o, v->few ? "%s ? %s : 0" : "%s ? 0 : %s", text(o, "%s < %s", extent_c(o, v->rows->count, ADDITIVE), extent_c(o, v->rows->size, ADDITIVE)), n);
+                const Placement *at = placement_of(p, v);
+                if (at->when != ALWAYS && k == 0) n = text(o, at->when == IF_FEW ? "%s ? %s : 0" : "%s ? 0 : %s", text(o, "%s < %s", extent_c(o, at->rows->count, ADDITIVE), extent_c(o, at->rows->size, ADDITIVE)), n);
                 line(o, "shape->dim[%d] = %s;", k, n);
             }
             bool bounds_data = v->kind == VAR_DATA;

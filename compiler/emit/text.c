@@ -273,16 +273,18 @@ static Text number(Out *o, double v)
 }
 
 // Whether the C expression may be of type real, not wide.
-static bool is_narrow(const Expr *e)
+static bool is_narrow(Out *o, const Expr *e)
 {
-    if (e->kind == EX_REF) return e->var->narrow;
-    if (e->narrow) return e->narrow == 1;
+    static char yes, no;
+    if (e->kind == EX_REF) return is_real(o->program, e->var);
+    const char *known = map_get(&o->real, e);
+    if (known) return known == &yes;
     bool any = false, wide = false;
     for (int i = 0; i < e->nargs; i++) {
-        wide |= e->args[i]->kind == EX_REF && e->args[i]->var->base == BASE_REAL && !e->args[i]->var->narrow;
-        any |= is_narrow(e->args[i]);
+        wide |= e->args[i]->kind == EX_REF && e->args[i]->var->base == BASE_REAL && !is_real(o->program, e->args[i]->var);
+        any |= is_narrow(o, e->args[i]);
     }
-    ((Expr *)e)->narrow = any && !wide ? 1 : 2;
+    map_put(o->arena, &o->real, e, any && !wide ? &yes : &no);
     return any && !wide;
 }
 
@@ -306,7 +308,7 @@ static Text sum(Out *o, const Expr *e, const char *type);
 // An argument of a function of reals: C++ has others of the same name for whole numbers and for float.
 static const char *as_real(Out *o, const Expr *e)
 {
-    if (is_narrow(e)) return text(o, "(wide)%s", expr_c(o, e, TIGHT));
+    if (is_narrow(o, e)) return text(o, "(wide)%s", expr_c(o, e, TIGHT));
     if (e->kind == EX_NUM && ex_is_integer(e)) return text(o, "%ld.0", (long)e->number);
     if (e->kind == EX_ADD && ex_is_integer(e) && !scope_find(&o->scope, e) && e->args[0]->kind != EX_NUM && is_short(o, e->args[0]) && is_short(o, e->args[1])) return sum(o, e, "wide").c;
     return ex_is_integer(e) ? text(o, "(wide)%s", expr_c(o, e, TIGHT)) : expr_c(o, e, LOOSE);

@@ -38,12 +38,6 @@ Var *var_unique(Graph *g, const char *stem, VarKind kind)
     return var_new(g, name, kind);
 }
 
-void var_forget(Graph *g, Var *v)
-{
-    map_put(g->arena, &g->taken, v->name, NULL);
-    v->name = "";
-}
-
 bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
 
 static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }

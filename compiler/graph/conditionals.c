@@ -812,6 +812,36 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
     return any;
 }
 
+void find_domains(Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        const bool drawn = v->kind == VAR_PARAMETER || v->kind == VAR_LATENT;
+        if (!v->rank || !(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response))) continue;
+        var_element(g, v, v->own);
+        v->exists = var_domain(g, v, v->own);
+        v->partial |= drawn && v->base != BASE_INT && v->exists;
+    }
+}
+
+Expr *exists_at(const Var *v, Index *const *element)
+{
+    Expr *e = v->exists;
+    for (int k = 0; e && k < v->rank; k++) e = ex_replace_index(e, v->own[k], ex_index(element[k]));
+    return e;
+}
+
+// The statistics of a family, of the element u: what its natural parameters multiply.
+void find_statistics(Graph *g, Conditional *c)
+{
+    int k = 0;
+    if (!c->family || c->array || c->nnatural == 0) return;
+    for (const Natural *n = c->family->natural; n; n = n->next)
+        c->statistic[k++] = n->statistic->kind == AST_BINARY && n->statistic->op == OP_POW && c->family->power
+            ? ex_pow(c->u, n->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
+            : elaborate_rule(g, n->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
+}
+
 // ---- blocks ----
 
 static int by_number(const void *a, const void *b)

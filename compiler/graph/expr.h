@@ -62,7 +62,7 @@ struct Expr {
     double      size;        // nodes of the tree: more than there are expressions, where they share parts
     int         known;       // emission: names that it has in the current C scope
     int         loose;       // height of the highest canonical index below that no reduction below binds; 0: none
-    signed char narrow, diverges[2];     // emission: whether it is of type real, and may be infinite or no number: 1 yes, 2 no, 0 not asked
+    signed char diverges[2];             // whether it may be infinite or no number: 1 yes, 2 no, 0 not asked
     uint64_t    seen, met[3], kept;  // the last walk that came here, of walks by themselves, with a test (that may start others), and of emission
     unsigned    hash;
     Expr       *chain;

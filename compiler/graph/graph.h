@@ -72,7 +72,6 @@ struct Var {
     Expr       *init;                    // default of a data scalar
     bool        response;                // data on the left of `~`: may have missing values
     const char *needed_for;              // response: what is made of it before sampling, so that no value may be missing; or NULL
-    bool        narrow, solver;          // emitted arrays: of type real (data, latents) or solve (joint normal draws), else wide
     bool        discrete;                // of finite or countable support
     Decl       *decl;
     Span        span;
@@ -80,9 +79,8 @@ struct Var {
     Series     *series;                  // that it is part of, or NULL
     struct Sum *sum;                     // VAR_SUM: how it is computed
     bool        partial;                 // not all elements are drawn: others are computed for the draws, or do not exist
-    bool        once;                    // VAR_SUM: a work array of setup, the same for all chains
-    const struct Rows *rows;             // VAR_SUM: needed by one route of a joint draw only: with few rows (few), or else with many
-    bool        few;
+    Index      *own[MAX_RANK];           // parameters and latents: elements v[own...] have a statement
+    Expr       *exists;                  // where this holds; NULL: all do. find_domains fills both
     bool        hidden;                  // predicted, but not for the draws: which component of a mixture is drawn
     bool        lost;                    // an error was reported on it
     struct Coverage *coverage;           // what its statements name
@@ -149,8 +147,6 @@ typedef struct Graph {
     int            nsteps;
     struct Sum    *sums;
     struct Claim  *claims;               // what is checked when the data have been read
-    const struct Rows *hoisting_for;     // sums made now serve the route with many rows of this draw
-    const struct Step *serving;          // and this step, or NULL
     bool           no_augment;
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
@@ -162,7 +158,6 @@ bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, 
 bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
-void  var_forget(Graph *g, Var *v);                              // its name is free again
 bool  var_unknown(const Var *v);                                 // parameter, latent or auxiliary
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
@@ -249,6 +244,7 @@ typedef struct Conditional {
     bool        truncated;
     int         nnatural;
     Part       *natural;                 // which: position in the family's list
+    Expr       *statistic[4];            // of u, in the order of the family's list: filled for the steps of the schedule
     Part       *bounds;
     int         nbase;
     Expr       *base_args[4];
@@ -275,7 +271,10 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
 
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
-Expr *var_domain(Graph *g, const Var *v, Index *const *element);      // NULL: all elements have a statement
+void find_statistics(Graph *g, Conditional *c);
+void find_domains(Graph *g);                                          // which elements of each variable have a statement
+Expr *var_domain(Graph *g, const Var *v, Index *const *element);      // whether v[element...] has one; NULL: all elements do
+Expr *exists_at(const Var *v, Index *const *element);                    // the same, once find_domains has been there
 bool factor_mentions(const Factor *f, const Var *v);
 typedef struct Reading { int n, size; Factor **factor; } Reading;
 Reading factors_of(Graph *g, const Var *v);                           // that v enters, in the order of the model: found once, for all variables
@@ -324,6 +323,7 @@ typedef struct Sum {                     // a statistic, an array target[...] +=
     bool   data_only;                    // computed once for the run
     struct Server *serves;               // steps that read it, in order
     const char *purpose;                 // what else it is for; or NULL
+    const Rows *route;                   // only the route with many rows of this draw reads it; NULL: others do, too
     struct Sum *next;
 } Sum;
 
@@ -401,15 +401,32 @@ Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the cond
 
 // ---- hoist.c: sums that depend on data only leave the sweep ----
 
+typedef struct Fresh {                   // of variables made beside a graph, which stays as it is
+    const Graph *g;
+    int          nvars;                  // theirs and the graph's: the number of the next one
+    Map          taken, numbered;
+} Fresh;
+
+typedef struct Sums {                    // statistics of data: those of the graph, and those that are asked for
+    const Graph *g;
+    Fresh       *names;
+    Sum         *first;
+    const Rows  *route;                  // what is asked for now serves only the route with many rows of this draw; NULL: all
+    const Step  *serving;                // and this step, or NULL
+} Sums;
+
+Var *fresh_var(Fresh *n, const char *stem, VarKind kind);        // a variable with a name that nothing has, beginning with stem
+void fresh_forget(Fresh *n, const Var *v);                       // the name is free again
+
 typedef struct Keys { int n; Expr *key[MAX_RANK], *extent[MAX_RANK], *at[MAX_RANK]; } Keys;
 
 // The sum over loops of value, over the rows whose keys equal `at`, as an expression over statistics of data;
 // NULL if it must stay in the sweep.
-Expr *hoist_sum(Graph *g, const Keys *keys, const Loops *loops, Expr *value);
+Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value);
 
 // ---- naming.c: what a reader calls a statistic ----
 
-const char *statistic_name(Graph *g, const Sum *s);              // sum_x_by_group: a stem, which may be taken
-const char *statistic_text(Graph *g, const Sum *s);              // sum_x_by_group[k] = sum of x[i] over i with group[i] = k; serves the conditional of mu[j]
+const char *statistic_name(const Graph *g, const Sum *s);              // sum_x_by_group: a stem, which may be taken
+const char *statistic_text(const Graph *g, const Sum *s);              // sum_x_by_group[k] = sum of x[i] over i with group[i] = k; serves the conditional of mu[j]
 
 #endif

@@ -37,9 +37,32 @@ static Expr *row_count(const Loops *l)
     return n;
 }
 
-static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);
+// ---- variables beside the graph ----
 
-static Expr *statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
+Var *fresh_var(Fresh *n, const char *stem, VarKind kind)
+{
+    const Graph *g = n->g;
+    const char *name = intern(stem), *first = name;
+    int *last = map_get(&n->numbered, first);        // number that a name with this stem was given last
+    if (!last) {
+        const int *before = map_get(&g->numbered, first);
+        map_put(g->arena, &n->numbered, first, last = NEW(g->arena, int));
+        *last = before ? *before : 1;
+    }
+    while (map_get(&n->taken, name) || map_get(&g->taken, name)) name = intern(arena_printf(g->arena, "%s_%d", stem, ++*last));
+    Var *v = NEW(g->arena, Var);
+    *v = (Var){.name = name, .kind = kind, .id = n->nvars++, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+    map_put(g->arena, &n->taken, name, v);
+    return v;
+}
+
+void fresh_forget(Fresh *n, const Var *v) { map_put(n->g->arena, &n->taken, v->name, NULL); }
+
+// ---- statistics ----
+
+static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);
+
+static Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
 {
     double c = leading(value);
     if (c == 0) return ex_num(0);
@@ -48,17 +71,17 @@ static Expr *statistic(Graph *g, const Loops *loops, int n, Expr *const *target,
         Expr *rows = row_count(loops);
         if (rows) return ex_mul2(ex_num(c), rows);
     }
-    return ex_mul2(ex_num(c), scaled_statistic(g, loops, n, target, extent, unit, at));
+    return ex_mul2(ex_num(c), scaled_statistic(to, loops, n, target, extent, unit, at));
 }
 
-static void serve(Graph *g, Sum *s)
+static void serve(const Sums *to, Sum *s)
 {
     Server **last = &s->serves;
-    if (!g->serving) return;
+    if (!to->serving) return;
     for (; *last; last = &(*last)->next)
-        if ((*last)->step == g->serving) return;
-    *last = NEW(g->arena, Server);
-    **last = (Server){g->serving, NULL};
+        if ((*last)->step == to->serving) return;
+    *last = NEW(to->g->arena, Server);
+    **last = (Server){to->serving, NULL};
 }
 
 // Whether they may be the same but for the names of loops.
@@ -68,9 +91,9 @@ static bool alike(const Expr *a, const Expr *b)
 }
 
 // A statistic of data: var[subscripts of own indices, key] = sum over loops of value. Found again if it exists.
-static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
+static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
 {
-    for (Sum *s = g->sums; s; s = s->next) {
+    for (Sum *s = to->first; s; s = s->next) {
         if (!s->data_only || s->n != n || s->loops.n != loops->n || !alike(s->value, value)) continue;
         Expr *v = value, *guard = loops->guard;
         Expr *t[MAX_RANK];
@@ -85,20 +108,19 @@ static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *
         same = same && v == s->value && guard == s->loops.guard;
         for (int k = 0; k < n && same; k++) same = t[k] == s->target[k];
         if (!same) continue;
-        if (s->var->rows != g->hoisting_for) s->var->rows = NULL;
-        serve(g, s);
+        if (s->route != to->route) s->route = NULL;
+        serve(to, s);
         return ex_ref(s->var, n, at);
     }
-    Sum *s = NEW(g->arena, Sum);
-    *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = true};
+    Sum *s = NEW(to->g->arena, Sum);
+    *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = true, .route = to->route};
     for (int i = 0; i < n; i++) { s->target[i] = target[i]; s->at[i] = at[i]; }
-    s->var = var_unique(g, statistic_name(g, s), VAR_SUM);
+    s->var = fresh_var(to->names, statistic_name(to->g, s), VAR_SUM);
     s->var->rank = n;
     for (int i = 0; i < n; i++) s->var->dim[i] = extent[i];
-    serve(g, s);
+    serve(to, s);
     s->var->sum = s;
-    s->var->rows = g->hoisting_for;
-    Sum **last = &g->sums;
+    Sum **last = &to->first;
     while (*last) last = &(*last)->next;
     *last = s;
     return ex_ref(s->var, n, at);
@@ -106,7 +128,7 @@ static Expr *scaled_statistic(Graph *g, const Loops *loops, int n, Expr *const *
 
 // One monomial: data coefficient times references, summed over plates and the monomial's own loops. With keys, only the rows
 // whose keys equal `at` are summed; else one gather may be regrouped: a sum over rows becomes a sum over groups.
-static Expr *hoist_term(Graph *g, const Keys *keys, const Loops *plates, const Term *t)
+static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const Term *t)
 {
     Loops all = *plates;
     Expr *key = NULL, *extent = NULL;
@@ -143,7 +165,7 @@ static Expr *hoist_term(Graph *g, const Keys *keys, const Loops *plates, const T
         at[n] = ex_index(group);
         dims[n++] = extent;
     }
-    Expr *e = statistic(g, &all, n, target, dims, t->coefficient, at);
+    Expr *e = statistic(to, &all, n, target, dims, t->coefficient, at);
     for (int r = 0; r < t->degree; r++) {
         Expr *ref = key ? ex_replace(t->ref[r], key, ex_index(group)) : t->ref[r];
         for (int m = 0; m < keys->n; m++) ref = ex_replace(ref, keys->key[m], keys->at[m]);
@@ -171,7 +193,7 @@ static bool test_collect(const Var *v, void *with)
 }
 
 // The square of a sum with a part of data: data around their mean, and what does not vary gathered into one unknown.
-static Expr *centre(Graph *g, const Loops *l, Expr *square, Expr **shift_is, Var *shift)
+static Expr *centre(Sums *to, const Loops *l, Expr *square, Expr **shift_is, Var *shift)
 {
     Expr *sum = square->args[0], *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
     for (int i = 0; i < sum->nargs; i++) {
@@ -182,7 +204,7 @@ static Expr *centre(Graph *g, const Loops *l, Expr *square, Expr **shift_is, Var
     }
     Expr *middle = ex_num(0);
     if (!ex_is_num(data, 0) && !l->guard) {
-        Expr *total = statistic(g, l, 0, NULL, NULL, data, NULL), *count = statistic(g, l, 0, NULL, NULL, ex_num(1), NULL);
+        Expr *total = statistic(to, l, 0, NULL, NULL, data, NULL), *count = statistic(to, l, 0, NULL, NULL, ex_num(1), NULL);
         middle = ex_div(total, ex_call2("fmax", count, ex_num(1)));
     }
     *shift_is = ex_add2(fixed, middle);
@@ -190,12 +212,12 @@ static Expr *centre(Graph *g, const Loops *l, Expr *square, Expr **shift_is, Var
     return ex_pow(ex_add(3, (Expr *[]){ex_sub(data, middle), rest, ex_ref(shift, 0, NULL)}), 2);
 }
 
-static Expr *hoist(Graph *g, const Keys *keys, const Loops *l, Expr *e)
+static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
 {
     if (e->kind == EX_ADD) {
         Expr *out = ex_num(0);
         for (int i = 0; i < e->nargs; i++) {
-            Expr *h = hoist(g, keys, l, e->args[i]);
+            Expr *h = hoist(to, keys, l, e->args[i]);
             if (!h) return NULL;
             out = ex_add2(out, h);
         }
@@ -206,24 +228,25 @@ static Expr *hoist(Graph *g, const Keys *keys, const Loops *l, Expr *e)
     for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++)
         if (varies(factors[i], l)) inside = ex_mul2(inside, factors[i]);
         else outside = ex_mul2(outside, factors[i]);
-    if (ex_data_only(inside)) return ex_mul2(outside, statistic(g, l, keys->n, keys->key, keys->extent, inside, keys->at));
+    if (ex_data_only(inside)) return ex_mul2(outside, statistic(to, l, keys->n, keys->key, keys->extent, inside, keys->at));
     Expr *shift_is = NULL;
     Var *shift = NULL;
     if (keys->n == 0 && inside->kind == EX_POW && inside->number == 2 && inside->args[0]->kind == EX_ADD) {
-        shift = var_new(g, intern("shift"), VAR_ELEMENT);
-        Expr *centred = centre(g, l, inside, &shift_is, shift);
+        shift = NEW(to->g->arena, Var);
+        *shift = (Var){.name = "shift", .kind = VAR_ELEMENT, .id = to->names->nvars++, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+        Expr *centred = centre(to, l, inside, &shift_is, shift);
         if (centred) inside = centred;
         else shift = NULL;
     }
     Var *vars[MAX_UNKNOWNS];
     Unknowns in = {vars, 0, false};
     if (ex_any_var(inside, test_collect, &in)) return NULL;
-    Terms t = polynomial(g->arena, inside, &in, 4);
+    Terms t = polynomial(to->g->arena, inside, &in, 4);
     if (t.failed) return NULL;
     Expr *out = ex_num(0);
     for (int i = 0; i < t.n; i++) {
         if (ex_any_var(t.term[i].coefficient, test_moves, NULL)) return NULL;
-        Expr *h = hoist_term(g, keys, l, &t.term[i]);
+        Expr *h = hoist_term(to, keys, l, &t.term[i]);
         if (!h) return NULL;
         out = ex_add2(out, h);
     }
@@ -231,7 +254,7 @@ static Expr *hoist(Graph *g, const Keys *keys, const Loops *l, Expr *e)
     return ex_mul2(outside, out);
 }
 
-Expr *hoist_sum(Graph *g, const Keys *keys, const Loops *loops, Expr *value)
+Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value)
 {
     if (loops->n == 0) return NULL;
     for (int i = 0; i < loops->n; i++)
@@ -239,11 +262,11 @@ Expr *hoist_sum(Graph *g, const Keys *keys, const Loops *loops, Expr *value)
     if (loops->guard && ex_unknown(loops->guard)) return NULL;
     for (int i = 0; i < keys->n; i++)
         if (!ex_data_only(keys->key[i])) return NULL;
-    Sum **last = &g->sums;
+    Sum **last = &to->first;
     while (*last) last = &(*last)->next;
-    Expr *e = hoist(g, keys, loops, value);
+    Expr *e = hoist(to, keys, loops, value);
     if (!e) {                                    // forget statistics that nobody will read
-        for (Sum *s = *last; s; s = s->next) var_forget(g, s->var);
+        for (Sum *s = *last; s; s = s->next) fresh_forget(to->names, s->var);
         *last = NULL;
     }
     return e;

@@ -150,7 +150,7 @@ static bool is_column(const Expr *target, const Sum *s)
     return false;
 }
 
-const char *statistic_name(Graph *g, const Sum *s)
+const char *statistic_name(const Graph *g, const Sum *s)
 {
     Words w = {.n = 0};
     if (ex_is_num(s->value, 1)) say(&w, "count");
@@ -181,7 +181,7 @@ const char *statistic_name(Graph *g, const Sum *s)
 // ---- the line above a statistic ----
 
 // Whether a reader would take the name for something else.
-static bool means_something(Graph *g, const Sum *s, const char *name)
+static bool means_something(const Graph *g, const Sum *s, const char *name)
 {
     if (map_get(&g->taken, name)) return true;
     for (int i = 0; i < s->loops.n; i++)
@@ -190,7 +190,7 @@ static bool means_something(Graph *g, const Sum *s, const char *name)
 }
 
 // A subscript of the statistic: the index of a loop stands for itself, another key for the name that its first reader has for it, or a fresh one.
-static const char *subscript_name(Graph *g, const Sum *s, int k, const char *before)
+static const char *subscript_name(const Graph *g, const Sum *s, int k, const char *before)
 {
     static const char *const fresh[] = {"k", "l", "m", "n", "o", "q"};
     if (s->target[k]->kind == EX_INDEX && moves(s->target[k], &s->loops)) return s->target[k]->index->name;
@@ -199,7 +199,7 @@ static const char *subscript_name(Graph *g, const Sum *s, int k, const char *bef
     return name;
 }
 
-static const char *server_text(Graph *g, const Step *s)
+static const char *server_text(const Graph *g, const Step *s)
 {
     if (s->conditional) return ex_quote(g->arena, s->conditional->current);
     const char *names = "";
@@ -207,7 +207,7 @@ static const char *server_text(Graph *g, const Step *s)
     return s->nblock > 4 ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - 4) : s->nblock > 1 ? arena_printf(g->arena, "(%s)", names) : names;
 }
 
-const char *statistic_text(Graph *g, const Sum *s)
+const char *statistic_text(const Graph *g, const Sum *s)
 {
     const char *at = "", *over = "", *with = "", *serves = "";
     for (int k = 0; k < s->n; k++) {

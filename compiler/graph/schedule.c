@@ -567,6 +567,7 @@ bool schedule(Graph *g)
     put(&g->steps, rest);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
+        if (s->conditional) find_statistics(g, s->conditional);
         if (s->kind != STEP_GAUSSIAN) continue;
         if (s->gaussian.nbatch == 0) find_scale_move(g, s);
         find_rows(g, s);

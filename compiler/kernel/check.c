@@ -136,6 +136,7 @@ static void check_list(Check *c, const Node *list)
 
 const char *kernels_check(const Program *p, const char *pass)
 {
+    if (strcmp(pass, "placement") == 0) return placements_check(p);
     const bool lowered = strcmp(pass, "lower") == 0, shared = strcmp(pass, "share") == 0;
     Check c = {.p = p, .shared = !lowered, .named = !lowered && !shared, .scope = {.arena = p->g->arena}};
     const Kernel *const lists[] = {p->setup.first, p->sweep.first};

@@ -80,7 +80,7 @@ static Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const c
 {
     static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
     const Conditional *c = s->conditional;
-    Kernel *k = open_kernel(p, kind[how], name, number_of(c->var));
+    Kernel *k = open_kernel(p, kind[how], name, number_of(p, c->var));
     if (how == BY_ROW) k->row = c->element[0];
     return k;
 }
@@ -221,7 +221,7 @@ static Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q)
         }
     }
     for (int i = 0; i < q->loops.n; i++) loops.index[loops.n++] = q->loops.index[i];
-    return hoist_sum(p->g, &keys, &loops, q->value);
+    return hoist_sum(&p->statistics, &keys, &loops, q->value);
 }
 
 static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
@@ -261,9 +261,8 @@ static void put_claim(Lower *p, const Conditional *c, Var *const *natural)
     if (c->nnatural == 0) return;
     for (const Natural *nat = c->family->natural; nat; nat = nat->next) {
         n->claim.natural[n->claim.n] = natural[n->claim.n];
-        n->claim.statistic[n->claim.n++] = nat->statistic->kind == AST_BINARY && nat->statistic->op == OP_POW && c->family->power
-            ? ex_pow(c->u, nat->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
-            : elaborate_rule(p->g, nat->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
+        n->claim.statistic[n->claim.n] = c->statistic[n->claim.n];
+        n->claim.n++;
     }
 }
 
@@ -365,9 +364,9 @@ void step_exact(Lower *p, const Step *s)
     Routed *routed = NULL, **last_routed = &routed;      // sums that are made from statistics or row by row, as rows are many or few
     for (Part *q = c->natural; q; q = q->next) {
         const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
-        p->g->hoisting_for = rows;
+        p->statistics.route = rows;
         Expr *h = s->imputes || ex_mentions(q->value, v) ? NULL : hoisted_part(p, c, q);
-        p->g->hoisting_for = NULL;
+        p->statistics.route = NULL;
         if (h && rows && reads_square(h)) {
             *last_routed = NEW(p->g->arena, Routed);
             **last_routed = (Routed){q, h, rows, NULL};
@@ -380,7 +379,7 @@ void step_exact(Lower *p, const Step *s)
             if (!array[q->which]) {
                 const Natural *n = c->family->natural;
                 for (int k = 0; k < q->which; k++) n = n->next;
-                array[q->which] = work_array(p, words(p, "%s_%s", v->name, n->name), v->rank, v->dim);
+                array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_%s", v->name, n->name), v->rank, v->dim);
             }
             add_part(p, &scattered, q);
         } else if (q->loops.n == 0 && !q->loops.guard) sum[q->which][nclosed[q->which]++] = q->value;
@@ -393,7 +392,7 @@ void step_exact(Lower *p, const Step *s)
     }
     comment_step(p, s);
     RowDot dot = {0};
-    row_dot(s, &dot);
+    row_dot(p, s, &dot);
     const Shared how = shared_how(s, &dot);
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", v->name));
     kernel->followed = followed(c, how);
@@ -407,7 +406,7 @@ void step_exact(Lower *p, const Step *s)
         opened.loop[0]->loop.keeps = true;
         if (s->imputes || c->nbatch < v->rank) opened.loop[0]->loop.moving = v;
     }
-    if (opened.n || how == BY_ROW) put_skip(p, var_domain(p->g, v, c->element));
+    if (opened.n || how == BY_ROW) put_skip(p, exists_at(v, c->element));
     Var *natural[4];
     int k = 0;
     for (const Natural *n = c->family->natural; n; n = n->next, k++) {
@@ -598,12 +597,12 @@ void step_density(Lower *p, const Step *s)
     Var *v = c->var;
     const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;     // walks: from the value it has
     comment_step(p, s);
-    Var *width = walks ? work_array(p, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
+    Var *width = walks ? work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
     const Shared how = shared_how(s, NULL);
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : metropolis ? "walk" : slice ? "slice" : "draw", v->name));
     kernel->followed = walks ? followed(c, how) : NULL;
     Opened opened = enter_elements(p, s, how);
-    if (opened.n) put_skip(p, var_domain(p->g, v, c->element));
+    if (opened.n) put_skip(p, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
     const Piece *pieces = prepare_density(p, c);
     if (walks) {
@@ -635,7 +634,7 @@ void step_density(Lower *p, const Step *s)
             }
             dims[own] = count;
             at[own] = ex_num(1);
-            n->weigh.weights = work_array(p, words(p, "weights_%s", v->name), own + 1, dims);
+            n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), own + 1, dims);
             n->weigh.at = ex_ref(n->weigh.weights, own + 1, at);
         }
         put_density(p, pieces, lp);
@@ -662,14 +661,14 @@ void step_constrained(Lower *p, const Step *s)
         [CONSTRAINT_CHOLESKY_CORR] = "an element moves against the diagonal of its row, whose length stays one"};
     comment_step(p, s);
     note(p, "  %s", coordinate[v->constraint]);
-    Var *width = work_array(p, words(p, "width_%s", v->name), v->rank, v->dim);
+    Var *width = work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim);
     bool once = c->recursion || !any_loops(c->density);
     for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);
     Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "slice_%s", v->name), "wide");
     Node *n = enter(p, NODE_MOVE);
     n->move.c = c;
     n->move.width = width;
-    n->move.inside = once ? NULL : work_array(p, words(p, "inside_%s", v->name), 0, NULL);
+    n->move.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
     n->move.start = s->slice.width;
     const Piece *pieces = prepare_density(p, c);
     put_density(p, pieces, local_new(p->g->arena, "lp"));

@@ -16,8 +16,8 @@ void step_array(Lower *p, const Step *s)
     Conditional *c = s->conditional;
     Var *v = c->var;
     const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
-    Var *array = work_array(p, words(p, "%s_natural", v->name), v->rank, v->dim), *scalar = NULL;
-    if (!simplex) scalar = work_array(p, words(p, "%s_degrees", v->name), c->nbatch, v->dim);
+    Var *array = work_array(p, ROLE_TOTALS, words(p, "%s_natural", v->name), v->rank, v->dim), *scalar = NULL;
+    if (!simplex) scalar = work_array(p, ROLE_TOTALS, words(p, "%s_degrees", v->name), c->nbatch, v->dim);
     bool whole = false;
     for (const Part *q = c->natural; q; q = q->next) whole |= needs_own_array(q->value, &q->loops);
     note(p, "Sums over rows for %s, before it is drawn", v->name);
@@ -168,9 +168,9 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
     if (sums && !(plain == keys.n && keys.n == t->loops.n)) {            // there is something to sum
-        p->g->hoisting_for = b->step->gaussian.rows && b->step->gaussian.rows->factor == t->factor ? b->step->gaussian.rows : NULL;
-        Expr *h = hoist_sum(p->g, &keys, &t->loops, t->coefficient);
-        p->g->hoisting_for = NULL;
+        p->statistics.route = b->step->gaussian.rows && b->step->gaussian.rows->factor == t->factor ? b->step->gaussian.rows : NULL;
+        Expr *h = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient);
+        p->statistics.route = NULL;
         if (h) {
             for (int r = 0; r < own->degree; r++)
                 for (int k = 0; k < keys.n; k++) own->ref[r] = ex_replace(own->ref[r], keys.key[k], keys.at[k]);
@@ -367,28 +367,25 @@ void step_gaussian(Lower *p, const Step *s)
     Var *first = s->block[0], *effects = s->gaussian.arrow ? s->block[s->nblock - 1] : NULL;
     Expr *batch = ex_num(1), *neffects = effects ? size_of(effects, 0) : NULL;
     for (int k = 0; k < s->gaussian.nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
-    b.J = work_array(p, words(p, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
-    b.h = work_array(p, words(p, "shift_%s", stem), 2, (Expr *[]){batch, size});
+    const ArrayRole matrices = s->gaussian.nbatch ? ROLE_BLOCK : ROLE_SYSTEM;        // one for each element is factored by a lane
+    b.J = work_array(p, matrices, words(p, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
+    b.h = work_array(p, matrices, words(p, "shift_%s", stem), 2, (Expr *[]){batch, size});
     if (effects) {
-        b.E = work_array(p, words(p, "coupling_%s", effects->name), 2, (Expr *[]){neffects, size});
-        b.D = work_array(p, words(p, "precision_%s", effects->name), 1, &neffects);
-        b.k = work_array(p, words(p, "shift_%s", effects->name), 1, &neffects);
+        b.E = work_array(p, ROLE_BLOCK, words(p, "coupling_%s", effects->name), 2, (Expr *[]){neffects, size});
+        b.D = work_array(p, ROLE_BLOCK, words(p, "precision_%s", effects->name), 1, &neffects);
+        b.k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", effects->name), 1, &neffects);
     }
     const bool direct = ndense == 1;
-    Var *x = direct || s->gaussian.nbatch ? first : work_array(p, words(p, "joint_%s", stem), 1, &size);
+    Var *x = direct || s->gaussian.nbatch ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
     const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares ? squares->scale : s->gaussian.scaled ? work_array(p, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
-    if (!s->gaussian.nbatch) b.J->solver = b.h->solver = true;
+    Var *scale = squares ? squares->scale : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     if (s->gaussian.rows) {
-        b.rows = work_array(p, words(p, "rows_of_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, size});
-        b.y = work_array(p, words(p, "target_%s", stem), 1, (Expr *[]){s->gaussian.rows->count});
-        b.diagonal = work_array(p, words(p, "diagonal_%s", stem), 1, &size);
-        system = work_array(p, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
-        Var *few[] = {b.rows, b.y, b.diagonal, system};
-        for (int i = 0; i < 4; i++) { few[i]->rows = s->gaussian.rows; few[i]->few = true; few[i]->solver = i == 0 || i == 3; }
-        b.J->rows = s->gaussian.rows;
+        b.rows = work_array(p, ROLE_SYSTEM, words(p, "rows_of_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, size});
+        b.y = work_array(p, ROLE_BLOCK, words(p, "target_%s", stem), 1, (Expr *[]){s->gaussian.rows->count});
+        b.diagonal = work_array(p, ROLE_BLOCK, words(p, "diagonal_%s", stem), 1, &size);
+        system = work_array(p, ROLE_SYSTEM, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
         note(p, "%s with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation", s->description->what);
         Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
         collect_rows(p, &b, x, ndense, size);

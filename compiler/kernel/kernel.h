@@ -13,6 +13,7 @@
 #ifndef GMC_KERNEL_H
 #define GMC_KERNEL_H
 #include "../graph/graph.h"
+#include "placement.h"
 
 // ---- node.c: kernels as trees ----
 
@@ -169,6 +170,7 @@ Count count_dims(const Var *v, int first, int n);
 bool  writes(const Node *list, bool (*f)(const Var *, void *), void *with);     // f of every variable that the nodes write, until it says true
 
 void  each_expr(const Node *n, void (*f)(Expr *, void *), void *with);           // f of every expression that stands in the node itself
+void  each_array(const Node *n, bool (*f)(const Var *, void *), void *with);     // f of every array that the node itself reads or writes other than in each_expr
 bool  ex_is_integer(const Expr *e);
 bool  is_greatest(const Expr *e);                                // the largest of data, as an extent
 bool  has_greatest(const Expr *e);
@@ -197,7 +199,6 @@ typedef enum {
 } LaunchKind;
 
 typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_NUMBER } ArgKind;
-typedef enum { ALWAYS, IF_FEW, IF_MANY } When;       // fewer rows than coefficients; or not
 
 typedef struct LaunchArg {
     ArgKind     kind;
@@ -231,6 +232,8 @@ typedef struct StepCode {                // of one step of the schedule
 
 typedef struct Program {
     const Graph *g;
+    const Sum   *sums;                   // statistics: of the graph, and those that kernels ask for
+    Placements   placements;             // placement.h
     Kernels      setup, sweep;           // in the order of the program
     int          nsteps;
     StepCode    *steps;
@@ -246,7 +249,7 @@ typedef struct Program {
 bool reads_response(const Sum *s);        // so that it is made again after each imputation
 bool any_wild(const Graph *g);            // there are subscripts that are looked at each time
 typedef void (*AfterPass)(const char *pass, const Program *p, void *with);      // called after each pass: dumps and checks
-Program *lower(Graph *g, AfterPass after, void *with);
+Program *lower(const Graph *g, AfterPass after, void *with);
 
 
 // ---- print.c, check.c ----

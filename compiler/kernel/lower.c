@@ -78,9 +78,9 @@ void comment_step(Lower *p, const Step *s)
 
 // ---- kernels ----
 
-Var *work_array(Lower *p, const char *name, int rank, Expr *const *dim)
+Var *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *const *dim)
 {
-    Var *v = var_unique(p->g, name, VAR_SUM);
+    Var *v = place_array(p->out, fresh_var(&p->names, name, VAR_SUM), role);
     v->rank = rank;
     for (int k = 0; k < rank; k++) v->dim[k] = dim[k];
     Program *out = p->out;
@@ -89,7 +89,7 @@ Var *work_array(Lower *p, const char *name, int rank, Expr *const *dim)
     return v;
 }
 
-const char *number_of(const Var *v) { return v->narrow ? "real" : "wide"; }
+const char *number_of(const Lower *p, const Var *v) { return is_real(p->out, v) ? "real" : "wide"; }
 
 Loops loops_of(const Plates *plates)
 {
@@ -220,23 +220,6 @@ void with_number(Launch *l, double v) { argument(l, ARG_NUMBER)->number = v; }
 
 // ---- the program ----
 
-// Data and what has an element per observation are of type real, so that a GPU may keep them in single precision; parameters, sums
-// and whatever is drawn as a vector or a matrix are wide.
-static void choose_types(Graph *g)
-{
-    for (int i = 0; i < g->nvars; i++) {
-        Var *v = g->vars[i];
-        v->narrow = v->solver = false;
-        if (v->base == BASE_INT || v->rank == 0 || (v->constraint != CONSTRAINT_NONE && v->kind != VAR_DATA)) continue;
-        if (v->kind == VAR_DATA || (v->kind == VAR_LET && v->rank >= 2)) v->narrow = true;
-        for (int j = 0; j < g->nvars && (v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY); j++)
-            if (g->vars[j]->kind == VAR_DATA && g->vars[j]->response && g->vars[j]->rank && g->vars[j]->dim[0] == v->dim[0]) v->narrow = true;
-    }
-    for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; i < s->nblock; i++)
-            if (s->kind == STEP_GAUSSIAN || (s->conditional && s->conditional->array)) s->block[i]->narrow = false;
-}
-
 static void lower_step(Lower *p, const Step *s)
 {
     switch (s->kind) {
@@ -268,12 +251,12 @@ static void lower_steps(Lower *p)
         StepCode *code = &out->steps[n];
         code->step = s;
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);
-        p->step = p->g->serving = s;
+        p->step = p->statistics.serving = s;
         p->launches = &code->launches;
         lower_step(p, s);
     }
-    p->step = p->g->serving = NULL;
-    for (const Sum *s = p->g->sums; s; s = s->next) responses |= reads_response(s);
+    p->step = p->statistics.serving = NULL;
+    for (const Sum *s = p->statistics.first; s; s = s->next) responses |= reads_response(s);
     for (int i = 0; i < out->nsteps; i++) {
         const bool imputes = out->steps[i].step->imputes;
         out->steps[i].again = !imputes && imputing && responses;
@@ -287,7 +270,7 @@ static void row_sizes(Lower *p)
     Program *out = p->out;
     for (const Step *s = p->g->steps; s; s = s->next) {
         RowDot dot = {0};
-        if (s->kind != STEP_EXACT || !row_dot(s, &dot)) continue;
+        if (s->kind != STEP_EXACT || !row_dot(p, s, &dot)) continue;
         for (int k = 0; k < 2; k++) out->row_bytes[k] = dot.matrix->dim[k];
         out->row_widths |= out->row_width && out->row_width != dot.matrix->dim[1];
         out->row_width = dot.matrix->dim[1];
@@ -304,12 +287,14 @@ static void each_kernel(Lower *p, void (*pass)(Lower *, Kernel *))
     for (Kernel *k = p->out->sweep.first; k; k = k->next) pass(p, k);
 }
 
-Program *lower(Graph *g, AfterPass after, void *with)
+Program *lower(const Graph *g, AfterPass after, void *with)
 {
     Lower *p = NEW(g->arena, Lower);
     Program *out = p->out = NEW(g->arena, Program);
     out->g = p->g = g;
-    choose_types(g);
+    p->names = (Fresh){.g = g, .nvars = g->nvars};
+    p->statistics = (Sums){.g = g, .names = &p->names, .first = g->sums};
+    place_variables(out);
     ex_settle();
     plan_rows(p);
     p->list = &out->sweep;
@@ -319,6 +304,8 @@ Program *lower(Graph *g, AfterPass after, void *with)
     lower_log_joint(p);
     p->list = &out->setup;
     lower_setup(p);                              // it comes first in the program, but knows its sums only now
+    out->sums = p->statistics.first;
+    place_sums(out, out->sums);
     after("lower", out, with);
     each_kernel(p, share_loops);
     Kernel *last = out->setup.first;
@@ -334,5 +321,7 @@ Program *lower(Graph *g, AfterPass after, void *with)
     refresh_predictors(p, &out->joint);
     row_sizes(p);
     after("predictors", out, with);
+    placement(out);
+    after("placement", out, with);
     return out;
 }

@@ -34,8 +34,10 @@ typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k
 typedef struct TermList { const BlockTerm *term; struct TermList *next; } TermList;
 
 typedef struct Lower {
-    Graph     *g;
+    const Graph *g;
     Program   *out;
+    Fresh      names;            // of work arrays and statistics
+    Sums       statistics;
     Kernels   *list;             // that kernels are added to
     Kernel    *open;             // kernel being made
     Node     **at;               // its nodes are added here
@@ -59,7 +61,7 @@ typedef struct Lower {
 
 // ---- lower.c ----
 
-Var        *work_array(Lower *p, const char *name, int rank, Expr *const *dim);
+Var        *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *const *dim);
 const char *words(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *math(Lower *p, const Expr *e);                           // in the language's notation
 const char *line_of(Lower *p, Span s);                               // file.gm:12
@@ -77,7 +79,7 @@ Node       *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *con
 Node       *put_fill(Lower *p, Var *array, Count count, bool waits);
 Place       place_local(Var *v);
 Place       place_element(Expr *ref);
-const char *number_of(const Var *v);                                 // real or wide
+const char *number_of(const Lower *p, const Var *v);                 // real or wide
 Loops       loops_of(const Plates *p);
 
 Launch *launch(Lower *p, LaunchKind kind, const Kernel *k);
@@ -101,7 +103,7 @@ void  outside(Lower *p, Kernel *k);                                  // outside.
 
 const Rows *rows_of_factor(const Lower *p, const Factor *f);         // of the joint draw that may take these rows one by one, or NULL
 void          plan_rows(Lower *p);
-bool          row_dot(const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows
+bool          row_dot(const Lower *p, const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows
 const RowSum *fused_sum(const Lower *p, const Step *draw);
 const RowSum *fused_squares(const Lower *p, const Step *joint);      // whose row pass makes the sum of squares of a scale move, or NULL
 bool          in_row_pass(const Lower *p, const BlockTerm *t);

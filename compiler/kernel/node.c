@@ -110,6 +110,84 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
     }
 }
 
+static void reads(const Expr *e, bool (*f)(const Var *, void *), void *with)
+{
+    if (e) ex_any_var(e, f, with);
+}
+
+static void loops_read(const Loops *l, bool (*f)(const Var *, void *), void *with)
+{
+    for (int i = 0; i < l->n; i++) {
+        reads(l->index[i]->lo, f, with);
+        reads(l->index[i]->hi, f, with);
+    }
+    reads(l->guard, f, with);
+}
+
+void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
+{
+    switch (n->kind) {
+    case NODE_LET: case NODE_KNOW: reads(n->let.key, f, with); break;
+    case NODE_NEST: case NODE_REDUCE:
+        loops_read(&n->nest.loops, f, with);
+        for (int k = 0; k < n->nest.n && n->nest.target; k++) reads(n->nest.target[k], f, with);
+        break;
+    case NODE_LOOP:
+        for (int k = 0; k < n->loop.n && !n->loop.of; k++) { reads(n->loop.index[k]->lo, f, with); reads(n->loop.index[k]->hi, f, with); }
+        for (int k = 0; k < n->loop.narrays; k++) f(n->loop.array[k], with);
+        if (n->loop.order) { f(n->loop.order->keys, with); f(n->loop.order->first, with); f(n->loop.order->rows, with); }
+        break;
+    case NODE_LANE: reads(n->lane.key, f, with); break;
+    case NODE_UPDATE: place_written(&n->update.place, f, with); break;
+    case NODE_FILL: f(n->fill.array, with); break;
+    case NODE_ARRAY:
+        reads(n->array.key, f, with);
+        reads(n->array.value, f, with);
+        break;
+    case NODE_MATRIX: reads(n->matrix.key, f, with); break;
+    case NODE_CHOICE: reads(n->choice.key, f, with); break;
+    case NODE_DRAW: place_written(&n->draw.place, f, with); break;
+    case NODE_SAMPLE:
+        f(n->sample.site->var, with);
+        for (int i = 0; i < n->sample.site->nargs; i++) reads(n->sample.site->args[i], f, with);
+        break;
+    case NODE_SLICE: case NODE_METROPOLIS:
+        f(n->slice.c->var, with);
+        f(n->slice.width, with);
+        break;
+    case NODE_WEIGH:
+        f(n->weigh.c->var, with);
+        if (n->weigh.weights) f(n->weigh.weights, with);
+        break;
+    case NODE_MOVE:
+        f(n->move.c->var, with);
+        f(n->move.width, with);
+        if (n->move.inside) f(n->move.inside, with);
+        break;
+    case NODE_DRAW_ARRAY:
+        f(n->whole.c->var, with);
+        f(n->whole.array, with);
+        if (n->whole.scalar) f(n->whole.scalar, with);
+        break;
+    case NODE_DRAW_NORMAL:
+        f(n->normal.step->block[0], with);
+        f(n->normal.J, with);
+        f(n->normal.h, with);
+        break;
+    case NODE_COPY:
+        f(n->copy.joint, with);
+        for (int i = 0; i < n->copy.n; i++) f(n->copy.var[i], with);
+        break;
+    case NODE_COMPUTE:
+        for (int i = 0; i < n->compute.series->n; i++) f(n->compute.series->var[i], with);
+        break;
+    case NODE_CLAIM:
+        for (int i = 0; i < n->claim.n; i++) { f(n->claim.natural[i], with); reads(n->claim.statistic[i], f, with); }
+        break;
+    case NODE_COMMENT: case NODE_IF: case NODE_SKIP: case NODE_BARRIER: case NODE_BOUNDS: case NODE_CHECK: case NODE_RETURN: case NODE_RESULT: break;
+    }
+}
+
 // ---- matrices on the way ----
 
 static Look array(const Expr *e, void *with)

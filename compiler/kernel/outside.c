@@ -61,7 +61,7 @@ static void inner(Walk *w, Node **body, Who who, bool scope)
 
 // ---- what an expression needs ----
 
-static bool whole_in_place(const Expr *e) { return e->kind == EX_REF && e->var->base == BASE_REAL && !e->var->narrow; }
+static bool whole_in_place(const Walk *w, const Expr *e) { return e->kind == EX_REF && e->var->base == BASE_REAL && !is_real(w->p->out, e->var); }
 
 // A size: what is the largest of data is written as a call.
 static void need_extent(Walk *w, Expr *e)
@@ -76,7 +76,7 @@ static void need_extents(Walk *w, const Var *v)
 
 static void need_whole(Walk *w, Expr *e)
 {
-    if (whole_in_place(e)) {
+    if (whole_in_place(w, e)) {
         need_extents(w, e->var);
         for (int i = 0; i < e->nargs; i++) need(w, e->args[i]);
         return;

@@ -45,7 +45,7 @@ const Rows *rows_of_factor(const Lower *p, const Factor *f)
 
 // ---- the predictor ----
 
-typedef struct Dot { Index *row; RowDot *dot; } Dot;
+typedef struct Dot { const Program *p; Index *row; RowDot *dot; } Dot;
 
 static Look test_dot(const Expr *e, void *with)
 {
@@ -57,7 +57,7 @@ static Look test_dot(const Expr *e, void *with)
         Var *matrix = NULL;
         Expr *rest = without_matrix(body, row, j, &matrix);
         if (rest && rest->kind == EX_REF && rest->nargs == 1 && bare(rest->args[0], j) && rest->var->rank == 1 && rest->var->dim[0] == j->hi &&
-            rest->var->base == BASE_REAL && !rest->var->narrow && var_unknown(rest->var)) {
+            rest->var->base == BASE_REAL && !is_real(((Dot *)with)->p, rest->var) && var_unknown(rest->var)) {
             *((Dot *)with)->dot = (RowDot){matrix, rest->var, (Expr *)e};
             return FOUND;
         }
@@ -65,15 +65,15 @@ static Look test_dot(const Expr *e, void *with)
     return LOOK;
 }
 
-static bool find_dot(Expr *e, Index *row, RowDot *dot) { return ex_find(e, test_dot, &(Dot){row, dot}); }
+static bool find_dot(const Program *p, Expr *e, Index *row, RowDot *dot) { return ex_find(e, test_dot, &(Dot){p, row, dot}); }
 
-bool row_dot(const Step *s, RowDot *dot)
+bool row_dot(const Lower *p, const Step *s, RowDot *dot)
 {
     const Conditional *c = s->conditional;
     *dot = (RowDot){0};
     if (s->kind != STEP_EXACT || s->imputes || c->array || c->var->rank != 1 || c->nbatch != 1) return false;
     for (const Part *q = c->natural; q; q = q->next)
-        if (!q->scatter && q->loops.n == 0 && find_dot(q->value, c->element[0], dot) && dot->matrix->dim[0] == c->var->dim[0]) return true;
+        if (!q->scatter && q->loops.n == 0 && find_dot(p->out, q->value, c->element[0], dot) && dot->matrix->dim[0] == c->var->dim[0]) return true;
     *dot = (RowDot){0};
     return false;
 }
@@ -98,7 +98,7 @@ Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
     if (m->kind != EX_REF || m->nargs != 2 || !is_matrix(m->var) || !bare(m->args[1], j) || !whole_range(j, m->var->dim[1])) return NULL;
     if (!mentions_an_index(m->args[0]) || ex_mentions_index(m->args[0], j)) return NULL;
     if (v->kind != EX_REF || v->nargs != 1 || !bare(v->args[0], j) || v->var->rank != 1 || v->var->dim[0] != j->hi) return NULL;
-    if (v->var->base != BASE_REAL || v->var->narrow || !var_unknown(v->var)) return NULL;
+    if (v->var->base != BASE_REAL || is_real(p->out, v->var) || !var_unknown(v->var)) return NULL;
     for (int i = 0; s && i < s->nblock; i++)
         if (s->block[i] == v->var && kernel->followed != v->var) return NULL;      // it moves within the kernel
     int k = 0;
@@ -108,8 +108,7 @@ Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
         if (k) memcpy(all, p->predictor, sizeof *all * (size_t)k);
         p->predictor = all;
         all[p->npredictors++] = NEW(p->g->arena, Predictor);
-        *all[k] = (Predictor){m->var, v->var, work_array(p, words(p, "%s_%s", m->var->name, v->var->name), 1, m->var->dim), NULL};
-        all[k]->out->narrow = true;
+        *all[k] = (Predictor){m->var, v->var, work_array(p, ROLE_ROW_VALUE, words(p, "%s_%s", m->var->name, v->var->name), 1, m->var->dim), NULL};
     }
     PredictorUse **u = &p->uses;
     while (*u && ((*u)->predictor != p->predictor[k] || (*u)->kernel != kernel)) u = &(*u)->next;
@@ -231,7 +230,7 @@ static Look test_other_row(const Expr *e, void *with)
 
 static bool only_own_row(const Expr *e, const Var *v, const Index *row) { return !ex_find(e, test_other_row, &(OwnRow){v, row}); }
 
-static bool summed_already(Graph *g, const Step *s, const BlockTerm *t)
+static bool summed_already(Lower *p, const Step *s, const BlockTerm *t)
 {
     Keys keys = {0};
     for (int r = 0; r < t->degree; r++)
@@ -245,11 +244,11 @@ static bool summed_already(Graph *g, const Step *s, const BlockTerm *t)
             keys.key[keys.n] = keys.at[keys.n] = s;
             keys.extent[keys.n++] = t->ref[r]->var->dim[k];
         }
-    g->hoisting_for = s->gaussian.rows && s->gaussian.rows->factor == t->factor ? s->gaussian.rows : NULL;
-    g->serving = s;
-    const bool hoisted = hoist_sum(g, &keys, &t->loops, t->coefficient) != NULL;
-    g->hoisting_for = NULL;
-    g->serving = NULL;
+    p->statistics.route = s->gaussian.rows && s->gaussian.rows->factor == t->factor ? s->gaussian.rows : NULL;
+    p->statistics.serving = s;
+    const bool hoisted = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient) != NULL;
+    p->statistics.route = NULL;
+    p->statistics.serving = NULL;
     return hoisted;
 }
 
@@ -280,7 +279,7 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
         Var *matrix = NULL;
         Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v0], &matrix);
         if (rest) rest = without_matrix(rest, row, t->loops.index[v1], &matrix);
-        if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p->g, s, t)) return;
+        if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p, s, t)) return;
         RowGram *r = p->row_grams, **last = &p->row_grams;
         for (; r; last = &r->next, r = r->next)
             if (r->step == s && r->matrix == matrix && r->vector == t->ref[0]->var) {
@@ -308,7 +307,7 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
     Index *row = t->loops.index[1 - v];
     Var *matrix = NULL;
     Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v], &matrix);
-    if (!rest || ex_mentions_index(rest, t->loops.index[v]) || summed_already(p->g, s, t)) return;
+    if (!rest || ex_mentions_index(rest, t->loops.index[v]) || summed_already(p, s, t)) return;
     if (t->degree == 2) rest = ex_neg(rest);
     RowSum **last = &p->row_sums;
     for (RowSum *r = p->row_sums; r; last = &r->next, r = r->next) {
@@ -334,7 +333,7 @@ static void plan_squares(Lower *p, RowSum *r)
     Expr *square = ex_replace_index(ex_mul2(s->gaussian.scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
     if (!only_own_row(square, z->var, r->row) || !still_holds(r->fused, s, square)) return;
     r->square = square;
-    r->scale = work_array(p, words(p, "scale_%s", s->block[0]->name), 1, (Expr *[]){ex_num(3)});
+    r->scale = work_array(p, ROLE_TUNING, words(p, "scale_%s", s->block[0]->name), 1, (Expr *[]){ex_num(3)});
 }
 
 void plan_rows(Lower *p)
@@ -344,17 +343,16 @@ void plan_rows(Lower *p)
         for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) plan_term(p, s, t);
     }
     for (RowSum *r = p->row_sums; r; r = r->next) {
-        r->out = work_array(p, words(p, "rows_%s", r->vector->name), 1, r->vector->dim);
+        r->out = work_array(p, ROLE_TOTALS, words(p, "rows_%s", r->vector->name), 1, r->vector->dim);
         for (const Step *s = p->g->steps; s && s != r->step && !r->fused; s = s->next) {
             RowDot dot;
-            if (!row_dot(s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
+            if (!row_dot(p, s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
             if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(s, r->step, r->weight)) r->fused = s;
         }
         plan_squares(p, r);
     }
     for (RowGram *r = p->row_grams; r; r = r->next) {
-        r->out = work_array(p, words(p, "gram_%s", r->vector->name), 2, (Expr *[]){r->vector->dim[0], r->vector->dim[0]});
-        r->out->rows = r->step->gaussian.rows;
+        r->out = work_array(p, ROLE_TOTALS, words(p, "gram_%s", r->vector->name), 2, (Expr *[]){r->vector->dim[0], r->vector->dim[0]});
     }
 }
 
@@ -382,9 +380,8 @@ bool in_row_pass(const Lower *p, const BlockTerm *t)
 // An array that holds the weight of each row: the latent itself, or one that is filled first.
 static const Var *weights_of(Lower *p, const char *stem, Index *row, Expr *weight)
 {
-    if (weight->kind == EX_REF && weight->nargs == 1 && bare(weight->args[0], row) && weight->var->narrow && weight->var->kind != VAR_DATA) return weight->var;
-    Var *array = work_array(p, words(p, "weights_%s", stem), 1, &row->hi);
-    array->narrow = true;
+    if (weight->kind == EX_REF && weight->nargs == 1 && bare(weight->args[0], row) && is_real(p->out, weight->var) && weight->var->kind != VAR_DATA) return weight->var;
+    Var *array = work_array(p, ROLE_ROW_VALUE, words(p, "weights_%s", stem), 1, &row->hi);
     note(p, "The weight of each row in a sum over rows: %s", math(p, weight));
     Kernel *k = open_kernel(p, KERNEL_ELEMENTS, words(p, "weigh_%s", stem), "real");
     Node *each = enter(p, NODE_LOOP);

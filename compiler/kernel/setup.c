@@ -205,8 +205,8 @@ static Launch *launch_gram(Lower *p, const Sum *s)
     }
     if (!A || !B || A->var != B->var || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || A->var->dim[1] != k->hi || !ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) ||
         !ex_is_num(k->lo, 1)) return NULL;
-    p->when = s->var->rows ? IF_MANY : ALWAYS;
-    p->when_rows = s->var->rows;
+    p->when = s->route ? IF_MANY : ALWAYS;
+    p->when_rows = s->route;
     Launch *l = launch(p, LAUNCH_GRAM, NULL);
     p->when = ALWAYS;
     with_extent(l, i->hi);
@@ -222,9 +222,9 @@ static void put_sum(Lower *p, const Sum *s)
     Launch *gram = launch_gram(p, s);
     put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", statistic_text(p->g, s), gram ? "; a matrix product, see setup" : "");
     if (gram) return;
-    Node *test = s->var->rows ? enter(p, NODE_IF) : NULL;
+    Node *test = s->route ? enter(p, NODE_IF) : NULL;
     if (test) {
-        test->test.few = s->var->rows;
+        test->test.few = s->route;
         test->test.negated = true;
     }
     put_fill(p, s->var, count_dims(s->var, 0, s->n), true);
@@ -290,9 +290,9 @@ static Kernel *lower_sums(Lower *p, bool responses)
 {
     note(p, responses ? "Sums that hold a response: computed once, or after each imputation if values are missing." : "Sums of data: computed once.");
     bool whole = false;
-    for (const Sum *s = p->g->sums; s; s = s->next) whole |= reads_response(s) == responses && needs_own_array(s->value, &s->loops);
+    for (const Sum *s = p->statistics.first; s; s = s->next) whole |= reads_response(s) == responses && needs_own_array(s->value, &s->loops);
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, responses ? "sums_of_responses" : "sums_of_data", "wide");
-    for (const Sum *s = p->g->sums; s; s = s->next)
+    for (const Sum *s = p->statistics.first; s; s = s->next)
         if (reads_response(s) == responses) put_sum(p, s);
     return close_kernel(p) ? k : NULL;
 }
@@ -420,23 +420,23 @@ static bool is_for_draws(const Var *v) { return v->kind == VAR_DERIVED || v->kin
 static bool waits_for_predicted(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((bool *)with)[v->id]; }
 
 // The elements of v without a statement; NULL: there are none.
-static Expr *absent_element(Lower *p, Var *v, Loops *l)
+static Expr *absent_element(const Var *v, Loops *l)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->rank || v->base == BASE_INT) return NULL;
     l->n = v->rank;
-    Expr *element = var_element(p->g, v, l->index), *domain = var_domain(p->g, v, l->index);
-    if (!domain) return NULL;
-    l->guard = ex_call1("!", domain);
-    return element;
+    if (!v->exists) return NULL;
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < v->rank; k++) at[k] = ex_index(l->index[k] = v->own[k]);
+    l->guard = ex_call1("!", v->exists);
+    return ex_ref((Var *)v, v->rank, at);
 }
 
 // They do not exist in the draws either.
 static void put_absent(Lower *p, Var *v)
 {
     Loops l = {0};
-    Expr *element = absent_element(p, v, &l);
+    Expr *element = absent_element(v, &l);
     if (!element) return;
-    v->partial = true;
     Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL), *test = enter(p, NODE_IF);
     test->test.condition = ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING")));
     put_update(p, UPDATE_SET, place_element(element), local_ref(local_new(p->g->arena, "NAN")));
@@ -470,7 +470,7 @@ static void lower_restore(Lower *p)
     for (int i = 0; i < p->g->nvars; i++) {
         Loops l = {0};
         Var *v = p->g->vars[i];
-        Expr *element = absent_element(p, v, &l);
+        Expr *element = absent_element(v, &l);
         if (!element) continue;
         Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL);
         put_update(p, UPDATE_SET, place_element(element), harmless(v, element->args));
@@ -490,7 +490,6 @@ void lower_derive(Lower *p)
     for (int i = 0; i < p->g->nvars; i++) {              // elements that are computed, of variables whose others are drawn
         Var *v = p->g->vars[i];
         if (!var_unknown(v) || !v->sites) continue;
-        v->partial = true;
         put_sites(p, v);
     }
     put_in_order(p, is_for_draws, waits_for_predicted, false, true);

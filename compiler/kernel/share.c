@@ -231,14 +231,9 @@ static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr 
     all[p->norders++] = o;
     *o = (Order){row, key, guard, extent, NULL, NULL, NULL};
     Expr *more = ex_add2(extent, ex_num(1));
-    o->keys = work_array(p, arena_printf(s->a, "key_%s", stem), 1, &row->hi);
-    o->first = work_array(p, arena_printf(s->a, "first_%s", stem), 1, &more);
-    o->rows = work_array(p, arena_printf(s->a, "rows_%s", stem), 1, &row->hi);
-    Var *arrays[] = {o->keys, o->first, o->rows};
-    for (int k = 0; k < 3; k++) {
-        arrays[k]->base = BASE_INT;
-        arrays[k]->once = true;
-    }
+    o->keys = work_array(p, ROLE_ORDER, arena_printf(s->a, "key_%s", stem), 1, &row->hi);
+    o->first = work_array(p, ROLE_ORDER, arena_printf(s->a, "first_%s", stem), 1, &more);
+    o->rows = work_array(p, ROLE_ORDER, arena_printf(s->a, "rows_%s", stem), 1, &row->hi);
     return o;
 }
 

@@ -1,0 +1,209 @@
+// placement.c -- where each array lives, of which type its elements are, and whether one route of a joint draw alone needs it.
+//
+//   before   kernels, launches, and work arrays with what they are for
+//   after    precision_beta   work    solve   [1, p, p]   if rows of beta are many
+//            y                response real   [N]
+//            sum_y_by_g       responses wide  [J]
+//
+// Home.   Data are where they are read; a response is the data, or a copy for each chain if values are missing. Definitions, and sums that read no response,
+//         are one for all chains; sums that read one are, too, as long as no value is missing. All else is one for each chain.
+// Type.   Data, definitions with an element for each entry of a matrix, and latents with an element for each response are real: they are long, read in
+//         single precision on a GPU, and errors in them are noise of the data. What is drawn jointly, and what is constrained, is wide; so are
+//         parameters, sums and work arrays, but for those whose role says otherwise (placement.def).
+// Route.  An array that is read or written under one condition alone, fewer rows than coefficients or not, has elements then only.
+//
+// Needs: the schedule for variables; for routes, the kernels as all other passes leave them.     Keeps: kernels and graph, untouched.
+#include <string.h>
+#include "kernel.h"
+
+static const char *const home_name[] = {
+#define HOME(id, name, shared, help) [HOME_##id] = name,
+#include "placement.def"
+};
+
+static const char *const type_name[] = {
+#define ELEMENT_TYPE(id, c, help) [TYPE_##id] = c,
+#include "placement.def"
+};
+
+static Placement *place(Program *p, const Var *v, ArrayHome home, ElementType type)
+{
+    Placements *t = &p->placements;
+    while (t->n <= v->id) {
+        ROOM(p->g->arena, t->at, t->n, t->size);
+        t->at[t->n++] = (Placement){0};
+    }
+    t->at[v->id] = (Placement){.var = v, .home = home, .type = v->base == BASE_INT ? TYPE_INT : type};
+    return &t->at[v->id];
+}
+
+const Placement *placement_of(const Program *p, const Var *v)
+{
+    static const Placement local = {.home = HOME_WORK, .type = TYPE_WIDE};
+    const Placements *t = &p->placements;
+    return v->id < t->n && t->at[v->id].var == v ? &t->at[v->id] : &local;
+}
+
+bool is_real(const Program *p, const Var *v) { return placement_of(p, v)->type == TYPE_REAL; }
+
+// ---- variables of the graph ----
+
+// Latents and auxiliaries with an element for each response, by their first dimension.
+static bool follows_response(const Graph *g, const Var *v)
+{
+    if (v->kind != VAR_LATENT && v->kind != VAR_AUXILIARY) return false;
+    for (int i = 0; i < g->nvars; i++)
+        if (g->vars[i]->kind == VAR_DATA && g->vars[i]->response && g->vars[i]->rank && g->vars[i]->dim[0] == v->dim[0]) return true;
+    return false;
+}
+
+static bool drawn_whole(const Graph *g, const Var *v)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        for (int i = 0; i < s->nblock; i++)
+            if (s->block[i] == v && (s->kind == STEP_GAUSSIAN || (s->conditional && s->conditional->array))) return true;
+    return false;
+}
+
+static ElementType type_of_variable(const Graph *g, const Var *v)
+{
+    if (v->rank == 0) return TYPE_WIDE;
+    if (v->kind == VAR_DATA) return drawn_whole(g, v) ? TYPE_WIDE : TYPE_REAL;
+    if (v->constraint != CONSTRAINT_NONE) return TYPE_WIDE;
+    return (v->kind == VAR_LET && v->rank >= 2) || (follows_response(g, v) && !drawn_whole(g, v)) ? TYPE_REAL : TYPE_WIDE;
+}
+
+static ArrayHome home_of(const Var *v)
+{
+    switch (v->kind) {
+    case VAR_DATA: return v->response ? HOME_RESPONSE : HOME_DATA;
+    case VAR_LET: return HOME_SETUP;
+    case VAR_PARAMETER: case VAR_LATENT: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return HOME_STATE;
+    case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
+    }
+    return HOME_WORK;
+}
+
+void place_variables(Program *p)
+{
+    for (int i = 0; i < p->g->nvars; i++) {
+        const Var *v = p->g->vars[i];
+        if (v->kind != VAR_PATTERN && v->kind != VAR_ELEMENT && v->kind != VAR_SUM) place(p, v, home_of(v), type_of_variable(p->g, v));
+    }
+}
+
+// ---- sums and work arrays ----
+
+void place_sums(Program *p, const Sum *sums)
+{
+    for (const Sum *s = sums; s; s = s->next) {
+        Placement *at = place(p, s->var, reads_response(s) ? HOME_RESPONSES : HOME_SETUP, TYPE_WIDE);
+        at->rows = s->route;
+        at->when = s->route ? IF_MANY : ALWAYS;
+    }
+}
+
+Var *place_array(Program *p, Var *v, ArrayRole role)
+{
+    static const Placement of[] = {
+#define ROLE(id, home_, type_, help) [ROLE_##id] = {.home = HOME_##home_, .type = TYPE_##type_},
+#include "placement.def"
+    };
+    if (of[role].type == TYPE_INT) v->base = BASE_INT;
+    place(p, v, of[role].home, of[role].type);
+    return v;
+}
+
+// ---- routes ----
+
+typedef struct Use { When when; const Rows *rows; bool used, both; } Use;
+
+typedef struct Uses { const Program *p; Use *of; When when; const Rows *rows; } Uses;      // of work arrays, by their number
+
+static bool used(const Var *v, void *with)
+{
+    Uses *u = with;
+    if (placement_of(u->p, v)->home != HOME_WORK || v->id >= u->p->placements.n || u->p->placements.at[v->id].var != v) return false;
+    Use *of = &u->of[v->id];
+    of->both |= u->when == ALWAYS || (of->used && (of->when != u->when || of->rows != u->rows));
+    *of = (Use){u->when, u->rows, true, of->both};
+    return false;
+}
+
+static void used_in(Expr *e, void *with) { ex_any_var(e, used, with); }
+
+static void use_list(Uses *u, const Node *list)
+{
+    for (const Node *n = list; n; n = n->next) {
+        each_expr(n, used_in, u);
+        each_array(n, used, u);
+        const Uses outer = *u;
+        if (n->kind == NODE_IF && n->test.few && u->when == ALWAYS) {
+            u->rows = n->test.few;
+            u->when = n->test.negated ? IF_MANY : IF_FEW;
+            use_list(u, n->body);
+            u->when = n->test.negated ? IF_FEW : IF_MANY;
+            use_list(u, n->test.otherwise);
+            *u = outer;
+            continue;
+        }
+        use_list(u, n->body);
+        if (n->kind == NODE_IF) use_list(u, n->test.otherwise);
+        if (n->kind == NODE_CHOICE) use_list(u, n->choice.otherwise);
+    }
+}
+
+static void use_launches(Uses *u, const Launches *list)
+{
+    for (const Launch *l = list->first; l; l = l->next) {
+        u->when = l->when;
+        u->rows = l->rows;
+        for (int i = 0; i < l->nargs; i++)
+            if (l->arg[i].kind == ARG_PLACE || l->arg[i].kind == ARG_NAME) used(l->arg[i].var, u);
+        if (l->kernel) use_list(u, l->kernel->body);
+    }
+}
+
+void placement(Program *p)
+{
+    Uses u = {.p = p, .of = NEW_N(p->g->arena, Use, p->placements.n + 1)};
+    const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->derive, &p->restore, &p->joint};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, lists[i]);
+    for (int i = 0; i < p->nsteps; i++) use_launches(&u, &p->steps[i].launches);
+    for (int i = 0; i < p->nwork; i++) {
+        const Use *of = &u.of[p->work[i]->id];
+        Placement *at = &p->placements.at[p->work[i]->id];
+        at->when = of->used && !of->both ? of->when : ALWAYS;
+        at->rows = at->when == ALWAYS ? NULL : of->rows;
+    }
+}
+
+// ---- printing, checking ----
+
+void placements_print(FILE *out, const Program *p)
+{
+    for (int i = 0; i < p->placements.n; i++) {
+        const Placement *at = &p->placements.at[i];
+        if (!at->var) continue;
+        fprintf(out, "%s: %s, %s", at->var->name, home_name[at->home], type_name[at->type]);
+        for (int k = 0; k < at->var->rank; k++) {
+            fputs(k ? ", " : " [", out);
+            ex_print(out, at->var->dim[k]);
+        }
+        if (at->var->rank) fputc(']', out);
+        if (at->when != ALWAYS) fprintf(out, ", if rows of %s are %s", at->rows->name, at->when == IF_FEW ? "few" : "many");
+        fputc('\n', out);
+    }
+}
+
+const char *placements_check(const Program *p)
+{
+    for (int i = 0; i < p->nwork; i++) {
+        const Placement *at = placement_of(p, p->work[i]);
+        if (at->var != p->work[i]) return arena_printf(p->g->arena, "the work array %s has no place", p->work[i]->name);
+        if (at->when != ALWAYS && !at->rows) return arena_printf(p->g->arena, "the route that needs %s has no rows", p->work[i]->name);
+    }
+    for (const Sum *s = p->sums; s; s = s->next)
+        if (placement_of(p, s->var)->var != s->var) return arena_printf(p->g->arena, "the sum %s has no place", s->var->name);
+    return NULL;
+}

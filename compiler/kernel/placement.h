@@ -1,0 +1,42 @@
+// placement.h -- where each array of the emitted program lives, and of which type its elements are. The rule stands at the head of placement.c.
+#ifndef GMC_PLACEMENT_H
+#define GMC_PLACEMENT_H
+#include "../graph/graph.h"
+
+typedef enum {
+#define HOME(id, name, shared, help) HOME_##id,
+#include "placement.def"
+} ArrayHome;
+
+typedef enum {
+#define ELEMENT_TYPE(id, c, help) TYPE_##id,
+#include "placement.def"
+} ElementType;
+
+typedef enum {
+#define ROLE(id, home, type, help) ROLE_##id,
+#include "placement.def"
+} ArrayRole;
+
+typedef enum { ALWAYS, IF_FEW, IF_MANY } When;       // fewer rows than coefficients; or not
+
+typedef struct Placement {
+    const Var   *var;
+    ArrayHome    home;
+    ElementType  type;
+    When         when;                   // with how many rows it has elements
+    const Rows  *rows;                   // of `when`
+} Placement;
+
+typedef struct Placements { int n, size; Placement *at; } Placements;       // by the number of the variable
+
+struct Program;
+void  place_variables(struct Program *p);                                    // those of the graph
+void  place_sums(struct Program *p, const Sum *sums);                        // statistics
+Var  *place_array(struct Program *p, Var *v, ArrayRole role);                // a work array; returns it
+void  placement(struct Program *p);                                          // the pass: which arrays one route alone needs
+const Placement *placement_of(const struct Program *p, const Var *v);        // of a local variable: wide
+bool  is_real(const struct Program *p, const Var *v);                        // a GPU may keep it in single precision
+void  placements_print(FILE *out, const struct Program *p);                  // --dump=placement
+const char *placements_check(const struct Program *p);                       // what is wrong, or NULL
+#endif
