@@ -20,8 +20,8 @@ typedef struct Flat {
     Arena      *arena;
     const char *runtime;            // .../runtime/device, where headers are looked for
     FILE       *out;
-    const char *seen[200];
-    int         nseen;
+    const char **seen;
+    int         nseen, seen_size;
     bool        failed;
 } Flat;
 
@@ -50,11 +50,7 @@ static void include(Flat *f, const char *from, const char *name, const char *sho
             fputc('\n', f->out);
             return;
         }
-    if (f->nseen == (int)(sizeof f->seen / sizeof *f->seen)) {
-        fprintf(stderr, "gmc: more than %d headers\n", f->nseen);
-        f->failed = true;
-        return;
-    }
+    ROOM(f->arena, f->seen, f->nseen, f->seen_size);
     f->seen[f->nseen++] = path;
     flatten(f, path, name);
     fprintf(f->out, "#line %d \"%s\"\n", line + 1, shown);

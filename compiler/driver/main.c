@@ -101,6 +101,8 @@ static bool find_home(Home *h)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
+enum { DEEPEST_FOLDER = 16 };    // deeper ones are links in a circle
+
 // Every .gm file below a folder, in order of name.
 static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, int depth)
 {
@@ -109,17 +111,24 @@ static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, i
         fprintf(stderr, "gmc: cannot read the folder %s: %s\n", folder, strerror(errno));
         return false;
     }
-    char *names[4096];
-    int n = 0;
-    for (struct dirent *e; (e = readdir(dir)) && n < 4096;)
-        if (e->d_name[0] != '.') names[n++] = arena_printf(a, "%s/%s", folder, e->d_name);
+    char **names = NULL;
+    int n = 0, size = 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (e->d_name[0] == '.') continue;
+        ROOM(a, names, n, size);
+        names[n++] = arena_printf(a, "%s/%s", folder, e->d_name);
+    }
     closedir(dir);
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    if (n) qsort(names, (size_t)n, sizeof *names, by_name);
     for (int i = 0; i < n; i++) {
         struct stat st;
         if (stat(names[i], &st) != 0) continue;
         if (S_ISDIR(st.st_mode)) {
-            if (depth < 4 && !read_library(a, names[i], lib, d, depth + 1)) return false;
+            if (depth == DEEPEST_FOLDER) {
+                fprintf(stderr, "gmc: %s: a library has at most %d folders within each other\n", names[i], DEEPEST_FOLDER);
+                return false;
+            }
+            if (!read_library(a, names[i], lib, d, depth + 1)) return false;
         } else {
             size_t len = strlen(names[i]);
             if (len < 3 || strcmp(names[i] + len - 3, ".gm") != 0) continue;

@@ -19,6 +19,7 @@ typedef struct Block Block;
 // ---- shapes and types (filled by types.c) ----
 
 #define MAX_RANK 6
+#define MAX_NATURAL 4            // natural parameters of a family, which are summed together
 
 typedef enum { BASE_INT, BASE_REAL } BaseType;
 

@@ -844,6 +844,9 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     for (const Distribution *o = r->lib->distributions; o != d; o = o->next)
         if (o->name == d->name && o->is_family == d->is_family)
             diag(r->d, d->span, DIAG_E0804, d->is_family ? "family" : "distribution", d->name);
+    int nnatural = 0;
+    for (const Natural *n = d->natural; n; n = n->next) nnatural++;
+    if (nnatural > MAX_NATURAL) diag(r->d, d->span, DIAG_E0808, d->name, MAX_NATURAL);
     if (!d->support) { lacks(r, d, "a support"); d->support = SUPPORT_REAL; }
     for (int i = 0; i < d->nparams; i++) {
         Decl *v = d->params[i];

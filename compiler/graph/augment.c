@@ -8,11 +8,11 @@
 #include <string.h>
 #include "elaborate.h"
 
-typedef struct Match { const Augmentation *rule; Expr *bound[32]; } Match;
+typedef struct Match { const Augmentation *rule; Expr **bound; } Match;        // bound: what each name of the pattern stands for
 
 static int pattern_index(const Augmentation *r, const Decl *d)
 {
-    for (int i = 0; i < r->npatterns && i < 32; i++)
+    for (int i = 0; i < r->npatterns; i++)
         if (r->patterns[i] == d) return i;
     return -1;
 }
@@ -83,8 +83,8 @@ static bool holds(Graph *g, const Match *m, const Ast *w)
 static bool match_factor(Graph *g, Match *m, const Augmentation *rule, const Factor *f)
 {
     for (const Pattern *p = rule->match; p; p = p->next) {
-        *m = (Match){.rule = rule};
         if (strcmp(p->stmt->dist, f->dist->name) != 0 || p->stmt->nargs != f->nargs || p->stmt->truncated != f->truncated) continue;
+        *m = (Match){.rule = rule, .bound = NEW_N(g->arena, Expr *, rule->npatterns + 1)};
         bool ok = match_expr(g, m, p->stmt->lhs, f->value);
         for (int i = 0; ok && i < f->nargs; i++) ok = match_expr(g, m, p->stmt->args[i], f->args[i]);
         if (ok && f->truncated) ok = match_bound(g, m, p->stmt->lower, f->lower) && match_bound(g, m, p->stmt->upper, f->upper);
@@ -93,14 +93,14 @@ static bool match_factor(Graph *g, Match *m, const Augmentation *rule, const Fac
     return false;
 }
 
-// A variable with one element per instance of the factor.
+// A variable with one element per instance of the factor, which stands in at most MAX_RANK loops.
 static Expr *new_latent(Graph *g, const Factor *f, const char *stem)
 {
     Var *v = var_unique(g, stem, VAR_AUXILIARY);
     Expr *at[MAX_RANK];
     const Plates *p = &f->plates;
     v->span = f->span;
-    for (int i = 0; i < p->n && v->rank < MAX_RANK; i++) {
+    for (int i = 0; i < p->n; i++) {
         Expr *extent = p->index[i]->hi;
         for (int k = i - 1; k >= 0; k--)         // a ragged plate: room for the longest
             if (ex_mentions_index(extent, p->index[k]))
@@ -121,6 +121,23 @@ static const Request *request_for(const Graph *g, const Factor *f)
             if (r->names[i] == f->value->var->name) return r;
     }
     return NULL;
+}
+
+// A latent has a dimension for each loop around the statement, if a variable may have as many; else the statement is left as it is written, and that is said.
+static bool has_room(Graph *g, const Factor *f, const Request *req)
+{
+    if (f->plates.n <= MAX_RANK) return true;
+    const char *name = f->value->kind == EX_REF ? f->value->var->name : f->dist->name;
+    if (req) {
+        Diag *m = diag(g->diags, req->span, DIAG_E0505, req->method, name);
+        diag_help(m, "its statement stands for the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
+                  f->plates.n, MAX_RANK);
+    } else {
+        Diag *m = diag(g->diags, f->span, DIAG_P0603, name);
+        diag_because(m, "it stands for the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
+                     f->plates.n, MAX_RANK);
+    }
+    return false;
 }
 
 static void apply(Graph *g, Factor *f, const Match *m, const Request *req)
@@ -242,7 +259,7 @@ bool augment(Graph *g)
         const Request *req = request_for(g, f);
         if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0)) continue;
         if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {
-            indicate(g, f, req);
+            if (has_room(g, f, req)) indicate(g, f, req);
             continue;
         }
         bool known = !req, done = false;
@@ -251,7 +268,7 @@ bool augment(Graph *g)
             known = true;
             Match m;
             if (!match_factor(g, &m, rule, f)) continue;
-            apply(g, f, &m, req);
+            if (has_room(g, f, req)) apply(g, f, &m, req);
             done = true;
         }
         if (req && depth == 0 && !done) {

@@ -16,9 +16,9 @@
 
 // ---- what follows from loops and conditions ----
 
-enum { MOST_FACTS = 24, DEEP = 6 };
+enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
 
-typedef struct Facts { int n; Expr *fact[MOST_FACTS]; } Facts;           // each is at least 0
+typedef struct Facts { int n, looked; Expr *fact[MOST_FACTS]; } Facts;   // each is at least 0; looked: how much was tried to answer the question
 
 static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
 
@@ -59,10 +59,10 @@ static Facts facts_of(const Loops *l)
     return f;
 }
 
-static bool nonneg(const Facts *f, Expr *e, int deep);
+static bool nonneg(Facts *f, Expr *e, int deep);
 
 // Is rest + c * x at least 0, where x lies between the ends of what is known of it?
-static bool nonneg_at_end(const Facts *f, Expr *rest, double c, Expr *x, int deep)
+static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
 {
     Expr *end[4];
     int n = 0;
@@ -92,10 +92,10 @@ static bool nonneg_at_end(const Facts *f, Expr *rest, double c, Expr *x, int dee
 }
 
 // Is e, a whole number, provably at least 0?
-static bool nonneg(const Facts *f, Expr *e, int deep)
+static bool nonneg(Facts *f, Expr *e, int deep)
 {
     if (e->kind == EX_NUM) return e->number >= 0;
-    if (deep == 0) return false;
+    if (deep == 0 || f->looked++ > PATIENCE) return false;
     const int n = e->kind == EX_ADD ? e->nargs : 1;
     for (int i = n - 1; i >= 0; i--) {           // indices come last
         Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = t;
@@ -111,14 +111,14 @@ static bool nonneg(const Facts *f, Expr *e, int deep)
 bool claims_nonneg(const Loops *l, Expr *e)
 {
     if (e->kind == EX_NUM) return e->number >= 0;
-    const Facts f = facts_of(l);
+    Facts f = facts_of(l);
     return nonneg(&f, e, DEEP);
 }
 
 bool claims_never(const Loops *l)
 {
-    const Facts f = facts_of(l);
-    for (int i = 0; i < f.n; i++)
+    Facts f = facts_of(l);
+    for (int i = 0; i < f.n; i++, f.looked = 0)
         if (nonneg(&f, ex_sub(ex_num(-1), f.fact[i]), DEEP)) return true;
     return false;
 }
@@ -127,7 +127,10 @@ bool claims_never(const Loops *l)
 
 static bool test_wild(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
 
-typedef struct Asked { Expr *atom[8]; int natoms; } Asked;       // references to responses that were seen to
+// References to responses that were seen to. Each splits a claim in two, where it is missing and where not: beyond MOST_SPLITS there is one claim for where none
+// is missing, and emitted code looks at the others each time.
+enum { MOST_SPLITS = 4 };
+typedef struct Asked { Expr **atom; int natoms, size; } Asked;
 
 // The first reference to an unknown, or to a response that is a whole number; innermost first. NULL: none. `free`: it stands in no sum.
 static Expr *first_varying(Expr *e, const Asked *done, bool inside_sum, bool *free)
@@ -228,9 +231,31 @@ static void keep(Claims *c, Claim k)
     if (c->defining) c->defining->unsure = true;
 }
 
-static void add_loop(Claim *k, Index *i)
+static void add_loop(Claim *k, Index *i) { k->loops.index[k->loops.n++] = i; }
+
+// Conditions that mention the variable of r are met or `unless` holds; NULL: they may be met, and are left out.
+static Expr *where_met(Expr *guard, const Expr *r, Expr *unless)
 {
-    if (k->loops.n < (int)(sizeof k->loops.index / sizeof *k->loops.index)) k->loops.index[k->loops.n++] = i;
+    Expr *kept = NULL;
+    for (Expr *rest = guard; rest;) {
+        Expr *one = is_call(rest, FN_AND) ? rest->args[1] : rest;
+        rest = is_call(rest, FN_AND) ? rest->args[0] : NULL;
+        if (ex_mentions(one, r->var)) {
+            if (!unless) continue;
+            one = ex_call2("||", unless, one);
+        }
+        kept = kept ? ex_call2("&&", one, kept) : one;
+    }
+    return kept;
+}
+
+// 1 if no element of the data was read as missing.
+static Expr *none_missing(Graph *g, Var *v)
+{
+    Index *element[MAX_RANK];
+    Expr *n = ex_call1("missing", var_element(g, v, element));
+    for (int k = v->rank - 1; k >= 0; k--) n = ex_reduce("sum", element[k], ex_num(1), v->dim[k], n);
+    return ex_call2("<", n, ex_num(1));
 }
 
 // Unknowns and missing values take the values of their ranges in turn, here or in the conditions; then the claim is about data.
@@ -246,15 +271,18 @@ static void settle(Claims *c, Claim k, Asked done)
     Expr *lo = v->lower, *hi = v->upper;
     bool ranged = v->base == BASE_INT && v->discrete && lo && hi && !ex_unknown(lo) && !ex_unknown(hi);
     if (v->kind == VAR_DATA) {
-        if (done.natoms == 8) return;
+        const bool splits = done.natoms < MOST_SPLITS && k.loops.n < MAX_LOOPS;
+        ROOM(c->g->arena, done.atom, done.natoms, done.size);
         done.atom[done.natoms++] = r;
-        ranged = missing_range(c->g, v, &lo, &hi);
+        ranged = splits && free && missing_range(c->g, v, &lo, &hi);
         Expr *gap = ex_num(-2147483648.0), *was = k.loops.guard;
         Claim given = k;
-        given.loops.guard = also(given.loops.guard, ex_call2("!=", r, gap));
-        settle(c, given, done);
         if (counts && !(ranged && free)) v->wild = true;
-        if (!ranged || !free) return;
+        if (!free && counts) given.loops.guard = also(given.loops.guard, none_missing(c->g, v));
+        else if (counts || ranged) given.loops.guard = also(given.loops.guard, ex_call2("!=", r, gap));
+        else given.loops.guard = where_met(k.loops.guard, r, free ? ex_call2("==", r, gap) : ex_call2("<", none_missing(c->g, v), ex_num(1)));
+        settle(c, given, done);
+        if (!ranged) return;
         Index *i = index_new(v->name, lo, hi);
         let_vary(&k, r, ex_index(i));
         add_loop(&k, i);
@@ -262,7 +290,7 @@ static void settle(Claims *c, Claim k, Asked done)
         settle(c, k, done);
         return;
     }
-    if (ranged && free) {
+    if (ranged && free && k.loops.n < MAX_LOOPS) {
         Index *i = index_new(v->name, lo, hi);
         let_vary(&k, r, ex_index(i));
         add_loop(&k, i);
@@ -273,13 +301,7 @@ static void settle(Claims *c, Claim k, Asked done)
         for (int i = 0; i < k.nparts; i++) ex_any_var(k.fails[i], mark_wild, NULL);
         return;
     }
-    Expr *guard = NULL, *rest = k.loops.guard;   // a condition on it may hold: left out
-    while (rest) {
-        Expr *one = is_call(rest, FN_AND) ? rest->args[1] : rest;
-        rest = is_call(rest, FN_AND) ? rest->args[0] : NULL;
-        if (!ex_mentions(one, v)) guard = guard ? ex_call2("&&", one, guard) : one;
-    }
-    k.loops.guard = guard;
+    k.loops.guard = where_met(k.loops.guard, r, NULL);
     settle(c, k, done);
 }
 
@@ -322,7 +344,11 @@ static Index *index_at(Claims *c, const Loops *l, const char *name, Expr *lo, Ex
 static Index *enter(Claims *c, Place *p, const char *name, Expr *lo, Expr *hi)
 {
     Index *i = index_at(c, &p->loops, name, lo, hi);
-    if (p->loops.n < (int)(sizeof p->loops.index / sizeof *p->loops.index)) p->loops.index[p->loops.n++] = i;
+    if (p->loops.n == MAX_LOOPS) {
+        diag_help(diag(c->g->diags, p->span, DIAG_E0510, MAX_LOOPS), "the indices of sums and of arrays count too");
+        return i;
+    }
+    p->loops.index[p->loops.n++] = i;
     return i;
 }
 

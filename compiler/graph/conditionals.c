@@ -103,13 +103,8 @@ static bool counts(const Factor *f, bool collapsed) { return collapsed ? f->orig
 enum { MAX_MENTIONS = 64 };              // each is compared with each
 typedef struct Mentions { int n, size; Expr **ref; bool dense; bool too_many; bool partial; } Mentions;
 
-static bool has_bound_index(const Expr *e)
-{
-    if (e->kind == EX_INDEX) return e->index->height > 0;
-    for (int i = 0; i < e->nargs; i++)
-        if (e->args[i]->indices && has_bound_index(e->args[i])) return true;
-    return false;
-}
+// Whether it holds the index of a sum around it; sums within it, as in u[sum(j, k[j])], have indices of their own.
+static bool has_bound_index(const Expr *e) { return e->loose > 0; }
 
 typedef struct Finding { Arena *arena; const Var *v; Mentions *m; } Finding;
 
@@ -352,6 +347,7 @@ static bool family_matches(Graph *g, const Distribution *f, double power, Expr *
         if (!b || based || e->kind != EX_CALL || strcmp(e->name, b->name) != 0 || e->nargs != b->nkids || e->args[b->nkids - 1] != u ||
             !ex_is_num(s->item[i].coefficient, 1))
             return false;
+        c->base_args = NEW_N(g->arena, Expr *, b->nkids);
         for (int k = 0; k + 1 < b->nkids; k++) {
             if (ex_mentions(e->args[k], u->var)) return false;
             c->base_args[c->nbase++] = e->args[k];
@@ -374,7 +370,7 @@ static bool recognise(Graph *g, Conditional *c, const Statistics *all)
     }
     int which[MAX_STATISTICS];
     if (all->many) return false;
-    for (int size = 0; size <= 4; size++)
+    for (int size = 0; size <= MAX_NATURAL; size++)
         for (const Distribution *f = g->stdlib->distributions; f; f = f->next) {
             if (!f->is_family || f->value_rank) continue;
             int count = 0;

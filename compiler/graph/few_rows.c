@@ -197,6 +197,8 @@ void find_rows(Graph *g, Step *s)
     }
     s->gaussian.no_rows = "its rows are not counted by sizes alone";
     if (!r->count) return;
+    s->gaussian.no_rows = arena_printf(g->arena, "its rows run over more than %d indices", MAX_RANK);
+    if (f->plates.n > MAX_RANK) return;
     Expr *excess = ex_sub(r->count, r->size);
     s->gaussian.no_rows = "it has never fewer rows than coefficients";
     if (excess->kind == EX_NUM && excess->number >= 0) return;

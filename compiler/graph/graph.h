@@ -247,7 +247,7 @@ typedef struct Conditional {
     Expr       *statistic[4];            // of u, in the order of the family's list: filled for the steps of the schedule
     Part       *bounds;
     int         nbase;
-    Expr       *base_args[4];
+    Expr      **base_args;               // what the call of the base measure holds beside the value
     bool        array;                   // a simplex or a matrix drawn whole: natural parameters are arrays, targets their subscripts
     const char *because;                 // why nothing better applies
     Part       *own;                     // STEP_OWN: value is a call of the distribution's routine, with its arguments

@@ -670,9 +670,9 @@ static void print_step(FILE *out, const Step *s)
         fprintf(out, "    %s\n", s->description->law);
         for (int k = 0; k < s->description->n; k++) fprintf(out, "    %s\n", s->description->line[k]);
     }
-    const char *names[4] = {"", "", "", ""};
+    const char *names[MAX_NATURAL] = {"", "", "", ""};
     int i = 0;
-    if (c->family) for (const Natural *n = c->family->natural; n && i < 4; n = n->next) names[i++] = n->name;
+    if (c->family) for (const Natural *n = c->family->natural; n && i < MAX_NATURAL; n = n->next) names[i++] = n->name;
     for (const Part *p = c->natural; p; p = p->next) { fprintf(out, "    %s", names[p->which]); print_part(out, p, c->var->rank); }
     for (const Part *p = c->bounds; p; p = p->next) { fprintf(out, "    %s", p->which ? "upper" : "lower"); print_part(out, p, c->var->rank); }
     if (!c->family) for (const Part *p = c->density; p; p = p->next) { fprintf(out, "    density"); print_part(out, p, c->var->rank); }

@@ -99,7 +99,6 @@ static void look(Group *q, int a, const Site *t, Expr *e, int n, Index **bound, 
     if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) {
         const bool reduce = e->kind == EX_REDUCE;
         for (int i = 0; i + 1 < e->nargs; i++) look(q, a, t, e->args[i], n, bound, lo, hi);
-        if (n == 8) { q->ok = false; return; }
         bound[n] = e->index;
         lo[n] = reduce ? e->args[0] : ex_num(1);
         hi[n] = reduce ? e->args[1] : e->args[0];
@@ -123,10 +122,14 @@ static Index *plate_in(const Site *t, Expr *e, double *shift, bool *ok)
     return NULL;
 }
 
-static bool goes_along(Group *q)
+static void look_all(Graph *g, Group *q, int a, const Site *t, Expr *e)
 {
-    Index *bound[8];
-    Expr *lo[8], *hi[8];
+    const int deepest = e->height + 1;           // sums within sums
+    look(q, a, t, e, 0, NEW_N(g->arena, Index *, deepest), NEW_N(g->arena, Expr *, deepest), NEW_N(g->arena, Expr *, deepest));
+}
+
+static bool goes_along(Graph *g, Group *q)
+{
     q->ok = true;
     memset(q->needs, 0, sizeof *q->needs * (size_t)(q->n * q->n));
     for (int a = 0; a < q->n && q->ok; a++)
@@ -134,9 +137,9 @@ static bool goes_along(Group *q)
             double shift;
             if (t->n <= q->along) { q->ok = false; break; }
             plate_in(t, t->subscript[q->along], &shift, &q->ok);
-            if (t->value) look(q, a, t, t->value, 0, bound, lo, hi);
-            if (t->when) look(q, a, t, t->when, 0, bound, lo, hi);
-            for (int i = 0; i < t->nargs; i++) look(q, a, t, t->args[i], 0, bound, lo, hi);
+            if (t->value) look_all(g, q, a, t, t->value);
+            if (t->when) look_all(g, q, a, t, t->when);
+            for (int i = 0; i < t->nargs; i++) look_all(g, q, a, t, t->args[i]);
         }
     return q->ok;
 }
@@ -148,8 +151,8 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
 {
     double shift;
     bool ok = true;
-    Index *plate = plate_in(t, t->subscript[q->along], &shift, &ok), *was[2 * MAX_RANK + 2];
-    Expr *key = ex_index(along), *is[2 * MAX_RANK + 2];
+    Index *plate = plate_in(t, t->subscript[q->along], &shift, &ok), **was = NEW_N(g->arena, Index *, t->plates.n + 1);
+    Expr *key = ex_index(along), **is = NEW_N(g->arena, Expr *, t->plates.n + 1);
     Site *s = NEW(g->arena, Site);
     *s = *t;
     s->next = NULL;
@@ -167,7 +170,7 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
             Index *j = t->plates.index[i];
             bool done = j == plate || (k < t->n && !ex_mentions_index(t->subscript[k], j));
             for (int m = 0; m < n; m++) done |= was[m] == j;
-            if (done || n > 2 * MAX_RANK) continue;
+            if (done) continue;
             Expr *lo = j->lo, *hi = j->hi;
             for (int m = 0; m < n; m++) { lo = ex_replace(lo, ex_index(was[m]), is[m]); hi = ex_replace(hi, ex_index(was[m]), is[m]); }
             Index *fresh = index_new(j->name, lo, hi);
@@ -263,7 +266,7 @@ bool find_series(Graph *g)
             for (q.along = 0; q.along < MAX_RANK && !s; q.along++)
                 for (int way = 0; way < 2 && !s; way++) {
                     q.backward = way;
-                    if (goes_along(&q)) s = series_new(g, &q);
+                    if (goes_along(g, &q)) s = series_new(g, &q);
                 }
             if (!s) {
                 Diag *m = diag(g->diags, all[i]->span, DIAG_E0208, all[i]->name);

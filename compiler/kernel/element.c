@@ -332,7 +332,7 @@ static void lower_scattered(Lower *p, const Conditional *c, const PartList *l, V
 {
     const Var *v = c->var;
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < MAX_NATURAL; i++)
         if (array[i]) put_fill(p, array[i], count_dims(v, 0, v->rank), true);
     bool *done = NEW_N(p->g->arena, bool, l->n);
     for (int i = 0; i < l->n; i++) {
@@ -355,11 +355,11 @@ void step_exact(Lower *p, const Step *s)
     Conditional *c = s->conditional;
     Var *v = c->var;
     // Parts that stay sums over rows: scattered into work arrays before the draws.
-    Var *array[4] = {0};
-    Expr *closed[4], **sum[4];
-    int nparts = 0, nclosed[4] = {0};
+    Var *array[MAX_NATURAL] = {0};
+    Expr *closed[MAX_NATURAL], **sum[MAX_NATURAL];
+    int nparts = 0, nclosed[MAX_NATURAL] = {0};
     for (const Part *q = c->natural; q; q = q->next) nparts++;
-    for (int k = 0; k < 4; k++) sum[k] = NEW_N(p->g->arena, Expr *, nparts + 1);
+    for (int k = 0; k < MAX_NATURAL; k++) sum[k] = NEW_N(p->g->arena, Expr *, nparts + 1);
     PartList inlined = {0}, scattered = {0};
     Routed *routed = NULL, **last_routed = &routed;      // sums that are made from statistics or row by row, as rows are many or few
     for (Part *q = c->natural; q; q = q->next) {
@@ -385,7 +385,7 @@ void step_exact(Lower *p, const Step *s)
         } else if (q->loops.n == 0 && !q->loops.guard) sum[q->which][nclosed[q->which]++] = q->value;
         else add_part(p, &inlined, q);
     }
-    for (int k = 0; k < 4; k++) closed[k] = ex_add(nclosed[k], sum[k]);
+    for (int k = 0; k < MAX_NATURAL; k++) closed[k] = ex_add(nclosed[k], sum[k]);
     if (scattered.n) {
         note(p, "Sums over rows for each element of %s, before they are drawn", v->name);
         lower_scattered(p, c, &scattered, array);
@@ -407,7 +407,7 @@ void step_exact(Lower *p, const Step *s)
         if (s->imputes || c->nbatch < v->rank) opened.loop[0]->loop.moving = v;
     }
     if (opened.n || how == BY_ROW) put_skip(p, exists_at(v, c->element));
-    Var *natural[4];
+    Var *natural[MAX_NATURAL];
     int k = 0;
     for (const Natural *n = c->family->natural; n; n = n->next, k++) {
         Expr *e = closed[k];

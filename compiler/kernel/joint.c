@@ -317,7 +317,7 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
     const Loops plates = loops_of(&f->plates);
     Expr **row = NEW_N(p->g->arena, Expr *, plates.n + 1);
     b->row = local_new(p->g->arena, "row");
-    for (int i = 0; i < plates.n && i < MAX_RANK; i++) {
+    for (int i = 0; i < plates.n; i++) {
         row[i] = ex_index(plates.index[i]);
         b->row->dim[b->row->rank++] = plates.index[i]->hi;
     }

@@ -130,7 +130,7 @@ struct Node {
             bool        whole;           // the place is an array
             DrawCheck   check;
         } draw;
-        struct { const Conditional *c; int n; Var *natural[4]; Expr *statistic[4]; } claim;   // c NULL: no claim
+        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; } claim;   // c NULL: no claim
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // and METROPOLIS; follows: `change` is wanted
