@@ -124,6 +124,7 @@ const Distribution *law_function(const Library *lib, const char *name, LawPart *
 {
     static const struct { const char *suffix; LawPart part; int integers; } laws[] = {      // integers: 1 only those, 0 only others, -1 both
         { "_lpdf", LAW_DENSITY, 0 }, { "_lpmf", LAW_DENSITY, 1 }, { "_lupdf", LAW_DENSITY, 0 }, { "_lupmf", LAW_DENSITY, 1 }, { "_lccdf", LAW_LOG_CCDF, -1 }, { "_lcdf", LAW_LOG_CDF, -1 }, { "_cdf", LAW_CDF, -1 } };
+    if (function_exists(name)) return NULL;              // std_normal_lcdf is a function of its own
     const size_t n = strlen(name);
     for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
         const size_t m = strlen(laws[i].suffix);

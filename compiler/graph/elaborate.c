@@ -248,7 +248,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (is(e, "negative_infinity")) return ex_num(-INFINITY);
     if (is(e, "machine_precision")) return ex_num(0x1p-52);
     LawPart part;
-    const Distribution *law = strchr(e->name, '_') && !is(e, "std_normal_lcdf") && !is(e, "std_student_t_lcdf") ? law_function(g->stdlib, e->name, &part) : NULL;
+    const Distribution *law = strchr(e->name, '_') ? law_function(g->stdlib, e->name, &part) : NULL;
     if (law) return law_of(g, e, env, law, part);
     if (e->nkids == 0) return ex_call(e->name, 0, NULL);
     Shape s = shape_of(g, a, env);

@@ -18,6 +18,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -196,6 +197,7 @@ def main():
                 passed += 1
     programs = [] if given else sorted(p for k in ("asan/tests/host/*", "asan/tests/front/*", "asan/tests/graph/*", "tsan/tests/host/draws")
                                        for p in glob.glob(os.path.join(ROOT, "build", k)) if os.access(p, os.X_OK) and not p.endswith("front_dump"))
+    resource.setrlimit(resource.RLIMIT_STACK, (resource.getrlimit(resource.RLIMIT_STACK)[1],) * 2)      # nested as deep as is allowed: gmc has a stack of its own for that
     for p in programs:
         status, text = call([p], ROOT, 600)
         if status != 0:
