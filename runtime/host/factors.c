@@ -84,10 +84,13 @@ static double f_choose(double n, double k) { return choose(n, k); }
 static double f_log_sum_exp(double a, double b) { return log_sum_exp2(a, b); }
 static double f_log_diff_exp(double a, double b) { return log_diff_exp(a, b); }
 static double f_bessel_k(double p, double x) { return log_bessel_k(p, x); }
+static double f_gamma_p(double a, double x) { return log_gamma_p(a, x); }
+static double f_gamma_q(double a, double x) { return log_gamma_q(a, x); }
 
 static const struct { const char *name; double (*f)(double, double); } functions2[] = {
     { "lbeta", f_lbeta }, { "lchoose", f_lchoose }, { "choose", f_choose }, { "pow", pow }, { "atan2", atan2 }, { "hypot", hypot }, { "fmin", fmin },
     { "fmax", fmax }, { "log_sum_exp", f_log_sum_exp }, { "log_diff_exp", f_log_diff_exp }, { "log_bessel_k", f_bessel_k },
+    { "log_gamma_p", f_gamma_p }, { "log_gamma_q", f_gamma_q },
 };
 
 // ---- reading ----
@@ -123,6 +126,14 @@ static Node *lost(Reader *r)
 {
     r->lost = true;
     return number_node(r, 0);
+}
+
+// A function that has no ranges here, or an array as a whole: its value may be anything, and what stands around it is still looked at.
+static Node *unseen(Node *n)
+{
+    n->kind = N_UNSEEN;
+    n->n = 0;
+    return n;
 }
 
 static void blanks(Reader *r)
@@ -243,7 +254,7 @@ static Node *read_call(Reader *r, const char *name)
         n->name = *name == 'w' ? "within" : "if_else";
         return n;
     }
-    return lost(r);
+    return unseen(n);
 }
 
 static Node *read_name(Reader *r, const char *name)
@@ -275,9 +286,7 @@ static Node *read_name(Reader *r, const char *name)
                 return lost(r);
             n->arg[n->n++] = read_sum(r);
         } while (skip(r, ",") || !skip(r, "]"));
-    if (n->n != (n->kind == N_DATA ? r->model->data : r->model->state)[n->which].rank)
-        return lost(r);
-    return n;
+    return n->n == (n->kind == N_DATA ? r->model->data : r->model->state)[n->which].rank ? n : unseen(n);
 }
 
 static Node *read_atom(Reader *r)
