@@ -321,7 +321,7 @@ static int compile_model(const Options *o)
     if (!build(&g)) return finish(d, o, EXIT_MODEL);
     if (o->emit && strcmp(o->emit, "graph") == 0) { graph_print(stdout, &g); return 0; }
     bool any = false;
-    for (int i = 0; i < g.nvars; i++) any |= var_unknown(g.vars[i]) || g.vars[i]->kind == VAR_PREDICTED;
+    for (int i = 0; i < g.nvars; i++) any |= var_unknown(g.vars[i]) || g.vars[i]->kind == VAR_PREDICTED || g.vars[i]->response;
     if (!any) {
         finish(d, o, 0);
         fprintf(stderr, "%s: there is nothing to draw: no variable stands on the left of `~` in a prior, latent or predict block\n", o->model);
