@@ -41,12 +41,12 @@ static void usage(FILE *out)
           "  -o PROGRAM       the program to write; it reads data and draws from the posterior: ./PROGRAM data.json -o draws\n"
           "  -I DIR           read more distributions and augmentations from DIR/*.gm\n"
           "  --emit=STAGE     print a stage instead of compiling:\n", out);
-#define PASS(name, stage, help) fprintf(out, "                     %-10s after %s: %s\n", #stage, #name, help);
+#define PASS(name, stage, help) if (strcmp(#stage, "none") != 0) fprintf(out, "                     %-10s after %s\n", #stage, #name);
 #include "passes.def"
-    fputs("  --dump=PASS      print the kernels as they are after one of the passes over them:\n", out);
-#define KERNEL_PASS(name, help) fprintf(out, "                     %-10s %s\n", #name, help);
+    fputs("  --dump=PASS      print what one of the passes leaves:\n", out);
+#define PASS(name, stage, help) fprintf(out, "                     %-10s %s\n", #name, help);
 #include "passes.def"
-    fputs("  --check-passes   look after each of these passes whether what must hold of kernels does\n"
+    fputs("  --check-passes   look after each pass whether what must hold does\n"
           "  --explain        print for each variable its conditional, the method and why\n"
           "  --no-augment     leave the model as written\n"
           "  --device gpu     insist on code for GPUs in the program (compiled by NVRTC, if it is installed; else the program does so when it starts)\n"
@@ -261,24 +261,51 @@ static int compile(const Options *o, const Home *h, const Program *p)
     return 0;
 }
 
-static void after_pass(const char *pass, const Program *p, void *with)
+// ---- the passes ----
+
+typedef struct GraphPass { const char *name, *stage; bool (*run)(Graph *); void (*print)(FILE *, const Graph *); } GraphPass;
+typedef struct KernelPass { const char *name, *stage; void (*run)(Lower *); void (*print)(FILE *, const Program *); } KernelPass;
+
+static bool any_unknown(Graph *g)
 {
-    const Options *o = with;
-    current_pass = pass;
-    const char *wrong = o->check_passes ? kernels_check(p, pass) : NULL;
+    for (int i = 0; i < g->nvars; i++)
+        if (var_unknown(g->vars[i]) || g->vars[i]->kind == VAR_PREDICTED || g->vars[i]->response) return true;
+    fprintf(stderr, "%s: there is nothing to draw: no variable stands on the left of `~` in a prior, latent or predict block\n", current_model);
+    return false;
+}
+
+static const GraphPass graph_passes[] = {
+#define GRAPH_PASS(name, function, printer, stage, help) {#name, #stage, function, printer},
+#include "passes.def"
+};
+
+static const KernelPass kernel_passes[] = {
+#define KERNEL_PASS(name, function, printer, stage, help) {#name, #stage, function, printer},
+#include "passes.def"
+};
+
+static double pass_begun;
+
+static void begin_pass(const char *name)
+{
+    current_pass = name;
+    pass_begun = seconds();
+}
+
+// After a pass: what it has left wrong is our fault. True: what was asked for is what it left.
+static bool end_pass(const Options *o, const char *name, const char *stage, const char *wrong)
+{
+    if (o->time) fprintf(stderr, "%-10s %.3f s\n", name, seconds() - pass_begun);
     if (wrong) {
-        fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", pass, wrong);
+        fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", name, wrong);
         exit(EXIT_INTERNAL);
     }
-    if (!o->dump || strcmp(o->dump, pass) != 0) return;
-    if (strcmp(pass, "placement") == 0) placements_print(stdout, p);
-    else kernels_print(stdout, p);
-    exit(0);
+    return (o->dump && strcmp(o->dump, name) == 0) || (o->emit && strcmp(o->emit, stage) == 0);
 }
 
 static bool known_pass(const char *name)
 {
-#define KERNEL_PASS(pass, help) if (strcmp(name, #pass) == 0) return true;
+#define PASS(pass, stage, help) if (strcmp(name, #pass) == 0) return true;
 #include "passes.def"
     return false;
 }
@@ -300,7 +327,6 @@ static int compile_model(const Options *o)
     expr_start(a);
     Diags *d = diags_new(a);
     Library lib = {0};
-    double t0 = seconds();
     if (!read_library(a, home.stdlib, &lib, d, 0)) return EXIT_USAGE;
     for (int i = 0; i < o->ninclude; i++)
         if (!read_library(a, o->include[i], &lib, d, 0)) return EXIT_USAGE;
@@ -310,48 +336,38 @@ static int compile_model(const Options *o)
         fprintf(stderr, "gmc: cannot read %s: %s\n", o->model, strerror(errno));
         return EXIT_USAGE;
     }
-    current_pass = "parse";
+    begin_pass("parse");
     Model *m = NULL;
     if (!front_parse_model(a, s, d, &m)) return finish(d, o, EXIT_MODEL);
     bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
-    double t1 = seconds();
-    if (o->emit && strcmp(o->emit, "ast") == 0) { ast_print(stdout, m); return 0; }
+    if (end_pass(o, "parse", "ast", NULL)) { ast_print(stdout, m); return 0; }
     Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment};
-    current_pass = "build";
-    if (!build(&g)) return finish(d, o, EXIT_MODEL);
-    if (o->emit && strcmp(o->emit, "graph") == 0) { graph_print(stdout, &g); return 0; }
-    bool any = false;
-    for (int i = 0; i < g.nvars; i++) any |= var_unknown(g.vars[i]) || g.vars[i]->kind == VAR_PREDICTED || g.vars[i]->response;
-    if (!any) {
-        finish(d, o, 0);
-        fprintf(stderr, "%s: there is nothing to draw: no variable stands on the left of `~` in a prior, latent or predict block\n", o->model);
-        return EXIT_MODEL;
+    for (size_t i = 0; i < sizeof graph_passes / sizeof *graph_passes; i++) {
+        const GraphPass *pass = &graph_passes[i];
+        begin_pass(pass->name);
+        if (!pass->run(&g)) return finish(d, o, EXIT_MODEL);
+        if (end_pass(o, pass->name, pass->stage, o->check_passes ? graph_check(&g, pass->name) : NULL)) { pass->print(stdout, &g); return 0; }
     }
-    current_pass = "augment";
-    if (!augment(&g)) return finish(d, o, EXIT_MODEL);
-    if (o->emit && strcmp(o->emit, "augmented") == 0) { graph_print(stdout, &g); return 0; }
-    current_pass = "schedule";
-    if (!schedule(&g)) return finish(d, o, EXIT_MODEL);
-    current_pass = "claims";
-    if (!find_claims(&g)) return finish(d, o, EXIT_MODEL);
-    find_domains(&g);
-    current_pass = "describe";
-    describe_steps(&g);
-    if (o->emit && strcmp(o->emit, "schedule") == 0) { schedule_print(stdout, &g); claims_print(stdout, &g); return 0; }
     if (o->explain) { explain(stdout, &g); return finish(d, o, 0); }
-    double t2 = seconds();
     if (!o->output && !o->emit && !o->dump) {
         if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
         return finish(d, o, 0);
     }
-    current_pass = "lower";
-    const Program *p = lower(&g, after_pass, (void *)o);
-    current_pass = "emit";
-    if (o->emit && strcmp(o->emit, "kernels") == 0) { emit_kernels(stdout, p); return finish(d, o, 0); }
-    if (o->emit && strcmp(o->emit, "cuda") == 0) { emit_program(stdout, p, o->model); return finish(d, o, 0); }
+    Lower *lowering = lower_new(&g);
+    const Program *p = lowered(lowering);
+    for (size_t i = 0; i < sizeof kernel_passes / sizeof *kernel_passes; i++) {
+        const KernelPass *pass = &kernel_passes[i];
+        begin_pass(pass->name);
+        pass->run(lowering);
+        if (end_pass(o, pass->name, pass->stage, o->check_passes ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
+    }
+    begin_pass("headers");
+    if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
+    begin_pass("emit");
+    if (end_pass(o, "emit", "cuda", NULL)) { emit_program(stdout, p, o->model); return finish(d, o, 0); }
     int status = compile(o, &home, p);
-    if (o->time) fprintf(stderr, "front %.3f s, graph %.3f s, emit and C compiler %.3f s\n", t1 - t0, t2 - t1, seconds() - t2);
+    if (o->time) fprintf(stderr, "%-10s %.3f s\n", "compiler", seconds() - pass_begun);
     finish(d, o, status);
     arena_free(a);
     return status;
@@ -359,7 +375,7 @@ static int compile_model(const Options *o)
 
 static bool known_stage(const char *name)
 {
-#define PASS(pass, stage, help) if (strcmp(name, #stage) == 0) return true;
+#define PASS(pass, stage, help) if (strcmp(name, #stage) == 0) return strcmp(name, "none") != 0;
 #include "passes.def"
     return false;
 }
@@ -433,14 +449,14 @@ int main(int argc, char **argv)
     o.model = current_model = argv[optind];
     if (o.emit && !known_stage(o.emit)) {
         fprintf(stderr, "gmc: there is no stage `%s`; stages:", o.emit);
-#define PASS(name, stage, help) fprintf(stderr, " %s", #stage);
+#define PASS(name, stage, help) if (strcmp(#stage, "none") != 0) fprintf(stderr, " %s", #stage);
 #include "passes.def"
         fputc('\n', stderr);
         return EXIT_USAGE;
     }
     if (o.dump && !known_pass(o.dump)) {
-        fprintf(stderr, "gmc: --dump: there is no pass `%s` over kernels; passes:", o.dump);
-#define KERNEL_PASS(pass, help) fprintf(stderr, " %s", #pass);
+        fprintf(stderr, "gmc: --dump: there is no pass `%s`; passes:", o.dump);
+#define PASS(pass, stage, help) fprintf(stderr, " %s", #pass);
 #include "passes.def"
         fputc('\n', stderr);
         return EXIT_USAGE;

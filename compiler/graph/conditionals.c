@@ -808,7 +808,7 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
     return any;
 }
 
-void find_domains(Graph *g)
+bool find_domains(Graph *g)
 {
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
@@ -816,7 +816,21 @@ void find_domains(Graph *g)
         if (!v->rank || !(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response))) continue;
         var_element(g, v, v->own);
         v->exists = var_domain(g, v, v->own);
-        v->partial |= drawn && v->base != BASE_INT && v->exists;
+        v->partial |= (drawn && v->base != BASE_INT && v->exists) || (var_unknown(v) && v->sites);
+    }
+    return true;
+}
+
+void domains_print(FILE *out, const Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (!v->exists) continue;
+        fprintf(out, "%s[", v->name);
+        for (int k = 0; k < v->rank; k++) fprintf(out, "%s%s", k ? ", " : "", v->own[k]->name);
+        fputs("] where ", out);
+        ex_print(out, v->exists);
+        fputc('\n', out);
     }
 }
 

@@ -309,10 +309,17 @@ static Description describe(Graph *g, const Step *s)
     return d;
 }
 
-void describe_steps(Graph *g)
+bool describe_steps(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
         const Description d = describe(g, s);
         s->description = arena_copy(g->arena, &d, sizeof d);
     }
+    return true;
+}
+
+void plan_print(FILE *out, const Graph *g)
+{
+    schedule_print(out, g);
+    claims_print(out, g);
 }

@@ -171,6 +171,7 @@ Expr *var_element(Graph *g, Var *v, Index **fresh);             // v[k, l, ...] 
 void  factor_print(FILE *out, const Factor *f);
 void  graph_print(FILE *out, const Graph *g);
 void  plates_print(FILE *out, const Plates *p);
+const char *graph_check(const Graph *g, const char *pass);       // check.c: what the pass has left wrong, or NULL
 
 // ---- augment.c ----
 
@@ -272,7 +273,8 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
 void find_statistics(Graph *g, Conditional *c);
-void find_domains(Graph *g);                                          // which elements of each variable have a statement
+void domains_print(FILE *out, const Graph *g);
+bool find_domains(Graph *g);                                          // which elements of each variable have a statement
 Expr *var_domain(Graph *g, const Var *v, Index *const *element);      // whether v[element...] has one; NULL: all elements do
 Expr *exists_at(const Var *v, Index *const *element);                    // the same, once find_domains has been there
 bool factor_mentions(const Factor *f, const Var *v);
@@ -357,7 +359,7 @@ typedef struct Step {
 
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
 bool schedule(Graph *g);
-void schedule_print(FILE *out, const Graph *g);
+void schedule_print(FILE *out, const Graph *g);                  // with the law of each step, once describe_steps has been there
 void conditionals_print(FILE *out, const Graph *g);
 void explain(FILE *out, Graph *g);
 
@@ -376,7 +378,8 @@ typedef struct Description {             // all text is in the model's names; NU
     const char *cost;
 } Description;
 
-void describe_steps(Graph *g);           // fills the description of each step
+bool describe_steps(Graph *g);                                   // fills the description of each step
+void plan_print(FILE *out, const Graph *g);                      // the schedule, and the claims
 const char *loops_text(Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
 
 // ---- claims.c, coverage.c: what data must satisfy for every element that the model reads to exist ----

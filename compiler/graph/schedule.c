@@ -666,7 +666,7 @@ static void print_step(FILE *out, const Step *s)
     else if (c->colours > 1) fprintf(out, ", %d colours", c->colours);
     else fputs(", element by element", out);
     fprintf(out, "    (%s)\n", s->reason);
-    if (c->family || c->own) {
+    if (s->description && (c->family || c->own)) {
         fprintf(out, "    %s\n", s->description->law);
         for (int k = 0; k < s->description->n; k++) fprintf(out, "    %s\n", s->description->line[k]);
     }

@@ -248,9 +248,16 @@ typedef struct Program {
 
 bool reads_response(const Sum *s);        // so that it is made again after each imputation
 bool any_wild(const Graph *g);            // there are subscripts that are looked at each time
-typedef void (*AfterPass)(const char *pass, const Program *p, void *with);      // called after each pass: dumps and checks
-Program *lower(const Graph *g, AfterPass after, void *with);
 
+// The passes over kernels, in their order (driver/passes.def); each reads what those before it have left.
+typedef struct Lower Lower;
+Lower         *lower_new(const Graph *g);
+const Program *lowered(const Lower *p);   // as the passes have left it
+void lower(Lower *p);                     // lower.c, element.c, joint.c, rows.c, setup.c
+void share(Lower *p);                     // share.c
+void outside(Lower *p);                   // outside.c
+void predictors(Lower *p);                // rows.c
+void placement(Lower *p);                 // placement.c
 
 // ---- print.c, check.c ----
 

@@ -281,21 +281,31 @@ static void row_sizes(Lower *p)
     }
 }
 
-static void each_kernel(Lower *p, void (*pass)(Lower *, Kernel *))
+void each_kernel(Lower *p, void (*pass)(Lower *, Kernel *))
 {
     for (Kernel *k = p->out->setup.first; k; k = k->next) pass(p, k);
     for (Kernel *k = p->out->sweep.first; k; k = k->next) pass(p, k);
 }
 
-Program *lower(const Graph *g, AfterPass after, void *with)
+// ---- the passes ----
+
+Lower *lower_new(const Graph *g)
 {
     Lower *p = NEW(g->arena, Lower);
-    Program *out = p->out = NEW(g->arena, Program);
-    out->g = p->g = g;
+    p->out = NEW(g->arena, Program);
+    p->out->g = p->g = g;
     p->names = (Fresh){.g = g, .nvars = g->nvars};
     p->statistics = (Sums){.g = g, .names = &p->names, .first = g->sums};
-    place_variables(out);
+    place_variables(p->out);
     ex_settle();
+    return p;
+}
+
+const Program *lowered(const Lower *p) { return p->out; }
+
+void lower(Lower *p)
+{
+    Program *out = p->out;
     plan_rows(p);
     p->list = &out->sweep;
     lower_series(p);
@@ -306,22 +316,27 @@ Program *lower(const Graph *g, AfterPass after, void *with)
     lower_setup(p);                              // it comes first in the program, but knows its sums only now
     out->sums = p->statistics.first;
     place_sums(out, out->sums);
-    after("lower", out, with);
+}
+
+void share(Lower *p)
+{
     each_kernel(p, share_loops);
-    Kernel *last = out->setup.first;
+    Kernel *last = p->out->setup.first;
     while (last && last->next) last = last->next;
     lower_orders(p);
-    for (Kernel *k = last ? last->next : out->setup.first; k; k = k->next) share_loops(p, k);
-    after("share", out, with);
-    each_kernel(p, outside);
-    after("outside", out, with);
+    for (Kernel *k = last ? last->next : p->out->setup.first; k; k = k->next) share_loops(p, k);
+}
+
+void outside(Lower *p) { each_kernel(p, name_outside); }
+
+void predictors(Lower *p)
+{
+    Program *out = p->out;
     lower_predictors(p);
     for (int i = 0; i < out->nsteps; i++) refresh_predictors(p, &out->steps[i].launches);
     refresh_predictors(p, &out->derive);
     refresh_predictors(p, &out->joint);
     row_sizes(p);
-    after("predictors", out, with);
-    placement(out);
-    after("placement", out, with);
-    return out;
 }
+
+void placement(Lower *p) { place_routes(p->out); }

@@ -33,7 +33,7 @@ typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k
 
 typedef struct TermList { const BlockTerm *term; struct TermList *next; } TermList;
 
-typedef struct Lower {
+struct Lower {
     const Graph *g;
     Program   *out;
     Fresh      names;            // of work arrays and statistics
@@ -57,7 +57,7 @@ typedef struct Lower {
     const Step *step;            // whose kernels are being made, or NULL
     Kernel    *definitions, *check, *sums, *responses;     // of setup, or NULL
     Launches   grams;
-} Lower;
+};
 
 // ---- lower.c ----
 
@@ -94,10 +94,11 @@ void    with_number(Launch *l, double v);
 
 // ---- the passes over a kernel ----
 
+void  each_kernel(Lower *p, void (*pass)(Lower *, Kernel *));
 void  share_loops(Lower *p, Kernel *k);                                    // share.c
 Count turns_of_loops(const Loops *l);
 void  note_count(Lower *p, Kernel *k, Count c);
-void  outside(Lower *p, Kernel *k);                                  // outside.c
+void  name_outside(Lower *p, Kernel *k);                                  // outside.c
 
 // ---- rows.c ----
 

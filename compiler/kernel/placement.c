@@ -164,7 +164,7 @@ static void use_launches(Uses *u, const Launches *list)
     }
 }
 
-void placement(Program *p)
+void place_routes(Program *p)
 {
     Uses u = {.p = p, .of = NEW_N(p->g->arena, Use, p->placements.n + 1)};
     const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->derive, &p->restore, &p->joint};

@@ -34,7 +34,7 @@ struct Program;
 void  place_variables(struct Program *p);                                    // those of the graph
 void  place_sums(struct Program *p, const Sum *sums);                        // statistics
 Var  *place_array(struct Program *p, Var *v, ArrayRole role);                // a work array; returns it
-void  placement(struct Program *p);                                          // the pass: which arrays one route alone needs
+void  place_routes(struct Program *p);                                       // the pass `placement`: which arrays one route alone needs
 const Placement *placement_of(const struct Program *p, const Var *v);        // of a local variable: wide
 bool  is_real(const struct Program *p, const Var *v);                        // a GPU may keep it in single precision
 void  placements_print(FILE *out, const struct Program *p);                  // --dump=placement

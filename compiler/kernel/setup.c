@@ -488,7 +488,7 @@ void lower_derive(Lower *p)
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "derived", "wide");
     for (int i = 0; i < p->g->nvars; i++) put_absent(p, p->g->vars[i]);
     for (int i = 0; i < p->g->nvars; i++) {              // elements that are computed, of variables whose others are drawn
-        Var *v = p->g->vars[i];
+        const Var *v = p->g->vars[i];
         if (!var_unknown(v) || !v->sites) continue;
         put_sites(p, v);
     }

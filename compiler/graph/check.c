@@ -1,0 +1,114 @@
+// check.c -- what holds of a graph after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
+//
+//   always            a variable's number is its place; an index of a factor is one of its plates
+//   from `augment`    a factor that was replaced has one that was made from it
+//   from `schedule`   each unknown with a distribution is drawn by one step; what a conditional or a block adds up is over loops of its own
+//   from `domains`    where elements exist is said of their subscripts alone
+//   from `describe`   each step says what it draws
+#include <string.h>
+#include "graph.h"
+
+typedef struct Bound { const Graph *g; const char *what; int n; Index *const *index; int m; Index *const *more; const char *wrong; } Bound;      // indices that may stand in an expression
+
+static Look test_index(const Expr *e, void *with)
+{
+    Bound *b = with;
+    if (e->kind != EX_INDEX || e->index->height > 0) return LOOK;
+    for (int i = 0; i < b->n; i++)
+        if (b->index[i] == e->index) return SKIP;
+    for (int i = 0; i < b->m; i++)
+        if (b->more[i] == e->index) return SKIP;
+    b->wrong = arena_printf(b->g->arena, "%s: `%s` stands outside a loop over it", b->what, e->index->name);
+    return FOUND;
+}
+
+static const char *outside(Bound *b, Expr *e)
+{
+    if (e) ex_find(e, test_index, b);
+    return b->wrong;
+}
+
+static const char *check_factor(const Graph *g, const Factor *f, bool augmented)
+{
+    const char *what = arena_printf(g->arena, "the factor of line %d", span_line(f->span));
+    Bound b = {.g = g, .what = what, .n = f->plates.n, .index = f->plates.index};
+    if (outside(&b, f->log_density) || outside(&b, f->value) || outside(&b, f->plates.guard)) return b.wrong;
+    if (!f->replaced || !augmented) return NULL;
+    for (const Factor *made = g->factors; made; made = made->next)
+        if (made->original == f) return NULL;
+    return arena_printf(g->arena, "%s was replaced by nothing", what);
+}
+
+static const char *check_loops(Bound *b, const Loops *l)
+{
+    b->n = l->n;
+    b->index = l->index;
+    for (int i = 0; i < l->n; i++)
+        if (outside(b, l->index[i]->lo) || outside(b, l->index[i]->hi)) return b->wrong;
+    return outside(b, l->guard);
+}
+
+static const char *check_parts(const Graph *g, const Conditional *c, const Part *q)
+{
+    Bound b = {.g = g, .what = arena_printf(g->arena, "the conditional of %s", c->var->name), .m = c->var->rank, .more = c->element};
+    for (; q; q = q->next)
+        if (check_loops(&b, &q->loops) || outside(&b, q->value)) return b.wrong;
+    return NULL;
+}
+
+static const char *check_step(const Graph *g, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    const char *wrong = NULL;
+    if (c) {
+        const Part *const lists[] = {c->density, c->natural, c->bounds};
+        for (int i = 0; i < 3 && !wrong; i++) wrong = check_parts(g, c, lists[i]);
+        return wrong;
+    }
+    Bound b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
+        if (check_loops(&b, &t->loops) || outside(&b, t->coefficient)) return b.wrong;
+        for (int r = 0; r < t->degree; r++)
+            if (outside(&b, t->ref[r])) return b.wrong;
+    }
+    return NULL;
+}
+
+// How many steps draw v.
+static int draws_of(const Graph *g, const Var *v)
+{
+    int n = 0;
+    for (const Step *s = g->steps; s; s = s->next)
+        for (int i = 0; i < s->nblock; i++) n += s->block[i] == v && !s->imputes;
+    return n;
+}
+
+static bool has_distribution(const Graph *g, const Var *v)
+{
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (f->value && f->value->kind == EX_REF && f->value->var == v) return true;
+    return false;
+}
+
+const char *graph_check(const Graph *g, const char *pass)
+{
+    const bool built = strcmp(pass, "build") == 0 || strcmp(pass, "unknowns") == 0, augmented = strcmp(pass, "augment") == 0, scheduled = !built && !augmented;
+    for (int i = 0; i < g->nvars; i++)
+        if (g->vars[i]->id != i) return arena_printf(g->arena, "the variable %s has another one's number", g->vars[i]->name);
+    const char *wrong;
+    for (const Factor *f = g->factors; f; f = f->next)
+        if ((wrong = check_factor(g, f, !built))) return wrong;
+    if (!scheduled) return NULL;
+    for (const Step *s = g->steps; s; s = s->next)
+        if ((wrong = check_step(g, s))) return wrong;
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        const int n = draws_of(g, v);
+        if (n > 1 || (n == 0 && var_unknown(v) && has_distribution(g, v))) return arena_printf(g->arena, "%d steps draw %s", n, v->name);
+        Bound b = {.g = g, .what = arena_printf(g->arena, "where elements of %s exist", v->name), .n = v->rank, .index = v->own};
+        if (v->exists && outside(&b, v->exists)) return b.wrong;
+    }
+    for (const Step *s = g->steps; s && strcmp(pass, "describe") == 0; s = s->next)
+        if (!s->description || !s->description->law) return arena_printf(g->arena, "the step of %s does not say what it draws", s->block[0]->name);
+    return NULL;
+}
