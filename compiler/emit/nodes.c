@@ -140,7 +140,7 @@ static void begin_loop(Out *o, const Node *n)
     }
     case SHARE_ROWS: {
         const char *group = subscript_text(o, ex_index(i[1])).c;
-        begin(o, "%s (%s, %s, s.%s, s.%s%s)", macro, fresh_index(o, i[0]), group, n->loop.order->first->name, n->loop.order->rows->name, totals_text(o, n));
+        begin(o, "%s (%s, %s, s->%s, s->%s%s)", macro, fresh_index(o, i[0]), group, n->loop.order->first->name, n->loop.order->rows->name, totals_text(o, n));
         break;
     }
     }
@@ -214,9 +214,9 @@ static void emit_fill(Out *o, const Node *n)
 {
     const char *name = c_name(o, n->fill.array->name), *count = count_text(o, &n->fill.count);
     const char *value = n->fill.value ? n->fill.value : "0";
-    if (n->fill.count.n == 0) line(o, o->team ? "ONE_LANE *s.%s = %s;" : "*s.%s = %s;", name, value);
-    else if (o->team) line(o, "%s (e, %s) s.%s[e] = %s;", n->fill.waits ? "ALONG" : "LANES", count, name, value);
-    else line(o, "for (long e = 0; e < %s; e++) s.%s[e] = %s;", count, name, value);
+    if (n->fill.count.n == 0) line(o, o->team ? "ONE_LANE *s->%s = %s;" : "*s->%s = %s;", name, value);
+    else if (o->team) line(o, "%s (e, %s) s->%s[e] = %s;", n->fill.waits ? "ALONG" : "LANES", count, name, value);
+    else line(o, "for (long e = 0; e < %s; e++) s->%s[e] = %s;", count, name, value);
 }
 
 static void emit_array(Out *o, const Node *n)
@@ -359,8 +359,8 @@ static Look skip_one(const Expr *e, void *with)
     if (!e->vars) return SKIP;
     if (e->kind == EX_REF && e->nargs == e->var->rank && e != ((Undecided *)with)->itself && e->var->kind == VAR_DATA && e->var->response) {
         const char *name = c_name(o, e->var->name), *at = e->nargs ? text(o, "[%s]", position_text(o, e->var, 0, e->nargs, e->args, NULL).c) : "";
-        if (e->var->base == BASE_INT) line(o, "if (d.%s%s == -2147483648.0) continue;", name, at);
-        else line(o, "if (!(d.%s%s == d.%s%s)) continue;", name, at, name, at);
+        if (e->var->base == BASE_INT) line(o, "if (d->%s%s == -2147483648.0) continue;", name, at);
+        else line(o, "if (!(d->%s%s == d->%s%s)) continue;", name, at, name, at);
     }
     return LOOK;
 }
@@ -397,8 +397,8 @@ static void emit_bounds(Out *o, const Node *n)
     skip_undecided(o, f->most, f->value);
     const Var *v = f->value->var;                // as read from the file: in the state, missing values have been filled in
     const char *at = v->rank ? position_text(o, v, 0, v->rank, f->value->args, NULL).c : NULL, *name = c_name(o, v->name);
-    const char *y = at ? text(o, "d.%s[%s]", name, at) : text(o, "d.%s", name);
-    if (v->kind == VAR_LET) y = text(o, at ? "s.%s[%s]" : "*s.%s", name, at);
+    const char *y = at ? text(o, "d->%s[%s]", name, at) : text(o, "d->%s", name);
+    if (v->kind == VAR_LET) y = text(o, at ? "s->%s[%s]" : "*s->%s", name, at);
     const char *lo = f->least ? text(o, "%s < %s", y, expr_c(o, f->least, TIGHT)) : NULL, *hi = f->most ? text(o, "%s > %s", y, expr_c(o, f->most, TIGHT)) : NULL;
     const char *outside = text(o, "%s%s%s", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "");
     if (v->base == BASE_INT) outside = text(o, lo && hi ? "%s != -2147483648.0 && (%s)" : "%s != -2147483648.0 && %s", y, outside);      // a missing int; a missing real is NaN
@@ -518,7 +518,7 @@ static void emit_slice(Out *o, const Node *n)
     const Conditional *c = n->slice.c;
     const Var *v = c->var;
     const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
-    const char *width = v->rank ? text(o, "s.%s[%s]", n->slice.width->name, position_text(o, v, 0, v->rank, c->current->args, NULL).c) : text(o, "*s.%s", n->slice.width->name);
+    const char *width = v->rank ? text(o, "s->%s[%s]", n->slice.width->name, position_text(o, v, 0, v->rank, c->current->args, NULL).c) : text(o, "*s->%s", n->slice.width->name);
     const char *lo = n->slice.lo ? expr_c(o, n->slice.lo, LOOSE) : "-INFINITY", *hi = n->slice.hi ? expr_c(o, n->slice.hi, LOOSE) : "INFINITY";
     const bool positive = !v->discrete && v->lower_number == 0 && !isfinite(v->upper_number);
     line(o, "%s", stream_text(o, v, element));
@@ -599,7 +599,7 @@ static void emit_move(Out *o, const Node *n)
     Count batches = count_dims(v, 0, v->rank - (vector ? 1 : 2));
     line(o, "const long size = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     begin(o, "for (long batch = 0; batch < %s; batch++)", count_text(o, &batches));
-    line(o, "wide *value = &s.%s[batch * size%s], *widths = &s.%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
+    line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
     begin(o, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
     line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
          k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
@@ -612,9 +612,9 @@ static void emit_move(Out *o, const Node *n)
     begin(o, "while (slice_next(&sl))");
     if (!once) {
         line(o, "TEAM_BARRIER();");
-        line(o, "ONE_LANE *s.%s = constrained_set(&m, sl.x);", n->move.inside->name);
+        line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->move.inside->name);
     }
-    line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s.%s", n->move.inside->name));
+    line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
     compute_again(o, c);
     const Mark m = enter(o);
     scope_wrote(&o->scope, n);
@@ -647,17 +647,17 @@ static void emit_draw_array(Out *o, const Node *n)
     }
     line(o, "%s", stream_text(o, v, e));
     line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
-    line(o, "wide *x = &s.%s[%s];", c_name(o, v->name), at);
+    line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     line(o, "SAVE_OLD(x, %s);", elements);
-    if (simplex) line(o, "%s(&g, &s.%s[%s], n, x);", c->family->draw->name, array, at);
+    if (simplex) line(o, "%s(&g, &s->%s[%s], n, x);", c->family->draw->name, array, at);
     else {
         line(o, "wide *work = SCRATCH(3 * n * n);");
-        line(o, "%s(&g, s.%s[%s], &s.%s[%s], n, x, work);", c->family->draw->name, scalar, e, array, at);
+        line(o, "%s(&g, s->%s[%s], &s->%s[%s], n, x, work);", c->family->draw->name, scalar, e, array, at);
         line(o, "RELEASE(work);");
     }
     line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
-    if (simplex) line(o, "if (CHECKING) CLAIM(dirichlet_claim(&s.%s[%s], n, x, OLD));", array, at);
-    else line(o, "if (CHECKING) CLAIM(%s_claim(s.%s[%s], &s.%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
+    if (simplex) line(o, "if (CHECKING) CLAIM(dirichlet_claim(&s->%s[%s], n, x, OLD));", array, at);
+    else line(o, "if (CHECKING) CLAIM(%s_claim(s->%s[%s], &s->%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
     if (c->nbatch) end(o);
 }
 
@@ -670,10 +670,10 @@ static void emit_draw_normal(Out *o, const Node *n)
     line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
     begin(o, "EACH (e, %s)", count_text(o, &count));
     line(o, "%s", stream_text(o, first, "e"));
-    line(o, "wide *x = &s.%s[e * n];", c_name(o, first->name));
+    line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
     line(o, "SAVE_OLD(x, n);");
-    line(o, "if (CHECKING) CLAIM_QUADRATIC_BEFORE(n, &s.%s[e * n * n], &s.%s[e * n], x);", J, h);
-    line(o, "if (normal_draw(&g, n, &s.%s[e * n * n], &s.%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
+    line(o, "if (CHECKING) CLAIM_QUADRATIC_BEFORE(n, &s->%s[e * n * n], &s->%s[e * n], x);", J, h);
+    line(o, "if (normal_draw(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
     line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
     end(o);
 }
@@ -686,10 +686,10 @@ static void emit_copy(Out *o, const Node *n)
         Count count = count_dims(v, 0, v->rank);
         const char *len = count_text(o, &count), *name = c_name(o, v->name);
         if (v->rank == 0) {
-            const char *place = text(o, "s.%s[%s]", n->copy.joint->name, off ? off : "0"), *value = text(o, "*s.%s", name);
+            const char *place = text(o, "s->%s[%s]", n->copy.joint->name, off ? off : "0"), *value = text(o, "*s->%s", name);
             line(o, o->team ? "ONE_LANE %s = %s;" : "%s = %s;", n->copy.gather ? place : value, n->copy.gather ? value : place);
         } else {
-            const char *place = text(o, "s.%s[%s%se]", n->copy.joint->name, off ? off : "", off ? " + " : ""), *value = text(o, "s.%s[e]", name);
+            const char *place = text(o, "s->%s[%s%se]", n->copy.joint->name, off ? off : "", off ? " + " : ""), *value = text(o, "s->%s[e]", name);
             line(o, o->team ? "ALONG (e, %s) %s = %s;" : "for (long e = 0; e < %s; e++) %s = %s;", len, n->copy.gather ? place : value, n->copy.gather ? value : place);
         }
         off = off ? text(o, "%s + %s", off, len) : len;
@@ -806,7 +806,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
 #define KERNEL_KIND(id, macro, help) [KERNEL_##id] = macro,
 #include "../kernel/kernel.def"
     };
-    if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data d, const State s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
+    if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
     else fprintf(o->file, "%s%s(%s)%s", k->comment, macro[k->kind], k->name, end);
 }

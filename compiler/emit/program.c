@@ -94,14 +94,14 @@ static void emit_row_sizes(Out *o, const Program *p)
     Count bytes = {2, {(Expr *)p->row_bytes[0], (Expr *)p->row_bytes[1]}};
     o->launching = true;
     const char *c = p->row_bytes[0] ? text(o, "(double)sizeof(real) * %s * %s", extent_c(o, bytes.factor[0], TIGHT), extent_c(o, bytes.factor[1], TIGHT)) : "0";
-    fprintf(o->file, "// Bytes of the rows that a row pass reads.\nstatic double row_bytes(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    (void)d;\n    return %s;\n}\n\n", c);
+    fprintf(o->file, "// Bytes of the rows that a row pass reads.\nstatic double row_bytes(const GmRun *run)\n{\n    const Data *const d = (const Data *)run->data;\n    (void)d;\n    return %s;\n}\n\n", c);
     o->launching = false;
     c = !p->row_width ? "0" : p->row_widths ? "-1" : extent_c(o, p->row_width, LOOSE);
-    fprintf(o->file, "// Their columns.\nstatic long row_width(const void *data)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    return %s;\n}\n\n", c);
+    fprintf(o->file, "// Their columns.\nstatic long row_width(const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    return %s;\n}\n\n", c);
     o->launching = true;
     for (const Step *s = o->g->steps; s; s = s->next)
         if (s->kind == STEP_GAUSSIAN && s->gaussian.rows)
-            fprintf(o->file, "// Whether there are fewer rows than coefficients.\nstatic int few_%s(const GmRun *run)\n{\n    const Data d = *(const Data *)run->data;\n    return %s < %s;\n}\n\n",
+            fprintf(o->file, "// Whether there are fewer rows than coefficients.\nstatic int few_%s(const GmRun *run)\n{\n    const Data *const d = (const Data *)run->data;\n    return %s < %s;\n}\n\n",
                     s->gaussian.rows->name, extent_c(o, s->gaussian.rows->count, ADDITIVE), extent_c(o, s->gaussian.rows->size, ADDITIVE));
     o->launching = false;
 }

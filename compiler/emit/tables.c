@@ -186,7 +186,7 @@ void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
     // Shapes. Sizes read data only; a bound may read data too, and responses as the files give them.
     o->careful = o->host = o->as_read = true;
     for (int which = 0; which < 2; which++) {
-        fprintf(out, "static void %s_shape(int field, const void *data, GmShape *shape)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    shape->lower = -INFINITY;\n    shape->upper = INFINITY;\n    switch (field) {\n", which ? "state" : "data");
+        fprintf(out, "static void %s_shape(int field, const void *data, GmShape *shape)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    shape->lower = -INFINITY;\n    shape->upper = INFINITY;\n    switch (field) {\n", which ? "state" : "data");
         int field = 0;
         int n = which ? nstate : g->nvars;
         for (int i = 0; i < n; i++) {
@@ -216,7 +216,7 @@ void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
         o->indent = 0;
         fprintf(out, "    }\n}\n\n");
     }
-    fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data d = *(const Data *)data;\n    (void)d;\n    switch (field) {\n");
+    fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n");
     int field = 0;
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];

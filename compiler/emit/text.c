@@ -115,7 +115,7 @@ const char *fresh_index(Out *o, const Index *i)
 const char *var_text(Out *o, const Var *v)
 {
     if (v->kind == VAR_ELEMENT) return v->name;
-    return text(o, "%s.%s", v->kind == VAR_DATA && (!v->response || o->as_read) ? "d" : "s", c_name(o, v->name));
+    return text(o, "%s->%s", v->kind == VAR_DATA && (!v->response || o->as_read) ? "d" : "s", c_name(o, v->name));
 }
 
 const char *math_text(Out *o, const Expr *e) { return ex_text(o->arena, e); }
@@ -165,7 +165,7 @@ Text subscript_text(Out *o, const Expr *e)
 
 Text extent_text(Out *o, const Expr *e)
 {
-    if (is_greatest(e)) return tight(text(o, o->launching ? "greatest(ON_HOST(run, d.%s), %s)" : "greatest(d.%s, %s)", c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
+    if (is_greatest(e)) return tight(text(o, o->launching ? "greatest(ON_HOST(run, d->%s), %s)" : "greatest(d->%s, %s)", c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
     if ((e->kind == EX_ADD || e->kind == EX_MUL) && has_greatest(e)) {
         const bool sum = e->kind == EX_ADD;
         const char *all = NULL;
@@ -256,7 +256,7 @@ const char *place_text(Out *o, const Place *at)
     }
     Text p = tight("0");
     for (int k = 0; k < at->n; k++) p = k ? row_major(o, p, at->sub[k].extent, sub_text(o, &at->sub[k])) : sub_text(o, &at->sub[k]);
-    return text(o, "s.%s[%s]", at->array->name, p.c);
+    return text(o, "s->%s[%s]", at->array->name, p.c);
 }
 
 static Text number(Out *o, double v)
@@ -428,7 +428,7 @@ static Text size_in_launch(Out *o, const Expr *e)
     const Site *t = v->kind == VAR_LET && v->rank == 0 ? v->sites : NULL;
     if (t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard && ex_is_integer(t->value)) return extent_text(o, t->value);
     if (v->kind != VAR_DATA || v->base != BASE_INT || v->response) return tight("1");
-    return tight(text(o, "ON_HOST(run, d.%s)[%s]", c_name(o, v->name), position_text(o, v, 0, v->rank, e->args, NULL).c));
+    return tight(text(o, "ON_HOST(run, d->%s)[%s]", c_name(o, v->name), position_text(o, v, 0, v->rank, e->args, NULL).c));
 }
 
 Text expr_text(Out *o, const Expr *e)

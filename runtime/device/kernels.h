@@ -1,6 +1,6 @@
 // kernels.h -- how kernels are written; included by an emitted program after its Data and State. The same text runs on both targets.
 //
-//   KERNEL(draw_theta) { EACH (j, d.J) { ... } }         elements on their own, in parallel
+//   KERNEL(draw_theta) { EACH (j, d->J) { ... } }        elements on their own, in parallel
 //   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  the missing elements of a field of Data; MISSING_IN_TURN in a KERNEL_ONCE
 //   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
 //                                                         row_weight_and(w, t): and t to a total
@@ -18,11 +18,11 @@
 //       GROUP_LANE { ... } }                              by one lane
 //   EACH_ELEMENT (k, K, n) {                              elements k = 0 .. K-1, each by a crew of lanes that suits sums of n turns
 //       SUM_TURNS (i, n, &a, &b) { a += ...; }            shared by the crew; SUM_TURNS_FROM (i, first, n, ...)
-//       ELEMENT_LANE s.x[k] = ...; }                      by one lane of the crew
-//   SUM_INTO1 (i, first, n, a, na) {                      rows i = first .. first + n - 1, added to places of the array s.a[na]; then TEAM_BARRIER()
-//       PLACES (j, m) { s.a[j] += ...; }                  every lane the places that are its own; PLACES2 (j, m, k, l): pairs
+//       ELEMENT_LANE s->x[k] = ...; }                     by one lane of the crew
+//   SUM_INTO1 (i, first, n, a, na) {                      rows i = first .. first + n - 1, added to places of the array s->a[na]; then TEAM_BARRIER()
+//       PLACES (j, m) { s->a[j] += ...; }                 every lane the places that are its own; PLACES2 (j, m, k, l): pairs
 //   SUM_KEYED1 (i, first, n, a, na) {                     the same where the row says which place
-//       if (OWN(key)) s.a[key] += ...; }                  SUM_INTO2 .. 4, SUM_KEYED2 .. 4: of several arrays; 0: of any
+//       if (OWN(key)) s->a[key] += ...; }                 SUM_INTO2 .. 4, SUM_KEYED2 .. 4: of several arrays; 0: of any
 //   ONE_LANE { ... }                                      by one lane
 //   TEAM_SCRATCH(n), TEAM_RELEASE(p)                      a buffer of n numbers that lanes near each other share
 //   TEAM_FILL (i, n) { p[i] = ...; }                      by those lanes; then all have it

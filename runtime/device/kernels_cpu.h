@@ -14,7 +14,8 @@ typedef struct GmContext {
 } GmContext;
 
 #define GM                gm_context
-#define KERNEL(name)      static void name(GmContext *GM, const Data d, const State s, const Sweep at)
+#define GM_GIVEN          GmContext *GM, const Data *restrict d, const State *restrict s, const Sweep at
+#define KERNEL(name)      static void name(GM_GIVEN)
 #define KERNEL_ONCE(name) KERNEL(name)
 #define KERNEL_TEAM(name) KERNEL(name)
 #define EACH(i, n)        for (long i = GM->first; i < GM->last; i++)
@@ -25,8 +26,8 @@ typedef struct GmContext {
 
 // Rows first .. last - 1: dot[] is given, weight[] is filled, *more grows.
 #define ROW(name, k)                                                                                                                  \
-    static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot);     \
-    static void name(GmContext *GM, const Data d, const State s, const Sweep at, const real *dot, real *weight, wide *more)           \
+    static inline RowWeight name##_row(GM_GIVEN, const long k, const real dot);                                                       \
+    static void name(GM_GIVEN, const real *dot, real *weight, wide *more)                                                             \
     {                                                                                                                                 \
         wide sum = 0;                                                                                                                 \
         for (long k = GM->first; k < GM->last; k++) {                                                                                 \
@@ -36,7 +37,7 @@ typedef struct GmContext {
         }                                                                                                                             \
         *more += sum;                                                                                                                 \
     }                                                                                                                                 \
-    static inline RowWeight name##_row(GmContext *GM, const Data d, const State s, const Sweep at, const long k, const real dot)
+    static inline RowWeight name##_row(GM_GIVEN, const long k, const real dot)
 
 // ---- teams ----
 

@@ -41,20 +41,21 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define KERNEL(name)      GM_KERNEL_FOR(name, true)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
 #define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
+#define GM_GIVEN          GmContext *GM, const Data *d, const State *s, const Sweep at
 #define GM_KERNEL_FOR(name, mine)                                                                                       \
-    static __device__ __forceinline__ void name##_body(GmContext *GM, const Data &d, const State &s, const Sweep at);   \
+    static __device__ __forceinline__ void name##_body(GM_GIVEN);                                                       \
     extern "C" __global__ void name(const Data d, const State *states, GmPlace *place)                                  \
     {                                                                                                                   \
         if (!(mine)) return;                                                                                            \
         GmContext context = gm_context_of(place);                                                                       \
         const State s = states[blockIdx.y];                                                                             \
-        name##_body(&context, d, s, gm_sweep_place(place, (int)blockIdx.y));                                               \
+        name##_body(&context, &d, &s, gm_sweep_place(place, (int)blockIdx.y));                                          \
     }                                                                                                                   \
-    static __device__ __forceinline__ void name##_body(GmContext *GM, const Data &d, const State &s, const Sweep at)
-#define ROW(name, k)                                                                                                                            \
-    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data &d, const State &s, const Sweep at, const long k, const real dot); \
-    ROW_PASS_KERNELS(name)                                                                                                                      \
-    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data &d, const State &s, const Sweep at, const long k, const real dot)
+    static __device__ __forceinline__ void name##_body(GM_GIVEN)
+#define ROW(name, k)                                                                                                    \
+    static __device__ __forceinline__ RowWeight name##_row(GM_GIVEN, const long k, const real dot);                     \
+    ROW_PASS_KERNELS(name)                                                                                              \
+    static __device__ __forceinline__ RowWeight name##_row(GM_GIVEN, const long k, const real dot)
 
 #define gm_thread  ((long)blockIdx.x * blockDim.x + threadIdx.x)
 #define gm_threads ((long)gridDim.x * blockDim.x)
@@ -237,7 +238,7 @@ template<int count> static __device__ __forceinline__ int turns_next(GmContext *
 
 // ---- sums over rows into places ----
 //
-// Rows are cut into chunks, and each chunk has places of its own in the room for partial sums, for which s.a stands meanwhile; then the chunks are added in
+// Rows are cut into chunks, and each chunk has places of its own in the room for partial sums, for which s->a stands meanwhile; then the chunks are added in
 // a fixed order. A crew takes a chunk. Where every row adds to all places (SUM_INTO) it is a warp, or a block if places are many, and each lane adds to its
 // own places. Where a row adds to few of them (SUM_KEYED) each lane is a crew, and 32 of them take rows in turn. Where there are too many
 // places for that, or few rows, the whole team is one crew that adds in place.
@@ -344,12 +345,12 @@ DEVICE int into_end(GmContext *c, const GmInto &t)
 
 // `mine`: what makes s of the loop's body; `fold`: what ends a chunk; `add`: what brings the chunks together.
 #define GM_INTO(i, from, n, places, keyed, mine, fold, add)                                                             \
-    for (const State *gm_s = &s; gm_s; gm_s = (const State *)0)                                                         \
+    for (const State *gm_s = s; gm_s; gm_s = (const State *)0)                                                          \
         for (GmInto gm_into = into_begin(GM, from, n, places, keyed), *gm_go = &gm_into; gm_go; gm_go = (GmInto *)0, into_end(GM, gm_into) ? (void)(add) : (void)0) \
             while (into_next(GM, &gm_into))                                                                             \
-                for (State s = *gm_s; gm_into.once && ((void)(mine), 1); gm_into.once = 0, (void)(fold))                \
+                for (State gm_own = *gm_s, *s = &gm_own; gm_into.once && ((void)(mine), 1); gm_into.once = 0, (void)(fold)) \
                     for (long i = gm_into.first; i < gm_into.last; i += gm_into.step)
-#define GM_MINE(a, at)     s.a = into_places(GM, gm_into, gm_s->a, gm_into.chunk, at)
+#define GM_MINE(a, at)     s->a = into_places(GM, gm_into, gm_s->a, gm_into.chunk, at)
 #define GM_FOLD(a, na, at) into_fold(GM, gm_into, gm_s->a, na, at)
 #define GM_ADD(a, na, at)  into_add(GM, gm_into, gm_s->a, na, at)
 #define GM_INTO0(keyed, i, from, n)                         GM_INTO(i, from, n, 1L << 40, keyed, 0, 0, (void)0)

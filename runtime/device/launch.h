@@ -25,7 +25,8 @@
 #define GM_C
 #endif
 
-#define gm_of_chain(run, c)  ((const State *)(run)->state)[c]
+#define gm_of_chain(run, c)  ((const State *)(run)->state + (c))
+#define gm_data(run)         const Data *const d = (const Data *)(run)->data; (void)d
 
 static inline int any_missing(const GmRun *run)
 {
@@ -48,10 +49,24 @@ static inline Sweep sweep_place(const GmRun *run, int chain)
 // An array of data where the host may read it.
 #define ON_HOST(run, x)      ((const int *)((run)->device ? gm_device_on_host(run, x) : (x)))
 
-#if !defined(__CUDACC__)
+// A kind of launch is a function, compiled once: a program may have a thousand launches. It knows a kernel by its name, on a GPU, and by its function.
+#define GM_LAUNCHES          static __attribute__((noinline, unused)) void
+#define gm_at(type, s, field) ((field) == GM_NO_FIELD ? (type *)0 : *(type *const *)((const char *)(s) + (field)))
 
-typedef void (*GmKernel)(GmContext *, const Data, const State, const Sweep);
-typedef void (*GmRowKernel)(GmContext *, const Data, const State, const Sweep, const real *, real *, wide *);
+#if defined(__CUDACC__)
+
+typedef void *GmKernel;
+typedef void *GmRowKernel;
+#define GM_NAMED(kernel)     #kernel, NULL
+#define ON_CPU(run, what)    do { } while (0)
+#define gm_here(run)         const Data *const d = (const Data *)(run)->data; const State *const s = gm_of_chain(run, 0); (void)d; (void)s
+enum { GM_IN_STEP = -1, GM_CACHE = 0 };
+
+#else
+
+typedef void (*GmKernel)(GmContext *, const Data *, const State *, const Sweep);
+typedef void (*GmRowKernel)(GmContext *, const Data *, const State *, const Sweep, const real *, real *, wide *);
+#define GM_NAMED(kernel)     #kernel, kernel
 
 enum {
     GM_BLOCK = 512,              // elements a block
@@ -61,17 +76,32 @@ enum {
     GM_CACHE = 16 << 20,         // bytes of rows above which chains go in step
 };
 
+#define gm_here(run)         const Data *const d = (const Data *)(run)->data; const State *const s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); (void)d; (void)s
+#define ON_CPU(run, what)                                                                                                              \
+    do {                                                                                                                               \
+        if ((run)->chain != GM_IN_STEP) { what; break; }                                                                               \
+        GmRun *const gm_all = run;                                                                                                     \
+        _Pragma("omp parallel for num_threads(gm_all->threads < gm_all->chains ? gm_all->threads : gm_all->chains) schedule(static, 1)") \
+        for (int gm_c = 0; gm_c < gm_all->chains; gm_c++) {                                                                            \
+            GmRun gm_one = *gm_all, *const run = &gm_one;                                                                              \
+            gm_one.chain = gm_c;                                                                                                       \
+            gm_one.inner_threads = 1;                                                                                                  \
+            gm_here(run);                                                                                                              \
+            what;                                                                                                                      \
+        }                                                                                                                              \
+    } while (0)
+
 static inline GmContext gm_alone(GmRun *run, int chain, long first, long last)
 {
     const GmContext c = {run, chain, first, last, 0, 1, 0, NULL};
     return c;
 }
 
-// By several threads. Compiled once: a program may have a thousand launches.
-static __attribute__((noinline, unused)) void gm_each_shared(GmKernel kernel, GmRun *run, long n, long blocks)
+// By several threads.
+GM_LAUNCHES gm_each_shared(GmKernel kernel, GmRun *run, long n, long blocks)
 {
-    const Data d = *(const Data *)run->data;
-    const State s = gm_of_chain(run, run->chain);
+    const Data *const d = (const Data *)run->data;
+    const State *const s = gm_of_chain(run, run->chain);
     const Sweep at = sweep_place(run, run->chain);
     #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
     for (long b = 0; b < blocks; b++) {
@@ -80,7 +110,7 @@ static __attribute__((noinline, unused)) void gm_each_shared(GmKernel kernel, Gm
     }
 }
 
-static inline void launch_each(GmKernel kernel, GmRun *run, long n)
+static inline void gm_each(GmKernel kernel, GmRun *run, long n)
 {
     const long blocks = (n + GM_BLOCK - 1) / GM_BLOCK;
     if (run->inner_threads > 1 && blocks > 1 && !run->checking) {
@@ -88,14 +118,14 @@ static inline void launch_each(GmKernel kernel, GmRun *run, long n)
         return;
     }
     GmContext context = gm_alone(run, run->chain, 0, n);
-    kernel(&context, *(const Data *)run->data, gm_of_chain(run, run->chain), sweep_place(run, run->chain));
+    kernel(&context, (const Data *)run->data, gm_of_chain(run, run->chain), sweep_place(run, run->chain));
 }
 
-static __attribute__((noinline, unused)) void gm_team_shared(GmKernel kernel, GmRun *run, int chain)
+GM_LAUNCHES gm_team_shared(GmKernel kernel, GmRun *run, int chain)
 {
     static wide partial[GM_PARTIALS];            // one team of several threads works at a time
-    const Data d = *(const Data *)run->data;
-    const State s = gm_of_chain(run, chain);
+    const Data *const d = (const Data *)run->data;
+    const State *const s = gm_of_chain(run, chain);
     const Sweep at = sweep_place(run, chain);
     #pragma omp parallel num_threads(run->inner_threads)
     {
@@ -104,14 +134,14 @@ static __attribute__((noinline, unused)) void gm_team_shared(GmKernel kernel, Gm
     }
 }
 
-static inline void launch_team(GmKernel kernel, GmRun *run, int chain, long work)
+static inline void gm_team(GmKernel kernel, GmRun *run, int chain, long work)
 {
     if (run->inner_threads > 1 && work >= GM_TEAM_WORK && !run->checking) {
         gm_team_shared(kernel, run, chain);
         return;
     }
     GmContext context = gm_alone(run, chain, 0, 1);
-    kernel(&context, *(const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain));
+    kernel(&context, (const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain));
 }
 
 // Rows of one chunk, a few at a time so that they are still in the cache when they are added up: out[p], then the total.
@@ -125,7 +155,7 @@ static inline void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long 
         const long n = i + rows < last ? rows : last - i;
         GmContext context = gm_alone(run, chain, i, i + n);
         rows_times(n, p, X + i * p, beta, dot);
-        kernel(&context, *(const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain), dot, weight, &more);
+        kernel(&context, (const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain), dot, weight, &more);
         if (out) rows_added(n, p, X + i * p, weight, out);
     }
     if (out) out[p] += more;
@@ -138,7 +168,7 @@ static inline void gm_add_rows(long p, const wide *sums, wide *out, wide *total)
     if (total) *total += sums[p];
 }
 
-static inline void launch_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out, wide *total)
+static inline void gm_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out, wide *total)
 {
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
     const int several = run->inner_threads > 1 && chunks > 1 && !run->checking;
@@ -162,7 +192,7 @@ static inline void launch_rows(GmRowKernel kernel, GmRun *run, int chain, long n
 }
 
 // The same for all chains: rows of a chunk are read once. Chunks, and the order in which they are added, are those of one chain alone.
-static inline void launch_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long p, const real *X, size_t beta, size_t out, size_t total)
+static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long p, const real *X, size_t beta, size_t out, size_t total)
 {
     enum { MOST = 256 };
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS, fit = p > 0 ? 16384 / p : MOST, rows = fit < 8 ? 8 : fit > MOST ? MOST : fit;
@@ -176,16 +206,16 @@ static inline void launch_rows_in_step(GmRowKernel kernel, GmRun *run, long n, l
         for (long i = b * GM_ROWS; i < last; i += rows)
             for (int c = 0; c < chains; c++) {
                 const long some = i + rows < last ? rows : last - i;
-                const State s = gm_of_chain(run, c);
+                const State *const s = gm_of_chain(run, c);
                 wide none = 0, *mine = sums ? sums + (b * chains + c) * (p + 1) : NULL;
                 GmContext context = gm_alone(run, c, i, i + some);
-                rows_times(some, p, X + i * p, *(wide *const *)((const char *)&s + beta), dot);
-                kernel(&context, *(const Data *)run->data, s, sweep_place(run, c), dot, weight, mine ? mine + p : &none);
+                rows_times(some, p, X + i * p, *(wide *const *)((const char *)s + beta), dot);
+                kernel(&context, (const Data *)run->data, s, sweep_place(run, c), dot, weight, mine ? mine + p : &none);
                 if (mine) rows_added(some, p, X + i * p, weight, mine);
             }
     }
     for (int c = 0; c < chains && sums; c++) {
-        const char *s = (const char *)&gm_of_chain(run, c);
+        const char *s = (const char *)gm_of_chain(run, c);
         wide *to = *(wide *const *)(s + out), *whole = total != GM_NO_FIELD ? *(wide *const *)(s + total) : NULL;
         for (long j = 0; j < p; j++) to[j] = 0;
         if (whole) *whole = 0;
@@ -229,114 +259,110 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
 }
 
-#define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); (void)d; (void)s
-#define ON_CPU(run, what)                                                                                                              \
-    do {                                                                                                                               \
-        if ((run)->chain != GM_IN_STEP) { what; break; }                                                                               \
-        GmRun *const gm_all = run;                                                                                                     \
-        _Pragma("omp parallel for num_threads(gm_all->threads < gm_all->chains ? gm_all->threads : gm_all->chains) schedule(static, 1)") \
-        for (int gm_c = 0; gm_c < gm_all->chains; gm_c++) {                                                                            \
-            GmRun gm_one = *gm_all, *const run = &gm_one;                                                                              \
-            gm_one.chain = gm_c;                                                                                                       \
-            gm_one.inner_threads = 1;                                                                                                  \
-            gm_here(run);                                                                                                              \
-            what;                                                                                                                      \
-        }                                                                                                                              \
-    } while (0)
-
-// All chains in step. `n` and `work` are sizes, the same for all.
-static __attribute__((noinline, unused)) void gm_each_in_step(GmKernel kernel, GmRun *run, long n) { ON_CPU(run, launch_each(kernel, run, n)); }
-static __attribute__((noinline, unused)) void gm_team_in_step(GmKernel kernel, GmRun *run, long work) { ON_CPU(run, launch_team(kernel, run, (run)->chain, work)); }
-#define ON_CPU_EACH(kernel, run, n)    do { if ((run)->chain == GM_IN_STEP) gm_each_in_step(kernel, run, n); else launch_each(kernel, run, n); } while (0)
-#define ON_CPU_TEAM(kernel, run, work) do { if ((run)->chain == GM_IN_STEP) gm_team_in_step(kernel, run, work); else launch_team(kernel, run, (run)->chain, work); } while (0)
-#else
-#define gm_here(run)         const Data d = *(const Data *)(run)->data; const State s = gm_of_chain(run, 0); (void)d; (void)s
-#define ON_CPU(run, what)    do { } while (0)
-#define ON_CPU_EACH(kernel, run, n)    do { } while (0)
-#define ON_CPU_TEAM(kernel, run, work) do { } while (0)
-enum { GM_IN_STEP = -1, GM_CACHE = 0 };
 #endif
 
+// ---- launches, of either target ----
+
+GM_LAUNCHES launch_each(GmRun *run, const char *name, GmKernel kernel, long n)
+{
+    (void)kernel;
+    if (run->device) gm_device_each(run, name, n);
+    else ON_CPU(run, gm_each(kernel, run, n));
+}
+
+GM_LAUNCHES launch_colours(GmRun *run, const char *name, GmKernel kernel, long n, long colours)
+{
+    (void)kernel;
+    if (run->device) gm_device_colours(run, name, n, colours);
+    else for (run->colour = 0; run->colour < colours; run->colour++) ON_CPU(run, gm_each(kernel, run, (n - run->colour + colours - 1) / colours));
+}
+
+GM_LAUNCHES launch_team(GmRun *run, const char *name, GmKernel kernel, long work)
+{
+    (void)kernel;
+    if (run->device) gm_device_team(run, name, work);
+    else ON_CPU(run, gm_team(kernel, run, run->chain, work));
+}
+
+GM_LAUNCHES launch_team_colours(GmRun *run, const char *name, GmKernel kernel, long work, long colours)
+{
+    (void)kernel;
+    if (run->device) gm_device_team_colours(run, name, work, colours);
+    else for (run->colour = 0; run->colour < colours; run->colour++) ON_CPU(run, gm_team(kernel, run, run->chain, work));
+}
+
+GM_LAUNCHES launch_once(GmRun *run, const char *name, GmKernel kernel)
+{
+    (void)kernel;
+    if (run->device) gm_device_once(run, name);
+    else ON_CPU(run, gm_team(kernel, run, run->chain, 1));
+}
+
+// For the first `chains` chains.
+GM_LAUNCHES launch_shared(GmRun *run, const char *name, GmKernel kernel, long work, int chains)
+{
+    (void)kernel;
+    if (run->device) gm_device_shared(run, name, work, chains);
+    else for (int c = 0; c < chains; c++) ON_CPU(run, gm_team(kernel, run, c, work));
+}
+
+GM_LAUNCHES launch_rows(GmRun *run, const char *name, GmRowKernel kernel, long n, long p, const real *X, size_t beta, size_t out, size_t total)
+{
+    (void)kernel;
+    if (run->device) gm_device_rows(run, name, n, p, X, beta, out, total);
 #if !defined(__CUDACC__)
-#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, total, at_beta, at_out, at_total)                                                 \
-    do {                                                                                                                               \
-        if ((run)->chain == GM_IN_STEP) launch_rows_in_step(kernel, run, n, p, X, at_beta, at_out, at_total);                          \
-        else launch_rows(kernel, run, (run)->chain, n, p, X, beta, out, total);                                                        \
-    } while (0)
-#else
-#define ON_CPU_ROWS(kernel, run, n, p, X, beta, out, total, at_beta, at_out, at_total) do { } while (0)
+    else if (run->chain == GM_IN_STEP) gm_rows_in_step(kernel, run, n, p, X, beta, out, total);
+    else {
+        gm_here(run);
+        gm_rows(kernel, run, run->chain, n, p, X, gm_at(wide, s, beta), gm_at(wide, s, out), gm_at(wide, s, total));
+    }
 #endif
+}
 
-#define LAUNCH(kernel, run, n)                                                                                                         \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_each(run, #kernel, n);                                                                            \
-        else ON_CPU_EACH(kernel, run, n);                                                                                              \
-    } while (0)
-#define LAUNCH_MISSING(kernel, run, field) \
-    LAUNCH(kernel, run, (run)->missing ? (run)->missing[field].count : 0)
-#define LAUNCH_COLOURS(kernel, run, n, colours)                                                                                        \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_colours(run, #kernel, n, colours);                                                                \
-        else for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++)                                                       \
-            ON_CPU_EACH(kernel, run, ((n) - (run)->colour + (colours) - 1) / (colours));                                               \
-    } while (0)
-#define LAUNCH_COLOURS_TEAM(kernel, run, work, colours)                                                                                \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_team_colours(run, #kernel, work, colours);                                                        \
-        else for ((run)->colour = 0; (run)->colour < (colours); (run)->colour++)                                                       \
-            ON_CPU_TEAM(kernel, run, work);                                                                                            \
-    } while (0)
-#define LAUNCH_ROWS(kernel, run, n, p, X, beta, out)                                                                                   \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD);            \
-        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, s.out, NULL, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD);         \
-    } while (0)
-#define LAUNCH_ROWS_AND(kernel, run, n, p, X, beta, out, total)                                                                        \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), offsetof(State, out), offsetof(State, total)); \
-        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, s.out, s.total, offsetof(State, beta), offsetof(State, out), offsetof(State, total)); \
-    } while (0)
-#define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta)                                                                                   \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_rows(run, #kernel, n, p, X, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD);                     \
-        else ON_CPU_ROWS(kernel, run, n, p, X, s.beta, NULL, NULL, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD);                   \
-    } while (0)
-#define LAUNCH_TEAM(kernel, run, work)                                                                                                 \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_team(run, #kernel, work);                                                                         \
-        else ON_CPU_TEAM(kernel, run, work);                                                                                           \
-    } while (0)
-#define LAUNCH_ONCE(kernel, run)                                                                                                       \
-    do {                                                                                                                               \
-        if ((run)->device) gm_device_once(run, #kernel);                                                                               \
-        else ON_CPU_TEAM(kernel, run, 1);                                                                                              \
-    } while (0)
-#define LAUNCH_SHARED(kernel, run, work)                                                                                               \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_shared(run, #kernel, work, 1);                                                                    \
-        else ON_CPU(run, launch_team(kernel, run, 0, work));                                                                           \
-    } while (0)
-#define LAUNCH_SHARED_UNLESS_MISSING(kernel, run, work)                                                                                \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        const int gm_n = any_missing(run) ? (run)->chains : 1;                                                                         \
-        if ((run)->device) gm_device_shared(run, #kernel, work, gm_n);                                                                 \
-        else for (int gm_c = 0; gm_c < gm_n; gm_c++) ON_CPU(run, launch_team(kernel, run, gm_c, work));                                \
-    } while (0)
+GM_LAUNCHES launch_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale)
+{
+    gm_here(run);
+    if (run->device) gm_device_normal_dense(run, var, name, n, J, h, x, scale);
+    else ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
+}
+
+GM_LAUNCHES launch_normal_rows(GmRun *run, uint32_t var, const char *name, long n, long p, size_t D, size_t h, size_t rows, size_t y, size_t M, size_t x, size_t scale)
+{
+    gm_here(run);
+    if (run->device) gm_device_normal_rows(run, var, name, n, p, D, h, rows, y, M, x, scale);
+    else ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, gm_at(wide, s, D), gm_at(solve, s, h), gm_at(solve, s, rows), gm_at(wide, s, y),
+                                            gm_at(solve, s, M), gm_at(wide, s, x), gm_at(wide, s, scale)));
+}
+
+GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E, size_t k, size_t u, size_t scale)
+{
+    gm_here(run);
+    if (run->device) gm_device_normal_arrow(run, var, name, n, J, h, x, m, D, E, k, u, scale);
+    else ON_CPU(run, gm_normal_arrow_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), m, gm_at(wide, s, D), gm_at(wide, s, E),
+                                             gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
+}
+
+// Sizes read the data, d.
+#define LAUNCH(kernel, run, n)                              do { gm_data(run); launch_each(run, GM_NAMED(kernel), n); } while (0)
+#define LAUNCH_MISSING(kernel, run, field)                  launch_each(run, GM_NAMED(kernel), (run)->missing ? (run)->missing[field].count : 0)
+#define LAUNCH_COLOURS(kernel, run, n, colours)             do { gm_data(run); launch_colours(run, GM_NAMED(kernel), n, colours); } while (0)
+#define LAUNCH_TEAM(kernel, run, work)                      do { gm_data(run); launch_team(run, GM_NAMED(kernel), work); } while (0)
+#define LAUNCH_COLOURS_TEAM(kernel, run, work, colours)     do { gm_data(run); launch_team_colours(run, GM_NAMED(kernel), work, colours); } while (0)
+#define LAUNCH_ONCE(kernel, run)                            launch_once(run, GM_NAMED(kernel))
+#define LAUNCH_SHARED(kernel, run, work)                    do { gm_data(run); launch_shared(run, GM_NAMED(kernel), work, 1); } while (0)
+#define LAUNCH_SHARED_UNLESS_MISSING(kernel, run, work)     do { gm_data(run); launch_shared(run, GM_NAMED(kernel), work, any_missing(run) ? (run)->chains : 1); } while (0)
+#define LAUNCH_ROWS_INTO(kernel, run, n, p, X, beta, out, total) do { gm_data(run); launch_rows(run, GM_NAMED(kernel), n, p, X, beta, out, total); } while (0)
+#define LAUNCH_ROWS(kernel, run, n, p, X, beta, out)        LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD)
+#define LAUNCH_ROWS_AND(kernel, run, n, p, X, beta, out, total) LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), offsetof(State, total))
+#define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta)        LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD)
 
 // Linear algebra between kernels, for all chains of a launch.
 //
 //   GRAM(run, n, p, scale, X, out)                  out[p, p] = scale * X'X, of data
 //   WEIGHTED_GRAM(run, n, p, X, w, out)             out[p, p] = X' diag(w) X, per chain
 //   ROW_SUMS(run, n, p, X, w, out)                  out[p] = X'w, per chain
+//   ORDER_ROWS(run, n, groups, key, first, rows)    rows of group k: rows[first[k]] .. rows[first[k + 1] - 1], of all chains; key[n] from 1,
+//                                                   0 for a row of no group
 //   NORMAL_DENSE(run, var, name, n, J, h, x)        x[n] ~ N(J^-1 h, J^-1); J and h are destroyed
 //   NORMAL_DENSE_SCALED(..., scale)                 with a scale move: scale = {Q, count, the scale drawn}, see linalg.h
 //   NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)          x[p] from n < p rows: precision D + R'R, shift h + R'y; M[n, n] is work space
@@ -344,69 +370,40 @@ enum { GM_IN_STEP = -1, GM_CACHE = 0 };
 #define GRAM(run, n, p, scale, X, out)                                                                                                 \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_gram(run, n, p, scale, X, s.out);                                                                 \
-        else ON_CPU(run, gram_matrix(n, p, scale, X, s.out));                                                                          \
+        if ((run)->device) gm_device_gram(run, n, p, scale, X, s->out);                                                                \
+        else ON_CPU(run, gram_matrix(n, p, scale, X, s->out));                                                                         \
     } while (0)
 #define WEIGHTED_GRAM(run, n, p, X, w, out)                                                                                            \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_weighted_gram(run, n, p, X, offsetof(State, w), offsetof(State, out));                            \
-        else ON_CPU(run, weighted_gram(n, p, X, s.w, s.out));                                                                          \
+        else ON_CPU(run, weighted_gram(n, p, X, s->w, s->out));                                                                        \
     } while (0)
 #define ROW_SUMS(run, n, p, X, w, out)                                                                                                 \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_row_sums(run, n, p, X, offsetof(State, w), offsetof(State, out));                                 \
-        else ON_CPU(run, row_sums(n, p, X, s.w, s.out));                                                                               \
+        else ON_CPU(run, row_sums(n, p, X, s->w, s->out));                                                                             \
     } while (0)
-//   ORDER_ROWS(run, n, groups, key, first, rows)    rows of group k: rows[first[k]] .. rows[first[k + 1] - 1], of all chains; key[n] from 1,
-//                                                   0 for a row of no group
 #define ORDER_ROWS(run, n, groups, key, first, rows)                                                                                   \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_order_rows(run, n, groups, s.key, s.first, s.rows);                                               \
-        else gm_order_rows(n, groups, s.key, s.first, s.rows);                                                                         \
+        if ((run)->device) gm_device_order_rows(run, n, groups, s->key, s->first, s->rows);                                            \
+        else gm_order_rows(n, groups, s->key, s->first, s->rows);                                                                      \
     } while (0)
-#define NORMAL_DENSE(run, var, name, n, J, h, x)                                                                                       \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_normal_dense(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), GM_NO_FIELD); \
-        else ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, s.J, s.h, s.x, NULL));                                             \
-    } while (0)
-#define NORMAL_DENSE_SCALED(run, var, name, n, J, h, x, scale)                                                                         \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_normal_dense(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), offsetof(State, scale)); \
-        else ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, s.J, s.h, s.x, s.scale));                                          \
-    } while (0)
-#define NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)                                                                            \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_normal_rows(run, var, name, n, p, offsetof(State, D), offsetof(State, h), offsetof(State, R),     \
-                                                 offsetof(State, y), offsetof(State, M), offsetof(State, x), GM_NO_FIELD);             \
-        else ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, s.D, s.h, s.R, s.y, s.M, s.x, NULL));                            \
-    } while (0)
-#define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale)                                                              \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_normal_rows(run, var, name, n, p, offsetof(State, D), offsetof(State, h), offsetof(State, R),     \
-                                                 offsetof(State, y), offsetof(State, M), offsetof(State, x), offsetof(State, scale));  \
-        else ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, s.D, s.h, s.R, s.y, s.M, s.x, s.scale));                         \
-    } while (0)
-#define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)                                                                        \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_normal_arrow(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), m,    \
-                                                  offsetof(State, D), offsetof(State, E), offsetof(State, k), offsetof(State, u), GM_NO_FIELD); \
-        else ON_CPU(run, gm_normal_arrow_claimed(run, var, name, n, s.J, s.h, s.x, m, s.D, s.E, s.k, s.u, NULL));                      \
-    } while (0)
-#define NORMAL_ARROW_SCALED(run, var, name, n, J, h, x, m, D, E, k, u, scale)                                                          \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_normal_arrow(run, var, name, n, offsetof(State, J), offsetof(State, h), offsetof(State, x), m,    \
-                                                  offsetof(State, D), offsetof(State, E), offsetof(State, k), offsetof(State, u), offsetof(State, scale)); \
-        else ON_CPU(run, gm_normal_arrow_claimed(run, var, name, n, s.J, s.h, s.x, m, s.D, s.E, s.k, s.u, s.scale));                   \
-    } while (0)
+#define gm_of(field)         offsetof(State, field)
+#define NORMAL_DENSE(run, var, name, n, J, h, x) \
+    do { gm_data(run); launch_normal_dense(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), GM_NO_FIELD); } while (0)
+#define NORMAL_DENSE_SCALED(run, var, name, n, J, h, x, scale) \
+    do { gm_data(run); launch_normal_dense(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), gm_of(scale)); } while (0)
+#define NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x) \
+    do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), GM_NO_FIELD); } while (0)
+#define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale) \
+    do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), gm_of(scale)); } while (0)
+#define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u) \
+    do { gm_data(run); launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), GM_NO_FIELD); } while (0)
+#define NORMAL_ARROW_SCALED(run, var, name, n, J, h, x, m, D, E, k, u, scale) \
+    do { gm_data(run); launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), gm_of(scale)); } while (0)
 
 // ---- all chains ----
 
