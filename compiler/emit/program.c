@@ -106,21 +106,58 @@ static void emit_row_sizes(Out *o, const Program *p)
     o->launching = false;
 }
 
-static void emit_sweep(Out *o, const Program *p)
+static bool constant(const Count *c)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->factor[i]->kind != EX_NUM) return false;
+    return true;
+}
+
+// A step that launches one kernel, whatever the data: its row in the table of steps says all.
+static bool one_kernel(const Launches *list)
+{
+    const Launch *l = list->first;
+    if (!l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
+    for (int i = 0; i < l->nargs; i++) {
+        if (l->arg[i].kind != ARG_WORK) return false;
+        for (int k = 0; k < l->kernel->nturns; k++)
+            if (!constant(&l->kernel->turns[k])) return false;
+    }
+    return true;
+}
+
+static void emit_steps(Out *o, const Program *p)
 {
     for (int i = 0; i < p->nsteps; i++) {
+        if (one_kernel(&p->steps[i].launches)) continue;
         begin_function(o, text(o, "step_%d", i + 1), text(o, "            // %s", p->steps[i].name));
         emit_launches(o, &p->steps[i].launches);
         fprintf(o->file, "}\n\n");
     }
+    fprintf(o->file, "// What each step draws, and what it launches.\nstatic const GmStep steps[] = {\n");
+    for (int i = 0; i < p->nsteps; i++) {
+        const Launch *l = p->steps[i].launches.first;
+        if (!one_kernel(&p->steps[i].launches)) fprintf(o->file, "    STEP(\"%s\", step_%d),\n", p->steps[i].name, i + 1);
+        else if (l->kind == LAUNCH_TEAM) fprintf(o->file, "    STEP_TEAM(\"%s\", %s, %s),\n", p->steps[i].name, l->kernel->name, work_text(o, l->kernel));
+        else fprintf(o->file, "    STEP_ONCE(\"%s\", %s),\n", p->steps[i].name, l->kernel->name);
+    }
+    fprintf(o->file, "%s};\n\n", p->nsteps ? "" : "    {0},\n");
+}
+
+static void emit_sweep(Out *o, const Program *p)
+{
+    emit_steps(o, p);
     begin_function(o, "sweep", "");
     emit_launches(o, &p->before);
-    for (int i = 0; i < p->nsteps; i++) {
+    for (int i = 0, next; i < p->nsteps; i = next) {
+        const bool imputes = p->steps[i].step->imputes;
         if (p->steps[i].again && p->again.first) {
             fprintf(o->file, "    if (ANY_MISSING(run)) ");
             emit_launch(o, p->again.first);
         }
-        fprintf(o->file, "    %sstep_%d(run);\n", p->steps[i].step->imputes ? "if (ANY_MISSING(run)) " : "", i + 1);
+        for (next = i + 1; next < p->nsteps && p->steps[next].step->imputes == imputes && !(p->steps[next].again && p->again.first);) next++;
+        fprintf(o->file, "    %stake_steps(run, %s, %d);%s%s\n", imputes ? "if (ANY_MISSING(run)) " : "", i ? text(o, "&steps[%d]", i) : "steps", next - i,
+                next - i == 1 ? "      // " : "", next - i == 1 ? p->steps[i].name : "");
     }
     fprintf(o->file, "}\n\n");
     begin_function(o, "refresh", "      // after missing values were drawn");
@@ -167,17 +204,11 @@ void emit_program(FILE *file, const Program *p, const char *source)
     emit_row_sizes(o, p);
     emit_sweep(o, p);
     fprintf(file, "// ---- what the runtime asks ----\n\n");
-    emit_tables(o, p, state, nstate);
-    const bool factors = emit_factors(o);
-    fprintf(file, "static const char *const step_names[] = {");
-    for (int i = 0; i < p->nsteps; i++) fprintf(file, "\"%s\", ", p->steps[i].name);
-    fprintf(file, "NULL};\n\nstatic void (*const steps[])(GmRun *) = {");
-    for (int i = 0; i < p->nsteps; i++) fprintf(file, "step_%d, ", i + 1);
-    fprintf(file, "NULL};\n\n");
+    const char *members = emit_tables(o, p, state, nstate);
+    if (emit_factors(o)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
-    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d, %s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps,
-            factors ? "factors, of_factors" : "NULL, NULL");
+    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,\n         .row_width = row_width%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps, members);
 }
 
 // The kernels alone: the comment above each, and its name.

@@ -1,4 +1,5 @@
 // tables.c -- the Data and State of the program, and what it tells the runtime about them.
+#define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,87 +145,151 @@ static bool must_be_finite(const Graph *g, const Var *v)
     return used;
 }
 
-void emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
+static const char *type_and_bounds(Out *o, const Var *v)
+{
+    const char *bounds = "", *base = v->base == BASE_INT ? "int" : "real";
+    if (v->lower) bounds = text(o, "<lower=%s%s", math_text(o, v->lower), v->upper ? "" : ">");
+    if (v->upper) bounds = text(o, "%s%supper=%s>", bounds, v->lower ? ", " : "<", math_text(o, v->upper));
+    return text(o, "%s%s", base, bounds);
+}
+
+// 1 + the place among the fields of Data of the number that is the extent as it stands, or 0.
+static int extent_field(const Graph *g, const Expr *extent)
+{
+    int at = 0;
+    for (int j = 0; j < g->nvars; j++) {
+        if (g->vars[j]->kind != VAR_DATA) continue;
+        at++;
+        if (extent->kind == EX_REF && extent->var == g->vars[j] && g->vars[j]->rank == 0) return at;
+    }
+    return 0;
+}
+
+// A bound as it is written to the field's row, or to the function of shapes. Of data all that is declared counts, of unknowns what is the same for all elements.
+typedef struct Bound { const Expr *value; double number; } Bound;        // value NULL: the number
+
+static Bound bound_of(const Var *v, const Expr *declared, double number)
+{
+    if (v->kind == VAR_DATA && declared) return declared->kind == EX_NUM ? (Bound){NULL, declared->number} : (Bound){declared, number};
+    if (isfinite(number)) return (Bound){NULL, number};
+    return declared && !ex_unknown(declared) ? (Bound){declared, number} : (Bound){NULL, number};
+}
+
+static const char *row_bounds(Out *o, const Var *v)
+{
+    const Bound lower = bound_of(v, v->lower, v->lower_number), upper = bound_of(v, v->upper, v->upper_number);
+    const double lo = lower.value || isnan(lower.number) ? -INFINITY : lower.number, hi = upper.value || isnan(upper.number) ? INFINITY : upper.number;
+    if (isinf(lo) && isinf(hi)) return "";
+    return text(o, "BOUNDED(%s, %s), ", expr_c(o, ex_num(lo), LOOSE), expr_c(o, ex_num(hi), LOOSE));
+}
+
+// The lines that complete a shape: extents, and bounds that are no numbers. They read data as the files give them.
+static void emit_shape(Out *o, const Program *p, const Var *v)
+{
+    const Placement *at = placement_of(p, v);
+    for (int k = 0; k < v->rank; k++) {
+        const char *n = extent_c(o, v->dim[k], LOOSE);
+        if (at->when != ALWAYS && k == 0) n = text(o, at->when == IF_FEW ? "%s ? %s : 0" : "%s ? 0 : %s", text(o, "%s < %s", extent_c(o, at->rows->count, ADDITIVE), extent_c(o, at->rows->size, ADDITIVE)), n);
+        line(o, "shape->dim[%d] = %s;", k, n);
+    }
+    const Bound lower = bound_of(v, v->lower, v->lower_number), upper = bound_of(v, v->upper, v->upper_number);
+    if (lower.value) line(o, "shape->lower = %s;", expr_c(o, lower.value, LOOSE));
+    if (upper.value) line(o, "shape->upper = %s;", expr_c(o, upper.value, LOOSE));
+}
+
+// A function of a field, by cases: fields of the same lines stand together. false: there are no lines at all.
+typedef struct Case { char *lines; const char *fields; int n; struct Case *next; } Case;
+
+static bool emit_shapes(Out *o, const Program *p, const char *name, const Var *const *field, int n)
+{
+    FILE *out = o->file;
+    Case *first = NULL, **last = &first;
+    for (int i = 0; i < n; i++) {
+        char *lines;
+        size_t length;
+        o->file = open_memstream(&lines, &length);
+        if (!o->file) abort();
+        o->indent = 2;
+        o->nnamed = 0;
+        emit_shape(o, p, field[i]);
+        fclose(o->file);
+        Case *c = first;
+        while (c && strcmp(c->lines, lines) != 0) c = c->next;
+        if (c || !length) free(lines);
+        if (!length) continue;
+        if (!c) {
+            c = NEW(o->arena, Case);
+            *c = (Case){lines, NULL, 0, NULL};
+            *last = c;
+            last = &c->next;
+        }
+        c->fields = c->fields ? text(o, c->n % 12 ? "%s case %d:" : "%s\n    case %d:", c->fields, i) : text(o, "    case %d:", i);
+        c->n++;
+    }
+    o->file = out;
+    o->indent = 0;
+    if (!first) return false;
+    fprintf(out, "static void %s(int field, const void *data, GmShape *shape)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n", name);
+    for (Case *c = first; c; c = c->next) {
+        fprintf(out, "%s\n%s        break;\n", c->fields, c->lines);
+        free(c->lines);
+    }
+    fprintf(out, "    }\n}\n\n");
+    return true;
+}
+
+const char *emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
 {
     FILE *out = o->file;
     const Graph *g = p->g;
+    const Var **data = NEW_N(o->arena, const Var *, g->nvars + 1);
     int ndata = 0;
+    bool defaults = false;
+    for (int i = 0; i < g->nvars; i++)
+        if (g->vars[i]->kind == VAR_DATA) data[ndata++] = g->vars[i];
     fprintf(out, "static const GmField data_fields[] = {\n");
-    for (int i = 0; i < g->nvars; i++) {
-        const Var *v = g->vars[i];
-        if (v->kind != VAR_DATA) continue;
-        ndata++;
-        const char *bounds = "";
-        if (v->lower) bounds = text(o, "<lower=%s%s", math_text(o, v->lower), v->upper ? "" : ">");
-        if (v->upper) bounds = text(o, "%s%supper=%s>", bounds, v->lower ? ", " : "<", math_text(o, v->upper));
-        const char *extents = "";
-        for (int k = 0; k < v->rank; k++) {
-            int scalar = 0, at = 0;
-            for (int j = 0; j < g->nvars; j++) {
-                if (g->vars[j]->kind != VAR_DATA) continue;
-                at++;
-                if (v->dim[k]->kind == EX_REF && v->dim[k]->var == g->vars[j] && g->vars[j]->rank == 0) scalar = at;
-            }
-            extents = text(o, "%s%s%d", extents, k ? ", " : "", scalar);
-        }
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, .constraint = %s, .rank = %d, .offset = offsetof(Data, %s), .has_default = %d, .may_miss = %d, %s%s.imputed_field = %d, .where = \"%s\",\n     .declared = \"%s%s %s%s\", .extent_of = {%s}},\n",
-                v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL", constraint_name(v->constraint), v->rank, c_name(o, v->name), v->init != NULL,
-                v->response && imputable(p, v), v->response && v->needed_for ? text(o, ".needed_for = \"%s\", ", v->needed_for) : "",
-                must_be_finite(g, v) ? ".finite = 1, " : "", v->response ? field_of(state, nstate, v) : -1, source_line(o, v->span),
-                v->base == BASE_INT ? "int" : "real", bounds, v->name, dims_text(o, v), *extents ? extents : "0");
+    for (int i = 0; i < ndata; i++) {
+        const Var *v = data[i];
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL");
+        if (v->constraint != CONSTRAINT_NONE) fprintf(out, ".constraint = %s, ", constraint_name(v->constraint));
+        if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
+        fprintf(out, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", v->response && imputable(p, v) ? ".may_miss = 1, " : "");
+        if (v->response && v->needed_for) fprintf(out, ".needed_for = \"%s\", ", v->needed_for);
+        if (must_be_finite(g, v)) fprintf(out, ".finite = 1, ");
+        if (v->response) fprintf(out, ".imputed_field = %d, ", field_of(state, nstate, v) + 1);
+        fprintf(out, "%s.where = \"%s\",\n     .declared = \"%s %s%s\"", row_bounds(o, v), source_line(o, v->span), type_and_bounds(o, v), v->name, dims_text(o, v));
+        for (int k = 0; k < v->rank; k++) fprintf(out, "%s%d", k ? ", " : ", .extent_of = {", extent_field(g, v->dim[k]));
+        fprintf(out, v->rank ? "}},\n" : "},\n");
+        defaults |= v->init != NULL;
     }
     if (!ndata) fprintf(out, "    {0},\n");
     fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, .constraint = %s, .rank = %d, .offset = offsetof(State, %s), .imputed_field = -1, .shared = %d, %s.where = \"%s\"},\n",
-                v->name, type_id(p, v), role_of(v), constraint_name(v->constraint), v->rank, c_name(o, v->name), sharing_of(p, v), v->partial ? ".partial = 1, " : "",
-                v->span.source ? source_line(o, v->span) : "");
+        const int shared = sharing_of(p, v);
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, ", v->name, type_id(p, v), role_of(v));
+        if (v->constraint != CONSTRAINT_NONE) fprintf(out, ".constraint = %s, ", constraint_name(v->constraint));
+        if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
+        fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));
+        if (shared) fprintf(out, ", .shared = %d", shared);
+        if (v->partial) fprintf(out, ", .partial = 1");
+        if (*row_bounds(o, v)) fprintf(out, ", %.*s", (int)strlen(row_bounds(o, v)) - 2, row_bounds(o, v));
+        if (v->span.source) fprintf(out, ", .where = \"%s\"", source_line(o, v->span));
+        fprintf(out, "},\n");
     }
     if (!nstate) fprintf(out, "    {0},\n");
     fprintf(out, "};\n\n");
-    // Shapes. Sizes read data only; a bound may read data too, and responses as the files give them.
+    const char *members = "";
     o->careful = o->host = o->as_read = true;
-    for (int which = 0; which < 2; which++) {
-        fprintf(out, "static void %s_shape(int field, const void *data, GmShape *shape)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    shape->lower = -INFINITY;\n    shape->upper = INFINITY;\n    switch (field) {\n", which ? "state" : "data");
-        int field = 0;
-        int n = which ? nstate : g->nvars;
-        for (int i = 0; i < n; i++) {
-            const Var *v = which ? state[i] : g->vars[i];
-            if (!which && v->kind != VAR_DATA) continue;
-            fprintf(out, "    case %d:        // %s\n", field++, v->name);
-            o->indent = 2;
-            o->nnamed = 0;
-            begin(o, "%s", "");
-            line(o, "shape->rank = %d;", v->rank);
-            for (int k = 0; k < v->rank; k++) {
-                const char *n = extent_c(o, v->dim[k], LOOSE);
-                const Placement *at = placement_of(p, v);
-                if (at->when != ALWAYS && k == 0) n = text(o, at->when == IF_FEW ? "%s ? %s : 0" : "%s ? 0 : %s", text(o, "%s < %s", extent_c(o, at->rows->count, ADDITIVE), extent_c(o, at->rows->size, ADDITIVE)), n);
-                line(o, "shape->dim[%d] = %s;", k, n);
-            }
-            bool bounds_data = v->kind == VAR_DATA;
-            if (bounds_data && v->lower) line(o, "shape->lower = %s;", expr_c(o, v->lower, LOOSE));
-            else if (isfinite(v->lower_number)) line(o, "shape->lower = %.17g;", v->lower_number);
-            else if (v->lower && !ex_unknown(v->lower)) line(o, "shape->lower = %s;", expr_c(o, v->lower, LOOSE));
-            if (bounds_data && v->upper) line(o, "shape->upper = %s;", expr_c(o, v->upper, LOOSE));
-            else if (isfinite(v->upper_number)) line(o, "shape->upper = %.17g;", v->upper_number);
-            else if (v->upper && !ex_unknown(v->upper)) line(o, "shape->upper = %s;", expr_c(o, v->upper, LOOSE));
-            line(o, "break;");
-            end(o);
-        }
-        o->indent = 0;
-        fprintf(out, "    }\n}\n\n");
+    if (emit_shapes(o, p, "data_shape", data, ndata)) members = text(o, "%s, .data_shape = data_shape", members);
+    if (defaults) {
+        fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n");
+        for (int i = 0; i < ndata; i++)
+            if (data[i]->init) fprintf(out, "    case %d: return %s;\n", i, expr_c(o, data[i]->init, LOOSE));
+        fprintf(out, "    }\n    return 0;\n}\n\n");
+        members = text(o, "%s, .data_default = data_default", members);
     }
-    fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n");
-    int field = 0;
-    for (int i = 0; i < g->nvars; i++) {
-        const Var *v = g->vars[i];
-        if (v->kind != VAR_DATA) continue;
-        if (v->init) fprintf(out, "    case %d: return %s;\n", field, expr_c(o, v->init, LOOSE));
-        field++;
-    }
+    if (emit_shapes(o, p, "state_shape", state, nstate)) members = text(o, "%s, .state_shape = state_shape", members);
     o->careful = o->host = o->as_read = false;
-    fprintf(out, "    }\n    return 0;\n}\n\n");
+    return members;
 }
-

@@ -351,7 +351,7 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 #define LAUNCH_ONCE(kernel, run)                            launch_once(run, GM_NAMED(kernel))
 #define LAUNCH_SHARED(kernel, run, work)                    do { gm_data(run); launch_shared(run, GM_NAMED(kernel), work, 1); } while (0)
 #define LAUNCH_SHARED_UNLESS_MISSING(kernel, run, work)     do { gm_data(run); launch_shared(run, GM_NAMED(kernel), work, any_missing(run) ? (run)->chains : 1); } while (0)
-#define LAUNCH_ROWS_INTO(kernel, run, n, p, X, beta, out, total) do { gm_data(run); launch_rows(run, GM_NAMED(kernel), n, p, X, beta, out, total); } while (0)
+#define LAUNCH_ROWS_INTO(kernel, run, n, p, X, beta, out, total) do { gm_here(run); launch_rows(run, GM_NAMED(kernel), n, p, X, beta, out, total); } while (0)
 #define LAUNCH_ROWS(kernel, run, n, p, X, beta, out)        LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD)
 #define LAUNCH_ROWS_AND(kernel, run, n, p, X, beta, out, total) LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), offsetof(State, total))
 #define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta)        LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD)
@@ -456,7 +456,24 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
     }
 }
 
-#define GM_MODEL(model_name, file, data_count, state_count, step_count, factor_list, definition_list)                 \
+// A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the kernel's team shares,
+// 0 for a KERNEL_ONCE.
+typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; } GmStep;
+
+#define STEP(name, launches)          {name, launches, NULL, NULL, 0}
+#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work}
+#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0}
+
+static inline void take_steps(GmRun *run, const GmStep *step, int n)
+{
+    for (const GmStep *end = step + n; step < end; step++)
+        if (step->launches) step->launches(run);
+        else if (step->work) launch_team(run, step->kernel_name, step->kernel, step->work);
+        else launch_once(run, step->kernel_name, step->kernel);
+}
+
+// The emitted program's gm_model. What follows the numbers of fields and steps are other members of it.
+#define GM_MODEL(model_name, file, data_count, state_count, step_count, ...)                                          \
     static void gm_batch(GmRun *one)  { sweep_batch(one, sweep); }                                                    \
     static void gm_sweep(GmRun *run)                                                                                  \
     {                                                                                                                 \
@@ -476,17 +493,19 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
         joint(&one);                                                                                                  \
         return run->device ? gm_device_result(run, chain) : one.result;                                               \
     }                                                                                                                 \
+    static const char *gm_step_name(int k) { return steps[k].name; }                                                  \
+    static void gm_step_of_chain(GmRun *run) { take_steps(run, &steps[run->step], 1); }                               \
     static void gm_step(GmRun *run, int k)                                                                            \
     {                                                                                                                 \
-        all_chains(run, steps[k]);                                                                                    \
+        run->step = k;                                                                                                \
+        all_chains(run, gm_step_of_chain);                                                                            \
         if (ANY_MISSING(run)) refresh(run);                                                                           \
     }                                                                                                                 \
     GM_C const GmModel gm_model = {                                                                                   \
         .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
-        .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .data_shape = data_shape,         \
-        .data_default = data_default, .state_shape = state_shape, .row_width = row_width, .setup = setup, .sweep = gm_sweep,                  \
-        .derive = gm_derive, .derive_chain = derive, .restore = gm_restore, .restore_chain = restore, .log_joint = gm_joint, .n_steps = step_count, .step_names = step_names, .step = gm_step, \
-        .factors = factor_list, .definitions = definition_list,                                                       \
+        .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .setup = setup, .sweep = gm_sweep, \
+        .derive = gm_derive, .derive_chain = derive, .restore = gm_restore, .restore_chain = restore, .log_joint = gm_joint, \
+        .n_steps = step_count, .step_name = gm_step_name, .step = gm_step, __VA_ARGS__                                \
     };
 
 #endif

@@ -65,15 +65,15 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
 {
     int width = 4;
     for (int k = 0; k < model->n_steps; k++)
-        if ((int)strlen(model->step_names[k]) > width)
-            width = (int)strlen(model->step_names[k]);
+        if ((int)strlen(model->step_name(k)) > width)
+            width = (int)strlen(model->step_name(k));
     printf("%-*s  %14s  %10s  %8s\n", width, "step", "max difference", "bound", "claims");
     bool good = true;
     long claims = 0;
     for (int k = 0; k < model->n_steps; k++) {
         const Verdict *v = &verdict[k];
         claims += v->claims;
-        printf("%-*s  ", width, model->step_names[k]);
+        printf("%-*s  ", width, model->step_name(k));
         if (v->broken) {
             printf("%14s  %10s  %8s  FAILED: the log joint is not finite after it (chain %d, sweep %ld)\n", "-", "-", "-",
                    run->first_chain + v->chain + 1, v->sweep + 1);

@@ -451,8 +451,7 @@ static bool place_field(GmData *d, const GmModel *m, int f)
     const GmField *field = &m->data[f];
     GmShape *s = &d->shape[f];
     void *at = (char *)d->data + field->offset;
-    *s = (GmShape){ .rank = field->rank, .lower = -INFINITY, .upper = INFINITY };
-    m->data_shape(f, d->data, s);
+    *s = gm_field_shape(field, f, m->data_shape, d->data);
     for (int k = 0; k < s->rank; k++)
         if (s->dim[k] < 0) {
             char *declared = gm_declared_text(field, s);
@@ -482,7 +481,7 @@ static bool place_field(GmData *d, const GmModel *m, int f)
     const long whole = field->rank == 0 && field->type == GM_INT ? *(int32_t *)v->elements : 0;
     if (field->rank > 0)
         memcpy(at, &v->elements, sizeof v->elements);
-    else if (field->type == GM_INT && field->imputed_field < 0)
+    else if (field->type == GM_INT && !field->imputed_field)
         memcpy(at, &whole, sizeof whole);
     else
         memcpy(at, v->elements, field->type == GM_INT ? sizeof(int32_t) : sizeof(double));

@@ -396,7 +396,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
             model->step(on_gpu, k);
             gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a step");
             const Worst w = compare_all(d, m);
-            if (sweep == SWEEPS - 1 || !(w.difference <= tolerance)) good &= verdict(model->step_names[k], w);
+            if (sweep == SWEEPS - 1 || !(w.difference <= tolerance)) good &= verdict(model->step_name(k), w);
         }
         if (sweep == SWEEPS - 1 && !d->failed) {
             gm_device_upload(d, m);

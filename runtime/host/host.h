@@ -160,6 +160,7 @@ typedef struct GmMemory {
     GmShape *shape;                 // by state field
 } GmMemory;
 
+GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
 bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains);
 void  gm_memory_close(GmMemory *m);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);

@@ -14,7 +14,7 @@ enum { LINE = 64 };                 // arrays begin on a cache line, so that no 
 int gm_data_of_imputed(const GmModel *model, int state_field)
 {
     for (int f = 0; f < model->n_data; f++)
-        if (model->data[f].imputed_field == state_field)
+        if (model->data[f].imputed_field == state_field + 1)
             return f;
     return -1;
 }
@@ -74,6 +74,14 @@ static char *aligned(void *block)
     return (char *)(((uintptr_t)block + LINE - 1) / LINE * LINE);
 }
 
+GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data)
+{
+    GmShape s = { .rank = field->rank, .lower = field->bounded ? field->lower : -INFINITY, .upper = field->bounded ? field->upper : INFINITY };
+    if (more)
+        more(f, data, &s);
+    return s;
+}
+
 bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains)
 {
     *m = (GmMemory){ .chains = chains };
@@ -82,8 +90,7 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
     m->block = gm_alloc((size_t)chains + 1, sizeof *m->block);
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
-        m->shape[f] = (GmShape){ .rank = field->rank, .lower = -INFINITY, .upper = INFINITY };
-        model->state_shape(f, d->data, &m->shape[f]);
+        m->shape[f] = gm_field_shape(field, f, model->state_shape, d->data);
         for (int k = 0; k < m->shape[f].rank; k++)
             if (m->shape[f].dim[k] < 0) {
                 gm_error("data: the size of %s comes out as %ld (%s)", field->name, m->shape[f].dim[k], field->where ? field->where : "");

@@ -39,11 +39,13 @@ typedef enum {
 typedef enum { GM_ANY, GM_SIMPLEX, GM_ORDERED, GM_POSITIVE_ORDERED, GM_UNIT_VECTOR, GM_COVARIANCE, GM_CORRELATION, GM_CHOLESKY_COV,
                GM_CHOLESKY_CORR } GmConstraint;
 
-typedef struct GmShape {                                 // filled by data_shape/state_shape once the sizes are known
+typedef struct GmShape {                                 // of a field, once the sizes are known: gm_field_shape
     int    rank;
     long   dim[GM_MAX_RANK];                             // row-major, outermost first
     double lower, upper;                                 // bounds, or -INFINITY, INFINITY
 } GmShape;
+
+#define BOUNDED(least, most) .bounded = 1, .lower = least, .upper = most
 
 typedef struct GmField {
     const char  *name;
@@ -56,9 +58,11 @@ typedef struct GmField {
     int          may_miss;                               // data: null, NA, NaN allowed; then imputed_field is its State field
     const char  *needed_for;                             // data: why no value may be missing although the likelihood describes them; or NULL
     int          finite;                                 // data: infinite values are refused
-    int          imputed_field;                          // index into state, or -1
+    int          imputed_field;                          // 1 + index into state, 0 if none
     int          shared;                                 // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
     int          partial;                                // state: not all elements are drawn: `derive` computes the others, or makes them NaN: they do not exist
+    int          bounded;                                // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
+    double       lower, upper;
     const char  *where;                                  // "file.gm:12"
     const char  *declared;                               // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
     int          extent_of[GM_MAX_RANK];                 // data: 1 + index of the int scalar that is this extent as it stands, 0 if none
@@ -83,6 +87,7 @@ typedef struct GmRun {                                   // one run: all that em
     int         inner_threads;                           // threads that share one chain's work
     double      result;                                  // of the last kernel that gives a number
     long        colour;                                  // of the elements at work, for chains of neighbours
+    int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
     void       *host;                                    // the runtime's own
@@ -119,10 +124,6 @@ typedef struct GmModel {
     const char    *name, *source;                        // model name; path of the .gm file
     const GmField *data;   int n_data;   size_t data_size;
     const GmField *state;  int n_state;  size_t state_size;
-    void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
-    double (*data_default)(int field, const void *data);               // scalar default
-    void (*state_shape)(int field, const void *data, GmShape *out);
-    long (*row_width)(const void *data);                 // columns of the matrix that row passes read; 0: there are none; -1: several widths
     void (*setup)(GmRun *run);                           // after data, memory and initial values: hoisted sums
     void (*sweep)(GmRun *run);                           // run->batch sweeps of all chains
     void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
@@ -131,8 +132,13 @@ typedef struct GmModel {
     void (*restore_chain)(GmRun *one);
     double (*log_joint)(GmRun *run, int chain);          // of the augmented model
     int  n_steps;                                        // --check: steps one by one
-    const char *const *step_names;
+    const char *(*step_name)(int step);
     void (*step)(GmRun *run, int step);
+    long (*row_width)(const void *data);                 // columns of the matrix that row passes read; 0: there are none; -1: several widths
+    // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
+    void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
+    double (*data_default)(int field, const void *data);               // scalar default
+    void (*state_shape)(int field, const void *data, GmShape *out);
     const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;                     // the last one has no name
 } GmModel;

@@ -81,7 +81,7 @@ static void profile_print(const Fit *f)
         total += f->step_seconds[k];
     printf("%-40s %12s %6s\n", "step", "us a sweep", "%");
     for (int k = 0; k < f->model->n_steps; k++)
-        printf("%-40s %12.2f %6.1f\n", f->model->step_names[k], 1e6 * f->step_seconds[k] / (double)f->sweeps,
+        printf("%-40s %12.2f %6.1f\n", f->model->step_name(k), 1e6 * f->step_seconds[k] / (double)f->sweeps,
                100 * f->step_seconds[k] / (total > 0 ? total : 1));
     printf("%-40s %12.2f %6.1f\n", "all", 1e6 * total / (double)f->sweeps, 100.0);
 }

@@ -43,21 +43,21 @@ enum { VAR_z = 3 };
 #include "../../runtime/device/row_pass.h"
 
 #define ROW(name, k)                                                                                                                            \
-    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data &d, const State &s, const Sweep at, const long k, const real dot); \
+    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data *d, const State *s, const Sweep at, const long k, const real dot); \
     ROW_PASS_KERNELS(name)                                                                                                                      \
-    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data &d, const State &s, const Sweep at, const long k, const real dot)
+    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data *d, const State *s, const Sweep at, const long k, const real dot)
 
 ROW(draw_z, k) {
-    const real h = (real)*s.alpha + dot;
+    const real h = (real)*s->alpha + dot;
     const real q = -0.5;
-    const real lower = d.y[k] == 1 ? (real)0 : -(real)INFINITY;
-    const real upper = d.y[k] == 1 ? (real)INFINITY : (real)0;
+    const real lower = d->y[k] == 1 ? (real)0 : -(real)INFINITY;
+    const real upper = d->y[k] == 1 ? (real)INFINITY : (real)0;
     Stream g = stream(at, VAR_z, k);
     const real x = normal_natural_truncated(&g, h, q, lower, upper);
     (void)GM;
-    s.z[k] = x;
+    s->z[k] = x;
 #ifdef ROWS_KEEP_DOT
-    s.dot[k] = dot;
+    s->dot[k] = dot;
 #endif
     return row_weight_and(x, x * x);
 }

@@ -6,7 +6,7 @@ enum { REAL, POSITIVE, ABOVE, INTERVAL, NEGATIVE, CATEGORY, COUNT, SIMPLEX, ORDE
 
 typedef struct Supports { void *array[N_VARIABLES]; } Supports;
 
-#define FIELD(id, t, c, r) [id] = { .name = #id, .type = t, .role = GM_LATENT, .constraint = c, .rank = r, .offset = offsetof(Supports, array[id]), .imputed_field = -1 }
+#define FIELD(id, t, c, r) [id] = { .name = #id, .type = t, .role = GM_LATENT, .constraint = c, .rank = r, .offset = offsetof(Supports, array[id]) }
 static const GmField supports_state[] = {
     FIELD(REAL, GM_REAL, GM_ANY, 1),        FIELD(POSITIVE, GM_REAL, GM_ANY, 1),       FIELD(ABOVE, GM_REAL, GM_ANY, 1),
     FIELD(INTERVAL, GM_REAL, GM_ANY, 1),    FIELD(NEGATIVE, GM_REAL, GM_ANY, 1),       FIELD(CATEGORY, GM_INT, GM_ANY, 1),

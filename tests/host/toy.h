@@ -46,28 +46,28 @@ enum { DATA_N, DATA_J, DATA_K, DATA_s, DATA_group, DATA_y, DATA_X, DATA_w };
 enum { VAR_mu, VAR_beta, VAR_y, VAR_twice, VAR_y_rep, VAR_count, VAR_total };
 
 static const GmField toy_data[] = {
-    [DATA_N] = { .name = "N", .type = GM_INT, .offset = offsetof(ToyData, N), .imputed_field = -1, .where = "toy.gm:3", .declared = "int<lower=1> N" },
-    [DATA_J] = { .name = "J", .type = GM_INT, .offset = offsetof(ToyData, J), .imputed_field = -1, .where = "toy.gm:3", .declared = "int<lower=1> J" },
-    [DATA_K] = { .name = "K", .type = GM_INT, .offset = offsetof(ToyData, K), .imputed_field = -1, .where = "toy.gm:3", .declared = "int<lower=1> K" },
-    [DATA_s] = { .name = "s", .type = GM_REAL, .offset = offsetof(ToyData, s), .has_default = 1, .imputed_field = -1, .where = "toy.gm:4", .declared = "real<lower=0> s" },
-    [DATA_group] = { .name = "group", .type = GM_INT, .rank = 1, .offset = offsetof(ToyData, group), .imputed_field = -1, .where = "toy.gm:5",
+    [DATA_N] = { .name = "N", .type = GM_INT, .offset = offsetof(ToyData, N), .where = "toy.gm:3", .declared = "int<lower=1> N" },
+    [DATA_J] = { .name = "J", .type = GM_INT, .offset = offsetof(ToyData, J), .where = "toy.gm:3", .declared = "int<lower=1> J" },
+    [DATA_K] = { .name = "K", .type = GM_INT, .offset = offsetof(ToyData, K), .where = "toy.gm:3", .declared = "int<lower=1> K" },
+    [DATA_s] = { .name = "s", .type = GM_REAL, .offset = offsetof(ToyData, s), .has_default = 1, .where = "toy.gm:4", .declared = "real<lower=0> s" },
+    [DATA_group] = { .name = "group", .type = GM_INT, .rank = 1, .offset = offsetof(ToyData, group), .where = "toy.gm:5",
                      .declared = "int<lower=1, upper=J> group[N]", .extent_of = { DATA_N + 1 } },
-    [DATA_y] = { .name = "y", .type = GM_REAL, .rank = 1, .offset = offsetof(ToyData, y), .may_miss = 1, .imputed_field = VAR_y, .where = "toy.gm:6",
+    [DATA_y] = { .name = "y", .type = GM_REAL, .rank = 1, .offset = offsetof(ToyData, y), .may_miss = 1, .imputed_field = VAR_y + 1, .where = "toy.gm:6",
                  .declared = "real<lower=-100, upper=100> y[N]", .extent_of = { DATA_N + 1 } },
-    [DATA_X] = { .name = "X", .type = GM_REAL, .rank = 2, .offset = offsetof(ToyData, X), .imputed_field = -1, .where = "toy.gm:7",
+    [DATA_X] = { .name = "X", .type = GM_REAL, .rank = 2, .offset = offsetof(ToyData, X), .where = "toy.gm:7",
                  .declared = "matrix[N, K] X", .extent_of = { DATA_N + 1, DATA_K + 1 } },
-    [DATA_w] = { .name = "w", .type = GM_REAL, .constraint = GM_SIMPLEX, .rank = 1, .offset = offsetof(ToyData, w), .imputed_field = -1, .where = "toy.gm:8",
+    [DATA_w] = { .name = "w", .type = GM_REAL, .constraint = GM_SIMPLEX, .rank = 1, .offset = offsetof(ToyData, w), .where = "toy.gm:8",
                  .declared = "simplex[J] w", .extent_of = { DATA_J + 1 } },
 };
 
 static const GmField toy_state[] = {
-    [VAR_mu] = { .name = "mu", .type = GM_REAL, .role = GM_PARAMETER, .offset = offsetof(ToyState, mu), .imputed_field = -1, .where = "toy.gm:10" },
-    [VAR_beta] = { .name = "beta", .type = GM_REAL, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(ToyState, beta), .imputed_field = -1 },
-    [VAR_y] = { .name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(ToyState, y), .imputed_field = -1 },
-    [VAR_twice] = { .name = "twice", .type = GM_REAL, .role = GM_DERIVED, .rank = 2, .offset = offsetof(ToyState, twice), .imputed_field = -1 },
-    [VAR_y_rep] = { .name = "y_rep", .type = GM_REAL, .role = GM_PREDICTED, .rank = 0, .offset = offsetof(ToyState, y_rep), .imputed_field = -1 },
-    [VAR_count] = { .name = "count", .type = GM_INT, .role = GM_SUM, .rank = 1, .offset = offsetof(ToyState, count), .imputed_field = -1, .shared = 1 },
-    [VAR_total] = { .name = "total", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(ToyState, total), .imputed_field = -1 },
+    [VAR_mu] = { .name = "mu", .type = GM_REAL, .role = GM_PARAMETER, .offset = offsetof(ToyState, mu), .where = "toy.gm:10" },
+    [VAR_beta] = { .name = "beta", .type = GM_REAL, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(ToyState, beta) },
+    [VAR_y] = { .name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(ToyState, y) },
+    [VAR_twice] = { .name = "twice", .type = GM_REAL, .role = GM_DERIVED, .rank = 2, .offset = offsetof(ToyState, twice) },
+    [VAR_y_rep] = { .name = "y_rep", .type = GM_REAL, .role = GM_PREDICTED, .rank = 0, .offset = offsetof(ToyState, y_rep) },
+    [VAR_count] = { .name = "count", .type = GM_INT, .role = GM_SUM, .rank = 1, .offset = offsetof(ToyState, count), .shared = 1 },
+    [VAR_total] = { .name = "total", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(ToyState, total) },
 };
 
 static void toy_data_shape(int field, const void *data, GmShape *out)
@@ -213,7 +213,11 @@ static double toy_log_joint(GmRun *run, int chain)
     return sum;
 }
 
-static const char *const toy_steps[] = { "mu", "beta", "y", "idle" };
+static const char *toy_step_name(int step)
+{
+    static const char *const names[] = { "mu", "beta", "y", "idle" };
+    return names[step];
+}
 
 static const GmModel toy = {
     .name = "toy", .source = "toy.gm",
@@ -221,7 +225,7 @@ static const GmModel toy = {
     .state = toy_state, .n_state = sizeof toy_state / sizeof *toy_state, .state_size = sizeof(ToyState),
     .data_shape = toy_data_shape, .data_default = toy_data_default, .state_shape = toy_state_shape,
     .setup = toy_setup, .sweep = toy_sweep, .derive = toy_derive, .derive_chain = toy_derive_chain, .log_joint = toy_log_joint,
-    .n_steps = 4, .step_names = toy_steps, .step = toy_step,
+    .n_steps = 4, .step_name = toy_step_name, .step = toy_step,
 };
 
 static const char toy_json[] = "{ \"N\": 5, \"J\": 2, \"K\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [1.5, 3, -0.5, 4, 5],\n"

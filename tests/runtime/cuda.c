@@ -38,9 +38,9 @@ static const char source[] =
     "struct GmPlace { uint64_t seed; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real shift, more; };\n"
     "DEVICE Sweep gm_sweep_place(const GmPlace *p, int chain) { Sweep at; at.seed = p->seed; at.chain = chain; at.sweep = 1; return at; }\n"
     "#define GM_ROWS_WIDTH 1000\n#include \"row_pass.h\"\n"
-    "DEVICE RowWeight rows_row(GmContext *, const Data &, const State &s, const Sweep, const long, const real dot)\n"
+    "DEVICE RowWeight rows_row(GmContext *, const Data *, const State *s, const Sweep, const long, const real dot)\n"
     "{\n"
-    "    RowWeight w; w.shift = w.more = dot + (real)*s.beta; return w;\n"
+    "    RowWeight w; w.shift = w.more = dot + (real)*s->beta; return w;\n"
     "}\n"
     "ROW_PASS_KERNELS(rows)\n";
 

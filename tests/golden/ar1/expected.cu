@@ -40,63 +40,63 @@ enum {                           // streams of random numbers
 // Sums that hold a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
     // sum_y_y_before = sum of y[t]*y[-1 + t] over t; serves the conditional of phi
-    ONE_LANE *s.sum_y_y_before = 0;
+    ONE_LANE *s->sum_y_y_before = 0;
     wide total1 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total1) {
-        total1 += s.y[t] * s.y[t - 1];
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total1) {
+        total1 += s->y[t] * s->y[t - 1];
     }
-    ONE_LANE *s.sum_y_y_before += total1;
+    ONE_LANE *s->sum_y_y_before += total1;
     // sum_y_before_squared = sum of y[-1 + t]^2 over t; serves the conditionals of phi, s2
-    ONE_LANE *s.sum_y_before_squared = 0;
+    ONE_LANE *s->sum_y_before_squared = 0;
     wide total2 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total2) {
-        total2 += square(s.y[t - 1]);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total2) {
+        total2 += square(s->y[t - 1]);
     }
-    ONE_LANE *s.sum_y_before_squared += total2;
+    ONE_LANE *s->sum_y_before_squared += total2;
     // sum_y = sum of y[t] over t; serves the conditional of s2
-    ONE_LANE *s.sum_y = 0;
+    ONE_LANE *s->sum_y = 0;
     wide total3 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total3) {
-        total3 += s.y[t];
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total3) {
+        total3 += s->y[t];
     }
-    ONE_LANE *s.sum_y += total3;
+    ONE_LANE *s->sum_y += total3;
     // sum_y_before = sum of y[-1 + t] over t; serves the conditional of s2
-    ONE_LANE *s.sum_y_before = 0;
+    ONE_LANE *s->sum_y_before = 0;
     wide total4 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total4) {
-        total4 += s.y[t - 1];
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total4) {
+        total4 += s->y[t - 1];
     }
-    ONE_LANE *s.sum_y_before += total4;
+    ONE_LANE *s->sum_y_before += total4;
     // sum_y_before_y_centred = sum of y[-1 + t]*(y[t] - sum_y/fmax(-1 + T, 1)) over t; serves the conditional of s2
-    ONE_LANE *s.sum_y_before_y_centred = 0;
+    ONE_LANE *s->sum_y_before_y_centred = 0;
     wide total5 = 0;
-    const wide c1 = 1 / fmax((wide)(d.T - 1), 1.0);
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total5) {
-        total5 += s.y[t - 1] * (s.y[t] - *s.sum_y * c1);
+    const wide c1 = 1 / fmax((wide)(d->T - 1), 1.0);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total5) {
+        total5 += s->y[t - 1] * (s->y[t] - *s->sum_y * c1);
     }
-    ONE_LANE *s.sum_y_before_y_centred += total5;
+    ONE_LANE *s->sum_y_before_y_centred += total5;
     // sum_y_centred = sum of y[t] - sum_y/fmax(-1 + T, 1) over t; serves the conditional of s2
-    ONE_LANE *s.sum_y_centred = 0;
+    ONE_LANE *s->sum_y_centred = 0;
     wide total6 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total6) {
-        total6 += s.y[t] - *s.sum_y * c1;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total6) {
+        total6 += s->y[t] - *s->sum_y * c1;
     }
-    ONE_LANE *s.sum_y_centred += total6;
+    ONE_LANE *s->sum_y_centred += total6;
     // sum_y_centred_squared = sum of (y[t] - sum_y/fmax(-1 + T, 1))^2 over t; serves the conditional of s2
-    ONE_LANE *s.sum_y_centred_squared = 0;
+    ONE_LANE *s->sum_y_centred_squared = 0;
     wide total7 = 0;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &total7) {
-        total7 += square(s.y[t] - *s.sum_y * c1);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) {
+        total7 += square(s->y[t] - *s->sum_y * c1);
     }
-    ONE_LANE *s.sum_y_centred_squared += total7;
+    ONE_LANE *s->sum_y_centred_squared += total7;
 }
 
 // y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
 //   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where ((2 <= 1 + k) && (1 + k <= T)))
 //   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where ((2 <= 1 + k) && (1 + k <= T))))/precision
 KERNEL_ONCE(impute_y) {
-    const real c1 = 1 / *s.s2;
-    const real c2 = square(*s.phi);
+    const real c1 = 1 / *s->s2;
+    const real c2 = square(*s->phi);
     MISSING_IN_TURN (e, 1) {
         const long k = e;
         if (!((1 == k + 1) || (2 <= k + 1))) continue;
@@ -107,58 +107,58 @@ KERNEL_ONCE(impute_y) {
         }
         if (2 <= k + 1) {
             q_y -= 0.5 * c1;
-            h_y += *s.phi * c1 * s.y[k - 1];
+            h_y += *s->phi * c1 * s->y[k - 1];
         }
-        if ((2 <= k + 2) && (k + 2 <= d.T)) {
+        if ((2 <= k + 2) && (k + 2 <= d->T)) {
             q_y -= 0.5 * c2 * c1;
-            h_y += *s.phi * c1 * s.y[k + 1];
+            h_y += *s->phi * c1 * s->y[k + 1];
         }
         Stream g = stream(at, VAR_y, e);
         const real x = normal_natural(&g, h_y, q_y);
         VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
-        s.y[k] = x;
+        if (CHECKING) { const real old = s->y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
+        s->y[k] = x;
     }
 }
 
 // phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   precision = 1 + sum(t in 2:T, y[-1 + t]^2/s2), mean = sum(t in 2:T, y[t]*y[-1 + t]/s2)/precision
 KERNEL_TEAM(draw_phi) {
-    const wide h_phi = *s.sum_y_y_before / *s.s2;
-    const wide q_phi = -0.5 * *s.sum_y_before_squared / *s.s2 - 0.5;
+    const wide h_phi = *s->sum_y_y_before / *s->s2;
+    const wide q_phi = -0.5 * *s->sum_y_before_squared / *s->s2 - 0.5;
     Stream g = stream(at, VAR_phi, 0);
     const wide x = normal_natural(&g, h_phi, q_phi);
     VERIFY(x, "phi", 0);
-    if (CHECKING) { const wide old = *s.phi; CLAIM(h_phi * (x - old), q_phi * ((x - old) * (x + old))); }
-    STORE(*s.phi, x);
+    if (CHECKING) { const wide old = *s->phi; CLAIM(h_phi * (x - old), q_phi * ((x - old) * (x + old))); }
+    STORE(*s->phi, x);
 }
 
 // s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
 KERNEL_TEAM(draw_s2) {
-    const wide a_s2 = -0.5 * d.T - 2.5;
-    const wide b_s2 = *s.phi * *s.sum_y_before_y_centred - 0.5 * square(*s.phi) * *s.sum_y_before_squared - 0.5 * *s.sum_y_centred_squared + *s.phi * *s.sum_y * *s.sum_y_before / fmax((wide)(d.T - 1), 1.0) - 0.5 * (d.T - 1) * square(*s.sum_y) / square(fmax((wide)(d.T - 1), 1.0)) - *s.sum_y * *s.sum_y_centred / fmax((wide)(d.T - 1), 1.0) - 1;
+    const wide a_s2 = -0.5 * d->T - 2.5;
+    const wide b_s2 = *s->phi * *s->sum_y_before_y_centred - 0.5 * square(*s->phi) * *s->sum_y_before_squared - 0.5 * *s->sum_y_centred_squared + *s->phi * *s->sum_y * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0) - 0.5 * (d->T - 1) * square(*s->sum_y) / square(fmax((wide)(d->T - 1), 1.0)) - *s->sum_y * *s->sum_y_centred / fmax((wide)(d->T - 1), 1.0) - 1;
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
-    if (CHECKING) { const wide old = *s.s2; CLAIM(a_s2 * (log(x) - log(old)), b_s2 * (1 / x - 1 / old)); }
-    STORE(*s.s2, x);
+    if (CHECKING) { const wide old = *s->s2; CLAIM(a_s2 * (log(x) - log(old)), b_s2 * (1 / x - 1 / old)); }
+    STORE(*s->s2, x);
 }
 
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += -0.5 * square(*s.phi) - 0.9189385332046727;
+    lp += -0.5 * square(*s->phi) - 0.9189385332046727;
     // inv_gamma
-    lp += -3 * log(*s.s2) - 1 / *s.s2;
+    lp += -3 * log(*s->s2) - 1 / *s->s2;
     // normal
-    lp += -0.005 * square(s.y[0]) - 3.2215236261987186;
+    lp += -0.005 * square(s->y[0]) - 3.2215236261987186;
     // normal
-    const wide c1 = log(*s.s2);
-    const wide c2 = 1 / *s.s2;
-    SUM_ALONG_FROM (t, 1, d.T - 1, &lp) {
-        lp += -0.5 * c1 - 0.5 * c2 * square(s.y[t] - *s.phi * s.y[t - 1]) - 0.9189385332046727;
+    const wide c1 = log(*s->s2);
+    const wide c2 = 1 / *s->s2;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) {
+        lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
     }
     RESULT(lp);
 }
@@ -170,7 +170,7 @@ KERNEL_TEAM(log_joint) {
 // Bytes of the rows that a row pass reads.
 static double row_bytes(const GmRun *run)
 {
-    const Data d = *(const Data *)run->data;
+    const Data *const d = (const Data *)run->data;
     (void)d;
     return 0;
 }
@@ -178,37 +178,28 @@ static double row_bytes(const GmRun *run)
 // Their columns.
 static long row_width(const void *data)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
     return 0;
 }
 
-static void step_1(GmRun *run)            // missing y
-{
-    LAUNCH_ONCE(impute_y, run);
-}
-
-static void step_2(GmRun *run)            // phi
-{
-    LAUNCH_TEAM(draw_phi, run, 1);
-}
-
-static void step_3(GmRun *run)            // s2
-{
-    LAUNCH_TEAM(draw_s2, run, 1);
-}
+// What each step draws, and what it launches.
+static const GmStep steps[] = {
+    STEP_ONCE("missing y", impute_y),
+    STEP_TEAM("phi", draw_phi, 1),
+    STEP_TEAM("s2", draw_s2, 1),
+};
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) step_1(run);
-    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d.T);
-    step_2(run);
-    step_3(run);
+    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
+    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->T);
+    take_steps(run, &steps[1], 2);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
 {
-    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, d.T);
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, d->T);
 }
 
 static void setup(GmRun *run)
@@ -226,128 +217,54 @@ static void restore(GmRun *run)
 
 static void joint(GmRun *run)
 {
-    LAUNCH_TEAM(log_joint, run, d.T);
+    LAUNCH_TEAM(log_joint, run, d->T);
 }
 
 // ---- what the runtime asks ----
 
 static const GmField data_fields[] = {
-    {.name = "T", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, T), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
-     .declared = "int<lower=1> T", .extent_of = {0}},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .finite = 1, .imputed_field = 0, .where = "model.gm:6",
+    {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
+     .declared = "int<lower=1> T"},
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1, .imputed_field = 1, .where = "model.gm:6",
      .declared = "real y[T]", .extent_of = {1}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:6"},
-    {.name = "phi", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, phi), .imputed_field = -1, .shared = 0, .where = "model.gm:9"},
-    {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, s2), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "sum_y_y_before", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_y_before), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_before_squared), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_y_before", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_before), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_y_before_y_centred", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_before_y_centred), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_centred), .imputed_field = -1, .shared = 2, .where = ""},
-    {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, sum_y_centred_squared), .imputed_field = -1, .shared = 2, .where = ""},
+    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6"},
+    {.name = "phi", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, phi), .where = "model.gm:9"},
+    {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, s2), BOUNDED(0, INFINITY), .where = "model.gm:10"},
+    {.name = "sum_y_y_before", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_y_before), .shared = 2},
+    {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_squared), .shared = 2},
+    {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y), .shared = 2},
+    {.name = "sum_y_before", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before), .shared = 2},
+    {.name = "sum_y_before_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_y_centred), .shared = 2},
+    {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred), .shared = 2},
+    {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_squared), .shared = 2},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // T
-        {
-            shape->rank = 0;
-            shape->lower = 1;
-            break;
-        }
-    case 1:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.T;
-            break;
-        }
+    case 1:
+        shape->dim[0] = d->T;
+        break;
     }
 }
 
 static void state_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.T;
-            break;
-        }
-    case 1:        // phi
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 2:        // s2
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
-    case 3:        // sum_y_y_before
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 4:        // sum_y_before_squared
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 5:        // sum_y
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 6:        // sum_y_before
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 7:        // sum_y_before_y_centred
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 8:        // sum_y_centred
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 9:        // sum_y_centred_squared
-        {
-            shape->rank = 0;
-            break;
-        }
+    case 0:
+        shape->dim[0] = d->T;
+        break;
     }
 }
 
-static double data_default(int field, const void *data)
-{
-    const Data d = *(const Data *)data;
-    (void)d;
-    switch (field) {
-    }
-    return 0;
-}
-
-static const char *const step_names[] = {"missing y", "phi", "s2", NULL};
-
-static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
-
-GM_MODEL("ar1", "model.gm", 2, 10, 3, NULL, NULL)
+GM_MODEL("ar1", "model.gm", 2, 10, 3,
+         .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
 
 #endif

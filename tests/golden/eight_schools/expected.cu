@@ -39,8 +39,8 @@ enum {                           // streams of random numbers
 
 // Data must lie in the support of their distributions, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
-    ALONG (j, d.J) {
-        if (d.sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
+    ALONG (j, d->J) {
+        if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
     }
 }
 
@@ -49,13 +49,13 @@ KERNEL_TEAM(check_data) {
 KERNEL(impute_y) {
     EACH_MISSING (e, 1) {
         const long k = e;
-        const real h_y = s.theta[k] / square(d.sigma[k]);
-        const real q_y = -0.5 / square(d.sigma[k]);
+        const real h_y = s->theta[k] / square(d->sigma[k]);
+        const real q_y = -0.5 / square(d->sigma[k]);
         Stream g = stream(at, VAR_y, e);
         const real x = normal_natural(&g, h_y, q_y);
         VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s.y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
-        s.y[k] = x;
+        if (CHECKING) { const real old = s->y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
+        s->y[k] = x;
     }
 }
 
@@ -63,26 +63,26 @@ KERNEL(impute_y) {
 //   shape = 1, rate = 0.04 + 1/tau^2
 KERNEL_TEAM(draw_nu_tau) {
     const wide a_nu_tau = -2;
-    const wide b_nu_tau = -1 / square(*s.tau) - 0.04;
+    const wide b_nu_tau = -1 / square(*s->tau) - 0.04;
     Stream g = stream(at, VAR_nu_tau, 0);
     const wide x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
     VERIFY(x, "nu_tau", 0);
-    if (CHECKING) { const wide old = *s.nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
-    STORE(*s.nu_tau, x);
+    if (CHECKING) { const wide old = *s->nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
+    STORE(*s->nu_tau, x);
 }
 
 // theta[k] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
 //   precision = 1/tau^2 + 1/sigma[k]^2, mean = (mu/tau^2 + y[k]/sigma[k]^2)/precision
 KERNEL(draw_theta) {
-    const real c1 = 1 / square(*s.tau);
-    EACH (k, d.J) {
-        const real h_theta = *s.mu * c1 + s.y[k] / square(d.sigma[k]);
-        const real q_theta = -0.5 * c1 - 0.5 / square(d.sigma[k]);
+    const real c1 = 1 / square(*s->tau);
+    EACH (k, d->J) {
+        const real h_theta = *s->mu * c1 + s->y[k] / square(d->sigma[k]);
+        const real q_theta = -0.5 * c1 - 0.5 / square(d->sigma[k]);
         Stream g = stream(at, VAR_theta, k);
         const real x = normal_natural(&g, h_theta, q_theta);
         VERIFY(x, "theta", k);
-        if (CHECKING) { const real old = s.theta[k]; CLAIM(h_theta * (x - old), q_theta * ((x - old) * (x + old))); }
-        s.theta[k] = x;
+        if (CHECKING) { const real old = s->theta[k]; CLAIM(h_theta * (x - old), q_theta * ((x - old) * (x + old))); }
+        s->theta[k] = x;
     }
 }
 
@@ -90,52 +90,52 @@ KERNEL(draw_theta) {
 //   precision = 0.04 + J/tau^2, mean = sum(j in 1:J, theta[j]/tau^2)/precision
 KERNEL_TEAM(draw_mu) {
     wide h_mu = 0;
-    const wide q_mu = -0.5 * d.J / square(*s.tau) - 0.02;
-    const wide c1 = 1 / square(*s.tau);
-    SUM_ALONG (j, d.J, &h_mu) {
-        h_mu += c1 * s.theta[j];
+    const wide q_mu = -0.5 * d->J / square(*s->tau) - 0.02;
+    const wide c1 = 1 / square(*s->tau);
+    SUM_ALONG (j, d->J, &h_mu) {
+        h_mu += c1 * s->theta[j];
     }
     Stream g = stream(at, VAR_mu, 0);
     const wide x = normal_natural(&g, h_mu, q_mu);
     VERIFY(x, "mu", 0);
-    if (CHECKING) { const wide old = *s.mu; CLAIM(h_mu * (x - old), q_mu * ((x - old) * (x + old))); }
-    STORE(*s.mu, x);
+    if (CHECKING) { const wide old = *s->mu; CLAIM(h_mu * (x - old), q_mu * ((x - old) * (x + old))); }
+    STORE(*s->mu, x);
 }
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (-mu + theta[j])^2)
 KERNEL_TEAM(draw_tau) {
-    const wide a_tau = -d.J - 2;
-    wide b_tau = -1 / *s.nu_tau;
-    SUM_ALONG (j, d.J, &b_tau) {
-        b_tau -= 0.5 * square(s.theta[j] - *s.mu);
+    const wide a_tau = -d->J - 2;
+    wide b_tau = -1 / *s->nu_tau;
+    SUM_ALONG (j, d->J, &b_tau) {
+        b_tau -= 0.5 * square(s->theta[j] - *s->mu);
     }
     Stream g = stream(at, VAR_tau, 0);
     const wide x = power_gamma_natural(&g, -2, a_tau, b_tau);
     VERIFY(x, "tau", 0);
-    if (CHECKING) { const wide old = *s.tau; CLAIM(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
-    STORE(*s.tau, x);
+    if (CHECKING) { const wide old = *s->tau; CLAIM(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
+    STORE(*s->tau, x);
 }
 
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += -0.02 * square(*s.mu) - 2.5283764456387727;
+    lp += -0.02 * square(*s->mu) - 2.5283764456387727;
     // normal
-    const wide c1 = 1 / square(*s.tau);
-    const wide c2 = log(*s.tau);
-    SUM_ALONG (j, d.J, &lp) {
-        lp += -0.5 * c1 * square(s.theta[j] - *s.mu) - c2 - 0.9189385332046727;
+    const wide c1 = 1 / square(*s->tau);
+    const wide c2 = log(*s->tau);
+    SUM_ALONG (j, d->J, &lp) {
+        lp += -0.5 * c1 * square(s->theta[j] - *s->mu) - c2 - 0.9189385332046727;
     }
     // normal
-    SUM_ALONG (j, d.J, &lp) {
-        lp += -0.5 * square(s.y[j] - s.theta[j]) / square(d.sigma[j]) - log((wide)d.sigma[j]) - 0.9189385332046727;
+    SUM_ALONG (j, d->J, &lp) {
+        lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
     }
     // inv_gamma, by half_cauchy_mixture
-    lp += -1.5 * log(*s.nu_tau) - 0.04 / *s.nu_tau - 2.1818028553588005;
+    lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
     // root_inv_gamma, by half_cauchy_mixture
-    lp += -2 * c2 - 0.5 * log(*s.nu_tau) - c1 / *s.nu_tau + 0.1207822376352452;
+    lp += -2 * c2 - 0.5 * log(*s->nu_tau) - c1 / *s->nu_tau + 0.1207822376352452;
     RESULT(lp);
 }
 
@@ -146,7 +146,7 @@ KERNEL_TEAM(log_joint) {
 // Bytes of the rows that a row pass reads.
 static double row_bytes(const GmRun *run)
 {
-    const Data d = *(const Data *)run->data;
+    const Data *const d = (const Data *)run->data;
     (void)d;
     return 0;
 }
@@ -154,7 +154,7 @@ static double row_bytes(const GmRun *run)
 // Their columns.
 static long row_width(const void *data)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
     return 0;
 }
@@ -164,33 +164,34 @@ static void step_1(GmRun *run)            // missing y
     LAUNCH_MISSING(impute_y, run, 1);
 }
 
-static void step_2(GmRun *run)            // nu_tau
-{
-    LAUNCH_TEAM(draw_nu_tau, run, 1);
-}
-
 static void step_3(GmRun *run)            // theta
 {
-    LAUNCH(draw_theta, run, d.J);
+    LAUNCH(draw_theta, run, d->J);
 }
 
 static void step_4(GmRun *run)            // mu
 {
-    LAUNCH_TEAM(draw_mu, run, d.J);
+    LAUNCH_TEAM(draw_mu, run, d->J);
 }
 
 static void step_5(GmRun *run)            // tau
 {
-    LAUNCH_TEAM(draw_tau, run, d.J);
+    LAUNCH_TEAM(draw_tau, run, d->J);
 }
+
+// What each step draws, and what it launches.
+static const GmStep steps[] = {
+    STEP("missing y", step_1),
+    STEP_TEAM("nu_tau", draw_nu_tau, 1),
+    STEP("theta", step_3),
+    STEP("mu", step_4),
+    STEP("tau", step_5),
+};
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) step_1(run);
-    step_2(run);
-    step_3(run);
-    step_4(run);
-    step_5(run);
+    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
+    take_steps(run, &steps[1], 4);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -199,7 +200,7 @@ static void refresh(GmRun *run)      // after missing values were drawn
 
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run, d.J);
+    LAUNCH_SHARED(check_data, run, d->J);
     if (gm_found_fault(run)) return;
     refresh(run);
 }
@@ -214,109 +215,51 @@ static void restore(GmRun *run)
 
 static void joint(GmRun *run)
 {
-    LAUNCH_TEAM(log_joint, run, d.J);
+    LAUNCH_TEAM(log_joint, run, d->J);
 }
 
 // ---- what the runtime asks ----
 
 static const GmField data_fields[] = {
-    {.name = "J", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, J), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
-     .declared = "int<lower=0> J", .extent_of = {0}},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .finite = 1, .imputed_field = 0, .where = "model.gm:6",
+    {.name = "J", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, J), BOUNDED(0, INFINITY), .where = "model.gm:5",
+     .declared = "int<lower=0> J"},
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1, .imputed_field = 1, .where = "model.gm:6",
      .declared = "real y[J]", .extent_of = {1}},
-    {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, sigma), .has_default = 0, .may_miss = 0, .finite = 1, .imputed_field = -1, .where = "model.gm:7",
+    {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, sigma), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
      .declared = "real<lower=0> sigma[J]", .extent_of = {1}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:6"},
-    {.name = "mu", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, mu), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "tau", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
-    {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, theta), .imputed_field = -1, .shared = 0, .where = "model.gm:14"},
-    {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, nu_tau), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6"},
+    {.name = "mu", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, mu), .where = "model.gm:10"},
+    {.name = "tau", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
+    {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .rank = 1, .offset = offsetof(State, theta), .where = "model.gm:14"},
+    {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .offset = offsetof(State, nu_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // J
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
-    case 1:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.J;
-            break;
-        }
-    case 2:        // sigma
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.J;
-            shape->lower = 0;
-            break;
-        }
+    case 1: case 2:
+        shape->dim[0] = d->J;
+        break;
     }
 }
 
 static void state_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.J;
-            break;
-        }
-    case 1:        // mu
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 2:        // tau
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
-    case 3:        // theta
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.J;
-            break;
-        }
-    case 4:        // nu_tau
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
+    case 0: case 3:
+        shape->dim[0] = d->J;
+        break;
     }
 }
 
-static double data_default(int field, const void *data)
-{
-    const Data d = *(const Data *)data;
-    (void)d;
-    switch (field) {
-    }
-    return 0;
-}
-
-static const char *const step_names[] = {"missing y", "nu_tau", "theta", "mu", "tau", NULL};
-
-static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, step_4, step_5, NULL};
-
-GM_MODEL("eight_schools", "model.gm", 3, 5, 5, NULL, NULL)
+GM_MODEL("eight_schools", "model.gm", 3, 5, 5,
+         .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
 
 #endif

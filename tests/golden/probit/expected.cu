@@ -48,18 +48,18 @@ enum {                           // streams of random numbers
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
-    ALONG (i, d.N) {
-        if (d.y[i] != -2147483648.0 && (d.y[i] < 0 || d.y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli (model.gm:14)");
+    ALONG (i, d->N) {
+        if (d->y[i] != -2147483648.0 && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli (model.gm:14)");
     }
 }
 
 // Sums of data: computed once.
 KERNEL_TEAM(sums_of_data) {
     // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
-    if (!(d.N < d.p + 1)) {
-        ALONG (e, d.p) s.sum_X_by_column[e] = 0;
-        SUM_INTO1 (i, 0, d.N, sum_X_by_column, d.p) {
-            PLACES (j2, d.p) s.sum_X_by_column[j2] += d.X[i * d.p + j2];
+    if (!(d->N < d->p + 1)) {
+        ALONG (e, d->p) s->sum_X_by_column[e] = 0;
+        SUM_INTO1 (i, 0, d->N, sum_X_by_column, d->p) {
+            PLACES (j2, d->p) s->sum_X_by_column[j2] += d->X[i * d->p + j2];
         }
         TEAM_BARRIER();
     }
@@ -68,7 +68,7 @@ KERNEL_TEAM(sums_of_data) {
 
 // The linear predictor of each row, sum(j, X[i, j]*beta[j]), for kernels that read it
 ROW(predict_X_beta, i) {
-    s.X_beta[i] = dot;
+    s->X_beta[i] = dot;
     return row_weight(0);
 }
 
@@ -80,20 +80,20 @@ KERNEL(impute_y) {
         Stream g = stream(at, VAR_y, e);
         const long first = 0, values = 1 - first + 1;
         wide *weight = SCRATCH(values);
-        const long old = s.y[k];
+        const long old = s->y[k];
         for (long value = 0; value < values; value++) {
             const long x = first + value;
             wide lp = 0;
             wide sum1 = 0;
-            for (long j = 0; j < d.p; j++) sum1 += s.beta[j] * d.X[k * d.p + j];
-            lp += x * log_Phi(*s.alpha + sum1) + (1 - x) * log_Phi(-*s.alpha - sum1);
+            for (long j = 0; j < d->p; j++) sum1 += s->beta[j] * d->X[k * d->p + j];
+            lp += x * log_Phi(*s->alpha + sum1) + (1 - x) * log_Phi(-*s->alpha - sum1);
             weight[value] = lp;
         }
         const long chosen = categorical_log_weights(&g, weight, values);
         if (chosen < 1) FAULT("y", e, "no value has a positive probability");
         const long x = chosen < 1 ? old : first + chosen - 1;
         NO_CLAIM();
-        s.y[k] = x;
+        s->y[k] = x;
         RELEASE(weight);
     }
 }
@@ -101,35 +101,35 @@ KERNEL(impute_y) {
 // z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
 //   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf, 0)
 ROW(draw_z_y, k) {
-    const real h_z_y = *s.alpha + dot;
+    const real h_z_y = *s->alpha + dot;
     const real q_z_y = -0.5;
-    const real lower = (s.y[k] == 1) ? 0 : -INFINITY;
-    const real upper = (s.y[k] == 1) ? INFINITY : 0;
+    const real lower = (s->y[k] == 1) ? 0 : -INFINITY;
+    const real upper = (s->y[k] == 1) ? INFINITY : 0;
     Stream g = stream(at, VAR_z_y, k);
     const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
     VERIFY(x, "z_y", k);
-    if (CHECKING) { const real old = s.z_y[k]; CLAIM(h_z_y * (x - old), q_z_y * ((x - old) * (x + old))); }
-    s.z_y[k] = x;
-    return row_weight_and(s.z_y[k], square(s.z_y[k]));
+    if (CHECKING) { const real old = s->z_y[k]; CLAIM(h_z_y * (x - old), q_z_y * ((x - old) * (x + old))); }
+    s->z_y[k] = x;
+    return row_weight_and(s->z_y[k], square(s->z_y[k]));
 }
 
 // (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation
 KERNEL_TEAM(collect_rows_alpha) {
-    const long n = d.p + 1;
+    const long n = d->p + 1;
     const long at_beta = 1;
-    LANES (e, n) s.diagonal_alpha[e] = 0;
-    LANES (e, n) s.shift_alpha[e] = 0;
-    LANES (e, d.N * n) s.rows_of_alpha[e] = 0;
-    LANES (e, d.N) s.target_alpha[e] = 0;
+    LANES (e, n) s->diagonal_alpha[e] = 0;
+    LANES (e, n) s->shift_alpha[e] = 0;
+    LANES (e, d->N * n) s->rows_of_alpha[e] = 0;
+    LANES (e, d->N) s->target_alpha[e] = 0;
     TEAM_BARRIER();
-    ONE_LANE s.diagonal_alpha[0] += 0.04;
-    ALONG (i, d.p) s.diagonal_alpha[at_beta + i] += 0.16;
-    ALONG (i, d.N) s.target_alpha[i] = s.z_y[i];
-    ALONG (i, d.N) s.rows_of_alpha[i * n] += 1;
-    ALONG2 (i, d.N, j, d.p) s.rows_of_alpha[i * n + at_beta + j] += d.X[i * d.p + j];
-    ONE_LANE s.joint_alpha[0] = *s.alpha;
-    ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
-    ONE_LANE s.scale_alpha[1] = d.N;
+    ONE_LANE s->diagonal_alpha[0] += 0.04;
+    ALONG (i, d->p) s->diagonal_alpha[at_beta + i] += 0.16;
+    ALONG (i, d->N) s->target_alpha[i] = s->z_y[i];
+    ALONG (i, d->N) s->rows_of_alpha[i * n] += 1;
+    ALONG2 (i, d->N, j, d->p) s->rows_of_alpha[i * n + at_beta + j] += d->X[i * d->p + j];
+    ONE_LANE s->joint_alpha[0] = *s->alpha;
+    ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
+    ONE_LANE s->scale_alpha[1] = d->N;
 }
 
 // (alpha, beta) | rest ~ normal with precision J and shift h, mean J^-1 h     they share a linear predictor     model.gm:10
@@ -142,55 +142,55 @@ KERNEL_TEAM(collect_rows_alpha) {
 //   h[beta[j]] += z_y[i]*X[i, j]   over i in 1:N, j in 1:p
 //   z_y is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
 KERNEL_TEAM(collect_alpha) {
-    const long n = d.p + 1;
+    const long n = d->p + 1;
     const long at_beta = 1;
-    LANES (e, n * n) s.precision_alpha[e] = 0;
-    LANES (e, n) s.shift_alpha[e] = 0;
+    LANES (e, n * n) s->precision_alpha[e] = 0;
+    LANES (e, n) s->shift_alpha[e] = 0;
     TEAM_BARRIER();
-    ONE_LANE s.precision_alpha[0] += 0.04;
-    ALONG (i, d.p) s.precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16;
-    ONE_LANE s.precision_alpha[0] += d.N;
-    ALONG (a, d.p) {
-        const wide t1 = s.sum_X_by_column[a];
-        s.precision_alpha[at_beta + a] += t1;
-        s.precision_alpha[(at_beta + a) * n] += t1;
+    ONE_LANE s->precision_alpha[0] += 0.04;
+    ALONG (i, d->p) s->precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16;
+    ONE_LANE s->precision_alpha[0] += d->N;
+    ALONG (a, d->p) {
+        const wide t1 = s->sum_X_by_column[a];
+        s->precision_alpha[at_beta + a] += t1;
+        s->precision_alpha[(at_beta + a) * n] += t1;
     }
     wide total2 = 0;
-    SUM_ALONG (i, d.N, &total2) {
-        total2 += s.z_y[i];
+    SUM_ALONG (i, d->N, &total2) {
+        total2 += s->z_y[i];
     }
-    ONE_LANE s.shift_alpha[0] += total2;
-    ALONG2 (a, d.p, b, d.p) s.precision_alpha[(at_beta + a) * n + at_beta + b] += s.sum_X_X[a * d.p + b];
-    ALONG (j, d.p) s.shift_alpha[at_beta + j] += s.rows_beta[j];
-    ONE_LANE s.joint_alpha[0] = *s.alpha;
-    ALONG (e, d.p) s.joint_alpha[1 + e] = s.beta[e];
-    ONE_LANE s.scale_alpha[1] = d.N;
+    ONE_LANE s->shift_alpha[0] += total2;
+    ALONG2 (a, d->p, b, d->p) s->precision_alpha[(at_beta + a) * n + at_beta + b] += s->sum_X_X[a * d->p + b];
+    ALONG (j, d->p) s->shift_alpha[at_beta + j] += s->rows_beta[j];
+    ONE_LANE s->joint_alpha[0] = *s->alpha;
+    ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
+    ONE_LANE s->scale_alpha[1] = d->N;
 }
 
 // What was drawn jointly, to its places; and the latents scaled with it
 KERNEL_TEAM(place_alpha) {
-    ONE_LANE *s.alpha = s.joint_alpha[0];
-    ALONG (e, d.p) s.beta[e] = s.joint_alpha[1 + e];
-    ALONG (i, d.N) s.z_y[i] *= s.scale_alpha[2];
+    ONE_LANE *s->alpha = s->joint_alpha[0];
+    ALONG (e, d->p) s->beta[e] = s->joint_alpha[1 + e];
+    ALONG (i, d->N) s->z_y[i] *= s->scale_alpha[2];
 }
 
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
-    lp += -0.02 * square(*s.alpha) - 2.5283764456387727;
+    lp += -0.02 * square(*s->alpha) - 2.5283764456387727;
     // normal
-    SUM_ALONG (i, d.p, &lp) {
-        lp += -0.08 * square(s.beta[i]) - 1.8352292650788278;
+    SUM_ALONG (i, d->p, &lp) {
+        lp += -0.08 * square(s->beta[i]) - 1.8352292650788278;
     }
     // normal, by albert_chib
-    SUM_ALONG (i, d.N, &lp) {
-        const wide sum1 = s.X_beta[i];
-        lp += -0.5 * square(-*s.alpha - sum1 + s.z_y[i]) - 0.9189385332046727;
+    SUM_ALONG (i, d->N, &lp) {
+        const wide sum1 = s->X_beta[i];
+        lp += -0.5 * square(-*s->alpha - sum1 + s->z_y[i]) - 0.9189385332046727;
     }
     // target, by albert_chib
-    SUM_ALONG (i, d.N, &lp) {
-        lp += within((wide)s.z_y[i], (s.y[i] == 1) ? 0 : -INFINITY, (s.y[i] == 1) ? INFINITY : 0);
+    SUM_ALONG (i, d->N, &lp) {
+        lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
     }
     RESULT(lp);
 }
@@ -202,24 +202,24 @@ KERNEL_TEAM(log_joint) {
 // Bytes of the rows that a row pass reads.
 static double row_bytes(const GmRun *run)
 {
-    const Data d = *(const Data *)run->data;
+    const Data *const d = (const Data *)run->data;
     (void)d;
-    return (double)sizeof(real) * d.N * d.p;
+    return (double)sizeof(real) * d->N * d->p;
 }
 
 // Their columns.
 static long row_width(const void *data)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    return d.p;
+    return d->p;
 }
 
 // Whether there are fewer rows than coefficients.
 static int few_alpha(const GmRun *run)
 {
-    const Data d = *(const Data *)run->data;
-    return d.N < d.p + 1;
+    const Data *const d = (const Data *)run->data;
+    return d->N < d->p + 1;
 }
 
 static void step_1(GmRun *run)            // missing y
@@ -229,26 +229,32 @@ static void step_1(GmRun *run)            // missing y
 
 static void step_2(GmRun *run)            // z_y
 {
-    LAUNCH_ROWS_AND(draw_z_y, run, d.N, d.p, d.X, beta, rows_beta, scale_alpha);
+    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_alpha);
 }
 
 static void step_3(GmRun *run)            // alpha, beta
 {
     if (few_alpha(run)) {
-        LAUNCH_TEAM(collect_rows_alpha, run, d.p + d.N + (long)d.N * d.p);
-        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d.N, d.p + 1, diagonal_alpha, shift_alpha, rows_of_alpha, target_alpha, system_alpha, joint_alpha, scale_alpha);
+        LAUNCH_TEAM(collect_rows_alpha, run, d->p + d->N + (long)d->N * d->p);
+        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha, shift_alpha, rows_of_alpha, target_alpha, system_alpha, joint_alpha, scale_alpha);
     } else {
-        LAUNCH_TEAM(collect_alpha, run, (long)(d.p + 1) * (d.p + 1) + d.p + d.N + (long)d.p * d.p);
-        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d.p + 1, precision_alpha, shift_alpha, joint_alpha, scale_alpha);
+        LAUNCH_TEAM(collect_alpha, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
+        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha, shift_alpha, joint_alpha, scale_alpha);
     }
-    LAUNCH_TEAM(place_alpha, run, d.N);
+    LAUNCH_TEAM(place_alpha, run, d->N);
 }
+
+// What each step draws, and what it launches.
+static const GmStep steps[] = {
+    STEP("missing y", step_1),
+    STEP("z_y", step_2),
+    STEP("alpha, beta", step_3),
+};
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) step_1(run);
-    step_2(run);
-    step_3(run);
+    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
+    take_steps(run, &steps[1], 2);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -257,10 +263,10 @@ static void refresh(GmRun *run)      // after missing values were drawn
 
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run, d.N);
-    LAUNCH_SHARED(sums_of_data, run, (long)d.N * d.p);
+    LAUNCH_SHARED(check_data, run, d->N);
+    LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
     if (!few_alpha(run)) {
-        GRAM(run, d.N, d.p, 1, d.X, sum_X_X);
+        GRAM(run, d->N, d->p, 1, d->X, sum_X_X);
     }
     refresh(run);
 }
@@ -275,205 +281,108 @@ static void restore(GmRun *run)
 
 static void joint(GmRun *run)
 {
-    LAUNCH_ROWS_ONLY(predict_X_beta, run, d.N, d.p, d.X, beta);
-    LAUNCH_TEAM(log_joint, run, d.p + d.N);
+    LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
+    LAUNCH_TEAM(log_joint, run, d->p + d->N);
 }
 
 // ---- what the runtime asks ----
 
 static const GmField data_fields[] = {
-    {.name = "N", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, N), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
-     .declared = "int<lower=0> N", .extent_of = {0}},
-    {.name = "p", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, p), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
-     .declared = "int<lower=0> p", .extent_of = {0}},
-    {.name = "X", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 2, .offset = offsetof(Data, X), .has_default = 0, .may_miss = 0, .finite = 1, .imputed_field = -1, .where = "model.gm:6",
+    {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
+     .declared = "int<lower=0> N"},
+    {.name = "p", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, p), BOUNDED(0, INFINITY), .where = "model.gm:5",
+     .declared = "int<lower=0> p"},
+    {.name = "X", .type = GM_REAL, .role = GM_DATA, .rank = 2, .offset = offsetof(Data, X), .finite = 1, .where = "model.gm:6",
      .declared = "real X[N, p]", .extent_of = {1, 2}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:7",
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .imputed_field = 1, BOUNDED(0, 1), .where = "model.gm:7",
      .declared = "int<lower=0, upper=1> y[N]", .extent_of = {1}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:7"},
-    {.name = "alpha", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, alpha), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "beta", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, beta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
-    {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, z_y), .imputed_field = -1, .shared = 0, .where = "model.gm:14"},
-    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, sum_X_by_column), .imputed_field = -1, .shared = 1, .where = ""},
-    {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, sum_X_X), .imputed_field = -1, .shared = 1, .where = ""},
-    {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, rows_beta), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, scale_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 3, .offset = offsetof(State, precision_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, shift_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, joint_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, rows_of_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, target_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, diagonal_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .constraint = GM_ANY, .rank = 2, .offset = offsetof(State, system_alpha), .imputed_field = -1, .shared = 0, .where = ""},
-    {.name = "X_beta", .type = GM_REAL, .role = GM_SUM, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, X_beta), .imputed_field = -1, .shared = 0, .where = ""},
+    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, 1), .where = "model.gm:7"},
+    {.name = "alpha", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, alpha), .where = "model.gm:10"},
+    {.name = "beta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, beta), .where = "model.gm:11"},
+    {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .rank = 1, .offset = offsetof(State, z_y), .where = "model.gm:14"},
+    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1},
+    {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1},
+    {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta)},
+    {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_alpha)},
+    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha)},
+    {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, shift_alpha)},
+    {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, joint_alpha)},
+    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha)},
+    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha)},
+    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha)},
+    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha)},
+    {.name = "X_beta", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, X_beta)},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // N
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
-    case 1:        // p
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
-    case 2:        // X
-        {
-            shape->rank = 2;
-            shape->dim[0] = d.N;
-            shape->dim[1] = d.p;
-            break;
-        }
-    case 3:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            shape->lower = 0;
-            shape->upper = 1;
-            break;
-        }
+    case 2:
+        shape->dim[0] = d->N;
+        shape->dim[1] = d->p;
+        break;
+    case 3:
+        shape->dim[0] = d->N;
+        break;
     }
 }
 
 static void state_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            shape->lower = 0;
-            shape->upper = 1;
-            break;
-        }
-    case 1:        // alpha
-        {
-            shape->rank = 0;
-            break;
-        }
-    case 2:        // beta
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.p;
-            break;
-        }
-    case 3:        // z_y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            break;
-        }
-    case 4:        // sum_X_by_column
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N < d.p + 1 ? 0 : d.p;
-            break;
-        }
-    case 5:        // sum_X_X
-        {
-            shape->rank = 2;
-            shape->dim[0] = d.N < d.p + 1 ? 0 : d.p;
-            shape->dim[1] = d.p;
-            break;
-        }
-    case 6:        // rows_beta
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.p;
-            break;
-        }
-    case 7:        // scale_alpha
-        {
-            shape->rank = 1;
-            shape->dim[0] = 3;
-            break;
-        }
-    case 8:        // precision_alpha
-        {
-            shape->rank = 3;
-            shape->dim[0] = d.N < d.p + 1 ? 0 : 1;
-            shape->dim[1] = d.p + 1;
-            shape->dim[2] = d.p + 1;
-            break;
-        }
-    case 9:        // shift_alpha
-        {
-            shape->rank = 2;
-            shape->dim[0] = 1;
-            shape->dim[1] = d.p + 1;
-            break;
-        }
-    case 10:        // joint_alpha
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.p + 1;
-            break;
-        }
-    case 11:        // rows_of_alpha
-        {
-            shape->rank = 2;
-            shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
-            shape->dim[1] = d.p + 1;
-            break;
-        }
-    case 12:        // target_alpha
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
-            break;
-        }
-    case 13:        // diagonal_alpha
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N < d.p + 1 ? d.p + 1 : 0;
-            break;
-        }
-    case 14:        // system_alpha
-        {
-            shape->rank = 2;
-            shape->dim[0] = d.N < d.p + 1 ? d.N : 0;
-            shape->dim[1] = d.N;
-            break;
-        }
-    case 15:        // X_beta
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            break;
-        }
+    case 0: case 3: case 15:
+        shape->dim[0] = d->N;
+        break;
+    case 2: case 6:
+        shape->dim[0] = d->p;
+        break;
+    case 4:
+        shape->dim[0] = d->N < d->p + 1 ? 0 : d->p;
+        break;
+    case 5:
+        shape->dim[0] = d->N < d->p + 1 ? 0 : d->p;
+        shape->dim[1] = d->p;
+        break;
+    case 7:
+        shape->dim[0] = 3;
+        break;
+    case 8:
+        shape->dim[0] = d->N < d->p + 1 ? 0 : 1;
+        shape->dim[1] = d->p + 1;
+        shape->dim[2] = d->p + 1;
+        break;
+    case 9:
+        shape->dim[0] = 1;
+        shape->dim[1] = d->p + 1;
+        break;
+    case 10:
+        shape->dim[0] = d->p + 1;
+        break;
+    case 11:
+        shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
+        shape->dim[1] = d->p + 1;
+        break;
+    case 12:
+        shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
+        break;
+    case 13:
+        shape->dim[0] = d->N < d->p + 1 ? d->p + 1 : 0;
+        break;
+    case 14:
+        shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
+        shape->dim[1] = d->N;
+        break;
     }
 }
 
-static double data_default(int field, const void *data)
-{
-    const Data d = *(const Data *)data;
-    (void)d;
-    switch (field) {
-    }
-    return 0;
-}
-
-static const char *const step_names[] = {"missing y", "z_y", "alpha, beta", NULL};
-
-static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
-
-GM_MODEL("probit", "model.gm", 4, 16, 3, NULL, NULL)
+GM_MODEL("probit", "model.gm", 4, 16, 3,
+         .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
 
 #endif

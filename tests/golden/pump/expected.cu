@@ -33,8 +33,8 @@ enum {                           // streams of random numbers
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
-    ALONG (i, d.N) {
-        if (d.y[i] != -2147483648.0 && d.y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson (model.gm:14)");
+    ALONG (i, d->N) {
+        if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson (model.gm:14)");
     }
 }
 
@@ -43,39 +43,39 @@ KERNEL(impute_y) {
     EACH_MISSING (e, 2) {
         const long k = e;
         Stream g = stream(at, VAR_y, e);
-        const wide x = poisson(&g, d.t[k] * s.theta[k]);
+        const wide x = poisson(&g, d->t[k] * s->theta[k]);
         if (!(x >= 0 && x <= 2147483647)) FAULT("y", e, "its draw is not a count of 32 bits");
         NO_CLAIM();
-        s.y[k] = x;
+        s->y[k] = x;
     }
 }
 
 // b | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 1/10 + 9/5*N, rate = 1 + sum(i in 1:N, theta[i])
 KERNEL_TEAM(draw_b) {
-    const wide a_b = 1.8 * d.N - 0.9;
+    const wide a_b = 1.8 * d->N - 0.9;
     wide b_b = -1;
-    SUM_ALONG (i, d.N, &b_b) {
-        b_b -= s.theta[i];
+    SUM_ALONG (i, d->N, &b_b) {
+        b_b -= s->theta[i];
     }
     Stream g = stream(at, VAR_b, 0);
     const wide x = power_gamma_natural(&g, 1, a_b, b_b);
     VERIFY(x, "b", 0);
-    if (CHECKING) { const wide old = *s.b; CLAIM(a_b * (log(x) - log(old)), b_b * (x - old)); }
-    STORE(*s.b, x);
+    if (CHECKING) { const wide old = *s->b; CLAIM(a_b * (log(x) - log(old)), b_b * (x - old)); }
+    STORE(*s->b, x);
 }
 
 // theta[k] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
 //   shape = 9/5 + y[k], rate = b + t[k]
 KERNEL(draw_theta) {
-    EACH (k, d.N) {
-        const wide a_theta = s.y[k] + 0.8;
-        const wide b_theta = -*s.b - d.t[k];
+    EACH (k, d->N) {
+        const wide a_theta = s->y[k] + 0.8;
+        const wide b_theta = -*s->b - d->t[k];
         Stream g = stream(at, VAR_theta, k);
         const wide x = power_gamma_natural(&g, 1, a_theta, b_theta);
         VERIFY(x, "theta", k);
-        if (CHECKING) { const wide old = s.theta[k]; CLAIM(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
-        s.theta[k] = x;
+        if (CHECKING) { const wide old = s->theta[k]; CLAIM(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
+        s->theta[k] = x;
     }
 }
 
@@ -83,15 +83,15 @@ KERNEL(draw_theta) {
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // gamma
-    lp += -*s.b - 0.9 * log(*s.b) - 2.2527126517342055;
+    lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
     // gamma
-    const wide c1 = log(*s.b);
-    SUM_ALONG (i, d.N, &lp) {
-        lp += 1.8 * c1 + 0.8 * log(s.theta[i]) - *s.b * s.theta[i] + 0.07108387291437215;
+    const wide c1 = log(*s->b);
+    SUM_ALONG (i, d->N, &lp) {
+        lp += 1.8 * c1 + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
     }
     // poisson
-    SUM_ALONG (i, d.N, &lp) {
-        lp += times_log(s.y[i], log((wide)d.t[i]) + log(s.theta[i])) - d.t[i] * s.theta[i] - lgamma((wide)((long)s.y[i] + 1));
+    SUM_ALONG (i, d->N, &lp) {
+        lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma((wide)((long)s->y[i] + 1));
     }
     RESULT(lp);
 }
@@ -103,7 +103,7 @@ KERNEL_TEAM(log_joint) {
 // Bytes of the rows that a row pass reads.
 static double row_bytes(const GmRun *run)
 {
-    const Data d = *(const Data *)run->data;
+    const Data *const d = (const Data *)run->data;
     (void)d;
     return 0;
 }
@@ -111,7 +111,7 @@ static double row_bytes(const GmRun *run)
 // Their columns.
 static long row_width(const void *data)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
     return 0;
 }
@@ -123,19 +123,25 @@ static void step_1(GmRun *run)            // missing y
 
 static void step_2(GmRun *run)            // b
 {
-    LAUNCH_TEAM(draw_b, run, d.N);
+    LAUNCH_TEAM(draw_b, run, d->N);
 }
 
 static void step_3(GmRun *run)            // theta
 {
-    LAUNCH(draw_theta, run, d.N);
+    LAUNCH(draw_theta, run, d->N);
 }
+
+// What each step draws, and what it launches.
+static const GmStep steps[] = {
+    STEP("missing y", step_1),
+    STEP("b", step_2),
+    STEP("theta", step_3),
+};
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) step_1(run);
-    step_2(run);
-    step_3(run);
+    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
+    take_steps(run, &steps[1], 2);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -144,7 +150,7 @@ static void refresh(GmRun *run)      // after missing values were drawn
 
 static void setup(GmRun *run)
 {
-    LAUNCH_SHARED(check_data, run, d.N);
+    LAUNCH_SHARED(check_data, run, d->N);
     refresh(run);
 }
 
@@ -158,99 +164,49 @@ static void restore(GmRun *run)
 
 static void joint(GmRun *run)
 {
-    LAUNCH_TEAM(log_joint, run, d.N);
+    LAUNCH_TEAM(log_joint, run, d->N);
 }
 
 // ---- what the runtime asks ----
 
 static const GmField data_fields[] = {
-    {.name = "N", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 0, .offset = offsetof(Data, N), .has_default = 0, .may_miss = 0, .imputed_field = -1, .where = "model.gm:5",
-     .declared = "int<lower=0> N", .extent_of = {0}},
-    {.name = "t", .type = GM_REAL, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, t), .has_default = 0, .may_miss = 0, .finite = 1, .imputed_field = -1, .where = "model.gm:6",
+    {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
+     .declared = "int<lower=0> N"},
+    {.name = "t", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, t), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:6",
      .declared = "real<lower=0> t[N]", .extent_of = {1}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .constraint = GM_ANY, .rank = 1, .offset = offsetof(Data, y), .has_default = 0, .may_miss = 1, .imputed_field = 0, .where = "model.gm:7",
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .imputed_field = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
      .declared = "int<lower=0> y[N]", .extent_of = {1}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, y), .imputed_field = -1, .shared = 0, .where = "model.gm:7"},
-    {.name = "b", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 0, .offset = offsetof(State, b), .imputed_field = -1, .shared = 0, .where = "model.gm:10"},
-    {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .constraint = GM_ANY, .rank = 1, .offset = offsetof(State, theta), .imputed_field = -1, .shared = 0, .where = "model.gm:11"},
+    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, INFINITY), .where = "model.gm:7"},
+    {.name = "b", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, b), BOUNDED(0, INFINITY), .where = "model.gm:10"},
+    {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, theta), BOUNDED(0, INFINITY), .where = "model.gm:11"},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // N
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
-    case 1:        // t
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            shape->lower = 0;
-            break;
-        }
-    case 2:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            shape->lower = 0;
-            break;
-        }
+    case 1: case 2:
+        shape->dim[0] = d->N;
+        break;
     }
 }
 
 static void state_shape(int field, const void *data, GmShape *shape)
 {
-    const Data d = *(const Data *)data;
+    const Data *const d = (const Data *)data;
     (void)d;
-    shape->lower = -INFINITY;
-    shape->upper = INFINITY;
     switch (field) {
-    case 0:        // y
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            shape->lower = 0;
-            break;
-        }
-    case 1:        // b
-        {
-            shape->rank = 0;
-            shape->lower = 0;
-            break;
-        }
-    case 2:        // theta
-        {
-            shape->rank = 1;
-            shape->dim[0] = d.N;
-            shape->lower = 0;
-            break;
-        }
+    case 0: case 2:
+        shape->dim[0] = d->N;
+        break;
     }
 }
 
-static double data_default(int field, const void *data)
-{
-    const Data d = *(const Data *)data;
-    (void)d;
-    switch (field) {
-    }
-    return 0;
-}
-
-static const char *const step_names[] = {"missing y", "b", "theta", NULL};
-
-static void (*const steps[])(GmRun *) = {step_1, step_2, step_3, NULL};
-
-GM_MODEL("pump", "model.gm", 3, 3, 3, NULL, NULL)
+GM_MODEL("pump", "model.gm", 3, 3, 3,
+         .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
 
 #endif
