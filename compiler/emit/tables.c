@@ -11,7 +11,7 @@ static bool in_state(const Var *v)
 {
     switch (v->kind) {
     case VAR_DATA: return v->response;
-    case VAR_LET: case VAR_PARAMETER: case VAR_LATENT: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return true;
+    case VAR_LET: case VAR_PARAMETER: case VAR_LATENT: case VAR_PART: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return true;
     case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
     }
     return false;
@@ -105,7 +105,8 @@ static const char *role_of(const Var *v)
 {
     switch (v->kind) {
     case VAR_DATA: return v->response ? "GM_IMPUTED" : "GM_DATA";
-    case VAR_PARAMETER: return "GM_PARAMETER";
+    case VAR_PARAMETER: return v->parts ? "GM_SUM" : "GM_PARAMETER";
+    case VAR_PART: return "GM_PARAMETER";
     case VAR_LATENT: return "GM_LATENT";
     case VAR_AUXILIARY: return "GM_AUXILIARY";
     case VAR_DERIVED: case VAR_SERIES: return "GM_DERIVED";
@@ -273,6 +274,7 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
         fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));
         if (shared) fprintf(out, ", .shared = %d", shared);
         if (v->partial) fprintf(out, ", .partial = 1");
+        if (v->part_of) fprintf(out, ", .part_of = %d, .part = %d", 1 + field_of(state, nstate, v->part_of), v->part_at);
         if (*row_bounds(o, v)) fprintf(out, ", %.*s", (int)strlen(row_bounds(o, v)) - 2, row_bounds(o, v));
         if (v->span.source) fprintf(out, ", .where = \"%s\"", source_line(o, v->span));
         fprintf(out, "},\n");

@@ -40,7 +40,7 @@ Var *var_unique(Graph *g, const char *stem, VarKind kind)
 
 bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
 
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
+static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
 bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
 
 static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
@@ -1136,7 +1136,9 @@ bool build(Graph *g)
     for (const Block *b = g->model->blocks; b; b = b->next)
         derive(g, b->body, (Scope){0});
     check_predictions(g);
-    return diags_errors(g->diags) == 0;
+    if (diags_errors(g->diags)) return false;
+    find_columns(g);
+    return true;
 }
 
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values)
@@ -1170,6 +1172,7 @@ static const char *kind_name(VarKind k)
     case VAR_LET: return "let";
     case VAR_PARAMETER: return "parameter";
     case VAR_LATENT: return "latent";
+    case VAR_PART: return "part";
     case VAR_AUXILIARY: return "auxiliary";
     case VAR_DERIVED: return "derived";
     case VAR_SERIES: return "series";

@@ -772,6 +772,7 @@ static bool listed(const Expr *any, const Expr *one)
 Expr *var_domain(Graph *g, const Var *v, Index *const *element)
 {
     Expr *any = NULL;
+    if (v->parts) return NULL;
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
         Expr *here = NULL;

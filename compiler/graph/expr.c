@@ -1059,6 +1059,7 @@ static void print(FILE *f, const Expr *e, int outer)
         break;
     case EX_INDEX: fputs(name_shown(e->index), f); break;
     case EX_REF:
+        if (e->var->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) { fputs(e->var->parts[(int)e->args[0]->number - 1]->name, f); break; }
         fputs(e->var->name, f);
         if (e->nargs) { fputc('[', f); print_list(f, e, 0); fputc(']', f); }
         break;

@@ -16,6 +16,7 @@ typedef enum {
     VAR_LET,           // computed once from data
     VAR_PARAMETER,     // unknown
     VAR_LATENT,        // unknown, one per observation: declared in a `latent` block
+    VAR_PART,          // unknown, an element of a vector that the compiler made, which is what is drawn: nothing mentions it but names
     VAR_AUXILIARY,     // unknown, brought in by an augmentation
     VAR_DERIVED,       // a definition that depends on unknowns; its uses are substituted, its value is for the draws
     VAR_SERIES,        // a recursive definition that depends on unknowns: computed in the sweep, up to date whenever a step reads it
@@ -78,6 +79,9 @@ struct Var {
     Site       *sites;
     Series     *series;                  // that it is part of, or NULL
     struct Sum *sum;                     // VAR_SUM: how it is computed
+    Var       **parts;                   // of a vector that the compiler made: whose elements they are, in order
+    Var        *part_of;                 // VAR_PART: that vector
+    int         part_at;                 // and which element of it, from 0
     bool        partial;                 // not all elements are drawn: others are computed for the draws, or do not exist
     Index      *own[MAX_RANK];           // parameters and latents: elements v[own...] have a statement
     Expr       *exists;                  // where this holds; NULL: all do. find_domains fills both
@@ -172,6 +176,10 @@ void  factor_print(FILE *out, const Factor *f);
 void  graph_print(FILE *out, const Graph *g);
 void  plates_print(FILE *out, const Plates *p);
 const char *graph_check(const Graph *g, const char *pass);       // check.c: what the pass has left wrong, or NULL
+
+// ---- columns.c ----
+
+void find_columns(Graph *g);             // called by build
 
 // ---- augment.c ----
 

@@ -48,7 +48,8 @@ static bool reads_itself(const Site *t)
     return false;
 }
 
-static void put_site(Lower *p, const Site *t)
+// A statement, and those after it that share its loops; which is the next.
+static const Site *put_site(Lower *p, const Site *t)
 {
     const Loops l = loops_of(&t->plates);
     Node *lane = p->open->kind == KERNEL_TEAM && l.n > 0 && reads_itself(t) ? enter(p, NODE_LANE) : NULL;      // in order
@@ -58,8 +59,11 @@ static void put_site(Lower *p, const Site *t)
     n->nest.moving = t->var;
     n->nest.careful = t->var->kind == VAR_LET && t->var->unsure;
     put_element(p, t);
+    const Site *next = t->next;
+    for (; next && !lane && l.n && next->plates.index == t->plates.index && next->plates.guard == t->plates.guard && !reads_itself(next); next = next->next) put_element(p, next);
     leave(p, n);
     if (lane) leave(p, lane);
+    return next;
 }
 
 // ---- series: elements that depend on each other, one after the other ----
@@ -143,7 +147,7 @@ static void mark_done(const Var *v, bool *done, bool is)
 static void put_sites(Lower *p, const Var *v)
 {
     if (!v->series) {
-        for (const Site *t = v->sites; t; t = t->next) put_site(p, t);
+        for (const Site *t = v->sites; t;) t = put_site(p, t);
         return;
     }
     Node *lane = enter(p, NODE_LANE);

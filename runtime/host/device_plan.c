@@ -67,6 +67,7 @@ static size_t lay_out(GmDevice *d, const GmMemory *memory, CUdeviceptr at)
         for (int f = 0; f < m->n_state; f++) {
             const size_t offset = (size_t)c * m->state_size + m->state[f].offset;
             const void *from = pointer_at(d->host_state, offset);
+            if (m->state[f].part_of) continue;
             // Only data and what chains share can have been met before: arrays of chains lie apart.
             const long look = c == 0 ? n : m->n_data + m->n_state < n ? m->n_data + m->n_state : n;
             CUdeviceptr to = moved_to(moved, look, from);
@@ -78,6 +79,14 @@ static size_t lay_out(GmDevice *d, const GmMemory *memory, CUdeviceptr at)
                 if (a->bytes) a->at = to;
             }
             memcpy(d->state + offset, &to, sizeof to);
+        }
+    for (int c = 0; c < d->chains; c++)
+        for (int f = 0; f < m->n_state; f++) {
+            const GmField *part = &m->state[f];
+            if (!part->part_of) continue;
+            const CUdeviceptr whole = array_at(d->state, (size_t)c * m->state_size + m->state[part->part_of - 1].offset);
+            const CUdeviceptr to = whole + (CUdeviceptr)part->part * gm_device_element(d, part->type);
+            memcpy(d->state + (size_t)c * m->state_size + part->offset, &to, sizeof to);
         }
     free(moved);
     return (size_t)(next - start);

@@ -59,12 +59,18 @@ static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, int sh
     size_t used = 0;
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
-        if (is_shared(model, d, field) != (shared != 0) || aliases_data(model, d, f))
+        if (is_shared(model, d, field) != (shared != 0) || aliases_data(model, d, f) || field->part_of)
             continue;
         if (block)
             *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) = block + used;
         if (__builtin_add_overflow(used, array_bytes(field, &m->shape[f]), &used))
             return SIZE_MAX / 4;
+    }
+    for (int f = 0; f < model->n_state && block; f++) {
+        const GmField *field = &model->state[f];
+        if (field->part_of && !shared)
+            *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) =
+                (double *)gm_state_array(model, m, c, field->part_of - 1) + field->part;
     }
     return used;
 }

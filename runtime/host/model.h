@@ -63,6 +63,7 @@ typedef struct GmField {
     int          partial;                                // state: not all elements are drawn: `derive` computes the others, or makes them NaN: they do not exist
     int          bounded;                                // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
     double       lower, upper;
+    int          part_of, part;                          // state: 1 + the field that it is an element of, and which one; 0: an array of its own
     const char  *where;                                  // "file.gm:12"
     const char  *declared;                               // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
     int          extent_of[GM_MAX_RANK];                 // data: 1 + index of the int scalar that is this extent as it stands, 0 if none
