@@ -197,7 +197,7 @@ static Launch *launch_gram(Lower *p, const Sum *s)
     if (reads_response(s)) return NULL;
     if (s->n != 2 || s->loops.n != 3 || s->loops.guard || s->value->kind != EX_MUL) return NULL;
     Index *i = s->loops.index[0], *j = s->loops.index[1], *k = s->loops.index[2];
-    if (s->target[0] != ex_index(j) || s->target[1] != ex_index(k)) return NULL;
+    if (s->target[0] != ex_index(j) || s->target[1] != ex_index(k) || s->var->dim[0] != j->hi || s->var->dim[1] != k->hi) return NULL;      // it may have places for more
     Expr *A = NULL, *B = NULL;
     double number = 1;
     for (int f = 0; f < s->value->nargs; f++) {
