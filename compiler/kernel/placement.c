@@ -78,7 +78,7 @@ static ArrayHome home_of(const Var *v)
     switch (v->kind) {
     case VAR_DATA: return v->response ? HOME_RESPONSE : HOME_DATA;
     case VAR_LET: return HOME_SETUP;
-    case VAR_PARAMETER: case VAR_LATENT: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return HOME_STATE;
+    case VAR_PARAMETER: case VAR_LATENT: case VAR_PART: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return HOME_STATE;
     case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
     }
     return HOME_WORK;
