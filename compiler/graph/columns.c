@@ -43,6 +43,7 @@ typedef struct Columns {
     const Plates *plates;                // around the expression at hand
     Span    span;
     bool    making;                      // matrices may be made for it
+    Map     done;                        // sums that were met, to what was made of them
     Expr   *hidden;                      // stands for linear terms while other occurrences are looked for
 } Columns;
 
@@ -97,6 +98,7 @@ static void change(Columns *x, Change f, Expr **e) { if (*e) *e = f(x, *e); }
 
 static void change_factor(Columns *x, Factor *f, Change how)
 {
+    x->done = (Map){0};
     x->plates = &f->plates;
     x->span = f->span;
     x->making = f->dist != NULL || f->log_density != NULL;
@@ -113,6 +115,7 @@ static void change_factor(Columns *x, Factor *f, Change how)
 
 static void change_site(Columns *x, Site *t, Change how)
 {
+    x->done = (Map){0};
     x->plates = &t->plates;
     x->span = t->span;
     x->making = false;                   // for the draws: with the columns that there are
@@ -127,14 +130,15 @@ static Expr *hide_leaf(Expr *e, void *with)
 {
     Columns *x = with;
     if (e->kind != EX_ADD) return NULL;
-    Expr **rest = NEW_N(x->g->arena, Expr *, e->nargs), *coefficient, *column;
-    int n = 0, linear = 0;
+    Expr *known = map_get(&x->done, e), **rest = known ? NULL : NEW_N(x->g->arena, Expr *, e->nargs + 1), *coefficient, *column;
+    if (known) return known;
+    int n = 0;
     for (int i = 0; i < e->nargs; i++)
-        if (linear_term(x, e->args[i], &coefficient, &column)) linear++;
-        else rest[n++] = ex_map(e->args[i], hide_leaf, x);
-    if (!linear) return NULL;
-    rest[n++] = x->hidden;
-    return ex_add(n, rest);
+        if (!linear_term(x, e->args[i], &coefficient, &column)) rest[n++] = ex_map(e->args[i], hide_leaf, x);
+    if (n < e->nargs) rest[n++] = x->hidden;
+    known = ex_add(n, rest);
+    map_put(x->g->arena, &x->done, e, known);
+    return known;
 }
 
 static bool test_reject(const Var *v, void *with)
@@ -370,14 +374,16 @@ static Expr *change_leaf(Expr *e, void *with)
 {
     Columns *x = with;
     if (e->kind == EX_REF && e->nargs == 0 && part_of(x, e->var) && part_of(x, e->var)->vector) return element(x, e);
-    if (e->kind != EX_ADD || e->nargs < FEWEST) return NULL;
-    bool *taken = NEW_N(x->g->arena, bool, e->nargs), any = false;
+    if (e->kind != EX_ADD) return NULL;
+    Expr *known = map_get(&x->done, e);
+    if (known) return known;
+    bool *taken = NEW_N(x->g->arena, bool, e->nargs);
     Expr **out = NEW_N(x->g->arena, Expr *, 2 * e->nargs), *coefficient, *column;
     int n = 0;
     memset(taken, 0, sizeof *taken * (size_t)e->nargs);
     const Var **tried = NEW_N(x->g->arena, const Var *, e->nargs);
     int ntried = 0;
-    for (int i = 0; i < e->nargs; i++) {
+    for (int i = 0; i < e->nargs && e->nargs >= FEWEST; i++) {
         if (taken[i] || !linear_term(x, e->args[i], &coefficient, &column)) continue;
         Var *v = element(x, coefficient)->var;
         bool again = v->rank == 0;
@@ -385,14 +391,13 @@ static Expr *change_leaf(Expr *e, void *with)
         if (again) continue;
         tried[ntried++] = v;
         Expr *p = product(x, e, v, taken);
-        if (!p) continue;
-        out[n++] = p;
-        any = true;
+        if (p) out[n++] = p;
     }
-    if (!any) return NULL;
     for (int i = 0; i < e->nargs; i++)
         if (!taken[i]) out[n++] = ex_map(e->args[i], change_leaf, x);
-    return ex_add(n, out);
+    known = ex_add(n, out);
+    map_put(x->g->arena, &x->done, e, known);
+    return known;
 }
 
 static Expr *change_expr(Columns *x, Expr *e) { return ex_map(e, change_leaf, x); }
