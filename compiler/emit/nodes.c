@@ -203,6 +203,7 @@ static void emit_update(Out *o, const Node *n)
         }
         break;
     case UPDATE_ADD: line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c); break;
+    case UPDATE_ADD_LOG: line(o, "%s = add_log(%s, %s);", place, place, t.c); break;
     case UPDATE_MUL: line(o, "%s *= %s;", place, paren(o, t, ADDITIVE)); break;
     case UPDATE_MIN: line(o, "%s = fmin(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;
     case UPDATE_MAX: line(o, "%s = fmax(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;

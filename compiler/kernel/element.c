@@ -498,20 +498,65 @@ static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
     return !ex_unknown(ex_replace(statistic, c->u, ex_num(1)));
 }
 
+static bool is_end(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_WITHIN; }
+
 static Look choice_of(const Expr *e, void *u) { return e->kind == EX_CALL && e->fn == FN_if_else && ex_mentions(e, u) ? FOUND : LOOK; }
+static Look end_of(const Expr *e, void *with) { (void)with; return is_end(e) ? FOUND : LOOK; }
+static bool holds_end(const Expr *e) { return ex_find(e, end_of, NULL); }
 static bool holds_choice(const Expr *e, const Var *u) { return ex_find(e, choice_of, (void *)u); }
+
+// Functions that need not be numbers where a value is outside of the support: log(b - a) of the ends a and b of a uniform distribution.
+static Look failing(const Expr *e, void *with)
+{
+    (void)with;
+    if (is_end(e)) return SKIP;
+    const bool yes = e->kind == EX_CALL ? e->fn == FN_lchoose || (function_rows[e->fn].traits & (TRAIT_LOG_END | TRAIT_POLES)) : e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number));
+    return yes ? FOUND : LOOK;
+}
+
+static bool may_fail(const Expr *e) { return ex_find(e, failing, NULL); }
+
+// Whether a term says where the value lies, and others may fail where it does not.
+static bool decides_all(const Expr *e)
+{
+    bool ends = false, fails = false;
+    for (int i = 0; i < e->nargs && e->kind == EX_ADD; i++)
+        if (is_end(e->args[i])) ends = true;
+        else fails |= may_fail(e->args[i]);
+    return ends && fails;
+}
+
+// A sum of such terms as a choice: outside of the ends the density is 0, and nothing else is computed.
+static Expr *decided(Expr *e)
+{
+    if (!decides_all(e)) return e;
+    Expr *inside = NULL, *rest = ex_num(0);
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *t = e->args[i];
+        if (!is_end(t)) { rest = ex_add2(rest, e->args[i]); continue; }
+        for (int side = 1; side <= 2; side++) {
+            if (t->args[side]->kind == EX_NUM && isinf(t->args[side]->number)) continue;
+            Expr *one = side == 1 ? ex_call2("<=", t->args[1], t->args[0]) : ex_call2("<=", t->args[0], t->args[2]);
+            inside = inside ? ex_call2("&&", inside, one) : one;
+        }
+    }
+    return inside ? ex_call3("if_else", inside, rest, ex_num(-INFINITY)) : rest;
+}
 
 // The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be undefined; and
 // with a coefficient that may be infinite, since z*log(p) + (1 - z)*log1m(p) at p = 1 has values for z = 0 and 1, but not as log1m(p) + z*(log(p) - log1m(p)).
 static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
 {
     Expr *e = q->value, *all = ex_num(0);
+    const bool decides = c->var->discrete && decides_all(e);
     for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
         Expr *t = e->kind == EX_ADD ? e->args[i] : e;
         const bool choice = holds_choice(t, c->u->var);
-        if (!choice && !(c->var->discrete && ex_mentions(t, c->u->var) && ex_has_pole(t))) continue;
+        if (!choice && !decides && !(c->var->discrete && ex_mentions(t, c->u->var) && ex_has_pole(t))) continue;
         Statistics s = statistics(p->g->arena, t, c->u);
         bool whole = false;
+        for (int k = 0; k < s.n && decides; k++)
+            if (is_common(q, c, s.item[k].statistic) && may_fail(s.item[k].statistic)) return e;         // it is looked at together with the ends
         for (int k = 0; k < s.n; k++)
             whole |= (choice && !is_common(q, c, s.item[k].statistic)) || (c->var->discrete && ex_has_pole(s.item[k].coefficient));
         if (whole) all = ex_add2(all, t);
@@ -573,8 +618,14 @@ static Piece *prepare_density(Lower *p, const Conditional *c)
     return once;
 }
 
-static void put_density(Lower *p, const Piece *d, Var *lp)
+// Of a value that is weighed, one factor of density 0 makes it impossible, whatever the others are there.
+static void put_density(Lower *p, const Piece *d, Var *lp, bool weighed)
 {
+    bool zero = false, fails = false;
+    for (const Piece *q = d; q && weighed; q = q->next) {
+        zero |= holds_end(q->value) || ex_has_pole(q->value);
+        fails |= may_fail(q->value);
+    }
     for (; d; d = d->next) {
         Node *test = NULL, *sum = NULL;
         if (d->once) {
@@ -583,7 +634,7 @@ static void put_density(Lower *p, const Piece *d, Var *lp)
                 test->test.condition = ex_call2("!=", local_ref(d->once), ex_num(0));
             }
         } else sum = enter_part(p, &d->loops);
-        put_update(p, UPDATE_ADD, place_local(lp), d->value)->update.times = d->once;
+        put_update(p, zero && fails ? UPDATE_ADD_LOG : UPDATE_ADD, place_local(lp), weighed ? decided(d->value) : d->value)->update.times = d->once;
         if (sum) leave(p, sum);
         if (test) leave(p, test);
     }
@@ -614,7 +665,7 @@ void step_density(Lower *p, const Step *s)
         const double most = v->discrete && v->base == BASE_INT ? 2147483647 : INFINITY;      // an int holds 32 bits
         n->slice.lo = bound_of(isfinite(v->lower_number) ? v->lower_number : -most, v->discrete ? -0.5 : 0);
         n->slice.hi = bound_of(isfinite(v->upper_number) ? v->upper_number : most, v->discrete ? 0.5 : 0);
-        put_density(p, pieces, lp);
+        put_density(p, pieces, lp, false);
         leave(p, n);
     } else {
         Node *n = enter(p, NODE_WEIGH);
@@ -637,7 +688,7 @@ void step_density(Lower *p, const Step *s)
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), own + 1, dims);
             n->weigh.at = ex_ref(n->weigh.weights, own + 1, at);
         }
-        put_density(p, pieces, lp);
+        put_density(p, pieces, lp, true);
         leave(p, n);
     }
     leave_elements(p, &opened);
@@ -671,7 +722,7 @@ void step_constrained(Lower *p, const Step *s)
     n->move.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
     n->move.start = s->slice.width;
     const Piece *pieces = prepare_density(p, c);
-    put_density(p, pieces, local_new(p->g->arena, "lp"));
+    put_density(p, pieces, local_new(p->g->arena, "lp"), false);
     leave(p, n);
     close_kernel(p);
     if (once) launch(p, LAUNCH_ONCE, kernel);

@@ -78,4 +78,7 @@ GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long) GM_WHOLE2_OF(pow, int, 
 GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long) GM_WHOLE2_OF(pow, double, long)
 #endif
 
+// The sum of two log densities: where one is that of the density 0 the other need not be a number.
+DEVICE double add_log(double a, double b) { return a == -INFINITY || b == -INFINITY ? -INFINITY : a + b; }
+
 #endif

@@ -105,7 +105,7 @@ static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s
         }
         c->half = !c->half;
     }
-    for (int k = 0; k < count; k++) *into[k] = s->base[k] + s->sum[k];
+    for (int k = 0; k < count; k++) *into[k] = add_log(s->base[k], s->sum[k]);
     return 0;
 }
 

@@ -174,7 +174,7 @@ template<int count> static __device__ __forceinline__ int sum_next(GmContext *c,
         const volatile wide *partial = gm_partial(c, k);
         wide sum = 0;
         for (long b = threadIdx.x; b < s->chunks; b += blockDim.x) sum += partial[b];
-        *into[k] = s->base[k] + block_sum(sum);
+        *into[k] = add_log(s->base[k], block_sum(sum));
     }
     c->half = !c->half;
     return 0;
@@ -221,7 +221,7 @@ template<int count> static __device__ __forceinline__ int turns_next(GmContext *
     if (t->started) {
         for (int k = 0; k < count && crew == 32; k++) {
             for (int o = 16; o; o >>= 1) *into[k] += __shfl_xor_sync(0xffffffffu, *into[k], o);
-            *into[k] += t->base[k];
+            *into[k] = add_log(*into[k], t->base[k]);
         }
         return 0;
     }
