@@ -252,7 +252,9 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
     for (int i = 0; i < ndata; i++) {
         const Var *v = data[i];
         fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL");
-        if (v->constraint != CONSTRAINT_NONE) fprintf(out, ".constraint = %s, ", constraint_name(v->constraint));
+        const Constraint constraint = v->constraint != CONSTRAINT_NONE ? v->constraint : v->asked;
+        if (constraint != CONSTRAINT_NONE || v->asked_counts) fprintf(out, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
+        if (v->asked_by) fprintf(out, ".asked_by = \"%s\", ", v->asked_by);
         if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
         fprintf(out, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", v->response && imputable(p, v) ? ".may_miss = 1, " : "");
         if (v->response && v->needed_for) fprintf(out, ".needed_for = \"%s\", ", v->needed_for);

@@ -1,11 +1,13 @@
-// arguments.c -- arguments of distributions that data alone give: they lie between the bounds of the parameter, which the compiler sees of constants only.
+// arguments.c -- what distributions ask of data, which the compiler sees of constants only.
 //
-//   y[i] ~ normal(mu, s[i])     claims that not s[i] <= 0
+//   y[i] ~ normal(mu, s[i])     claims that not s[i] <= 0: arguments lie between the bounds of the parameter
+//   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or, on the left, of the support
 //
 // A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
 #include <math.h>
 #include <string.h>
 #include "claims.h"
+#include "elaborate.h"
 
 static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA; }
 
@@ -39,8 +41,9 @@ static bool is_number_at(Graph *g, const Distribution *d, int k, double x)
 static bool end_is_open(Graph *g, const Distribution *d, int k, double end, int side)
 {
     for (int i = 0; i < d->nparams; i++)
-        if (d->params[i]->type.rank) return false;
-    if (d->value_rank || !d->log_density) return false;
+        if (d->params[i]->type.rank) return true;        // arrays cannot be tried; none of theirs is
+    if (d->value_rank) return true;
+    if (!d->log_density) return false;
     return is_number_at(g, d, k, side ? end - 0.5 : end + 0.5) && !is_number_at(g, d, k, end);
 }
 
@@ -54,15 +57,52 @@ static const Expr *data_in(const Expr *e)
     return NULL;
 }
 
+// Is it data, with its last dimensions (rank of them) as they are?
+static bool taken_whole(const Expr *e, int rank) { return e->kind == EX_REF && e->var->kind == VAR_DATA && e->nargs == e->var->rank - rank; }
+
+// An end of a parameter's range that is a number once the sizes are known: wishart's nu is above rows(S) - 1.
+static bool end_of(Graph *g, const Factor *f, const Ast *bound, double *end)
+{
+    if (!bound || number(bound, end)) return bound != NULL;
+    const Expr *e = elaborate(g, bound, bind_arguments(g, f->dist, f->nargs, f->args, f->value), 0, NULL);
+    *end = e->number;
+    return e->kind == EX_NUM;
+}
+
+static void ask(Claims *c, const Factor *f, const Expr *e, int rank, Constraint constraint, bool counts, const char *what)
+{
+    if (!rank || f->plates.guard || !taken_whole(e, rank)) return;       // under a condition some of it may be anything
+    Var *v = e->var;
+    if (v->asked_by || v->constraint != CONSTRAINT_NONE || (constraint == CONSTRAINT_NONE && !counts)) return;
+    v->asked = constraint;
+    v->asked_counts = counts;
+    v->asked_by = arena_printf(c->g->arena, "%s%s (%s)", what, f->dist->name, claims_line(c->g, f->span));
+}
+
+static void ask_arrays(Claims *c, const Factor *f)
+{
+    const Distribution *d = f->dist;
+    for (int k = 0; k < f->nargs && k < d->nparams; k++)
+        ask(c, f, f->args[k], d->params[k]->type.rank, d->params[k]->constraint, false, arena_printf(c->g->arena, "the `%s` of ", d->params[k]->name));
+    if (f->value) ask(c, f, f->value, d->value_rank, support_table[d->support].constraint, d->support == SUPPORT_COUNTS, "drawn from ");
+}
+
 static bool claim_argument(Claims *c, const Factor *f, int k)
 {
     Graph *g = c->g;
     const Decl *p = f->dist->params[k];
     Expr *e = f->args[k];
-    if (p->type.rank || ex_rank(e)) return true;
+    Index *along = NULL;                         // the elements of a vector
+    if (p->type.rank == 1 && taken_whole(e, 1) && (p->lower || p->upper)) {
+        Expr *at[MAX_RANK];
+        for (int i = 0; i < e->nargs; i++) at[i] = e->args[i];
+        at[e->nargs] = ex_index(along = index_new(p->name, ex_num(1), e->var->dim[e->nargs]));
+        e = ex_ref(e->var, e->nargs + 1, at);
+    }
+    if ((p->type.rank && !along) || ex_rank(e)) return true;
     for (int side = 0; side < 2; side++) {
         double end;
-        if (!number(side ? p->upper : p->lower, &end)) continue;
+        if (!end_of(g, f, side ? p->upper : p->lower, &end)) continue;
         if (e->kind == EX_NUM) {
             if (e->number != end || !end_is_open(g, f->dist, k, end, side)) continue;
             diag(g->diags, f->span, DIAG_E0403, p->name, f->dist->name, side ? "below" : "above", arena_printf(g->arena, "%g", end), arena_printf(g->arena, "%g", e->number));
@@ -74,7 +114,9 @@ static bool claim_argument(Claims *c, const Factor *f, int k)
         const Expr *named = data_in(e);
         Claim q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
         for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
-        q.fails[0] = ex_call2(open ? "<=" : "<", side ? ex_num(end) : e, side ? e : ex_num(end));
+        if (along) q.loops.index[q.loops.n++] = along;
+        Expr *inside = ex_call2(open ? "<" : "<=", side ? e : ex_num(end), side ? ex_num(end) : e);     // NaN is not
+        q.fails[0] = ref ? ex_call2(open ? "<=" : "<", side ? ex_num(end) : e, side ? e : ex_num(end)) : ex_call1("!", inside);
         const char *at = "";
         for (int i = 0; i < named->nargs; i++) {
             if (ex_data_only(named->args[i])) q.number[q.nnumbers++] = named->args[i];
@@ -83,14 +125,20 @@ static bool claim_argument(Claims *c, const Factor *f, int k)
         q.says = arena_printf(g->arena, "%s%s%s%s%s, the `%s` of %s, must be %s %g (%s)", named->var->name, at, named->nargs ? "]" : "", ref ? "" : ": ",
                               ref ? "" : ex_text(g->arena, e), p->name, f->dist->name, open ? side ? "below" : "above" : side ? "at most" : "at least", end, claims_line(g, f->span));
         claim(c, q);
+        if (ref || side) continue;
+        q.fails[0] = ex_call1("!", ex_call2("<", e, ex_num(INFINITY)));
+        q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, named->nargs ? "]" : "", ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
+        claim(c, q);
     }
     return true;
 }
 
 bool claim_arguments(Claims *c)
 {
-    for (const Factor *f = c->g->factors; f; f = f->next)
+    for (const Factor *f = c->g->factors; f; f = f->next) {
+        if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!claim_argument(c, f, k)) return false;
+    }
     return true;
 }

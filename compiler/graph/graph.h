@@ -67,6 +67,9 @@ struct Var {
     int         rank;
     Expr       *dim[MAX_RANK];
     Constraint  constraint;
+    Constraint  asked;                   // data: of what a distribution takes whole, where the declaration says nothing; counts: no element is negative
+    bool        asked_counts;
+    const char *asked_by;                // "the `Sigma` of multi_normal (m.gm:4)"
     double      lower_number, upper_number;   // static support: -INFINITY, INFINITY if open
     Expr       *lower, *upper;           // declared bounds of data, checked at load; finite support of an integer variable
     Plates      domain;                  // auxiliary: elements that exist (n = 0: all)

@@ -65,10 +65,11 @@ static void refuse(const GmField *f, const GmShape *s, const char *source, long 
     char *name = gm_element_name(f->name, s->rank, s->dim, i);
     char *declared = gm_declared_text(f, s);
     const double x = element(f, elements, i);
+    const char *also = f->asked_by ? f->asked_by : "", *is = f->asked_by ? "; it is " : "";
     if (isnan(x))
-        gm_error("%s: %s %s (declared %s, %s)", source, name, why, declared, place(f));
+        gm_error("%s: %s %s (declared %s, %s%s%s)", source, name, why, declared, place(f), is, also);
     else
-        gm_error("%s: %s = %.10g %s (declared %s, %s)", source, name, x, why, declared, place(f));
+        gm_error("%s: %s = %.10g %s (declared %s, %s%s%s)", source, name, x, why, declared, place(f), is, also);
     free(declared);
     free(name);
 }
@@ -179,6 +180,7 @@ static int constraint_rank(GmConstraint c)
 {
     switch (c) {
     case GM_ANY:
+    case GM_COUNTS:
         return 0;
     case GM_SIMPLEX:
     case GM_ORDERED:
@@ -200,6 +202,11 @@ bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, c
         return false;
     const int rank = constraint_rank(f->constraint);
     const long size = gm_shape_size(s);
+    for (long i = 0; i < size && f->constraint == GM_COUNTS; i++)
+        if (element(f, elements, i) < 0) {
+            refuse(f, s, source, i, elements, "is negative, which a count cannot be");
+            return false;
+        }
     if (rank == 0 || s->rank < rank || f->type == GM_INT || size == 0 || (missing && missing->count > 0))
         return true;
     const long n = s->dim[s->rank - 1];

@@ -71,6 +71,7 @@ static void vector(const Start *s, long first, double *x, long n)
         }
         return;
     case GM_ANY:
+    case GM_COUNTS:
     case GM_COVARIANCE:
     case GM_CORRELATION:
     case GM_CHOLESKY_COV:
@@ -87,6 +88,7 @@ static void fill(const Start *s, void *elements)
     double *x = elements;
     switch (s->field->constraint) {
     case GM_ANY:
+    case GM_COUNTS:
         for (long i = 0; i < size; i++) {
             if (s->field->type == GM_INT)
                 ((int32_t *)elements)[i] = (int32_t)scalar(s, i);

@@ -37,7 +37,7 @@ typedef enum {
 } GmRole;
 
 typedef enum { GM_ANY, GM_SIMPLEX, GM_ORDERED, GM_POSITIVE_ORDERED, GM_UNIT_VECTOR, GM_COVARIANCE, GM_CORRELATION, GM_CHOLESKY_COV,
-               GM_CHOLESKY_CORR } GmConstraint;
+               GM_CHOLESKY_CORR, GM_COUNTS } GmConstraint;
 
 typedef struct GmShape {                                 // of a field, once the sizes are known: gm_field_shape
     int    rank;
@@ -57,6 +57,7 @@ typedef struct GmField {
     int          has_default;                            // data: the file may leave it out
     int          may_miss;                               // data: null, NA, NaN allowed; then imputed_field is its State field
     const char  *needed_for;                             // data: why no value may be missing although the likelihood describes them; or NULL
+    const char  *asked_by;                               // data: a distribution that asks for the constraint: "the `Sigma` of multi_normal (m.gm:4)"; NULL: it is declared
     int          finite;                                 // data: infinite values are refused
     int          imputed_field;                          // 1 + index into state, 0 if none
     int          shared;                                 // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
