@@ -814,10 +814,11 @@ bool find_domains(Graph *g)
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         const bool drawn = v->kind == VAR_PARAMETER || v->kind == VAR_LATENT;
-        if (!v->rank || !(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response))) continue;
+        v->partial |= (var_unknown(v) && v->sites) || ((v->kind == VAR_SERIES || v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && v->holes);
+        if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) || (v->rank == 0 && v->coverage && !v->holes)) continue;
         var_element(g, v, v->own);
         v->exists = var_domain(g, v, v->own);
-        v->partial |= (drawn && v->base != BASE_INT && v->exists) || (var_unknown(v) && v->sites);
+        v->partial |= v->exists && (drawn || v->rank == 0 || v->holes);
     }
     return true;
 }

@@ -326,6 +326,56 @@ static Coverage *coverage_of(Graph *g, Var *v)
     return c;
 }
 
+static bool test_may_miss(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
+
+// The elements of responses that a condition reads are missing (any of them), and what it asks of other data.
+static void split_condition(Expr *e, Expr **missing, Expr **known)
+{
+    if (is_call(e, FN_AND)) {
+        split_condition(e->args[0], missing, known);
+        split_condition(e->args[1], missing, known);
+        return;
+    }
+    if (!ex_any_var(e, test_may_miss, NULL)) {
+        *known = *known ? ex_call2("&&", *known, e) : e;
+        return;
+    }
+    if (e->kind == EX_REF && e->nargs == e->var->rank && test_may_miss(e->var, NULL)) {
+        Expr *m = ex_call1("missing", e);
+        *missing = *missing ? ex_call2("||", *missing, m) : m;
+        return;
+    }
+    for (int i = 0; i < e->nargs && e->kind != EX_REDUCE && e->kind != EX_ARRAY; i++)
+        if (ex_any_var(e->args[i], test_may_miss, NULL)) {
+            Expr *more = NULL;
+            split_condition(e->args[i], missing, &more);
+        }
+}
+
+// A missing value exists whatever other missing values are: a condition on these that leaves it without a distribution for some of them would make the number of unknowns one.
+static void claim_existence(Claims *claims, const Var *v, const Coverage *c)
+{
+    for (int i = 0; i < c->nmerged; i++) {
+        const Naming *a = &c->merged[i];
+        Expr *missing = NULL, *known = NULL, *at[MAX_RANK];
+        if (a->guard) split_condition(a->guard, &missing, &known);
+        if (!missing) continue;
+        Claim k = {.span = a->span, .name = v->name, .nparts = 1};
+        Expr *fails = missing;
+        for (int d = 0; d < c->rank; d++) {
+            Index *one = index_new(c->coordinate[d]->name, a->lo[d], a->hi[d]);
+            k.loops.index[k.loops.n++] = one;
+            k.number[k.nnumbers++] = at[d] = ex_index(one);
+            fails = ex_replace_index(fails, c->coordinate[d], at[d]);
+            if (known) known = ex_replace_index(known, c->coordinate[d], at[d]);
+        }
+        k.loops.guard = known;
+        k.fails[0] = ex_call2("&&", ex_call1("missing", ex_ref((Var *)v, c->rank, at)), fails);
+        k.says = arena_printf(claims->g->arena, "%s is missing, and so is what decides whether it has a distribution (%s)", element_text(claims->g, v, c->rank), claims_line(claims->g, a->span));
+        claim(claims, k);
+    }
+}
+
 bool find_coverage(Claims *claims)
 {
     Graph *g = claims->g;
@@ -338,6 +388,7 @@ bool find_coverage(Claims *claims)
         if (!c) continue;
         v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
         good &= check_once(claims, v, c);
+        if (v->kind == VAR_DATA && v->holes && v->rank == c->rank) claim_existence(claims, v, c);
     }
     return good;
 }
@@ -365,8 +416,6 @@ static bool lies_in(const Coverage *c, const Naming *a, const Loops *l, Expr *co
     for (int k = 0; k < c->rank && condition; k++) condition = ex_replace_index(condition, c->coordinate[k], at[k]);
     return !condition || (l->guard && implied(condition, l->guard));
 }
-
-static bool test_may_miss(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
 
 // The element is not in one of the boxes, which are all that there is; NULL: they are not.
 static Expr *outside_boxes(const Coverage *c, Expr *const *at)

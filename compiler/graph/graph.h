@@ -371,6 +371,7 @@ typedef struct Step {
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
 bool schedule(Graph *g);
 void schedule_print(FILE *out, const Graph *g);                  // with the law of each step, once describe_steps has been there
+bool complete_blocks(Graph *g);                                  // joint normals hold all elements of their variables, also those that do not exist; then their routes
 void conditionals_print(FILE *out, const Graph *g);
 void explain(FILE *out, Graph *g);
 

@@ -137,26 +137,6 @@ static void put(Step **list, Step *s)
     *list = s;
 }
 
-// A block holds all elements of its variables, also those without a statement.
-static void add_absent(Graph *g, Step *s)
-{
-    BlockTerm **last = &s->gaussian.terms;
-    while (*last) last = &(*last)->next;
-    for (int i = 0; i < s->nblock; i++) {
-        Var *v = s->block[i];
-        Loops l = {.n = v->rank};
-        Expr *element = var_element(g, v, l.index), *domain = v->rank ? var_domain(g, v, l.index) : NULL;
-        if (!domain) continue;
-        l.guard = ex_call1("!", domain);
-        const Factor *f = g->factors;
-        while (!f->value || f->value->kind != EX_REF || f->value->var != v) f = f->next;
-        BlockTerm *t = NEW(g->arena, BlockTerm);
-        *t = (BlockTerm){.factor = f, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
-        *last = t;
-        last = &t->next;
-    }
-}
-
 static Step *gaussian(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason)
 {
     Step *s = step_new(g, STEP_GAUSSIAN, block[0]->span);
@@ -167,7 +147,6 @@ static Step *gaussian(Graph *g, Var *const *block, int n, bool arrow, int nbatch
     s->reason = reason;
     const char *why;
     block_terms(g, block, n, &s->gaussian.terms, &why);
-    add_absent(g, s);
     return s;
 }
 
@@ -568,11 +547,39 @@ bool schedule(Graph *g)
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
         if (s->conditional) find_statistics(g, s->conditional);
+    }
+    return diags_errors(g->diags) == 0;
+}
+
+// A block holds all elements of its variables, also those without a statement.
+static void add_absent(Graph *g, Step *s)
+{
+    BlockTerm **last = &s->gaussian.terms;
+    while (*last) last = &(*last)->next;
+    for (int i = 0; i < s->nblock; i++) {
+        Var *v = s->block[i];
+        Loops l = {.n = v->rank};
+        Expr *element = var_element(g, v, l.index), *domain = exists_at(v, l.index);
+        if (!domain) continue;
+        l.guard = ex_call1("!", domain);
+        const Factor *f = g->factors;
+        while (!f->value || f->value->kind != EX_REF || f->value->var != v) f = f->next;
+        BlockTerm *t = NEW(g->arena, BlockTerm);
+        *t = (BlockTerm){.factor = f, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
+        *last = t;
+        last = &t->next;
+    }
+}
+
+bool complete_blocks(Graph *g)
+{
+    for (Step *s = g->steps; s; s = s->next) {
         if (s->kind != STEP_GAUSSIAN) continue;
+        add_absent(g, s);
         if (s->gaussian.nbatch == 0) find_scale_move(g, s);
         find_rows(g, s);
     }
-    return diags_errors(g->diags) == 0;
+    return true;
 }
 
 // ---- printing ----

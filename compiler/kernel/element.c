@@ -49,7 +49,7 @@ static Shared shared_how(const Step *s, const RowDot *dot)
     return arrays ? BY_ONE : BY_TEAM;
 }
 
-static int missing_field(Lower *p, const Var *v)
+int missing_field(const Lower *p, const Var *v)
 {
     int field = 0;
     for (int i = 0; i < p->g->nvars && p->g->vars[i] != v; i++) field += p->g->vars[i]->kind == VAR_DATA;
@@ -86,7 +86,7 @@ static Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const c
 }
 
 // Loops over the elements that a step draws, missing ones or all, around what is put next. Returns the outermost, or NULL.
-typedef struct Opened { int n; Node *loop[MAX_RANK + 1]; } Opened;
+typedef struct Opened { int n; Node *loop[MAX_RANK + 1], *test; } Opened;
 
 static Node *enter_loop(Lower *p, Opened *o, Sharing how, const Var *of)
 {
@@ -132,12 +132,23 @@ static Opened enter_elements(Lower *p, const Step *s, Shared how)
 
 static void leave_elements(Lower *p, Opened *o)
 {
+    if (o->test) leave(p, o->test);
     while (o->n > 0) leave(p, o->loop[--o->n]);
 }
 
 static void put_skip(Lower *p, Expr *condition)
 {
     if (condition) put(p, NODE_SKIP)->skip.condition = condition;
+}
+
+// The rest is for elements that exist; a scalar, too, may have its only statement under a condition.
+static void put_exists(Lower *p, Opened *o, Shared how, Expr *condition)
+{
+    if (o->n || how == BY_ROW) put_skip(p, condition);
+    else if (condition) {
+        o->test = enter(p, NODE_IF);
+        o->test->test.condition = condition;
+    }
 }
 
 static Count count_elements(const Step *s) { return count_dims(s->conditional->var, 0, coloured(s) ? 1 : s->conditional->nbatch); }
@@ -406,7 +417,7 @@ void step_exact(Lower *p, const Step *s)
         opened.loop[0]->loop.keeps = true;
         if (s->imputes || c->nbatch < v->rank) opened.loop[0]->loop.moving = v;
     }
-    if (opened.n || how == BY_ROW) put_skip(p, exists_at(v, c->element));
+    put_exists(p, &opened, how, exists_at(v, c->element));
     Var *natural[MAX_NATURAL];
     int k = 0;
     for (const Natural *n = c->family->natural; n; n = n->next, k++) {
@@ -453,7 +464,7 @@ void step_own(Lower *p, const Step *s)
     const Shared how = shared_how(s, NULL);
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", c->var->name));
     Opened opened = enter_elements(p, s, how);
-    put_skip(p, own->loops.guard);
+    put_exists(p, &opened, how, own->loops.guard);
     Var *x = local_new(p->g->arena, "x");
     Node *d = put(p, NODE_DRAW);
     d->draw.var = c->var;
@@ -653,7 +664,7 @@ void step_density(Lower *p, const Step *s)
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : metropolis ? "walk" : slice ? "slice" : "draw", v->name));
     kernel->followed = walks ? followed(c, how) : NULL;
     Opened opened = enter_elements(p, s, how);
-    if (opened.n) put_skip(p, exists_at(v, c->element));
+    put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
     const Piece *pieces = prepare_density(p, c);
     if (walks) {

@@ -79,6 +79,7 @@ Node       *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *con
 Node       *put_fill(Lower *p, Var *array, Count count, bool waits);
 Place       place_local(Var *v);
 Place       place_element(Expr *ref);
+int         missing_field(const Lower *p, const Var *v);              // its number among the fields of Data
 const char *number_of(const Lower *p, const Var *v);                 // real or wide
 Loops       loops_of(const Plates *p);
 

@@ -423,10 +423,17 @@ void lower_log_joint(Lower *p)
 static bool is_for_draws(const Var *v) { return v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED; }
 static bool waits_for_predicted(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((bool *)with)[v->id]; }
 
+// What the draws hold for an element that does not exist.
+static Expr *absent_value(Lower *p, const Var *v)
+{
+    return v->base == BASE_INT ? ex_num(-2147483648.0) : local_ref(local_new(p->g->arena, "NAN"));
+}
+
 // The elements of v without a statement; NULL: there are none.
 static Expr *absent_element(const Var *v, Loops *l)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->rank || v->base == BASE_INT) return NULL;
+    if (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT && !(v->kind == VAR_AUXILIARY && v->rank == 0)) return NULL;
+    if (v->coverage && !v->holes) return NULL;
     l->n = v->rank;
     if (!v->exists) return NULL;
     Expr *at[MAX_RANK];
@@ -443,7 +450,7 @@ static void put_absent(Lower *p, Var *v)
     if (!element) return;
     Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL), *test = enter(p, NODE_IF);
     test->test.condition = ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING")));
-    put_update(p, UPDATE_SET, place_element(element), local_ref(local_new(p->g->arena, "NAN")));
+    put_update(p, UPDATE_SET, place_element(element), absent_value(p, v));
     leave(p, test);
     leave(p, nest);
 }
@@ -462,8 +469,33 @@ static Expr *harmless(const Var *v, Expr *const *at)
         return ex_call2("==", at[v->rank - 2], last);
     case CONSTRAINT_NONE: break;
     }
+    if (v->base == BASE_INT) return lo ? lo : hi ? hi : ex_num(0);
     if (lo && hi) return ex_mul2(ex_num(0.5), ex_add2(lo, hi));
     return lo ? ex_add2(lo, ex_num(1)) : hi ? ex_sub(hi, ex_num(1)) : ex_num(0);
+}
+
+// Missing values that no statement draws: the draws do not show what stands in their place while chains are swept (hide), which comes back afterwards.
+static void lower_undrawn(Lower *p, const Var *v, bool hide)
+{
+    bool imputed = false;
+    for (const Step *s = p->g->steps; s; s = s->next) imputed |= s->imputes && s->block[0] == v;
+    if (!imputed || !v->rank || (v->coverage && !v->holes)) return;
+    if (!v->exists) return;
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < v->rank; k++) at[k] = ex_index(v->own[k]);
+    Expr *element = ex_ref((Var *)v, v->rank, at);
+    note(p, hide ? "Missing elements of %s that no statement draws have no value in the draws." : "They have one again.", v->name);
+    Kernel *k = open_kernel(p, KERNEL_ELEMENTS, words(p, hide ? "hide_%s" : "restore_%s", v->name), "wide");
+    Node *loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_MISSING;
+    loop->loop.of = v;
+    loop->loop.field = missing_field(p, v);
+    for (int i = 0; i < v->rank; i++) loop->loop.index[loop->loop.n++] = v->own[i];
+    Expr *undrawn = ex_call1("!", v->exists);
+    put(p, NODE_SKIP)->skip.condition = hide ? ex_call2("&&", ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING"))), undrawn) : undrawn;
+    put_update(p, UPDATE_SET, place_element(element), hide ? absent_value(p, v) : harmless(v, element->args));
+    leave(p, loop);
+    if (close_kernel(p)) with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v));
 }
 
 // After a draw is stored: what put_absent made NaN is a number again.
@@ -482,10 +514,13 @@ static void lower_restore(Lower *p)
     }
     p->launches = &p->out->restore;
     if (close_kernel(p)) launch_team(p, k);
+    for (int i = 0; i < p->g->nvars; i++) lower_undrawn(p, p->g->vars[i], false);
 }
 
 void lower_derive(Lower *p)
 {
+    p->launches = &p->out->derive;
+    for (int i = 0; i < p->g->nvars; i++) lower_undrawn(p, p->g->vars[i], true);
     note(p, "Quantities for the draws, computed after each kept sweep.");
     bool whole = false;
     for (int i = 0; i < p->g->nvars; i++) whole |= is_for_draws(p->g->vars[i]) && site_needs_array(p->g->vars[i]);

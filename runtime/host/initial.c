@@ -162,6 +162,18 @@ static bool is_variable(GmRole role)
     return false;
 }
 
+// Elements of a definition that no statement computes: nothing is ever written there.
+static void fill_absent(const GmField *field, const GmShape *shape, void *elements)
+{
+    const long size = gm_shape_size(shape);
+    for (long i = 0; i < size; i++) {
+        if (field->type == GM_INT)
+            ((int32_t *)elements)[i] = GM_MISSING_INT;
+        else
+            ((double *)elements)[i] = NAN;
+    }
+}
+
 // Values from a file go to all chains alike.
 static bool override(const GmModel *model, GmMemory *m, const char *path, bool *given)
 {
@@ -201,6 +213,8 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
             void *elements = gm_state_array(model, m, c, f);
             if (is_variable(field->role)) {
                 fill(&s, elements);
+            } else if (field->partial && (field->role == GM_DERIVED || field->role == GM_PREDICTED)) {
+                fill_absent(field, &m->shape[f], elements);
             } else if (source >= 0 && d->missing[source].count > 0) {
                 const void *at = (const char *)d->data + model->data[source].offset;
                 impute(&s, elements, &d->missing[source], model->data[source].rank ? *(void *const *)at : at);

@@ -283,6 +283,16 @@ static void print_row(FILE *to, int width, const char *label, const GmSummary *s
     fputc('\n', to);
 }
 
+// Whether no draw has a value: the element does not exist.
+static bool always_missing(const GmDraws *d, long column)
+{
+    for (int c = 0; c < d->chains; c++)
+        for (long i = 0; i < d->kept; i++)
+            if (!isnan(d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)column]))
+                return false;
+    return true;
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain.
 static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
 {
@@ -292,7 +302,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         const GmSummary *s = &all[k];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
         const double least = all[worst_ess].ess_bulk < all[worst_ess].ess_tail ? all[worst_ess].ess_bulk : all[worst_ess].ess_tail;
-        broken += isnan(s->mean) && !(d->column[k].field >= 0 && model->state[d->column[k].field].partial);
+        broken += isnan(s->mean) && !(d->column[k].field >= 0 && model->state[d->column[k].field].partial && always_missing(d, k));
         unmixed += s->rhat > rhat_bound;
         short_of += ess < ess_bound;
         if (s->rhat > all[worst_rhat].rhat || isnan(all[worst_rhat].rhat))
