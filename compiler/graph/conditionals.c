@@ -828,9 +828,9 @@ void domains_print(FILE *out, const Graph *g)
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
         if (!v->exists) continue;
-        fprintf(out, "%s[", v->name);
+        fprintf(out, "%s%s", v->name, v->rank ? "[" : "");
         for (int k = 0; k < v->rank; k++) fprintf(out, "%s%s", k ? ", " : "", v->own[k]->name);
-        fputs("] where ", out);
+        fprintf(out, "%s where ", v->rank ? "]" : "");
         ex_print(out, v->exists);
         fputc('\n', out);
     }

@@ -455,6 +455,14 @@ static const char *shared_reason(Graph *g, const Growing *b)
     return b->full ? arena_printf(g->arena, "they share a linear predictor; more than %d variables do, which are drawn in several blocks", MAX_BLOCK) : "they share a linear predictor";
 }
 
+// An unknown that no factor mentions is flat: there is such a distribution between two ends only.
+static void improper(Graph *g, const Var *v)
+{
+    const bool closed = (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
+    if (factors_of(g, v).n || closed || v->kind == VAR_AUXILIARY || v->constraint != CONSTRAINT_NONE || v->sites) return;
+    diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
+}
+
 bool schedule(Graph *g)
 {
     Step *first = NULL, *auxiliaries = NULL, *latents = NULL, *rest = NULL;
@@ -465,6 +473,7 @@ bool schedule(Graph *g)
         if (!var_unknown(v)) continue;
         Candidate *c = &list[n++];
         c->var = v;
+        improper(g, v);
         const Request *asked = request_for(g, v);
         c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->because);
     }

@@ -136,9 +136,17 @@ static void leave_elements(Lower *p, Opened *o)
     while (o->n > 0) leave(p, o->loop[--o->n]);
 }
 
-static void put_skip(Lower *p, Expr *condition)
+void put_skip(Lower *p, Expr *condition)
 {
     if (condition) put(p, NODE_SKIP)->skip.condition = condition;
+}
+
+// The condition under which any of its elements exist, where that is the same for all; else NULL.
+Expr *exists_whole(const Var *v)
+{
+    for (int k = 0; k < v->rank && v->exists; k++)
+        if (ex_mentions_index(v->exists, v->own[k])) return NULL;
+    return v->exists;
 }
 
 // The rest is for elements that exist; a scalar, too, may have its only statement under a condition.
@@ -727,6 +735,7 @@ void step_constrained(Lower *p, const Step *s)
     bool once = c->recursion || !any_loops(c->density);
     for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);
     Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "slice_%s", v->name), "wide");
+    put_skip(p, exists_whole(v));
     Node *n = enter(p, NODE_MOVE);
     n->move.c = c;
     n->move.width = width;

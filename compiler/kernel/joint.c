@@ -36,6 +36,7 @@ void step_array(Lower *p, const Step *s)
     else launch_team(p, sums);
     comment_step(p, s);
     Kernel *draw = open_kernel(p, c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
+    put_skip(p, exists_whole(v));
     Node *n = put(p, NODE_DRAW_ARRAY);
     n->whole.c = c;
     n->whole.array = array;

@@ -118,6 +118,8 @@ void          step_row_sums(Lower *p, const Step *s);                // passes t
 
 // ---- the steps: element.c, joint.c ----
 
+void  put_skip(Lower *p, Expr *condition);                           // goes on only where it holds; NULL: always
+Expr *exists_whole(const Var *v);
 void step_exact(Lower *p, const Step *s);
 void step_own(Lower *p, const Step *s);
 void step_density(Lower *p, const Step *s);

@@ -460,7 +460,7 @@ static Expr *harmless(const Var *v, Expr *const *at)
 {
     Expr *lo = isfinite(v->lower_number) ? ex_num(v->lower_number) : v->lower && !ex_unknown(v->lower) ? v->lower : NULL;
     Expr *hi = isfinite(v->upper_number) ? ex_num(v->upper_number) : v->upper && !ex_unknown(v->upper) ? v->upper : NULL;
-    Expr *last = at[v->rank - 1], *size = v->dim[v->rank - 1];
+    Expr *last = v->rank ? at[v->rank - 1] : NULL, *size = v->rank ? v->dim[v->rank - 1] : NULL;
     switch (v->constraint) {
     case CONSTRAINT_SIMPLEX: return ex_pow(size, -1);
     case CONSTRAINT_UNIT_VECTOR: return ex_pow(size, -0.5);
