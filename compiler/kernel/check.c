@@ -1,27 +1,37 @@
 // check.c -- what holds of kernels after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
 //
-//   always           an index stands within a loop over it; a REDUCE only adds, multiplies, ...
+//   always           an index stands within a loop over it; a local variable is declared before it is read, and grows only if it says so;
+//                    arrays have a place, and a step writes none that is one for all chains; a REDUCE only adds, multiplies, ...;
+//                    every kernel is launched, with sizes that are known before the sweep
 //   from `share`     turns are shared only where a team or a crew runs the loop
-//   from `outside`   a sum within an expression has a name
+//   from `outside`   a sum within an expression has a name; the name of a subscript is of a whole number
+//
+// Within all nodes: choices, draws of the predict block, supports, claims.
 #include <string.h>
 #include "kernel.h"
 #include "scope.h"
+
+typedef struct Declared { const char *name, *type; bool grows; } Declared;      // a local variable: C knows it by its name
 
 typedef struct Check {
     const Program *p;
     const Kernel  *kernel;
     bool           shared, named;        // the passes are done
+    bool           setup;                // a kernel of setup
     bool           team, crew;
+    bool           alone;                // what is looked at is printed without names around it: data as they are read
     Scope          scope;
     int            n, size;
     const Index  **index;                // that are bound here
+    int            nlocals, locals_size;
+    Declared      *local;
     const Expr    *group;                // a subscript that is the group of a loop
     const char    *wrong;
 } Check;
 
 static void fail(Check *c, const char *what)
 {
-    if (!c->wrong) c->wrong = arena_printf(c->p->g->arena, "kernel %s: %s", c->kernel->name, what);
+    if (!c->wrong) c->wrong = c->kernel ? arena_printf(c->p->g->arena, "kernel %s: %s", c->kernel->name, what) : what;
 }
 
 static void bind(Check *c, const Index *i)
@@ -30,25 +40,124 @@ static void bind(Check *c, const Index *i)
     c->index[c->n++] = i;
 }
 
+static void declare(Check *c, const char *name, const char *type, bool grows)
+{
+    ROOM(c->p->g->arena, c->local, c->nlocals, c->locals_size);
+    c->local[c->nlocals++] = (Declared){name, type, grows};
+}
+
+static const Declared *declared(const Check *c, const char *name)
+{
+    for (int i = c->nlocals - 1; i >= 0; i--)
+        if (strcmp(c->local[i].name, name) == 0) return &c->local[i];
+    return NULL;
+}
+
+static void check_var(Check *c, const Var *v)
+{
+    if (v->kind == VAR_PATTERN) fail(c, arena_printf(c->p->g->arena, "`%s` is a name of a rule", v->name));
+    else if (v->kind == VAR_ELEMENT) {
+        if (!declared(c, v->name)) fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", v->name));
+    } else if (placement_of(c->p, v)->var != v) fail(c, arena_printf(c->p->g->arena, "the array `%s` has no place", v->name));
+}
+
+static Look test_subscript(const Expr *e, void *with)
+{
+    Check *c = with;
+    const Var *local = e == c->group ? NULL : scope_find(&c->scope, e);
+    const Declared *d = local ? declared(c, local->name) : NULL;
+    if (!d || !d->type || strcmp(d->type, "long") == 0) return local || e->kind == EX_REF || e->kind == EX_CALL ? SKIP : LOOK;
+    fail(c, arena_printf(c->p->g->arena, "a subscript holds `%s`, which is of type %s", d->name, d->type));
+    return FOUND;
+}
+
 static Look test_part(const Expr *e, void *with)
 {
     Check *c = with;
-    if (e == c->group || scope_find(&c->scope, e)) return SKIP;
+    if (e == c->group) return SKIP;
+    const Var *local = c->alone ? NULL : scope_find(&c->scope, e);
+    if (local) {
+        if (!declared(c, local->name)) fail(c, arena_printf(c->p->g->arena, "%s has the name `%s`, which is not declared", ex_text(c->p->g->arena, e), local->name));
+        return c->wrong ? FOUND : SKIP;
+    }
     if (e->kind == EX_INDEX && e->index->height == 0) {
         for (int i = 0; i < c->n; i++)
             if (c->index[i] == e->index) return SKIP;
         fail(c, arena_printf(c->p->g->arena, "`%s` stands outside a loop over it", e->index->name));
         return FOUND;
     }
-    // Sizes are written as calls, and a choice computes one of its sides alone.
-    if (e->kind == EX_REDUCE && c->named && !is_greatest(e)) {
+    if (e->kind == EX_REF) {
+        check_var(c, e->var);
+        if (e->nargs > e->var->rank) fail(c, arena_printf(c->p->g->arena, "%s has too many subscripts", ex_text(c->p->g->arena, e)));
+        for (int k = 0; k < e->nargs && !c->alone; k++)
+            if (ex_is_integer(e->args[k])) ex_find(e->args[k], test_subscript, c);
+    }
+    // Sizes are written as calls.
+    if (e->kind == EX_REDUCE && c->named && !c->alone && !is_greatest(e)) {
         fail(c, arena_printf(c->p->g->arena, "%s has no name", ex_text(c->p->g->arena, e)));
         return FOUND;
     }
-    return e->kind == EX_CALL && e->fn == FN_if_else ? SKIP : LOOK;
+    return c->wrong ? FOUND : LOOK;
 }
 
-static void check_expr(Expr *e, void *with) { ex_find(e, test_part, with); }
+static void check_expr(Expr *e, void *with) { if (e) ex_find(e, test_part, with); }
+
+// ---- places ----
+
+static bool check_written(const Var *v, void *with)
+{
+    Check *c = with;
+    if (v->kind == VAR_ELEMENT) return false;
+    const Placement *at = placement_of(c->p, v);
+    if (at->var != v) fail(c, arena_printf(c->p->g->arena, "the array `%s` is written and has no place", v->name));
+    else if (at->home == HOME_DATA) fail(c, arena_printf(c->p->g->arena, "data are written: `%s`", v->name));
+    else if ((at->home == HOME_SETUP || at->home == HOME_RESPONSES) != c->setup) fail(c, arena_printf(c->p->g->arena, c->setup ? "setup writes `%s`, which belongs to a chain" : "a step writes `%s`, which is one for all chains", v->name));
+    return false;
+}
+
+static void check_update(Check *c, const Node *n)
+{
+    const Place *at = &n->update.place;
+    const Declared *d = at->local ? declared(c, at->local->name) : NULL;
+    if (at->local && !d) fail(c, arena_printf(c->p->g->arena, "`%s` is written before it is declared", at->local->name));
+    else if (at->local && !d->grows) fail(c, arena_printf(c->p->g->arena, "`%s` is constant, and is written", at->local->name));
+    if (at->element && !at->local && at->element->nargs != at->element->var->rank) fail(c, arena_printf(c->p->g->arena, "an element of `%s` is written without all its subscripts", at->element->var->name));
+    if (n->update.times && !declared(c, n->update.times->name)) fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", n->update.times->name));
+}
+
+// ---- what is printed by nodes of their own ----
+
+static void check_claims(Check *c, const Node *n)
+{
+    const Claim *k = n->check.claim;
+    for (int i = 0; i < k->nparts; i++) check_expr(k->fails[i], c);
+    for (int i = 0; i < k->nnumbers; i++) check_expr(k->number[i], c);
+}
+
+static void check_support(Check *c, const Factor *f)
+{
+    Expr *const part[] = {f->plates.guard, f->least, f->most, f->from, f->to};
+    c->alone = true;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) check_expr(part[i], c);
+    c->alone = false;
+}
+
+static void check_claim_of_draw(Check *c, const Node *n)
+{
+    for (int k = 0; k < n->claim.n; k++)
+        if (!declared(c, n->claim.natural[k]->name)) fail(c, arena_printf(c->p->g->arena, "the claim reads `%s` before it is declared", n->claim.natural[k]->name));
+}
+
+static void check_sample(Check *c, const Site *t)
+{
+    const int nlocals = c->nlocals;
+    declare(c, "x", "wide", false);
+    if (t->x) declare(c, t->x->var->name, "wide", false);
+    for (int side = 0; side < 2; side++)
+        if (t->end[side]) declare(c, t->end[side]->var->name, "wide", false);
+    for (int k = 0; k < t->n; k++) check_expr(t->subscript[k], c);
+    c->nlocals = nlocals;
+}
 
 static bool for_team(Sharing how)
 {
@@ -64,14 +173,21 @@ static void check_list(Check *c, const Node *list);
 static void check_scope(Check *c, const Node *body, bool team, bool crew)
 {
     const bool t = c->team, w = c->crew;
-    const int known = c->scope.n, bound = c->n;
+    const int known = c->scope.n, bound = c->n, nlocals = c->nlocals;
     c->team = team;
     c->crew = crew;
     check_list(c, body);
     c->team = t;
     c->crew = w;
     c->n = bound;
+    c->nlocals = nlocals;
     scope_leave(&c->scope, known);
+}
+
+static void check_ends(Check *c, const Index *i)
+{
+    check_expr(i->lo, c);
+    check_expr(i->hi, c);
 }
 
 static void check_loop(Check *c, const Node *n)
@@ -80,7 +196,15 @@ static void check_loop(Check *c, const Node *n)
     const int bound = c->n;
     if (c->shared && for_team(how) && !c->team) fail(c, "turns are shared where one lane runs the loop");
     if (c->shared && how == SHARE_SUM_TURNS && !c->crew) fail(c, "turns are shared by a crew where there is none");
-    for (int i = 0; i < n->loop.n; i++) bind(c, n->loop.index[i]);
+    for (int i = 0; i < n->loop.n; i++) {
+        if (!n->loop.of && how != SHARE_GROUPS && how != SHARE_ROWS) check_ends(c, n->loop.index[i]);
+        bind(c, n->loop.index[i]);
+    }
+    for (int i = 0; i < n->loop.ntotals; i++) {
+        const Declared *d = declared(c, n->loop.total[i]->name);
+        if (!d || !d->grows) fail(c, arena_printf(c->p->g->arena, "turns of a loop add to `%s`, which %s", n->loop.total[i]->name, d ? "is constant" : "is not declared"));
+    }
+    for (int i = 0; i < n->loop.narrays; i++) check_written(n->loop.array[i], c);
     scope_written(&c->scope, n->body);
     const bool crew = how == SHARE_CREW || how == SHARE_COLOUR_CREW, serial = how == SHARE_SERIAL || how == SHARE_BACKWARD;
     check_scope(c, n->body, serial && c->team, crew || (serial && c->crew));
@@ -93,7 +217,12 @@ static void check_list(Check *c, const Node *list)
         const int bound = c->n;
         switch (n->kind) {
         case NODE_NEST: case NODE_REDUCE:
-            for (int i = 0; i < n->nest.loops.n && !c->shared; i++) bind(c, n->nest.loops.index[i]);
+            for (int i = 0; i < n->nest.loops.n && !c->shared; i++) {
+                check_ends(c, n->nest.loops.index[i]);
+                bind(c, n->nest.loops.index[i]);
+            }
+            if (!c->shared) check_expr(n->nest.loops.guard, c);
+            for (int i = 0; i < n->nest.n && !c->shared && n->nest.target; i++) check_expr(n->nest.target[i], c);
             for (const Node *m = n->body; m && n->kind == NODE_REDUCE; m = m->next)
                 if (m->kind == NODE_UPDATE && m->update.op == UPDATE_SET) fail(c, "a sum sets a place");
             check_list(c, n->body);
@@ -114,24 +243,129 @@ static void check_list(Check *c, const Node *list)
             break;
         case NODE_LET:
             each_expr(n, check_expr, c);
+            declare(c, n->let.local->name, n->let.type, n->let.grows || !n->let.value);
             if (n->let.key) scope_know(&c->scope, n->let.key, n->let.local);
             break;
-        case NODE_KNOW: scope_know(&c->scope, n->let.key, n->let.local); break;
-        case NODE_ARRAY: scope_know(&c->scope, n->array.key, n->array.local); break;
-        case NODE_MATRIX: scope_know(&c->scope, n->matrix.key, n->matrix.local); break;
-        case NODE_CHOICE: scope_know(&c->scope, n->choice.key, n->choice.local); break;
-        case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE:
+        case NODE_KNOW:
+            if (!declared(c, n->let.local->name)) fail(c, arena_printf(c->p->g->arena, "`%s` is known before it is declared", n->let.local->name));
+            scope_know(&c->scope, n->let.key, n->let.local);
+            break;
+        case NODE_ARRAY: {
+            const int known = c->scope.n, nlocals = c->nlocals;
+            for (int k = 0; k < ex_rank(n->array.key); k++) {
+                check_ends(c, n->array.index[k]);
+                bind(c, n->array.index[k]);
+            }
+            const bool team = c->team;
+            c->team = false;
+            check_list(c, n->body);
+            check_expr(n->array.value, c);
+            c->team = team;
+            c->n = bound;
+            c->nlocals = nlocals;
+            scope_leave(&c->scope, known);
+            declare(c, n->array.local->name, NULL, false);
+            scope_know(&c->scope, n->array.key, n->array.local);
+            break;
+        }
+        case NODE_MATRIX:
+            declare(c, n->matrix.local->name, NULL, false);
+            scope_know(&c->scope, n->matrix.key, n->matrix.local);
+            break;
+        case NODE_CHOICE:
+            check_expr(n->choice.key->args[0], c);
+            declare(c, n->choice.local->name, c->kernel->number, true);
+            check_scope(c, n->body, c->team, c->crew);
+            check_scope(c, n->choice.otherwise, c->team, c->crew);
+            scope_know(&c->scope, n->choice.key, n->choice.local);
+            break;
+        case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE: {
+            const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_MOVE ? n->move.c : n->slice.c;
+            static const Var x = {.name = "x", .kind = VAR_ELEMENT};
+            const int known = c->scope.n, nlocals = c->nlocals;
             each_expr(n, check_expr, c);
             scope_wrote(&c->scope, n);
+            declare(c, "lp", "wide", true);
+            const bool whole = n->kind == NODE_WEIGH || (n->kind != NODE_MOVE && of->var->discrete && of->var->base == BASE_INT);
+            declare(c, "x", whole ? "long" : "wide", false);
+            if (of->u) scope_know(&c->scope, of->u, &x);
             check_scope(c, n->body, c->team, c->crew);
+            c->nlocals = nlocals;
+            scope_leave(&c->scope, known);
+            if (n->kind == NODE_SLICE || n->kind == NODE_METROPOLIS) declare(c, "change", "wide", false);
             break;
-        case NODE_COMMENT: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_BARRIER: case NODE_DRAW: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK:
-        case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
+        }
+        case NODE_DRAW:
+            each_expr(n, check_expr, c);
+            if (n->draw.x) declare(c, n->draw.x->name, n->draw.type, false);
+            break;
+        case NODE_UPDATE:
+            each_expr(n, check_expr, c);
+            check_update(c, n);
+            break;
+        case NODE_SAMPLE: {
+            const int nlocals = c->nlocals;
+            check_sample(c, n->sample.site);
+            static const char *const search[] = {"search.log_weight", "search.below", "search.above"};
+            for (int k = 0; k < 3; k++) declare(c, search[k], "wide", true);
+            declare(c, "x", "wide", false);
+            check_scope(c, n->body, c->team, c->crew);
+            c->nlocals = nlocals;
+            break;
+        }
+        case NODE_CLAIM: check_claim_of_draw(c, n); break;
+        case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
+        case NODE_CHECK: check_claims(c, n); break;
+        case NODE_COMMENT: case NODE_SKIP: case NODE_FILL: case NODE_BARRIER: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
             each_expr(n, check_expr, c);
             break;
         }
+        Node alone = *n;
+        alone.next = alone.body = NULL;
+        if (n->kind != NODE_IF && n->kind != NODE_CHOICE) writes(&alone, check_written, c);
         scope_wrote(&c->scope, n);
     }
+}
+
+// ---- launches ----
+
+static bool launches(const Launches *list, const Kernel *k)
+{
+    for (const Launch *l = list->first; l; l = l->next)
+        if (l->kernel == k) return true;
+    return false;
+}
+
+static bool launched(const Program *p, const Kernel *k)
+{
+    const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->derive, &p->restore, &p->joint};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (launches(lists[i], k)) return true;
+    for (int i = 0; i < p->nsteps; i++)
+        if (launches(&p->steps[i].launches, k)) return true;
+    return false;
+}
+
+static void check_size(Check *c, Expr *e, const char *of)
+{
+    check_expr(e, c);
+    if (ex_unknown(e)) fail(c, arena_printf(c->p->g->arena, "the size %s of a launch of %s changes in the sweep", ex_text(c->p->g->arena, e), of));
+}
+
+static void check_launches(Check *c, const Launches *list)
+{
+    c->alone = true;                             // sizes are computed on the host
+    for (const Launch *l = list->first; l; l = l->next) {
+        const char *of = l->kernel ? l->kernel->name : "a library call";
+        if (l->when != ALWAYS && !l->rows) fail(c, arena_printf(c->p->g->arena, "a launch of %s has a condition on no rows", of));
+        for (int i = 0; i < l->nargs; i++) {
+            const LaunchArg *a = &l->arg[i];
+            if (a->kind == ARG_EXTENT) check_size(c, a->extent, of);
+            for (int k = 0; k < a->count.n && a->kind == ARG_COUNT; k++) check_size(c, a->count.factor[k], of);
+            if (a->kind == ARG_PLACE || a->kind == ARG_NAME) check_var(c, a->var);
+        }
+    }
+    c->alone = false;
 }
 
 const char *kernels_check(const Program *p, const char *pass)
@@ -143,11 +377,23 @@ const char *kernels_check(const Program *p, const char *pass)
     for (int i = 0; i < 2; i++)
         for (const Kernel *k = lists[i]; k && !c.wrong; k = k->next) {
             c.kernel = k;
-            c.n = 0;
+            c.setup = i == 0 && k->kind != KERNEL_ROW;       // passes that fill predictors stand first, too
+            c.n = c.nlocals = 0;
             c.team = k->kind == KERNEL_TEAM;
-            if (k->row) bind(&c, k->row);
+            declare(&c, "CHECKING", "int", false);
+            declare(&c, "NAN", "wide", false);
+            if (k->row) {
+                declare(&c, "dot", "wide", false);
+                bind(&c, k->row);
+            }
             check_list(&c, k->body);
             scope_leave(&c.scope, 0);
+            if (!lowered && k->kind != KERNEL_FUNCTION && !launched(p, k)) fail(&c, "nothing launches it");
         }
+    c.kernel = NULL;
+    c.n = c.nlocals = 0;
+    const Launches *const all[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->derive, &p->restore, &p->joint};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_launches(&c, all[i]);
+    for (int i = 0; i < p->nsteps; i++) check_launches(&c, &p->steps[i].launches);
     return c.wrong;
 }

@@ -145,14 +145,8 @@ Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change)
     return first;
 }
 
-static void launch_predictor(Lower *p, Predictor *r)
+static void launch_predictor(Lower *p, const Predictor *r)
 {
-    if (!r->pass) {                              // its kernel is made last: it stands before all that read it
-        Kernel *k = NEW(p->g->arena, Kernel);
-        k->kind = KERNEL_ROW;
-        k->name = words(p, "predict_%s", r->out->name);
-        r->pass = k;
-    }
     Launch *l = launch(p, LAUNCH_ROWS_ONLY, r->pass);
     with_extent(l, r->matrix->dim[0]);
     with_extent(l, r->matrix->dim[1]);
@@ -196,6 +190,7 @@ void lower_predictors(Lower *p)
         Predictor *r = p->predictor[i];
         note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->vector->name);
         Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "predict_%s", r->out->name), "real");
+        r->pass = k;
         Index *i = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);
         Expr *row = ex_index(i);
         k->row = i;
