@@ -357,10 +357,12 @@ static void lower_scattered(Lower *p, const Conditional *c, const PartList *l, V
     for (int i = 0; i < l->n; i++) {
         if (done[i]) continue;
         const Part *first = l->part[i];
-        Node *n = enter_nest(p, NODE_REDUCE, &first->loops, v->rank, first->target, v->dim);
+        const Loops loops = loops_where_chosen(&first->loops, first->value, v->rank, first->target);
+        Node *n = enter_nest(p, NODE_REDUCE, &loops, v->rank, first->target, v->dim);
         for (int j = i; j < l->n; j++) {
             const Part *q = l->part[j];
             if (done[j] || q->factor != first->factor || memcmp(q->target, first->target, sizeof q->target) != 0) continue;
+            if (loops_where_chosen(&q->loops, q->value, v->rank, q->target).guard != loops.guard) continue;
             done[j] = true;
             put_update(p, UPDATE_ADD, place_element(ex_ref(array[q->which], v->rank, q->target)), q->value);
         }

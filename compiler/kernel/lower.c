@@ -154,6 +154,34 @@ Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type)
     return n;
 }
 
+// Where e is not 0 because of a choice that multiplies it; NULL: nothing is said. What a choice leaves out need not have an element to be added to.
+static Expr *chosen_where(Expr *e)
+{
+    if (e->kind == EX_POW && e->number > 0) return chosen_where(e->args[0]);
+    if (e->kind == EX_CALL && e->fn == FN_if_else) {
+        if (ex_is_num(e->args[1], 0)) return ex_call1("!", e->args[0]);
+        return ex_is_num(e->args[2], 0) ? e->args[0] : NULL;
+    }
+    Expr *all = NULL;
+    for (int i = 0; i < e->nargs && e->kind == EX_MUL; i++) {
+        Expr *one = chosen_where(e->args[i]);
+        if (one) all = all ? ex_call2("&&", all, one) : one;
+    }
+    return all;
+}
+
+static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
+
+Loops loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target)
+{
+    Loops out = *l;
+    bool leaves = false;
+    for (int k = 0; k < n; k++) leaves |= ex_any_var(target[k], test_wild, NULL);
+    Expr *where = leaves ? chosen_where(value) : NULL;
+    if (where) out.guard = out.guard ? ex_call2("&&", out.guard, where) : where;
+    return out;
+}
+
 Place place_local(Var *v) { return (Place){.local = v}; }
 Place place_element(Expr *ref) { return (Place){.element = ref}; }
 

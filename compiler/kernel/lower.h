@@ -82,6 +82,7 @@ Place       place_element(Expr *ref);
 int         missing_field(const Lower *p, const Var *v);              // its number among the fields of Data
 const char *number_of(const Lower *p, const Var *v);                 // real or wide
 Loops       loops_of(const Plates *p);
+Loops       loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target);     // without the turns that add 0 to an element that may not exist
 
 Launch *launch(Lower *p, LaunchKind kind, const Kernel *k);
 void    launch_team(Lower *p, const Kernel *k);                      // with the turns of its loops

@@ -232,7 +232,8 @@ static void put_sum(Lower *p, const Sum *s)
         test->test.negated = true;
     }
     put_fill(p, s->var, count_dims(s->var, 0, s->n), true);
-    Node *n = enter_nest(p, NODE_REDUCE, &s->loops, s->n, s->target, s->var->dim);
+    const Loops loops = loops_where_chosen(&s->loops, s->value, s->n, s->target);
+    Node *n = enter_nest(p, NODE_REDUCE, &loops, s->n, s->target, s->var->dim);
     put_update(p, UPDATE_ADD, place_element(ex_ref(s->var, s->n, s->target)), s->value);
     leave(p, n);
     if (test) leave(p, test);
