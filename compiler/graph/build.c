@@ -1138,6 +1138,7 @@ bool build(Graph *g)
     check_predictions(g);
     if (diags_errors(g->diags)) return false;
     find_columns(g);
+    find_totals(g);
     return true;
 }
 

@@ -92,36 +92,26 @@ static bool in_loops(const Expr *e, const Plates *p)
 
 // ---- every expression of a factor or a statement ----
 
-typedef Expr *(*Change)(Columns *x, Expr *e);
+static void change(Expr **e, Expr *(*how)(Expr *, void *), void *with) { if (*e) *e = how(*e, with); }
 
-static void change(Columns *x, Change f, Expr **e) { if (*e) *e = f(x, *e); }
-
-static void change_factor(Columns *x, Factor *f, Change how)
+void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with)
 {
-    x->done = (Map){0};
-    x->plates = &f->plates;
-    x->span = f->span;
-    x->making = f->dist != NULL || f->log_density != NULL;
-    change(x, how, &f->log_density);
-    change(x, how, &f->value);
-    for (int i = 0; i < f->nargs; i++) change(x, how, &f->args[i]);
+    change(&f->log_density, how, with);
+    change(&f->value, how, with);
+    for (int i = 0; i < f->nargs; i++) change(&f->args[i], how, with);
     for (int k = 0; k < f->ncomponents; k++) {
-        change(x, how, &f->component[k].weight);
-        for (int i = 0; i < f->component[k].nargs; i++) change(x, how, &f->component[k].args[i]);
+        change(&f->component[k].weight, how, with);
+        for (int i = 0; i < f->component[k].nargs; i++) change(&f->component[k].args[i], how, with);
     }
     Expr **rest[] = {&f->lower, &f->upper, &f->if_missing, &f->least, &f->most, &f->from, &f->to};
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) change(x, how, rest[i]);
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) change(rest[i], how, with);
 }
 
-static void change_site(Columns *x, Site *t, Change how)
+void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with)
 {
-    x->done = (Map){0};
-    x->plates = &t->plates;
-    x->span = t->span;
-    x->making = false;                   // for the draws: with the columns that there are
-    change(x, how, &t->value);
-    for (int i = 0; i < t->nargs; i++) change(x, how, &t->args[i]);
-    for (int i = 0; i < 2; i++) change(x, how, &t->end[i]);
+    change(&t->value, how, with);
+    for (int i = 0; i < t->nargs; i++) change(&t->args[i], how, with);
+    for (int i = 0; i < 2; i++) change(&t->end[i], how, with);
 }
 
 // ---- which unknowns ----
@@ -400,7 +390,15 @@ static Expr *change_leaf(Expr *e, void *with)
     return known;
 }
 
-static Expr *change_expr(Columns *x, Expr *e) { return ex_map(e, change_leaf, x); }
+static Expr *change_expr(Expr *e, void *with) { return ex_map(e, change_leaf, with); }
+
+static void begin(Columns *x, const Plates *plates, Span span, bool making)
+{
+    x->plates = plates;
+    x->span = span;
+    x->making = making;
+    x->done = (Map){0};
+}
 
 void find_columns(Graph *g)
 {
@@ -418,7 +416,13 @@ void find_columns(Graph *g)
         ex_find(f->log_density, test_group, &x);
     }
     for (int i = 0; i < x.nparts; i++) x.part[i].candidate &= x.part[i].vector != NULL;
-    for (Factor *f = g->factors; f; f = f->next) change_factor(&x, f, change_expr);
+    for (Factor *f = g->factors; f; f = f->next) {
+        begin(&x, &f->plates, f->span, true);
+        factor_change(f, change_expr, &x);
+    }
     for (int i = 0; i < x.nparts; i++)
-        for (Site *t = g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED ? g->vars[i]->sites : NULL; t; t = t->next) change_site(&x, t, change_expr);
+        for (Site *t = g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED ? g->vars[i]->sites : NULL; t; t = t->next) {
+            begin(&x, &t->plates, t->span, false);           // for the draws: with the columns that there are
+            site_change(t, change_expr, &x);
+        }
 }

@@ -183,6 +183,12 @@ const char *graph_check(const Graph *g, const char *pass);       // check.c: wha
 // ---- columns.c ----
 
 void find_columns(Graph *g);             // called by build
+void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with);      // every expression of it but ranges and condition
+void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with);
+
+// ---- totals.c ----
+
+void find_totals(Graph *g);              // called by build
 
 // ---- augment.c ----
 
@@ -442,6 +448,7 @@ Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value);
 // ---- naming.c: what a reader calls a statistic ----
 
 const char *statistic_name(const Graph *g, const Sum *s);              // sum_x_by_group: a stem, which may be taken
+const char *total_name(Graph *g, const Expr *e);                 // of a sum over data alone: mean_x, sum_x, max_x
 const char *statistic_text(const Graph *g, const Sum *s);              // sum_x_by_group[k] = sum of x[i] over i with group[i] = k; serves the conditional of mu[j]
 
 #endif

@@ -178,6 +178,20 @@ const char *statistic_name(const Graph *g, const Sum *s)
     return arena_printf(g->arena, "%s", w.text);
 }
 
+// A product of a sum and what it is divided by, or a sum alone.
+const char *total_name(Graph *g, const Expr *e)
+{
+    const Loops none = {0};
+    Words w = {.n = 0};
+    const Expr *sum = e;
+    for (int i = 0; e->kind == EX_MUL && i < e->nargs; i++)
+        if (e->args[i]->kind == EX_REDUCE) sum = e->args[i];
+    const bool mean = sum != e && sum->fn == FN_sum && e->nargs == 2;
+    say(&w, mean ? "mean" : sum->name);
+    say_expr(&w, sum->args[2], &none);
+    return arena_printf(g->arena, "%s", w.text);
+}
+
 // ---- the line above a statistic ----
 
 // Whether a reader would take the name for something else.
