@@ -812,7 +812,6 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
     Expr *at[MAX_RANK], *end[2] = {NULL, NULL};
     for (int k = 0; k < rank; k++) at[k] = ex_index(more[k] = index_new(intern("i"), ex_num(1), left.dim[k]));
     Expr *value = elaborate(g, s->lhs, scope->env, rank, at);
-    if (!ex_unknown(value)) return;
     for (int side = 0; side < 2; side++) {
         const Ast *bound = side ? d->upper : d->lower;
         if (!bound) continue;
@@ -824,7 +823,7 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
         double least, most, first, last;
         range_of(value, &least, &most);
         range_of(end[side], &first, &last);
-        if (side ? most <= first : least >= last) end[side] = NULL;
+        if ((side ? most <= first : least >= last) || !(ex_unknown(value) || ex_unknown(end[side]))) end[side] = NULL;      // of data: a claim
     }
     if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = within(value, end[0], end[1]);
 }

@@ -582,6 +582,45 @@ static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
     }
 }
 
+// real<lower=0> z = log(x); of data lies within its declared bounds. (Where unknowns are among them, a factor of the density says so.)
+static void claim_declared(Claims *c, const Place *outside, const Stmt *s)
+{
+    const Decl *d = s->decl;
+    Graph *g = c->g;
+    if (d->kind != DECL_DEFINITION || !(d->lower || d->upper) || (d->in_loop && d->in_loop != s->lhs)) return;
+    Place p = *outside;
+    const Shape left = shape_of(g, s->lhs, p.env);
+    Expr *at[MAX_RANK], *number[2 * MAX_RANK];
+    int n = 0;
+    for (int k = 0; k < left.rank; k++) at[k] = ex_index(enter(c, &p, intern(index_names[k]), ex_num(1), left.dim[k]));
+    Expr *value = elaborate(g, s->lhs, p.env, left.rank, at);
+    bool plain = true;                           // its subscripts can be told
+    for (int i = 1; s->lhs->kind == AST_INDEX && i < s->lhs->nkids; i++) {
+        const Ast *sub = s->lhs->kid[i];
+        plain &= sub->kind != AST_ALL && sub->kind != AST_RANGE && shape_of(g, sub, p.env).rank == 0;
+        if (plain) number[n++] = elaborate(g, sub, p.env, 0, NULL);
+    }
+    for (int k = 0; k < left.rank; k++) number[n++] = at[k];
+    const char *name = d->name;
+    for (int k = 0; k < n && plain; k++) name = arena_printf(g->arena, "%s%s#%s", name, k ? ", " : "[", k + 1 == n ? "]" : "");
+    for (int side = 0; side < 2; side++) {
+        const Ast *bound = side ? d->upper : d->lower;
+        if (!bound) continue;
+        const int inner = bound->type.rank - left.rank;
+        Expr *sub[MAX_RANK + 1];
+        for (int k = 0; k < bound->type.rank; k++)
+            sub[k] = k < inner ? elaborate(g, s->lhs->kid[s->lhs->nkids - inner + k], p.env, 0, NULL) : at[left.rank - bound->type.rank + k];
+        Expr *end = elaborate(g, bound, p.env, bound->type.rank, sub);
+        if (ex_unknown(value) || ex_unknown(end)) continue;
+        Claim k = {.span = p.span, .name = d->name, .loops = p.loops, .nparts = 1};
+        k.fails[0] = side ? ex_call2("<", end, value) : ex_call2("<", value, end);
+        if (ex_is_num(k.fails[0], 0)) continue;
+        k.says = arena_printf(g->arena, "%s lies %s its declared bound, %s (%s)", name, side ? "above" : "below", ast_text(g->arena, bound), claims_line(g, p.span));
+        for (int i = 0; i < n && plain; i++) k.number[k.nnumbers++] = number[i];
+        claim(c, k);
+    }
+}
+
 static void walk(Claims *c, const Stmt *s, const Place *at)
 {
     for (; s; s = s->next) {
@@ -599,6 +638,7 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
             look(c, &p, s->rhs);
             if (shape_of(c->g, s->lhs, p.env).rank == shape_of(c->g, s->rhs, p.env).rank) same_shape(c, &p, s->lhs, s->rhs);
             c->defining = NULL;
+            if (s->block != BLOCK_PREDICT) claim_declared(c, &p, s);
             break;
         case STMT_FOR: {
             look(c, &p, s->index->lo);

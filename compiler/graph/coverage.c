@@ -221,7 +221,7 @@ static bool is_definition(const Var *v) { return v->decl && v->decl->kind == DEC
 
 // ---- none twice ----
 
-static bool check_once(Claims *claims, Var *v, Coverage *c)
+static bool check_once(Claims *claims, Var *v, Coverage *c, bool defined)
 {
     Graph *g = claims->g;
     bool sure = true;
@@ -232,9 +232,9 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
             if (a->box && b->box && disjoint(c, a, b)) continue;
             sure = false;
             if (!a->box || !b->box || !overlap(c, v, a, b)) continue;
-            Diag *m = diag(g->diags, b->span, is_definition(v) ? DIAG_E0201 : DIAG_E0202, v->name);
+            Diag *m = diag(g->diags, b->span, defined ? DIAG_E0201 : DIAG_E0202, v->name);
             diag_help(m, "the first is on line %d; both are about the same elements", span_line(a->span));
-            if (!is_definition(v)) diag_help(m, "another factor of the joint density is written target += ...;");
+            if (!defined) diag_help(m, "another factor of the joint density is written target += ...;");
             return false;
         }
     }
@@ -245,7 +245,7 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
         k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
     }
     k.fails[0] = ex_call2("<", ex_num(1), total(g, v, c));
-    k.says = arena_printf(g->arena, is_definition(v) ? "%s is defined twice (%s)" : "%s has two distributions (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
+    k.says = arena_printf(g->arena, defined ? "%s is defined twice (%s)" : "%s has two distributions (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
     claim(claims, k);
     return true;
 }
@@ -289,26 +289,26 @@ static const Expr *drawn_by(const Factor *f)
     return several || !r || (r != f->value && r->var->kind != VAR_DATA) ? NULL : r;
 }
 
-// A definition of data has its elements by the statements that define it.
 static bool names(const Factor *f, const Var *v)
 {
-    const Expr *r = v->kind == VAR_LET ? NULL : drawn_by(f);
+    const Expr *r = drawn_by(f);
     return r && r->var == v;
 }
 
-static Coverage *coverage_of(Graph *g, Var *v)
+// By its distributions, its definitions, or both. A definition of data has its elements by the latter alone.
+static Coverage *coverage_of(Graph *g, Var *v, bool drawn, bool defined)
 {
     Coverage *c = NEW(g->arena, Coverage);
     int most = 0;
-    for (const Factor *f = g->factors; f; f = f->next)
+    for (const Factor *f = drawn ? g->factors : NULL; f; f = f->next)
         if (names(f, v) && drawn_by(f)->nargs > most) most = drawn_by(f)->nargs;
-    for (const Site *t = v->sites; t; t = t->next)
+    for (const Site *t = defined ? v->sites : NULL; t; t = t->next)
         if (t->n > most) most = t->n;
     c->rank = most;
     for (int k = 0; k < most; k++) c->coordinate[k] = index_new(intern(k == 0 ? "k" : k == 1 ? "l" : "m"), ex_num(1), v->dim[k]);
-    for (const Factor *f = g->factors; f; f = f->next)
+    for (const Factor *f = drawn ? g->factors : NULL; f; f = f->next)
         if (names(f, v)) add_naming(g, c, v, f->span, &f->plates, drawn_by(f)->nargs, drawn_by(f)->args);
-    for (const Site *t = v->sites; t; t = t->next)
+    for (const Site *t = defined ? v->sites : NULL; t; t = t->next)
         if (!t->again) add_naming(g, c, v, t->span, &t->plates, t->n, t->subscript);
     if (!c->n) return NULL;                      // flat, or data that no statement is about
     c->merged = NEW_N(g->arena, Naming, c->n);
@@ -384,10 +384,12 @@ bool find_coverage(Claims *claims)
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         if (!v->decl) continue;                  // of augmentations, and what the compiler made
-        Coverage *c = v->coverage = coverage_of(g, v);
+        const bool let = v->kind == VAR_LET;
+        Coverage *c = v->coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
+        if (drawn) good &= check_once(claims, v, drawn, false);
         if (!c) continue;
         v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
-        good &= check_once(claims, v, c);
+        good &= check_once(claims, v, c, is_definition(v));
         if (v->kind == VAR_DATA && v->holes && v->rank == c->rank) claim_existence(claims, v, c);
     }
     return good;
