@@ -148,6 +148,12 @@ static bool must_be_finite(const Graph *g, const Var *v)
 
 static const char *type_and_bounds(Out *o, const Var *v)
 {
+    static const char *const constrained[] = {
+#define X(id, text) [CONSTRAINT_##id] = text,
+        CONSTRAINTS(X)
+#undef X
+    };
+    if (v->constraint != CONSTRAINT_NONE) return constrained[v->constraint];
     const char *bounds = "", *base = v->base == BASE_INT ? "int" : "real";
     if (v->lower) bounds = text(o, "<lower=%s%s", math_text(o, v->lower), v->upper ? "" : ">");
     if (v->upper) bounds = text(o, "%s%supper=%s>", bounds, v->lower ? ", " : "<", math_text(o, v->upper));

@@ -35,7 +35,14 @@ char *gm_declared_text(const GmField *f, const GmShape *s)
         snprintf(bounds, sizeof bounds, "<lower=%g>", s->lower);
     else if (s && isfinite(s->upper))
         snprintf(bounds, sizeof bounds, "<upper=%g>", s->upper);
+    static const char *const constrained[] = {[GM_SIMPLEX] = "simplex", [GM_UNIT_VECTOR] = "unit_vector", [GM_ORDERED] = "ordered", [GM_POSITIVE_ORDERED] = "positive_ordered",
+                                              [GM_COVARIANCE] = "cov_matrix", [GM_CORRELATION] = "corr_matrix", [GM_CHOLESKY_COV] = "cholesky_factor_cov",
+                                              [GM_CHOLESKY_CORR] = "cholesky_factor_corr"};
     const char *type = f->type == GM_INT ? "int" : "real";
+    if (f->constraint != GM_ANY) {
+        type = constrained[f->constraint];
+        *bounds = 0;                                     // they follow from the type
+    }
     if (!s || s->rank == 0)
         return gm_format("%s%s %s%s", type, bounds, f->name, f->rank ? "[...]" : "");
     char *shape = gm_shape_text(s->rank, s->dim);

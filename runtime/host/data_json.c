@@ -42,10 +42,13 @@ static bool leaf(const json_t *node, double *out, const char **why)
         return true;
     case JSON_TRUE:
     case JSON_FALSE:
-        *out = json_is_true(node);
-        return true;
-    case JSON_STRING:
-        return gm_parse_number(json_string_value(node), out, why);
+        *why = "is not a number: write 1 or 0";
+        return false;
+    case JSON_STRING:                                    // "NaN", "Inf": what JSON has no number for
+        if (!gm_parse_number(json_string_value(node), out, why))
+            return false;
+        *why = "is a string, not a number: write it without quotes";
+        return !isfinite(*out);
     case JSON_OBJECT:
         *why = "is an object, not a number";
         return false;

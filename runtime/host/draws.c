@@ -71,21 +71,33 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
                            : kept_by_default(&model->state[f], &m->shape[f]);
     if (!params || strcmp(params, "all") == 0)
         return true;
-    for (const char *at = params; *at;) {
-        at += strspn(at, ", ");
+    for (const char *at = params;; at++) {
+        at += strspn(at, " ");
         const size_t n = strcspn(at, ", ");
-        bool found = n == 0 || (n == 4 && strncmp(at, "lp__", 4) == 0);
+        const char *wrong = n == 0 ? "--params: a name is missing in `%s`" : NULL;
+        bool found = n == 4 && strncmp(at, "lp__", 4) == 0;
         for (int f = 0; f < model->n_state && !found; f++)
-            if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0 && can_keep(model->state[f].role))
+            if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0 && can_keep(model->state[f].role)) {
+                if (wanted[f])
+                    wrong = "--params: a name is given twice in `%s`";
                 wanted[f] = found = true;
+            }
+        if (wrong) {
+            gm_error(wrong, params);
+            return false;
+        }
         if (!found) {
             gm_error("--params: the model has no variable `%.*s`", (int)n, at);
             list_choices(model);
             return false;
         }
-        at += n;
+        at += n + strspn(at + n, " ");
+        if (*at != ',') {
+            if (!*at)
+                return true;
+            at--;                                        // names may be apart by spaces alone
+        }
     }
-    return true;
 }
 
 // The row-major position of the k-th element when the first index runs fastest.

@@ -147,7 +147,21 @@ long gm_fault_sweep(void) { return fault.sweep; }
 
 int gm_fault_chain(void) { return fault.chain; }
 
-void gm_fault_print(void)
+// `theta[3]`, `W[2, 1]`, or `mu` where it is a scalar.
+static char *fault_element(const GmModel *model, const GmMemory *m)
+{
+    for (int f = 0; f < model->n_state && fault.element >= 0; f++) {
+        if (strcmp(model->state[f].name, fault.variable) != 0)
+            continue;
+        if (model->state[f].rank == 0)
+            return gm_copy_text(fault.variable);
+        if (m)
+            return gm_element_name(fault.variable, m->shape[f].rank, m->shape[f].dim, fault.element);
+    }
+    return fault.element >= 0 ? gm_format("%s[%ld]", fault.variable, fault.element + 1) : gm_copy_text(fault.variable);
+}
+
+void gm_fault_print(const GmModel *model, const GmMemory *m, bool loading)
 {
     if (!fault.raised)
         return;
@@ -160,12 +174,15 @@ void gm_fault_print(void)
                 fprintf(stderr, "%ld", fault.number[k++]);
             else
                 fputc(*c, stderr);
-        gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);
-    } else if (fault.element >= 0)
-        gm_error("fault: %s[%ld]: %s (chain %d, sweep %ld)", fault.variable, fault.element + 1, fault.what, fault.chain + 1,
-                 fault.sweep + 1);
+    } else {
+        char *element = fault_element(model, m);
+        fprintf(stderr, "fault: %s: %s", element, fault.what);
+        free(element);
+    }
+    if (loading)
+        gm_error(" (before the first sweep)");
     else
-        gm_error("fault: %s: %s (chain %d, sweep %ld)", fault.variable, fault.what, fault.chain + 1, fault.sweep + 1);
+        gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);
 }
 
 // ---- signals ----

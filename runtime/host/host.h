@@ -41,7 +41,6 @@ char *gm_copy_text(const char *text);
 char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2)));     // the caller frees
 
 bool gm_fault_raised(void);         // has gm_fault (model.h) been called since the last gm_fault_clear?
-void gm_fault_print(void);          // the fault as one line to stderr
 void gm_fault_clear(void);
 long gm_fault_sweep(void);          // where it happened, from 0
 int  gm_fault_chain(void);          // its number in all, from 0
@@ -159,6 +158,10 @@ typedef struct GmMemory {
     int      chains;
     GmShape *shape;                 // by state field
 } GmMemory;
+
+// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep (`loading`) the data are to blame,
+// and no chain is named.
+void gm_fault_print(const GmModel *model, const GmMemory *m, bool loading);
 
 GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
 bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains);

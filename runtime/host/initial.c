@@ -174,6 +174,22 @@ static void fill_absent(const GmField *field, const GmShape *shape, void *elemen
     }
 }
 
+// A real starts inside its bounds, not on one of them: a scale of 0 leaves no density for what it scales, and the fault would name that.
+static bool starts_inside(const GmField *f, const GmShape *s, const GmValue *v)
+{
+    const double *x = v->elements;
+    const long size = f->type == GM_INT ? 0 : gm_value_size(v);
+    for (long i = 0; i < size; i++) {
+        if (x[i] > s->lower && x[i] < s->upper)
+            continue;
+        char *name = gm_element_name(f->name, s->rank, s->dim, i);
+        gm_error("%s: %s = %.10g is on its bound: a start lies inside (declared at %s)", v->source, name, x[i], f->where);
+        free(name);
+        return false;
+    }
+    return true;
+}
+
 // Values from a file go to all chains alike.
 static bool override(const GmModel *model, GmMemory *m, const char *path, bool *given)
 {
@@ -185,19 +201,20 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
         if (!v)
             continue;
         if (!is_variable(field->role)) {
-            gm_note("%s: %s is not drawn as a variable; ignored", path, field->name);
+            gm_error("%s: %s is not drawn as a variable; ignored", path, field->name);
             continue;
         }
         GmField finite = *field;
         finite.finite = 1;
-        good = gm_value_fits(field, &m->shape[f], v) && gm_check_values(&finite, &m->shape[f], v->elements, v->source, NULL);
+        finite.needed_for = "a start is a number";
+        good = gm_value_fits(field, &m->shape[f], v) && gm_check_values(&finite, &m->shape[f], v->elements, v->source, NULL) && starts_inside(field, &m->shape[f], v);
         const size_t bytes = (size_t)gm_value_size(v) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
         for (int c = 0; c < m->chains && good; c++)
             memcpy(gm_state_array(model, m, c, f), v->elements, bytes);
         given[f] = true;
     }
     for (int i = 0; i < values.n_unknown && good; i++)
-        gm_note("%s: the model has no variable %s; ignored", path, values.unknown[i]);
+        gm_error("%s: the model has no variable %s; ignored", path, values.unknown[i]);      // also where notes are not asked for: it is no start, then
     gm_values_close(&values);
     return good;
 }

@@ -161,7 +161,7 @@ static void explain_fault(const Fit *f)
 
 static int finish(Fit *f, int status)
 {
-    gm_fault_print();
+    gm_fault_print(f->model, &f->memory, false);
     explain_fault(f);
     if (!gm_draws_finish(&f->draws))
         status = GM_EXIT_FAULT;
@@ -285,7 +285,7 @@ static int start(Fit *f)
             model->setup(&f->run);
     }
     if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
-        gm_fault_print();
+        gm_fault_print(model, &f->memory, true);
         return GM_EXIT_USAGE;
     }
     return o->check ? gm_check_steps(model, &f->run) : finish(f, sample(f));

@@ -49,6 +49,8 @@ static void values(void)
     bad_value("group", "[[1, 2, 1, 2, 2]]", "group has size 1 x 5, but should have 5");
     bad_value("y", "[1, 2, \"three\", 4, 5]", "y[3] = \"three\" is not a number");
     bad_value("y", "[1, 2, {}, 4, 5]", "y[3] is an object");
+    bad_value("y", "[1, 2, \"3\", 4, 5]", "y[3] = \"3\" is a string, not a number");
+    bad_value("group", "[1, 2, true, 2, 2]", "group[3] = true is not a number: write 1 or 0");
     bad_value("y", "[1, 2, [3], 4, 5]", "y[3] is an array where a number should be");
     bad_value("y", "[1, 2, 1e400, 4, 5]", "d.json:1:");
     bad_value("y", "[1, 2, NaN, 4, 5]", "write null for a missing value");

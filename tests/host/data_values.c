@@ -130,11 +130,11 @@ int main(void)
     enter_scratch();
     gm_quiet = true;
     put_text("data.json", toy_json);
-    put_text("strings.json", "{ \"N\": [5], \"J\": 2.0, \"K\": 2, \"group\": [1, 2.0, \"1\", 2, 2], \"y\": [1.5, \"3\", -0.5, 4, 5e0], \"other\": {\"a\": 1},\n"
+    put_text("other_forms.json", "{ \"N\": [5], \"J\": 2.0, \"K\": 2, \"group\": [1, 2.0, 1, 2, 2], \"y\": [1.5, 3, -0.5, 4, 5e0], \"other\": {\"a\": 1},\n"
                              "  \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75], \"s\": 2 }\n");
     put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [null, \"NA\", 2, \"NaN\", \"nan\"], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
     same_data("data.json");
-    same_data("strings.json");
+    same_data("other_forms.json");
     npy_types();
     tables();
     missing_values();

@@ -62,6 +62,8 @@ static void layout(void)
     check(run_on("--samples 3 --no-lp --params beta -o p") == 0 && holds("p_1.csv", "\nbeta.1,beta.2\n"), "--params and --no-lp");
     check(run_on("--samples 3 --params betta -o q") == 2 && holds("err.txt", "no variable `betta`") && !exists("q_1.csv"),
           "--params with an unknown name is refused");
+    check(run_on("--samples 3 --params mu,beta,mu -o q") == 2 && holds("err.txt", "given twice") && run_on("--samples 3 --params , -o q") == 2 &&
+          holds("err.txt", "a name is missing") && run_on("--samples 3 --params mu, -o q") == 2 && !exists("q_1.csv"), "--params with a name twice, or none, is refused");
     check(run_on("--samples 3 -o there/is/none") == 2 && holds("err.txt", "cannot be written"), "an output folder that is not there");
 }
 
@@ -141,6 +143,10 @@ static void initial_values(void)
     put_text("bad.json", "{ \"beta\": [3, 4, 5] }");
     check(run_on("--samples 1 --warmup 0 --init init.json") == 0, "--init FILE is read");
     check(run_on("--samples 1 --init bad.json") == 2 && holds("err.txt", "beta has size 3, but should have 2"), "--init FILE: a wrong shape is refused");
+    put_text("slip.json", "{ \"mu\": 1, \"betta\": 3 }");
+    check(run_on("-q --samples 1 --init slip.json") == 0 && holds("err.txt", "no variable betta"), "--init FILE: a name of nothing is said, also with -q");
+    put_text("none.json", "{ \"mu\": null }");
+    check(run_on("--samples 1 --init none.json") == 2 && holds("err.txt", "mu is missing, but a start is a number"), "--init FILE: a start is a number");
     check(run_on("--samples 1 --init 0") == 0 && run_on("--samples 1 --init -3") == 2, "--init RADIUS");
 }
 
