@@ -1,16 +1,18 @@
-// explain.c -- --explain: for each variable its law, the method and why, in text.
+// explain.c -- --explain: for each variable its law, the method and why, and what a sweep costs, in text.
 #include <string.h>
-#include "../graph/graph.h"
+#include "explain.h"
 
 static void row(FILE *out, const char *head, const char *text) { if (text) fprintf(out, "  %-9s %s\n", head, text); }
 
-void explain(FILE *out, Graph *g)
+void explain(FILE *out, const Program *p)
 {
+    const Graph *g = p->g;
     for (const Applied *a = g->applied; a; a = a->next)
         fprintf(out, "%s: %s on line %d, new variable %s (%s)\n", a->factor->value && a->factor->value->kind == EX_REF ? a->factor->value->var->name : "?",
                 a->rule->name, span_line(a->factor->span), a->latent ? a->latent->name : "?", a->rule->reference ? a->rule->reference : "");
     if (g->applied) fputc('\n', out);
-    for (const Step *s = g->steps; s; s = s->next) {
+    for (int k = 0; k < p->nsteps; k++) {
+        const Step *s = p->steps[k].step;
         const Description *d = s->description;
         fprintf(out, "%s%s   (line %d)\n", d->subject, s->imputes ? ", if values are missing" : "", span_line(s->span));
         row(out, "law", d->law);
@@ -18,7 +20,7 @@ void explain(FILE *out, Graph *g)
         row(out, "method", d->method);
         row(out, "why", d->because);
         row(out, "draw", d->elements);
-        row(out, "cost", d->cost);
+        row(out, "cost", cost_text(p, &p->steps[k]));
         if (s->collapsed && g->applied) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         fputc('\n', out);
     }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "../emit/emit.h"
 #include "../front/front.h"
+#include "explain.h"
 #include "image.h"
 
 enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4, EXIT_DEVICE = 5 };
@@ -349,8 +350,7 @@ static int compile_model(const Options *o)
         if (!pass->run(&g)) return finish(d, o, EXIT_MODEL);
         if (end_pass(o, pass->name, pass->stage, o->check_passes ? graph_check(&g, pass->name) : NULL)) { pass->print(stdout, &g); return 0; }
     }
-    if (o->explain) { explain(stdout, &g); return finish(d, o, 0); }
-    if (!o->output && !o->emit && !o->dump) {
+    if (!o->output && !o->emit && !o->dump && !o->explain) {
         if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
         return finish(d, o, 0);
     }
@@ -362,6 +362,7 @@ static int compile_model(const Options *o)
         pass->run(lowering);
         if (end_pass(o, pass->name, pass->stage, o->check_passes ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
     }
+    if (o->explain) { explain(stdout, p); return finish(d, o, 0); }
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
     begin_pass("emit");

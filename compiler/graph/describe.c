@@ -251,13 +251,8 @@ static void block(Graph *g, Description *d, const Step *s)
     const char *last = s->block[s->nblock - 1]->name;
     d->elements = s->gaussian.arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
                 : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
-    if (s->gaussian.rows) {
-        const Rows *r = s->gaussian.rows;
-        d->cost = arena_printf(g->arena, "p = %s coefficients, n = %s rows: about p^3/3 operations, and where n < p by an n by n system: n^2 p + n^3/3 (Bhattacharya, Chakraborty and Mallick 2016)",
-                               text(g, r->size), text(g, r->count));
-    } else if (s->gaussian.arrow) d->cost = arena_printf(g->arena, "about n m^2 + m^3/3 operations for n elements of %s and m others", last);
-    else d->cost = s->gaussian.no_rows ? arena_printf(g->arena, "about p^3/3 operations for p coefficients, however few the rows: %s", s->gaussian.no_rows)
-                                : "about p^3/3 operations for p coefficients drawn by Cholesky";
+    if (s->gaussian.rows) d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, Chakraborty and Mallick 2016)";
+    else if (!s->gaussian.arrow && s->gaussian.no_rows) d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
 }
 
 static Description describe(Graph *g, const Step *s)
@@ -270,14 +265,12 @@ static Description describe(Graph *g, const Step *s)
     case STEP_EXACT:
         d.method = arena_printf(g->arena, "exact draw: %s%s", c->truncated ? "truncated " : "", c->family->name);
         d.because = NULL;
-        d.cost = "one draw an element, and its sums";
         exact(g, &d, c);
         break;
     case STEP_OWN: {
         const Factor *f = c->own->factor;
         d.method = arena_printf(g->arena, "exact draw from its own distribution, %s: nothing else depends on it", f->dist->name);
         d.because = c->because;
-        d.cost = "one draw an element";
         const char *args = "";
         for (int i = 0; i < f->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", text(g, f->args[i]));
         says(g, &d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)", f->dist->name, args));
@@ -288,7 +281,6 @@ static Description describe(Graph *g, const Step *s)
         d.because = c->because;
         says(g, &d, element_name(g, c), ": every value weighed by its density");
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
-        d.cost = "one evaluation of its density for each value";
         density(g, &d, c);
         break;
     case STEP_SLICE: case STEP_METROPOLIS: {
@@ -297,7 +289,6 @@ static Description describe(Graph *g, const Step *s)
         d.because = c->because;
         says(g, &d, element_name(g, c), slice ? ": slice sampled" : ": a random-walk Metropolis step");
         d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
-        d.cost = slice ? "about six evaluations of its density" : "two evaluations of its density";
         density(g, &d, c);
         break;
     }

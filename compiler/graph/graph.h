@@ -379,7 +379,6 @@ bool schedule(Graph *g);
 void schedule_print(FILE *out, const Graph *g);                  // with the law of each step, once describe_steps has been there
 bool complete_blocks(Graph *g);                                  // joint normals hold all elements of their variables, also those that do not exist; then their routes
 void conditionals_print(FILE *out, const Graph *g);
-void explain(FILE *out, Graph *g);
 
 // ---- describe.c: a step for readers ----
 
@@ -393,7 +392,6 @@ typedef struct Description {             // all text is in the model's names; NU
     const char *method;                  // how it is drawn
     const char *because;                 // why so
     const char *elements;                // what runs in parallel
-    const char *cost;
 } Description;
 
 bool describe_steps(Graph *g);                                   // fills the description of each step

@@ -259,6 +259,10 @@ void outside(Lower *p);                   // outside.c
 void predictors(Lower *p);                // rows.c
 void placement(Lower *p);                 // placement.c
 
+// ---- cost.c ----
+
+const char *cost_text(const Program *p, const StepCode *s);           // operations, draws and bytes of one sweep of one chain, in the sizes of the data
+
 // ---- print.c, check.c ----
 
 void        kernels_print(FILE *out, const Program *p);              // --dump: kernels as trees, and their launches

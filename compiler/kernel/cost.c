@@ -1,0 +1,299 @@
+// cost.c -- what a step costs in one sweep of one chain, in the sizes of the data.
+//
+//   loop i in 1:N shared by SUM_ALONG            4*N operations, 8*N bytes read
+//     update b += -1/2*(alpha[i] - alpha_c)^2
+//
+// Operations are those of arithmetic, and calls of functions, each as one. Bytes are those of the elements of arrays that are read, each time, in double
+// precision: a cache may save most of them. What has a name is computed once. Of branches all are counted; a slice sampler is taken to try six values.
+// Library calls cost what their algorithms do: a Cholesky factorisation of p by p is p^3/3, X'X is n p^2.
+//
+// Needs: the kernels as all passes leave them.     Keeps: them, untouched.
+#include <string.h>
+#include "kernel.h"
+#include "scope.h"
+
+enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
+
+typedef struct Cost { Expr *operations, *draws, *bytes; } Cost;
+
+typedef struct Counter {
+    const Program *p;
+    Scope          scope;
+    When           route;                // which one is counted
+} Counter;
+
+static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0)}; }
+
+static void add(Cost *to, Cost more)
+{
+    to->operations = ex_add2(to->operations, more.operations);
+    to->draws = ex_add2(to->draws, more.draws);
+    to->bytes = ex_add2(to->bytes, more.bytes);
+}
+
+static void operate(Cost *to, Expr *n) { to->operations = ex_add2(to->operations, n); }
+
+// Sums are multiplied out, so that equal terms meet.
+static Expr *expanded(Expr *a, Expr *n)
+{
+    if (n->kind == EX_ADD && a->kind != EX_NUM) {
+        Expr *all = ex_num(0);
+        for (int i = 0; i < n->nargs; i++) all = ex_add2(all, expanded(a, n->args[i]));
+        return all;
+    }
+    if (a->kind != EX_ADD) return ex_mul2(a, n);
+    Expr *all = ex_num(0);
+    for (int i = 0; i < a->nargs; i++) all = ex_add2(all, expanded(a->args[i], n));
+    return all;
+}
+
+static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n)}; }
+
+static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
+{
+    if (!ex_mentions_index(e, i)) return expanded(e, ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}));
+    Index *j = index_new(i->name, lo, hi);
+    return ex_reduce("sum", j, lo, hi, ex_replace_index(e, (Index *)i, ex_index(j)));
+}
+
+static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi)}; }
+
+// ---- expressions ----
+
+static void count_expr(Counter *k, Expr *e, Cost *to)
+{
+    if (scope_find(&k->scope, e)) return;
+    switch (e->kind) {
+    case EX_NUM: case EX_INDEX: break;
+    case EX_REF:
+        if (e->var->rank && e->nargs) to->bytes = ex_add2(to->bytes, ex_num(e->var->base == BASE_INT ? 4 : 8));
+        for (int i = 0; i < e->nargs; i++)
+            if (e->args[i]->kind == EX_REF) count_expr(k, e->args[i], to);       // a gather; other subscripts cost next to nothing
+        break;
+    case EX_ADD: case EX_MUL:
+        operate(to, ex_num(e->nargs - 1));
+        for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
+        break;
+    case EX_POW: case EX_CALL: case EX_AT:
+        if (e->kind != EX_AT) operate(to, ex_num(1));
+        for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
+        break;
+    case EX_REDUCE: case EX_ARRAY: {
+        const bool sum = e->kind == EX_REDUCE;
+        Expr *lo = sum ? e->args[0] : ex_num(1), *hi = e->args[sum];
+        Index *j = index_new(e->index->name, lo, hi);
+        Cost body = none();
+        count_expr(k, ex_open(e, j), &body);
+        if (sum) operate(&body, ex_num(1));
+        add(to, over(body, j, lo, hi));
+        break;
+    }
+    }
+}
+
+// ---- nodes ----
+
+static Cost count_list(Counter *k, const Node *list);
+
+static Cost count_scope(Counter *k, const Node *body)
+{
+    const int known = k->scope.n;
+    const Cost c = count_list(k, body);
+    scope_leave(&k->scope, known);
+    return c;
+}
+
+static Expr *size(const Var *v, int first, int n)
+{
+    Expr *all = ex_num(1);
+    for (int d = first; d < first + n; d++) all = ex_mul2(all, v->dim[d]);
+    return all;
+}
+
+static Cost count_loop(Counter *k, const Node *n)
+{
+    Cost c = count_scope(k, n->body);
+    const Sharing how = n->loop.how;
+    if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;          // of each missing value
+    if (how == SHARE_GROUPS) return times(c, n->loop.order->extent);
+    if (how == SHARE_ROWS) return times(c, ex_mul2(n->loop.order->row->hi, ex_pow(n->loop.order->extent, -1)));
+    if (n->loop.of) return times(c, how == SHARE_SERIAL ? n->loop.of->dim[n->loop.field] : size(n->loop.of, 0, n->loop.n));
+    for (int i = n->loop.n - 1; i >= 0; i--) c = over(c, n->loop.index[i], n->loop.index[i]->lo, n->loop.index[i]->hi);
+    return c;
+}
+
+typedef struct Counting { Counter *k; Cost *to; } Counting;
+
+static void count_part(Expr *e, void *with)
+{
+    Counting *c = with;
+    if (e) count_expr(c->k, e, c->to);
+}
+
+static Expr *cubed(Expr *n, double share) { return ex_mul2(ex_num(share), ex_pow(n, 3)); }
+
+static void count_node(Counter *k, const Node *n, Cost *to)
+{
+    Counting with = {k, to};
+    switch (n->kind) {
+    case NODE_LOOP: add(to, count_loop(k, n)); break;
+    case NODE_NEST: case NODE_REDUCE: add(to, count_list(k, n->body)); break;
+    case NODE_LANE: add(to, count_scope(k, n->body)); break;
+    case NODE_IF:
+        if (n->test.few) {
+            const bool body = n->test.negated == (k->route == IF_MANY);
+            add(to, count_scope(k, body ? n->body : n->test.otherwise));
+            break;
+        }
+        count_expr(k, n->test.condition, to);
+        add(to, count_scope(k, n->body));
+        add(to, count_scope(k, n->test.otherwise));
+        break;
+    case NODE_LET:
+        if (n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant) operate(to, cubed(ex_dim(n->let.value->args[0], 0), 1.0 / 3));
+        else each_expr(n, count_part, &with);
+        if (n->let.key) scope_know(&k->scope, n->let.key, n->let.local);
+        break;
+    case NODE_KNOW: scope_know(&k->scope, n->let.key, n->let.local); break;
+    case NODE_ARRAY: {
+        Cost c = count_list(k, n->body);
+        count_expr(k, n->array.value, &c);
+        for (int d = ex_rank(n->array.key) - 1; d >= 0; d--) c = over(c, n->array.index[d], n->array.index[d]->lo, n->array.index[d]->hi);
+        add(to, c);
+        scope_know(&k->scope, n->array.key, n->array.local);
+        break;
+    }
+    case NODE_MATRIX:
+        operate(to, cubed(ex_dim(n->matrix.key->args[0], 0), 1));
+        scope_know(&k->scope, n->matrix.key, n->matrix.local);
+        break;
+    case NODE_CHOICE:
+        add(to, count_scope(k, n->body));
+        add(to, count_scope(k, n->choice.otherwise));
+        scope_know(&k->scope, n->choice.key, n->choice.local);
+        break;
+    case NODE_UPDATE:
+        count_expr(k, n->update.value, to);
+        if (n->update.op != UPDATE_SET) operate(to, ex_num(1));
+        if (n->update.times) operate(to, ex_num(1));
+        break;
+    case NODE_DRAW:
+        each_expr(n, count_part, &with);
+        to->draws = ex_add2(to->draws, ex_num(1));
+        break;
+    case NODE_SAMPLE: to->draws = ex_add2(to->draws, ex_num(1)); break;
+    case NODE_SLICE: case NODE_METROPOLIS:
+        each_expr(n, count_part, &with);
+        add(to, times(count_scope(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
+        to->draws = ex_add2(to->draws, ex_num(1));
+        break;
+    case NODE_WEIGH:
+        add(to, times(count_scope(k, n->body), ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)})));
+        to->draws = ex_add2(to->draws, ex_num(1));
+        break;
+    case NODE_MOVE: {
+        Cost c = times(count_scope(k, n->body), ex_num(TRIED_BY_SLICE));
+        c.draws = ex_add2(c.draws, ex_num(1));
+        add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
+        break;
+    }
+    case NODE_DRAW_ARRAY: {
+        const Var *v = n->whole.c->var;
+        to->draws = ex_add2(to->draws, size(v, 0, v->rank));
+        if (v->constraint != CONSTRAINT_SIMPLEX) operate(to, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(v->dim[v->rank - 1], 3)));
+        break;
+    }
+    case NODE_DRAW_NORMAL: {
+        Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
+        operate(to, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
+        to->draws = ex_add2(to->draws, ex_mul2(batches, n->normal.size));
+        break;
+    }
+    case NODE_COMPUTE:
+        for (const Kernel *f = k->p->sweep.first; f; f = f->next)
+            if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, n->compute.series->var[0]->name) == 0) add(to, count_scope(k, f->body));
+        break;
+    case NODE_SKIP: case NODE_RETURN: each_expr(n, count_part, &with); break;
+    case NODE_COMMENT: case NODE_FILL: case NODE_BARRIER: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_COPY: case NODE_RESULT: break;
+    }
+}
+
+static Cost count_list(Counter *k, const Node *list)
+{
+    Cost c = none();
+    for (const Node *n = list; n; n = n->next) {
+        count_node(k, n, &c);
+        scope_wrote(&k->scope, n);
+    }
+    return c;
+}
+
+// ---- launches ----
+
+static void count_launch(Counter *k, const Launch *l, Cost *to)
+{
+    Cost c = l->kernel ? count_scope(k, l->kernel->body) : none();
+    Expr *a = NULL, *b = NULL;
+    for (int i = 0; i < l->nargs; i++)
+        if (l->arg[i].kind == ARG_EXTENT) {
+            if (!a) a = l->arg[i].extent;
+            else if (!b) b = l->arg[i].extent;
+        }
+    Expr *two = ex_num(2), *eight = ex_num(8);
+    switch (l->kind) {
+    case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY:
+        c = times(c, a);
+        operate(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b));
+        c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
+        break;
+    case LAUNCH_ROW_SUMS:
+        operate(&c, expanded(expanded(two, a), b));
+        c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
+        break;
+    case LAUNCH_GRAM: case LAUNCH_WEIGHTED_GRAM:
+        operate(&c, ex_mul2(a, ex_pow(b, 2)));
+        c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
+        break;
+    case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_DENSE_SCALED:
+        operate(&c, cubed(a, 1.0 / 3));
+        c.draws = ex_add2(c.draws, a);
+        break;
+    case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED:
+        operate(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)));
+        c.draws = ex_add(3, (Expr *[]){c.draws, a, b});
+        break;
+    case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
+        operate(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)));
+        c.draws = ex_add(3, (Expr *[]){c.draws, a, b});
+        break;
+    case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
+    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: break;
+    }
+    add(to, c);
+}
+
+static bool by_route(const Node *list)
+{
+    for (const Node *n = list; n; n = n->next)
+        if ((n->kind == NODE_IF && (n->test.few || by_route(n->test.otherwise))) || by_route(n->body)) return true;
+    return false;
+}
+
+static const char *route_text(const Program *p, const StepCode *s, When route)
+{
+    Counter k = {.p = p, .route = route, .scope = {.arena = p->g->arena}};
+    Cost c = none();
+    for (const Launch *l = s->launches.first; l; l = l->next)
+        if (l->when == ALWAYS || l->when == route) count_launch(&k, l, &c);
+    Arena *a = p->g->arena;
+    return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s", ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
+}
+
+const char *cost_text(const Program *p, const StepCode *s)
+{
+    bool routes = false;
+    for (const Launch *l = s->launches.first; l; l = l->next) routes |= l->when != ALWAYS || (l->kernel && by_route(l->kernel->body));
+    const char *many = route_text(p, s, IF_MANY);
+    const char *of = s->step->imputes ? ", for each missing value" : "";
+    return routes ? arena_printf(p->g->arena, "%s%s; with fewer rows than coefficients %s", many, of, route_text(p, s, IF_FEW)) : arena_printf(p->g->arena, "%s%s", many, of);
+}
