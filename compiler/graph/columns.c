@@ -8,6 +8,8 @@
 // that are kept). The unknowns keep their names: in files, draws and messages b3 is b3, and its place in memory is the vector's third.
 // Elements of a vector that the model has, beta[1]*x1[i] + beta[2]*x2[i] + ..., need the matrix only.
 //
+// What else moves in a term, z[i] in b1*x1[i]*z[i] + b2*x2[i]*z[i] + ..., is taken out of the sum of those terms that share it.
+//
 // Unknowns are put into one vector if they are real, unbounded, linear wherever they occur but for their own `~`, and have the same kind of
 // distribution there: then what draws one of them draws all.
 //
@@ -63,24 +65,24 @@ static bool is_coefficient(const Columns *x, const Expr *e)
            e->args[0]->number >= 1 && e->args[0]->number <= 10000;
 }
 
-// t as column * coefficient.
-static bool linear_term(const Columns *x, Expr *t, Expr **coefficient, Expr **column)
+typedef struct Linear {                  // a term: coefficient * column * rest
+    Expr *coefficient;
+    Expr *column;                        // of data
+    Expr *rest;                          // 1, or what else moves: the z[i] of b1*x1[i]*z[i]
+} Linear;
+
+static bool linear_term(const Columns *x, Expr *t, Linear *l)
 {
-    *coefficient = NULL;
-    if (is_coefficient(x, t)) {
-        *coefficient = t;
-        *column = ex_num(1);
-        return true;
+    *l = (Linear){NULL, ex_num(1), ex_num(1)};
+    Expr **factors = t->kind == EX_MUL ? t->args : &t;
+    for (int i = 0; i < (t->kind == EX_MUL ? t->nargs : 1); i++) {
+        Expr *f = factors[i];
+        if (!l->coefficient && is_coefficient(x, f)) l->coefficient = f;
+        else if (f->loose) return false;
+        else if (is_fixed(f)) l->column = ex_mul2(l->column, f);
+        else l->rest = ex_mul2(l->rest, f);
     }
-    if (t->kind != EX_MUL) return false;
-    Expr *rest = ex_num(1);
-    for (int i = 0; i < t->nargs; i++) {
-        if (!*coefficient && is_coefficient(x, t->args[i])) *coefficient = t->args[i];
-        else if (is_fixed(t->args[i]) && t->args[i]->loose == 0) rest = ex_mul2(rest, t->args[i]);
-        else return false;
-    }
-    *column = rest;
-    return *coefficient != NULL;
+    return l->coefficient && !ex_mentions(l->rest, l->coefficient->var);
 }
 
 static bool in_loops(const Expr *e, const Plates *p)
@@ -120,13 +122,12 @@ static Expr *hide_leaf(Expr *e, void *with)
 {
     Columns *x = with;
     if (e->kind != EX_ADD) return NULL;
-    Expr *known = map_get(&x->done, e), **rest = known ? NULL : NEW_N(x->g->arena, Expr *, e->nargs + 1), *coefficient, *column;
+    Expr *known = map_get(&x->done, e), **rest = known ? NULL : NEW_N(x->g->arena, Expr *, e->nargs + 1);
     if (known) return known;
-    int n = 0;
+    Linear l;
     for (int i = 0; i < e->nargs; i++)
-        if (!linear_term(x, e->args[i], &coefficient, &column)) rest[n++] = ex_map(e->args[i], hide_leaf, x);
-    if (n < e->nargs) rest[n++] = x->hidden;
-    known = ex_add(n, rest);
+        rest[i] = linear_term(x, e->args[i], &l) ? ex_mul2(x->hidden, ex_map(l.rest, hide_leaf, x)) : ex_map(e->args[i], hide_leaf, x);
+    known = ex_add(e->nargs, rest);
     map_put(x->g->arena, &x->done, e, known);
     return known;
 }
@@ -217,17 +218,19 @@ static Look test_group(const Expr *e, void *with)
     memset(taken, 0, sizeof *taken * (size_t)e->nargs);
     for (int first = 0; first < e->nargs; first++) {
         const Distribution *dist = NULL;
+        const Expr *rest = NULL;
         int n = 0;
         for (int i = first; i < e->nargs; i++) {
-            Expr *coefficient, *column;
-            if (taken[i] || !linear_term(x, e->args[i], &coefficient, &column) || coefficient->nargs || !in_loops(column, x->plates)) continue;
-            const Part1 *p = part_of(x, coefficient->var);
-            if (p->vector || (n && p->dist != dist)) continue;
+            Linear l;
+            if (taken[i] || !linear_term(x, e->args[i], &l) || l.coefficient->nargs || !in_loops(l.column, x->plates)) continue;
+            const Part1 *p = part_of(x, l.coefficient->var);
+            if (p->vector || (n && (p->dist != dist || l.rest != rest))) continue;
             bool seen = false;
-            for (int k = 0; k < n; k++) seen |= member[k] == coefficient->var;
+            for (int k = 0; k < n; k++) seen |= member[k] == l.coefficient->var;
             dist = p->dist;
+            rest = l.rest;
             taken[i] = true;
-            if (!seen) member[n++] = coefficient->var;
+            if (!seen) member[n++] = l.coefficient->var;
         }
         if (n >= FEWEST) make_vector(x, member, n);
     }
@@ -272,10 +275,10 @@ static Matrix *find_matrix(const Columns *x, Expr *const *column, int n, const P
     return NULL;
 }
 
-// X, if the columns are those of a matrix as it stands.
+// X, if the columns are all those of a matrix, as they stand.
 static Var *matrix_itself(Expr *const *column, int n, const Plates *rows)
 {
-    if (rows->n != 1 || rows->guard) return NULL;
+    if (rows->n != 1 || rows->guard || !column[0] || column[0]->kind != EX_REF || column[0]->nargs != 2 || !ex_is_num(column[0]->var->dim[1], n)) return NULL;
     for (int k = 0; k < n; k++)
         if (!column[k] || column[k]->kind != EX_REF || column[k]->nargs != 2 || column[k]->var != column[0]->var || column[k]->args[0] != ex_index(rows->index[0]) || !ex_is_num(column[k]->args[1], k + 1))
             return NULL;
@@ -318,46 +321,43 @@ static Expr *element(const Columns *x, const Expr *coefficient)
 
 static Expr *change_leaf(Expr *e, void *with);
 
-// The terms of one vector in a sum; NULL: they stay as they are.
-static Expr *product(Columns *x, const Expr *sum, Var *v, bool *taken)
+// The terms of one vector in a sum, of those that share what else moves; NULL: they stay as they are.
+static Expr *product(Columns *x, const Expr *sum, Var *v, const Expr *rest, bool *taken)
 {
     Graph *g = x->g;
+    Linear l;
     int n = 0, found = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        Expr **column = pass ? NEW_N(g->arena, Expr *, n) : NULL, *coefficient, *c;
-        if (pass) memset(column, 0, sizeof *column * (size_t)n);
-        for (int i = 0; i < sum->nargs; i++) {
-            if (!linear_term(x, sum->args[i], &coefficient, &c)) continue;
-            const Expr *ref = element(x, coefficient);
-            if (ref->var != v) continue;
-            const int k = (int)ref->args[0]->number;
-            if (!pass && k > n) n = k;
-            if (!pass) found++;
-            else column[k - 1] = column[k - 1] ? ex_add2(column[k - 1], c) : c;
-        }
-        if (!pass && v->parts) n = (int)v->dim[0]->number;
-        if (!pass && (found < FEWEST || 2 * found < n)) return NULL;
-        if (!pass) continue;
-        Expr *first = NULL;
-        for (int k = 0; k < n && !first; k++) first = column[k];
-        const double scale = first->kind == EX_NUM ? first->number : first->kind == EX_MUL && first->args[0]->kind == EX_NUM ? first->args[0]->number : 1;
-        for (int k = 0; k < n; k++)
-            if (column[k]) column[k] = ex_mul2(ex_num(1 / scale), column[k]);
-        Plates rows;
-        if (!rows_of(x, column, n, &rows)) return NULL;
-        Var *matrix = matrix_itself(column, n, &rows);
-        const Matrix *m = matrix ? NULL : find_matrix(x, column, n, &rows);
-        if (!matrix && !m && !x->making) return NULL;
-        if (!matrix) matrix = (m ? m : make_matrix(x, column, n, &rows))->var;
-        for (int i = 0; i < sum->nargs; i++)
-            if (linear_term(x, sum->args[i], &coefficient, &c) && element(x, coefficient)->var == v) taken[i] = true;
-        Index *j = index_new(intern("j"), ex_num(1), ex_num(n));
-        Expr *at[MAX_RANK], *of = ex_index(j);
-        for (int i = 0; i < rows.n; i++) at[i] = ex_index(rows.index[i]);
-        at[rows.n] = of;
-        return ex_mul2(ex_num(scale), ex_reduce("sum", j, j->lo, j->hi, ex_mul2(ex_ref(matrix, rows.n + 1, at), ex_ref(v, 1, &of))));
+    for (int i = 0; i < sum->nargs; i++) {
+        if (!linear_term(x, sum->args[i], &l) || l.rest != rest || element(x, l.coefficient)->var != v) continue;
+        const int k = (int)element(x, l.coefficient)->args[0]->number;
+        if (k > n) n = k;
+        found++;
     }
-    return NULL;
+    if (v->parts) n = (int)v->dim[0]->number;
+    if (found < FEWEST || 2 * found < n) return NULL;
+    Expr **column = NEW_N(g->arena, Expr *, n), *first = NULL;
+    memset(column, 0, sizeof *column * (size_t)n);
+    for (int i = 0; i < sum->nargs; i++) {
+        if (!linear_term(x, sum->args[i], &l) || l.rest != rest || element(x, l.coefficient)->var != v) continue;
+        Expr **to = &column[(int)element(x, l.coefficient)->args[0]->number - 1];
+        *to = *to ? ex_add2(*to, l.column) : l.column;
+    }
+    for (int k = 0; k < n && !first; k++) first = column[k];
+    const double scale = first->kind == EX_NUM ? first->number : first->kind == EX_MUL && first->args[0]->kind == EX_NUM ? first->args[0]->number : 1;
+    for (int k = 0; k < n; k++)
+        if (column[k]) column[k] = ex_mul2(ex_num(1 / scale), column[k]);
+    Plates rows;
+    if (!rows_of(x, column, n, &rows)) return NULL;
+    Var *matrix = matrix_itself(column, n, &rows);
+    const Matrix *m = matrix ? NULL : find_matrix(x, column, n, &rows);
+    if (!matrix && !m && !x->making) return NULL;
+    if (!matrix) matrix = (m ? m : make_matrix(x, column, n, &rows))->var;
+    for (int i = 0; i < sum->nargs; i++) taken[i] |= linear_term(x, sum->args[i], &l) && l.rest == rest && element(x, l.coefficient)->var == v;
+    Index *j = index_new(intern("j"), ex_num(1), ex_num(n));
+    Expr *at[MAX_RANK], *of = ex_index(j);
+    for (int i = 0; i < rows.n; i++) at[i] = ex_index(rows.index[i]);
+    at[rows.n] = of;
+    return ex_mul2(ex_num(scale), ex_reduce("sum", j, j->lo, j->hi, ex_mul2(ex_ref(matrix, rows.n + 1, at), ex_ref(v, 1, &of))));
 }
 
 static Expr *change_leaf(Expr *e, void *with)
@@ -367,21 +367,21 @@ static Expr *change_leaf(Expr *e, void *with)
     if (e->kind != EX_ADD) return NULL;
     Expr *known = map_get(&x->done, e);
     if (known) return known;
+    Expr **out = NEW_N(x->g->arena, Expr *, 2 * e->nargs);
+    Linear *tried = NEW_N(x->g->arena, Linear, e->nargs), l;
     bool *taken = NEW_N(x->g->arena, bool, e->nargs);
-    Expr **out = NEW_N(x->g->arena, Expr *, 2 * e->nargs), *coefficient, *column;
-    int n = 0;
+    int n = 0, ntried = 0;
     memset(taken, 0, sizeof *taken * (size_t)e->nargs);
-    const Var **tried = NEW_N(x->g->arena, const Var *, e->nargs);
-    int ntried = 0;
     for (int i = 0; i < e->nargs && e->nargs >= FEWEST; i++) {
-        if (taken[i] || !linear_term(x, e->args[i], &coefficient, &column)) continue;
-        Var *v = element(x, coefficient)->var;
+        if (taken[i] || !linear_term(x, e->args[i], &l)) continue;
+        l.coefficient = element(x, l.coefficient);
+        Var *v = l.coefficient->var;
         bool again = v->rank == 0;
-        for (int k = 0; k < ntried; k++) again |= tried[k] == v;
+        for (int k = 0; k < ntried; k++) again |= tried[k].coefficient->var == v && tried[k].rest == l.rest;
         if (again) continue;
-        tried[ntried++] = v;
-        Expr *p = product(x, e, v, taken);
-        if (p) out[n++] = p;
+        tried[ntried++] = l;
+        Expr *p = product(x, e, v, l.rest, taken);
+        if (p) out[n++] = ex_mul2(ex_map(l.rest, change_leaf, x), p);
     }
     for (int i = 0; i < e->nargs; i++)
         if (!taken[i]) out[n++] = ex_map(e->args[i], change_leaf, x);
