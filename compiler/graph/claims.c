@@ -461,13 +461,30 @@ found:;
     if (base->kind != AST_NAME && !left) look(c, outside, base);
 }
 
-// An argument of a vectorised statement has the extents of what is drawn, where it is not repeated.
+// An argument of a vectorised statement has the extents of what is drawn, where it is not repeated; vectors and matrices beside a vector or matrix that is
+// drawn have its size.
 static void argument_fits(Claims *c, const Place *p, const Ast *value, const Ast *arg, int want, const Shape *left, int value_rank)
 {
     const Shape x = shape_of(c->g, arg, p->env);
     const int extra = left->rank - value_rank;
     for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
         claim_same_size(c, p, value, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
+    for (int k = x.rank < want ? x.rank : x.rank - want; k < x.rank && value_rank && left->rank; k++) claim_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
+}
+
+// A mixture has as many components as weights: a plate of them is as long as they are.
+static void mixture_fits(Claims *c, const Place *p, const Stmt *s, const Shape *left)
+{
+    const Shape w = shape_of(c->g, s->weights, p->env);
+    const Distribution *d = s->dist ? library_find(c->g->stdlib, s->dist, false) : NULL;
+    int n = 1;
+    for (const Stmt *part = s->more; part; part = part->next) n++;
+    if (w.rank != 1 || !d) return;
+    if (n > 1) { claim_same_size(c, p, s->weights, w.dim[0], s->lhs, ex_num(n)); return; }
+    for (int i = 0; i < s->nargs && i < d->nparams; i++) {
+        const Shape x = shape_of(c->g, s->args[i], p->env);
+        if (x.rank - d->params[i]->type.rank == 1 && left->rank == d->value_rank) claim_same_size(c, p, s->weights, w.dim[0], s->args[i], x.dim[0]);
+    }
 }
 
 static void look_at_call(Claims *c, const Place *p, const Ast *e)
@@ -573,11 +590,12 @@ static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
     look(c, p, s->lower);
     look(c, p, s->upper);
     const Shape left = shape_of(c->g, s->lhs, p->env);
+    if (s->weights) mixture_fits(c, p, s, &left);
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
         const Distribution *d = part->dist ? library_find(c->g->stdlib, part->dist, false) : NULL;
         for (int i = 0; i < part->nargs; i++) {
             look(c, p, part->args[i]);
-            if (d && i < d->nparams && !s->weights) argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
+            if (d && i < d->nparams && (!s->weights || s->more)) argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
         }
     }
 }
