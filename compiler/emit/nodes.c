@@ -183,11 +183,20 @@ static void emit_let(Out *o, const Node *n)
     if (n->let.key) scope_know(&o->scope, n->let.key, n->let.local);
 }
 
+// Definitions of integers are stored with 32 bits; what is added or multiplied may need more.
+static bool may_overflow(const Place *at, const Expr *value)
+{
+    const Var *v = at->element ? at->element->var : NULL;
+    if (!v || v->base != BASE_INT || (v->kind != VAR_LET && v->kind != VAR_DERIVED && v->kind != VAR_PREDICTED)) return false;
+    return value->kind == EX_ADD || value->kind == EX_MUL || value->kind == EX_POW || value->kind == EX_REDUCE || (value->kind == EX_CALL && !function_rows[value->fn].infix && value->fn != FN_NOT && value->fn != FN_MOD);
+}
+
 static void emit_update(Out *o, const Node *n)
 {
     const Place *at = &n->update.place;
     const char *place = place_text(o, at), *own = "";
     Text t = expr_text(o, n->update.value);
+    if (may_overflow(at, n->update.value)) t = (Text){text(o, "INTEGER(%s, \"%s\")", t.c, at->element->var->name), TIGHT, false};
     if (n->update.times) t = (Text){text(o, "%s * %s", n->update.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
     if (n->update.own) {
         const char *open = strchr(place, '[');

@@ -63,13 +63,22 @@ const char *text(Out *o, const char *format, ...)
 
 // ---- names ----
 
+// Headers of C and of the runtime define names of capitals: NULL, HUGE_VAL, EACH.
+static bool spelled_as_macro(const char *name)
+{
+    if (strncmp(name, "gm_", 3) == 0) return true;
+    const size_t n = strlen(name);
+    return n > 2 && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n && strpbrk(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+}
+
 const char *c_name(Out *o, const char *name)
 {
     static const char *const reserved[] = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
         "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
         "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "real", "class", "new",
-        "delete", "this", "template", "private", "public", "bool", "true", "false", "operator", "namespace", "I", "NULL", "M_PI",
-        "INFINITY", "NAN", "linux", "unix", "wide", "solve", "dot", NULL};
+        "delete", "this", "template", "private", "public", "bool", "true", "false", "operator", "namespace", "I",
+        "linux", "unix", "asm", "typeof", "math_errhandling", "wide", "solve", "dot", NULL};
+    if (spelled_as_macro(name)) return text(o, "%s_", name);
     for (int i = 0; reserved[i]; i++)
         if (strcmp(name, reserved[i]) == 0) return text(o, "%s_", name);
     return name;
@@ -369,7 +378,8 @@ static Text call(Out *o, const Expr *e)
 {
     const char *infix = function_rows[e->fn].infix;
     if (infix) return (Text){text(o, "%s %s %s", expr_c(o, e->args[0], ADDITIVE), infix, expr_c(o, e->args[1], ADDITIVE)), LOOSE, false};
-    if (e->fn == FN_MOD) return tight(text(o, "((long)(%s) %% (long)(%s))", expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
+    if (e->fn == FN_MOD) return tight(text(o, e->args[1]->kind == EX_NUM && e->args[1]->number != 0 ? "((long)(%s) %% (long)(%s))" : o->host || o->launching ? "gm_remainder((long)(%s), (long)(%s))" : "REMAINDER((long)(%s), (long)(%s))",
+                                               expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
     if (e->fn == FN_MISSING) {
         const char *c = expr_c(o, e->args[0], ADDITIVE);
         return (Text){e->args[0]->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};

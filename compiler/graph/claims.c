@@ -384,6 +384,16 @@ static void claim_inside(Claims *c, const Place *p, const char *name, int n, Exp
     claim(c, k);
 }
 
+static void claim_divisor(Claims *c, const Place *p, const Ast *divisor)
+{
+    if (shape_of(c->g, divisor, p->env).rank) return;
+    Expr *n = elaborate(c->g, divisor, p->env, 0, NULL);
+    Claim k = {.span = p->span, .name = "%", .loops = p->loops, .nparts = 1, .part = {plus(n, -1)}, .fails = {ex_call2("==", n, ex_num(0))}};
+    const char *text = ast_text(c->g->arena, divisor);
+    k.says = arena_printf(c->g->arena, "%.40s%s is 0, and the remainder of a division by it is asked for (%s)", text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
+    claim(c, k);
+}
+
 // Two sizes that must agree: where they are compared as sums of names already, or not at all yet.
 static void claim_same_size(Claims *c, const Place *p, const Ast *a, Expr *x, const Ast *b, Expr *y)
 {
@@ -567,6 +577,7 @@ static void look(Claims *c, const Place *p, const Ast *e)
     }
     case AST_BINARY: {
         look(c, p, e->kid[0]);
+        if (e->op == OP_MOD) claim_divisor(c, p, e->kid[1]);
         if (e->op == OP_AND || e->op == OP_OR) {         // the right side is asked only if the left does not decide
             Expr *first = elaborate(c->g, e->kid[0], p->env, 0, NULL);
             const Place q = given(p, e->op == OP_AND ? first : ex_call1("!", first));

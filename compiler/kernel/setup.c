@@ -93,11 +93,16 @@ static void put_series(Lower *p, const Series *s)
     leave(p, along);
 }
 
+static Look test_remainder(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_MOD ? FOUND : LOOK; }
+
 // Functions in which a subscript may be outside its array are told of the kernel that calls them.
 bool any_wild(const Graph *g)
 {
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i]->wild) return true;
+    for (const Series *s = g->series; s; s = s->next)
+        for (const Site *t = s->sites; t; t = t->next)
+            if (t->value && ex_find(t->value, test_remainder, NULL)) return true;
     return false;
 }
 

@@ -119,6 +119,27 @@ DEVICE long inside(GmContext *GM, long i, long n, const char *name)
     FAULT_AT(name, found, 2, "its subscript is # and goes from 1 to #");
     return 0;
 }
+// The number of an integer that is stored: 32 bits hold it, or it is a fault.
+#define INTEGER(x, name)      integer_of_32_bits(GM, x, name)
+
+DEVICE int integer_of_32_bits(GmContext *GM, wide x, const char *name)
+{
+    if (x >= -2147483647 && x <= 2147483647) return (int)x;
+    const long none[] = {0};
+    FAULT_AT(name, none, 0, "it is not an integer of 32 bits; a real holds larger numbers (1.0 * n)");
+    return 0;
+}
+
+// The remainder of i divided by n, of the sign of i.
+#define REMAINDER(i, n)       remainder_of(GM, i, n)
+
+DEVICE long remainder_of(GmContext *GM, long i, long n)
+{
+    if (n != 0) return i % n;
+    const long none[] = {0};
+    FAULT_AT("%", none, 0, "the remainder of a division by 0 is asked for");
+    return 0;
+}
 #ifndef __CUDACC_RTC__
 #include "launch.h"
 #endif

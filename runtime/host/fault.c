@@ -133,6 +133,14 @@ long gm_inside(long i, long n, const char *name)
     exit(GM_EXIT_USAGE);
 }
 
+long gm_remainder(long i, long n)
+{
+    if (n != 0)
+        return i % n;
+    gm_error("the remainder of a division by 0 is asked for in a size or a bound");
+    exit(GM_EXIT_USAGE);
+}
+
 bool gm_fault_raised(void)
 {
     return fault.raised;

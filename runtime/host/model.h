@@ -150,6 +150,7 @@ extern const GmModel gm_model;
 #ifndef __CUDACC_RTC__
 // Position i of an array of n, in a size: outside, the program ends with a message.
 long gm_inside(long i, long n, const char *name);
+long gm_remainder(long i, long n);
 // Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
 // A fault whose message says all: each # in it stands for a number.
