@@ -1118,13 +1118,24 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     check_constant(t, s, dist, i);
 }
 
+// An end of a truncation: a scalar, or one for each element of what is drawn.
+static bool end_fits(Types *t, const Stmt *s, Ast *end)
+{
+    if (!type_of(t, end)) return false;
+    const Type *value = &s->lhs->type;
+    if (!end->type.rank || s->lhs->state != TYPE_KNOWN || end->type.rank != value->rank) return need_scalar(t, end, "a bound of a truncation");
+    for (int k = 0; k < value->rank; k++)
+        if (!same_size(t, end->span, end->type.dim[k], value->dim[k])) return false;
+    return true;
+}
+
 static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
 {
     Ast *ends[2] = { s->lower, s->upper };
     bool good = true;
     for (int i = 0; i < 2; i++)
         if (ends[i]) {
-            good = type_of(t, ends[i]) && need_scalar(t, ends[i], "a bound of a truncation") && good;
+            good = end_fits(t, s, ends[i]) && good;
             if (good && dist->discrete && !dist->value_rank) good = need_int(t, ends[i], "a bound of truncated integers");
         }
     if (dist->value_rank) {

@@ -407,6 +407,9 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
     else if (needed) {
         Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
         diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf", d->name);
+    } else if (!f->original) {
+        Diag *m = diag(g->diags, f->span, DIAG_P0604, d->name);
+        diag_because(m, "its distribution function is not known to the library; the draws are right");
     }
 }
 

@@ -602,6 +602,8 @@ static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
     look(c, p, s->upper);
     const Shape left = shape_of(c->g, s->lhs, p->env);
     if (s->weights) mixture_fits(c, p, s, &left);
+    if (s->lower) argument_fits(c, p, s->lhs, s->lower, 0, &left, 0);
+    if (s->upper) argument_fits(c, p, s->lhs, s->upper, 0, &left, 0);
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
         const Distribution *d = part->dist ? library_find(c->g->stdlib, part->dist, false) : NULL;
         for (int i = 0; i < part->nargs; i++) {

@@ -217,7 +217,7 @@ static Step *element_step(Graph *g, Var *v)
     const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
     const bool metropolis = method && strcmp(method, "metropolis") == 0;
     if (metropolis && (tied || v->discrete)) {
-        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name);
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
         diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
         diag_help(m, "leave the request out: gmc chooses");
     }
@@ -245,7 +245,10 @@ static Step *element_step(Graph *g, Var *v)
         s->enumerate.upper = v->upper;
         return s;
     }
-    if (method && strcmp(method, "gibbs") == 0) {
+    if (method && strcmp(method, "enum") == 0) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+        diag_because(m, v->discrete ? "its values are not finitely many" : "its values are reals");
+    } else if (method && strcmp(method, "gibbs") == 0) {
         Diag *m = diag(g->diags, v->span, DIAG_W0601, v->name);
         diag_because(m, "%s", because);
     } else if (!method) {
