@@ -257,6 +257,7 @@ void lower(Lower *p);                     // lower.c, element.c, joint.c, rows.c
 void share(Lower *p);                     // share.c
 void outside(Lower *p);                   // outside.c
 void predictors(Lower *p);                // rows.c
+void alone(Lower *p);                     // alone.c
 void placement(Lower *p);                 // placement.c
 
 // ---- cost.c ----

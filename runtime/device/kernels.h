@@ -6,6 +6,7 @@
 //                                                         row_weight_and(w, t): and t to a total
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
 //   KERNEL_ONCE(slice_R) { ... }                          one lane for each chain
+//   KERNEL_SCALAR(draw_mu) { ... }                        the same, without loops
 //
 // In a team, local variables are each lane's own and equal; work is shared by these loops, after which all lanes wait for each other:
 //

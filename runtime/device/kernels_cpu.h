@@ -18,6 +18,12 @@ typedef struct GmContext {
 #define KERNEL(name)      static void name(GM_GIVEN)
 #define KERNEL_ONCE(name) KERNEL(name)
 #define KERNEL_TEAM(name) KERNEL(name)
+// In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a sampler.
+#if defined(GM_MANY_STEPS) && defined(__GNUC__) && !defined(__clang__)
+#define KERNEL_SCALAR(name) static __attribute__((optimize("O0"))) void name(GM_GIVEN)
+#else
+#define KERNEL_SCALAR(name) KERNEL(name)
+#endif
 #define EACH(i, n)        for (long i = GM->first; i < GM->last; i++)
 #define EACH_MISSING(e, field) \
     for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
@@ -65,9 +71,16 @@ static inline void team_barrier(GmContext *c)
 #define TEAM_ONCE
 #define TEAM_VALUE(x)          (x)
 
+// Copied to each sum, so that what it adds up stays in registers; a program of many steps calls them once a chunk.
+#ifdef GM_MANY_STEPS
+#define GM_SUM_LINKAGE static __attribute__((noinline, unused))
+#else
+#define GM_SUM_LINKAGE static inline __attribute__((always_inline))
+#endif
+
 typedef struct GmSum { long n, size, chunks, chunk, first, last; int started; wide base[GM_MOST_TOTALS], sum[GM_MOST_TOTALS]; } GmSum;
 
-static inline __attribute__((always_inline)) GmSum sum_begin(const GmContext *c, long n, int count, wide *const *into)
+GM_SUM_LINKAGE GmSum sum_begin(const GmContext *c, long n, int count, wide *const *into)
 {
     GmSum s;
     s.n = n;
@@ -82,7 +95,7 @@ static inline __attribute__((always_inline)) GmSum sum_begin(const GmContext *c,
     return s;
 }
 
-static inline __attribute__((always_inline)) int sum_next(GmContext *c, GmSum *s, int count, wide *const *into)
+GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into)
 {
     if (s->started)
         for (int k = 0; k < count; k++) {

@@ -123,26 +123,26 @@ KERNEL_ONCE(impute_y) {
 
 // phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   precision = 1 + sum(t in 2:T, y[-1 + t]^2/s2), mean = sum(t in 2:T, y[t]*y[-1 + t]/s2)/precision
-KERNEL_TEAM(draw_phi) {
+KERNEL_SCALAR(draw_phi) {
     const wide h_phi = *s->sum_y_y_before / *s->s2;
     const wide q_phi = -0.5 * *s->sum_y_before_squared / *s->s2 - 0.5;
     Stream g = stream(at, VAR_phi, 0);
     const wide x = normal_natural(&g, h_phi, q_phi);
     VERIFY(x, "phi", 0);
     if (CHECKING) { const wide old = *s->phi; CLAIM(h_phi * (x - old), q_phi * ((x - old) * (x + old))); }
-    STORE(*s->phi, x);
+    *s->phi = x;
 }
 
 // s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
-KERNEL_TEAM(draw_s2) {
+KERNEL_SCALAR(draw_s2) {
     const wide a_s2 = -0.5 * d->T - 2.5;
     const wide b_s2 = *s->phi * *s->sum_y_before_y_centred - 0.5 * square(*s->phi) * *s->sum_y_before_squared - 0.5 * *s->sum_y_centred_squared + *s->phi * *s->sum_y * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0) - 0.5 * (d->T - 1) * square(*s->sum_y) / square(fmax((wide)(d->T - 1), 1.0)) - *s->sum_y * *s->sum_y_centred / fmax((wide)(d->T - 1), 1.0) - 1;
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
     if (CHECKING) { const wide old = *s->s2; CLAIM(a_s2 * (log(x) - log(old)), b_s2 * (1 / x - 1 / old)); }
-    STORE(*s->s2, x);
+    *s->s2 = x;
 }
 
 // The log joint density of data, variables and auxiliaries.
@@ -186,8 +186,8 @@ static long row_width(const void *data)
 // What each step draws, and what it launches.
 static const GmStep steps[] = {
     STEP_ONCE("missing y", impute_y),
-    STEP_TEAM("phi", draw_phi, 1),
-    STEP_TEAM("s2", draw_s2, 1),
+    STEP_ONCE("phi", draw_phi),
+    STEP_ONCE("s2", draw_s2),
 };
 
 static void sweep(GmRun *run)

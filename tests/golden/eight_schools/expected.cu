@@ -61,14 +61,14 @@ KERNEL(impute_y) {
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1, rate = 0.04 + 1/tau^2
-KERNEL_TEAM(draw_nu_tau) {
+KERNEL_SCALAR(draw_nu_tau) {
     const wide a_nu_tau = -2;
     const wide b_nu_tau = -1 / square(*s->tau) - 0.04;
     Stream g = stream(at, VAR_nu_tau, 0);
     const wide x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
     VERIFY(x, "nu_tau", 0);
     if (CHECKING) { const wide old = *s->nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
-    STORE(*s->nu_tau, x);
+    *s->nu_tau = x;
 }
 
 // theta[k] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
@@ -182,7 +182,7 @@ static void step_5(GmRun *run)            // tau
 // What each step draws, and what it launches.
 static const GmStep steps[] = {
     STEP("missing y", step_1),
-    STEP_TEAM("nu_tau", draw_nu_tau, 1),
+    STEP_ONCE("nu_tau", draw_nu_tau),
     STEP("theta", step_3),
     STEP("mu", step_4),
     STEP("tau", step_5),
