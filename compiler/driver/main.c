@@ -225,6 +225,7 @@ static int build_program(const Options *o, const Home *h, Arena *a, int steps, c
     unlink(object);
     image_remove(stem);
     if (status == 0) return device;
+    if (status == 127 && !o->keep) unlink(source);
     if (status != 127) fprintf(stderr, "gmc: the C compiler failed on %s; please keep this file and the model and report it\n", source);
     return EXIT_COMPILER;
 }
@@ -232,7 +233,8 @@ static int build_program(const Options *o, const Home *h, Arena *a, int steps, c
 static int compile(const Options *o, const Home *h, const Program *p)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s.cu", o->output) >= (int)sizeof path || snprintf(temporary, sizeof temporary, "%s.part", o->output) >= (int)sizeof temporary) {
+    // The program's text is the user's with --keep alone: then it replaces PROGRAM.cu.
+    if (snprintf(path, sizeof path, o->keep ? "%s.cu" : "%s.part.cu", o->output) >= (int)sizeof path || snprintf(temporary, sizeof temporary, "%s.part", o->output) >= (int)sizeof temporary) {
         fprintf(stderr, "gmc: the name %s is too long\n", o->output);
         return EXIT_USAGE;
     }
@@ -256,6 +258,7 @@ static int compile(const Options *o, const Home *h, const Program *p)
     if (rename(temporary, o->output) != 0) {
         fprintf(stderr, "gmc: cannot write %s: %s\n", o->output, strerror(errno));
         unlink(temporary);
+        if (!o->keep) unlink(path);
         return EXIT_USAGE;
     }
     if (!o->keep) unlink(path);
