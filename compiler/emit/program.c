@@ -93,11 +93,13 @@ static void emit_row_sizes(Out *o, const Program *p)
 {
     Count bytes = {2, {(Expr *)p->row_bytes[0], (Expr *)p->row_bytes[1]}};
     o->launching = true;
-    const char *c = p->row_bytes[0] ? text(o, "(double)sizeof(real) * %s * %s", extent_c(o, bytes.factor[0], TIGHT), extent_c(o, bytes.factor[1], TIGHT)) : "0";
-    fprintf(o->file, "// Bytes of the rows that a row pass reads.\nstatic double row_bytes(const GmRun *run)\n{\n    const Data *const d = (const Data *)run->data;\n    (void)d;\n    return %s;\n}\n\n", c);
+    if (p->row_bytes[0])
+        fprintf(o->file, "// Bytes of the rows that a row pass reads.\nstatic double row_bytes(const GmRun *run)\n{\n    const Data *const d = (const Data *)run->data;\n    return (double)sizeof(real) * %s * %s;\n}\n\n",
+                extent_c(o, bytes.factor[0], TIGHT), extent_c(o, bytes.factor[1], TIGHT));
     o->launching = false;
-    c = !p->row_width ? "0" : p->row_widths ? "-1" : extent_c(o, p->row_width, LOOSE);
-    fprintf(o->file, "// Their columns.\nstatic long row_width(const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    return %s;\n}\n\n", c);
+    if (p->row_width)
+        fprintf(o->file, "// Their columns.\nstatic long row_width(const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    return %s;\n}\n\n",
+                p->row_widths ? "-1" : extent_c(o, p->row_width, LOOSE));
     o->launching = true;
     for (const Step *s = o->g->steps; s; s = s->next)
         if (s->kind == STEP_GAUSSIAN && s->gaussian.rows)
@@ -144,6 +146,17 @@ static void emit_steps(Out *o, const Program *p)
     fprintf(o->file, "%s};\n\n", p->nsteps ? "" : "    {0},\n");
 }
 
+// A function with its launches, if there are any.
+static bool emit_stage(Out *o, const char *name, const char *comment, const Launches *before, const Launches *list)
+{
+    if (!list->first && !(before && before->first)) return false;
+    begin_function(o, name, comment);
+    if (before) emit_launches(o, before);
+    emit_launches(o, list);
+    fprintf(o->file, "}\n\n");
+    return true;
+}
+
 static void emit_sweep(Out *o, const Program *p)
 {
     emit_steps(o, p);
@@ -160,25 +173,27 @@ static void emit_sweep(Out *o, const Program *p)
                 next - i == 1 ? "      // " : "", next - i == 1 ? p->steps[i].name : "");
     }
     fprintf(o->file, "}\n\n");
-    begin_function(o, "refresh", "      // after missing values were drawn");
-    emit_launches(o, &p->refresh);
-    fprintf(o->file, "}\n\n");
+    emit_stage(o, "refresh", "      // after missing values were drawn", NULL, &p->refresh);
     begin_function(o, "setup", "");
     emit_launches(o, &p->prepare);
-    fprintf(o->file, "    refresh(run);\n");
+    if (p->refresh.first) fprintf(o->file, "    refresh(run);\n");
     emit_launches(o, &p->finish);
     fprintf(o->file, "}\n\n");
-    begin_function(o, "derive", "");
-    emit_launches(o, &p->before);
-    emit_launches(o, &p->derive);
-    fprintf(o->file, "}\n\n");
-    begin_function(o, "restore", "");
-    emit_launches(o, &p->restore);
-    fprintf(o->file, "}\n\n");
-    begin_function(o, "joint", "");
-    emit_launches(o, &p->before);
-    emit_launches(o, &p->joint);
-    fprintf(o->file, "}\n\n");
+    if (emit_stage(o, "derive", "", &p->before, &p->derive)) fprintf(o->file, "GM_FOR_DRAWS(derive)\n\n");
+    if (emit_stage(o, "restore", "", NULL, &p->restore)) fprintf(o->file, "GM_FOR_DRAWS(restore)\n\n");
+    emit_stage(o, "joint", "", &p->before, &p->joint);
+}
+
+// Members of gm_model that the model has a use for, in their order.
+static const char *optional_members(Out *o, const Program *p)
+{
+    const char *all = "";
+    if (p->derive.first || p->before.first) all = ", .derive = gm_derive, .derive_chain = derive";
+    if (p->restore.first) all = text(o, "%s, .restore = gm_restore, .restore_chain = restore", all);
+    if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
+    if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
+    if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
+    return all;
 }
 
 void emit_program(FILE *file, const Program *p, const char *source)
@@ -208,7 +223,9 @@ void emit_program(FILE *file, const Program *p, const char *source)
     if (emit_factors(o)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
-    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,\n         .row_width = row_width%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps, members);
+    members = text(o, "%s%s", optional_members(o, p), members);
+    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps,
+            *members ? ",\n         " : "", *members ? members + 2 : "");
 }
 
 // The kernels alone: the comment above each, and its name.

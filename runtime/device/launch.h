@@ -472,19 +472,20 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
         else launch_once(run, step->kernel_name, step->kernel);
 }
 
+// What is done after a kept sweep, for all chains.
+#define GM_FOR_DRAWS(stage) static void gm_##stage(GmRun *run) { all_chains(run, stage); }
+
 // The emitted program's gm_model. What follows the numbers of fields and steps are other members of it.
 #define GM_MODEL(model_name, file, data_count, state_count, step_count, ...)                                          \
     static void gm_batch(GmRun *one)  { sweep_batch(one, sweep); }                                                    \
     static void gm_sweep(GmRun *run)                                                                                  \
     {                                                                                                                 \
         GmRun all = *run;                                                                                             \
-        all.chain = run->chains > 1 && !run->checking && row_bytes(run) > GM_CACHE ? GM_IN_STEP : 0;                  \
+        all.chain = run->chains > 1 && !run->checking && gm_model.row_bytes && gm_model.row_bytes(run) > GM_CACHE ? GM_IN_STEP : 0; \
         all.inner_threads = 1;                                                                                        \
         if (run->device) gm_device_sweeps(run, sweep);                                                                \
         else all_chains(&all, gm_batch);                                                                              \
     }                                                                                                                 \
-    static void gm_derive(GmRun *run) { all_chains(run, derive); }                                                    \
-    static void gm_restore(GmRun *run) { all_chains(run, restore); }                                                  \
     static double gm_joint(GmRun *run, int chain)                                                                     \
     {                                                                                                                 \
         GmRun one = *run;                                                                                             \
@@ -499,13 +500,12 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
     {                                                                                                                 \
         run->step = k;                                                                                                \
         all_chains(run, gm_step_of_chain);                                                                            \
-        if (ANY_MISSING(run)) refresh(run);                                                                           \
+        if (gm_model.refresh && ANY_MISSING(run)) gm_model.refresh(run);                                              \
     }                                                                                                                 \
     GM_C const GmModel gm_model = {                                                                                   \
         .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
         .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .setup = setup, .sweep = gm_sweep, \
-        .derive = gm_derive, .derive_chain = derive, .restore = gm_restore, .restore_chain = restore, .log_joint = gm_joint, \
-        .n_steps = step_count, .step_name = gm_step_name, .step = gm_step, __VA_ARGS__                                \
+        .log_joint = gm_joint, .n_steps = step_count, .step_name = gm_step_name, .step = gm_step, __VA_ARGS__                                \
     };
 
 #endif

@@ -128,15 +128,18 @@ typedef struct GmModel {
     const GmField *state;  int n_state;  size_t state_size;
     void (*setup)(GmRun *run);                           // after data, memory and initial values: hoisted sums
     void (*sweep)(GmRun *run);                           // run->batch sweeps of all chains
-    void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
-    void (*derive_chain)(GmRun *one);                    // the same, of one->chain only
-    void (*restore)(GmRun *run);                         // once a draw is stored: elements that `derive` made NaN are numbers again, since sums may take 0 times them
-    void (*restore_chain)(GmRun *one);
     double (*log_joint)(GmRun *run, int chain);          // of the augmented model
     int  n_steps;                                        // --check: steps one by one
     const char *(*step_name)(int step);
     void (*step)(GmRun *run, int step);
-    long (*row_width)(const void *data);                 // columns of the matrix that row passes read; 0: there are none; -1: several widths
+    // What a model may do without. NULL: there is nothing to do.
+    void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
+    void (*derive_chain)(GmRun *one);                    // the same, of one->chain only
+    void (*restore)(GmRun *run);                         // once a draw is stored: elements that `derive` made NaN are numbers again, since sums may take 0 times them
+    void (*restore_chain)(GmRun *one);
+    void (*refresh)(GmRun *run);                         // after missing values were drawn: sums of responses
+    double (*row_bytes)(const GmRun *run);               // of the matrix that row passes read
+    long (*row_width)(const void *data);                 // its columns; -1: several widths
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
     double (*data_default)(int field, const void *data);               // scalar default

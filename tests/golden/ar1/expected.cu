@@ -167,22 +167,6 @@ KERNEL_TEAM(log_joint) {
 
 // ---- the sweep ----
 
-// Bytes of the rows that a row pass reads.
-static double row_bytes(const GmRun *run)
-{
-    const Data *const d = (const Data *)run->data;
-    (void)d;
-    return 0;
-}
-
-// Their columns.
-static long row_width(const void *data)
-{
-    const Data *const d = (const Data *)data;
-    (void)d;
-    return 0;
-}
-
 // What each step draws, and what it launches.
 static const GmStep steps[] = {
     STEP_ONCE("missing y", impute_y),
@@ -205,14 +189,6 @@ static void refresh(GmRun *run)      // after missing values were drawn
 static void setup(GmRun *run)
 {
     refresh(run);
-}
-
-static void derive(GmRun *run)
-{
-}
-
-static void restore(GmRun *run)
-{
 }
 
 static void joint(GmRun *run)
@@ -265,6 +241,6 @@ static void state_shape(int field, const void *data, GmShape *shape)
 }
 
 GM_MODEL("ar1", "model.gm", 2, 10, 3,
-         .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
+         .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape)
 
 #endif

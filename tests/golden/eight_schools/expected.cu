@@ -143,22 +143,6 @@ KERNEL_TEAM(log_joint) {
 
 // ---- the sweep ----
 
-// Bytes of the rows that a row pass reads.
-static double row_bytes(const GmRun *run)
-{
-    const Data *const d = (const Data *)run->data;
-    (void)d;
-    return 0;
-}
-
-// Their columns.
-static long row_width(const void *data)
-{
-    const Data *const d = (const Data *)data;
-    (void)d;
-    return 0;
-}
-
 static void step_1(GmRun *run)            // missing y
 {
     LAUNCH_MISSING(impute_y, run, 1);
@@ -194,23 +178,10 @@ static void sweep(GmRun *run)
     take_steps(run, &steps[1], 4);
 }
 
-static void refresh(GmRun *run)      // after missing values were drawn
-{
-}
-
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->J);
     if (gm_found_fault(run)) return;
-    refresh(run);
-}
-
-static void derive(GmRun *run)
-{
-}
-
-static void restore(GmRun *run)
-{
 }
 
 static void joint(GmRun *run)
@@ -260,6 +231,6 @@ static void state_shape(int field, const void *data, GmShape *shape)
 }
 
 GM_MODEL("eight_schools", "model.gm", 3, 5, 5,
-         .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
+         .data_shape = data_shape, .state_shape = state_shape)
 
 #endif

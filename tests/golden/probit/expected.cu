@@ -203,7 +203,6 @@ KERNEL_TEAM(log_joint) {
 static double row_bytes(const GmRun *run)
 {
     const Data *const d = (const Data *)run->data;
-    (void)d;
     return (double)sizeof(real) * d->N * d->p;
 }
 
@@ -257,10 +256,6 @@ static void sweep(GmRun *run)
     take_steps(run, &steps[1], 2);
 }
 
-static void refresh(GmRun *run)      // after missing values were drawn
-{
-}
-
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->N);
@@ -268,15 +263,6 @@ static void setup(GmRun *run)
     if (!few_alpha(run)) {
         GRAM(run, d->N, d->p, 1, d->X, sum_X_X);
     }
-    refresh(run);
-}
-
-static void derive(GmRun *run)
-{
-}
-
-static void restore(GmRun *run)
-{
 }
 
 static void joint(GmRun *run)
@@ -383,6 +369,6 @@ static void state_shape(int field, const void *data, GmShape *shape)
 }
 
 GM_MODEL("probit", "model.gm", 4, 16, 3,
-         .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
+         .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
 
 #endif
