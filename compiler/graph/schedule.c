@@ -514,7 +514,7 @@ bool schedule(Graph *g)
         for (int k = 0; k < n && !b.full; k++) {
             Candidate *w = &list[k];
             if (w->taken || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
-            grow_by(g, &b, w);
+            if (grow_by(g, &b, w)) k = -1;       // a new member may bring others, also those declared before it
         }
         if (b.n == 1) continue;
         p->taken = true;
