@@ -16,6 +16,7 @@
 #define GM_LOG_CONCAVE_H
 
 #include "rng.h"
+#include "interval.h"
 
 typedef struct LogConcave {
     int    beta;                // which form
@@ -130,11 +131,20 @@ DEVICE_CALL double log_concave_offset(Stream *g, const LogConcave *f, double lef
 }
 
 // The power form in natural terms: v > 0 with density proportional to v^(alpha - 1) exp(-beta v - gamma / v) on [lo, hi],
-// returned as log v. beta, gamma >= 0. Ends are given as logarithms (-inf and inf are open ends) together with their values.
+// returned as log v. Where beta or gamma is below 0 the interval makes it proper (interval.h). Ends are given as logarithms (-inf and inf are open ends) together with their values.
 DEVICE_CALL double log_power_draw(Stream *g, double alpha, double beta, double gamma, double log_lo, double log_hi)
 {
     if (log_lo == log_hi) return log_lo;
-    if (!(log_lo < log_hi) || !(beta >= 0) || !(gamma >= 0) || !is_finite(alpha)) return NAN;
+    if (!(log_lo < log_hi) || !is_finite(alpha)) return NAN;
+    if (beta < 0 || gamma < 0) {
+        Hull hull;
+        hull.normal = 0;
+        hull.A = alpha;
+        hull.c[0] = -beta;
+        hull.c[1] = -gamma;
+        return interval_draw(g, &hull, log_lo, log_hi);
+    }
+    if (!(beta >= 0) || !(gamma >= 0)) return NAN;
 
     // The mode solves alpha = beta v - gamma / v: with h = sqrt(alpha^2 + 4 beta gamma), v = (alpha + h) / (2 beta).
     const double w = 2 * sqrt(beta) * sqrt(gamma), h = hypot(alpha, w);

@@ -1,7 +1,7 @@
 // truncated.h -- the normal distribution on an interval.
 //
-//   density     exp(-((x - mu) / sd)^2 / 2) on [lo, hi], either end may be infinite; natural: exp(h x + q x^2) on [lo, hi], q <= 0
-//   parameters  mu real, sd > 0, lo <= hi (lo == hi gives lo); natural: q = 0 gives the truncated exponential or uniform
+//   density     exp(-((x - mu) / sd)^2 / 2) on [lo, hi], either end may be infinite; natural: exp(h x + q x^2) on [lo, hi]
+//   parameters  mu real, sd > 0, lo <= hi (lo == hi gives lo); natural: q = 0 gives the truncated exponential or uniform, q > 0 is interval.h
 //   method      Everything reduces to t = (x - end) / sd in [0, w], measured from the end nearer to the mean, with density
 //               exp(-a t - t^2 / 2). That form has no cancellation however far or narrow the interval is.
 //               - a <= 1.75, unless narrow: rejection from the cells of the normal (rng.h) that meet the interval, after Chopin 2011,
@@ -20,6 +20,7 @@
 #include "rng.h"
 #include "normal.h"
 #include "exponential.h"
+#include "interval.h"
 
 #define GM_FAR 1.75             // in sd: farther out cells are too few
 
@@ -65,12 +66,24 @@ DEVICE_USUAL double normal_offset(Stream *g, double a, double w)
     return t;
 }
 
-// Density proportional to exp(h x + q x^2) on [lo, hi]. NaN if q > 0, if lo > hi, or if the density has no finite integral.
+// exp(h x + q x^2) on [lo, hi] with q > 0, measured from the lower end.
+DEVICE_CALL double normal_upside_down(Stream *g, double h, double q, double lo, double hi)
+{
+    Hull hull;
+    hull.normal = 1;
+    hull.A = h + 2 * q * lo;
+    hull.c[0] = q;
+    hull.c[1] = 0;
+    return clamp(lo + interval_draw(g, &hull, 0, hi - lo), lo, hi);
+}
+
+// Density proportional to exp(h x + q x^2) on [lo, hi]. NaN if lo > hi or if the density has no finite integral.
 DEVICE_USUAL double normal_natural_truncated(Stream *g, double h, double q, double lo, double hi)
 {
     if (!(lo < hi) || !(q < 0)) {
         if (lo == hi) return lo;
-        return q == 0 ? exponential_natural_truncated(g, h, lo, hi) : NAN;
+        if (q == 0) return exponential_natural_truncated(g, h, lo, hi);
+        return q > 0 && lo < hi ? normal_upside_down(g, h, q, lo, hi) : NAN;
     }
     const double root = sqrt(-2 * q), sd = 1 / root;
     const double a = -(h + 2 * q * lo) * sd, b = (h + 2 * q * hi) * sd;   // end minus mean, outwards, in sd; b from the other side

@@ -157,6 +157,30 @@ int main(void)
     CASE_KS(power_natural_truncated(g, -1, 1e-9, 1e9), log(x / 1e-9) / log(1e18));
     CASE_KS(gamma_shape_rate_truncated(g, 0, 1, 1e-3, INFINITY), 1 - gsl_sf_expint_E1(x) / gsl_sf_expint_E1(1e-3));
 
+    // Natural parameters of the other sign, proper on the interval alone.
+    CASE_KS(gamma_shape_rate_truncated(g, 1, -3, 0, 1), expm1(3 * x) / expm1(3.0));
+    CASE_KS((1 - gamma_shape_rate_truncated(g, 1, -1e6, 0, 1)) * 1e6, -expm1(-x));
+    TABULATE(log(0.2), log(0.9), 1.3 * t + 4 * exp(t) - 0.7 * exp(-t));
+    CASE_KS(power_gig_natural_truncated(g, 1, 0.3, 4, -0.7, 0.2, 0.9), tabulated(log(x)));
+    TABULATE(log(0.2), log(0.9), 1.3 * t - 4 * exp(t) + 0.7 * exp(-t));
+    CASE_KS(power_gig_natural_truncated(g, 1, 0.3, -4, 0.7, 0.2, 0.9), tabulated(log(x)));
+    TABULATE(log(0.1), log(10.0), 0.5 * t + 2 * exp(t) + 2 * exp(-t));
+    CASE_KS(power_gig_natural_truncated(g, 1, -0.5, 2, 2, 0.1, 10), tabulated(log(x)));
+    TABULATE(log(0.05), log(1.0), 2 * t + 1 * exp(-t));
+    CASE_KS(power_gamma_natural_truncated(g, -1, 1, 1, 0.05, 1), tabulated(log(x)));
+    TABULATE(-25.0, 0.0, 1.5 * t + 2 * exp(t));
+    CASE_KS(gamma_shape_rate_truncated(g, 1.5, -2, 0, 1), tabulated(log(x)));
+    TABULATE(0.0, 12.0, -3 * t + 2 * exp(-t));
+    CASE_KS(power_gig_natural_truncated(g, 1, -4, 0, 2, 1, INFINITY), tabulated(log(x)));
+    TABULATE(-6.0, log(3.0), -40 * t - 60 * exp(-t) + 8 * exp(t));
+    CASE_KS(power_gig_natural_truncated(g, 1, -41, 8, -60, 0, 3), tabulated(log(x)));
+    TABULATE(-1.0, 2.0, 3 * t + 2 * t * t);
+    CASE_KS(normal_natural_truncated(g, 3, 2, -1, 2), tabulated(x));
+    TABULATE(-1.0, 1.2, -0.5 * t + 4 * t * t);
+    CASE_KS(normal_natural_truncated(g, -0.5, 4, -1, 1.2), tabulated(x));
+    CASE_KS(normal_natural_truncated(g, 1.5, 1e-12, 2, 4), expm1(1.5 * (x - 2)) / expm1(3.0));
+    CASE_KS((1 - normal_natural_truncated(g, 0, 1e6, 0, 1)) * 2e6, -expm1(-x));         // 2e6 x at the end, curvature 1e-6
+
     // Beta on intervals.
     CASE_KS(beta_natural_truncated(g, 1, 2, 0, 1), gsl_cdf_beta_P(x, 2, 3));
     CASE_KS(beta_natural_truncated(g, 1, 2, 0.9, 1), 1 - gsl_cdf_beta_Q(x, 2, 3) / gsl_cdf_beta_Q(0.9, 2, 3));
