@@ -1273,7 +1273,8 @@ static void check_define(Types *t, Stmt *s)
 {
     if (s->decl && s->decl->kind == DECL_VARIABLE && !s->decl->poisoned && !reads_others(t, s->rhs, s)) {
         Diag *m = diag(t->d, s->rhs->span, DIAG_E0208, s->decl->name);
-        diag_help(m, "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - 1]);", s->decl->name);
+        diag_help(m, "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - 1]); a recursion starts from a name of its own: "
+                     "x_1 ~ normal(0, 1); x[1] = x_1; for (t in 2:T) x[t] = r * x[t - 1];", s->decl->name);
         s->decl->poisoned = true;
         return;
     }
