@@ -233,7 +233,23 @@ static void keep(Claims *c, Claim k)
 
 static void add_loop(Claim *k, Index *i) { k->loops.index[k->loops.n++] = i; }
 
-// Conditions that mention the variable of r are met or `unless` holds; NULL: they may be met, and are left out.
+// A comparison with an unknown r, at the end of r's range where it is met first: t > tau may be met where t is above the least value of tau. NULL: it may
+// be met anywhere.
+static Expr *met_first(Expr *one, const Expr *r, bool holds)
+{
+    if (is_call(one, FN_NOT)) return met_first(one->args[0], r, !holds);
+    if (!is_call(one, FN_LT) && !is_call(one, FN_LE)) return NULL;
+    const Var *v = r->var;
+    const bool strict = is_call(one, FN_LT) == holds;
+    Expr *small = one->args[holds ? 0 : 1], *large = one->args[holds ? 1 : 0];          // small < large, or <=
+    const bool below = small == r;
+    if (!(below || large == r) || ex_mentions(below ? large : small, v)) return NULL;
+    Expr *end = below ? (isfinite(v->lower_number) ? ex_num(v->lower_number) : v->lower) : isfinite(v->upper_number) ? ex_num(v->upper_number) : v->upper;
+    if (!end || !ex_data_only(end)) return NULL;
+    return ex_call2(strict ? "<" : "<=", below ? end : small, below ? large : end);
+}
+
+// Conditions that mention the variable of r are met or `unless` holds; NULL: they may be met wherever values of r meet them.
 static Expr *where_met(Expr *guard, const Expr *r, Expr *unless)
 {
     Expr *kept = NULL;
@@ -241,8 +257,8 @@ static Expr *where_met(Expr *guard, const Expr *r, Expr *unless)
         Expr *one = is_call(rest, FN_AND) ? rest->args[1] : rest;
         rest = is_call(rest, FN_AND) ? rest->args[0] : NULL;
         if (ex_mentions(one, r->var)) {
-            if (!unless) continue;
-            one = ex_call2("||", unless, one);
+            one = unless ? ex_call2("||", unless, one) : met_first(one, r, true);
+            if (!one) continue;
         }
         kept = kept ? ex_call2("&&", one, kept) : one;
     }
