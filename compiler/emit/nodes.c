@@ -514,10 +514,18 @@ static void store(Out *o, const char *place, const char *x)
     else line(o, o->team ? "SET(%s, %s);" : "%s = %s;", place, x);
 }
 
-static void emit_log_density(Out *o, const Node *body)
+// The log density lp of the value that is tried: x, which is put in its place if the density reads it there.
+static void emit_density_at(Out *o, const Node *n, const Conditional *c, const char *place)
 {
+    static const Var x = {.name = "x"};
+    if (place) store(o, place, "x");
+    compute_again(o, c);
+    const Mark m = enter(o);
+    scope_wrote(&o->scope, n);
+    if (!c->whole && c->u) scope_know(&o->scope, c->u, &x);
     line(o, "wide lp = 0;");
-    emit_list(o, body);
+    emit_list(o, n->body);
+    leave(o, m);
 }
 
 // A slice sampler or a Metropolis step: both ask for the log density at sl.x until they have the new value.
@@ -541,14 +549,7 @@ static void emit_slice(Out *o, const Node *n)
     begin(o, "while (%s_next(&sl))", sampler);
     const bool integer = v->discrete && v->base == BASE_INT;
     line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
-    if (c->whole) store(o, place, "x");
-    compute_again(o, c);
-    static const Var x = {.name = "x"};
-    const Mark m = enter(o);
-    scope_wrote(&o->scope, n);
-    if (!c->whole) scope_know(&o->scope, c->u, &x);
-    emit_log_density(o, n->body);
-    leave(o, m);
+    emit_density_at(o, n, c, c->whole ? place : NULL);
     line(o, "sl.log_density = lp;");
     end(o);
     line(o, "if (!sl.failed) break;");
@@ -573,14 +574,7 @@ static void emit_weigh(Out *o, const Node *n)
     line(o, "const long old = %s;", place);
     begin(o, "for (long value = 0; value < values; value++)");
     line(o, "const long x = first + value;");
-    if (c->whole) store(o, place, "x");
-    compute_again(o, c);
-    static const Var x = {.name = "x"};
-    const Mark m = enter(o);
-    scope_wrote(&o->scope, n);
-    if (!c->whole) scope_know(&o->scope, c->u, &x);
-    emit_log_density(o, n->body);
-    leave(o, m);
+    emit_density_at(o, n, c, c->whole ? place : NULL);
     line(o, o->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
     end(o);
     if (o->team) begin(o, "ONE_LANE");
@@ -625,11 +619,7 @@ static void emit_move(Out *o, const Node *n)
         line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->move.inside->name);
     }
     line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
-    compute_again(o, c);
-    const Mark m = enter(o);
-    scope_wrote(&o->scope, n);
-    emit_log_density(o, n->body);
-    leave(o, m);
+    emit_density_at(o, n, c, NULL);
     line(o, "sl.log_density = lp;");
     end(o);
     if (!once) line(o, "TEAM_BARRIER();");
