@@ -1,9 +1,9 @@
 // hoist.c -- sums over data alone leave the sweep.
 //
 //   before   sum(i, (y[i] - m - u[g[i]])^2)                                           N terms a sweep
-//   after    Syy + 2*... + N*(c - m)^2 - 2*sum(k, u[k]*Sy[k]) + sum(k, u[k]^2*n[k])   as many terms as groups
+//   after    Syy + 2*sum(k, a[k]*Sy[k]) + sum(k, a[k]^2*n[k]),  a[k] = c - m - u[k]   as many terms as groups
 //
-// where Syy, Sy, n are sums of data, computed once. Data are taken around their mean c, so that squares keep their digits.
+// where Syy, Sy, n are sums of data, computed once. Data are taken around their mean c, which goes to what they are compared with, so that squares keep their digits.
 // A sum is left as it is if some part of it needs every row anyway.
 #include <math.h>
 #include <string.h>
@@ -126,9 +126,12 @@ static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *
     return ex_ref(s->var, n, at);
 }
 
+// What a square is centred by: it stands for `is` where it is read, at `key` for the group of a row (NULL: the same for all rows).
+typedef struct Shift { Var *var; Expr *is, *key; } Shift;
+
 // One monomial: data coefficient times references, summed over plates and the monomial's own loops. With keys, only the rows
 // whose keys equal `at` are summed; else one gather may be regrouped: a sum over rows becomes a sum over groups.
-static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const Term *t)
+static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const Shift *shift, const Term *t)
 {
     Loops all = *plates;
     Expr *key = NULL, *extent = NULL;
@@ -167,7 +170,8 @@ static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const T
     }
     Expr *e = statistic(to, &all, n, target, dims, t->coefficient, at);
     for (int r = 0; r < t->degree; r++) {
-        Expr *ref = key ? ex_replace(t->ref[r], key, ex_index(group)) : t->ref[r];
+        Expr *ref = shift && t->ref[r]->var == shift->var ? shift->is : t->ref[r];
+        if (key) ref = ex_replace(ref, key, ex_index(group));
         for (int m = 0; m < keys->n; m++) ref = ex_replace(ref, keys->key[m], keys->at[m]);
         e = ex_mul2(e, ref);
     }
@@ -192,24 +196,93 @@ static bool test_collect(const Var *v, void *with)
     return false;
 }
 
-// The square of a sum with a part of data: data around their mean, and what does not vary gathered into one unknown.
-static Expr *centre(Sums *to, const Loops *l, Expr *square, Expr **shift_is, Var *shift)
+typedef struct Gather { const Loops *l; Expr *key, *extent; bool several; } Gather;
+
+static Look gathered(const Expr *e, void *with)
+{
+    Gather *g = with;
+    if (e->kind != EX_REF || !test_moves(e->var, NULL)) return LOOK;
+    for (int k = 0; k < e->nargs; k++) {
+        if (!varies(e->args[k], g->l)) continue;
+        g->several |= g->key && g->key != e->args[k];
+        g->key = e->args[k];
+        g->extent = e->var->dim[k];
+    }
+    return SKIP;
+}
+
+// Whether rows of one group have the same t, as u[g[i]]: its key is g[i], of data.
+static bool same_by_group(const Loops *l, Expr *t, Gather *found)
+{
+    Gather g = {.l = l};
+    ex_find(t, gathered, &g);
+    if (g.several || !g.key || !ex_data_only(g.key) || (found->key && found->key != g.key) || (g.key->kind == EX_INDEX && l->n == 1)) return false;
+    if (varies(ex_replace(t, g.key, ex_num(1)), l)) return false;
+    *found = g;
+    return true;
+}
+
+static Look is_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
+
+// x[i] - mean_x: the model has taken something away itself.
+static bool centred_already(const Loops *l, const Expr *e)
+{
+    bool yes = false;
+    for (int i = 0; i < e->nargs && e->kind == EX_ADD; i++) yes |= e->args[i]->kind != EX_NUM && !varies(e->args[i], l);
+    return yes;
+}
+
+// t = data * unknown, the unknown being the same for all rows, or by group. What holds a sum is taken as it is: it may be a linear predictor.
+static bool slope_of(const Loops *l, Expr *t, Expr **data, Expr **unknown, Gather *by)
+{
+    *data = *unknown = ex_num(1);
+    for (int i = 0; i < (t->kind == EX_MUL ? t->nargs : 1); i++) {
+        Expr *f = t->kind == EX_MUL ? t->args[i] : t;
+        if (varies(f, l) && ex_data_only(f)) *data = ex_mul2(*data, f);
+        else *unknown = ex_mul2(*unknown, f);
+    }
+    return varies(*data, l) && !centred_already(l, *data) && !ex_find(*data, is_sum, NULL) && (!varies(*unknown, l) || same_by_group(l, *unknown, by));
+}
+
+static Expr *mean_of(Sums *to, const Loops *l, Expr *data)
+{
+    Expr *total = statistic(to, l, 0, NULL, NULL, data, NULL), *count = statistic(to, l, 0, NULL, NULL, ex_num(1), NULL);
+    return ex_div(total, ex_call2("fmax", count, ex_num(1)));
+}
+
+// The square of a sum with a part of data: data around their mean, and what does not vary, or by group only, gathered into one unknown, so that what is large in
+// both is taken away before anything is squared.
+static Expr *centre(Sums *to, const Loops *l, Expr *square, Shift *shift)
 {
     Expr *sum = square->args[0], *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
+    Gather by = {0};
     for (int i = 0; i < sum->nargs; i++) {
         Expr *t = sum->args[i];
         if (!varies(t, l)) fixed = ex_add2(fixed, t);
         else if (ex_data_only(t)) data = ex_add2(data, t);
+        else if (same_by_group(l, t, &by)) fixed = ex_add2(fixed, t);
         else rest = ex_add2(rest, t);
     }
-    Expr *middle = ex_num(0);
-    if (!ex_is_num(data, 0) && !l->guard) {
-        Expr *total = statistic(to, l, 0, NULL, NULL, data, NULL), *count = statistic(to, l, 0, NULL, NULL, ex_num(1), NULL);
-        middle = ex_div(total, ex_call2("fmax", count, ex_num(1)));
+    Expr *middle = ex_num(0), *slopes = ex_num(0);
+    if (!ex_is_num(data, 0) && !l->guard) middle = mean_of(to, l, data);
+    for (int i = 0; i < (rest->kind == EX_ADD ? rest->nargs : 1); i++) {
+        Expr *t = rest->kind == EX_ADD ? rest->args[i] : rest, *x, *b;
+        if (l->guard || !slope_of(l, t, &x, &b, &by)) {
+            slopes = ex_add2(slopes, t);
+            continue;
+        }
+        Expr *mean = mean_of(to, l, x);
+        slopes = ex_add2(slopes, ex_mul2(ex_sub(x, mean), b));
+        fixed = ex_add2(fixed, ex_mul2(mean, b));
     }
-    *shift_is = ex_add2(fixed, middle);
-    if (ex_is_num(*shift_is, 0)) return NULL;
-    return ex_pow(ex_add(3, (Expr *[]){ex_sub(data, middle), rest, ex_ref(shift, 0, NULL)}), 2);
+    shift->is = ex_add2(fixed, middle);
+    if (ex_is_num(shift->is, 0)) return NULL;
+    shift->key = by.key;
+    if (by.key) {
+        shift->var->rank = 1;
+        shift->var->dim[0] = by.extent;
+    }
+    return ex_pow(ex_add(3, (Expr *[]){ex_sub(data, middle), slopes, ex_ref(shift->var, by.key != NULL, &shift->key)}), 2);
 }
 
 static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
@@ -229,14 +302,13 @@ static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
         if (varies(factors[i], l)) inside = ex_mul2(inside, factors[i]);
         else outside = ex_mul2(outside, factors[i]);
     if (ex_data_only(inside)) return ex_mul2(outside, statistic(to, l, keys->n, keys->key, keys->extent, inside, keys->at));
-    Expr *shift_is = NULL;
-    Var *shift = NULL;
-    if (keys->n == 0 && inside->kind == EX_POW && inside->number == 2 && inside->args[0]->kind == EX_ADD) {
-        shift = NEW(to->g->arena, Var);
-        *shift = (Var){.name = "shift", .kind = VAR_ELEMENT, .id = to->names->nvars++, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
-        Expr *centred = centre(to, l, inside, &shift_is, shift);
+    Shift shift = {0};
+    if (inside->kind == EX_POW && inside->number == 2 && inside->args[0]->kind == EX_ADD) {
+        shift.var = NEW(to->g->arena, Var);
+        *shift.var = (Var){.name = "shift", .kind = VAR_ELEMENT, .id = to->names->nvars++, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+        Expr *centred = centre(to, l, inside, &shift);
         if (centred) inside = centred;
-        else shift = NULL;
+        else shift.var = NULL;
     }
     Var *vars[MAX_UNKNOWNS];
     Unknowns in = {vars, 0, false};
@@ -246,11 +318,10 @@ static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
     Expr *out = ex_num(0);
     for (int i = 0; i < t.n; i++) {
         if (ex_any_var(t.term[i].coefficient, test_moves, NULL)) return NULL;
-        Expr *h = hoist_term(to, keys, l, &t.term[i]);
+        Expr *h = hoist_term(to, keys, l, shift.var ? &shift : NULL, &t.term[i]);
         if (!h) return NULL;
         out = ex_add2(out, h);
     }
-    if (shift) out = ex_replace(out, ex_ref(shift, 0, NULL), shift_is);
     return ex_mul2(outside, out);
 }
 

@@ -23,7 +23,9 @@ typedef struct State {          // of one chain
     wide *sum_y_before_squared;      // sums of data sum_y_before_squared
     wide *sum_y;      // sums of data sum_y
     wide *sum_y_before;      // sums of data sum_y_before
-    wide *sum_y_before_y_centred;      // sums of data sum_y_before_y_centred
+    wide *sum_y_before_centred_squared;      // sums of data sum_y_before_centred_squared
+    wide *sum_y_before_centred;      // sums of data sum_y_before_centred
+    wide *sum_y_centred_y_before_centred;      // sums of data sum_y_centred_y_before_centred
     wide *sum_y_centred;      // sums of data sum_y_centred
     wide *sum_y_centred_squared;      // sums of data sum_y_centred_squared
 } State;
@@ -46,7 +48,7 @@ KERNEL_TEAM(sums_of_responses) {
         total1 += s->y[t] * s->y[t - 1];
     }
     ONE_LANE *s->sum_y_y_before += total1;
-    // sum_y_before_squared = sum of y[-1 + t]^2 over t; serves the conditionals of phi, s2
+    // sum_y_before_squared = sum of y[-1 + t]^2 over t; serves the conditional of phi
     ONE_LANE *s->sum_y_before_squared = 0;
     wide total2 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total2) {
@@ -67,28 +69,42 @@ KERNEL_TEAM(sums_of_responses) {
         total4 += s->y[t - 1];
     }
     ONE_LANE *s->sum_y_before += total4;
-    // sum_y_before_y_centred = sum of y[-1 + t]*(y[t] - sum_y/fmax(-1 + T, 1)) over t; serves the conditional of s2
-    ONE_LANE *s->sum_y_before_y_centred = 0;
+    // sum_y_before_centred_squared = sum of (-y[-1 + t] + sum_y_before/fmax(-1 + T, 1))^2 over t; serves the conditional of s2
+    ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total5 = 0;
     const wide c1 = 1 / fmax((wide)(d->T - 1), 1.0);
     SUM_ALONG_FROM (t, 1, d->T - 1, &total5) {
-        total5 += s->y[t - 1] * (s->y[t] - *s->sum_y * c1);
+        total5 += square(c1 * *s->sum_y_before - s->y[t - 1]);
     }
-    ONE_LANE *s->sum_y_before_y_centred += total5;
-    // sum_y_centred = sum of y[t] - sum_y/fmax(-1 + T, 1) over t; serves the conditional of s2
-    ONE_LANE *s->sum_y_centred = 0;
+    ONE_LANE *s->sum_y_before_centred_squared += total5;
+    // sum_y_before_centred = sum of y[-1 + t] - sum_y_before/fmax(-1 + T, 1) over t; serves the conditional of s2
+    ONE_LANE *s->sum_y_before_centred = 0;
     wide total6 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total6) {
-        total6 += s->y[t] - *s->sum_y * c1;
+        total6 += s->y[t - 1] - c1 * *s->sum_y_before;
     }
-    ONE_LANE *s->sum_y_centred += total6;
-    // sum_y_centred_squared = sum of (y[t] - sum_y/fmax(-1 + T, 1))^2 over t; serves the conditional of s2
-    ONE_LANE *s->sum_y_centred_squared = 0;
+    ONE_LANE *s->sum_y_before_centred += total6;
+    // sum_y_centred_y_before_centred = sum of (y[t] - sum_y/fmax(-1 + T, 1))*(-y[-1 + t] + sum_y_before/fmax(-1 + T, 1)) over t; serves the conditional of s2
+    ONE_LANE *s->sum_y_centred_y_before_centred = 0;
     wide total7 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total7) {
-        total7 += square(s->y[t] - *s->sum_y * c1);
+        total7 += (s->y[t] - *s->sum_y * c1) * (c1 * *s->sum_y_before - s->y[t - 1]);
     }
-    ONE_LANE *s->sum_y_centred_squared += total7;
+    ONE_LANE *s->sum_y_centred_y_before_centred += total7;
+    // sum_y_centred = sum of y[t] - sum_y/fmax(-1 + T, 1) over t; serves the conditional of s2
+    ONE_LANE *s->sum_y_centred = 0;
+    wide total8 = 0;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total8) {
+        total8 += s->y[t] - *s->sum_y * c1;
+    }
+    ONE_LANE *s->sum_y_centred += total8;
+    // sum_y_centred_squared = sum of (y[t] - sum_y/fmax(-1 + T, 1))^2 over t; serves the conditional of s2
+    ONE_LANE *s->sum_y_centred_squared = 0;
+    wide total9 = 0;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) {
+        total9 += square(s->y[t] - *s->sum_y * c1);
+    }
+    ONE_LANE *s->sum_y_centred_squared += total9;
 }
 
 // y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
@@ -137,7 +153,7 @@ KERNEL_SCALAR(draw_phi) {
 //   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
 KERNEL_SCALAR(draw_s2) {
     const wide a_s2 = -0.5 * d->T - 2.5;
-    const wide b_s2 = *s->phi * *s->sum_y_before_y_centred - 0.5 * square(*s->phi) * *s->sum_y_before_squared - 0.5 * *s->sum_y_centred_squared + *s->phi * *s->sum_y * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0) - 0.5 * (d->T - 1) * square(*s->sum_y) / square(fmax((wide)(d->T - 1), 1.0)) - *s->sum_y * *s->sum_y_centred / fmax((wide)(d->T - 1), 1.0) - 1;
+    const wide b_s2 = *s->phi * (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) * *s->sum_y_before_centred - 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * *s->sum_y_centred_y_before_centred - 0.5 * (d->T - 1) * square(*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) - (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) * *s->sum_y_centred - 0.5 * *s->sum_y_centred_squared - 1;
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
@@ -213,7 +229,9 @@ static const GmField state_fields[] = {
     {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_squared), .shared = 2},
     {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y), .shared = 2},
     {.name = "sum_y_before", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before), .shared = 2},
-    {.name = "sum_y_before_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_y_centred), .shared = 2},
+    {.name = "sum_y_before_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_squared), .shared = 2},
+    {.name = "sum_y_before_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred), .shared = 2},
+    {.name = "sum_y_centred_y_before_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_y_before_centred), .shared = 2},
     {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred), .shared = 2},
     {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_squared), .shared = 2},
 };
@@ -240,7 +258,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-GM_MODEL("ar1", "model.gm", 2, 10, 3,
+GM_MODEL("ar1", "model.gm", 2, 12, 3,
          .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape)
 
 #endif
