@@ -67,7 +67,7 @@ $(BUILD)/obj/runtime/host/decimal_cc.o: runtime/host/decimal.cc
 
 VENV   := $(BUILD)/venv
 PYTHON := $(VENV)/bin/python
-CTESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/runtime/*.c tests/host/*.c tests/front/*.c tests/graph/*.c))
+CTESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/runtime/*.c tests/host/*.c tests/front/*.c tests/graph/*.c tests/kernel/*.c))
 TSUITE := $(patsubst $(BUILD)/tests/%,$(BUILD)/tests/%.test,$(filter-out $(BUILD)/tests/front/front_dump,$(CTESTS)))
 
 $(BUILD)/tests/runtime/%: tests/runtime/%.c $(wildcard runtime/device/*.h tests/runtime/*.h)
@@ -86,6 +86,11 @@ $(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -llapacke -lopenblas -lm -ldl
 
 $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -o $@ $^ -lm
+
+$(BUILD)/tests/kernel/%: tests/kernel/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -o $@ $^ -lm
