@@ -442,6 +442,7 @@ typedef struct Keys { int n; Expr *key[MAX_RANK], *extent[MAX_RANK], *at[MAX_RAN
 // The sum over loops of value, over the rows whose keys equal `at`, as an expression over statistics of data;
 // NULL if it must stay in the sweep.
 Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value);
+Expr *keys_at(const Keys *keys, Expr *ref);                       // the reference with its subscripts that are keys at `at`
 
 // ---- naming.c: what a reader calls a statistic ----
 

@@ -126,6 +126,18 @@ static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *
     return ex_ref(s->var, n, at);
 }
 
+// The reference with its subscripts that are keys at the keys' places. (One key may be part of another: h[i] of g[i] + h[i].)
+Expr *keys_at(const Keys *keys, Expr *ref)
+{
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < ref->nargs; k++) {
+        at[k] = ref->args[k];
+        for (int m = 0; m < keys->n; m++)
+            if (keys->key[m] == ref->args[k]) at[k] = keys->at[m];
+    }
+    return ex_ref(ref->var, ref->nargs, at);
+}
+
 // What a square is centred by: it stands for `is` where it is read, at `key` for the group of a row (NULL: the same for all rows).
 typedef struct Shift { Var *var; Expr *is, *key; } Shift;
 
@@ -170,9 +182,11 @@ static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const S
     }
     Expr *e = statistic(to, &all, n, target, dims, t->coefficient, at);
     for (int r = 0; r < t->degree; r++) {
-        Expr *ref = shift && t->ref[r]->var == shift->var ? shift->is : t->ref[r];
+        const bool shifted = shift && t->ref[r]->var == shift->var;
+        Expr *ref = shifted ? shift->is : t->ref[r];
         if (key) ref = ex_replace(ref, key, ex_index(group));
-        for (int m = 0; m < keys->n; m++) ref = ex_replace(ref, keys->key[m], keys->at[m]);
+        if (!shifted) ref = keys_at(keys, ref);
+        for (int m = 0; m < keys->n && shifted; m++) ref = ex_replace(ref, keys->key[m], keys->at[m]);
         e = ex_mul2(e, ref);
     }
     for (int m = own.n - 1; m >= 0; m--) e = ex_reduce("sum", own.index[m], own.index[m]->lo, own.index[m]->hi, e);

@@ -174,7 +174,7 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
         p->statistics.route = NULL;
         if (h) {
             for (int r = 0; r < own->degree; r++)
-                for (int k = 0; k < keys.n; k++) own->ref[r] = ex_replace(own->ref[r], keys.key[k], keys.at[k]);
+                own->ref[r] = keys_at(&keys, own->ref[r]);
             own->coefficient = h;
             own->loops = (Loops){.n = keys.n};
             for (int k = 0; k < keys.n; k++) own->loops.index[k] = fresh[k];
