@@ -203,6 +203,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
     o->program = p;
     o->g = g;
     o->arena = o->scope.arena = g->arena;
+    o->scope.g = g;
     o->file = file;
     int nsums = 0, ndata = 0;
     for (const Sum *s = p->sums; s; s = s->next) nsums++;

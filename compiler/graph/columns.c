@@ -214,15 +214,18 @@ static Look test_group(const Expr *e, void *with)
     Columns *x = with;
     if (e->kind != EX_ADD || e->nargs < FEWEST) return LOOK;
     Var **member = NEW_N(x->g->arena, Var *, e->nargs);
+    Linear *term = NEW_N(x->g->arena, Linear, e->nargs);
     bool *taken = NEW_N(x->g->arena, bool, e->nargs);
-    memset(taken, 0, sizeof *taken * (size_t)e->nargs);
+    for (int i = 0; i < e->nargs; i++)           // taken: by another group, or no term of a linear predictor at all
+        taken[i] = !linear_term(x, e->args[i], &term[i]) || term[i].coefficient->nargs || !in_loops(term[i].column, x->plates);
     for (int first = 0; first < e->nargs; first++) {
+        if (taken[first]) continue;
         const Distribution *dist = NULL;
         const Expr *rest = NULL;
         int n = 0;
         for (int i = first; i < e->nargs; i++) {
-            Linear l;
-            if (taken[i] || !linear_term(x, e->args[i], &l) || l.coefficient->nargs || !in_loops(l.column, x->plates)) continue;
+            if (taken[i]) continue;
+            const Linear l = term[i];
             const Part1 *p = part_of(x, l.coefficient->var);
             if (p->vector || (n && (p->dist != dist || l.rest != rest))) continue;
             bool seen = false;
@@ -392,12 +395,16 @@ static Expr *change_leaf(Expr *e, void *with)
 
 static Expr *change_expr(Expr *e, void *with) { return ex_map(e, change_leaf, with); }
 
+static bool bare(const Plates *p) { return p && p->n == 0 && !p->guard; }
+
+// What was made of sums holds for the next expression too, if neither stands in a loop nor brings matrices: definitions of definitions share most of theirs.
 static void begin(Columns *x, const Plates *plates, Span span, bool making)
 {
+    const bool same = !making && !x->making && bare(x->plates) && bare(plates);
     x->plates = plates;
     x->span = span;
     x->making = making;
-    x->done = (Map){0};
+    if (!same) x->done = (Map){0};
 }
 
 void find_columns(Graph *g)

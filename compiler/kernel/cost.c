@@ -281,7 +281,7 @@ static bool by_route(const Node *list)
 
 static const char *route_text(const Program *p, const StepCode *s, When route)
 {
-    Counter k = {.p = p, .route = route, .scope = {.arena = p->g->arena}};
+    Counter k = {.p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
     Cost c = none();
     for (const Launch *l = s->launches.first; l; l = l->next)
         if (l->when == ALWAYS || l->when == route) count_launch(&k, l, &c);

@@ -535,7 +535,7 @@ static void walk(Walk *w, Node **first)
 
 void name_outside(Lower *p, Kernel *k)
 {
-    Walk w = {.p = p, .a = p->g->arena, .kernel = k, .scope = {.arena = p->g->arena}, .who = k->kind == KERNEL_TEAM ? BY_ALL_LANES : BY_LANE};
+    Walk w = {.p = p, .a = p->g->arena, .kernel = k, .scope = {.arena = p->g->arena, .g = p->g}, .who = k->kind == KERNEL_TEAM ? BY_ALL_LANES : BY_LANE};
     walk(&w, &k->body);
     scope_leave(&w.scope, 0);
 }

@@ -26,12 +26,15 @@ void scope_leave(Scope *s, int n)
         if (s->known[--s->n].key) ((Expr *)s->known[s->n].key)->known--;
 }
 
+// Without series what is read is what is mentioned, and that is found without a walk through all of the expression.
+static bool reads(const Scope *s, const Expr *e, const Var *v) { return s->g->series ? ex_reads(e, v) : ex_mentions(e, v); }
+
 static bool forget(const Var *v, void *with)
 {
     Scope *s = with;
     if (v->kind == VAR_ELEMENT) return false;    // a local that grows: nothing is named that reads it
     for (int i = 0; i < s->n; i++)
-        if (s->known[i].key && s->known[i].key->kind != EX_REF && ex_reads(s->known[i].key, v)) {
+        if (s->known[i].key && s->known[i].key->kind != EX_REF && reads(s, s->known[i].key, v)) {
             ((Expr *)s->known[i].key)->known--;
             s->known[i].key = NULL;
         }

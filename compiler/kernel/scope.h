@@ -6,7 +6,7 @@
 #include "kernel.h"
 
 typedef struct Known { const Expr *key; const Var *local; } Known;
-typedef struct Scope { int n, size; Known *known; Arena *arena; } Scope;
+typedef struct Scope { int n, size; Known *known; Arena *arena; const Graph *g; } Scope;      // g: whose series may read what is written
 
 const Var *scope_find(const Scope *s, const Expr *e);            // or NULL
 void       scope_know(Scope *s, const Expr *e, const Var *local);
