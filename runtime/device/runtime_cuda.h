@@ -59,7 +59,11 @@ GM_KERNEL gm_gather(const State *states, const GmPlace *place, const GmGathered 
         double x = 0;
         switch (g.type) {
         case -1:        x = place->result[chain]; break;
-        case GM_INT:    x = gm_array<const int>(states, chain, g.offset)[g.element]; break;
+        case GM_INT: {                                   // the least int stands for one that does not exist
+            const int n = gm_array<const int>(states, chain, g.offset)[g.element];
+            x = n == -2147483647 - 1 ? NAN : n;
+            break;
+        }
         case GM_REAL:   x = gm_array<const real>(states, chain, g.offset)[g.element]; break;
         case GM_WIDE:   x = gm_array<const wide>(states, chain, g.offset)[g.element]; break;
         case GM_SOLVE:  x = gm_array<const solve>(states, chain, g.offset)[g.element]; break;
