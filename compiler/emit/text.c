@@ -270,6 +270,7 @@ const char *place_text(Out *o, const Place *at)
 
 static Text number(Out *o, double v)
 {
+    if (isnan(v)) return tight("NAN");
     if (isinf(v)) return (Text){v > 0 ? "INFINITY" : "-INFINITY", TIGHT, v < 0};
     if (v == floor(v) && fabs(v) < 1e9) return (Text){text(o, "%ld", (long)v), TIGHT, v < 0};
     char s[40];

@@ -746,10 +746,10 @@ static void put_in_order(Resolve *r, Model *m)
 
 // ---- models ----
 
-static void mark_sites(Resolve *r, Stmt *s)            // which statements stand under a condition; which data are observed
+static void mark_sites(Resolve *r, Stmt *s)            // which statements stand under a condition; which data are observed, and what is predicted
 {
     if (r->where.n) map_put(r->a, &r->marked, s, s);
-    if (s->decl && s->decl->kind == DECL_DATA && s->kind != STMT_DECLARE) map_put(r->a, &r->marked, s->decl, s);
+    if (s->decl && (s->decl->kind == DECL_DATA || s->decl->block == BLOCK_PREDICT) && s->kind != STMT_DECLARE) map_put(r->a, &r->marked, s->decl, s);
     if (s->decl && s->decl->kind == DECL_DATA && s->kind == STMT_TILDE) s->decl->observed = true;
 }
 
@@ -777,8 +777,9 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     for (int i = 0; i < r.order.n; i++) {
         Decl *v = r.order.item[i];
         if (v->kind == DECL_DEFINITION) visit(&r, v);
-        if (v->kind == DECL_VARIABLE && v->block == BLOCK_LET && !v->poisoned) {
-            diag(d, v->span, DIAG_E0210, v->name);
+        if (v->kind == DECL_VARIABLE && (v->block == BLOCK_LET || (v->block == BLOCK_PREDICT && !map_get(&r.marked, v))) && !v->poisoned) {
+            Diag *m = diag(d, v->span, DIAG_E0210, v->name, v->block == BLOCK_LET ? "let" : "predict");
+            if (v->block == BLOCK_PREDICT) diag_help(m, "it is computed by `%s = ...;` or drawn by `%s ~ ...;` in the predict block", v->name, v->name);
             v->poisoned = true;
         }
     }

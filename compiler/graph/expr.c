@@ -380,7 +380,11 @@ Expr *ex_add2(Expr *a, Expr *b) { return ex_add(2, (Expr *[]){a, b}); }
 Expr *ex_mul2(Expr *a, Expr *b) { return ex_mul(2, (Expr *[]){a, b}); }
 Expr *ex_neg(Expr *a) { return ex_mul2(ex_num(-1), a); }
 Expr *ex_sub(Expr *a, Expr *b) { return ex_add2(a, ex_neg(b)); }
-Expr *ex_div(Expr *a, Expr *b) { return ex_mul2(a, ex_pow(b, -1)); }
+Expr *ex_div(Expr *a, Expr *b)
+{
+    if (a->kind == EX_NUM && b->kind == EX_NUM && b->number == 0) return ex_num(a->number / b->number);
+    return ex_mul2(a, ex_pow(b, -1));
+}
 
 // ---- calls ----
 

@@ -348,7 +348,8 @@ static void impute(Graph *g, Step **first)
         Conditional *c = conditional_element(g, v, true);
         Expr *lower = v->discrete ? end_of_values(g, v, 0) : NULL, *upper = v->discrete ? end_of_values(g, v, 1) : NULL;
         bool finite = lower && upper;
-        StepKind how = c->family ? STEP_EXACT : finite ? STEP_ENUM : conditional_own(g, c, true) ? STEP_OWN : STEP_SLICE;
+        const bool few = finite && upper->kind == EX_NUM;        // else as many as the data say
+        StepKind how = c->family ? STEP_EXACT : !few && conditional_own(g, c, true) ? STEP_OWN : finite ? STEP_ENUM : STEP_SLICE;
         bound_missing(g, v, false);
         v->kind = kind;
         Step *s = single(g, how, v, c, true, "missing values of data");
