@@ -110,7 +110,7 @@ static void early_ends(void)
 {
     put_text("f_1.csv", "older\n");
     toy_fault_at = 30;
-    check(run_on("--samples 50 --warmup 20 -o f") == 4 && holds("err.txt", "beta[3]: the scale is not positive (chain 2, sweep 31)"),
+    check(run_on("--samples 50 --warmup 20 -o f") == 4 && holds("err.txt", "y[3]: the scale is not positive (chain 2, sweep 31)"),
           "a fault: status 4, with variable, element, chain and sweep");
     check(count_draws("f_1.csv") == 10 && count_draws("f_4.csv") == 10 && holds("out.txt", "mean"), "a fault keeps the draws before it");
     put_text("g_1.csv", "older\n");

@@ -165,7 +165,7 @@ static void toy_step(GmRun *run, int k)
             break;
         }
         if (run->sweep == toy_fault_at && run->first_chain + c == 1)
-            gm_fault(run, c, "beta", 2, "the scale is not positive");
+            gm_fault(run, c, "y", 2, "the scale is not positive");
     }
 }
 
@@ -180,7 +180,7 @@ static void toy_sweep(GmRun *run)
         for (int c = 0; c < run->chains && run->after; c++) {
             one.chain = c;
             if (one.sweep == toy_fault_between && c == 2)
-                gm_fault(run, c, "beta", 2, "the scale is not positive");
+                gm_fault(run, c, "y", 2, "the scale is not positive");
             run->after(&one);
         }
     }
