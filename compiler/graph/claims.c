@@ -513,6 +513,24 @@ static void mixture_fits(Claims *c, const Place *p, const Stmt *s, const Shape *
     }
 }
 
+// inverse(S) and its like go by the Cholesky factor: a matrix of data must have one.
+static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
+{
+    static const char *const factored[] = {"inverse", "inverse_spd", "determinant", "log_determinant", "cholesky_decompose", NULL};
+    int k = 0;
+    while (factored[k] && strcmp(e->name, factored[k]) != 0) k++;
+    const Ast *base = e->kid[0];
+    while (base->kind == AST_INDEX) base = base->kid[0];
+    if (!factored[k] || p->loops.guard || base->kind != AST_NAME || !base->decl || base->decl->kind != DECL_DATA || shape_of(c->g, e->kid[0], p->env).rank != 2) return;
+    Var *v = var_of(c->g, base->decl);
+    for (const Ast *a = e->kid[0]; a->kind == AST_INDEX; a = a->kid[0])
+        for (int i = 1; i < a->nkids; i++)
+            if (a->kid[i]->kind == AST_RANGE || shape_of(c->g, a->kid[i], p->env).rank) return;       // part of a matrix
+    if (!v || v->asked_by || v->constraint != CONSTRAINT_NONE) return;
+    v->asked = CONSTRAINT_COVARIANCE;
+    v->asked_by = arena_printf(c->g->arena, "an argument of %s (%s)", e->name, claims_line(c->g, p->span));
+}
+
 static void look_at_call(Claims *c, const Place *p, const Ast *e)
 {
     static const char *const of_shape[] = {"rows", "cols", "size", "num_elements", NULL};
@@ -521,6 +539,7 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         if (strcmp(e->name, of_shape[i]) == 0) return;       // says nothing of elements
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
+    ask_for_factor(c, p, e);
     const Shape a = shape_of(c->g, e->kid[0], p->env);
     LawPart part;
     const Distribution *law = law_function(c->g->stdlib, e->name, &part);

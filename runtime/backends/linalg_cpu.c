@@ -150,22 +150,29 @@ void row_sums(long n, long p, const double *X, const double *w, double *out)
 }
 
 // The Cholesky factor of row-major J, in its lower triangle, a block of rows and columns at a time. Returns 0, or k if the k-th pivot is
-// not positive. Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so its calls say column-major, 'U',
+// not positive, or so small that it is rounding. Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so its calls say column-major, 'U',
 // and the factor U = L' lies where row-major L does.
 static long factor(long n, double *J)
 {
+    double *diagonal = malloc(sizeof *diagonal * (size_t)(n + 1));
+    if (!diagonal) abort();
+    for (long k = 0; k < n; k++) diagonal[k] = J[k * n + k];
+    long lost = 0;
     for (long k = 0; k < n; k += TILE) {
         const long width = least(TILE, n - k), rest = n - k - width, tiles = (rest + TILE - 1) / TILE;
         double *pivot = J + k * n + k, *below = pivot + width * n;
         const long bad = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)width, pivot, (int)n);
-        if (bad) return k + bad;
+        if (bad) { lost = k + bad; break; }
         #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
         for (long e = 0; e < tiles; e++)
             cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)least(TILE, rest - e * TILE), (int)width, 1, pivot, (int)n,
                         below + e * TILE * n, (int)n);
         if (rest > 0) add_product(false, rest, width, -1, below, n, 1, below + width, n);
     }
-    return 0;
+    for (long k = 0; k < n && !lost; k++)
+        if (J[k * n + k] * J[k * n + k] < GM_PIVOT_LOST * diagonal[k]) lost = k + 1;
+    free(diagonal);
+    return lost;
 }
 
 // The scale of a move; rest = Q - h'J^-1 h.

@@ -39,6 +39,9 @@ typedef unsigned long      uint64_t;
 #define DEVICE_CALL static inline
 #endif
 
+// A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear as far as doubles can tell.
+#define GM_PIVOT_LOST 2e-15
+
 // Types of numbers in memory. On the CPU they are all double; on a GPU, --precision says.
 #ifndef GM_PRECISION
 #define GM_PRECISION double

@@ -13,9 +13,10 @@
 DEVICE_CALL long chol_factor(double *A, long n)
 {
     for (long j = 0; j < n; j++) {
-        double pivot = A[j * n + j];
+        const double diagonal = A[j * n + j];
+        double pivot = diagonal;
         for (long k = 0; k < j; k++) pivot -= A[j * n + k] * A[j * n + k];
-        if (!(pivot > 0) || !is_finite(pivot)) return j + 1;
+        if (!(pivot > GM_PIVOT_LOST * diagonal) || !is_finite(pivot)) return j + 1;
         const double root = sqrt(pivot);
         A[j * n + j] = root;
         for (long i = j + 1; i < n; i++) {

@@ -35,7 +35,7 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
     place->fault_what = what;
 }
 
-#define GM_NOT_PROPER "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, or a value it depends on overflowed"
+#define GM_NOT_PROPER "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, its columns are collinear as far as doubles can tell (centre them), or a value it depends on overflowed"
 
 // ---- the run ----
 
@@ -123,7 +123,7 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
     const int tx = t % 16, ty = t / 16;
     for (int k = 0; k < n; k++) {
         const double pivot = A[k * stride + k];
-        if (!(pivot > 0) || pivot > GM_HUGE) {           // the same in every thread
+        if (!(pivot > GM_PIVOT_LOST * J[k * n + k]) || pivot > GM_HUGE) {           // the same in every thread
             if (t == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
             return;
         }
