@@ -706,6 +706,33 @@ Range formula_range(const Formula *f, Box *b)
     return evaluate(f->value, b);
 }
 
+static bool ends_of_terms(const Node *n, Box *b, bool (*cut)(int, long, double, double, void *), void *with)
+{
+    if (n->kind == N_ADD)
+        return ends_of_terms(n->arg[0], b, cut, with) && ends_of_terms(n->arg[1], b, cut, with);
+    if (n->kind == N_SUB)
+        return ends_of_terms(n->arg[0], b, cut, with);
+    if (n->kind != N_CALL || n->n != 3 || n->f1 || *n->name != 'w' || n->arg[0]->kind != N_STATE)
+        return true;
+    b->impossible = false;
+    const Range lo = evaluate(n->arg[1], b), hi = evaluate(n->arg[2], b);
+    const bool sure = !b->impossible;
+    b->impossible = false;
+    b->asked = true;
+    b->n_read = 0;
+    for (int k = 0; k < n->arg[0]->n; k++)               // what its subscripts read is not it
+        evaluate(n->arg[0]->arg[k], b);
+    const int before = b->n_read;
+    evaluate(n->arg[0], b);
+    b->asked = false;
+    return !sure || before > 0 || b->n_read != 1 || cut(b->read[0].field, b->read[0].at, lo.lo, hi.hi, with);
+}
+
+bool formula_ends(const Formula *f, Box *b, bool (*cut)(int field, long at, double lo, double hi, void *with), void *with)
+{
+    return ends_of_terms(f->value, b, cut, with);
+}
+
 bool range_possible(const Box *b, Range r)
 {
     return !b->impossible && r.hi > -INFINITY && r.lo < INFINITY;

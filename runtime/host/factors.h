@@ -47,6 +47,8 @@ void  factors_close(Factors *f);
 // Calls `visit` for every place of the indices at which the guard holds, until it returns false.
 void  formula_visit(const Formula *f, Box *b, bool (*visit)(const Formula *f, Box *b, void *with), void *with);
 Range formula_range(const Formula *f, Box *b);           // at b->index; b->impossible says whether there is any
+// Calls `cut` for every element that a term within(element, lo, hi) of the sum confines, with the ends; stops when it returns false.
+bool  formula_ends(const Formula *f, Box *b, bool (*cut)(int field, long at, double lo, double hi, void *with), void *with);
 bool  range_possible(const Box *b, Range r);             // can it be finite?
 
 #endif

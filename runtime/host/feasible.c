@@ -269,6 +269,28 @@ static bool shave(Search *s, const Instance *t, long e)
     return true;
 }
 
+// The ends that a distribution or an observation gives an element, as they are: an interval may be a single point, which no search comes upon.
+static bool cut_ends(int field, long at, double lo, double hi, void *with)
+{
+    Search *s = with;
+    const long e = s->base[field] >= 0 ? s->base[field] + at : -1;
+    if (e < 0 || *low(s, e) == *high(s, e))
+        return true;
+    if (whole(s, e)) {
+        lo = ceil(lo);
+        hi = floor(hi);
+    }
+    const double a = fmax(lo, *low(s, e)), b = fmin(hi, *high(s, e));
+    if (a > b)
+        return false;
+    if (a != *low(s, e) || b != *high(s, e)) {
+        set_range(s, e, a, b);
+        if (a == b || isinf(*low(s, e)) || isinf(*high(s, e)))
+            enqueue(s, e);
+    }
+    return true;
+}
+
 // Looks at all waiting instances until none cuts a range. false: one of them can only be 0.
 static bool propagate(Search *s)
 {
@@ -279,7 +301,7 @@ static bool propagate(Search *s)
         s->queued[k] = false;
         if (!good || s->work > s->budget)
             continue;
-        good = possible(s, t);
+        good = possible(s, t) && formula_ends(&s->factors.formula[t->factor], &s->box, cut_ends, s);
         long open = 0;
         for (long q = t->first; q < t->last; q++)
             open += *low(s, s->scope[q]) < *high(s, s->scope[q]);
