@@ -31,7 +31,7 @@ GROUP = 16                       # cases in one program
 PARTS = {
     "normal_beyond_next": "normal_beyond", "normal_beyond": "normal_standard", "normal_from_cells": "normal_cells", "normal_cells": "normal_standard",
     "normal_offset_narrow": "normal_offset", "normal_offset": "normal_truncated", "normal_natural_truncated_as": "normal_natural_truncated",
-    "normal_natural_truncated_single": "normal_natural_truncated", "polya_gamma_unit": "polya_gamma", "log_concave_offset": "log_power_draw",
+    "normal_natural_truncated_single": "normal_natural_truncated", "polya_gamma_unit": "polya_gamma", "log_concave_offset": "log_power_draw", "interval_draw": "log_power_draw", "normal_upside_down": "normal_natural_truncated",
     "normal_beyond_single_next": "normal_natural_truncated",
     "normal_natural_truncated_apart": "normal_natural_truncated", "slice_restart": "a start, not a draw", "stream_pass": "moves a stream on", "inv_wishart_df_scale": "inv_wishart",
     "binomial_less_likely": "binomial",
@@ -457,6 +457,11 @@ def cases():
     call("power_natural_truncated(g, -4, 2, INFINITY)", C(st.pareto(3, scale=2)))
     call("power_natural_truncated(g, -1, 1e-9, 1e9)", Transformed(C(st.uniform()), lambda u: 1e-9 * 1e18 ** u, 0.99e-9, 1.01e9))
     call("power_gig_natural_truncated(g, 1, -0.3, -1.2, -0.4, 0.5, 3)", Tabulated(lambda t: 0.7 * t - 1.2 * np.exp(t) - 0.4 * np.exp(-t), math.log(0.5), math.log(3), np.exp, (0.5, 3)))
+    # Natural parameters of the other sign, proper on the interval alone.
+    call("power_gig_natural_truncated(g, 1, 0.3, 4, -0.7, 0.2, 0.9)", Tabulated(lambda t: 1.3 * t + 4 * np.exp(t) - 0.7 * np.exp(-t), math.log(0.2), math.log(0.9), np.exp, (0.2, 0.9)))
+    call("power_gig_natural_truncated(g, 1, -0.5, 2, 2, 0.1, 10)", Tabulated(lambda t: 0.5 * t + 2 * np.exp(t) + 2 * np.exp(-t), math.log(0.1), math.log(10), np.exp, (0.1, 10)))
+    call("gamma_shape_rate_truncated(g, 1.5, -2, 0, 1)", Tabulated(lambda t: 1.5 * t + 2 * np.exp(t), -25.0, 0.0, np.exp, (0, 1)))
+    call("normal_natural_truncated(g, -0.5, 4, -1, 1.2)", Tabulated(lambda t: -0.5 * t + 4 * t * t, -1.0, 1.2, lambda t: t, (-1, 1.2)))
     call("power_gig_natural_truncated(g, -2, -2.5, -3, -0.2, 2, 4)", Tabulated(lambda t: -1.5 * t - 0.2 * np.exp(2 * t) - 3 * np.exp(-2 * t), math.log(2), math.log(4), np.exp, (2, 4)))
     call("log_power_draw(g, 1.5, 2, 0.5, -INFINITY, INFINITY)", gig(1.5, 4, 1, np.log, False))
 
