@@ -281,7 +281,7 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
         if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
         fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));
         if (shared) fprintf(out, ", .shared = %d", shared);
-        if (v->partial) fprintf(out, ", .partial = 1");
+        if (v->partial || (v->kind == VAR_LET && v->holes)) fprintf(out, ", .partial = 1");
         if (v->part_of) fprintf(out, ", .part_of = %d, .part = %d", 1 + field_of(state, nstate, v->part_of), v->part_at);
         if (*row_bounds(o, v)) fprintf(out, ", %.*s", (int)strlen(row_bounds(o, v)) - 2, row_bounds(o, v));
         if (v->span.source) fprintf(out, ", .where = \"%s\"", source_line(o, v->span));

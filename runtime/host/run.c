@@ -147,9 +147,30 @@ static void explain_end(const Fit *f, int status)
 }
 
 // After a fault: the factor that is 0 where the chain stands, if there is one, and what can be done in warm-up.
+// A definition of data that is no number somewhere: names the element. (On a GPU the arrays are not here.)
+static bool explain_definition(const Fit *f)
+{
+    const GmModel *model = f->model;
+    for (int k = 0; k < model->n_state && !f->device; k++) {
+        const GmField *field = &model->state[k];
+        if (field->role != GM_SUM || !field->shared || !field->where || field->partial || field->type == GM_INT)
+            continue;
+        const GmShape *shape = &f->memory.shape[k];
+        const double *x = gm_state_array(model, &f->memory, 0, k);
+        for (long i = 0; i < gm_shape_size(shape); i++)
+            if (!isfinite(x[i])) {
+                char *name = gm_element_name(field->name, shape->rank, shape->dim, i);
+                gm_error("  %s is %s (%s): that may be what is to blame, and with it the data that it is computed from", name, isnan(x[i]) ? "NaN, not a number" : "infinite", field->where);
+                free(name);
+                return true;
+            }
+    }
+    return false;
+}
+
 static void explain_fault(const Fit *f)
 {
-    if (!gm_fault_raised())
+    if (!gm_fault_raised() || explain_definition(f))
         return;
     char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, gm_fault_chain() - f->run.first_chain);
     if (zero)
