@@ -201,8 +201,6 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
     return *made ? 0 : EXIT_USAGE;
 }
 
-enum { MANY_STEPS = 64 };        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
-
 // The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other.
 static int build_program(const Options *o, const Home *h, Arena *a, int steps, const char *source, const char *target)
 {

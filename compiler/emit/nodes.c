@@ -312,18 +312,22 @@ static const char *rule_text(Out *o, const Ast *a, const Node *n)
     return "0";
 }
 
+// The arguments of a draw.
+static const char *draw_list(Out *o, const Node *n)
+{
+    const char *list = "&g";
+    for (int i = 0; n->draw.call && i < n->draw.call->nkids; i++) list = text(o, "%s, %s", list, rule_text(o, n->draw.call->kid[i], n));
+    for (int i = 0; !n->draw.call && i < n->draw.nargs; i++) {
+        const Expr *e = n->draw.arg[i].value, *next = i + 1 < n->draw.nargs ? n->draw.arg[i + 1].value : NULL;
+        list = text(o, "%s, %s", list, arg_text(o, &n->draw.arg[i]));
+        if (e && ex_rank(e) == 1 && (!next || ex_rank(next) == 0)) list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
+    }
+    return list;
+}
+
 static void emit_draw(Out *o, const Node *n)
 {
-    const char *element = element_text(o, n->draw.element), *list = "&g", *routine = n->draw.routine;
-    if (n->draw.call) {
-        routine = n->draw.call->name;
-        for (int i = 0; i < n->draw.call->nkids; i++) list = text(o, "%s, %s", list, rule_text(o, n->draw.call->kid[i], n));
-    } else
-        for (int i = 0; i < n->draw.nargs; i++) {
-            const Expr *e = n->draw.arg[i].value, *next = i + 1 < n->draw.nargs ? n->draw.arg[i + 1].value : NULL;
-            list = text(o, "%s, %s", list, arg_text(o, &n->draw.arg[i]));
-            if (e && ex_rank(e) == 1 && (!next || ex_rank(next) == 0)) list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
-        }
+    const char *element = element_text(o, n->draw.element), *list = draw_list(o, n), *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
     line(o, "%s", stream_text(o, n->draw.var, element));
     if (n->draw.x) line(o, "const %s %s = %s(%s);", n->draw.type, n->draw.x->name, routine, list);
     else if (n->draw.whole) line(o, "%s(%s, &%s);", routine, list, place_text(o, &n->draw.place));
@@ -336,11 +340,9 @@ static void emit_draw(Out *o, const Node *n)
 }
 
 // The claim of an exact draw: log q at the new value less log q at the old.
-static void emit_claim(Out *o, const Node *n)
+static const char *claim_list(Out *o, const Node *n)
 {
     const Conditional *c = n->claim.c;
-    if (!c) { line(o, "NO_CLAIM();"); return; }
-    if (n->claim.n == 0) { line(o, "CLAIM(0);"); return; }
     static const Var x = {.name = "x"}, old = {.name = "old"};
     const char *list = NULL;
     for (int k = 0; k < n->claim.n; k++) {
@@ -357,7 +359,79 @@ static void emit_claim(Out *o, const Node *n)
         const char *t = text(o, "%s * %s", n->claim.natural[k]->name, difference);
         list = list ? text(o, "%s, %s", list, t) : t;
     }
-    line(o, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", o->kernel->number, place_text(o, &(Place){.element = c->current}), list);
+    return list;
+}
+
+static void emit_claim(Out *o, const Node *n)
+{
+    if (!n->claim.c) line(o, "NO_CLAIM();");
+    else if (n->claim.n == 0) line(o, "CLAIM(0);");
+    else line(o, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", o->kernel->number, place_text(o, &(Place){.element = n->claim.c->current}), claim_list(o, n));
+}
+
+// ---- scalars that are drawn alike ----
+
+static bool test_other(const Var *v, void *with)
+{
+    const Conditional *c = with;
+    return v != c->var && v != c->u->var;
+}
+
+// In a program of many steps a scalar is drawn, looked at and stored by a call of a function that all scalars share whose conditionals are of one family.
+// Returns the draw in the kernel from which on this is so, or NULL.
+static const Node *drawn_alike(const Out *o, const Kernel *k)
+{
+    if (k->kind != KERNEL_SCALAR || o->program->nsteps <= MANY_STEPS) return NULL;
+    const Node *n = k->body;
+    while (n && n->kind != NODE_DRAW) n = n->next;
+    if (!n || !n->draw.x || !n->draw.call || n->draw.check != DRAW_FINITE || n->draw.var->rank > 0 || placement_of(o->program, n->draw.var)->type != TYPE_WIDE) return NULL;
+    const Node *claim = n->next, *store = claim ? claim->next : NULL;
+    if (!store || store->next || claim->kind != NODE_CLAIM || !claim->claim.c || claim->claim.n == 0 || store->kind != NODE_UPDATE) return NULL;
+    if (store->update.op != UPDATE_SET || store->update.times || store->update.place.local || store->update.place.element != claim->claim.c->current) return NULL;
+    if (claim->claim.c->var != n->draw.var || store->update.value->kind != EX_REF || store->update.value->var != n->draw.x) return NULL;
+    for (int i = 0; i < n->draw.nargs; i++) {
+        const Expr *value = n->draw.arg[i].value;
+        bool natural = !value;
+        for (int j = 0; j < claim->claim.n && value; j++) natural |= value->kind == EX_REF && value->var == claim->claim.natural[j];
+        if (!natural) return NULL;
+    }
+    for (int j = 0; j < claim->claim.n; j++)
+        if (ex_any_var(claim->claim.statistic[j], test_other, (void *)claim->claim.c)) return NULL;
+    return n;
+}
+
+// The same nodes with parameters for the names that they read, as a function that is written above the first kernel that calls it.
+static void emit_drawn_alike(Out *o, const Node *n)
+{
+    Node draw = *n, claim = *n->next;
+    const char *parameters = "", *arguments = "", *name = NULL;
+    draw.draw.arg = NEW_N(o->arena, DrawArg, n->draw.nargs + 1);
+    for (int i = 0; i < n->draw.nargs; i++) {
+        draw.draw.arg[i] = n->draw.arg[i];
+        if (!n->draw.arg[i].value) continue;
+        Var *parameter = local_new(o->arena, n->draw.arg[i].name);
+        draw.draw.arg[i].value = local_ref(parameter);
+        for (int j = 0; j < claim.claim.n; j++)
+            if (n->draw.arg[i].value->var == n->next->claim.natural[j]) claim.claim.natural[j] = parameter;
+        parameters = text(o, "%s, const %s %s", parameters, n->draw.type, parameter->name);
+        arguments = text(o, "%s, %s", arguments, expr_c(o, n->draw.arg[i].value, LOOSE));
+    }
+    const char *body = text(o, "(GmContext *GM, const Sweep at, const int id, const char *name, wide *place%s)\n{\n    Stream g = stream(at, id, 0);\n    const %s x = %s(%s);\n"
+                            "    VERIFY(x, name, 0);\n    if (CHECKING) { const %s old = *place; CLAIM(%s); }\n    *place = x;\n}\n\n",
+                            parameters, n->draw.type, n->draw.call->name, draw_list(o, &draw), o->kernel->number, claim_list(o, &claim));
+    int same = 0;
+    for (int i = 0; i < o->ndrawn && !name; i++) {
+        if (strcmp(o->drawn[i].text, body) == 0) name = o->drawn[i].name;
+        same += o->drawn[i].of == n->draw.call;
+    }
+    if (!name) {
+        name = text(o, same ? "drawn_by_%s_%d" : "drawn_by_%s", n->draw.call->name, same + 1);
+        ROOM(o->arena, o->drawn, o->ndrawn, o->drawn_size);
+        o->drawn[o->ndrawn++] = (Drawn){name, body, n->draw.call};
+        fprintf(o->file, "// A scalar with a conditional of this family: its draw, what --check is told of it, and where it is kept.\nSHARED_DRAW %s%s", name, body);
+    }
+    o->alike = n;
+    o->alike_call = text(o, "%s(GM, at, VAR_%s, \"%s\", s->%s%s);", name, n->draw.var->name, n->draw.var->name, c_name(o, n->draw.var->name), arguments);
 }
 
 // Leaves out data of which something missing decides whether the statement stands or what its support is.
@@ -788,13 +862,18 @@ static void emit_node(Out *o, const Node *n)
     case NODE_COPY: emit_copy(o, n); break;
     case NODE_COMPUTE: line(o, "compute_%s(%sd, s);", n->compute.series->var[0]->name, any_wild(o->g) ? "GM, " : ""); break;
     case NODE_RETURN: emit_return(o, n); break;
-    case NODE_RESULT: line(o, "RESULT(%s);", expr_c(o, n->result.value, LOOSE)); break;
+    case NODE_CALL: line(o, "%s += %s(GM, d, s);", n->call.into->name, n->call.part->name); break;
+    case NODE_RESULT: line(o, o->kernel->kind == KERNEL_PART ? "return %s;" : "RESULT(%s);", expr_c(o, n->result.value, LOOSE)); break;
     }
 }
 
 static void emit_list(Out *o, const Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
+        if (n == o->alike) {
+            line(o, "%s", o->alike_call);
+            return;
+        }
         emit_node(o, n);
         scope_wrote(&o->scope, n);
     }
@@ -828,8 +907,12 @@ static void take_names(Out *o, const Node *list)
 
 void emit_kernel(Out *o, const Kernel *k)
 {
-    emit_header(o, k, " {\n");
     o->kernel = k;
+    scope_leave(&o->scope, 0);
+    o->alike = NULL;
+    const Node *alike = drawn_alike(o, k);
+    if (alike) emit_drawn_alike(o, alike);
+    emit_header(o, k, " {\n");
     o->indent = o->depth = 1;
     scope_leave(&o->scope, 0);
     o->nnamed = o->ntaken = o->nbuffers = 0;

@@ -7,6 +7,8 @@
 
 typedef struct Named { const Index *index; const char *text; } Named;
 
+typedef struct Drawn { const char *name, *text; const Ast *of; } Drawn;       // a function; what follows its name; the routine in the stdlib
+
 typedef struct Out {
     const Program *program;
     const Graph *g;
@@ -31,6 +33,10 @@ typedef struct Out {
     const char  *flat;           // position of the element that is drawn, where a loop gives it
     struct { const char *name; int depth; bool team; } buffer[64];   // to release at the end of their scopes
     int          nbuffers, depth;
+    int          ndrawn, drawn_size;
+    Drawn       *drawn;          // functions by which scalars are drawn
+    const Node  *alike;          // the draw that is a call of one of them, to the end of the kernel, or NULL
+    const char  *alike_call;
 } Out;
 
 // A C expression: its outermost operator, and whether it begins with a minus that negates all of it.

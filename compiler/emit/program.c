@@ -235,5 +235,5 @@ void emit_kernels(FILE *file, const Program *p)
     Out o = {.program = p, .g = p->g, .arena = p->g->arena, .file = file};
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_header(&o, k, "\n\n");
     for (const Kernel *k = p->sweep.first; k; k = k->next)
-        if (k->kind != KERNEL_FUNCTION) emit_header(&o, k, "\n\n");
+        if (k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART) emit_header(&o, k, "\n\n");
 }

@@ -316,6 +316,11 @@ static void check_list(Check *c, const Node *list)
         case NODE_CLAIM: check_claim_of_draw(c, n); break;
         case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
         case NODE_CHECK: check_claims(c, n); break;
+        case NODE_CALL: {
+            const Declared *into = declared(c, n->call.into->name);
+            if (!into || !into->grows) fail(c, arena_printf(c->p->g->arena, "`%s` adds to `%s`, which %s", n->call.part->name, n->call.into->name, into ? "is constant" : "is not declared"));
+            break;
+        }
         case NODE_COMMENT: case NODE_SKIP: case NODE_FILL: case NODE_BARRIER: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
             each_expr(n, check_expr, c);
             break;
@@ -388,7 +393,7 @@ const char *kernels_check(const Program *p, const char *pass)
             }
             check_list(&c, k->body);
             scope_leave(&c.scope, 0);
-            if (!lowered && k->kind != KERNEL_FUNCTION && !launched(p, k)) fail(&c, "nothing launches it");
+            if (!lowered && k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART && !launched(p, k)) fail(&c, "nothing launches it");
         }
     c.kernel = NULL;
     c.n = c.nlocals = 0;

@@ -141,6 +141,7 @@ struct Node {
         struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
         struct { const Site *site; } sample;             // the body computes what it needs of each value
         struct { const Series *series; } compute;
+        struct { const struct Kernel *part; Var *into; } call;                           // NODE_CALL: the local grows by what KERNEL_PART gives
         struct { Expr *weight, *square; } row;                                           // NODE_RETURN
         struct { Expr *value; } result;
     };
@@ -176,6 +177,8 @@ bool  is_greatest(const Expr *e);                                // the largest 
 bool  has_greatest(const Expr *e);
 bool  needs_array(const Expr *e);                                // a matrix computed on the way: a team would do it many times
 bool  needs_own_array(const Expr *e, const Loops *l);            // one that each turn of the loops computes for itself
+
+enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
 
 // ---- rows.c ----
 

@@ -61,7 +61,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_IF: yes = writes(n->test.otherwise, f, with); break;
         case NODE_CHOICE: yes = writes(n->choice.otherwise, f, with); break;
         case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_SKIP:
-        case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_RETURN: case NODE_RESULT: break;
+        case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
         }
         if (yes || writes(n->body, f, with)) return true;
     }
@@ -106,7 +106,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         break;
     case NODE_RESULT: f(n->result.value, with); break;
     case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
-    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: break;
+    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: break;
     }
 }
 
@@ -184,7 +184,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     case NODE_CLAIM:
         for (int i = 0; i < n->claim.n; i++) { f(n->claim.natural[i], with); reads(n->claim.statistic[i], f, with); }
         break;
-    case NODE_COMMENT: case NODE_IF: case NODE_SKIP: case NODE_BARRIER: case NODE_BOUNDS: case NODE_CHECK: case NODE_RETURN: case NODE_RESULT: break;
+    case NODE_COMMENT: case NODE_IF: case NODE_SKIP: case NODE_BARRIER: case NODE_BOUNDS: case NODE_CHECK: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
     }
 }
 

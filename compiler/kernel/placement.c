@@ -148,6 +148,7 @@ static void use_list(Uses *u, const Node *list)
             continue;
         }
         use_list(u, n->body);
+        if (n->kind == NODE_CALL) use_list(u, n->call.part->body);
         if (n->kind == NODE_IF) use_list(u, n->test.otherwise);
         if (n->kind == NODE_CHOICE) use_list(u, n->choice.otherwise);
     }

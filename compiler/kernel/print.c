@@ -146,6 +146,7 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.step->block[0]->name, n->normal.J->name, n->normal.h->name); break;
     case NODE_COPY: fprintf(out, "%s %s", n->copy.gather ? "into" : "from", n->copy.joint->name); break;
     case NODE_COMPUTE: fputs(n->compute.series->var[0]->name, out); break;
+    case NODE_CALL: fprintf(out, "%s += %s", n->call.into->name, n->call.part->name); break;
     case NODE_RETURN: ex_print(out, n->row.weight); break;
     case NODE_RESULT: ex_print(out, n->result.value); break;
     case NODE_BARRIER: break;

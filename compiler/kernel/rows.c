@@ -89,7 +89,7 @@ static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
 {
     const Step *s = kernel->step;
-    if ((s && s->imputes) || kernel->kind == KERNEL_FUNCTION || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
+    if ((s && s->imputes) || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
     Index *j = index_new(e->index->name, e->args[0], e->args[1]);
     Expr *body = ex_open(e, j);
     if (body->kind != EX_MUL || body->nargs != 2) return NULL;

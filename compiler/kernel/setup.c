@@ -388,26 +388,86 @@ void lower_orders(Lower *p)
 
 // ---- the log joint, and quantities for the draws ----
 
+// One function of a thousand statements takes the C compiler longer than forty of twenty-five.
+enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
+
+static bool counts(const Factor *f) { return !f->replaced && !ex_is_num(f->log_density, 0); }
+
+static Look test_shared(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT || ex_rank(e) > 0 ? FOUND : LOOK;
+}
+
+// Whether nothing in it is done together by the lanes of a team: it may be moved to a function.
+static bool for_part(const Factor *f) { return counts(f) && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL); }
+
+static void put_factor(Lower *p, const Factor *f, Var *lp)
+{
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", f->dist ? f->dist->name : "target", f->rule ? words(p, ", by %s", f->rule->name) : "");
+    const Loops l = loops_of(&f->plates);
+    Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+    sum->nest.op = UPDATE_ADD;
+    put_update(p, UPDATE_ADD, place_local(lp), f->log_density);
+    leave(p, sum);
+}
+
+static Var *begin_sum(Lower *p)
+{
+    Var *lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
+    return lp;
+}
+
+// Where there are very many factors, those without loops go to functions. Returns how many functions there are, in `part`.
+static int lower_parts(Lower *p, const Kernel ***part)
+{
+    int n = 0, of = 0;
+    for (const Factor *f = p->g->factors; f; f = f->next) n += for_part(f);
+    if (n <= FACTORS_OF_A_KERNEL) return 0;
+    *part = NEW_N(p->g->arena, const Kernel *, n / FACTORS_OF_A_PART + 1);
+    n = 0;
+    Kernel *k = NULL;
+    Var *lp = NULL;
+    for (const Factor *f = p->g->factors;; f = f->next) {
+        while (f && !for_part(f)) f = f->next;
+        if (k && (!f || of == FACTORS_OF_A_PART)) {
+            put(p, NODE_RESULT)->result.value = local_ref(lp);
+            close_kernel(p);
+            k = NULL;
+        }
+        if (!f) return n;
+        if (!k) {
+            of = 0;
+            note(p, "Of the log joint density: factors without loops.");
+            (*part)[n] = k = open_kernel(p, KERNEL_PART, words(p, "some_factors_%d", n + 1), "wide");
+            n++;
+            lp = begin_sum(p);
+        }
+        put_factor(p, f, lp);
+        of++;
+    }
+}
+
 void lower_log_joint(Lower *p)
 {
-    note(p, "The log joint density of data, variables and auxiliaries.");
     bool whole = false;
     for (const Factor *f = p->g->factors; f; f = f->next) {
         const Loops l = loops_of(&f->plates);
         whole |= !f->replaced && needs_own_array(f->log_density, &l);
     }
+    const Kernel **part;
+    const int parts = lower_parts(p, &part);
+    note(p, "The log joint density of data, variables and auxiliaries.");
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "log_joint", "wide");
-    Var *lp = local_new(p->g->arena, "lp");
-    put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
-    for (const Factor *f = p->g->factors; f; f = f->next) {
-        if (f->replaced || ex_is_num(f->log_density, 0)) continue;
-        put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", f->dist ? f->dist->name : "target", f->rule ? words(p, ", by %s", f->rule->name) : "");
-        const Loops l = loops_of(&f->plates);
-        Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-        sum->nest.op = UPDATE_ADD;
-        put_update(p, UPDATE_ADD, place_local(lp), f->log_density);
-        leave(p, sum);
+    Var *lp = begin_sum(p);
+    for (int i = 0; i < parts; i++) {
+        Node *n = put(p, NODE_CALL);
+        n->call.part = part[i];
+        n->call.into = lp;
     }
+    for (const Factor *f = p->g->factors; f; f = f->next)
+        if (counts(f) && !(parts && for_part(f))) put_factor(p, f, lp);
     for (const Step *s = p->g->steps; s; s = s->next)
         for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
             if (!t->absent) continue;

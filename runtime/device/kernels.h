@@ -7,6 +7,8 @@
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
 //   KERNEL_ONCE(slice_R) { ... }                          one lane for each chain
 //   KERNEL_SCALAR(draw_mu) { ... }                        the same, without loops
+//   KERNEL_PART(some_factors_1) { ... return lp; }        a part of a long kernel, which calls it
+//   SHARED_DRAW drawn_by_normal_natural(...) { ... }      how many scalars are drawn, kernels call it
 //
 // In a team, local variables are each lane's own and equal; work is shared by these loops, after which all lanes wait for each other:
 //

@@ -20,10 +20,13 @@ typedef struct GmContext {
 #define KERNEL_TEAM(name) KERNEL(name)
 // In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a sampler.
 #if defined(GM_MANY_STEPS) && defined(__GNUC__) && !defined(__clang__)
-#define KERNEL_SCALAR(name) static __attribute__((optimize("O0"))) void name(GM_GIVEN)
+#define GM_CHEAPLY        __attribute__((optimize("O0")))
 #else
-#define KERNEL_SCALAR(name) KERNEL(name)
+#define GM_CHEAPLY
 #endif
+#define KERNEL_SCALAR(name) static GM_CHEAPLY void name(GM_GIVEN)
+#define KERNEL_PART(name)   static GM_CHEAPLY wide name(GmContext *GM, const Data *restrict d, const State *restrict s)
+#define SHARED_DRAW         static void
 #define EACH(i, n)        for (long i = GM->first; i < GM->last; i++)
 #define EACH_MISSING(e, field) \
     for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)

@@ -42,6 +42,8 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
 #define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
 #define KERNEL_SCALAR(name) KERNEL_ONCE(name)
+#define KERNEL_PART(name)   DEVICE wide name(GmContext *GM, const Data *d, const State *s)
+#define SHARED_DRAW         DEVICE_CALL void
 #define GM_GIVEN          GmContext *GM, const Data *d, const State *s, const Sweep at
 #define GM_KERNEL_FOR(name, mine)                                                                                       \
     static __device__ __forceinline__ void name##_body(GM_GIVEN);                                                       \
