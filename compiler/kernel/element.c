@@ -522,7 +522,6 @@ static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
 static bool is_end(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_WITHIN; }
 
 static Look choice_of(const Expr *e, void *u) { return e->kind == EX_CALL && e->fn == FN_if_else && ex_mentions(e, u) ? FOUND : LOOK; }
-static Look any_choice(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_if_else ? FOUND : LOOK; }
 static Look end_of(const Expr *e, void *with) { (void)with; return is_end(e) ? FOUND : LOOK; }
 static bool holds_end(const Expr *e) { return ex_find(e, end_of, NULL); }
 static bool holds_choice(const Expr *e, const Var *u) { return ex_find(e, choice_of, (void *)u); }
@@ -592,7 +591,7 @@ typedef struct Piece {
     Loops  loops;                // those that are summed for each value
     Expr  *value;                // or, of what was summed once, the statistic that it multiplies
     Var   *once;
-    bool   guarded;              // where it is left out or counted 0 times, it may be infinite: log(x) for x <= 0
+    bool   guarded;              // counted 0 times (no rows, choices, conditions) it is 0, even where it is no number: log(x) for x <= 0
     struct Piece *next;
 } Piece;
 
@@ -631,8 +630,8 @@ static Piece *prepare_density(Lower *p, const Conditional *c)
             Node *n = enter_part(p, &q->loops);
             put_update(p, UPDATE_ADD, place_local(total), s.item[i].coefficient);
             leave(p, n);
-            const bool finite = stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0);
-            add_piece(p, &last_once, (Piece){.value = stat, .once = total, .guarded = ((c->var->discrete && ex_may_diverge(stat)) || q->loops.guard || ex_find(s.item[i].coefficient, any_choice, NULL)) && !finite});
+            const bool finite = stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0 && stat->number == floor(stat->number));
+            add_piece(p, &last_once, (Piece){.value = stat, .once = total, .guarded = !finite});
         }
         if (!ex_is_num(rest, 0)) add_piece(p, &last, (Piece){.loops = q->loops, .value = rest});
     }
