@@ -79,6 +79,67 @@ static void ask(Claims *c, const Factor *f, const Expr *e, int rank, Constraint 
     v->asked_by = arena_printf(c->g->arena, "%s%s (%s)", what, f->dist->name, claims_line(c->g, f->span));
 }
 
+// ---- arrays written out in the model ----
+
+enum { MOST_WRITTEN = 64 };
+
+// Element i, j (or i alone) of an array of numbers; NaN: it is none.
+static double written(Expr *e, int rank, int i, int j)
+{
+    const Expr *x = ex_at(e, rank, (Expr *[]){ex_num(i + 1), ex_num(j + 1)});
+    return x->kind == EX_NUM ? x->number : NAN;
+}
+
+static const char *vector_fault(Arena *a, Expr *e, int n, const Decl *p)
+{
+    double sum = 0, low = -INFINITY, before = -INFINITY;
+    const bool bounded = number(p->lower, &low);
+    for (int i = 0; i < n; i++) {
+        const double x = written(e, 1, i, 0);
+        if (bounded && x <= low) return arena_printf(a, "above %g in every element", low);
+        if (p->constraint == CONSTRAINT_SIMPLEX && x < 0) return "a simplex, without a negative element";
+        if (p->constraint == CONSTRAINT_ORDERED && x <= before) return "in ascending order";
+        before = x;
+        sum += x;
+    }
+    return p->constraint == CONSTRAINT_SIMPLEX && fabs(sum - 1) > 1e-8 ? "a simplex, whose elements add up to 1" : NULL;
+}
+
+static const char *matrix_fault(Arena *a, Expr *e, int n, const Decl *p)
+{
+    const bool factor = p->constraint == CONSTRAINT_CHOLESKY_COV || p->constraint == CONSTRAINT_CHOLESKY_CORR;
+    double *l = NEW_N(a, double, n * n + 1);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            const double x = written(e, 2, i, j), y = written(e, 2, j, i);
+            if (factor && j > i && x != 0 && !isnan(x)) return "a Cholesky factor, with 0 above the diagonal";
+            if (factor && j == i && x <= 0) return "a Cholesky factor, with a positive diagonal";
+            if (!factor && (isnan(x) != isnan(y) || fabs(x - y) > 1e-8 * fmax(1, fabs(x)))) return "a covariance matrix, and symmetric";
+        }
+    for (int i = 0; i < n && !factor; i++)               // Cholesky, as far as there are numbers
+        for (int j = 0; j <= i; j++) {
+            double sum = written(e, 2, i, j);
+            for (int k = 0; k < j; k++) sum -= l[i * n + k] * l[j * n + k];
+            if (i == j && sum <= 0) return "a covariance matrix, and positive definite";
+            l[i * n + j] = i == j ? sqrt(sum) : sum / l[j * n + j];
+        }
+    return NULL;
+}
+
+static bool check_written(Claims *c, const Factor *f, int k)
+{
+    const Decl *p = f->dist->params[k];
+    Expr *e = f->args[k];
+    const int rank = p->type.rank;
+    if (rank < 1 || rank > 2 || e->kind != EX_ARRAY || ex_rank(e) != rank) return true;
+    Expr *size = ex_dim(e, 0);
+    if (size->kind != EX_NUM || size->number > MOST_WRITTEN || (rank == 2 && ex_dim(e, 1) != size)) return true;
+    if (rank == 2 && (p->constraint == CONSTRAINT_NONE || p->constraint == CONSTRAINT_CORRELATION)) return true;
+    const char *must = rank == 1 ? vector_fault(c->g->arena, e, (int)size->number, p) : matrix_fault(c->g->arena, e, (int)size->number, p);
+    if (must) diag(c->g->diags, f->span, DIAG_E0402, p->name, f->dist->name, must, "not");
+    return must == NULL;
+}
+
 static void ask_arrays(Claims *c, const Factor *f)
 {
     const Distribution *d = f->dist;
@@ -138,7 +199,7 @@ bool claim_arguments(Claims *c)
     for (const Factor *f = c->g->factors; f; f = f->next) {
         if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
-            if (!claim_argument(c, f, k)) return false;
+            if (!check_written(c, f, k) || !claim_argument(c, f, k)) return false;
     }
     return true;
 }
