@@ -143,7 +143,7 @@ DEVICE_APART float normal_natural_truncated_apart(Stream g, float h, float q, fl
     }
 }
 
-// Density proportional to exp(h x + q x^2) on [lo, hi]; NaN where normal_natural_truncated gives it.
+// Density proportional to exp(h x + q x^2) on [lo, hi]; NaN where normal_natural_truncated gives it, and for q > 0: rows have no room for interval.h.
 DEVICE_USUAL float normal_natural_truncated_single(Stream *g, float h, float q, float lo, float hi)
 {
     const float sd = fast_inv_sqrt(-2 * q), root = -2 * q * sd, mean = h * sd;               // the mean in sd
