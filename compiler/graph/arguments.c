@@ -148,7 +148,7 @@ static void ask_arrays(Claims *c, const Factor *f)
     if (f->value) ask(c, f, f->value, d->value_rank, support_table[d->support].constraint, d->support == SUPPORT_COUNTS, "drawn from ");
 }
 
-static bool claim_argument(Claims *c, const Factor *f, int k)
+bool claim_argument(Claims *c, const Factor *f, int k)
 {
     Graph *g = c->g;
     const Decl *p = f->dist->params[k];

@@ -513,6 +513,19 @@ static void mixture_fits(Claims *c, const Place *p, const Stmt *s, const Shape *
     }
 }
 
+// The scalar arguments of a density in an expression lie where those of a statement must.
+static void claim_law(Claims *c, const Place *p, const Distribution *law, const Ast *e)
+{
+    Expr **args = NEW_N(c->g->arena, Expr *, law->nparams + 1);
+    for (int i = 0; i < law->nparams; i++) {
+        const int rank = shape_of(c->g, e->kid[i + 1], p->env).rank;
+        args[i] = rank == 0 ? elaborate(c->g, e->kid[i + 1], p->env, 0, NULL) : rank == law->params[i]->type.rank ? elaborate_whole(c->g, e->kid[i + 1], p->env) : NULL;
+        if (!args[i]) return;                            // repeated over the elements of the value
+    }
+    const Factor f = {.dist = law, .nargs = law->nparams, .args = args, .span = p->span, .plates = {p->loops.n, (Index **)p->loops.index, p->loops.guard}};
+    for (int k = 0; k < law->nparams; k++) claim_argument(c, &f, k);
+}
+
 // inverse(S) and its like go by the Cholesky factor: a matrix of data must have one.
 static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
 {
@@ -545,6 +558,7 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
     const Distribution *law = law_function(c->g->stdlib, e->name, &part);
     if (law && e->nkids == law->nparams + 1) {           // normal_lpdf(y | mu, s): as y ~ normal(mu, s)
         for (int i = 0; i < law->nparams; i++) argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i]->type.rank, &a, law->value_rank);
+        claim_law(c, p, law, e);
         return;
     }
     const char *name = ast_text(c->g->arena, e->kid[0]);

@@ -231,6 +231,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;
     d->memory = gm_alloc(count, sizeof *d->memory);
+    d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
     if (!o->output)
         return true;
     if (!open_files(d, model, m, o))
@@ -253,6 +254,7 @@ bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
     if (!to)
         return false;
     memcpy(to, row, (size_t)d->n_columns * sizeof *row);
+    d->possible[chain] += row[0] > -INFINITY;
     if (d->writer)
         gm_writer_stored(d->writer, chain, at);
     return true;
@@ -267,6 +269,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
         const int field = d->column[k].field;
         if (field < 0) {
             to[k++] = log_joint;
+            d->possible[chain] += log_joint > -INFINITY;
             continue;
         }
         const void *array = gm_state_array(model, m, chain, field);
@@ -378,5 +381,6 @@ void gm_draws_close(GmDraws *d)
     free(d->final);
     free(d->column);
     free(d->memory);
+    free(d->possible);
     *d = (GmDraws){ 0 };
 }

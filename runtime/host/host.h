@@ -218,6 +218,7 @@ typedef struct GmDraws {
     bool       summary;             // all draws stay in memory
     long       held;                // rows in memory per chain: `capacity` with a summary, else those on their way to the files
     double    *memory;              // [chain][held][column]; row n lies at n % held
+    long      *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
     FILE     **file;                // per chain, or NULL without -o
     char     **temporary, **final;  // paths
     GmWriter  *writer;              // or NULL without -o

@@ -180,6 +180,23 @@ static void explain_fault(const Fit *f)
     free(zero);
 }
 
+// Draws at which the density is 0, or no number, are no draws of the posterior: all of a chain are like that only if a factor is so whatever the unknowns are.
+static bool impossible(const Fit *f)
+{
+    const GmDraws *d = &f->draws;
+    for (int c = 0; c < d->chains && f->options.log_joint && d->kept >= 10; c++) {
+        if (d->possible[c])
+            continue;
+        gm_error("chain %d: lp__ is NaN or -infinity in all draws: the density is 0, or no number, wherever the chain stands. These are no draws of the posterior", d->first_chain + c);
+        char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, c);
+        if (zero)
+            gm_error("  there %s", zero);
+        free(zero);
+        return true;
+    }
+    return false;
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, false);
@@ -187,6 +204,8 @@ static int finish(Fit *f, int status)
     if (!gm_draws_finish(&f->draws))
         status = GM_EXIT_FAULT;
     explain_end(f, status);
+    if (status == GM_EXIT_OK && impossible(f))
+        status = GM_EXIT_FAULT;
     if (f->options.summary && f->draws.kept > 0)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options);
     if (f->device && f->device->profile && f->sweeps > 0)
