@@ -149,8 +149,8 @@ static bool add_instance(const Formula *f, Box *b, void *with)
     }
     collect_read(f, b);
     for (int k = 0; k < b->n_read; k++) {
-        const long e = s->base[b->read[k].field] + b->read[k].at;
-        if (!s->movable[e])
+        const long base = s->base[b->read[k].field], e = base + b->read[k].at;
+        if (base < 0 || !s->movable[e])
             continue;
         GROW(s->scope, s->size_scope, s->n_scope);
         s->scope[s->n_scope++] = e;
