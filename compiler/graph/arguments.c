@@ -69,14 +69,25 @@ static bool end_of(Graph *g, const Factor *f, const Ast *bound, double *end)
     return e->kind == EX_NUM;
 }
 
-static void ask(Claims *c, const Factor *f, const Expr *e, int rank, Constraint constraint, bool counts, const char *what)
+// Whether all arrays of a table are taken: by a loop over all of them, or by a table of labels, whose entries all mean something.
+static bool takes_all(const Expr *e)
 {
-    if (!rank || f->plates.guard || !taken_whole(e, rank)) return;       // under a condition some of it may be anything
+    for (int k = 0; k < e->nargs; k++) {
+        const Expr *s = e->args[k];
+        if (s->kind == EX_NUM || s->kind == EX_ADD) return false;
+        if (s->kind == EX_INDEX && !(ex_is_num(s->index->lo, 1) && s->index->hi == e->var->dim[k])) return false;
+    }
+    return true;
+}
+
+void ask_of_array(Claims *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span)
+{
+    if (!rank || guard || !taken_whole(e, rank) || !takes_all(e)) return;        // else some of it may be anything
     Var *v = e->var;
     if (v->asked_by || v->constraint != CONSTRAINT_NONE || (constraint == CONSTRAINT_NONE && !counts)) return;
     v->asked = constraint;
     v->asked_counts = counts;
-    v->asked_by = arena_printf(c->g->arena, "%s%s (%s)", what, f->dist->name, claims_line(c->g, f->span));
+    v->asked_by = arena_printf(c->g->arena, "%s (%s)", what, claims_line(c->g, span));
 }
 
 // ---- arrays written out in the model ----
@@ -144,8 +155,8 @@ static void ask_arrays(Claims *c, const Factor *f)
 {
     const Distribution *d = f->dist;
     for (int k = 0; k < f->nargs && k < d->nparams; k++)
-        ask(c, f, f->args[k], d->params[k]->type.rank, d->params[k]->constraint, false, arena_printf(c->g->arena, "the `%s` of ", d->params[k]->name));
-    if (f->value) ask(c, f, f->value, d->value_rank, support_table[d->support].constraint, d->support == SUPPORT_COUNTS, "drawn from ");
+        ask_of_array(c, f->args[k], d->params[k]->type.rank, f->plates.guard, d->params[k]->constraint, false, arena_printf(c->g->arena, "the `%s` of %s", d->params[k]->name, d->name), f->span);
+    if (f->value) ask_of_array(c, f->value, d->value_rank, f->plates.guard, support_table[d->support].constraint, d->support == SUPPORT_COUNTS, arena_printf(c->g->arena, "drawn from %s", d->name), f->span);
 }
 
 bool claim_argument(Claims *c, const Factor *f, int k)
@@ -165,7 +176,7 @@ bool claim_argument(Claims *c, const Factor *f, int k)
         double end;
         if (!end_of(g, f, side ? p->upper : p->lower, &end)) continue;
         if (e->kind == EX_NUM) {
-            if (e->number != end || !end_is_open(g, f->dist, k, end, side)) continue;
+            if (e->number == end ? !end_is_open(g, f->dist, k, end, side) : (e->number < end) == side) continue;
             diag(g->diags, f->span, DIAG_E0403, p->name, f->dist->name, side ? "below" : "above", arena_printf(g->arena, "%g", end), arena_printf(g->arena, "%g", e->number));
             return false;
         }

@@ -532,16 +532,8 @@ static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
     static const char *const factored[] = {"inverse", "inverse_spd", "determinant", "log_determinant", "cholesky_decompose", NULL};
     int k = 0;
     while (factored[k] && strcmp(e->name, factored[k]) != 0) k++;
-    const Ast *base = e->kid[0];
-    while (base->kind == AST_INDEX) base = base->kid[0];
-    if (!factored[k] || p->loops.guard || base->kind != AST_NAME || !base->decl || base->decl->kind != DECL_DATA || shape_of(c->g, e->kid[0], p->env).rank != 2) return;
-    Var *v = var_of(c->g, base->decl);
-    for (const Ast *a = e->kid[0]; a->kind == AST_INDEX; a = a->kid[0])
-        for (int i = 1; i < a->nkids; i++)
-            if (a->kid[i]->kind == AST_RANGE || shape_of(c->g, a->kid[i], p->env).rank) return;       // part of a matrix
-    if (!v || v->asked_by || v->constraint != CONSTRAINT_NONE) return;
-    v->asked = CONSTRAINT_COVARIANCE;
-    v->asked_by = arena_printf(c->g->arena, "an argument of %s (%s)", e->name, claims_line(c->g, p->span));
+    if (factored[k] && shape_of(c->g, e->kid[0], p->env).rank == 2)
+        ask_of_array(c, elaborate_whole(c->g, e->kid[0], p->env), 2, p->loops.guard, CONSTRAINT_COVARIANCE, false, arena_printf(c->g->arena, "an argument of %s", e->name), p->span);
 }
 
 static void look_at_call(Claims *c, const Place *p, const Ast *e)

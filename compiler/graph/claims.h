@@ -19,6 +19,7 @@ bool        claims_never(const Loops *l);                                // the 
 const char *claims_line(Graph *g, Span s);                               // file.gm:12
 
 bool claim_arguments(Claims *c);                                         // arguments.c; false: a constant is no value of its parameter
+void ask_of_array(Claims *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span);    // data taken whole: it satisfies the constraint, because it is `what`
 bool claim_argument(Claims *c, const Factor *f, int k);      // the k-th alone; false: a constant is outside, which is reported
 
 // ---- coverage.c ----

@@ -21,13 +21,13 @@
 
 enum { FEWEST = 6 };                     // terms: fewer are as well off by themselves
 
-typedef struct Part1 {                   // of a scalar unknown
+typedef struct Scalar {                   // of a scalar unknown
     bool   candidate;
     int    statements;
     const Distribution *dist;
     Var   *vector;                       // that it is element `at` of, or NULL
     int    at;
-} Part1;
+} Scalar;
 
 typedef struct Matrix {                  // columns that were made
     Var   *var;
@@ -39,7 +39,7 @@ typedef struct Matrix {                  // columns that were made
 
 typedef struct Columns {
     Graph  *g;
-    Part1  *part;                        // by variable
+    Scalar  *part;                        // by variable
     int     nparts;
     Matrix *matrices;
     const Plates *plates;                // around the expression at hand
@@ -49,7 +49,7 @@ typedef struct Columns {
     Expr   *hidden;                      // stands for linear terms while other occurrences are looked for
 } Columns;
 
-static Part1 *part_of(const Columns *x, const Var *v) { return v->id < x->nparts ? &x->part[v->id] : NULL; }
+static Scalar *part_of(const Columns *x, const Var *v) { return v->id < x->nparts ? &x->part[v->id] : NULL; }
 
 static bool test_not_fixed(const Var *v, void *with) { (void)with; return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response; }
 static bool is_fixed(const Expr *e) { return !ex_any_var(e, test_not_fixed, NULL); }
@@ -58,7 +58,7 @@ static bool is_fixed(const Expr *e) { return !ex_any_var(e, test_not_fixed, NULL
 static bool is_coefficient(const Columns *x, const Expr *e)
 {
     if (e->kind != EX_REF) return false;
-    const Part1 *p = part_of(x, e->var);
+    const Scalar *p = part_of(x, e->var);
     if (e->nargs == 0) return p && p->candidate;
     const Var *v = e->var;
     return var_unknown(v) && v->rank == 1 && e->nargs == 1 && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && e->args[0]->kind == EX_NUM &&
@@ -167,7 +167,7 @@ static void find_candidates(Columns *x)
     }
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!f->value || f->value->kind != EX_REF || f->value->nargs) continue;
-        Part1 *p = part_of(x, f->value->var);
+        Scalar *p = part_of(x, f->value->var);
         if (p->statements++ || f->region || f->plates.n || f->plates.guard) p->candidate = false;
         p->dist = f->ncomponents ? NULL : f->dist;
         p->candidate &= p->dist != NULL && !f->truncated;
@@ -204,7 +204,7 @@ static void make_vector(Columns *x, Var **member, int n)
         member[k]->kind = VAR_PART;
         member[k]->part_of = v;
         member[k]->part_at = k;
-        *part_of(x, member[k]) = (Part1){.candidate = true, .vector = v, .at = k};
+        *part_of(x, member[k]) = (Scalar){.candidate = true, .vector = v, .at = k};
     }
 }
 
@@ -226,7 +226,7 @@ static Look test_group(const Expr *e, void *with)
         for (int i = first; i < e->nargs; i++) {
             if (taken[i]) continue;
             const Linear l = term[i];
-            const Part1 *p = part_of(x, l.coefficient->var);
+            const Scalar *p = part_of(x, l.coefficient->var);
             if (p->vector || (n && (p->dist != dist || l.rest != rest))) continue;
             bool seen = false;
             for (int k = 0; k < n; k++) seen |= member[k] == l.coefficient->var;
@@ -318,7 +318,7 @@ static Matrix *make_matrix(Columns *x, Expr *const *column, int n, const Plates 
 
 static Expr *element(const Columns *x, const Expr *coefficient)
 {
-    const Part1 *p = part_of(x, coefficient->var);
+    const Scalar *p = part_of(x, coefficient->var);
     return p && p->vector ? ex_ref(p->vector, 1, (Expr *[]){ex_num(p->at + 1)}) : (Expr *)coefficient;
 }
 
@@ -415,7 +415,7 @@ void find_columns(Graph *g)
     Columns x = {.g = g};
     x.hidden = ex_ref(var_new(g, intern("linear terms"), VAR_ELEMENT), 0, NULL);
     x.nparts = g->nvars;
-    x.part = NEW_N(g->arena, Part1, g->nvars);
+    x.part = NEW_N(g->arena, Scalar, g->nvars);
     memset(x.part, 0, sizeof *x.part * (size_t)g->nvars);
     find_candidates(&x);
     for (const Factor *f = g->factors; f; f = f->next) {
