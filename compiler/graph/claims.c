@@ -559,6 +559,9 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         Place q = *p;
         Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1), *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
         if (tail) lo = plus(ex_sub(a.dim[0], n), 1);
+        Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 1, .part = {n}, .fails = {ex_call2("<", n, ex_num(0))}, .nnumbers = 1, .number = {n}};
+        k.says = arena_printf(c->g->arena, "%s of %.40s has a negative length, # (%s)", e->name, name, claims_line(c->g, p->span));
+        claim(c, k);
         Expr *at = ex_index(enter(c, &q, intern("i"), lo, plus(ex_add2(lo, n), -1)));
         claim_inside(c, &q, name, 1, &at, 0, a.dim[0]);
         return;

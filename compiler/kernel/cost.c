@@ -259,11 +259,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         operate(&c, cubed(a, 1.0 / 3));
         c.draws = ex_add2(c.draws, a);
         break;
-    case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED:
-        operate(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)));
-        c.draws = ex_add(3, (Expr *[]){c.draws, a, b});
-        break;
-    case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
+    case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
         operate(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)));
         c.draws = ex_add(3, (Expr *[]){c.draws, a, b});
         break;

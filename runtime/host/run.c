@@ -184,7 +184,7 @@ static void explain_fault(const Fit *f)
 static bool impossible(const Fit *f)
 {
     const GmDraws *d = &f->draws;
-    for (int c = 0; c < d->chains && f->options.log_joint && d->kept >= 10; c++) {
+    for (int c = 0; c < d->chains && f->options.log_joint && d->kept > 0; c++) {
         if (d->possible[c])
             continue;
         gm_error("chain %d: lp__ is NaN or -infinity in all draws: the density is 0, or no number, wherever the chain stands. These are no draws of the posterior", d->first_chain + c);
