@@ -477,6 +477,13 @@ void truncation_misspelt(Parse *p, Span at)
     if (open) diag_help(m, "`T[%.*s]`: the density is that of the distribution between the two, and integrates to 1", (int)(text + (at.to - at.from) - open) - 2, open + 1);
 }
 
+void truncation_of_one_end(Parse *p, Span at, Span end)
+{
+    const char *text = p->source->text + end.from;
+    const int n = end.to - end.from;
+    diag_help(fail(p, at, DIAG_E0109, NULL, NULL), "`T[%.*s, ]` leaves out what lies below %.*s, `T[, %.*s]` what lies above", n, text, n, text, n, text);
+}
+
 // ---- blocks and requests ----
 
 void foreign_block_named(Parse *p, Span at, const char *words)
@@ -754,6 +761,7 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
     const char *hint = *text == '{' ? statement_of_call(p, at) : NULL;
     if (hint) diag_help(m, "%s", hint);
     else if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
+    else if (*text == '=' && at.from > 0 && strchr("-*/", text[-1])) diag_help(m, "statements add to `target`, and to nothing else: target += -e;");
     else if (*text == '*' && at.from > 0 && text[-1] == '*') diag_help(m, "a power is written a ^ b");
     else if (is_reserved(word) && among(expected, n, "a name")) diag_help(m, "`%s` is a word of the language and cannot be a name", word);
 }

@@ -22,6 +22,7 @@ const char *plural(Arena *a, int n, const char *one, const char *many)
 typedef struct Foreign { const char *name, *text; } Foreign;
 static const Foreign foreign_distributions[] = {
 #define BLOCK(name, text)
+#define NAME(name, text)
 #define STATEMENT(name, text)
 #define DISTRIBUTION(name, text) { #name, text },
 #define FUNCTION(name, text)
@@ -33,9 +34,17 @@ static const Foreign foreign_distributions[] = {
 #define FUNCTION(name, text) { #name, text },
 #include "hints.def"
 #undef FUNCTION
+#undef NAME
+#undef STATEMENT
+}, foreign_names[] = {
+#define FUNCTION(name, text)
+#define STATEMENT(name, text)
+#define NAME(name, text) { #name, text },
+#include "hints.def"
+#undef NAME
 #undef STATEMENT
 }, foreign_statements[] = {
-#define FUNCTION(name, text)
+#define NAME(name, text)
 #define STATEMENT(name, text) { #name, text },
 #include "hints.def"
 #undef BLOCK
@@ -46,6 +55,7 @@ static const Foreign foreign_distributions[] = {
 #include "hints.def"
 #undef BLOCK
 #undef STATEMENT
+#undef NAME
 #undef DISTRIBUTION
 #undef FUNCTION
 };
@@ -58,6 +68,7 @@ static const char *foreign(const Foreign *list, size_t n, const char *name)
 }
 
 const char *foreign_block(const char *words) { return foreign(foreign_blocks, sizeof foreign_blocks / sizeof *foreign_blocks, words); }
+const char *foreign_name(const char *name) { return foreign(foreign_names, sizeof foreign_names / sizeof *foreign_names, name); }
 const char *foreign_statement(const char *name) { return foreign(foreign_statements, sizeof foreign_statements / sizeof *foreign_statements, name); }
 
 const char *foreign_distribution(const char *name) { return foreign(foreign_distributions, sizeof foreign_distributions / sizeof *foreign_distributions, name); }

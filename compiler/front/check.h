@@ -36,6 +36,7 @@ const char *foreign_distribution(const char *name);
 const char *foreign_function(const char *name);
 const char *foreign_statement(const char *name);
 const char *foreign_block(const char *words);
+const char *foreign_name(const char *name);
 const char *without_suffix(const char *name, const char **suffix);     // normal of Stan's normal_lpdf, normal_rng, ...; NULL: it has no such suffix
 
 // The closest of some names, if it is close enough to be a slip.

@@ -200,6 +200,8 @@ truncation:
   | name '[' end[lower] ',' end[upper] ']'  { $$ = (Truncation){ true, $lower, $upper };
                                               if ($name != intern("T")) truncation_misspelt(p, @name); }
   | name '(' end[lower] ',' end[upper] ')'  { $$ = (Truncation){ true, $lower, $upper }; truncation_misspelt(p, @$); }
+  | name '[' expr[one] ']'                  { $$ = (Truncation){ true, $one, NULL }; truncation_of_one_end(p, @$, @one); }
+  | name '(' expr[one] ')'                  { $$ = (Truncation){ true, $one, NULL }; truncation_of_one_end(p, @$, @one); }
   ;
 
 end:

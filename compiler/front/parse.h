@@ -88,6 +88,7 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e);
 Decl    *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
 Decl    *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi);
 void     truncation_misspelt(Parse *p, Span at);
+void     truncation_of_one_end(Parse *p, Span at, Span end);                      // T[0]: below or above?
 
 // Blocks and requests.
 void block_add(Parse *p, Span at, StmtList body);

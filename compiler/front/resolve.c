@@ -440,6 +440,22 @@ static void check_left_side(Resolve *r, Stmt *s)
     else diag_help(m, "a name, a name with subscripts, or an expression of data stands to the left of `~`");
 }
 
+// ---- names with a meaning ----
+
+// target = e; would define a name where a factor of the density is meant (data may have the name: nothing is read from files by mistake). Programs that
+// read CmdStan's files take a column whose name ends in `__` for a diagnostic of the sampler.
+static void check_name(Resolve *r, Decl *d)
+{
+    const size_t n = strlen(d->name);
+    const bool column = n > 2 && strcmp(d->name + n - 2, "__") == 0;
+    const char *hint = d->kind == DECL_DATA ? NULL : foreign_name(d->name);
+    if (!hint && !column) return;
+    Diag *m = diag(r->d, d->span, DIAG_E0116, d->name, d->kind == DECL_DATA ? "data" : d->kind == DECL_VARIABLE ? "an unknown" : "a definition");
+    if (hint) diag_help(m, "%s", hint);
+    else diag_help(m, "names that end in `__` are columns of the output about the sampler, such as lp__");
+    d->poisoned = true;
+}
+
 // ---- the same elements twice ----
 
 // Subscripts that run over the same elements: equal, or indices of loops with equal ranges.
@@ -765,6 +781,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     if (!m->name) m->name = intern("model");
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
+    for (int i = 0; i < r.order.n; i++) check_name(&r, r.order.item[i]);
     for (int i = 0; i < r.order.n; i++) {
         r.predicting = ((Decl *)r.order.item[i])->block == BLOCK_PREDICT;
         use_decl(&r, r.order.item[i]);

@@ -4,7 +4,7 @@
 //   before   z[i] ~ ... over i in 1:N where k[i] == 1                     z[i] may be read where k[i] == 1; elsewhere the data have to tell
 //   after    named_z[i] = sum of 1 over i, where k[i] == 1                counted at load, for the claims that need it
 //
-// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201 and E0202; claims that count.     Keeps: everything else.
+// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; claims that count.     Keeps: everything else.
 // Statements are compared as boxes, a range of each subscript and a condition. Two boxes with a condition and its opposite are one, and so are two that
 // lie side by side. What boxes do not tell is counted, by one sum of data for each statement.
 #include <string.h>
@@ -14,6 +14,7 @@ typedef struct Naming {                  // the elements that one statement draw
     Span          span;
     const Plates *plates;
     Expr         *at[MAX_RANK];
+    bool          defines;               // else it draws
     bool          once;                  // it names none twice
     bool          box;                   // then
     Expr         *lo[MAX_RANK], *hi[MAX_RANK], *guard;       // in terms of the coordinates
@@ -221,10 +222,38 @@ static bool is_definition(const Var *v) { return v->decl && v->decl->kind == DEC
 
 // ---- none twice ----
 
-static bool check_once(Claims *claims, Var *v, Coverage *c, bool defined)
+static const char *beside(Graph *g, Expr *e, int by)
+{
+    if (e->kind == EX_NUM) return ex_text(g->arena, ex_add2(e, ex_num(by)));
+    return arena_printf(g->arena, "%s %c 1", ex_text(g->arena, e), by < 0 ? '-' : '+');
+}
+
+// alpha[1] = 0; with a loop from 1 over alpha[j] ~ ...: if the element is the first or the last of the loop, it is said what the loop should be.
+static void drawn_and_defined(Graph *g, const Coverage *c, const Var *v, const Naming *a, const Naming *b)
+{
+    const Naming *draws = a->defines ? b : a, *defines = a->defines ? a : b;
+    Diag *m = diag(g->diags, b->span, DIAG_E0209, v->name);
+    diag_help(m, "the other statement is about line %d, and both are about the same elements; each is either drawn with `~` or computed with `=`", span_line(a->span));
+    for (int k = 0; k < c->rank; k++) {
+        const Index *i = NULL;
+        for (int j = 0; j < draws->plates->n; j++)
+            if (draws->at[k] == ex_index(draws->plates->index[j])) i = draws->plates->index[j];
+        if (!i || defines->lo[k] != defines->hi[k]) continue;
+        const bool first = defines->lo[k] == i->lo, last = defines->lo[k] == i->hi;
+        if (!first && !last) continue;
+        diag_help(m, "the loop leaves the element out: for (%s in %s:%s)", i->name, first ? beside(g, i->lo, 1) : ex_text(g->arena, i->lo), first ? ex_text(g->arena, i->hi) : beside(g, i->hi, -1));
+        return;
+    }
+}
+
+static bool check_once(Claims *claims, Var *v, Coverage *c)
 {
     Graph *g = claims->g;
-    bool sure = true;
+    bool sure = true, defined = true, drawn = true;
+    for (int i = 0; i < c->n; i++) {
+        defined &= c->naming[i].defines;
+        drawn &= !c->naming[i].defines;
+    }
     for (int i = 0; i < c->n; i++) {
         sure &= c->naming[i].once;
         for (int j = 0; j < i; j++) {
@@ -232,9 +261,13 @@ static bool check_once(Claims *claims, Var *v, Coverage *c, bool defined)
             if (a->box && b->box && disjoint(c, a, b)) continue;
             sure = false;
             if (!a->box || !b->box || !overlap(c, v, a, b)) continue;
-            Diag *m = diag(g->diags, b->span, defined ? DIAG_E0201 : DIAG_E0202, v->name);
+            if (a->defines != b->defines) {
+                drawn_and_defined(g, c, v, a, b);
+                return false;
+            }
+            Diag *m = diag(g->diags, b->span, a->defines ? DIAG_E0201 : DIAG_E0202, v->name);
             diag_help(m, "the first is on line %d; both are about the same elements", span_line(a->span));
-            if (!defined) diag_help(m, "another factor of the joint density is written target += ...;");
+            if (!a->defines) diag_help(m, "another factor of the joint density is written target += ...;");
             return false;
         }
     }
@@ -245,18 +278,18 @@ static bool check_once(Claims *claims, Var *v, Coverage *c, bool defined)
         k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
     }
     k.fails[0] = ex_call2("<", ex_num(1), total(g, v, c));
-    k.says = arena_printf(g->arena, defined ? "%s is defined twice (%s)" : "%s has two distributions (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
+    k.says = arena_printf(g->arena, defined ? "%s is defined twice (%s)" : drawn ? "%s has two distributions (%s)" : "%s has more than one distribution or definition (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
     claim(claims, k);
     return true;
 }
 
-static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Plates *plates, int n, Expr *const *at)
+static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Plates *plates, bool defines, int n, Expr *const *at)
 {
     Naming *more = NEW_N(g->arena, Naming, c->n + 1);
     if (c->n) memcpy(more, c->naming, sizeof *more * (size_t)c->n);
     c->naming = more;
     Naming *a = &more[c->n++];
-    *a = (Naming){.span = span, .plates = plates};
+    *a = (Naming){.span = span, .plates = plates, .defines = defines};
     for (int k = 0; k < n; k++) a->at[k] = at[k];
     if (n == c->rank) return;
     Plates *all = NEW(g->arena, Plates);         // subscripts that others give: all of them
@@ -307,9 +340,9 @@ static Coverage *coverage_of(Graph *g, Var *v, bool drawn, bool defined)
     c->rank = most;
     for (int k = 0; k < most; k++) c->coordinate[k] = index_new(intern(k == 0 ? "k" : k == 1 ? "l" : "m"), ex_num(1), v->dim[k]);
     for (const Factor *f = drawn ? g->factors : NULL; f; f = f->next)
-        if (names(f, v)) add_naming(g, c, v, f->span, &f->plates, drawn_by(f)->nargs, drawn_by(f)->args);
+        if (names(f, v)) add_naming(g, c, v, f->span, &f->plates, false, drawn_by(f)->nargs, drawn_by(f)->args);
     for (const Site *t = defined ? v->sites : NULL; t; t = t->next)
-        if (!t->again) add_naming(g, c, v, t->span, &t->plates, t->n, t->subscript);
+        if (!t->again) add_naming(g, c, v, t->span, &t->plates, true, t->n, t->subscript);
     if (!c->n) return NULL;                      // flat, or data that no statement is about
     c->merged = NEW_N(g->arena, Naming, c->n);
     for (int i = 0; i < c->n; i++) {
@@ -386,10 +419,10 @@ bool find_coverage(Claims *claims)
         if (!v->decl) continue;                  // of augmentations, and what the compiler made
         const bool let = v->kind == VAR_LET;
         Coverage *c = v->coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
-        if (drawn) good &= check_once(claims, v, drawn, false);
+        if (drawn) good &= check_once(claims, v, drawn);
         if (!c) continue;
         v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
-        good &= check_once(claims, v, c, is_definition(v));
+        good &= check_once(claims, v, c);
         if (v->kind == VAR_DATA && v->holes && v->rank == c->rank) claim_existence(claims, v, c);
     }
     return good;
