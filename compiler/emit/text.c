@@ -172,10 +172,17 @@ Text subscript_text(Out *o, const Expr *e)
     return (Text){text(o, "%s - 1", expr_c(o, e, ADDITIVE)), ADDITIVE, false};
 }
 
+// sum(n), max(n) or min(n) of whole data where no loop can stand: a call.
+static Text data_total(Out *o, const Expr *e)
+{
+    const char *routine = e->fn == FN_sum ? "total_of" : e->fn == FN_max ? "greatest" : "smallest";
+    return tight(text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
+}
+
 Text extent_text(Out *o, const Expr *e)
 {
-    if (is_greatest(e)) return tight(text(o, o->launching ? "greatest(ON_HOST(run, d->%s), %s)" : "greatest(d->%s, %s)", c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
-    if ((e->kind == EX_ADD || e->kind == EX_MUL) && has_greatest(e)) {
+    if (is_data_total(e)) return data_total(o, e);
+    if ((e->kind == EX_ADD || e->kind == EX_MUL) && has_data_total(e)) {
         const bool sum = e->kind == EX_ADD;
         const char *all = NULL;
         for (int i = 0; i < e->nargs; i++) {
@@ -463,7 +470,7 @@ Text expr_text(Out *o, const Expr *e)
             return (Text){text(o, "1 / %s%s", ex_is_integer(e->args[0]) && e->number == -1 ? "(wide)" : "", paren(o, power(o, e->args[0], -e->number), TIGHT)), MULTIPLICATIVE - 1, false};
         return power(o, e->args[0], e->number);
     case EX_CALL: return call(o, e);
-    case EX_REDUCE: case EX_ARRAY: return tight(whole_text(o, e));
+    case EX_REDUCE: case EX_ARRAY: return is_data_total(e) && !scope_find(&o->scope, e) ? data_total(o, e) : tight(whole_text(o, e));
     case EX_AT: {
         const Expr *array = e->args[0];
         Text p = tight("0");

@@ -1269,6 +1269,21 @@ static bool reads_others(Types *t, Ast *e, const Stmt *s)
     return true;
 }
 
+// Are its values whole numbers? Those of integers are, and what floor, ceil and round leave of a real, so int<lower=1> k = floor(x / 10); needs no conversion.
+static bool whole(const Ast *e)
+{
+    if (e->type.base == BASE_INT) return true;
+    switch (e->kind) {
+    case AST_CALL: return e->name == intern("floor") || e->name == intern("ceil") || e->name == intern("round");
+    case AST_UNARY: return e->op == OP_NEG && whole(e->kid[0]);
+    case AST_BINARY: return (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL) && whole(e->kid[0]) && whole(e->kid[1]);
+    case AST_COND: return whole(e->kid[1]) && whole(e->kid[2]);
+    case AST_INDEX: case AST_TRANSPOSE: return whole(e->kid[0]);
+    case AST_INT: case AST_REAL: case AST_STRING: case AST_NAME: case AST_RANGE: case AST_ALL: case AST_REDUCE: case AST_ARRAY: return false;
+    }
+    return false;
+}
+
 static void check_define(Types *t, Stmt *s)
 {
     if (s->decl && s->decl->kind == DECL_VARIABLE && !s->decl->poisoned && !reads_others(t, s->rhs, s)) {
@@ -1295,7 +1310,10 @@ static void check_define(Types *t, Stmt *s)
         diag_help(m, "data may equal a function of unknowns, as in y[i] = z[i] > 0; the right side here is data only");
         return;
     }
-    if (x->base == BASE_INT && (y->base != BASE_INT || s->link)) diag(t->d, s->rhs->span, DIAG_E0310, arena_printf(t->a, "the value of `%s`", s->decl ? s->decl->name : "this"));
+    if (x->base == BASE_INT && (!whole(s->rhs) || s->link)) {
+        Diag *m = diag(t->d, s->rhs->span, DIAG_E0310, arena_printf(t->a, "the value of `%s`", s->decl ? s->decl->name : "this"));
+        diag_help(m, "round(x), floor(x) and ceil(x) of a real are whole numbers, which an int takes");
+    }
 }
 
 static void check_stmts(Types *t, Stmt *s)

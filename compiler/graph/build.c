@@ -1141,7 +1141,7 @@ bool build(Graph *g)
     if (diags_errors(g->diags)) return false;
     find_columns(g);
     find_totals(g);
-    return true;
+    return check_sizes(g);
 }
 
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values)

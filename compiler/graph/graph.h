@@ -190,6 +190,12 @@ void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with);
 
 void find_totals(Graph *g);              // called by build
 
+// ---- sizes.c ----
+
+bool check_sizes(Graph *g);              // called by build: false after a message
+bool is_data_total(const Expr *e);       // sum, max or min of a whole vector of integers of the data: it may stand in a size
+bool has_data_total(const Expr *e);
+
 // ---- augment.c ----
 
 bool augment(Graph *g);

@@ -93,7 +93,7 @@ static Look test_part(const Expr *e, void *with)
             if (ex_is_integer(e->args[k])) ex_find(e->args[k], test_subscript, c);
     }
     // Sizes are written as calls.
-    if (e->kind == EX_REDUCE && c->named && !c->alone && !is_greatest(e)) {
+    if (e->kind == EX_REDUCE && c->named && !c->alone && !is_data_total(e)) {
         fail(c, arena_printf(c->p->g->arena, "%s has no name", ex_text(c->p->g->arena, e)));
         return FOUND;
     }

@@ -173,8 +173,6 @@ bool  writes(const Node *list, bool (*f)(const Var *, void *), void *with);     
 void  each_expr(const Node *n, void (*f)(Expr *, void *), void *with);           // f of every expression that stands in the node itself
 void  each_array(const Node *n, bool (*f)(const Var *, void *), void *with);     // f of every array that the node itself reads or writes other than in each_expr
 bool  ex_is_integer(const Expr *e);
-bool  is_greatest(const Expr *e);                                // the largest of data, as an extent
-bool  has_greatest(const Expr *e);
 bool  needs_array(const Expr *e);                                // a matrix computed on the way: a team would do it many times
 bool  needs_own_array(const Expr *e, const Loops *l);            // one that each turn of the loops computes for itself
 

@@ -225,20 +225,3 @@ static Look no_integer(const Expr *e, void *with)
 
 // Whether C computes e in whole numbers.
 bool ex_is_integer(const Expr *e) { return !ex_find(e, no_integer, NULL); }
-
-// The largest of a vector of whole data: an extent, written where no loop can stand.
-bool is_greatest(const Expr *e)
-{
-    if (e->kind != EX_REDUCE || e->fn != FN_max || !ex_is_num(e->args[0], 1)) return false;
-    const Expr *x = e->args[2];
-    return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 && x->args[0]->kind == EX_INDEX &&
-           x->args[0]->index == e->index && x->var->dim[0] == e->args[1];
-}
-
-static Look greatest(const Expr *e, void *with)
-{
-    (void)with;
-    return is_greatest(e) ? FOUND : LOOK;
-}
-
-bool has_greatest(const Expr *e) { return ex_find(e, greatest, NULL); }

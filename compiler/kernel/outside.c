@@ -63,10 +63,10 @@ static void inner(Walk *w, Node **body, Who who, bool scope)
 
 static bool whole_in_place(const Walk *w, const Expr *e) { return e->kind == EX_REF && e->var->base == BASE_REAL && !is_real(w->p->out, e->var); }
 
-// A size: what is the largest of data is written as a call.
+// A size: the sum, the largest or the least of data is written as a call.
 static void need_extent(Walk *w, Expr *e)
 {
-    if (!has_greatest(e)) need(w, e);
+    if (!has_data_total(e)) need(w, e);
 }
 
 static void need_extents(Walk *w, const Var *v)

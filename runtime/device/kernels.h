@@ -56,6 +56,23 @@ DEVICE long greatest(const int *x, long n)
     return most;
 }
 
+// The smallest of n whole data, 0 if there are none.
+DEVICE long smallest(const int *x, long n)
+{
+    long all = n ? x[0] : 0;
+    for (long i = 1; i < n; i++)
+        if (x[i] < all) all = x[i];
+    return all;
+}
+
+// The sum of n whole data.
+DEVICE long total_of(const int *x, long n)
+{
+    long all = 0;
+    for (long i = 0; i < n; i++) all += x[i];
+    return all;
+}
+
 // What a row of a row pass gives back: the weight with which X[k] enters the sum over rows, and what it adds to a total of its own.
 typedef struct RowWeight { real shift, more; } RowWeight;
 
