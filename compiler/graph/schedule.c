@@ -237,6 +237,7 @@ static Step *element_step(Graph *g, Var *v)
         }
     }
     if (!collapsed && !method && conditional_own(g, c, false)) return single(g, STEP_OWN, v, c, false, "its own distribution");
+    if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
         Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");
