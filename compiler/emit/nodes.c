@@ -486,7 +486,9 @@ static void emit_bounds(Out *o, const Node *n)
     const char *lo = f->least ? text(o, "%s < %s", y, expr_c(o, f->least, TIGHT)) : NULL, *hi = f->most ? text(o, "%s > %s", y, expr_c(o, f->most, TIGHT)) : NULL;
     const char *outside = text(o, "%s%s%s", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "");
     if (v->base == BASE_INT) outside = text(o, lo && hi ? "%s != -2147483648.0 && (%s)" : "%s != -2147483648.0 && %s", y, outside);      // a missing int; a missing real is NaN
-    line(o, "if (%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s (%s)\");", outside, v->name, at ? at : "0", f->dist->name, source_line(o, f->span));
+    const char *from = f->least ? ex_quote(o->arena, f->least) : NULL, *to = f->most ? ex_quote(o->arena, f->most) : NULL;
+    line(o, "if (%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s, %s%s%s (%s)\");", outside, v->name, at ? at : "0", f->dist->name, from ? from : "up", !to ? " and up" : " to ", to ? to : "",
+         source_line(o, f->span));
 }
 
 // ---- draws of the predict block ----

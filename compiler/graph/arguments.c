@@ -1,6 +1,8 @@
 // arguments.c -- what distributions ask of data, which the compiler sees of constants only.
 //
 //   y[i] ~ normal(mu, s[i])     claims that not s[i] <= 0: arguments lie between the bounds of the parameter
+//   z = log(x); y ~ normal(b * z, s)     claims that z is a number, where a density reads it
+//   target += binomial_lpmf(y[i] | n[i], p)     claims that y[i] lies between 0 and n[i]
 //   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or, on the left, of the support
 //
 // A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
@@ -9,6 +11,8 @@
 #include "claims.h"
 #include "elaborate.h"
 
+static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v); }
 static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA; }
 
 static bool number(const Ast *e, double *out)
@@ -205,12 +209,94 @@ bool claim_argument(Claims *c, const Factor *f, int k)
     return true;
 }
 
+// ---- what is known of a density before its unknowns are ----
+
+enum { MOST_PARTS = 20000 };                     // looked at in a factor; beyond, what goes wrong is said where it goes wrong
+
+typedef struct Parts { Claims *c; const Factor *f; int left; } Parts;
+
+static const char *subscripts(Graph *g, const Expr *e, Claim *k)
+{
+    const char *at = e->var->name;
+    for (int i = 0; i < e->nargs; i++) {
+        at = arena_printf(g->arena, "%s%s#", at, i ? ", " : "[");
+        k->number[k->nnumbers++] = e->args[i];
+    }
+    return e->nargs ? arena_printf(g->arena, "%s]", at) : at;
+}
+
+// within(y[i], 0, n[i]) of data as a term: where it does not hold the density is 0 whatever the unknowns are.
+static void claim_term(Claims *c, const Factor *f, const Loops *l, Expr *e)
+{
+    Graph *g = c->g;
+    Expr *x = e->args[0], *lo = e->args[1], *hi = e->args[2];
+    const Expr *named = data_in(x);
+    if (!ex_data_only(e) || !named) return;
+    Claim k = {.span = f->span, .name = named->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("!", ex_call2("&&", ex_call2("<=", lo, x), ex_call2("<=", x, hi)))}};
+    const char *what = x == named ? subscripts(g, x, &k) : ex_quote(g->arena, x), *is = "lies";
+    if (x == named && x->var->base == BASE_INT) {
+        k.number[k.nnumbers++] = x;
+        is = "is #,";
+    }
+    const char *where = ex_is_num(hi, INFINITY) ? arena_printf(g->arena, "below %s", ex_quote(g->arena, lo)) : ex_is_num(lo, -INFINITY) ? arena_printf(g->arena, "above %s", ex_quote(g->arena, hi))
+                      : arena_printf(g->arena, "outside %s to %s", ex_quote(g->arena, lo), ex_quote(g->arena, hi));
+    k.says = arena_printf(g->arena, "%s %s %s, where the density is 0 (%s)", what, is, where, claims_line(g, f->span));
+    claim(c, k);
+}
+
+// A definition of data that a density reads is a number. (An infinite one may be meant, as an end.)
+static void claim_number(Claims *c, const Factor *f, const Loops *l, Expr *e)
+{
+    if (e->var->base != BASE_REAL || e->nargs < e->var->rank || !ex_data_only(e)) return;
+    for (int i = 0; i < e->nargs; i++)
+        if (ex_any_var(e->args[i], test_response, NULL)) return;
+    Claim k = {.span = e->var->span, .name = e->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("missing", e)}};
+    const char *what = subscripts(c->g, e, &k);
+    k.says = arena_printf(c->g->arena, "%s, computed from data (%s), is not a number, and a density reads it (%s)", what, claims_line(c->g, e->var->span), claims_line(c->g, f->span));
+    claim(c, k);
+}
+
+// Whatever is computed in every case: not the branches of a choice. `term`: a factor of the density by itself.
+static void look_at_part(Parts *p, const Loops *l, Expr *e, bool term)
+{
+    if (!e->vars || p->left-- <= 0) return;
+    switch (e->kind) {
+    case EX_REF:
+        if (e->var->kind == VAR_LET) claim_number(p->c, p->f, l, e);
+        return;
+    case EX_REDUCE: {
+        if (l->n == MAX_LOOPS) return;
+        Loops more = *l;
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        more.index[more.n++] = i;
+        look_at_part(p, &more, ex_open(e, i), term && e->fn == FN_sum);
+        return;
+    }
+    case EX_CALL:
+        if (e->fn == FN_WITHIN && term && !p->f->dist) claim_term(p->c, p->f, l, e);
+        if (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR) return;
+        break;
+    case EX_ARRAY: return;
+    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_AT: break;
+    }
+    for (int i = 0; i < e->nargs; i++) look_at_part(p, l, e->args[i], term && e->kind == EX_ADD);
+}
+
+static void claim_known(Claims *c, const Factor *f)
+{
+    Loops l = {.guard = f->plates.guard};
+    if (f->plates.n > MAX_LOOPS || (l.guard && ex_any_var(l.guard, test_unknown, NULL))) return;
+    for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+    look_at_part(&(Parts){c, f, MOST_PARTS}, &l, f->log_density, true);
+}
+
 bool claim_arguments(Claims *c)
 {
     for (const Factor *f = c->g->factors; f; f = f->next) {
         if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!check_written(c, f, k) || !claim_argument(c, f, k)) return false;
+        if (!f->original) claim_known(c, f);
     }
     return true;
 }

@@ -285,7 +285,7 @@ static void put_claims(Lower *p, bool counted)
 static Kernel *lower_check(Lower *p)
 {
     const Graph *g = p->g;
-    note(p, "Data must lie in the support of their distributions%s.", g->claims ? ", and subscripts inside their arrays" : "");
+    note(p, "Data must lie in the support of their distributions%s.", g->claims ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "check_data", "wide");
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) put_check(p, f)->bounds.interval = true;

@@ -114,7 +114,7 @@ int gm_check_steps(const GmModel *model, GmRun *run)
     run->checking = 0;
     int status = GM_EXIT_INTERRUPTED;
     if (gm_fault_raised()) {
-        gm_fault_print(model, NULL, false);
+        gm_fault_print(model, NULL, NULL);
         status = GM_EXIT_FAULT;
     } else if (!gm_interrupted()) {
         status = report(model, run, verdict) ? GM_EXIT_OK : GM_EXIT_CHECK;

@@ -409,7 +409,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
         gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){ .x = 1, .threads = 1 }, next);
     }
     if (!gm_device_settled(d, on_gpu) || gm_fault_raised()) {
-        gm_fault_print(model, m, false);
+        gm_fault_print(model, m, NULL);
         return d->failed ? (int)d->status : GM_EXIT_FAULT;
     }
     printf(good ? "the devices agree\n" : "the devices DIFFER\n");

@@ -169,8 +169,25 @@ static char *fault_element(const GmModel *model, const GmMemory *m)
     return fault.element >= 0 ? gm_format("%s[%ld]", fault.variable, fault.element + 1) : gm_copy_text(fault.variable);
 }
 
-void gm_fault_print(const GmModel *model, const GmMemory *m, bool loading)
+// ` = 4`, where the fault is about an element of the data; "" else.
+static char *fault_value(const GmModel *model, const GmData *d)
 {
+    for (int f = 0; d && f < model->n_data && fault.element >= 0; f++) {
+        const GmField *field = &model->data[f];
+        if (strcmp(field->name, fault.variable) != 0 || fault.element >= gm_shape_size(&d->shape[f]))
+            continue;
+        const char *place = (const char *)d->data + field->offset;
+        const void *elements = field->rank ? *(void *const *)place : place;
+        if (field->type == GM_INT)
+            return gm_format(" = %d", ((const int *)elements)[fault.element]);
+        return gm_format(" = %.6g", ((const double *)elements)[fault.element]);
+    }
+    return gm_copy_text("");
+}
+
+void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
+{
+    const bool loading = d != NULL;
     if (!fault.raised)
         return;
     if (fault.numbers >= 0) {
@@ -184,7 +201,9 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, bool loading)
                 fputc(*c, stderr);
     } else {
         char *element = fault_element(model, m);
-        fprintf(stderr, "fault: %s: %s", element, fault.what);
+        char *value = fault_value(model, d);
+        fprintf(stderr, "fault: %s%s: %s", element, value, fault.what);
+        free(value);
         free(element);
     }
     if (loading)

@@ -720,6 +720,18 @@ char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, i
     return words;
 }
 
+// What is known of the data without a start is looked at in setup, later. If it finds them at fault it says so, and no start is to blame.
+static bool data_at_fault(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run)
+{
+    if (!model->setup)
+        return false;
+    GmRun trial = *run;
+    trial.inner_threads = 1;
+    model->setup(&trial);
+    gm_fault_print(model, m, d);
+    return gm_fault_raised();
+}
+
 bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given)
 {
     Factors factors;
@@ -740,6 +752,10 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
         search_close(&s);
         if (good)
             continue;
+        if (data_at_fault(model, m, d, run)) {
+            free(words);
+            break;
+        }
         gm_error("chain %d: no start was found at which the density is not 0: %s. %s", run->first_chain + c + 1, words,
                  given ? "The values of --init are kept as they are: they, the model and the data are at odds" : "--init FILE gives values to start from; see whether the data can be");
         free(words);

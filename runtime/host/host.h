@@ -159,9 +159,9 @@ typedef struct GmMemory {
     GmShape *shape;                 // by state field
 } GmMemory;
 
-// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep (`loading`) the data are to blame,
-// and no chain is named.
-void gm_fault_print(const GmModel *model, const GmMemory *m, bool loading);
+// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are to blame: what
+// they hold there is printed, and no chain is named. Later `d` is NULL.
+void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 
 GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
 bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains);

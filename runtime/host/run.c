@@ -199,7 +199,7 @@ static bool impossible(const Fit *f)
 
 static int finish(Fit *f, int status)
 {
-    gm_fault_print(f->model, &f->memory, false);
+    gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
     if (!gm_draws_finish(&f->draws))
         status = GM_EXIT_FAULT;
@@ -325,7 +325,7 @@ static int start(Fit *f)
             model->setup(&f->run);
     }
     if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
-        gm_fault_print(model, &f->memory, true);
+        gm_fault_print(model, &f->memory, &f->data);
         return GM_EXIT_USAGE;
     }
     return o->check ? gm_check_steps(model, &f->run) : finish(f, sample(f));

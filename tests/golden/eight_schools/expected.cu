@@ -37,7 +37,7 @@ enum {                           // streams of random numbers
 
 #include "kernels.h"
 
-// Data must lie in the support of their distributions, and subscripts inside their arrays.
+// Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
     ALONG (j, d->J) {
         if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }

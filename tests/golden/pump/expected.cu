@@ -34,7 +34,7 @@ enum {                           // streams of random numbers
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
     ALONG (i, d->N) {
-        if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson (model.gm:14)");
+        if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
     }
 }
 
