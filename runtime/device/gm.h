@@ -27,6 +27,7 @@
 #include "multivariate.h"
 #include "slice.h"
 #include "metropolis.h"
+#include "nuts.h"
 #include "within.h"
 #include "whole.h"
 #include "../host/model.h"

@@ -12,7 +12,9 @@
 #include <string.h>
 #include "../../runtime/device/rng.h"
 
+#ifndef DRAWS
 #define DRAWS    1000000
+#endif
 #define SEED     20240607
 #define BOUND_Z  6.0
 #define BOUND_KS 3.3

@@ -1,0 +1,572 @@
+// nuts.h -- Hamiltonian Monte Carlo for n reals together: the sampler asks, the caller answers, as in slice.h.
+//
+//     Nuts *m = nuts_of(room, n);                          // room: nuts_room(n) numbers, zero before the first sweep, kept between sweeps
+//     nuts_begin(m, g, x, &settings, sweep, warmup);
+//     while (nuts_next(m)) {
+//         m->log_density = <log density at nuts_position(m), up to a constant>;
+//         nuts_gradient(m)[i] = <its derivative by coordinate i>;
+//     }
+//     x[i] = nuts_position(m)[i];                          // unless m->failed
+//
+//   target      any differentiable density on R^n, up to a constant; divided into 1 / temperature: exp(log_density / T)
+//   methods     settings.steps == 0: NUTS, the multinomial variant (Betancourt 2017, A conceptual introduction to Hamiltonian Monte Carlo): trees double in random directions
+//               (Hoffman and Gelman 2014) until p_sharp . rho <= 0 at an end of a subtree, also across the halves of it, as in Stan since 2.21. Trees are built without recursion:
+//               each half that waits for the other keeps three vectors (Lao and Dillon 2019; Phan, Pradhan and Jankowiak 2019), and the tree is the recursive one. Within a subtree
+//               a point is drawn by its weight as points come, between trees the new one is preferred.
+//               settings.steps > 0: that many leapfrog steps and one Metropolis decision (Duane et al. 1987).
+//   cost        one evaluation a leapfrog step, and one at the start of a transition unless settings.same_density
+//   warm-up     sweeps before `warmup`, afterwards nothing is adapted. Step size: doubled or halved until one step is accepted with 0.8, then dual averaging towards settings.target
+//               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the Fisher divergence from a normal
+//               distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last window but one began; the first is 1 / |gradient|. The first 30 % have short
+//               windows, the last 15 % adapt the step size alone.
+//   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
+//               1000 above that of the start: the point is never taken, NUTS ends the tree there.
+//   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
+//   numbers     those of g, and those of the streams of the n elements after that of g (stream_part)
+//   test        tests/runtime/nuts.c
+#ifndef GM_NUTS_H
+#define GM_NUTS_H
+
+#include "rng.h"
+#include "special.h"
+
+#define NUTS_DEPTH       10            // doublings at most: 1023 leapfrog steps
+#define NUTS_ENERGY      1000.0        // an energy so far above the start's is a divergence
+#define NUTS_LEAST       1e-20         // bounds of the inverse metric
+#define NUTS_MOST        1e20
+#define NUTS_SEARCHES    100           // trials for the first step size
+
+enum {                                 // vectors of n numbers, behind the header
+    NUTS_POSITION, NUTS_GRADIENT, NUTS_MOMENTUM,               // the point that moves: one end of the tree
+    NUTS_FAR_POSITION, NUTS_FAR_GRADIENT, NUTS_FAR_MOMENTUM,   // the other end, in the same order
+    NUTS_NEAR_MOMENTUM,                                        // where the subtree being built began
+    NUTS_SUM,                                                  // of the momenta of the tree
+    NUTS_FIRST, NUTS_FIRST_GRADIENT,                           // the draw so far and the subtree's, m->draw says which is which
+    NUTS_SECOND, NUTS_SECOND_GRADIENT,
+    NUTS_METRIC,                                               // inverse of the metric's diagonal: variances, roughly
+    NUTS_FOREGROUND,                                           // means and sums of squares, of draws and of gradients
+    NUTS_BACKGROUND = NUTS_FOREGROUND + 4,
+    NUTS_POOL       = NUTS_BACKGROUND + 4,                     // halves that wait: one vector at level 0, three at the others, one in passing
+    NUTS_VECTORS    = NUTS_POOL + 3 * NUTS_DEPTH - 4,
+};
+
+typedef enum {
+    NUTS_ADAPTED,                      // diagonal, learned in warm-up
+    NUTS_UNIT,                         // the identity
+    NUTS_GIVEN,                        // what the caller wrote to nuts_metric(m)
+} NutsMetric;
+
+typedef struct NutsSettings {          // zero everywhere: NUTS as usual
+    int        steps;                  // 0: NUTS; else HMC by so many leapfrog steps
+    int        max_depth;              // of NUTS; 0: NUTS_DEPTH, the largest
+    NutsMetric metric;
+    int        same_density;           // log density, gradient and position are those with which the last transition ended
+    double     step;                   // size of a step; 0: adapted in warm-up
+    double     target;                 // mean acceptance that the step size aims at; 0: 0.8
+    double     temperature;            // 0: 1. Steps are sqrt(T) times as long: those that are stable stay so
+} NutsSettings;
+
+typedef enum { NUTS_BEGUN, NUTS_AT_START, NUTS_SEARCHING, NUTS_MOVING, NUTS_DONE } NutsPhase;
+
+typedef struct NutsHalf { signed char first, last, sum; } NutsHalf;     // vectors: momenta at its ends, in the order built, and their sum
+
+typedef struct Nuts {
+    double    log_density;             // the caller's answer; at the end that of the draw
+    // Of the transition, as CmdStan's columns of these names mean them.
+    double    accept_stat, stepsize, energy;
+    int       treedepth, n_leapfrog, divergent;
+    int       failed;                  // 1: the log density at the start is not finite; 2: the gradient
+    int       evaluations;             // answers asked for, the search for a step size included
+    // Kept between transitions.
+    int       known;                   // not 0: there were transitions
+    int       search;                  // a step size is to be searched for
+    int       metric_known;            // the metric is an estimate from draws
+    long      n;
+    double    step;
+    double    centre, error, log_step, log_step_mean;    // dual averaging
+    long      averaged;
+    long      foreground, background;  // draws in the estimates
+    // Of the transition alone.
+    Stream    g;
+    NutsPhase phase;
+    NutsSettings settings;
+    long      sweep, warmup;
+    double    cooling;                 // 1 / T
+    double    kick, drift;             // half a step of momentum per gradient, a step of position per velocity
+    double    start;                   // energy at the start
+    double    base;                    // weights are exp(start - energy - base)
+    double    weight, half_weight;     // sums over tree and subtree
+    double    accepted;                // sum of acceptance probabilities
+    double    draw_energy, draw_density, trial_energy, trial_density;
+    int       draw;                    // NUTS_FIRST or NUTS_SECOND; the subtree's point is in the other
+    int       side;                    // 1 or -1: direction of the subtree
+    int       leaf;                    // points of the subtree so far
+    int       ahead, behind;           // points of the tree on either side of the start
+    int       draw_place, trial_place; // signed number of steps from the start
+    int       tries, doubling;         // of the search for a step size
+    int       spares;
+    NutsHalf  half[NUTS_DEPTH];
+    signed char spare[3 * NUTS_DEPTH];
+} Nuts;
+
+#define NUTS_HEADER ((long)((sizeof(Nuts) + sizeof(wide) - 1) / sizeof(wide)))
+
+// Numbers that a chain of n coordinates needs.
+DEVICE long nuts_room(long n) { return NUTS_HEADER + NUTS_VECTORS * n; }
+
+DEVICE Nuts *nuts_of(wide *room, long n)
+{
+    Nuts *m = (Nuts *)(void *)room;
+    m->n = n;
+    return m;
+}
+
+DEVICE wide *nuts_vector(Nuts *m, int which) { return (wide *)(void *)m + NUTS_HEADER + which * m->n; }
+DEVICE wide *nuts_position(Nuts *m)          { return nuts_vector(m, NUTS_POSITION); }
+DEVICE wide *nuts_gradient(Nuts *m)          { return nuts_vector(m, NUTS_GRADIENT); }
+DEVICE wide *nuts_metric(Nuts *m)            { return nuts_vector(m, NUTS_METRIC); }
+
+// ---- work on vectors: all of it, so that lanes could share it here ----
+
+DEVICE void nuts_copy(Nuts *m, int to, int from)
+{
+    wide *__restrict__ a = nuts_vector(m, to);
+    const wide *__restrict__ b = nuts_vector(m, from);
+    for (long i = 0; i < m->n; i++) a[i] = b[i];
+}
+
+// The two ends of the tree change places: position, gradient and momentum.
+DEVICE void nuts_turn(Nuts *m)
+{
+    wide *__restrict__ a = nuts_vector(m, NUTS_POSITION), *__restrict__ b = nuts_vector(m, NUTS_FAR_POSITION);
+    for (long i = 0; i < 3 * m->n; i++) {
+        const wide x = a[i];
+        a[i] = b[i];
+        b[i] = x;
+    }
+}
+
+DEVICE void nuts_fill(Nuts *m, int which, double value)
+{
+    wide *a = nuts_vector(m, which);
+    for (long i = 0; i < m->n; i++) a[i] = value;
+}
+
+DEVICE int nuts_all_finite(Nuts *m, int which)
+{
+    const wide *a = nuts_vector(m, which);
+    long bad = 0;
+    for (long i = 0; i < m->n; i++) bad += !is_finite(a[i]);
+    return bad == 0;
+}
+
+// A momentum from its law, normal(0, metric); its kinetic energy. Each coordinate has numbers of its own.
+DEVICE double nuts_draw_momentum(Nuts *m)
+{
+    wide *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
+    const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
+    double twice = 0;
+    for (long i = 0; i < m->n; i++) {
+        Stream part = stream_part(&m->g, (uint64_t)i);
+        const double z = normal_standard(&part);
+        p[i] = z / sqrt(v[i]);
+        twice += z * z;
+    }
+    stream_pass(&m->g);
+    return 0.5 * twice;
+}
+
+// First half of a leapfrog step and its move.
+DEVICE void nuts_kick_and_drift(Nuts *m)
+{
+    wide *__restrict__ x = nuts_vector(m, NUTS_POSITION), *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
+    const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
+    const double kick = m->side * m->kick, drift = m->side * m->drift;
+    for (long i = 0; i < m->n; i++) {
+        p[i] += kick * g[i];
+        x[i] += drift * v[i] * p[i];
+    }
+}
+
+// Its second half; the kinetic energy.
+DEVICE double nuts_kick(Nuts *m)
+{
+    wide *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
+    const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
+    const double kick = m->side * m->kick;
+    double twice = 0;
+    for (long i = 0; i < m->n; i++) {
+        p[i] += kick * g[i];
+        twice += v[i] * p[i] * p[i];
+    }
+    return 0.5 * twice;
+}
+
+// The sum of the momenta of halves a and b, which follow each other, to `sum`, which may be a.sum. Whether neither the whole turns back, nor a with the first
+// point of b, nor b with the last point of a: at both ends of each the velocity has a part along the sum of its momenta.
+DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b, int sum)
+{
+    const wide *v = nuts_vector(m, NUTS_METRIC);
+    const wide *a_first = nuts_vector(m, a.first), *a_last = nuts_vector(m, a.last), *a_sum = nuts_vector(m, a.sum);
+    const wide *b_first = nuts_vector(m, b.first), *b_last = nuts_vector(m, b.last), *b_sum = nuts_vector(m, b.sum);
+    wide *out = nuts_vector(m, sum);
+    double whole_first = 0, whole_last = 0, a_begin = 0, a_end = 0, b_begin = 0, b_end = 0;
+    for (long i = 0; i < m->n; i++) {
+        const double all = a_sum[i] + b_sum[i];
+        const double with_next = v[i] * (a_sum[i] + b_first[i]), with_last = v[i] * (b_sum[i] + a_last[i]);
+        whole_first += v[i] * all * a_first[i];
+        whole_last  += v[i] * all * b_last[i];
+        a_begin += with_next * a_first[i];
+        a_end   += with_next * b_first[i];
+        b_begin += with_last * a_last[i];
+        b_end   += with_last * b_last[i];
+        out[i] = all;
+    }
+    return whole_first > 0 && whole_last > 0 && a_begin > 0 && a_end > 0 && b_begin > 0 && b_end > 0;
+}
+
+// Adds the draw and its gradient to the estimates that begin at vector `to`, as number k (Welford 1962).
+DEVICE void nuts_estimate(Nuts *m, int to, long k)
+{
+    for (int which = 0; which < 2; which++) {
+        const wide *__restrict__ x = nuts_vector(m, which ? NUTS_GRADIENT : NUTS_POSITION);
+        wide *__restrict__ mean = nuts_vector(m, to + 2 * which), *__restrict__ squares = nuts_vector(m, to + 2 * which + 1);
+        for (long i = 0; i < m->n; i++) {
+            const double d = x[i] - (k > 1 ? mean[i] : 0);
+            mean[i] = k > 1 ? mean[i] + d / (double)k : d;
+            squares[i] = k > 1 ? squares[i] + d * (x[i] - mean[i]) : 0;
+        }
+    }
+}
+
+// The metric from the foreground's estimates. A coordinate where either does not vary keeps its own.
+DEVICE void nuts_set_metric(Nuts *m)
+{
+    wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
+    const wide *__restrict__ draws = nuts_vector(m, NUTS_FOREGROUND + 1), *__restrict__ gradients = nuts_vector(m, NUTS_FOREGROUND + 3);
+    for (long i = 0; i < m->n; i++) {
+        const double ratio = sqrt(draws[i] / gradients[i]);
+        if (ratio > 0 && is_finite(ratio)) v[i] = clamp(ratio, NUTS_LEAST, NUTS_MOST);
+    }
+}
+
+DEVICE void nuts_first_metric(Nuts *m)
+{
+    wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
+    const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT);
+    for (long i = 0; i < m->n; i++) v[i] = g[i] == 0 ? 1 : clamp(1 / fabs(g[i]), NUTS_LEAST, NUTS_MOST);
+}
+
+// ---- adaptation ----
+
+// Dual averaging begins anew around the step size that is.
+DEVICE void nuts_average_anew(Nuts *m)
+{
+    m->log_step = m->log_step_mean = log(m->step);
+    m->centre = m->log_step + log(10.0);
+    m->error = 0;
+    m->averaged = 0;
+}
+
+DEVICE void nuts_adapt_step(Nuts *m)
+{
+    const double target = m->settings.target > 0 ? m->settings.target : 0.8;
+    const double t = (double)++m->averaged, share = 1 / (t + 10), late = pow(t, -0.75);
+    m->error = (1 - share) * m->error + share * (target - m->accept_stat);
+    m->log_step = clamp(m->centre - m->error * sqrt(t) / 0.05, -40, 16);
+    m->log_step_mean = late * m->log_step + (1 - late) * m->log_step_mean;
+    m->step = exp(m->log_step);
+}
+
+DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
+{
+    const int moved = m->divergent ? m->draw_place > 4 || m->draw_place < -4 : m->draw_place != 0;
+    const long short_window = m->warmup >= 100 ? 10 : m->warmup >= 30 ? m->warmup / 10 : 3;
+    const long window = m->sweep < (long)(0.3 * (double)m->warmup) ? short_window : 80;
+    if (moved) {
+        nuts_estimate(m, NUTS_FOREGROUND, ++m->foreground);
+        nuts_estimate(m, NUTS_BACKGROUND, ++m->background);
+    }
+    if (m->background >= window && m->sweep + window <= last_window) {
+        for (int k = 0; k < 4; k++) nuts_copy(m, NUTS_FOREGROUND + k, NUTS_BACKGROUND + k);
+        m->foreground = m->background;
+        m->background = 0;
+    }
+    if (m->foreground < 3) return;
+    nuts_set_metric(m);
+    if (!m->metric_known) m->search = m->settings.step == 0;
+    m->metric_known = 1;
+}
+
+DEVICE void nuts_adapt(Nuts *m)
+{
+    const long last_window = m->warmup - (long)(0.15 * (double)m->warmup);
+    if (m->settings.metric == NUTS_ADAPTED && m->sweep < last_window) nuts_adapt_metric(m, last_window);
+    if (m->settings.step > 0 || m->search) return;
+    nuts_adapt_step(m);
+    if (m->sweep == m->warmup - 1) m->step = exp(m->log_step_mean);
+}
+
+// ---- the transition ----
+
+// Begins the update of sweep `sweep`, counted from 0, of which the first `warmup` adapt. x: where the chain stands, n numbers; NULL: it is in nuts_position(m).
+DEVICE_CALL void nuts_begin(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup)
+{
+    wide *position = nuts_position(m);
+    if (x)
+        for (long i = 0; i < m->n; i++) position[i] = x[i];
+    m->g = *g;
+    m->phase = NUTS_BEGUN;
+    m->settings = *settings;
+    if (!(m->settings.max_depth > 0 && m->settings.max_depth < NUTS_DEPTH)) m->settings.max_depth = NUTS_DEPTH;
+    m->sweep = sweep;
+    m->warmup = warmup;
+    m->cooling = settings->temperature > 0 ? 1 / settings->temperature : 1;
+    m->accept_stat = m->stepsize = m->energy = 0;
+    m->treedepth = m->n_leapfrog = m->divergent = m->failed = m->evaluations = 0;
+}
+
+// Asks for the point after one leapfrog step. Returns 1.
+DEVICE int nuts_leap(Nuts *m, NutsPhase phase)
+{
+    nuts_kick_and_drift(m);
+    m->phase = phase;
+    m->evaluations++;
+    return 1;
+}
+
+DEVICE void nuts_set_step(Nuts *m, double step)
+{
+    m->step = step;
+    m->kick = 0.5 * step * sqrt(m->cooling);
+    m->drift = step / sqrt(m->cooling);
+}
+
+// The energy where the step led, with its second half; infinite if anything is not finite.
+DEVICE double nuts_arrive(Nuts *m)
+{
+    const double kinetic = nuts_kick(m), h = kinetic - m->cooling * m->log_density;
+    return is_finite(h) ? h : INFINITY;
+}
+
+// A new momentum where the chain stands.
+DEVICE void nuts_push(Nuts *m)
+{
+    const double kinetic = nuts_draw_momentum(m);
+    m->start = kinetic - m->cooling * m->draw_density;
+    m->side = 1;
+}
+
+DEVICE void nuts_return(Nuts *m)
+{
+    nuts_copy(m, NUTS_POSITION, m->draw);
+    nuts_copy(m, NUTS_GRADIENT, m->draw + 1);
+    m->log_density = m->draw_density;
+}
+
+// The chain stands at the draw. Returns 0.
+DEVICE int nuts_finish(Nuts *m)
+{
+    nuts_return(m);
+    m->energy = m->draw_energy;
+    m->accept_stat = m->accepted / (m->n_leapfrog > 0 ? m->n_leapfrog : 1);
+    if (m->sweep < m->warmup) nuts_adapt(m);
+    m->phase = NUTS_DONE;
+    return 0;
+}
+
+// Doubles the tree: its subtree begins with a step from one of its ends. Returns 1.
+DEVICE int nuts_double(Nuts *m)
+{
+    const int side = uniform_open(&m->g) < 0.5 ? -1 : 1;
+    if (side != m->side && m->treedepth > 0) nuts_turn(m);
+    m->side = side;
+    nuts_copy(m, NUTS_NEAR_MOMENTUM, NUTS_MOMENTUM);
+    m->leaf = 0;
+    m->half_weight = 0;
+    m->spares = 0;
+    for (int k = NUTS_VECTORS; k-- > NUTS_POOL;) m->spare[m->spares++] = (signed char)k;
+    return nuts_leap(m, NUTS_MOVING);
+}
+
+// A trajectory from the draw. Returns 1.
+DEVICE int nuts_launch(Nuts *m)
+{
+    nuts_push(m);
+    m->stepsize = m->step;
+    m->base = m->accepted = 0;
+    m->weight = 1;
+    m->draw_energy = m->start;
+    m->draw_place = m->ahead = m->behind = 0;
+    if (m->settings.steps > 0) return nuts_leap(m, NUTS_MOVING);
+    for (int k = 0; k < 3; k++) nuts_copy(m, NUTS_FAR_POSITION + k, NUTS_POSITION + k);
+    nuts_copy(m, NUTS_SUM, NUTS_MOMENTUM);
+    return nuts_double(m);
+}
+
+// The answer at the start: what has to be set up once, and the first step. Returns whether one is asked for.
+DEVICE int nuts_started(Nuts *m)
+{
+    const NutsSettings *s = &m->settings;
+    m->failed = !is_finite(m->log_density) ? 1 : !nuts_all_finite(m, NUTS_GRADIENT) ? 2 : 0;
+    if (m->failed) {
+        m->phase = NUTS_DONE;
+        return 0;
+    }
+    m->draw = NUTS_FIRST;
+    nuts_copy(m, m->draw, NUTS_POSITION);
+    nuts_copy(m, m->draw + 1, NUTS_GRADIENT);
+    m->draw_density = m->log_density;
+    if (s->metric == NUTS_UNIT) nuts_fill(m, NUTS_METRIC, 1);
+    if (!m->known) {
+        m->known = m->search = 1;
+        m->step = 1 / sqrt(sqrt((double)m->n));
+        if (s->metric == NUTS_ADAPTED) {
+            nuts_first_metric(m);
+            nuts_estimate(m, NUTS_FOREGROUND, m->foreground = 1);
+            nuts_estimate(m, NUTS_BACKGROUND, m->background = 1);
+        }
+    }
+    nuts_set_step(m, s->step > 0 ? s->step : m->step);
+    if (s->step > 0) m->search = 0;
+    if (!m->search) return nuts_launch(m);
+    m->tries = 0;
+    nuts_push(m);
+    return nuts_leap(m, NUTS_SEARCHING);
+}
+
+// The answer after one step of the search. Each trial has a momentum of its own. Returns 1.
+DEVICE int nuts_searched(Nuts *m)
+{
+    const double h = nuts_arrive(m);
+    const int well = m->start - h > log(0.8);
+    nuts_return(m);
+    if (m->tries++ == 0) m->doubling = well;
+    const int onwards = well == m->doubling && m->tries < NUTS_SEARCHES && m->step < 1e5 && m->step > 1e-15;
+    if (onwards) {
+        nuts_set_step(m, m->doubling ? 2 * m->step : 0.5 * m->step);
+        nuts_push(m);
+        return nuts_leap(m, NUTS_SEARCHING);
+    }
+    m->search = 0;
+    nuts_average_anew(m);
+    return nuts_launch(m);
+}
+
+// The point that moved becomes the subtree's.
+DEVICE void nuts_try(Nuts *m, double energy, int place)
+{
+    const int trial = m->draw == NUTS_FIRST ? NUTS_SECOND : NUTS_FIRST;
+    nuts_copy(m, trial, NUTS_POSITION);
+    nuts_copy(m, trial + 1, NUTS_GRADIENT);
+    m->trial_energy = energy;
+    m->trial_density = m->log_density;
+    m->trial_place = place;
+}
+
+DEVICE void nuts_take(Nuts *m)
+{
+    m->draw = m->draw == NUTS_FIRST ? NUTS_SECOND : NUTS_FIRST;
+    m->draw_energy = m->trial_energy;
+    m->draw_density = m->trial_density;
+    m->draw_place = m->trial_place;
+}
+
+// A point of an HMC trajectory. Only what is not finite ends it early, so that the way back would end too. Returns whether another is asked for.
+DEVICE int nuts_stepped(Nuts *m)
+{
+    const double h = nuts_arrive(m);
+    m->n_leapfrog++;
+    if (!(h - m->start <= NUTS_ENERGY)) m->divergent = 1;
+    if (h < INFINITY && m->n_leapfrog < m->settings.steps) return nuts_leap(m, NUTS_MOVING);
+    const double ratio = h < m->start ? 1 : exp(m->start - h);
+    if (uniform_open(&m->g) < ratio) {
+        nuts_try(m, h, m->n_leapfrog);
+        nuts_take(m);
+    }
+    m->accepted = ratio * m->n_leapfrog;
+    return nuts_finish(m);
+}
+
+DEVICE int nuts_spare(Nuts *m) { return m->spare[--m->spares]; }
+
+DEVICE void nuts_release(Nuts *m, int which)
+{
+    if (which >= NUTS_POOL) m->spare[m->spares++] = (signed char)which;
+}
+
+// The subtree, complete and sound, joins the tree. Returns whether another point is asked for.
+DEVICE int nuts_grown(Nuts *m, NutsHalf half)
+{
+    if (m->side > 0) m->ahead += m->leaf; else m->behind += m->leaf;
+    m->treedepth++;
+    if (uniform_open(&m->g) * m->weight < m->half_weight) nuts_take(m);
+    m->weight += m->half_weight;
+    NutsHalf tree;
+    tree.first = NUTS_FAR_MOMENTUM;
+    tree.last = NUTS_NEAR_MOMENTUM;
+    tree.sum = NUTS_SUM;
+    if (!nuts_join(m, tree, half, NUTS_SUM) || m->treedepth == m->settings.max_depth) return nuts_finish(m);
+    return nuts_double(m);
+}
+
+// A point of the subtree. Halves are joined as carries of the binary counter `leaf`. Returns whether another point is asked for.
+DEVICE int nuts_moved(Nuts *m)
+{
+    const double h = nuts_arrive(m), gain = m->start - h;
+    m->n_leapfrog++;
+    if (!(gain >= -NUTS_ENERGY)) {
+        m->divergent = 1;
+        return nuts_finish(m);
+    }
+    if (gain - m->base > 400) {                          // a start far out: weights stay within doubles
+        const double less = exp(m->base - gain);
+        m->weight *= less;
+        m->half_weight *= less;
+        m->base = gain;
+    }
+    const double w = exp(gain - m->base);
+    m->accepted += gain > 0 ? 1 : m->base == 0 ? w : exp(gain);
+    m->half_weight += w;
+    const int index = m->leaf++;
+    if (index == 0 || uniform_open(&m->g) * m->half_weight < w) nuts_try(m, h, m->side > 0 ? m->ahead + m->leaf : -m->behind - m->leaf);
+
+    NutsHalf half;
+    half.first = half.last = half.sum = NUTS_MOMENTUM;
+    int level = 0;
+    for (; index >> level & 1; level++) {
+        const NutsHalf before = m->half[level];
+        const int sum = level == 0 ? nuts_spare(m) : before.sum;
+        if (!nuts_join(m, before, half, sum)) return nuts_finish(m);
+        nuts_release(m, half.first);
+        nuts_release(m, half.sum);
+        if (level > 0) nuts_release(m, before.last);
+        half.first = before.first;
+        half.sum = (signed char)sum;
+    }
+    if (level == m->treedepth) return nuts_grown(m, half);
+    half.last = (signed char)nuts_spare(m);
+    nuts_copy(m, half.last, NUTS_MOMENTUM);
+    if (level == 0) half.first = half.sum = half.last;
+    m->half[level] = half;
+    return nuts_leap(m, NUTS_MOVING);
+}
+
+// 1: the caller evaluates log density and gradient at nuts_position(m) and calls again. 0: nuts_position(m) is the next draw.
+DEVICE_CALL int nuts_next(Nuts *m)
+{
+    switch (m->phase) {
+    case NUTS_BEGUN:
+        if (m->settings.same_density && m->known) return nuts_started(m);
+        m->phase = NUTS_AT_START;
+        m->evaluations = 1;
+        return 1;
+    case NUTS_AT_START:  return nuts_started(m);
+    case NUTS_SEARCHING: return nuts_searched(m);
+    case NUTS_MOVING:    return m->settings.steps > 0 ? nuts_stepped(m) : nuts_moved(m);
+    case NUTS_DONE:      break;
+    }
+    return 0;
+}
+
+#endif
