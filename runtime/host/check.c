@@ -8,6 +8,8 @@
 // adds up while it draws (run->check_log_q). The two are compared step by step for some sweeps of all chains.
 #include "host.h"
 
+#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +28,44 @@ typedef struct Verdict {
 // Rounding: a log joint is a sum whose relative error is about 1e-16 times the square root of the number of terms, and differences
 // of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. What a claim adds up may be larger by far: at data
 // near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their rounding. A wrong conditional is off
-// by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that.
-static double bound(double before, double after, double size)
+// by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that. Of a count n the density has terms as large as n log n (lgamma, or
+// n times a logarithm), which cancel to a few units: they are `counts`, each rounded to 2^-53 of itself and met in both densities.
+static double bound(double before, double after, double size, double counts)
 {
-    return 1e-7 + 1e-9 * (fabs(before) + fabs(after)) + 1e-12 * size;
+    return 1e-7 + 1e-9 * (fabs(before) + fabs(after)) + 1e-12 * size + DBL_EPSILON * counts;
 }
 
-static void compare(Verdict *v, const GmRun *run, int chain, double before, double after)
+// The sum of n log n over whole numbers. Those that are missing or do not exist have the least int.
+static double count_terms(const int *n, long size)
+{
+    double all = 0;
+    for (long i = 0; i < size; i++)
+        if (n[i] != INT_MIN)
+            all += fabs((double)n[i]) * log1p(fabs((double)n[i]));
+    return all;
+}
+
+static double terms_of_data(const GmModel *model, const GmData *d)
+{
+    double all = 0;
+    for (int f = 0; f < model->n_data; f++)
+        if (model->data[f].type == GM_INT) {
+            const char *place = (const char *)d->data + model->data[f].offset;
+            all += count_terms(model->data[f].rank ? *(int *const *)place : (const int *)place, gm_shape_size(&d->shape[f]));
+        }
+    return all;
+}
+
+static double terms_of_state(const GmModel *model, const GmMemory *m, int chain)
+{
+    double all = 0;
+    for (int f = 0; f < model->n_state; f++)
+        if (model->state[f].type == GM_INT && (model->state[f].role == GM_PARAMETER || model->state[f].role == GM_LATENT))
+            all += count_terms(gm_state_array(model, m, chain, f), gm_shape_size(&m->shape[f]));
+    return all;
+}
+
+static void compare(Verdict *v, const GmRun *run, int chain, double before, double after, double counts)
 {
     const double claim = run->check_log_q[chain];
     v->claims += run->check_claims ? run->check_claims[chain] : 0;
@@ -50,7 +83,7 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
         v->skipped++;
         return;
     }
-    const double difference = fabs(after - before - claim), most = bound(before, after, run->check_size ? run->check_size[chain] : 0);
+    const double difference = fabs(after - before - claim), most = bound(before, after, run->check_size ? run->check_size[chain] : 0, counts);
     v->compared++;
     if (v->compared == 1 || difference / most > v->worst) {
         v->worst = difference / most;
@@ -94,8 +127,9 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
     return good;
 }
 
-int gm_check_steps(const GmModel *model, GmRun *run)
+int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m)
 {
+    const double in_data = terms_of_data(model, d);
     Verdict *verdict = gm_alloc((size_t)model->n_steps, sizeof *verdict);
     double *before = gm_alloc((size_t)run->chains, sizeof *before);
     run->checking = 1;
@@ -109,7 +143,7 @@ int gm_check_steps(const GmModel *model, GmRun *run)
             }
             model->step(run, k);
             for (int c = 0; c < run->chains; c++)
-                compare(&verdict[k], run, c, before[c], model->log_joint(run, c));
+                compare(&verdict[k], run, c, before[c], model->log_joint(run, c), in_data + terms_of_state(model, m, c));
         }
     run->checking = 0;
     int status = GM_EXIT_INTERRUPTED;

@@ -261,7 +261,7 @@ void   gm_progress_close(GmProgress *p);
 // ---- check.c ----
 
 // --check: every step against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
-int gm_check_steps(const GmModel *model, GmRun *run);
+int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
 
 // ---- run.c ----
 

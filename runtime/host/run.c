@@ -328,7 +328,7 @@ static int start(Fit *f)
         gm_fault_print(model, &f->memory, &f->data);
         return GM_EXIT_USAGE;
     }
-    return o->check ? gm_check_steps(model, &f->run) : finish(f, sample(f));
+    return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 
 int gm_fit(const GmModel *model, int argc, char **argv)
