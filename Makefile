@@ -153,7 +153,7 @@ demo: need-build
 
 APT_BUILD := gcc g++ make flex bison libopenblas-dev liblapacke-dev libjansson-dev libdragonbox-dev
 APT_TEST  := libgsl-dev llvm-14-tools python3-venv jags
-PIP_TEST  := lit numpy scipy 'arviz<1' nvidia-cuda-nvrtc
+PIP_TEST  := lit numpy scipy mpmath 'arviz<1' nvidia-cuda-nvrtc
 
 need-build:
 	$(Q)sh tests/need.sh $(APT_BUILD)

@@ -57,7 +57,7 @@ static bool means_something(const Graph *g, const Var *v, const char *name)
     return false;
 }
 
-Expr *var_element(Graph *g, Var *v, Index **fresh)
+Expr *var_element(const Graph *g, Var *v, Index **fresh)
 {
     static const char *const names[] = {"k", "l", "m", "n", "q", "r", "k2", "l2", "m2", "n2", "q2", "r2", "k3", "l3", "m3", "n3", "q3", "r3"};
     const int count = (int)(sizeof names / sizeof *names);

@@ -1,6 +1,7 @@
 // check.c -- what holds of a graph after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
 //
 //   always            a variable's number is its place; an index of a factor is one of its plates
+//   from `gradient`   derivatives are in the indices of their loops
 //   from `augment`    a factor that was replaced has one that was made from it
 //   from `schedule`   each unknown with a distribution is drawn by one step; what a conditional or a block adds up is over loops of its own
 //   from `domains`    where elements exist is said of their subscripts alone
@@ -92,14 +93,30 @@ static bool has_distribution(const Graph *g, const Var *v)
     return false;
 }
 
+// Weights hold the indices of plates alone; the rest and the element, those of all loops of the term.
+static const char *check_derivatives(const Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++)
+        for (const Factor *f = var_unknown(g->vars[i]) && !g->vars[i]->discrete ? g->factors : NULL; f; f = f->next) {
+            Derivative *d;
+            if (!ex_mentions(f->log_density, g->vars[i]) || !derivatives(g, f, &g->vars[i], 1, &d, NULL)) continue;
+            for (; d; d = d->next) {
+                Bound b = {.g = g, .what = arena_printf(g->arena, "the derivative of line %d by %s", span_line(f->span), g->vars[i]->name), .n = f->plates.n, .index = f->plates.index};
+                if (outside(&b, d->weight) || check_loops(&b, &d->loops) || outside(&b, d->ref) || outside(&b, d->rest)) return b.wrong;
+            }
+        }
+    return NULL;
+}
+
 const char *graph_check(const Graph *g, const char *pass)
 {
-    const bool built = strcmp(pass, "build") == 0 || strcmp(pass, "unknowns") == 0, augmented = strcmp(pass, "augment") == 0, scheduled = !built && !augmented;
+    const bool differentiated = strcmp(pass, "gradient") == 0, built = strcmp(pass, "build") == 0 || strcmp(pass, "unknowns") == 0 || differentiated, augmented = strcmp(pass, "augment") == 0, scheduled = !built && !augmented;
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i]->id != i) return arena_printf(g->arena, "the variable %s has another one's number", g->vars[i]->name);
     const char *wrong;
     for (const Factor *f = g->factors; f; f = f->next)
         if ((wrong = check_factor(g, f, !built))) return wrong;
+    if (differentiated && (wrong = check_derivatives(g))) return wrong;
     if (!scheduled) return NULL;
     for (const Step *s = g->steps; s; s = s->next)
         if ((wrong = check_step(g, s))) return wrong;

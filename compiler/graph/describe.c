@@ -9,7 +9,7 @@
 #include <string.h>
 #include "elaborate.h"
 
-static const char *text(Graph *g, const Expr *e) { return ex_text(g->arena, e); }
+static const char *text(const Graph *g, const Expr *e) { return ex_text(g->arena, e); }
 
 // An expression that prints as this text.
 static Expr *named(Graph *g, const char *name)
@@ -19,7 +19,7 @@ static Expr *named(Graph *g, const char *name)
     return ex_ref(v, 0, NULL);
 }
 
-const char *loops_text(Graph *g, const Loops *l)
+const char *loops_text(const Graph *g, const Loops *l)
 {
     const char *t = "";
     for (int i = 0; i < l->n; i++)
@@ -28,7 +28,7 @@ const char *loops_text(Graph *g, const Loops *l)
 }
 
 // A number before a product goes into a sum among its factors: -1/2*(-2*a + b)/c is (a - 1/2*b)/c.
-static Expr *tidy(Expr *e)
+Expr *ex_tidy(Expr *e)
 {
     if (e->kind != EX_MUL || e->args[0]->kind != EX_NUM) return e;
     for (int i = 1; i < e->nargs; i++) {
@@ -52,7 +52,7 @@ static bool mentions_any(const Expr *e, const Loops *l)
 static Expr *total(Graph *g, const Conditional *c, const Part *p)
 {
     Loops l = p->loops;
-    Expr *value = tidy(p->value);
+    Expr *value = ex_tidy(p->value);
     for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {
         Expr *t = p->target[k], *key = ex_index(c->element[k]);
         int at = -1;
@@ -201,7 +201,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
         const char *left = n->name;
         for (int k = 0; k < rank; k++) left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
-        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, tidy(value))));
+        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, ex_tidy(value))));
         add_name(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);      // of several terms: by its name from here on
     }
     if (c->truncated) bounds(g, d, c);
@@ -245,8 +245,8 @@ static void block(Graph *g, Description *d, const Step *s)
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         if (t->degree == 2)
             line(g, d, arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]),
-                                    text(g, tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1), t->coefficient))), tail, over));
-        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, tidy(t->coefficient)), tail, over));
+                                    text(g, ex_tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1), t->coefficient))), tail, over));
+        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, ex_tidy(t->coefficient)), tail, over));
     }
     const char *last = s->block[s->nblock - 1]->name;
     d->elements = s->gaussian.arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)

@@ -156,6 +156,7 @@ typedef struct Graph {
     struct Claim  *claims;               // what is checked when the data have been read
     bool           no_augment;
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
+    struct Slopes *slopes;               // gradient: derivatives of functions
     struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
 } Graph;
 
@@ -174,7 +175,7 @@ void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, in
 Expr *component_density(Graph *g, const Factor *f, const Component *c);          // of the value of f, without the weight
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 const Distribution *library_find(const Library *lib, const char *name, bool family);
-Expr *var_element(Graph *g, Var *v, Index **fresh);             // v[k, l, ...] with fresh plate indices over its dimensions, named like nothing around v
+Expr *var_element(const Graph *g, Var *v, Index **fresh);             // v[k, l, ...] with fresh plate indices over its dimensions, named like nothing around v
 void  factor_print(FILE *out, const Factor *f);
 void  graph_print(FILE *out, const Graph *g);
 void  plates_print(FILE *out, const Plates *p);
@@ -307,6 +308,24 @@ Reading factors_of(Graph *g, const Var *v);                           // that v 
 Reading factors_of_block(Graph *g, Var *const *block, int nblock);
 const Factor *factor_for(const Factor *f, bool collapsed);
 
+// ---- gradient.c: derivatives of a factor by the elements of a block ----
+
+typedef struct Derivative {              // d log density / d ref gets the sum over loops of weight * rest
+    const Factor *factor;
+    Expr *ref;                           // element of an unknown of the block, its subscripts in terms of the loops' indices
+    Expr *weight;                        // the adjoint where the path to it enters the first sum: in the indices of the factor's plates alone. All that stands in one
+                                         // linear predictor has the same weight, the derivative by the predictor
+    Expr *rest;                          // what the opened sums multiply it with; 1 if none was opened. It may not exist where the weight is 0 by a choice, unless it has that choice, too
+    Loops loops;                         // the plates of the factor, with its guard, then the sums that were opened
+    struct Derivative *next;
+} Derivative;
+
+bool read_derivatives(Graph *g);         // the derivatives of functions, from front/functions.def
+// The terms of the derivatives of one factor by the elements of the variables of the block; everything else is constant. Those of one element over the same loops with the
+// same weight are one. False: something has no derivative that is known, and because says what.
+bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because);
+void gradient_print(FILE *out, const Graph *g);          // of the model as written, by each continuous unknown
+
 // ---- feasible.c: which factors may be zero where a chain starts ----
 
 typedef enum { VANISHES_NEVER, VANISHES_IF_MISSING, VANISHES } Vanishing;      // IF_MISSING: only where a missing response has been filled in
@@ -403,7 +422,8 @@ typedef struct Description {             // all text is in the model's names; NU
 
 bool describe_steps(Graph *g);                                   // fills the description of each step
 void plan_print(FILE *out, const Graph *g);                      // the schedule, and the claims
-const char *loops_text(Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
+const char *loops_text(const Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
+Expr *ex_tidy(Expr *e);                                          // a number before a product goes into a sum among its factors
 
 // ---- claims.c, coverage.c: what data must satisfy for every element that the model reads to exist ----
 

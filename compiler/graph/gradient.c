@@ -1,0 +1,578 @@
+// gradient.c -- derivatives of a factor's log density by the elements of unknowns, by algebra.
+//
+//   before   -(y[i] - a - sum(j in 1:p, X[i, j]*b[j]))^2/(2*s^2) over i in 1:N
+//   after    a       gets   w                over i             w = (y[i] - a - sum(j in 1:p, X[i, j]*b[j]))/s^2
+//            b[j]    gets   w * X[i, j]      over i, j
+//
+// Reverse accumulation (Griewank and Walther 2008, Evaluating Derivatives, chapter 3): from the density down to its leaves each expression gets its adjoint, the
+// derivative of the density by it, which is the sum over the expressions that it is part of of their adjoints times local derivatives. Expressions are shared, and parts are
+// older than what they are part of: in the order from the youngest to the oldest an adjoint is complete when its turn comes, and each is computed once. A sum is opened: its
+// terms get its adjoint, for each value of its index; what does not depend on the index is brought out again, as the sum of what the terms gave it.
+// Local derivatives of functions are the columns of front/functions.def.
+//
+// Needs: factors.     Gives: the terms of the derivatives, as expressions.     Keeps: the graph.     Algebra: docs/gradients.md
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "elaborate.h"
+
+// ---- derivatives of functions ----
+
+typedef struct Slopes {
+    Var  *argument[3];                   // x, y, z
+    Expr *of[NFN][3];                    // by each argument; NULL: there is none
+    bool  none[NFN][3];                  // 0 wherever the function is smooth
+} Slopes;
+
+// The columns dx, dy, dz of functions.def as expressions in x, y, z. They are read as densities of a small library.
+bool read_derivatives(Graph *g)
+{
+    char *text;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    for (int fn = 1; fn < NFN; fn++)
+        for (int k = 0; k < 3; k++) {
+            const char *slope = function_rows[fn].derivative[k];
+            if (slope && *slope && *slope != '?') fprintf(f, "distribution d%d_%d(real y, real z) { support real; log_density = %s; }\n", fn, k, slope);
+        }
+    fclose(f);
+    Library rows = {0};
+    const Source *s = source_from_string(g->arena, "functions.def", text);
+    free(text);
+    if (!front_parse_library(g->arena, s, g->diags, &rows) || !front_resolve_library(g->arena, &rows, g->diags)) return false;
+    g->slopes = NEW(g->arena, Slopes);
+    Expr *at[3];
+    for (int k = 0; k < 3; k++) {
+        Var *v = g->slopes->argument[k] = NEW(g->arena, Var);
+        *v = (Var){.name = k == 0 ? "x" : k == 1 ? "y" : "z", .id = k, .kind = VAR_PATTERN, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+        at[k] = ex_ref(v, 0, NULL);
+    }
+    const Distribution *d = rows.distributions;
+    for (int fn = 1; fn < NFN; fn++)
+        for (int k = 0; k < 3; k++) {
+            const char *slope = function_rows[fn].derivative[k];
+            g->slopes->none[fn][k] = slope && !*slope;
+            if (!slope || !*slope || *slope == '?') continue;
+            g->slopes->of[fn][k] = elaborate(g, d->log_density, bind_arguments(g, d, 2, at + 1, at[0]), 0, NULL);
+            d = d->next;
+        }
+    return true;
+}
+
+typedef struct Arguments { const Slopes *slopes; Expr *const *args; } Arguments;
+
+static Expr *fill(Expr *e, void *with)
+{
+    const Arguments *a = with;
+    if (e->kind != EX_REF) return NULL;
+    for (int k = 0; k < 3; k++)
+        if (e->var == a->slopes->argument[k]) return a->args[k];
+    return NULL;
+}
+
+// ---- sums and products of adjoints ----
+
+static bool is_choice(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_if_else; }
+
+// A choice with a branch that is 0: what it is multiplied with counts in the other branch alone, and need not exist elsewhere.
+static bool is_partial(const Expr *e)
+{
+    return is_choice(e) && (ex_is_num(e->args[1], 0) || ex_is_num(e->args[2], 0) || is_partial(e->args[1]) || is_partial(e->args[2]));
+}
+
+static bool all_partial(const Expr *e)
+{
+    if (e->kind != EX_ADD) return is_partial(e);
+    for (int i = 0; i < e->nargs; i++)
+        if (!is_partial(e->args[i])) return false;
+    return true;
+}
+
+static Expr *choice(Expr *c, Expr *a, Expr *b) { return ex_call3("if_else", c, a, b); }
+
+static Expr *plus(Expr *a, Expr *b);
+
+// a + b, where choices by the same condition become one.
+static Expr *plus_term(Expr *a, Expr *b)
+{
+    if (!is_choice(b)) return ex_add2(a, b);
+    const int n = a->kind == EX_ADD ? a->nargs : 1;
+    Expr *const *term = a->kind == EX_ADD ? a->args : &a;
+    for (int i = 0; i < n; i++) {
+        if (!is_choice(term[i]) || term[i]->args[0] != b->args[0]) continue;
+        Expr *both = choice(b->args[0], plus(term[i]->args[1], b->args[1]), plus(term[i]->args[2], b->args[2]));
+        return ex_add(3, (Expr *[]){a, ex_neg(term[i]), both});
+    }
+    return ex_add2(a, b);
+}
+
+static Expr *plus(Expr *a, Expr *b)
+{
+    if (b->kind != EX_ADD) return plus_term(a, b);
+    for (int i = 0; i < b->nargs; i++) a = plus_term(a, b->args[i]);
+    return a;
+}
+
+// The product, within the branches of a partial choice: a factor is not evaluated where the choice is 0.
+static Expr *times(Expr *a, Expr *b)
+{
+    if (ex_is_num(a, 0) || ex_is_num(b, 0)) return ex_num(0);
+    if (is_partial(a)) return choice(a->args[0], times(a->args[1], b), times(a->args[2], b));
+    if (is_partial(b)) return choice(b->args[0], times(a, b->args[1]), times(a, b->args[2]));
+    if (a->kind == EX_ADD && all_partial(a)) {
+        Expr *sum = ex_num(0);
+        for (int i = 0; i < a->nargs; i++) sum = plus(sum, times(a->args[i], b));
+        return sum;
+    }
+    return ex_mul2(a, b);
+}
+
+// When a partial choice, or a sum of them, is not 0.
+static Expr *when_chosen(Expr *e)
+{
+    if (e->kind == EX_ADD && all_partial(e)) {
+        Expr *any = when_chosen(e->args[0]);
+        for (int i = 1; i < e->nargs; i++) any = ex_call2("||", any, when_chosen(e->args[i]));
+        return any;
+    }
+    if (!is_partial(e)) return ex_num(!ex_is_num(e, 0));
+    Expr *c = e->args[0], *yes = when_chosen(e->args[1]), *no = when_chosen(e->args[2]);
+    if (ex_is_num(no, 0)) return ex_is_num(yes, 1) ? c : ex_call2("&&", c, yes);
+    if (ex_is_num(yes, 0)) return ex_is_num(no, 1) ? ex_call1("!", c) : ex_call2("&&", ex_call1("!", c), no);
+    return choice(c, yes, no);
+}
+
+static Look test_unsafe(const Expr *e, void *with)
+{
+    (void)with;
+    if (e->kind == EX_REF) return SKIP;
+    return (e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number))) || e->kind == EX_AT || (e->kind == EX_CALL && !(function_rows[e->fn].traits & TRAIT_BOUNDED)) ? FOUND : LOOK;
+}
+
+// ---- scopes: the factor's instance, and within it the sums that were opened ----
+
+typedef struct Pending { Expr *at, *adjoint; } Pending;
+
+typedef struct Scope {
+    struct Scope *outer;                 // NULL: the instance
+    Index        *index;                 // of the sum that was opened
+    Expr         *weight;                // the adjoint where the outermost of the opened sums begins; adjoints below are without it. NULL in the instance
+    int           n, size;
+    Pending      *pending;               // expressions that have an adjoint and have not been looked at: seldom more than a few
+} Scope;
+
+typedef struct Opened { Index *outer, *index; Expr *lo, *hi; struct Opened *next; } Opened;
+typedef struct Elements { Expr *array; Index *index[MAX_RANK]; struct Elements *next; } Elements;
+
+typedef struct Reverse {
+    const Graph  *g;
+    const Factor *factor;
+    Var *const   *block;
+    int           nblock;
+    uint64_t      vars;                  // bits of the variables that count
+    Map           reads;                 // of an expression: whether it reads the block
+    Opened       *opened;                // one index for all sums over one range in one place, so that their terms can be merged
+    Elements     *elements;              // and one for all elements of an array
+    Derivative   *first, **last;
+    const char   *because;
+} Reverse;
+
+static bool in_block(const Reverse *r, const Var *v)
+{
+    for (int i = 0; i < r->nblock; i++)
+        if (r->block[i] == v) return true;
+    return false;
+}
+
+static bool through_series(const Reverse *r, const Var *v)
+{
+    for (int i = 0; i < r->nblock && v->kind == VAR_SERIES; i++)
+        if (series_reads(v->series, r->block[i])) return true;
+    return false;
+}
+
+static bool reads(Reverse *r, const Expr *e)
+{
+    static char yes, no;
+    if (!(e->vars & r->vars)) return false;
+    if (e->var && (in_block(r, e->var) || through_series(r, e->var))) return true;
+    const void *known = map_get(&r->reads, e);
+    if (known) return known == &yes;
+    bool any = false;
+    for (int i = 0; i < e->nargs && !any; i++) any = reads(r, e->args[i]);
+    map_put(r->g->arena, &r->reads, e, any ? &yes : &no);
+    return any;
+}
+
+static void give(Reverse *r, Scope *s, Expr *to, Expr *adjoint)
+{
+    if (ex_is_num(adjoint, 0) || !reads(r, to)) return;
+    for (int i = 0; i < s->n; i++)
+        if (s->pending[i].at == to) { s->pending[i].adjoint = plus(s->pending[i].adjoint, adjoint); return; }
+    ROOM(r->g->arena, s->pending, s->n, s->size);
+    s->pending[s->n++] = (Pending){to, adjoint};
+}
+
+static Pending youngest(Scope *s)
+{
+    int best = 0;
+    for (int i = 1; i < s->n; i++)
+        if (s->pending[i].at->id > s->pending[best].at->id) best = i;
+    const Pending p = s->pending[best];
+    s->pending[best] = s->pending[--s->n];
+    return p;
+}
+
+static bool name_taken(const Reverse *r, const Scope *s, const char *name)
+{
+    const Plates *p = &r->factor->plates;
+    for (int i = 0; i < p->n; i++)
+        if (p->index[i]->name == name) return true;
+    for (; s; s = s->outer)
+        if (s->index && s->index->name == name) return true;
+    return map_get(&r->g->taken, name) != NULL;
+}
+
+// A name that nothing around has. Those of var_element are left to the elements that the derivatives are for.
+static const char *free_name(const Reverse *r, const Scope *s, const char *not)
+{
+    static const char *const names[] = {"j", "i", "a", "b", "c", "h"};
+    for (int k = 0;; k++) {
+        const int round = k / 6;
+        const char *name = intern(round ? arena_printf(r->g->arena, "%s%d", names[k % 6], round + 1) : names[k % 6]);
+        if (name != not && !name_taken(r, s, name)) return name;
+    }
+}
+
+static Index *open_index(Reverse *r, const Scope *s, Expr *lo, Expr *hi)
+{
+    for (Opened *o = r->opened; o; o = o->next)
+        if (o->outer == s->index && o->lo == lo && o->hi == hi) return o->index;
+    Opened *o = NEW(r->g->arena, Opened);
+    *o = (Opened){s->index, index_new(free_name(r, s, NULL), lo, hi), lo, hi, r->opened};
+    r->opened = o;
+    return o->index;
+}
+
+static Index *const *element_indices(Reverse *r, const Scope *s, Expr *array)
+{
+    for (Elements *e = r->elements; e; e = e->next)
+        if (e->array == array) return e->index;
+    Elements *e = NEW(r->g->arena, Elements);
+    *e = (Elements){.array = array, .next = r->elements};
+    for (int k = 0; k < ex_rank(array); k++) e->index[k] = index_new(free_name(r, s, k ? e->index[k - 1]->name : NULL), ex_num(1), ex_dim(array, k));
+    r->elements = e;
+    return e->index;
+}
+
+static void refuse(Reverse *r, const char *because) { if (!r->because) r->because = because; }
+
+// ---- leaves ----
+
+// Terms of one element over the same loops with the same weight become one. A sum whose index the element does not have is a part of `rest`.
+static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
+{
+    Derivative d = {.factor = r->factor, .ref = ref, .weight = s->weight ? s->weight : adjoint, .rest = s->weight ? adjoint : ex_num(1)};
+    const Plates *p = &r->factor->plates;
+    Index *open[MAX_LOOPS];
+    int n = 0, kept = 0;
+    for (Scope *o = s; o->index; o = o->outer) {
+        if (n + p->n == MAX_LOOPS) { refuse(r, "there are too many sums within each other"); return; }
+        open[n++] = o->index;                    // from the innermost
+    }
+    Scope chain[MAX_LOOPS + 1] = {{0}};
+    bool keep[MAX_LOOPS];
+    for (int i = 0; i < n; i++) {
+        keep[i] = ex_mentions_index(ref, open[i]);
+        for (int k = 0; k < i; k++) keep[i] |= keep[k] && (ex_mentions_index(open[k]->lo, open[i]) || ex_mentions_index(open[k]->hi, open[i]));
+        if (!keep[i]) d.rest = ex_reduce("sum", open[i], open[i]->lo, open[i]->hi, d.rest);
+    }
+    for (int i = n - 1; i >= 0; i--) {           // the others are named as if they had been opened alone
+        if (!keep[i]) continue;
+        Index *old = open[i], *new = old;
+        if (kept < n - 1 - i) {
+            new = open_index(r, &chain[kept], old->lo, old->hi);
+            d.ref = ex_replace_index(d.ref, old, ex_index(new));
+            d.rest = ex_replace_index(d.rest, old, ex_index(new));
+            for (int k = 0; k < i; k++) {
+                if (!keep[k] || !(ex_mentions_index(open[k]->lo, old) || ex_mentions_index(open[k]->hi, old))) continue;
+                Index *within = index_new(open[k]->name, ex_replace_index(open[k]->lo, old, ex_index(new)), ex_replace_index(open[k]->hi, old, ex_index(new)));
+                d.ref = ex_replace_index(d.ref, open[k], ex_index(within));
+                d.rest = ex_replace_index(d.rest, open[k], ex_index(within));
+                open[k] = within;
+            }
+        }
+        chain[kept + 1] = (Scope){.outer = &chain[kept], .index = new};
+        kept++;
+    }
+    d.loops.guard = p->guard;
+    for (int i = 0; i < p->n; i++) d.loops.index[d.loops.n++] = p->index[i];
+    for (int i = 1; i <= kept; i++) d.loops.index[d.loops.n++] = chain[i].index;
+    if (all_partial(d.weight) && ex_find(d.rest, test_unsafe, NULL)) d.rest = choice(when_chosen(d.weight), d.rest, ex_num(0));
+    for (Derivative *q = r->first; q; q = q->next) {
+        bool same = q->ref == d.ref && q->weight == d.weight && q->loops.n == d.loops.n;
+        for (int i = 0; i < d.loops.n && same; i++) same = q->loops.index[i] == d.loops.index[i];
+        if (same) { q->rest = plus(q->rest, d.rest); return; }
+    }
+    *r->last = arena_copy(r->g->arena, &d, sizeof d);
+    r->last = &(*r->last)->next;
+}
+
+// ---- one expression: its adjoint times local derivatives goes to its parts ----
+
+static void walk(Reverse *r, Scope *s);
+
+static void product(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
+{
+    Expr **rest = malloc(sizeof *rest * (size_t)e->nargs);
+    for (int k = 0; k < e->nargs; k++) {
+        if (!reads(r, e->args[k])) continue;
+        int n = 0;
+        Expr *zero = NULL;                       // 0 log 0 = 0: the derivative of what a zero takes along is 0, too
+        const bool pole = ex_has_pole(e->args[k]);
+        for (int i = 0; i < e->nargs; i++)
+            if (i != k) {
+                rest[n++] = e->args[i];
+                if (pole && ex_may_vanish(e->args[i])) zero = zero ? ex_mul2(zero, e->args[i]) : e->args[i];
+            }
+        Expr *others = ex_mul(n, rest);
+        give(r, s, e->args[k], times(adjoint, zero ? choice(ex_call2("==", zero, ex_num(0)), ex_num(0), others) : others));
+    }
+    free(rest);
+}
+
+static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
+{
+    const Slopes *slopes = r->g->slopes;
+    if (e->fn == FN_if_else) {
+        give(r, s, e->args[1], choice(e->args[0], adjoint, ex_num(0)));
+        give(r, s, e->args[2], choice(e->args[0], ex_num(0), adjoint));
+        return;
+    }
+    if (e->fn == FN_log_determinant) {           // d log|A| = sum over a, b of inverse(A)[b, a] dA[a, b]
+        Expr *A = e->args[0];
+        Index *const *at = element_indices(r, s, A);
+        give(r, s, A, times(adjoint, ex_at(ex_call1("inverse", A), 2, (Expr *[]){ex_index(at[1]), ex_index(at[0])})));
+        return;
+    }
+    for (int k = 0; k < e->nargs; k++) {
+        if (!reads(r, e->args[k]) || (k < 3 && slopes->none[e->fn][k])) continue;
+        if (k >= 3 || !slopes->of[e->fn][k]) {
+            refuse(r, arena_printf(r->g->arena, e->nargs > 1 ? "no derivative of `%s` by its argument %d is known" : "no derivative of `%s` is known", e->name, k + 1));
+            return;
+        }
+        give(r, s, e->args[k], times(adjoint, ex_map(slopes->of[e->fn][k], fill, &(Arguments){slopes, e->args})));
+    }
+}
+
+static Look test_is(const Expr *e, void *with) { return e == with ? FOUND : LOOK; }
+
+static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
+{
+    if (reads(r, e->args[0]) || reads(r, e->args[1])) { refuse(r, "an unknown decides how many terms a sum has"); return; }
+    Index *j = open_index(r, s, e->args[0], e->args[1]);
+    Expr *term = ex_open(e, j), *slope;
+    if (e->fn == FN_sum) slope = ex_num(1);
+    else if (e->fn == FN_log_sum_exp) slope = ex_call1("exp", ex_sub(term, e));
+    else if (e->fn == FN_prod) {                 // the product of the others: by division where no factor can be 0, or the adjoint divides by the product already
+        Expr *part = times(adjoint, e);
+        if (!ex_find(part, test_is, e)) {
+            adjoint = part;
+            slope = ex_pow(term, -1);
+        } else if (ex_positive(term) && !ex_may_vanish(term)) slope = ex_div(e, term);
+        else {
+            Index *l = index_new("l", e->args[0], e->args[1]);
+            slope = ex_reduce("prod", l, e->args[0], e->args[1], choice(ex_call2("==", ex_index(l), ex_index(j)), ex_num(1), ex_open(e, l)));
+        }
+    } else {
+        refuse(r, arena_printf(r->g->arena, "no derivative of `%s` over many elements is known", e->name));
+        return;
+    }
+    Scope in = {.outer = s, .index = j, .weight = s->weight ? s->weight : adjoint};
+    give(r, &in, term, s->weight ? times(adjoint, slope) : slope);
+    walk(r, &in);
+}
+
+// A whole array: its elements, each with the adjoint that is written in their indices.
+static void elements(Reverse *r, Scope *s, Expr *array, Expr *adjoint)
+{
+    const int rank = ex_rank(array);
+    Index *const *index = element_indices(r, s, array);
+    Expr *at[MAX_RANK], *weight = ex_num(1), *rest = ex_num(1);
+    const int n = adjoint->kind == EX_MUL ? adjoint->nargs : 1;
+    for (int i = 0; i < n; i++) {
+        Expr *factor = adjoint->kind == EX_MUL ? adjoint->args[i] : adjoint;
+        bool own = false;
+        for (int k = 0; k < rank; k++) own |= ex_mentions_index(factor, index[k]);
+        if (own || s->weight) rest = ex_mul2(rest, factor);
+        else weight = ex_mul2(weight, factor);
+    }
+    Scope in[MAX_RANK];
+    for (int k = 0; k < rank; k++) {
+        at[k] = ex_index(index[k]);
+        in[k] = (Scope){.outer = k ? &in[k - 1] : s, .index = index[k], .weight = s->weight ? s->weight : weight};
+    }
+    give(r, &in[rank - 1], ex_at(array, rank, at), rest);
+    for (int k = rank - 1; k >= 0; k--) walk(r, &in[k]);
+}
+
+static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
+{
+    Expr *whole = e->args[0];
+    for (int k = 1; k < e->nargs; k++)
+        if (reads(r, e->args[k])) { refuse(r, "an unknown stands in a subscript"); return; }
+    if (whole->kind == EX_CALL && whole->fn == FN_inverse && e->nargs == 3) {       // d inverse(A)[j, k] = -sum over a, b of inverse(A)[j, a] dA[a, b] inverse(A)[b, k]
+        Index *const *at = element_indices(r, s, whole->args[0]);
+        Expr *left = ex_at(whole, 2, (Expr *[]){e->args[1], ex_index(at[0])}), *right = ex_at(whole, 2, (Expr *[]){ex_index(at[1]), e->args[2]});
+        give(r, s, whole->args[0], times(adjoint, ex_neg(ex_mul2(left, right))));
+    } else refuse(r, arena_printf(r->g->arena, "no derivative of `%s` is known", whole->kind == EX_CALL ? whole->name : "an array"));
+}
+
+static void visit(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
+{
+    if (ex_rank(e) > 0) { elements(r, s, e, adjoint); return; }
+    switch (e->kind) {
+    case EX_REF:
+        if (in_block(r, e->var)) leaf(r, s, e, adjoint);
+        else if (through_series(r, e->var)) refuse(r, arena_printf(r->g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known", e->var->name));
+        else refuse(r, "an unknown stands in a subscript");
+        return;
+    case EX_ADD:
+        for (int i = 0; i < e->nargs; i++) give(r, s, e->args[i], adjoint);
+        return;
+    case EX_MUL: product(r, s, e, adjoint); return;
+    case EX_POW: give(r, s, e->args[0], times(times(adjoint, ex_num(e->number)), ex_pow(e->args[0], e->number - 1))); return;
+    case EX_CALL: call(r, s, e, adjoint); return;
+    case EX_REDUCE: reduction(r, s, e, adjoint); return;
+    case EX_AT: element(r, s, e, adjoint); return;
+    case EX_NUM: case EX_INDEX: case EX_ARRAY: return;
+    }
+}
+
+static void walk(Reverse *r, Scope *s)
+{
+    while (s->n && !r->because) {
+        const Pending p = youngest(s);
+        if (!s->index || ex_mentions_index(p.at, s->index)) { visit(r, s, p.at, p.adjoint); continue; }
+        Expr *sum = ex_reduce("sum", s->index, s->index->lo, s->index->hi, p.adjoint);
+        give(r, s->outer, p.at, s->outer->weight ? sum : times(s->weight, sum));
+    }
+}
+
+bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because)
+{
+    Reverse r = {.g = g, .factor = f, .block = block, .nblock = nblock};
+    r.last = &r.first;
+    for (int i = 0; i < nblock; i++) r.vars |= 1ull << (block[i]->id & 63);
+    for (int i = 0; i < g->nvars; i++)
+        if (through_series(&r, g->vars[i])) r.vars |= 1ull << (g->vars[i]->id & 63);
+    Scope instance = {0};
+    give(&r, &instance, f->log_density, ex_num(1));
+    walk(&r, &instance);
+    *out = r.because ? NULL : r.first;
+    if (because) *because = r.because;
+    return !r.because;
+}
+
+// ---- for readers: what one element gets ----
+
+// The terms of d log p / d v[element], from d log p / d v[subscripts] over loops: a subscript that is one of the loops' indices, or that and a number, gives this index; any
+// other becomes a condition.
+typedef struct Solving { const Graph *g; int n; Expr *from[MAX_LOOPS], *to[MAX_LOOPS]; } Solving;
+
+static Expr *solved(const Solving *s, Expr *e)
+{
+    for (int k = 0; e && k < s->n; k++) e = ex_replace(e, s->from[k], s->to[k]);
+    return e;
+}
+
+static int loop_of(const Loops *l, const Expr *e, double *shift)
+{
+    *shift = 0;
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) { *shift = e->args[0]->number; e = e->args[1]; }
+    for (int i = 0; i < l->n && e->kind == EX_INDEX; i++)
+        if (l->index[i] == e->index) return i;
+    return -1;
+}
+
+static Expr *also(Expr *guard, Expr *more)
+{
+    if (ex_is_num(more, 1)) return guard;
+    return guard ? ex_call2("&&", guard, more) : more;
+}
+
+static const char *term_text(const Graph *g, const Derivative *d, Index *const *element)
+{
+    Solving s = {.g = g};
+    bool taken[MAX_LOOPS] = {false};
+    Expr *guard = d->loops.guard;
+    for (int k = 0; k < d->ref->nargs; k++) {
+        double shift;
+        Expr *sub = d->ref->args[k], *key = ex_index(element[k]);
+        const int at = loop_of(&d->loops, sub, &shift);
+        if (at < 0 || taken[at]) { guard = also(guard, ex_call2("==", key, sub)); continue; }
+        taken[at] = true;
+        const Index *i = d->loops.index[at];
+        key = ex_add2(key, ex_num(-shift));
+        s.from[s.n] = ex_index((Index *)i);
+        s.to[s.n++] = key;
+        if (!ex_is_num(i->lo, 1) || shift != 0) guard = also(guard, ex_call2("<=", i->lo, key));
+        if (i->hi != element[k]->hi || shift != 0) guard = also(guard, ex_call2("<=", key, i->hi));
+    }
+    Loops loops = {0};
+    for (int i = 0; i < d->loops.n; i++) {
+        if (taken[i]) continue;
+        Index *old = d->loops.index[i], *new = old;
+        Expr *lo = solved(&s, old->lo), *hi = solved(&s, old->hi);
+        if (lo != old->lo || hi != old->hi) {
+            new = index_new(old->name, lo, hi);
+            s.from[s.n] = ex_index(old);
+            s.to[s.n++] = ex_index(new);
+        }
+        loops.index[loops.n++] = new;
+    }
+    loops.guard = solved(&s, guard);
+    Expr *value = ex_tidy(solved(&s, times(d->weight, d->rest)));
+    if (loops.n == 0 && loops.guard) value = choice(loops.guard, value, ex_num(0));
+    const char *text = ex_text(g->arena, value);
+    return loops.n ? arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &loops), text) : text;
+}
+
+static void print_sum(FILE *out, const Graph *g, Var *v, Index *const *element)
+{
+    bool any = false;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        Derivative *d;
+        if (f->original || !ex_reads(f->log_density, v)) continue;
+        derivatives(g, f, &v, 1, &d, NULL);
+        for (; d; d = d->next) {
+            const char *t = term_text(g, d, element);
+            const bool minus = *t == '-';
+            fprintf(out, "    %c %s    # line %d\n", minus ? '-' : '+', t + minus, span_line(f->span));
+            any = true;
+        }
+    }
+    if (!any) fprintf(out, "    0\n");
+}
+
+void gradient_print(FILE *out, const Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || v->discrete || v->base != BASE_REAL || v->kind == VAR_AUXILIARY) continue;
+        Index *element[MAX_RANK];
+        const char *because = NULL;
+        int line = 0;
+        fprintf(out, "d log p / d %s =", ex_text(g->arena, var_element(g, v, element)));
+        for (const Factor *f = g->factors; f && !because; f = f->next) {
+            Derivative *d;
+            if (f->original || !ex_reads(f->log_density, v)) continue;
+            if (!derivatives(g, f, &v, 1, &d, &because)) line = span_line(f->span);
+        }
+        if (because) fprintf(out, " not known: %s    # line %d\n", because, line);
+        else {
+            fputc('\n', out);
+            print_sum(out, g, v, element);
+        }
+    }
+}
