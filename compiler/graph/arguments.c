@@ -209,6 +209,29 @@ bool claim_argument(Claims *c, const Factor *f, int k)
     return true;
 }
 
+// ---- what a value that is tried makes of arguments ----
+
+Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v)
+{
+    Expr *all = NULL;
+    if (!f->dist || f->dist->is_family) return NULL;
+    for (int k = 0; k < f->nargs && k < f->dist->nparams; k++) {
+        Expr *e = f->args[k];
+        const Decl *p = f->dist->params[k];
+        if (!(p->lower || p->upper) || p->type.rank || ex_rank(e) || !ex_mentions(e, v)) continue;
+        double range[2], end;
+        range_of(e, &range[0], &range[1]);
+        for (int side = 0; side < 2; side++) {
+            if (!end_of(g, f, side ? p->upper : p->lower, &end) || (side ? range[1] < end : range[0] > end)) continue;
+            const bool open = end_is_open(g, f->dist, k, end, side), never_at_end = ex_positive(e) || (e->kind == EX_REF && e->var->base == BASE_REAL);
+            if (range[side] == end && (!open || never_at_end)) continue;
+            Expr *inside = ex_call2(open ? "<" : "<=", side ? e : ex_num(end), side ? ex_num(end) : e);
+            all = all ? ex_call2("&&", all, inside) : inside;
+        }
+    }
+    return all;
+}
+
 // ---- what is known of a density before its unknowns are ----
 
 enum { MOST_PARTS = 20000 };                     // looked at in a factor; beyond, what goes wrong is said where it goes wrong

@@ -270,8 +270,9 @@ static Expr *within(Expr *x, Expr *lo, Expr *hi)
     return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY));
 }
 
-// Between which numbers e lies, as far as declared types and supports tell.
-static void range_of(const Expr *e, double *lo, double *hi)
+static double times(double x, double y) { return x == 0 || y == 0 ? 0 : x * y; }
+
+void range_of(const Expr *e, double *lo, double *hi)
 {
     double l, h;
     *lo = ex_positive(e) ? 0 : -INFINITY;
@@ -288,17 +289,36 @@ static void range_of(const Expr *e, double *lo, double *hi)
         for (int i = 0; i < e->nargs; i++) { range_of(e->args[i], &l, &h); *lo += l; *hi += h; }
         break;
     case EX_MUL: {
-        if (e->nargs != 2 || e->args[0]->kind != EX_NUM) break;
-        const double c = e->args[0]->number;
-        range_of(e->args[1], &l, &h);
-        *lo = c * (c > 0 ? l : h);
-        *hi = c * (c > 0 ? h : l);
+        double a = 1, b = 1;
+        for (int i = 0; i < e->nargs; i++) {
+            range_of(e->args[i], &l, &h);
+            const double ends[4] = {times(a, l), times(a, h), times(b, l), times(b, h)};
+            a = fmin(fmin(ends[0], ends[1]), fmin(ends[2], ends[3]));
+            b = fmax(fmax(ends[0], ends[1]), fmax(ends[2], ends[3]));
+        }
+        if (a > *lo) *lo = a;
+        *hi = b;
         break;
     }
     case EX_CALL:
-        if (function_rows[e->fn].sign == SIGN_UNIT) { *lo = 0; *hi = 1; }
+        if (function_rows[e->fn].sign == SIGN_UNIT || (function_rows[e->fn].traits & TRAIT_YES_NO)) { *lo = 0; *hi = 1; }
+        else if (function_rows[e->fn].sign == SIGN_NOT_NEGATIVE) *lo = 0;
+        else if (function_rows[e->fn].sign == SIGN_NOT_POSITIVE) *hi = 0;
+        if (e->fn == FN_if_else) {
+            range_of(e->args[1], lo, hi);
+            range_of(e->args[2], &l, &h);
+            *lo = fmin(*lo, l);
+            *hi = fmax(*hi, h);
+        }
         break;
-    case EX_INDEX: case EX_POW: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    case EX_POW:
+        range_of(e->args[0], &l, &h);
+        if (e->number == floor(e->number) && fmod(e->number, 2) == 0) *lo = 0;
+        if (l < 0) break;
+        *lo = e->number > 0 ? pow(l, e->number) : isinf(h) ? 0 : pow(h, e->number);
+        *hi = e->number > 0 ? pow(h, e->number) : l == 0 ? INFINITY : pow(l, e->number);
+        break;
+    case EX_INDEX: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
     }
 }
 

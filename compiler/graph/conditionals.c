@@ -19,12 +19,14 @@ static bool decides(const Factor *f, const Var *v)
 
 bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_density, v) || decides(f, v); }
 
-// f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0.
+// f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has
+// a value of v at which an argument lies outside of its domain.
 static Factor *weighed(Graph *g, Factor *f, const Var *v)
 {
-    if (!decides(f, v)) return f;
+    Expr *none = ex_num(-INFINITY), *inside = v->discrete && v->base == BASE_INT ? arguments_lie_inside(g, f, v) : NULL;
+    if (!decides(f, v) && !inside) return f;
     Factor *w = arena_copy(g->arena, f, sizeof *f);
-    Expr *none = ex_num(-INFINITY);
+    if (inside) w->log_density = ex_call3("if_else", inside, w->log_density, none);
     if (f->observed && f->most) w->log_density = ex_call3("if_else", ex_call2("<=", f->value, f->most), w->log_density, none);
     if (f->observed && f->least) w->log_density = ex_call3("if_else", ex_call2("<=", f->least, f->value), w->log_density, none);
     if (f->plates.guard && ex_mentions(f->plates.guard, v)) {

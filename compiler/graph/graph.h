@@ -170,6 +170,7 @@ bool  var_unknown(const Var *v);                                 // parameter, l
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
 Factor *factor_new(Graph *g, Span at, Plates plates);
+void  range_of(const Expr *e, double *lo, double *hi);           // between which numbers e lies, as far as declared types and supports tell
 void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
 void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
 Expr *component_density(Graph *g, const Factor *f, const Component *c);          // of the value of f, without the weight
@@ -442,6 +443,7 @@ typedef struct Claim {                   // checked once, when the data have bee
 } Claim;
 
 bool find_claims(Graph *g);
+Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);     // arguments.c: the condition that arguments which hold v lie in their domains; NULL: they always do
 void claims_print(FILE *out, const Graph *g);
 Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the condition, by counting; NULL: always
 
