@@ -434,26 +434,6 @@ static void emit_drawn_alike(Out *o, const Node *n)
     o->alike_call = text(o, "%s(GM, at, VAR_%s, \"%s\", s->%s%s);", name, n->draw.var->name, n->draw.var->name, c_name(o, n->draw.var->name), arguments);
 }
 
-// Leaves out data of which something missing decides whether the statement stands or what its support is.
-typedef struct Undecided { Out *o; const Expr *itself; } Undecided;
-
-static Look skip_one(const Expr *e, void *with)
-{
-    Out *o = ((Undecided *)with)->o;
-    if (!e->vars) return SKIP;
-    if (e->kind == EX_REF && e->nargs == e->var->rank && e != ((Undecided *)with)->itself && e->var->kind == VAR_DATA && e->var->response) {
-        const char *name = c_name(o, e->var->name), *at = e->nargs ? text(o, "[%s]", position_text(o, e->var, 0, e->nargs, e->args, NULL).c) : "";
-        if (e->var->base == BASE_INT) line(o, "if (d->%s%s == -2147483648.0) continue;", name, at);
-        else line(o, "if (!(d->%s%s == d->%s%s)) continue;", name, at, name, at);
-    }
-    return LOOK;
-}
-
-static void skip_undecided(Out *o, const Expr *e, const Expr *itself)
-{
-    if (e) ex_find(e, skip_one, &(Undecided){o, itself});
-}
-
 static void emit_interval(Out *o, const Factor *f)
 {
     const Var *v = f->region ? f->region : f->value->var;
@@ -476,9 +456,6 @@ static void emit_bounds(Out *o, const Node *n)
 {
     const Factor *f = n->bounds.factor;
     if (n->bounds.interval) { emit_interval(o, f); return; }
-    skip_undecided(o, f->plates.guard, NULL);
-    skip_undecided(o, f->least, f->value);
-    skip_undecided(o, f->most, f->value);
     const Var *v = f->value->var;                // as read from the file: in the state, missing values have been filled in
     const char *at = v->rank ? position_text(o, v, 0, v->rank, f->value->args, NULL).c : NULL, *name = c_name(o, v->name);
     const char *y = at ? text(o, "d->%s[%s]", name, at) : text(o, "d->%s", name);

@@ -194,16 +194,17 @@ bool claim_argument(Claims *c, const Factor *f, int k)
         Expr *inside = ex_call2(open ? "<" : "<=", side ? e : ex_num(end), side ? ex_num(end) : e);     // NaN is not
         q.fails[0] = ref ? ex_call2(open ? "<=" : "<", side ? ex_num(end) : e, side ? e : ex_num(end)) : ex_call1("!", inside);
         const char *at = "";
-        for (int i = 0; i < named->nargs; i++) {
+        const int nsubscripts = named->loose ? 0 : named->nargs;      // within a sum, no one element is to blame
+        for (int i = 0; i < nsubscripts; i++) {
             if (ex_data_only(named->args[i])) q.number[q.nnumbers++] = named->args[i];
             at = arena_printf(g->arena, "%s%s#", at, i ? ", " : "[");
         }
-        q.says = arena_printf(g->arena, "%s%s%s%s%s, the `%s` of %s, must be %s %g (%s)", named->var->name, at, named->nargs ? "]" : "", ref ? "" : ": ",
+        q.says = arena_printf(g->arena, "%s%s%s%s%s, the `%s` of %s, must be %s %g (%s)", named->var->name, at, nsubscripts ? "]" : "", ref ? "" : ": ",
                               ref ? "" : ex_text(g->arena, e), p->name, f->dist->name, open ? side ? "below" : "above" : side ? "at most" : "at least", end, claims_line(g, f->span));
         claim(c, q);
         if (ref || side) continue;
         q.fails[0] = ex_call1("!", ex_call2("<", e, ex_num(INFINITY)));
-        q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, named->nargs ? "]" : "", ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
+        q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, nsubscripts ? "]" : "", ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
         claim(c, q);
     }
     return true;

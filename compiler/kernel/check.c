@@ -100,7 +100,15 @@ static Look test_part(const Expr *e, void *with)
     return c->wrong ? FOUND : LOOK;
 }
 
-static void check_expr(Expr *e, void *with) { if (e) ex_find(e, test_part, with); }
+static void check_expr(Expr *e, void *with)
+{
+    Check *c = with;
+    if (!e) return;
+    bool bound = e->loose == 0;
+    for (int i = 0; i < c->n && !bound; i++) bound = c->index[i]->height == e->loose;
+    if (!bound) fail(c, arena_printf(c->p->g->arena, "%s holds an index of a sum, outside of it", ex_text(c->p->g->arena, e)));
+    ex_find(e, test_part, c);
+}
 
 // ---- places ----
 

@@ -257,16 +257,55 @@ static Kernel *lower_definitions(Lower *p)
     return close_kernel(p) ? k : NULL;
 }
 
-static Node *put_check(Lower *p, const Factor *f)
+// More than 0 where something that e reads was missing, so that data do not tell what e is; NULL: never. Branches that are not taken are not asked,
+// nor subscripts that are missing themselves. `itself` may be missing: it is what e is about.
+static Expr *undecided(Expr *e, const Expr *itself)
 {
-    const Loops l = loops_of(&f->plates);
+    if (!e || !e->vars || e == itself) return NULL;
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND)) {
+        Expr *none = ex_num(0), *first = undecided(e->args[0], itself), *then = undecided(e->args[1], itself), *otherwise = e->fn == FN_AND ? NULL : undecided(e->args[2], itself);
+        Expr *rest = then || otherwise ? ex_call3("if_else", e->args[0], then ? then : none, otherwise ? otherwise : none) : NULL;
+        return first && rest ? ex_call3("if_else", ex_call2("<", none, first), ex_num(1), rest) : first ? first : rest;
+    }
+    Expr *count = NULL;
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *of = undecided(e->args[i], itself);
+        if (of && i + 1 == e->nargs && e->kind == EX_REDUCE) of = ex_reduce("sum", e->index, e->args[0], e->args[1], of);
+        if (of && i + 1 == e->nargs && e->kind == EX_ARRAY) of = ex_reduce("sum", e->index, ex_num(1), e->args[0], of);
+        if (of) count = count ? ex_add2(count, of) : of;
+    }
+    if (e->kind != EX_REF || e->var->kind != VAR_DATA || !e->var->response) return count;
+    Expr *at[MAX_RANK], *of;
+    Index *rest[MAX_RANK];
+    for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_index(rest[k] = index_new(e->var->name, ex_num(1), e->var->dim[k]));
+    of = ex_call1("missing", ex_ref(e->var, e->var->rank, at));
+    for (int k = e->var->rank - 1; k >= e->nargs; k--) of = ex_reduce("sum", rest[k], ex_num(1), e->var->dim[k], of);
+    return count ? ex_call3("if_else", ex_call2("<", ex_num(0), count), ex_num(1), of) : of;
+}
+
+static Expr *decided(Expr *guard, Expr *e, const Expr *itself)
+{
+    Expr *count = undecided(e, itself);
+    if (!count) return guard;
+    Expr *none = count->kind == EX_CALL && count->fn == FN_MISSING ? ex_call1("!", count) : ex_call2("<", count, ex_num(1));
+    return guard ? ex_call2("&&", guard, none) : none;
+}
+
+// What data must satisfy, where data tell whether the statement stands and what its support is.
+static void put_check(Lower *p, const Factor *f, bool interval)
+{
+    Loops l = loops_of(&f->plates);
+    l.guard = decided(NULL, f->plates.guard, NULL);
+    if (f->plates.guard) l.guard = l.guard ? ex_call2("&&", l.guard, f->plates.guard) : f->plates.guard;
+    l.guard = decided(l.guard, interval ? f->from : f->least, interval ? NULL : f->value);
+    l.guard = decided(l.guard, interval ? f->to : f->most, interval ? NULL : f->value);
     Expr **target = NEW_N(p->g->arena, Expr *, l.n + 1);
     for (int i = 0; i < l.n; i++) target[i] = ex_index(l.index[i]);
     Node *nest = enter_nest(p, NODE_NEST, &l, l.n, target, NULL), *n = put(p, NODE_BOUNDS);
     nest->nest.careful = p->g->claims != NULL;
     n->bounds.factor = f;
+    n->bounds.interval = interval;
     leave(p, nest);
-    return n;
 }
 
 // What data must satisfy for every element to exist. Nothing is computed outside a condition. While subscripts are checked, those within them may be wrong.
@@ -288,9 +327,9 @@ static Kernel *lower_check(Lower *p)
     note(p, "Data must lie in the support of their distributions%s.", g->claims ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "check_data", "wide");
     for (const Factor *f = g->factors; f; f = f->next) {
-        if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) put_check(p, f)->bounds.interval = true;
+        if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) put_check(p, f, true);
         if (f->original || !f->observed || !f->dist || (!f->least && !f->most) || f->value->kind != EX_REF || f->value->nargs < f->value->var->rank) continue;
-        put_check(p, f);
+        put_check(p, f, false);
     }
     put_claims(p, false);
     return close_kernel(p) ? k : NULL;
