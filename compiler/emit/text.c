@@ -389,10 +389,10 @@ static Text call(Out *o, const Expr *e)
     if (e->fn == FN_MOD) return tight(text(o, e->args[1]->kind == EX_NUM && e->args[1]->number != 0 ? "((long)(%s) %% (long)(%s))" : o->host || o->launching ? "gm_remainder((long)(%s), (long)(%s))" : "REMAINDER((long)(%s), (long)(%s))",
                                                expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
     if (e->fn == FN_MISSING) {
-        const Expr *r = e->args[0];              // as read from the file: in the state, missing values have been filled in
+        const Expr *r = e->args[0];              // data as read from the file: in the state, missing values have been filled in
         const bool as_read = o->as_read;
         o->as_read = true;
-        const char *c = r->nargs ? text(o, "d->%s[%s]", c_name(o, r->var->name), position_text(o, r->var, 0, r->nargs, r->args, NULL).c) : text(o, "d->%s", c_name(o, r->var->name));
+        const char *c = r->var->kind != VAR_DATA ? expr_c(o, r, ADDITIVE) : r->nargs ? text(o, "d->%s[%s]", c_name(o, r->var->name), position_text(o, r->var, 0, r->nargs, r->args, NULL).c) : text(o, "d->%s", c_name(o, r->var->name));
         o->as_read = as_read;
         return (Text){r->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};
     }

@@ -153,6 +153,14 @@ void gm_fault_clear(void)
 
 long gm_fault_sweep(void) { return fault.sweep; }
 
+bool gm_fault_of_data(const GmModel *model)
+{
+    for (int f = 0; f < model->n_state && fault.raised; f++)
+        if (strcmp(model->state[f].name, fault.variable) == 0 && model->state[f].role != GM_IMPUTED && model->state[f].role != GM_SUM)
+            return false;
+    return fault.raised;
+}
+
 int gm_fault_chain(void) { return fault.chain; }
 
 // `theta[3]`, `W[2, 1]`, or `mu` where it is a scalar.

@@ -720,7 +720,8 @@ char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, i
     return words;
 }
 
-// What is known of the data without a start is looked at in setup, later. If it finds them at fault it says so, and no start is to blame.
+// What is known of the data without a start is looked at in setup, later. If it finds them at fault it says so, and no start is to blame. Of an
+// unknown whose interval is empty the search itself says more.
 static bool data_at_fault(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run)
 {
     if (!model->setup)
@@ -728,8 +729,10 @@ static bool data_at_fault(const GmModel *model, const GmMemory *m, const GmData 
     GmRun trial = *run;
     trial.inner_threads = 1;
     model->setup(&trial);
+    if (!gm_fault_of_data(model))
+        return false;
     gm_fault_print(model, m, d);
-    return gm_fault_raised();
+    return true;
 }
 
 bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given)

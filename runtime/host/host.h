@@ -44,6 +44,7 @@ bool gm_fault_raised(void);         // has gm_fault (model.h) been called since 
 void gm_fault_clear(void);
 long gm_fault_sweep(void);          // where it happened, from 0
 int  gm_fault_chain(void);          // its number in all, from 0
+bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
 void gm_signals_catch(void);        // the first SIGINT or SIGTERM asks for an orderly end, a second one kills
 bool gm_interrupted(void);
 
