@@ -57,10 +57,23 @@ static const char *check_parts(const Graph *g, const Conditional *c, const Part 
     return NULL;
 }
 
+// A step that integrates auxiliaries out leaves them as they no longer fit: each is drawn from its conditional next, not moved from where it stands.
+static const char *check_collapsed(const Graph *g, const Step *s)
+{
+    for (const Step *t = g->steps; t && s->collapsed; t = t->next) {
+        const Var *kept = t->block[0];
+        if ((t->kind != STEP_SLICE && t->kind != STEP_METROPOLIS) || kept->kind != VAR_AUXILIARY || (s->imputes && s->block[0]->needed_for)) continue;
+        for (const Factor *f = g->factors; f; f = f->next)
+            if (f->original && factor_mentions(f->original, s->block[0]) && factor_mentions(f, kept))
+                return arena_printf(g->arena, "%s is drawn with %s integrated out, which is not drawn afresh", s->block[0]->name, kept->name);
+    }
+    return NULL;
+}
+
 static const char *check_step(const Graph *g, const Step *s)
 {
     const Conditional *c = s->conditional;
-    const char *wrong = NULL;
+    const char *wrong = check_collapsed(g, s);
     if (c) {
         const Part *const lists[] = {c->density, c->natural, c->bounds};
         for (int i = 0; i < 3 && !wrong; i++) wrong = check_parts(g, c, lists[i]);

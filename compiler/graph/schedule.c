@@ -161,7 +161,36 @@ static Step *single(Graph *g, StepKind kind, Var *v, Conditional *c, bool collap
     return s;
 }
 
-// May v be updated with auxiliaries integrated out? Only if it meets some, and each of them hangs on its own factor alone.
+// What the model asks for v, alone or with others; NULL: nothing.
+static const Request *request_for(const Graph *g, const Var *v)
+{
+    for (const Request *r = g->model->requests; r; r = r->next)
+        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
+            if (r->names[i] == v->name) return r;
+    return NULL;
+}
+
+// Is the auxiliary drawn from its whole conditional? Then what comes before it in the sweep may leave it out; a step that starts from where it
+// stands (slice, Metropolis) would start from where it no longer fits.
+static bool drawn_afresh(Graph *g, Var *v)
+{
+    const Request *asked = request_for(g, v);
+    if (asked && (strcmp(asked->method, "slice") == 0 || strcmp(asked->method, "metropolis") == 0)) return false;
+    return v->constraint != CONSTRAINT_NONE || (v->discrete && v->upper) || conditional_element(g, v, false)->family;
+}
+
+// An auxiliary of the factor, as written, that is not; NULL: none.
+static Var *kept_auxiliary(Graph *g, const Factor *original)
+{
+    for (const Factor *h = g->factors; h; h = h->next) {
+        if (h->original != original) continue;
+        for (int i = 0; i < g->nvars; i++)
+            if (g->vars[i]->kind == VAR_AUXILIARY && factor_mentions(h, g->vars[i]) && !drawn_afresh(g, g->vars[i])) return g->vars[i];
+    }
+    return NULL;
+}
+
+// May v be updated with auxiliaries integrated out? Only if it meets some, each of them hangs on its own factor alone, and is drawn afresh.
 static bool can_collapse(Graph *g, const Var *v)
 {
     bool any = false;
@@ -173,6 +202,7 @@ static bool can_collapse(Graph *g, const Var *v)
         any = true;
         for (const Factor *h = g->factors; h; h = h->next)
             if (h->original == f && h->replaced) return false;
+        if (kept_auxiliary(g, f)) return false;
     }
     return any;
 }
@@ -199,15 +229,6 @@ static bool bounded_by_auxiliaries(const Conditional *c)
     for (const Part *p = c->bounds; p; p = p->next)
         if (ex_any_var(p->value, test_auxiliary, NULL)) return true;
     return false;
-}
-
-// What the model asks for v, alone or with others; NULL: nothing.
-static const Request *request_for(const Graph *g, const Var *v)
-{
-    for (const Request *r = g->model->requests; r; r = r->next)
-        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
-            if (r->names[i] == v->name) return r;
-    return NULL;
 }
 
 static Step *element_step(Graph *g, Var *v)
@@ -309,6 +330,12 @@ static const char *needed_for(Graph *g, const Var *v)
         if (f->original || !f->plates.guard || !ex_mentions(f->plates.guard, v)) continue;
         if (f->value && f->value->kind == EX_REF && var_unknown(f->value->var))
             return arena_printf(g->arena, "it decides which elements of `%s` (line %d) exist", f->value->var->name, span_line(f->span));
+    }
+    const Reading enters = factors_of(g, v);
+    for (int q = 0; q < enters.n; q++) {
+        const Factor *f = enters.factor[q];
+        const Var *kept = f->replaced && !f->original && factor_mentions(f, v) ? kept_auxiliary(g, f) : NULL;
+        if (kept) return arena_printf(g->arena, "`%s`, which it is drawn without (line %d), is not drawn from its conditional: leave out what infer asks for `%s`", kept->name, span_line(f->span), kept->name);
     }
     return NULL;
 }
