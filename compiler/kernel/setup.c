@@ -258,23 +258,24 @@ static Kernel *lower_definitions(Lower *p)
 }
 
 // More than 0 where something that e reads was missing, so that data do not tell what e is; NULL: never. Branches that are not taken are not asked,
-// nor subscripts that are missing themselves. `itself` may be missing: it is what e is about.
-static Expr *undecided(Expr *e, const Expr *itself)
+// nor subscripts that are missing themselves. `itself` may be missing: it is what e is about. With `reals`, only missing reals count.
+static Expr *undecided(Expr *e, const Expr *itself, bool reals)
 {
     if (!e || !e->vars || e == itself) return NULL;
     if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND)) {
-        Expr *none = ex_num(0), *first = undecided(e->args[0], itself), *then = undecided(e->args[1], itself), *otherwise = e->fn == FN_AND ? NULL : undecided(e->args[2], itself);
+        Expr *none = ex_num(0), *first = undecided(e->args[0], itself, reals), *then = undecided(e->args[1], itself, reals),
+             *otherwise = e->fn == FN_AND ? NULL : undecided(e->args[2], itself, reals);
         Expr *rest = then || otherwise ? ex_call3("if_else", e->args[0], then ? then : none, otherwise ? otherwise : none) : NULL;
         return first && rest ? ex_call3("if_else", ex_call2("<", none, first), ex_num(1), rest) : first ? first : rest;
     }
     Expr *count = NULL;
     for (int i = 0; i < e->nargs; i++) {
-        Expr *of = undecided(e->args[i], itself);
+        Expr *of = undecided(e->args[i], itself, reals);
         if (of && i + 1 == e->nargs && e->kind == EX_REDUCE) of = ex_reduce("sum", e->index, e->args[0], e->args[1], of);
         if (of && i + 1 == e->nargs && e->kind == EX_ARRAY) of = ex_reduce("sum", e->index, ex_num(1), e->args[0], of);
         if (of) count = count ? ex_add2(count, of) : of;
     }
-    if (e->kind != EX_REF || e->var->kind != VAR_DATA || !e->var->response) return count;
+    if (e->kind != EX_REF || e->var->kind != VAR_DATA || !e->var->response || (reals && e->var->base == BASE_INT)) return count;
     Expr *at[MAX_RANK], *of;
     Index *rest[MAX_RANK];
     for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_index(rest[k] = index_new(e->var->name, ex_num(1), e->var->dim[k]));
@@ -283,9 +284,9 @@ static Expr *undecided(Expr *e, const Expr *itself)
     return count ? ex_call3("if_else", ex_call2("<", ex_num(0), count), ex_num(1), of) : of;
 }
 
-static Expr *decided(Expr *guard, Expr *e, const Expr *itself)
+static Expr *decided(Expr *guard, Expr *e, const Expr *itself, bool reals)
 {
-    Expr *count = undecided(e, itself);
+    Expr *count = undecided(e, itself, reals);
     if (!count) return guard;
     Expr *none = count->kind == EX_CALL && count->fn == FN_MISSING ? ex_call1("!", count) : ex_call2("<", count, ex_num(1));
     return guard ? ex_call2("&&", guard, none) : none;
@@ -295,10 +296,10 @@ static Expr *decided(Expr *guard, Expr *e, const Expr *itself)
 static void put_check(Lower *p, const Factor *f, bool interval)
 {
     Loops l = loops_of(&f->plates);
-    l.guard = decided(NULL, f->plates.guard, NULL);
+    l.guard = decided(NULL, f->plates.guard, NULL, false);
     if (f->plates.guard) l.guard = l.guard ? ex_call2("&&", l.guard, f->plates.guard) : f->plates.guard;
-    l.guard = decided(l.guard, interval ? f->from : f->least, interval ? NULL : f->value);
-    l.guard = decided(l.guard, interval ? f->to : f->most, interval ? NULL : f->value);
+    l.guard = decided(l.guard, interval ? f->from : f->least, interval ? NULL : f->value, false);
+    l.guard = decided(l.guard, interval ? f->to : f->most, interval ? NULL : f->value, false);
     Expr **target = NEW_N(p->g->arena, Expr *, l.n + 1);
     for (int i = 0; i < l.n; i++) target[i] = ex_index(l.index[i]);
     Node *nest = enter_nest(p, NODE_NEST, &l, l.n, target, NULL), *n = put(p, NODE_BOUNDS);
@@ -313,7 +314,10 @@ static void put_claims(Lower *p, bool counted)
 {
     for (const Claim *c = p->g->claims; c; c = c->next) {
         if (c->counted != counted) continue;
-        Node *nest = enter_nest(p, NODE_NEST, &c->loops, 0, NULL, NULL);
+        Loops l = c->loops;
+        for (int i = 0; i < c->nparts; i++)      // a negated comparison would take a missing real for one that fails; missing whole numbers have been seen to
+            if (c->fails[i]->kind == EX_CALL && c->fails[i]->fn == FN_NOT) l.guard = decided(l.guard, c->fails[i], NULL, true);
+        Node *nest = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
         nest->nest.careful = !counted;
         nest->nest.as_read = nest->nest.plain = true;
         put(p, NODE_CHECK)->check.claim = c;
