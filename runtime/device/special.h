@@ -17,7 +17,7 @@ DEVICE double inv_sqrt(double x)   { return 1 / sqrt(x); }
 DEVICE double inv_square(double x) { return 1 / (x * x); }
 DEVICE double step(double x)       { return x < 0 ? 0 : 1; }
 DEVICE long   int_step(double x)   { return x > 0; }
-DEVICE int    is_finite(double x)  { return x - x == 0; }
+DEVICE int    is_finite(double x)  { return fabs(x) < INFINITY; }    // not x - x == 0: sums may be taken in another order, and cancel
 DEVICE double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
 // x to an integer power, by squaring.
