@@ -66,7 +66,9 @@ typedef struct NutsSettings {          // zero everywhere: NUTS as usual
     double     temperature;            // 0: 1. Steps are sqrt(T) times as long: those that are stable stay so
 } NutsSettings;
 
-typedef enum { NUTS_BEGUN, NUTS_AT_START, NUTS_SEARCHING, NUTS_MOVING, NUTS_DONE } NutsPhase;
+typedef enum { NUTS_BEGUN, NUTS_AT_START, NUTS_SEARCHING, NUTS_MOVING, NUTS_DONE } NutsPhase;     // what the answer will be for
+
+typedef enum { NUTS_LAUNCH, NUTS_DOUBLE, NUTS_LEAP, NUTS_FINISH, NUTS_STOP } NutsNext;            // what it leads to
 
 typedef struct NutsHalf { signed char first, last, sum; } NutsHalf;     // vectors: momenta at its ends, in the order built, and their sum
 
@@ -160,17 +162,19 @@ DEVICE int nuts_all_finite(Nuts *m, int which)
     return bad == 0;
 }
 
-// A momentum from its law, normal(0, metric); its kinetic energy. Each coordinate has numbers of its own.
+// A momentum from its law, normal(0, metric); its kinetic energy. Each two coordinates have numbers of their own.
 DEVICE double nuts_draw_momentum(Nuts *m)
 {
     wide *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
     const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
     double twice = 0;
-    for (long i = 0; i < m->n; i++) {
-        Stream part = stream_part(&m->g, (uint64_t)i);
-        const double z = normal_standard(&part);
-        p[i] = z / sqrt(v[i]);
-        twice += z * z;
+    for (long i = 0; i < m->n; i += 2) {
+        Stream part = stream_part(&m->g, (uint64_t)i / 2);
+        for (long k = i; k < i + 2 && k < m->n; k++) {
+            const double z = normal_standard(&part);
+            p[k] = z / sqrt(v[k]);
+            twice += z * z;
+        }
     }
     stream_pass(&m->g);
     return 0.5 * twice;
@@ -202,27 +206,41 @@ DEVICE double nuts_kick(Nuts *m)
     return 0.5 * twice;
 }
 
-// The sum of the momenta of halves a and b, which follow each other, to `sum`, which may be a.sum. Whether neither the whole turns back, nor a with the first
-// point of b, nor b with the last point of a: at both ends of each the velocity has a part along the sum of its momenta.
-DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b, int sum)
+// Halves a and b, which follow each other, become one: the sum of their momenta in a.sum. Whether neither the whole turns back, nor a with the first point of b,
+// nor b with the last point of a: at both ends of each the velocity has a part along the sum of its momenta.
+DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b)
 {
-    const wide *v = nuts_vector(m, NUTS_METRIC);
-    const wide *a_first = nuts_vector(m, a.first), *a_last = nuts_vector(m, a.last), *a_sum = nuts_vector(m, a.sum);
+    const wide *v = nuts_vector(m, NUTS_METRIC), *a_first = nuts_vector(m, a.first), *a_last = nuts_vector(m, a.last);
     const wide *b_first = nuts_vector(m, b.first), *b_last = nuts_vector(m, b.last), *b_sum = nuts_vector(m, b.sum);
-    wide *out = nuts_vector(m, sum);
+    wide *__restrict__ sum = nuts_vector(m, a.sum);
     double whole_first = 0, whole_last = 0, a_begin = 0, a_end = 0, b_begin = 0, b_end = 0;
     for (long i = 0; i < m->n; i++) {
-        const double all = a_sum[i] + b_sum[i];
-        const double with_next = v[i] * (a_sum[i] + b_first[i]), with_last = v[i] * (b_sum[i] + a_last[i]);
-        whole_first += v[i] * all * a_first[i];
-        whole_last  += v[i] * all * b_last[i];
+        const double all = sum[i] + b_sum[i], whole = v[i] * all;
+        const double with_next = v[i] * (sum[i] + b_first[i]), with_last = v[i] * (b_sum[i] + a_last[i]);
+        whole_first += whole * a_first[i];
+        whole_last  += whole * b_last[i];
         a_begin += with_next * a_first[i];
         a_end   += with_next * b_first[i];
         b_begin += with_last * a_last[i];
         b_end   += with_last * b_last[i];
-        out[i] = all;
+        sum[i] = all;
     }
     return whole_first > 0 && whole_last > 0 && a_begin > 0 && a_end > 0 && b_begin > 0 && b_end > 0;
+}
+
+// The same for single points, momenta a and that of the point that moves; their sum to vector `to`.
+DEVICE int nuts_join_points(Nuts *m, int a, int to)
+{
+    const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC), *__restrict__ first = nuts_vector(m, a), *__restrict__ last = nuts_vector(m, NUTS_MOMENTUM);
+    wide *__restrict__ sum = nuts_vector(m, to);
+    double begin = 0, end = 0;
+    for (long i = 0; i < m->n; i++) {
+        const double both = first[i] + last[i], velocity = v[i] * both;
+        begin += velocity * first[i];
+        end   += velocity * last[i];
+        sum[i] = both;
+    }
+    return begin > 0 && end > 0;
 }
 
 // Adds the draw and its gradient to the estimates that begin at vector `to`, as number k (Welford 1962).
@@ -326,15 +344,6 @@ DEVICE_CALL void nuts_begin(Nuts *m, Stream *g, const wide *x, const NutsSetting
     m->treedepth = m->n_leapfrog = m->divergent = m->failed = m->evaluations = 0;
 }
 
-// Asks for the point after one leapfrog step. Returns 1.
-DEVICE int nuts_leap(Nuts *m, NutsPhase phase)
-{
-    nuts_kick_and_drift(m);
-    m->phase = phase;
-    m->evaluations++;
-    return 1;
-}
-
 DEVICE void nuts_set_step(Nuts *m, double step)
 {
     m->step = step;
@@ -364,19 +373,18 @@ DEVICE void nuts_return(Nuts *m)
     m->log_density = m->draw_density;
 }
 
-// The chain stands at the draw. Returns 0.
-DEVICE int nuts_finish(Nuts *m)
+// The chain stands at the draw.
+DEVICE void nuts_finish(Nuts *m)
 {
     nuts_return(m);
     m->energy = m->draw_energy;
     m->accept_stat = m->accepted / (m->n_leapfrog > 0 ? m->n_leapfrog : 1);
     if (m->sweep < m->warmup) nuts_adapt(m);
     m->phase = NUTS_DONE;
-    return 0;
 }
 
-// Doubles the tree: its subtree begins with a step from one of its ends. Returns 1.
-DEVICE int nuts_double(Nuts *m)
+// A subtree as large as the tree begins, with a step from one of its ends.
+DEVICE void nuts_double(Nuts *m)
 {
     const int side = uniform_open(&m->g) < 0.5 ? -1 : 1;
     if (side != m->side && m->treedepth > 0) nuts_turn(m);
@@ -385,34 +393,30 @@ DEVICE int nuts_double(Nuts *m)
     m->leaf = 0;
     m->half_weight = 0;
     m->spares = 0;
-    for (int k = NUTS_VECTORS; k-- > NUTS_POOL;) m->spare[m->spares++] = (signed char)k;
-    return nuts_leap(m, NUTS_MOVING);
+    for (int k = NUTS_POOL + 3 * m->treedepth - 1; k-- > NUTS_POOL;) m->spare[m->spares++] = (signed char)k;
 }
 
-// A trajectory from the draw. Returns 1.
-DEVICE int nuts_launch(Nuts *m)
+// A trajectory from the draw, where the chain stands.
+DEVICE NutsNext nuts_launch(Nuts *m)
 {
-    nuts_push(m);
+    m->phase = NUTS_MOVING;
     m->stepsize = m->step;
     m->base = m->accepted = 0;
     m->weight = 1;
     m->draw_energy = m->start;
     m->draw_place = m->ahead = m->behind = 0;
-    if (m->settings.steps > 0) return nuts_leap(m, NUTS_MOVING);
+    if (m->settings.steps > 0) return NUTS_LEAP;
     for (int k = 0; k < 3; k++) nuts_copy(m, NUTS_FAR_POSITION + k, NUTS_POSITION + k);
     nuts_copy(m, NUTS_SUM, NUTS_MOMENTUM);
-    return nuts_double(m);
+    return NUTS_DOUBLE;
 }
 
-// The answer at the start: what has to be set up once, and the first step. Returns whether one is asked for.
-DEVICE int nuts_started(Nuts *m)
+// The answer at the start: what has to be set up once.
+DEVICE NutsNext nuts_started(Nuts *m)
 {
     const NutsSettings *s = &m->settings;
     m->failed = !is_finite(m->log_density) ? 1 : !nuts_all_finite(m, NUTS_GRADIENT) ? 2 : 0;
-    if (m->failed) {
-        m->phase = NUTS_DONE;
-        return 0;
-    }
+    if (m->failed) return NUTS_STOP;
     m->draw = NUTS_FIRST;
     nuts_copy(m, m->draw, NUTS_POSITION);
     nuts_copy(m, m->draw + 1, NUTS_GRADIENT);
@@ -429,28 +433,26 @@ DEVICE int nuts_started(Nuts *m)
     }
     nuts_set_step(m, s->step > 0 ? s->step : m->step);
     if (s->step > 0) m->search = 0;
-    if (!m->search) return nuts_launch(m);
+    if (!m->search) return NUTS_LAUNCH;
     m->tries = 0;
-    nuts_push(m);
-    return nuts_leap(m, NUTS_SEARCHING);
+    m->phase = NUTS_SEARCHING;
+    return NUTS_LEAP;
 }
 
-// The answer after one step of the search. Each trial has a momentum of its own. Returns 1.
-DEVICE int nuts_searched(Nuts *m)
+// The answer after one step of the search. Each trial has a momentum of its own.
+DEVICE NutsNext nuts_searched(Nuts *m)
 {
     const double h = nuts_arrive(m);
     const int well = m->start - h > log(0.8);
     nuts_return(m);
     if (m->tries++ == 0) m->doubling = well;
-    const int onwards = well == m->doubling && m->tries < NUTS_SEARCHES && m->step < 1e5 && m->step > 1e-15;
-    if (onwards) {
+    if (well == m->doubling && m->tries < NUTS_SEARCHES && m->step < 1e5 && m->step > 1e-15) {
         nuts_set_step(m, m->doubling ? 2 * m->step : 0.5 * m->step);
-        nuts_push(m);
-        return nuts_leap(m, NUTS_SEARCHING);
+        return NUTS_LEAP;
     }
     m->search = 0;
     nuts_average_anew(m);
-    return nuts_launch(m);
+    return NUTS_LAUNCH;
 }
 
 // The point that moved becomes the subtree's.
@@ -472,20 +474,20 @@ DEVICE void nuts_take(Nuts *m)
     m->draw_place = m->trial_place;
 }
 
-// A point of an HMC trajectory. Only what is not finite ends it early, so that the way back would end too. Returns whether another is asked for.
-DEVICE int nuts_stepped(Nuts *m)
+// A point of an HMC trajectory. Only what is not finite ends it early, so that the way back would end too.
+DEVICE NutsNext nuts_stepped(Nuts *m)
 {
     const double h = nuts_arrive(m);
     m->n_leapfrog++;
     if (!(h - m->start <= NUTS_ENERGY)) m->divergent = 1;
-    if (h < INFINITY && m->n_leapfrog < m->settings.steps) return nuts_leap(m, NUTS_MOVING);
+    if (h < INFINITY && m->n_leapfrog < m->settings.steps) return NUTS_LEAP;
     const double ratio = h < m->start ? 1 : exp(m->start - h);
     if (uniform_open(&m->g) < ratio) {
         nuts_try(m, h, m->n_leapfrog);
         nuts_take(m);
     }
     m->accepted = ratio * m->n_leapfrog;
-    return nuts_finish(m);
+    return NUTS_FINISH;
 }
 
 DEVICE int nuts_spare(Nuts *m) { return m->spare[--m->spares]; }
@@ -495,29 +497,24 @@ DEVICE void nuts_release(Nuts *m, int which)
     if (which >= NUTS_POOL) m->spare[m->spares++] = (signed char)which;
 }
 
-// The subtree, complete and sound, joins the tree. Returns whether another point is asked for.
-DEVICE int nuts_grown(Nuts *m, NutsHalf half)
+// The subtree, complete and sound, joins the tree.
+DEVICE NutsNext nuts_grown(Nuts *m)
 {
     if (m->side > 0) m->ahead += m->leaf; else m->behind += m->leaf;
     m->treedepth++;
     if (uniform_open(&m->g) * m->weight < m->half_weight) nuts_take(m);
     m->weight += m->half_weight;
-    NutsHalf tree;
-    tree.first = NUTS_FAR_MOMENTUM;
-    tree.last = NUTS_NEAR_MOMENTUM;
-    tree.sum = NUTS_SUM;
-    if (!nuts_join(m, tree, half, NUTS_SUM) || m->treedepth == m->settings.max_depth) return nuts_finish(m);
-    return nuts_double(m);
+    return m->treedepth < m->settings.max_depth ? NUTS_DOUBLE : NUTS_FINISH;
 }
 
-// A point of the subtree. Halves are joined as carries of the binary counter `leaf`. Returns whether another point is asked for.
-DEVICE int nuts_moved(Nuts *m)
+// A point of the subtree. Halves are joined as carries of the binary counter `leaf`.
+DEVICE NutsNext nuts_moved(Nuts *m)
 {
     const double h = nuts_arrive(m), gain = m->start - h;
     m->n_leapfrog++;
     if (!(gain >= -NUTS_ENERGY)) {
         m->divergent = 1;
-        return nuts_finish(m);
+        return NUTS_FINISH;
     }
     if (gain - m->base > 400) {                          // a start far out: weights stay within doubles
         const double less = exp(m->base - gain);
@@ -534,39 +531,69 @@ DEVICE int nuts_moved(Nuts *m)
     NutsHalf half;
     half.first = half.last = half.sum = NUTS_MOMENTUM;
     int level = 0;
-    for (; index >> level & 1; level++) {
-        const NutsHalf before = m->half[level];
-        const int sum = level == 0 ? nuts_spare(m) : before.sum;
-        if (!nuts_join(m, before, half, sum)) return nuts_finish(m);
+    if (index & 1) {
+        half.first = m->half[0].first;
+        half.sum = (signed char)nuts_spare(m);
+        if (!nuts_join_points(m, half.first, half.sum)) return NUTS_FINISH;
+        level = 1;
+    }
+    for (; level <= m->treedepth; level++) {
+        // The tree is as large as the subtree: it is the last that joins.
+        const int whole = level == m->treedepth;
+        NutsHalf before = m->half[level];
+        if (whole) {
+            before.first = NUTS_FAR_MOMENTUM;
+            before.last = NUTS_NEAR_MOMENTUM;
+            before.sum = NUTS_SUM;
+        } else if (!(index >> level & 1)) break;
+        const int sound = nuts_join(m, before, half);
+        if (whole) {
+            const NutsNext next = nuts_grown(m);
+            return sound ? next : NUTS_FINISH;
+        }
+        if (!sound) return NUTS_FINISH;
         nuts_release(m, half.first);
         nuts_release(m, half.sum);
-        if (level > 0) nuts_release(m, before.last);
+        nuts_release(m, before.last);
         half.first = before.first;
-        half.sum = (signed char)sum;
+        half.sum = before.sum;
     }
-    if (level == m->treedepth) return nuts_grown(m, half);
     half.last = (signed char)nuts_spare(m);
     nuts_copy(m, half.last, NUTS_MOMENTUM);
     if (level == 0) half.first = half.sum = half.last;
     m->half[level] = half;
-    return nuts_leap(m, NUTS_MOVING);
+    return NUTS_LEAP;
 }
 
 // 1: the caller evaluates log density and gradient at nuts_position(m) and calls again. 0: nuts_position(m) is the next draw.
 DEVICE_CALL int nuts_next(Nuts *m)
 {
+    NutsNext next = NUTS_STOP;
     switch (m->phase) {
     case NUTS_BEGUN:
-        if (m->settings.same_density && m->known) return nuts_started(m);
-        m->phase = NUTS_AT_START;
-        m->evaluations = 1;
-        return 1;
-    case NUTS_AT_START:  return nuts_started(m);
-    case NUTS_SEARCHING: return nuts_searched(m);
-    case NUTS_MOVING:    return m->settings.steps > 0 ? nuts_stepped(m) : nuts_moved(m);
+        if (!m->settings.same_density || !m->known) {
+            m->phase = NUTS_AT_START;
+            m->evaluations = 1;
+            return 1;
+        }
+        next = nuts_started(m);
+        break;
+    case NUTS_AT_START:  next = nuts_started(m); break;
+    case NUTS_SEARCHING: next = nuts_searched(m); break;
+    case NUTS_MOVING:    next = m->settings.steps > 0 ? nuts_stepped(m) : nuts_moved(m); break;
     case NUTS_DONE:      break;
     }
-    return 0;
+    if (next == NUTS_LAUNCH || m->phase == NUTS_SEARCHING) nuts_push(m);
+    if (next == NUTS_LAUNCH) next = nuts_launch(m);
+    if (next == NUTS_DOUBLE) nuts_double(m);
+    if (next == NUTS_FINISH) nuts_finish(m);
+    if (next == NUTS_FINISH || next == NUTS_STOP) {
+        m->phase = NUTS_DONE;
+        return 0;
+    }
+    nuts_kick_and_drift(m);
+    m->evaluations++;
+    return 1;
 }
 
 #endif

@@ -212,8 +212,9 @@ static int build(int depth, int side, Point *z, Tree *t)
 // One transition; the draw in z. Its depth.
 static int recursive(Point *z, double *energy)
 {
+    Stream part = *R.g;
     for (long i = 0; i < R.n; i++) {
-        Stream part = stream_part(R.g, (uint64_t)i);
+        if (i % 2 == 0) part = stream_part(R.g, (uint64_t)i / 2);
         z->p[i] = normal_standard(&part) / sqrt(R.metric[i]);
     }
     stream_pass(R.g);
