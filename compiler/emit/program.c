@@ -37,6 +37,7 @@ static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
     case ARG_STREAM: return text(o, "VAR_%s", a->var->name);
+    case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
     case ARG_NUMBER: return text(o, "%.17g", a->number);
     }
@@ -132,6 +133,11 @@ static void emit_steps(Out *o, const Program *p)
 {
     for (int i = 0; i < p->nsteps; i++) {
         if (one_kernel(&p->steps[i].launches)) continue;
+        if (p->steps[i].density.first) {
+            begin_function(o, p->steps[i].density_name, "");
+            emit_launches(o, &p->steps[i].density);
+            fprintf(o->file, "}\n\n");
+        }
         begin_function(o, text(o, "step_%d", i + 1), text(o, "            // %s", p->steps[i].name));
         emit_launches(o, &p->steps[i].launches);
         fprintf(o->file, "}\n\n");
@@ -193,6 +199,8 @@ static const char *optional_members(Out *o, const Program *p)
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
     if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
+    for (const Step *s = p->g->steps; s; s = s->next)
+        if (s->kind == STEP_NUTS) return text(o, "%s, .cpu_only = \"moves along gradients (nuts) run on the CPU so far\"", all);
     return all;
 }
 

@@ -630,6 +630,8 @@ static int visit(Resolve *r, Decl *d)
 
 static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "hmc" };
 
+static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}};
+
 static void check_infer(Resolve *r, Request *q)
 {
     bool known = false;
@@ -641,14 +643,13 @@ static void check_infer(Resolve *r, Request *q)
     if (!known) {
         Diag *m = diag(r->d, q->span, DIAG_E0702, q->method);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
-        else diag_help(m, "methods are gibbs, slice, metropolis and enum");
-    } else if (q->method == intern("nuts") || q->method == intern("hmc")) {
-        Diag *m = diag(r->d, q->span, DIAG_E0703, q->method);
-        diag_help(m, "gibbs, slice, metropolis and enum are; without a request gmc chooses");
+        else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts and hmc");
     }
     for (int i = 0; i < q->nsettings; i++) {
         use(r, q->value[i]);
-        if (known && !((q->method == intern("slice") || q->method == intern("metropolis")) && q->setting[i] == intern("width")))
+        bool takes = !known;
+        for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) takes |= strcmp(settings[k][0], q->method) == 0 && strcmp(settings[k][1], q->setting[i]) == 0;
+        if (!takes)
             diag(r->d, q->value[i]->span, DIAG_E0705, q->method, q->setting[i]);
     }
 }

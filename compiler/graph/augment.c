@@ -250,6 +250,28 @@ static void indicate(Graph *g, Factor *f, const Request *req)
     }
 }
 
+// Whether all unknowns of a statement are moved by gradients, which need no latents.
+typedef struct Asked { const Graph *g; bool other; } Asked;
+
+static bool test_other_method(const Var *v, void *with)
+{
+    Asked *a = with;
+    if (!var_unknown(v)) return false;
+    bool nuts = a->g->by_nuts && !v->discrete && v->constraint == CONSTRAINT_NONE;
+    for (const Request *r = a->g->model->requests; r; r = r->next)
+        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++) {
+            if (r->names[i] == v->name) nuts = strcmp(r->method, "nuts") == 0 || strcmp(r->method, "hmc") == 0;
+        }
+    a->other |= !nuts;
+    return a->other;
+}
+
+static bool by_gradients(const Graph *g, const Factor *f)
+{
+    Asked a = {g, false};
+    return ex_unknown(f->log_density) && !ex_any_var(f->log_density, test_other_method, &a);
+}
+
 bool augment(Graph *g)
 {
     for (Factor *f = g->factors; f; f = f->next) {       // factors made here are visited in their turn
@@ -257,7 +279,7 @@ bool augment(Graph *g)
         int depth = 0;
         for (const Factor *o = f; o->original; o = o->original) depth++;
         const Request *req = request_for(g, f);
-        if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0)) continue;
+        if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0) || (!req && by_gradients(g, f))) continue;
         if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {
             if (has_room(g, f, req)) indicate(g, f, req);
             continue;

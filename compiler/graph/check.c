@@ -81,6 +81,7 @@ static const char *check_step(const Graph *g, const Step *s)
             if (q->scatter) wrong = arena_printf(g->arena, "the density of %s is summed over rows of other elements", s->block[0]->name);
         return wrong;
     }
+    if (s->kind == STEP_NUTS) return NULL;       // its factors were looked at
     Bound b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         if (check_loops(&b, &t->loops) || outside(&b, t->coefficient)) return b.wrong;

@@ -292,6 +292,20 @@ static Description describe(Graph *g, const Step *s)
         density(g, &d, c);
         break;
     }
+    case STEP_NUTS: {
+        if (s->nuts.steps) d.method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; step size and metric are adapted in warm-up", s->nuts.steps);
+        else d.method = arena_printf(g->arena, "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in coordinates without bounds; step size and metric are adapted in warm-up, towards accepting %g", s->nuts.accept);
+        says(g, &d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d.subject) : d.subject, ": moved together by Hamiltonian Monte Carlo");
+        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
+        for (int i = 0; i < s->nuts.n; i++) {
+            const Factor *f = s->nuts.factor[i];
+            Loops l = {.guard = f->plates.guard};
+            for (int k = 0; k < f->plates.n; k++) l.index[l.n++] = f->plates.index[k];
+            line(g, &d, arena_printf(g->arena, "log density += %s%s%s", text(g, f->log_density), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+        }
+        d.elements = "together";
+        break;
+    }
     case STEP_GAUSSIAN:
         d.method = "joint normal";
         block(g, &d, s);

@@ -155,6 +155,7 @@ typedef struct Graph {
     struct Sum    *sums;
     struct Claim  *claims;               // what is checked when the data have been read
     bool           no_augment;
+    bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Slopes *slopes;               // gradient: derivatives of functions
     struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
@@ -342,7 +343,8 @@ bool factor_confines_missing(const Factor *f);         // the ends of its suppor
     X(GAUSSIAN,   "gaussian",   "joint draw of a block from its precision and shift")         \
     X(ENUM,       "enum",       "finite support: weigh every value")                          \
     X(SLICE,      "slice",      "slice sample one real, or a plate of them")                  \
-    X(METROPOLIS, "metropolis", "random-walk Metropolis for one real, or a plate of them")
+    X(METROPOLIS, "metropolis", "random-walk Metropolis for one real, or a plate of them")    \
+    X(NUTS,       "nuts",       "move a block of reals together along gradients")
 typedef enum {
 #define X(id, name, help) STEP_##id,
     STEPS(X)
@@ -397,6 +399,14 @@ typedef struct Step {
         } gaussian;
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
         struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one
+        struct {                         // NUTS
+            int      n;
+            Factor **factor;             // whose densities read the block
+            double   accept;             // what the step size aims at
+            int      depth;              // of a trajectory: at most 2^depth steps
+            int      steps;              // HMC: of every trajectory; 0: NUTS
+            double   step;               // HMC: their size; 0: adapted
+        } nuts;
     };
     struct Step *next;
 } Step;

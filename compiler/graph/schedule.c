@@ -284,6 +284,70 @@ static Step *element_step(Graph *g, Var *v)
 }
 
 
+// ---- blocks that gradients move ----
+
+static double setting(Graph *g, const Request *asked, const char *name, double otherwise, double least, double most)
+{
+    for (int i = 0; i < asked->nsettings; i++) {
+        if (strcmp(asked->setting[i], name) != 0) continue;
+        const Expr *e = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
+        if (e->kind == EX_NUM && e->number >= least && e->number <= most) return e->number;
+        diag_help(diag(g->diags, asked->value[i]->span, DIAG_E0512, name), "a number from %g to %g", least, most);
+    }
+    return otherwise;
+}
+
+static bool counts_in(const Factor *f, bool collapsed) { return collapsed ? f->original == NULL : !f->replaced; }
+
+// Whether gradients can move v.
+static bool has_gradient(Graph *g, Var *v, const char **why)
+{
+    *why = v->discrete ? "its values are integers" : v->constraint != CONSTRAINT_NONE ? "its elements are constrained together, which `nuts` does not know yet" : NULL;
+    const Reading of = factors_of(g, v);
+    for (int q = 0; q < of.n && !*why; q++) {
+        Derivative *terms;
+        if (!of.factor[q]->original && !derivatives(g, of.factor[q], &v, 1, &terms, why)) return false;
+    }
+    return !*why;
+}
+
+// All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out.
+static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n)
+{
+    Step *s = step_new(g, STEP_NUTS, block[0]->span);
+    s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
+    s->nblock = n;
+    s->reason = "the model asks for it";
+    s->nuts.accept = setting(g, asked, "accept", 0.8, 0.01, 0.999);
+    s->nuts.depth = (int)setting(g, asked, "depth", 10, 1, 10);
+    if (strcmp(asked->method, "hmc") == 0) {
+        s->nuts.steps = (int)setting(g, asked, "steps", 10, 1, 1e6);
+        s->nuts.step = setting(g, asked, "step", 0, 1e-12, 1e12);
+    }
+    s->collapsed = true;
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        const char *why;
+        if (!has_gradient(g, block[i], &why)) {
+            Diag *m = diag(g->diags, asked->span, DIAG_E0508, block[i]->name, asked->method);
+            diag_because(m, "%s", why);
+            diag_help(m, "leave it out of the request: gmc chooses");
+            return NULL;
+        }
+        const Reading of = factors_of(g, block[i]);
+        bool latents = false;
+        for (int q = 0; q < of.n; q++) latents |= of.factor[q]->replaced;
+        any |= latents;
+        s->collapsed &= !latents || can_collapse(g, block[i]);
+    }
+    s->collapsed &= any;
+    const Reading of = factors_of_block(g, block, n);
+    s->nuts.factor = NEW_N(g->arena, Factor *, of.n + 1);
+    for (int q = 0; q < of.n; q++)
+        if (counts_in(of.factor[q], s->collapsed)) s->nuts.factor[s->nuts.n++] = of.factor[q];
+    return s;
+}
+
 static Candidate *find(Candidate *list, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -310,7 +374,6 @@ static void bound_missing(Graph *g, const Var *v, bool on)
 // What is made of the values of a response before sampling, and would not follow those that are drawn; NULL: nothing.
 static const char *needed_for(Graph *g, const Var *v)
 {
-    if (v->needed_for) return v->needed_for;
     for (int i = 0; i < g->nvars; i++) {
         const Var *x = g->vars[i];
         for (const Site *t = x->sites; t && x->kind == VAR_LET; t = t->next) {
@@ -535,6 +598,33 @@ bool schedule(Graph *g)
         if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
         put(&rest, gaussian(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"));
     }
+    for (const Request *r = g->model->requests; r; r = r->next) {
+        if (r->block != BLOCK_INFER || (strcmp(r->method, "nuts") != 0 && strcmp(r->method, "hmc") != 0)) continue;
+        Var **block = NEW_N(g->arena, Var *, r->nnames + 1);
+        int m = 0;
+        for (int i = 0; i < r->nnames; i++) {
+            Candidate *c = find(list, n, r->names[i]);
+            if (!c || c->taken) continue;
+            block[m++] = c->var;
+            c->taken = true;
+        }
+        Step *s = m ? nuts_step(g, r, block, m) : NULL;
+        if (s) put(s->collapsed ? &first : &rest, s);
+    }
+    if (g->by_nuts) {
+        Var **block = NEW_N(g->arena, Var *, n + 1);
+        int m = 0;
+        for (int i = 0; i < n; i++) {
+            Candidate *c = &list[i];
+            const char *why = NULL;
+            if (c->taken || request_for(g, c->var) || c->var->kind == VAR_AUXILIARY || !has_gradient(g, c->var, &why)) continue;
+            block[m++] = c->var;
+            c->taken = true;
+        }
+        static const Request all = {.method = "nuts"};
+        Step *s = m ? nuts_step(g, &all, block, m) : NULL;
+        if (s) put(s->collapsed ? &first : &rest, s);
+    }
     Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
     // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
     for (int i = 0; i < n; i++) {
@@ -684,6 +774,13 @@ static void print_rows(FILE *out, const Rows *r)
     }
 }
 
+static Loops loops_of_plates(const Plates *p)
+{
+    Loops l = {.guard = p->guard};
+    for (int i = 0; i < p->n; i++) l.index[l.n++] = p->index[i];
+    return l;
+}
+
 static void print_step(FILE *out, const Step *s)
 {
     fputs(step_names[s->kind], out);
@@ -704,6 +801,17 @@ static void print_step(FILE *out, const Step *s)
             fputc('\n', out);
         }
         if (s->gaussian.rows) print_rows(out, s->gaussian.rows);
+        return;
+    }
+    if (s->kind == STEP_NUTS) {
+        fprintf(out, "%s    (%s)\n", s->collapsed ? ", auxiliaries integrated out" : "", s->reason);
+        for (int i = 0; i < s->nuts.n; i++) {
+            fputs("    density += ", out);
+            ex_print(out, s->nuts.factor[i]->log_density);
+            const Loops over = loops_of_plates(&s->nuts.factor[i]->plates);
+            print_loops(out, &over);
+            fputc('\n', out);
+        }
         return;
     }
     if (c->family) {

@@ -232,7 +232,7 @@ static void check_list(Check *c, const Node *list)
             if (!c->shared) check_expr(n->nest.loops.guard, c);
             for (int i = 0; i < n->nest.n && !c->shared && n->nest.target; i++) check_expr(n->nest.target[i], c);
             for (const Node *m = n->body; m && n->kind == NODE_REDUCE; m = m->next)
-                if (m->kind == NODE_UPDATE && m->update.op == UPDATE_SET) fail(c, "a sum sets a place");
+                if (m->kind == NODE_UPDATE && m->update.op == UPDATE_SET && (n->nest.n || m->update.place.local)) fail(c, "a sum sets a place");     // an instance may keep something at a place of its own
             check_list(c, n->body);
             c->n = bound;
             break;
@@ -355,7 +355,7 @@ static bool launched(const Program *p, const Kernel *k)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (launches(lists[i], k)) return true;
     for (int i = 0; i < p->nsteps; i++)
-        if (launches(&p->steps[i].launches, k)) return true;
+        if (launches(&p->steps[i].launches, k) || launches(&p->steps[i].density, k)) return true;
     return false;
 }
 
@@ -407,6 +407,9 @@ const char *kernels_check(const Program *p, const char *pass)
     c.n = c.nlocals = 0;
     const Launches *const all[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_launches(&c, all[i]);
-    for (int i = 0; i < p->nsteps; i++) check_launches(&c, &p->steps[i].launches);
+    for (int i = 0; i < p->nsteps; i++) {
+        check_launches(&c, &p->steps[i].density);
+        check_launches(&c, &p->steps[i].launches);
+    }
     return c.wrong;
 }

@@ -263,7 +263,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         operate(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)));
         c.draws = ex_add(3, (Expr *[]){c.draws, a, b});
         break;
-    case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
+    case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
     case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: break;
     }
     add(to, c);

@@ -176,6 +176,7 @@ bool  ex_is_integer(const Expr *e);
 bool  needs_array(const Expr *e);                                // a matrix computed on the way: a team would do it many times
 bool  needs_own_array(const Expr *e, const Loops *l);            // one that each turn of the loops computes for itself
 
+enum { NUTS_HEADER = 256, NUTS_VECTORS = 48 };                   // doubles that a move along gradients keeps: and for each coordinate (runtime/device/nuts.h)
 enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
 
 // ---- rows.c ----
@@ -199,7 +200,7 @@ typedef enum {
 #include "kernel.def"
 } LaunchKind;
 
-typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_NUMBER } ArgKind;
+typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_FUNCTION, ARG_NUMBER } ArgKind;
 
 typedef struct LaunchArg {
     ArgKind     kind;
@@ -227,6 +228,8 @@ typedef struct StepCode {                // of one step of the schedule
     const char *name;
     bool        again;                   // sums of responses are made again before it, since values were imputed
     Launches    launches;
+    const char  *density_name;           // NUTS: the function that launches
+    Launches     density;                // the log density and its gradient at given coordinates
 } StepCode;
 
 // ---- lower.c ----

@@ -59,7 +59,7 @@ void comment_step(Lower *p, const Step *s)
 {
     const Description *d = s->description;
     const Conditional *c = s->conditional;
-    const bool density = s->kind == STEP_ENUM || s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS;
+    const bool density = s->kind == STEP_ENUM || s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_NUTS;
     const char *because = density && !s->imputes ? d->because : s->kind == STEP_GAUSSIAN ? s->reason : NULL;
     const char *more = s->imputes ? "     if values are missing" : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel" : "";
     if (s->collapsed && !s->imputes) because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
@@ -244,11 +244,12 @@ void with_place(Launch *l, const Var *v) { argument(l, ARG_PLACE)->var = v; }
 void with_name(Launch *l, const Var *v) { argument(l, ARG_NAME)->var = v; }
 void with_stream(Launch *l, const Var *v) { argument(l, ARG_STREAM)->var = v; }
 void with_string(Launch *l, const char *s) { argument(l, ARG_STRING)->string = s; }
+void with_function(Launch *l, const char *name) { argument(l, ARG_FUNCTION)->string = name; }
 void with_number(Launch *l, double v) { argument(l, ARG_NUMBER)->number = v; }
 
 // ---- the program ----
 
-static void lower_step(Lower *p, const Step *s)
+static void lower_step(Lower *p, const Step *s, StepCode *code)
 {
     switch (s->kind) {
     case STEP_EXACT:
@@ -257,6 +258,7 @@ static void lower_step(Lower *p, const Step *s)
         break;
     case STEP_OWN: step_own(p, s); break;
     case STEP_GAUSSIAN: step_gaussian(p, s); break;
+    case STEP_NUTS: step_nuts(p, s, code); break;
     case STEP_ENUM: case STEP_SLICE: case STEP_METROPOLIS: {
         const Constraint k = s->block[0]->constraint;
         if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
@@ -281,7 +283,7 @@ static void lower_steps(Lower *p)
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);
         p->step = p->statistics.serving = s;
         p->launches = &code->launches;
-        lower_step(p, s);
+        lower_step(p, s, code);
     }
     p->step = p->statistics.serving = NULL;
     for (const Sum *s = p->statistics.first; s; s = s->next) responses |= reads_response(s);
@@ -361,7 +363,10 @@ void predictors(Lower *p)
 {
     Program *out = p->out;
     lower_predictors(p);
-    for (int i = 0; i < out->nsteps; i++) refresh_predictors(p, &out->steps[i].launches);
+    for (int i = 0; i < out->nsteps; i++) {
+        refresh_predictors(p, &out->steps[i].density);
+        refresh_predictors(p, &out->steps[i].launches);
+    }
     refresh_predictors(p, &out->derive);
     refresh_predictors(p, &out->joint);
     row_sizes(p);

@@ -92,6 +92,7 @@ void    with_place(Launch *l, const Var *v);                         // d.X
 void    with_name(Launch *l, const Var *v);                          // X
 void    with_stream(Launch *l, const Var *v);
 void    with_string(Launch *l, const char *s);
+void    with_function(Launch *l, const char *name);
 void    with_number(Launch *l, double v);
 
 // ---- the passes over a kernel ----
@@ -115,6 +116,8 @@ bool          reads_predictor(const Lower *p, const Kernel *k);      // of the v
 Node         *follow(Lower *p, const Kernel *k, Expr *element, Var *change);     // after an element of it has changed
 void          refresh_predictors(Lower *p, Launches *l);             // row passes before the kernels that read what they fill
 void          lower_predictors(Lower *p);
+bool          row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, const Index *column, Var **matrix, Expr **times);     // value = times * matrix[row, column], ref = vector[column], all of both
+void          launch_row_sums(Lower *p, const Var *matrix, const Var *weights, Var *out);            // out[j] = sum(row, weights[row]*matrix[row, j])
 void          step_row_sums(Lower *p, const Step *s);                // passes that no draw makes on its way
 
 // ---- the steps: element.c, joint.c ----
@@ -127,6 +130,7 @@ void step_density(Lower *p, const Step *s);
 void step_constrained(Lower *p, const Step *s);
 void step_array(Lower *p, const Step *s);
 void step_gaussian(Lower *p, const Step *s);
+void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
 
 // ---- setup.c ----
 

@@ -201,6 +201,7 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
                 if (!l->kernel->nturns) fputc('1', out);
                 break;
             case ARG_PLACE: case ARG_NAME: fputs(a->var->name, out); break;
+            case ARG_FUNCTION: fputs(a->string, out); break;
             case ARG_NUMBER: fprintf(out, "%g", a->number); break;
             case ARG_STRING: case ARG_STREAM: break;
             }
@@ -219,7 +220,10 @@ void kernels_print(FILE *out, const Program *p)
     print_launches(out, "sums of responses", &p->refresh);
     print_launches(out, "the end of setup", &p->finish);
     print_launches(out, "the start of a sweep", &p->before);
-    for (int i = 0; i < p->nsteps; i++) print_launches(out, p->steps[i].name, &p->steps[i].launches);
+    for (int i = 0; i < p->nsteps; i++) {
+        if (p->steps[i].density.first) print_launches(out, p->steps[i].density_name, &p->steps[i].density);
+        print_launches(out, p->steps[i].name, &p->steps[i].launches);
+    }
     print_launches(out, "derived quantities", &p->derive);
     print_launches(out, "absent elements", &p->restore);
     print_launches(out, "the log joint", &p->joint);

@@ -99,7 +99,7 @@ Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
     if (!mentions_an_index(m->args[0]) || ex_mentions_index(m->args[0], j)) return NULL;
     if (v->kind != EX_REF || v->nargs != 1 || !bare(v->args[0], j) || v->var->rank != 1 || v->var->dim[0] != j->hi) return NULL;
     if (v->var->base != BASE_REAL || is_real(p->out, v->var) || !var_unknown(v->var)) return NULL;
-    for (int i = 0; s && i < s->nblock; i++)
+    for (int i = 0; s && s->kind != STEP_NUTS && i < s->nblock; i++)
         if (s->block[i] == v->var && kernel->followed != v->var) return NULL;      // it moves within the kernel
     int k = 0;
     while (k < p->npredictors && (p->predictor[k]->matrix != m->var || p->predictor[k]->vector != v->var)) k++;
@@ -402,6 +402,17 @@ static void launch_rows(Lower *p, LaunchKind kind, const Var *matrix, const Var 
     with_name(l, weights);
     with_name(l, out);
 }
+
+bool row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, const Index *column, Var **matrix, Expr **times)
+{
+    const Loops l = {.n = 1, .index = {(Index *)column}};
+    *matrix = NULL;
+    if (vector_index(ref, &l) != 0 || is_real(p->out, ref->var)) return false;
+    *times = without_matrix(value, row, column, matrix);
+    return *times && !ex_mentions_index(*times, row) && !ex_mentions_index(*times, column);
+}
+
+void launch_row_sums(Lower *p, const Var *matrix, const Var *weights, Var *out) { launch_rows(p, LAUNCH_ROW_SUMS, matrix, weights, out); }
 
 void step_row_sums(Lower *p, const Step *s)
 {

@@ -335,6 +335,7 @@ static Node *into_locals(Share *s, const Node *sum)
     Node *n = loop_over(s, s->crew ? SHARE_SUM_TURNS : SHARE_SUM_ALONG, l->index[0], sum->nest.moving);
     for (const Node *m = sum->body; m; m = m->next) {
         int k = 0;
+        if (m->kind != NODE_UPDATE || !m->update.place.local) continue;      // what an instance keeps, at places of its own
         while (k < n->loop.ntotals && n->loop.total[k] != m->update.place.local) k++;
         if (k == n->loop.ntotals) n->loop.total[n->loop.ntotals++] = m->update.place.local;
     }

@@ -27,6 +27,7 @@
 #include "multivariate.h"
 #include "slice.h"
 #include "metropolis.h"
+#include "line.h"
 #include "nuts.h"
 #include "within.h"
 #include "whole.h"

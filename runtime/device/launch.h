@@ -405,6 +405,73 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 #define NORMAL_ARROW_SCALED(run, var, name, n, J, h, x, m, D, E, k, u, scale) \
     do { gm_data(run); launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), gm_of(scale)); } while (0)
 
+// ---- moves along gradients ----
+//
+//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, accept, depth, steps, step)
+//
+// moves position[n], which the caller has set, to the next draw (nuts.h). density(run) is asked for value[0] and gradient[n] at position; alone: nothing else
+// changes them between two sweeps. Chains that go in step ask together; those that are done stay where they are.
+
+typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient; int alone; double accept; int depth, steps; double step; } GmNuts;
+
+#if !defined(__CUDACC__)
+
+static inline void gm_nuts_begin(GmRun *run, const GmNuts *of, int chain)
+{
+    const State *const s = gm_of_chain(run, chain);
+    NutsSettings settings = {0};
+    settings.target = of->accept;
+    settings.max_depth = of->depth;
+    settings.steps = of->steps;
+    settings.step = of->step;
+    settings.same_density = of->alone;
+    if (nuts_room(of->n) > of->room) abort();
+    Stream g = stream(sweep_place(run, chain), of->var, 0);
+    nuts_begin(nuts_of(gm_at(wide, s, of->machine), of->n), &g, gm_at(wide, s, of->position), &settings, run->sweep, run->warmup);
+}
+
+// Whether another evaluation is asked for; where, or the draw, is in position[n].
+static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answered)
+{
+    const State *const s = gm_of_chain(run, chain);
+    Nuts *m = nuts_of(gm_at(wide, s, of->machine), of->n);
+    if (answered) {
+        m->log_density = *gm_at(wide, s, of->value);
+        memcpy(nuts_gradient(m), gm_at(wide, s, of->gradient), sizeof(wide) * (size_t)of->n);
+    }
+    const int more = nuts_next(m);
+    memcpy(gm_at(wide, s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n);
+    if (!more && m->failed)
+        gm_fault(run, chain, of->name, -1, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
+    return more;
+}
+
+#endif
+
+GM_LAUNCHES launch_nuts(GmRun *run, GmNuts of)
+{
+#if !defined(__CUDACC__)
+    const int first = run->chain == GM_IN_STEP ? 0 : run->chain, end = run->chain == GM_IN_STEP ? run->chains : first + 1;
+    unsigned char *more = (unsigned char *)calloc((size_t)end, 1);
+    if (!more) abort();
+    int any = 1;
+    for (int c = first; c < end; c++) gm_nuts_begin(run, &of, c);
+    for (int answered = 0; any; answered = 1) {
+        any = 0;
+        for (int c = first; c < end; c++)
+            if (!answered || more[c]) any |= more[c] = (unsigned char)gm_nuts_next(run, &of, c, answered);
+        if (any) of.density(run);
+    }
+    free(more);
+#endif
+}
+
+#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, accept, depth, steps, step)                    \
+    do {                                                                                                                               \
+        gm_data(run);                                                                                                                  \
+        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), alone, accept, depth, steps, step}); \
+    } while (0)
+
 // ---- all chains ----
 
 static inline void all_chains(GmRun *run, void (*what)(GmRun *))

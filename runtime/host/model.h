@@ -144,6 +144,7 @@ typedef struct GmModel {
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
     double (*data_default)(int field, const void *data);               // scalar default
     void (*state_shape)(int field, const void *data, GmShape *out);
+    const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;                     // the last one has no name
 } GmModel;

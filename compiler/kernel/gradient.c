@@ -1,0 +1,583 @@
+// gradient.c -- blocks that move along gradients: from unconstrained coordinates to variables, the log density there, and its gradient.
+//
+//   position          q, end to end: the variables of the block in coordinates without bounds
+//   place             x = T(q), into the variables
+//   density           log p(x) + log |dT/dq|; d log p / dx, summed factor by factor; then by the chain rule d/dq
+//
+// A factor over plates whose sum leaves the sweep (hoist.c) is differentiated as that closed form: its gradient does not grow with the rows. Any other factor is
+// one loop over its plates, which adds up its log density, the derivatives by scalars and by elements that an instance has for its own, and keeps what other
+// derivatives need: the weight d log p / d eta of each instance. From these follow sums by group (u[g[i]]) and X'w, a pass over the rows of X.
+//
+// Needs: graph/gradient.c.     Source of the transforms: front/support.def (Stan Reference Manual, "Constraint Transforms").
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lower.h"
+
+typedef struct Total { Expr *ref; Var *local; struct Total *next; } Total;       // the derivative by one element, a local of the kernel
+
+typedef struct Pending {                 // a derivative by elements that instances share
+    Derivative *d;
+    Expr       *weight;                  // as an element of the array that keeps it, or as it is
+    Var        *sums;                    // X'w, where a pass over rows has made it: of the matrix; NULL: none
+    Expr       *times;                   // what multiplies the sums
+    struct Pending *next;
+} Pending;
+
+typedef struct Ends { double number[2]; Var *array[2]; } Ends;      // of a variable's interval: the same for all elements, or arrays
+
+typedef struct Moved {                   // a block
+    Lower      *p;
+    const Step *step;
+    const char *stem;
+    Expr       *size;
+    Expr      **offset;                  // of each variable in the open kernel
+    Ends       *ends;
+    Var        *position, *gradient, *density, *machine;
+    Var        *lp;
+    Total      *totals, **last_total;
+    Pending    *pending, **last_pending;
+    int         nweights;
+} Moved;
+
+enum { MOST_TOTALS = 3 };                // that one loop adds up beside the log density (kernels.h, GM_MOST_TOTALS)
+
+// ---- places ----
+
+static int at_block(const Moved *m, const Var *v)
+{
+    int i = 0;
+    while (m->step->block[i] != v) i++;
+    return i;
+}
+
+static Expr *elements_of(const Var *v)
+{
+    Expr *n = ex_num(1);
+    for (int k = 0; k < v->rank; k++) n = ex_mul2(n, v->dim[k]);
+    return n;
+}
+
+// In each kernel, where the variables begin in the coordinates.
+static void put_offsets(Moved *m)
+{
+    Lower *p = m->p;
+    Expr *at = ex_num(0);
+    for (int i = 0; i < m->step->nblock; i++) {
+        m->offset[i] = at;
+        if (at->kind != EX_NUM) {
+            Var *local = local_new(p->g->arena, intern(words(p, "at_%s", m->step->block[i]->name)));
+            local->base = BASE_INT;
+            put_let(p, NULL, local, at, "long");
+            m->offset[i] = local_ref(local);
+        }
+        at = ex_add2(m->offset[i], elements_of(m->step->block[i]));
+    }
+}
+
+// The element of an array over the coordinates that belongs to v[at...].
+static Expr *coordinate(const Moved *m, Var *array, const Var *v, Expr *const *at)
+{
+    Expr *flat = v->rank ? at[0] : ex_num(1);
+    for (int k = 1; k < v->rank; k++) flat = ex_add2(ex_mul2(ex_sub(flat, ex_num(1)), v->dim[k]), at[k]);
+    Expr *sub = ex_add2(m->offset[at_block(m, v)], flat);
+    return ex_ref(array, 1, &sub);
+}
+
+static Expr *of_ref(const Moved *m, Var *array, const Expr *ref) { return coordinate(m, array, ref->var, ref->args); }
+
+// The same, to be written to: its subscripts stay apart, since one may be the group of a loop.
+static Place gradient_place(const Moved *m, const Expr *ref)
+{
+    return (Place){.array = m->gradient, .n = 1, .sub = {{.offset = m->offset[at_block(m, ref->var)], .of = ref->var, .n = ref->nargs, .at = ref->args}}};
+}
+
+// All elements of v that exist, as loops; returns the element.
+static Expr *whole(const Var *v, Loops *l)
+{
+    *l = (Loops){.n = v->rank, .guard = v->exists};
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < v->rank; k++) at[k] = ex_index(l->index[k] = v->own[k]);
+    return ex_ref((Var *)v, v->rank, at);
+}
+
+static Node *each_element(Moved *m, const Expr *element, const Loops *l, NodeKind kind)
+{
+    if (l->n) return enter_nest(m->p, kind, l, element->nargs, element->args, NULL);
+    return enter(m->p, NODE_LANE);
+}
+
+// ---- the transforms ----
+
+static Expr *end_of(const Ends *e, int side, const Expr *element)
+{
+    return e->array[side] ? ex_ref(e->array[side], element->nargs, element->args) : ex_num(e->number[side]);
+}
+
+static bool is_free(const Ends *e) { return !e->array[0] && isinf(e->number[0]) && isinf(e->number[1]); }
+
+// One of the functions of line.h, written out where the ends are numbers.
+typedef enum { VALUE, SLOPE, LOG_SLOPE, BEND, INVERSE } Part_;
+
+static Expr *transform(const Ends *ends, Part_ what, Expr *q, const Expr *element)
+{
+    static const char *const name[] = {"from_line", "line_slope", "line_log_slope", "line_bend", "to_line"};
+    Expr *lo = end_of(ends, 0, element), *hi = end_of(ends, 1, element);
+    const bool below = !ends->array[0] && isfinite(ends->number[0]), above = !ends->array[0] && isfinite(ends->number[1]);
+    if (ends->array[0] || (below && above)) return ex_call3(name[what], q, lo, hi);
+    Expr *sign = ex_num(above ? -1 : 1), *end = above ? hi : lo;
+    switch (what) {
+    case VALUE: return ex_add2(end, ex_mul2(sign, ex_call1("exp", q)));
+    case SLOPE: return ex_mul2(sign, ex_call1("exp", q));
+    case LOG_SLOPE: return q;
+    case BEND: return ex_num(1);
+    case INVERSE: return ex_call1("log", ex_mul2(sign, ex_sub(q, end)));
+    }
+    return q;
+}
+
+// Bounds of single elements that are not numbers: within(v[..], lo, hi) in a log density.
+static const Expr *bound_term(const Moved *m, const Expr *t)
+{
+    if (t->kind != EX_CALL || t->fn != FN_WITHIN || t->args[0]->kind != EX_REF) return NULL;
+    const Var *v = t->args[0]->var;
+    bool inside = false, moves = false;
+    for (int i = 0; i < m->step->nblock; i++) {
+        inside |= m->step->block[i] == v;
+        moves |= ex_reads(t->args[1], m->step->block[i]) || ex_reads(t->args[2], m->step->block[i]);
+    }
+    if (!inside || moves) return NULL;
+    const bool implied = t->args[1]->kind == EX_NUM && t->args[1]->number <= v->lower_number && t->args[2]->kind == EX_NUM && t->args[2]->number >= v->upper_number;
+    return implied ? NULL : t;
+}
+
+static void put_ends(Moved *m)
+{
+    Lower *p = m->p;
+    bool any = false;
+    for (int i = 0; i < m->step->nuts.n; i++) {
+        const Expr *e = m->step->nuts.factor[i]->log_density;
+        for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
+            const Expr *t = bound_term(m, e->kind == EX_ADD ? e->args[k] : e);
+            if (!t) continue;
+            any = true;
+            Ends *ends = &m->ends[at_block(m, t->args[0]->var)];
+            Var *v = t->args[0]->var;
+            for (int side = 0; side < 2 && !ends->array[side]; side++)
+                ends->array[side] = work_array(p, ROLE_BLOCK, words(p, "%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
+        }
+    }
+    if (!any) return;
+    note(p, "Between which ends the elements of %s lie", m->step->description->subject);
+    Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "ends_%s", m->stem), "wide");
+    for (int i = 0; i < m->step->nblock; i++) {
+        const Ends *ends = &m->ends[i];
+        if (!ends->array[0]) continue;
+        Loops l;
+        Expr *element = whole(m->step->block[i], &l);
+        l.guard = NULL;
+        Node *n = each_element(m, element, &l, NODE_NEST);
+        for (int side = 0; side < 2; side++) put_update(p, UPDATE_SET, place_element(end_of(ends, side, element)), ex_num(ends->number[side]));
+        leave(p, n);
+    }
+    for (int i = 0; i < m->step->nuts.n; i++) {
+        const Factor *f = m->step->nuts.factor[i];
+        const Expr *e = f->log_density;
+        for (int j = 0; j < (e->kind == EX_ADD ? e->nargs : 1); j++) {
+            const Expr *t = bound_term(m, e->kind == EX_ADD ? e->args[j] : e);
+            if (!t) continue;
+            const Loops l = loops_of(&f->plates);
+            const Ends *ends = &m->ends[at_block(m, t->args[0]->var)];
+            for (int side = 0; side < 2; side++) {
+                if (t->args[1 + side]->kind == EX_NUM && isinf(t->args[1 + side]->number)) continue;
+                Node *n = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
+                put_update(p, side ? UPDATE_MIN : UPDATE_MAX, place_element(end_of(ends, side, t->args[0])), t->args[1 + side]);
+                leave(p, n);
+            }
+        }
+    }
+    close_kernel(p);
+    launch(p, LAUNCH_ONCE, k);
+}
+
+// From the variables to coordinates, where these are not those that the last move has left.
+static void put_enter(Moved *m)
+{
+    Lower *p = m->p;
+    note(p, "Coordinates without bounds of %s", m->step->description->subject);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
+    put_offsets(m);
+    for (int i = 0; i < m->step->nblock; i++) {
+        Loops l;
+        const Ends *ends = &m->ends[i];
+        Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
+        Expr *value = is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
+        Node *n = each_element(m, x, &l, NODE_NEST);
+        put_update(p, UPDATE_SET, place_element(q), value);
+        leave(p, n);
+    }
+    close_kernel(p);
+    launch_team(p, k);
+}
+
+static Kernel *put_place(Moved *m)
+{
+    Lower *p = m->p;
+    note(p, "%s at these coordinates", m->step->description->subject);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", m->stem), "wide");
+    put_offsets(m);
+    for (int i = 0; i < m->step->nblock; i++) {
+        Loops l;
+        const Ends *ends = &m->ends[i];
+        Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
+        Node *n = each_element(m, x, &l, NODE_NEST);
+        put_update(p, UPDATE_SET, place_element(x), is_free(ends) ? q : transform(ends, VALUE, q, x));
+        leave(p, n);
+    }
+    close_kernel(p);
+    return k;
+}
+
+// ---- one factor ----
+
+static bool reads_block(const Moved *m, const Expr *e)
+{
+    for (int i = 0; i < m->step->nblock; i++)
+        if (ex_reads(e, m->step->block[i])) return true;
+    return false;
+}
+
+// The terms of a log density that change with the block.
+static Expr *moving_terms(const Moved *m, Expr *e)
+{
+    if (!reads_block(m, e)) return ex_num(0);
+    if (e->kind != EX_ADD) return e;
+    Expr *keep = ex_num(0);
+    for (int i = 0; i < e->nargs; i++) keep = ex_add2(keep, moving_terms(m, e->args[i]));
+    return keep;
+}
+
+static bool is_one_element(const Expr *ref)
+{
+    for (int k = 0; k < ref->nargs; k++)
+        if (ref->args[k]->kind != EX_NUM) return false;
+    return true;
+}
+
+// An instance of the plates has this element for its own: each index of the plates is one subscript, and there are no others.
+static bool is_own(const Expr *ref, const Plates *plates)
+{
+    if (ref->nargs != plates->n || plates->n == 0) return false;
+    for (int i = 0; i < plates->n; i++) {
+        int found = 0;
+        for (int k = 0; k < ref->nargs; k++) found += ref->args[k]->kind == EX_INDEX && ref->args[k]->index == plates->index[i];
+        if (found != 1) return false;
+    }
+    return true;
+}
+
+static Total *total_of(Moved *m, Expr *ref)
+{
+    for (Total *t = m->totals; t; t = t->next)
+        if (t->ref == ref) return t;
+    return NULL;
+}
+
+// Every element that is named by numbers in some derivative has a local of its own. They are declared before the first loop.
+static void declare_total(Moved *m, Expr *ref)
+{
+    Lower *p = m->p;
+    if (!is_one_element(ref) || total_of(m, ref)) return;
+    const char *name = words(p, "slope_%s", ref->var->name);
+    for (int k = 0; k < ref->nargs; k++) name = words(p, "%s_%d", name, (int)ref->args[k]->number);
+    Total *t = NEW(p->g->arena, Total);
+    *t = (Total){ref, local_new(p->g->arena, intern(name)), NULL};
+    *m->last_total = t;
+    m->last_total = &t->next;
+    put_let(p, NULL, t->local, ex_num(0), "wide")->let.grows = true;
+}
+
+static Look test_work(const Expr *e, void *with)
+{
+    (void)with;
+    return (e->kind == EX_CALL && e->nargs > 0) || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_POW && e->number != 2) ? FOUND : e->size > 12 ? FOUND : LOOK;
+}
+
+// An array with a place for each instance of the plates, if that is a box; else NULL.
+static Expr *weight_place(Moved *m, const Plates *plates)
+{
+    Lower *p = m->p;
+    if (plates->n == 0 || plates->n > MAX_RANK) return NULL;
+    Expr *dim[MAX_RANK], *at[MAX_RANK];
+    for (int i = 0; i < plates->n; i++) {
+        const Expr *hi = plates->index[i]->hi;
+        if (!ex_data_only(hi) || plates->index[i]->least < 1) return NULL;
+        for (int k = 0; k < plates->n; k++)
+            if (ex_mentions_index(hi, plates->index[k])) return NULL;
+        dim[i] = plates->index[i]->hi;
+        at[i] = ex_index(plates->index[i]);
+    }
+    Var *array = work_array(p, ROLE_ROW_VALUE, words(p, "weight_%s_%d", m->stem, ++m->nweights), plates->n, dim);
+    return ex_ref(array, plates->n, at);
+}
+
+// What a factor becomes: its terms that move, as a closed form where its sum over rows leaves the sweep.
+typedef struct Prepared { Factor f; Derivative *terms; struct Prepared *next; } Prepared;
+
+static Prepared *prepare(Moved *m, const Factor *f)
+{
+    Lower *p = m->p;
+    Prepared *r = NEW(p->g->arena, Prepared);
+    r->f = *f;
+    r->f.log_density = moving_terms(m, f->log_density);
+    if (ex_is_num(r->f.log_density, 0)) return NULL;
+    const Factor rows = r->f;
+    const Loops l = loops_of(&f->plates);
+    const Keys none = {0};
+    const char *why;
+    Expr *h = hoist_sum(&p->statistics, &none, &l, r->f.log_density);
+    if (h) {
+        r->f.log_density = h;
+        r->f.plates = (Plates){0};
+        if (derivatives((Graph *)p->g, &r->f, m->step->block, m->step->nblock, &r->terms, &why)) return r;
+        r->f = rows;
+    }
+    if (!derivatives((Graph *)p->g, &r->f, m->step->block, m->step->nblock, &r->terms, &why)) abort();       // the schedule has asked
+    return r;
+}
+
+static void put_factor(Moved *m, const Prepared *r)
+{
+    Lower *p = m->p;
+    const Factor *f = &r->f;
+    const Loops l = loops_of(&f->plates);
+    put(p, NODE_COMMENT)->text.lines = f->dist ? f->dist->name : "target";
+    Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+    sum->nest.op = UPDATE_ADD;
+    put_update(p, UPDATE_ADD, place_local(m->lp), f->log_density);
+    // Weights that several derivatives share have a name.
+    for (const Derivative *d = r->terms; d; d = d->next) {
+        bool before = false, again = false;
+        for (const Derivative *o = r->terms; o != d; o = o->next) before |= o->weight == d->weight;
+        for (const Derivative *o = d->next; o; o = o->next) again |= o->weight == d->weight;
+        if (before || !again || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
+        put_let(p, d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nweights))), d->weight, "wide");
+    }
+    int ntotals = 0;
+    for (Derivative *d = r->terms; d; d = d->next) {
+        const bool all = d->loops.n == f->plates.n;
+        Total *t = all ? total_of(m, d->ref) : NULL;
+        if (t && ntotals < MOST_TOTALS) {
+            put_update(p, UPDATE_ADD, place_local(t->local), ex_mul2(d->weight, d->rest));
+            ntotals++;
+            continue;
+        }
+        if (all && is_own(d->ref, &f->plates)) {
+            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), ex_mul2(d->weight, d->rest));
+            continue;
+        }
+        Pending *w = NEW(p->g->arena, Pending);
+        *w = (Pending){.d = d, .weight = d->weight};
+        if (f->plates.n && ex_find(d->weight, test_work, NULL)) {
+            for (const Pending *o = m->pending; o; o = o->next)
+                if (o->d->weight == d->weight && o->d->factor == d->factor) w->weight = o->weight;
+            Expr *place = w->weight == d->weight ? weight_place(m, &f->plates) : NULL;
+            if (place) {
+                put_update(p, UPDATE_SET, place_element(place), d->weight);
+                w->weight = place;
+            }
+        }
+        *m->last_pending = w;
+        m->last_pending = &w->next;
+    }
+    leave(p, sum);
+}
+
+// X'w by a pass over the rows of X, after the kernel that fills the weights.
+static bool row_sums_of(Moved *m, Pending *w)
+{
+    const Derivative *d = w->d;
+    if (w->weight == d->weight || w->weight->nargs != 1 || d->loops.n != 2 || d->loops.guard) return false;
+    Var *matrix;
+    if (!row_sum_of(m->p, d->ref, d->rest, d->loops.index[0], d->loops.index[1], &matrix, &w->times)) return false;
+    w->sums = work_array(m->p, ROLE_TOTALS, words(m->p, "rows_%s", d->ref->var->name), 1, d->ref->var->dim);
+    launch_row_sums(m->p, matrix, w->weight->var, w->sums);
+    return true;
+}
+
+static void put_pending(Moved *m, const Pending *w)
+{
+    Lower *p = m->p;
+    const Derivative *d = w->d;
+    Loops l = d->loops;
+    Expr *value = ex_mul2(w->weight, d->rest);
+    if (w->sums) {
+        l = (Loops){.n = 1, .index = {d->loops.index[1]}};
+        value = ex_mul2(w->times, ex_ref(w->sums, 1, d->ref->args));
+    }
+    Node *n = enter_nest(p, NODE_REDUCE, &l, d->ref->nargs, d->ref->args, d->ref->var->dim);
+    put_update(p, UPDATE_ADD, gradient_place(m, d->ref), value);
+    leave(p, n);
+}
+
+// ---- the density, and its gradient by the coordinates ----
+
+static void put_barrier(Lower *p)
+{
+    if (p->open->kind == KERNEL_TEAM) put(p, NODE_BARRIER);
+}
+
+static Expr *density_place(const Moved *m) { return ex_ref(m->density, 1, (Expr *[]){ex_num(1)}); }
+
+static void put_density_store(Moved *m)
+{
+    Lower *p = m->p;
+    put_barrier(p);
+    Node *lane = enter(p, NODE_LANE);
+    put_update(p, UPDATE_SET, place_element(density_place(m)), local_ref(m->lp));
+    for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, place_element(of_ref(m, m->gradient, t->ref)), local_ref(t->local));
+    m->totals = NULL;
+    leave(p, lane);
+    put_barrier(p);
+}
+
+// By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq. Elements that do not exist are independent and standard normal.
+static void put_chain_rule(Moved *m)
+{
+    Lower *p = m->p;
+    for (int i = 0; i < m->step->nblock; i++) {
+        const Var *v = m->step->block[i];
+        const Ends *ends = &m->ends[i];
+        Loops l;
+        Expr *x = whole(v, &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
+        if (!is_free(ends)) {
+            Expr *log_slope = transform(ends, LOG_SLOPE, q, x), *value = ex_add2(ex_mul2(g, transform(ends, SLOPE, q, x)), transform(ends, BEND, q, x));
+            if (v->rank == 0) {
+                put_update(p, UPDATE_ADD, place_local(m->lp), log_slope);
+                Node *lane = enter(p, NODE_LANE);
+                put_update(p, UPDATE_SET, place_element(g), value);
+                leave(p, lane);
+            } else {
+                Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+                n->nest.op = UPDATE_ADD;
+                put_update(p, UPDATE_ADD, place_local(m->lp), log_slope);
+                put_update(p, UPDATE_SET, place_element(g), value);
+                leave(p, n);
+            }
+        }
+        if (!l.guard) continue;
+        l.guard = ex_call1("!", l.guard);
+        Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+        n->nest.op = UPDATE_ADD;
+        put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(ex_num(-0.5), ex_pow(q, 2)));
+        put_update(p, UPDATE_SET, place_element(g), ex_neg(q));
+        leave(p, n);
+    }
+}
+
+static void put_density(Moved *m)
+{
+    Lower *p = m->p;
+    Prepared *first = NULL, **last = &first;
+    bool whole_arrays = false;
+    for (int i = 0; i < m->step->nuts.n; i++) {
+        Prepared *r = prepare(m, m->step->nuts.factor[i]);
+        if (!r) continue;
+        *last = r;
+        last = &r->next;
+        const Loops l = loops_of(&r->f.plates);
+        whole_arrays |= needs_own_array(r->f.log_density, &l);
+        for (const Derivative *d = r->terms; d; d = d->next) whole_arrays |= needs_own_array(ex_mul2(d->weight, d->rest), &d->loops);
+    }
+    const KernelKind kind = whole_arrays ? KERNEL_ONCE : KERNEL_TEAM;
+    comment_step(p, m->step);
+    Kernel *k = open_kernel(p, kind, words(p, "density_%s", m->stem), "wide");
+    put_offsets(m);
+    m->lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;
+    for (const Prepared *r = first; r; r = r->next)
+        for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, d->ref);
+    put_fill(p, m->gradient, (Count){1, {m->size}}, false);
+    put_barrier(p);
+    for (const Prepared *r = first; r; r = r->next) put_factor(m, r);
+    bool rows = false;
+    for (Pending *w = m->pending; w; w = w->next) {
+        Launches *const list = p->launches;
+        Launches later = {0};
+        p->launches = &later;
+        const bool one = row_sums_of(m, w);
+        p->launches = list;
+        if (!one) continue;
+        if (!rows) {                             // the weights are filled by the kernel that ends here
+            put_density_store(m);
+            close_kernel(p);
+            if (kind == KERNEL_ONCE) launch(p, LAUNCH_ONCE, k);
+            else launch_team(p, k);
+        }
+        rows = true;
+        if (!p->launches->first) p->launches->last = &p->launches->first;
+        *p->launches->last = later.first;
+        p->launches->last = later.last;
+    }
+    if (rows) {
+        note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->step->description->what, k->name);
+        k = open_kernel(p, kind, words(p, "gradient_%s", m->stem), "wide");
+        put_offsets(m);
+        m->lp = local_new(p->g->arena, "lp");
+        put_let(p, NULL, m->lp, density_place(m), "wide")->let.grows = true;
+    } else put_density_store(m);
+    for (const Pending *w = m->pending; w; w = w->next) put_pending(m, w);
+    put_chain_rule(m);
+    put_density_store(m);
+    close_kernel(p);
+    if (kind == KERNEL_ONCE) launch(p, LAUNCH_ONCE, k);
+    else launch_team(p, k);
+}
+
+void step_nuts(Lower *p, const Step *s, StepCode *code)
+{
+    Moved m = {.p = p, .step = s, .stem = s->block[0]->name};
+    Arena *a = p->g->arena;
+    m.last_total = &m.totals;
+    m.last_pending = &m.pending;
+    m.offset = NEW_N(a, Expr *, s->nblock);
+    m.ends = NEW_N(a, Ends, s->nblock);
+    m.size = ex_num(0);
+    for (int i = 0; i < s->nblock; i++) {
+        const Var *v = s->block[i];
+        m.size = ex_add2(m.size, elements_of(v));
+        m.ends[i] = (Ends){{v->lower_number, v->upper_number}, {NULL, NULL}};
+    }
+    m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
+    m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);
+    m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(1)});
+    Expr *room = ex_add2(ex_num(NUTS_HEADER), ex_mul2(ex_num(NUTS_VECTORS), m.size));
+    m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
+    put_ends(&m);
+    put_enter(&m);
+    Launches *const sweep = p->launches;
+    code->density_name = words(p, "density_of_%s", m.stem);
+    p->launches = &code->density;
+    const Kernel *place = put_place(&m);
+    launch_team(p, place);
+    put_density(&m);
+    p->launches = sweep;
+    const char *names = "";
+    for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+    Launch *l = launch(p, LAUNCH_NUTS, NULL);
+    with_function(l, code->density_name);
+    with_stream(l, s->block[0]);
+    with_string(l, names);
+    with_extent(l, m.size);
+    with_extent(l, room);
+    with_name(l, m.machine);
+    with_name(l, m.position);
+    with_name(l, m.density);
+    with_name(l, m.gradient);
+    with_number(l, p->g->nsteps == 1);
+    with_number(l, s->nuts.accept);
+    with_number(l, s->nuts.depth);
+    with_number(l, s->nuts.steps);
+    with_number(l, s->nuts.step);
+    launch_team(p, place);
+}

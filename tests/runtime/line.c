@@ -1,0 +1,25 @@
+// If this failed, a move along gradients would leave an interval, forget its Jacobian, or follow a wrong slope near an end.
+#include "check.h"
+#include "../../runtime/device/line.h"
+
+// from_line and to_line are inverse; slope, its log and the log's slope are derivatives, by central differences (error h^2, rounding eps/h: 1e-8 in all).
+static void check_at(double y, double lo, double hi)
+{
+    char what[100];
+    snprintf(what, sizeof what, "y = %g in (%g, %g)", y, lo, hi);
+    const double h = 1e-5, x = from_line(y, lo, hi), slope = line_slope(y, lo, hi);
+    check(what, "inside", !(x >= lo && x <= hi), 0);
+    if (fabs(y) < 15) check(what, "inverse", fabs(to_line(x, lo, hi) - y), 1e-7 * exp(fabs(y) / 2));
+    check(what, "slope", fabs((from_line(y + h, lo, hi) - from_line(y - h, lo, hi)) / (2 * h) - slope), 1e-8 * (1 + fabs(slope) + fabs(x)));
+    check(what, "log slope", fabs(line_log_slope(y, lo, hi) - log(fabs(slope))), 1e-12 * (1 + fabs(y)));
+    check(what, "bend", fabs((line_log_slope(y + h, lo, hi) - line_log_slope(y - h, lo, hi)) / (2 * h) - line_bend(y, lo, hi)), 1e-9 * (1 + fabs(y)));
+}
+
+int main(void)
+{
+    const double y[] = { -300, -40, -8, -1, -0.01, 0, 0.3, 2, 12, 35, 300 };
+    const double end[][2] = { { -INFINITY, INFINITY }, { 0, INFINITY }, { -2, INFINITY }, { -INFINITY, 3 }, { 0, 1 }, { -5, 7 }, { 1e-3, 2e-3 } };
+    for (size_t i = 0; i < sizeof y / sizeof *y; i++)
+        for (size_t k = 0; k < sizeof end / sizeof *end; k++) check_at(y[i], end[k][0], end[k][1]);
+    return finish();
+}
