@@ -696,6 +696,30 @@ static void predict_mixture(Graph *g, const Stmt *s, const Scope *scope, int ext
     }
 }
 
+static Look test_itself(const Expr *e, void *with)
+{
+    const Expr *value = with;
+    if (e->kind != EX_REF || e->var != value->var || e->nargs < value->nargs) return LOOK;
+    bool same = true;                            // the element, or, of one that is drawn whole, a part
+    for (int k = 0; k < value->nargs; k++) same &= e->args[k] == value->args[k];
+    return same ? FOUND : LOOK;
+}
+
+// What is drawn cannot be among the arguments of its distribution: there is no such distribution. Of data it may (an error that grows with what is
+// measured), if none is missing.
+static void refuse_itself(Graph *g, const Stmt *s, Expr *value, int n, Expr *const *args)
+{
+    if (value->kind != EX_REF || !(var_unknown(value->var) || value->var->kind == VAR_DATA)) return;
+    Var *v = value->var;
+    for (int i = 0; i < n; i++) {
+        if (!args[i] || !ex_find(args[i], test_itself, value)) continue;
+        if (v->kind == VAR_DATA) { v->needed_for = arena_printf(g->arena, "it stands in its own distribution (line %d)", span_line(s->span)); return; }
+        Diag *m = diag(g->diags, s->span, DIAG_E0412, ex_quote(g->arena, value));
+        diag_help(m, "write there what it depends on%s; a density that is not its distribution is added by `target +=`", v->rank ? ", such as the element before it" : "");
+        return;
+    }
+}
+
 // A mixture: its components are listed, or one plate of them, with an argument for each.
 static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
 {
@@ -723,6 +747,8 @@ static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Inde
         c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
     }
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
+    refuse_itself(g, s, value, 1, &weights);
+    for (int i = 0; i < f->ncomponents; i++) refuse_itself(g, s, value, f->component[i].nargs, f->component[i].args);
     mixture_density(g, f, value);
     const Var *v = value->kind == EX_REF && var_unknown(value->var) && !value->var->discrete ? value->var : NULL;
     if (!v || (lies_within(v->decl->lower ? v->lower : NULL, f->least, 0) && lies_within(v->decl->upper ? v->upper : NULL, f->most, 1))) return;
@@ -761,6 +787,8 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     if (s->lower) f->lower = argument(g, s->lower, scope->env, 0, extra, at);
     if (s->upper) f->upper = argument(g, s->upper, scope->env, 0, extra, at);
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
+    refuse_itself(g, s, value, s->nargs, args);
+    refuse_itself(g, s, value, 2, (Expr *[]){f->lower, f->upper});
     const Var *drawn = value->kind == EX_REF && var_unknown(value->var) && vr == 0 && value->var->constraint == CONSTRAINT_NONE ? value->var : NULL;
     for (int side = 0; side < 2 && drawn; side++) {                      // a declared bound truncates, as T[ ] does
         if (!(side ? drawn->decl->upper : drawn->decl->lower)) continue;

@@ -374,6 +374,7 @@ static void bound_missing(Graph *g, const Var *v, bool on)
 // What is made of the values of a response before sampling, and would not follow those that are drawn; NULL: nothing.
 static const char *needed_for(Graph *g, const Var *v)
 {
+    if (v->needed_for) return v->needed_for;
     for (int i = 0; i < g->nvars; i++) {
         const Var *x = g->vars[i];
         for (const Site *t = x->sites; t && x->kind == VAR_LET; t = t->next) {
