@@ -314,9 +314,19 @@ static void claim_known(Claims *c, const Factor *f)
     look_at_part(&(Parts){c, f, MOST_PARTS}, &l, f->log_density, true);
 }
 
+// The weights of a mixture are the argument of what draws its component.
+static bool claim_weights(Claims *c, const Factor *f)
+{
+    Expr *weights = f->weights;
+    Factor pick = {.dist = library_find(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli"), false), .nargs = 1, .args = &weights, .plates = f->plates, .span = f->span};
+    ask_arrays(c, &pick);
+    return check_written(c, &pick, 0) && claim_argument(c, &pick, 0);
+}
+
 bool claim_arguments(Claims *c)
 {
     for (const Factor *f = c->g->factors; f; f = f->next) {
+        if (f->weights && !f->original && !claim_weights(c, f)) return false;
         if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!check_written(c, f, k) || !claim_argument(c, f, k)) return false;

@@ -747,6 +747,7 @@ static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Inde
         c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
     }
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
+    f->weights = weights;
     refuse_itself(g, s, value, 1, &weights);
     for (int i = 0; i < f->ncomponents; i++) refuse_itself(g, s, value, f->component[i].nargs, f->component[i].args);
     mixture_density(g, f, value);

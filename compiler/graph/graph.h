@@ -115,6 +115,7 @@ typedef struct Factor {
     int                 nargs;
     Expr              **args;            // arguments; arrays for array parameters
     int                 ncomponents;     // a mixture: its components; one if they are a plate
+    Expr               *weights;         // a mixture: its weights, as they are written
     Component          *component;
     Index              *plate;           // of components: weight and args are those at this index; NULL: they are listed
     bool                truncated;
