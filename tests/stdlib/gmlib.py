@@ -11,6 +11,7 @@ import math
 import os
 import re
 
+import mpmath
 import numpy as np
 from scipy import special
 
@@ -256,6 +257,24 @@ def inc_beta(a, b, x):
     return np.where(inside, special.betainc(np.where(inside, a, 1), np.where(inside, b, 1), x), np.where(a > 0, x >= 1, 1.0))
 
 
+def slope(f, k):
+    """The derivative of a function of mpmath by its argument k, from differences in twice the digits of a double."""
+    def by(*args):
+        with mpmath.workdps(32):
+            at = [mpmath.mpf(float(a)) for a in args]
+            return float(mpmath.diff(lambda t: f(*at[:k], t, *at[k + 1:]), at[k]))
+    return np.vectorize(by)
+
+
+def mp_log_inc_beta(a, b, x):
+    return mpmath.log(mpmath.betainc(a, b, 0, x, regularized=True))
+
+
+def mp_student_t_lcdf(z, nu):
+    half = mpmath.betainc(nu / 2, 0.5, 0, nu / (nu + z * z), regularized=True) / 2
+    return mpmath.log(half if z < 0 else 1 - half)
+
+
 FUNCTIONS = dict(
     exp=np.exp, log=np.log, log1p=np.log1p, sqrt=np.sqrt, square=np.square, abs=np.abs, floor=np.floor, sin=np.sin, cos=np.cos,
     atan2=np.arctan2, fmax=np.maximum, fmin=np.minimum, lgamma=special.gammaln, digamma=special.digamma, lbeta=special.betaln,
@@ -274,6 +293,10 @@ FUNCTIONS = dict(
     cloglog=lambda a: np.log(-np.log1p(-np.asarray(a))), inv_cloglog=lambda a: -np.expm1(-np.exp(a)), erfc=special.erfc,
     step=lambda a: np.greater_equal(a, 0) * 1, int_step=lambda a: np.greater(a, 0) * 1, choose=special.binom, pow=np.float_power, hypot=np.hypot,
     min=np.minimum, max=np.maximum, fma=lambda a, b, c: a * b + c, if_else=lambda c, a, b: np.where(np.asarray(c) != 0, a, b), log_sum_exp2=np.logaddexp,
+    trigamma=lambda a: special.polygamma(1, a), log_bessel_i0_dx=lambda a: np.where(np.isinf(a), np.sign(a), special.i1e(a) / special.i0e(a)),
+    log_bessel_k_dp=slope(lambda p, x: mpmath.log(mpmath.besselk(p, x)), 0),
+    log_gamma_p_da=slope(lambda a, x: mpmath.log(mpmath.gammainc(a, 0, x, regularized=True)), 0), log_gamma_q_da=slope(lambda a, x: mpmath.log(mpmath.gammainc(a, x, regularized=True)), 0),
+    log_inc_beta_da=slope(mp_log_inc_beta, 0), log_inc_beta_db=slope(mp_log_inc_beta, 1), std_student_t_lcdf_dnu=slope(mp_student_t_lcdf, 1),
     pi=lambda: math.pi, infinity=lambda: math.inf, rows=len, sum=np.sum,
     inverse=np.linalg.inv, log_determinant=lambda a: np.linalg.slogdet(a)[1], tcrossprod=lambda a: a @ a.T)
 
