@@ -62,9 +62,9 @@ static void emit_launch(Out *o, const Launch *l)
 }
 
 // Launches that depend on how many rows there are stand together under their condition.
-static void emit_launches(Out *o, const Launches *list)
+static void emit_launches_at(Out *o, const Launches *list, int indent)
 {
-    o->indent = 1;
+    o->indent = indent;
     for (const Launch *l = list->first; l;) {
         const Launch *first = l;
         if (l->when == ALWAYS) {
@@ -84,6 +84,8 @@ static void emit_launches(Out *o, const Launches *list)
     }
     o->indent = 0;
 }
+
+static void emit_launches(Out *o, const Launches *list) { emit_launches_at(o, list, 1); }
 
 static void begin_function(Out *o, const char *name, const char *comment)
 {
@@ -152,6 +154,8 @@ static void emit_steps(Out *o, const Program *p)
     fprintf(o->file, "%s};\n\n", p->nsteps ? "" : "    {0},\n");
 }
 
+static bool has_derive(const Program *p) { return p->before.first || p->log_lik.first || p->replicates.first || p->derive.first; }
+
 // A function with its launches, if there are any.
 static bool emit_stage(Out *o, const char *name, const char *comment, const Launches *before, const Launches *list)
 {
@@ -161,6 +165,26 @@ static bool emit_stage(Out *o, const char *name, const char *comment, const Laun
     emit_launches(o, list);
     fprintf(o->file, "}\n\n");
     return true;
+}
+
+static void emit_request(Out *o, const char *flag, const Launches *list)
+{
+    if (!list->first) return;
+    fprintf(o->file, "    if (run->requests & %s) {\n", flag);
+    emit_launches_at(o, list, 2);
+    fprintf(o->file, "    }\n");
+}
+
+// Quantities for the draws; before them, what runs ask for.
+static void emit_derive(Out *o, const Program *p)
+{
+    if (!has_derive(p)) return;
+    begin_function(o, "derive", "");
+    emit_launches(o, &p->before);
+    emit_request(o, "GM_LOG_LIK", &p->log_lik);
+    emit_request(o, "GM_REPLICATES", &p->replicates);
+    emit_launches(o, &p->derive);
+    fprintf(o->file, "}\n\nGM_FOR_DRAWS(derive)\n\n");
 }
 
 static void emit_sweep(Out *o, const Program *p)
@@ -185,7 +209,7 @@ static void emit_sweep(Out *o, const Program *p)
     if (p->refresh.first) fprintf(o->file, "    refresh(run);\n");
     emit_launches(o, &p->finish);
     fprintf(o->file, "}\n\n");
-    if (emit_stage(o, "derive", "", &p->before, &p->derive)) fprintf(o->file, "GM_FOR_DRAWS(derive)\n\n");
+    emit_derive(o, p);
     if (emit_stage(o, "restore", "", NULL, &p->restore)) fprintf(o->file, "GM_FOR_DRAWS(restore)\n\n");
     emit_stage(o, "joint", "", &p->before, &p->joint);
 }
@@ -194,7 +218,7 @@ static void emit_sweep(Out *o, const Program *p)
 static const char *optional_members(Out *o, const Program *p)
 {
     const char *all = "";
-    if (p->derive.first || p->before.first) all = ", .derive = gm_derive, .derive_chain = derive";
+    if (has_derive(p)) all = ", .derive = gm_derive, .derive_chain = derive";
     if (p->restore.first) all = text(o, "%s, .restore = gm_restore, .restore_chain = restore", all);
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
@@ -232,6 +256,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
     if (emit_factors(o)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
+    if (emit_observed(o, p, state, nstate)) members = text(o, "%s, .observed = observed", members);
     members = text(o, "%s%s", optional_members(o, p), members);
     fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps,
             *members ? ",\n         " : "", *members ? members + 2 : "");

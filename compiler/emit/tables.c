@@ -282,6 +282,7 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
         fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));
         if (shared) fprintf(out, ", .shared = %d", shared);
         if (v->partial || (v->kind == VAR_LET && v->holes)) fprintf(out, ", .partial = 1");
+        if (v->on_request) fprintf(out, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
         if (v->part_of) fprintf(out, ", .part_of = %d, .part = %d", 1 + field_of(state, nstate, v->part_of), v->part_at);
         if (*row_bounds(o, v)) fprintf(out, ", %.*s", (int)strlen(row_bounds(o, v)) - 2, row_bounds(o, v));
         if (v->span.source) fprintf(out, ", .where = \"%s\"", source_line(o, v->span));
@@ -302,4 +303,28 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
     if (emit_shapes(o, p, "state_shape", state, nstate)) members = text(o, "%s, .state_shape = state_shape", members);
     o->careful = o->host = o->as_read = false;
     return members;
+}
+
+bool emit_observed(Out *o, const Program *p, const Var *const *state, int nstate)
+{
+    const Graph *g = p->g;
+    if (!g->observed) return false;
+    fprintf(o->file, "// What is observed: its log-likelihood and replicates, for runs that ask for them.\nstatic const GmObserved observed[] = {\n");
+    for (const Observed *s = g->observed; s; s = s->next) {
+        int data = 0, at = 0;
+        for (int i = 0; i < g->nvars; i++) {
+            at += g->vars[i]->kind == VAR_DATA;
+            if (g->vars[i] == s->var && s->var->kind == VAR_DATA) data = at;
+        }
+        fprintf(o->file, "    {.where = \"%s\"", source_line(o, s->span));
+        if (s->name) fprintf(o->file, ", .name = \"%s\"", s->name);
+        if (data) fprintf(o->file, ", .data = %d", data);
+        if (s->log_lik) fprintf(o->file, ", .log_lik = %d", 1 + field_of(state, nstate, s->log_lik));
+        if (s->replicate) fprintf(o->file, ", .replicate = %d", 1 + field_of(state, nstate, s->replicate));
+        if (s->no_log_lik) fprintf(o->file, ", .no_log_lik = \"%s\"", s->no_log_lik);
+        if (s->no_replicate) fprintf(o->file, ", .no_replicate = \"%s\"", s->no_replicate);
+        fprintf(o->file, "},\n");
+    }
+    fprintf(o->file, "    {0},\n};\n\n");
+    return true;
 }

@@ -609,28 +609,25 @@ static void draw_within(Graph *g, Site *site, const Env *env, Expr *const *end, 
     }
 }
 
-// A draw in the predict block: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are drawn by their weights.
-static Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi)
+// Whether the library can draw from it: by a routine, or by weighing integers.
+static bool can_be_drawn(const Distribution *d) { return d->sample || (d->discrete && !d->value_rank); }
+
+// A draw that is not of the posterior: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are drawn by their weights.
+static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates, Expr *value, int nargs, Expr **args, Expr *lo, Expr *hi)
 {
-    if (value->kind != EX_REF || (!d->sample && !(d->discrete && !d->value_rank))) {
-        Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, d->name);
-        if (!d->sample && d->support == SUPPORT_COUNTS)
-            diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, theta[1]), ... (with theta from its distribution, if that is summed out)");
-        return NULL;
-    }
     const int most = d->sample ? d->sample->nkids : 0, truncated = d->sample_truncated ? d->sample_truncated->nkids : 0;
     Site *site = NEW(g->arena, Site);
-    *site = (Site){.span = s->span, .var = value->var, .plates = plates, .n = value->nargs, .dist = d, .nargs = most, .nsample = most};
+    *site = (Site){.span = span, .var = value->var, .plates = plates, .n = value->nargs, .dist = d, .nargs = most, .nsample = most};
     memcpy(site->subscript, value->args, sizeof *site->subscript * (size_t)value->nargs);
     for (int k = site->n; k < value->var->rank; k++) site->subscript[k] = ex_num(1);     // a vector or a matrix: where it begins
     site->args = NEW_N(g->arena, Expr *, (most > truncated ? most : truncated) + 7);
-    const Env *env = bind_arguments(g, d, s->nargs, args, value);
+    const Env *env = bind_arguments(g, d, nargs, args, value);
     if (d->sample) {
         site->sample = d->sample->name;
         for (int i = 0; i < most; i++) site->args[i] = elaborate_whole(g, d->sample->kid[i], env);
     }
     Expr *end[2] = {lo, hi}, *support[2], *declared[2] = {value->var->lower, value->var->upper};
-    support_ends(g, d, s->nargs, args, value, &support[0], &support[1]);
+    support_ends(g, d, nargs, args, value, &support[0], &support[1]);
     for (int side = 0; side < 2 && d->support == SUPPORT_CIRCLE; side++) support[side] = ex_num(side ? M_PI : -M_PI);
     bool within = !site->sample;
     for (int side = 0; side < 2; side++) {
@@ -649,16 +646,66 @@ static Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plat
     return site;
 }
 
+// A draw in the predict block.
+static Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi)
+{
+    if (value->kind != EX_REF || !can_be_drawn(d)) {
+        Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, d->name);
+        if (!d->sample && d->support == SUPPORT_COUNTS)
+            diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, theta[1]), ... (with theta from its distribution, if that is summed out)");
+        return NULL;
+    }
+    return draw_site(g, s->span, d, plates, value, s->nargs, args, lo, hi);
+}
+
+// Which component of a mixture an element is drawn from: a hidden variable beside the one that is predicted.
+static Var *hidden_component(Graph *g, const Var *v, Span span, int rank)
+{
+    Var *c = var_unique(g, arena_printf(g->arena, "component_of_%s", v->name), VAR_PREDICTED);
+    c->base = BASE_INT;
+    c->discrete = c->hidden = true;
+    c->span = span;
+    c->rank = rank;
+    c->on_request = v->on_request;
+    memcpy(c->dim, v->dim, sizeof *c->dim * (size_t)rank);
+    return c;
+}
+
+const Distribution *not_drawn(const Factor *f)
+{
+    for (int i = 0; i < f->ncomponents; i++)
+        if (!can_be_drawn(f->component[i].dist)) return f->component[i].dist;
+    return f->ncomponents || can_be_drawn(f->dist) ? NULL : f->dist;
+}
+
+void replicate(Graph *g, const Factor *f, Expr *value)
+{
+    if (!f->ncomponents) {
+        draw_site(g, f->span, f->dist, f->plates, value, f->nargs, f->args, f->truncated ? f->lower : NULL, f->truncated ? f->upper : NULL);
+        return;
+    }
+    Var *c = hidden_component(g, value->var, f->span, value->nargs);
+    Expr *component = ex_ref(c, value->nargs, value->args), *most = f->plate ? f->plate->hi : ex_num(f->ncomponents);
+    Index *k = index_new(intern("k"), ex_num(1), most);
+    Expr *weight = f->plate ? ex_replace_index(f->component[0].weight, f->plate, ex_index(k)) : f->component[f->ncomponents - 1].weight;
+    for (int i = f->ncomponents - 1; i-- > 0;) weight = ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(i + 1)), f->component[i].weight, weight);
+    Expr *weights = ex_array(k, most, weight);
+    draw_site(g, f->span, library_find(g->stdlib, intern("categorical"), false), f->plates, component, 1, &weights, NULL, NULL);
+    for (int i = 0; i < f->ncomponents; i++) {
+        const Component *part = &f->component[i];
+        Expr **args = NEW_N(g->arena, Expr *, part->nargs + 1);
+        for (int a = 0; a < part->nargs; a++) args[a] = f->plate ? ex_replace_index(part->args[a], f->plate, component) : part->args[a];
+        Site *site = draw_site(g, f->span, part->dist, f->plates, value, part->nargs, args, NULL, NULL);
+        if (!f->plate) site->when = ex_call2("==", component, ex_num(i + 1));
+        site->again = i > 0;
+    }
+}
+
 // A mixture in the predict block: a hidden variable says which component each element is drawn from, and each component is a site for its elements. A plate of
 // components is one site, whose arguments the hidden variable looks up.
 static void predict_mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
 {
-    Var *v = value->var, *c = var_unique(g, arena_printf(g->arena, "component_of_%s", v->name), VAR_PREDICTED);
-    c->base = BASE_INT;
-    c->discrete = c->hidden = true;
-    c->span = s->span;
-    c->rank = value->nargs;
-    memcpy(c->dim, v->dim, sizeof *c->dim * (size_t)c->rank);
+    Var *v = value->var, *c = hidden_component(g, v, s->span, value->nargs);
     Expr *component = ex_ref(c, value->nargs, value->args), *weights = elaborate_whole(g, s->weights, scope->env);
     if (ex_rank(weights) == 0) {
         Index *k = index_new(intern("k"), ex_num(1), ex_num(2));
@@ -850,7 +897,9 @@ static void observe(Graph *g, const Stmt *s, const Scope *scope)
     Expr *y = elaborate(g, s->lhs, scope->env, left.rank, at);
     int rank = shape_of(g, s->rhs, scope->env).rank;
     Expr *e = elaborate(g, s->rhs, scope->env, rank, at);
-    observe_value(g, factor_new(g, s->span, plates_of(g, scope, s->span, left.rank, more)), s->span, y, e);
+    Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, left.rank, more));
+    f->function = s->decl->user;
+    observe_value(g, f, s->span, y, e);
 }
 
 // real<lower=0> r = a - b; the density is 0 where a definition leaves its declared bounds.
@@ -919,6 +968,7 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
     case STMT_TARGET: {
         Factor *f = factor_new(g, s->span, plates_of(g, &scope, s->span, 0, NULL));
         f->log_density = elaborate(g, s->rhs, scope.env, 0, NULL);
+        f->added = true;
         break;
     }
     case STMT_DEFINE:

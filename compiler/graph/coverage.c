@@ -313,8 +313,8 @@ static const Expr *only_reference(const Expr *e, bool *several)
     return found;
 }
 
-// The element that a statement draws, or whose function it draws: log(y[i]) ~ ... is about y[i]. NULL: none, or several.
-static const Expr *drawn_by(const Factor *f)
+// log(y[i]) ~ ... is about y[i].
+const Expr *drawn_by(const Factor *f)
 {
     if (f->original || !f->dist || !f->value) return NULL;
     bool several = false;

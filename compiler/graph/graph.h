@@ -26,6 +26,8 @@ typedef enum {
     VAR_ELEMENT,       // the element under study while a conditional is worked out
 } VarKind;
 
+typedef enum { REQUEST_NONE, REQUEST_LOG_LIK, REQUEST_REPLICATES } OnRequest;      // predicted variables: computed in runs that ask for them
+
 typedef struct Plates {                  // loops over indices, with a condition on data and indices
     int     n;
     Index **index;
@@ -89,6 +91,7 @@ struct Var {
     Index      *own[MAX_RANK];           // parameters and latents: elements v[own...] have a statement
     Expr       *exists;                  // where this holds; NULL: all do. find_domains fills both
     bool        hidden;                  // predicted, but not for the draws: which component of a mixture is drawn
+    OnRequest   on_request;              // predicted, by the compiler: only runs that ask for it have it
     bool        lost;                    // an error was reported on it
     struct Coverage *coverage;           // what its statements name
     bool        holes;                   // some elements may have no statement: they do not exist
@@ -124,6 +127,8 @@ typedef struct Factor {
     Expr               *if_missing;      // observed: what a missing value adds to the log density, the ends of its support and truncation
     Expr               *least, *most;    // observed: support and truncation, where data alone decide them; integers, until settled: their range. NULL if open
     const Var          *region;          // of a declared unknown without a distribution: within its bounds. Else NULL
+    bool                added;           // target +=
+    const Var          *function;        // data that are a function of an unknown, y = z > 0. Else NULL
     Expr               *from, *to;       // support, truncation and declared bounds, where data alone tell both ends: checked at load not to be empty. Else NULL
     struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
     bool                replaced;        // an augmentation took its place
@@ -155,6 +160,7 @@ typedef struct Graph {
     int            nsteps;
     struct Sum    *sums;
     struct Claim  *claims;               // what is checked when the data have been read
+    struct Observed *observed;           // what runs may ask for
     bool           no_augment;
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
@@ -179,6 +185,8 @@ Expr *component_density(Graph *g, const Factor *f, const Component *c);         
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 const Distribution *library_find(const Library *lib, const char *name, bool family);
 Expr *var_element(const Graph *g, Var *v, Index **fresh);             // v[k, l, ...] with fresh plate indices over its dimensions, named like nothing around v
+const Distribution *not_drawn(const Factor *f);                  // the distribution, of a mixture the component, that the library cannot draw from; NULL: it can
+void  replicate(Graph *g, const Factor *f, Expr *value);         // sites that draw `value` as the factor says
 void  factor_print(FILE *out, const Factor *f);
 void  graph_print(FILE *out, const Graph *g);
 void  plates_print(FILE *out, const Plates *p);
@@ -457,6 +465,21 @@ bool find_claims(Graph *g);
 Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);     // arguments.c: the condition that arguments which hold v lie in their domains; NULL: they always do
 void claims_print(FILE *out, const Graph *g);
 Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the condition, by counting; NULL: always
+const Expr *drawn_by(const Factor *f);                               // the element that a statement draws, or whose function it draws; NULL: none, or several
+
+// ---- observed.c: log-likelihoods and replicates of what is observed, for runs that ask for them ----
+
+typedef struct Observed {                // a variable, or a statement that is not about one
+    const char *name;
+    const Var  *var;                     // or NULL
+    Span        span;                    // of its first statement
+    Var        *log_lik, *replicate;     // NULL: not made,
+    const char *no_log_lik, *no_replicate;       // because
+    struct Observed *next;
+} Observed;
+
+bool find_observed(Graph *g);
+void observed_print(FILE *out, const Graph *g);
 
 // ---- hoist.c: sums that depend on data only leave the sweep ----
 

@@ -243,6 +243,7 @@ typedef struct Program {
     StepCode    *steps;
     Launches     before;                 // at the start of the sweep, of derive and of joint: series
     Launches     prepare, refresh, again, finish, derive, restore, joint;    // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws, and what undoes their NaN; the log joint
+    Launches     log_lik, replicates;    // before `derive`, in runs that ask for them
     int          nwork, work_size;
     Var        **work;                   // work arrays, one per chain
     const Expr  *row_bytes[2];           // rows and columns of the last matrix that a draw passes over; NULL: none

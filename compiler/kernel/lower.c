@@ -340,6 +340,7 @@ void lower(Lower *p)
     p->list = &out->sweep;
     lower_series(p);
     lower_steps(p);
+    lower_observed(p);
     lower_derive(p);
     lower_log_joint(p);
     p->list = &out->setup;
@@ -367,6 +368,8 @@ void predictors(Lower *p)
         refresh_predictors(p, &out->steps[i].density);
         refresh_predictors(p, &out->steps[i].launches);
     }
+    refresh_predictors(p, &out->log_lik);
+    refresh_predictors(p, &out->replicates);
     refresh_predictors(p, &out->derive);
     refresh_predictors(p, &out->joint);
     row_sizes(p);

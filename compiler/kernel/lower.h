@@ -139,5 +139,6 @@ bool lower_series(Lower *p);                                         // function
 void lower_setup(Lower *p);
 void lower_orders(Lower *p);                                         // after share
 void lower_log_joint(Lower *p);
+void lower_observed(Lower *p);                                       // log-likelihoods and replicates
 void lower_derive(Lower *p);
 #endif

@@ -168,7 +168,7 @@ static void use_launches(Uses *u, const Launches *list)
 void place_routes(Program *p)
 {
     Uses u = {.p = p, .of = NEW_N(p->g->arena, Use, p->placements.n + 1)};
-    const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->derive, &p->restore, &p->joint};
+    const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, lists[i]);
     for (int i = 0; i < p->nsteps; i++) {
         use_launches(&u, &p->steps[i].density);

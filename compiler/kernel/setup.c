@@ -431,6 +431,13 @@ void lower_orders(Lower *p)
 
 // ---- the log joint, and quantities for the draws ----
 
+static void launch_kernel(Lower *p, Launches *list, const Kernel *k)
+{
+    p->launches = list;
+    if (k->kind == KERNEL_ONCE) launch(p, LAUNCH_ONCE, k);
+    else launch_team(p, k);
+}
+
 // One function of a thousand statements takes the C compiler longer than forty of twenty-five.
 enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
 
@@ -524,12 +531,11 @@ void lower_log_joint(Lower *p)
         }
     put(p, NODE_RESULT)->result.value = local_ref(lp);
     close_kernel(p);
-    p->launches = &p->out->joint;
-    if (whole) launch(p, LAUNCH_ONCE, k);
-    else launch_team(p, k);
+    launch_kernel(p, &p->out->joint, k);
 }
 
-static bool is_for_draws(const Var *v) { return v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED; }
+static bool is_for_draws(const Var *v) { return (v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && !v->on_request; }
+static bool is_replicate(const Var *v) { return v->on_request == REQUEST_REPLICATES; }
 static bool waits_for_predicted(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((bool *)with)[v->id]; }
 
 // What the draws hold for an element that does not exist.
@@ -626,6 +632,34 @@ static void lower_restore(Lower *p)
     for (int i = 0; i < p->g->nvars; i++) lower_undrawn(p, p->g->vars[i], false);
 }
 
+// Of each variable that is observed, for runs that ask: they come before `derive`, which makes elements that do not exist NaN.
+void lower_observed(Lower *p)
+{
+    for (int once = 0; once < 2; once++) {               // what needs matrices of its own is computed by one lane
+        note(p, "The log-likelihood, point by point, in runs that ask for it.");
+        Kernel *k = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, once ? "log_likelihood_by_one" : "log_likelihood", "wide");
+        for (int i = 0; i < p->g->nvars; i++) {
+            Var *v = p->g->vars[i];
+            if (v->on_request != REQUEST_LOG_LIK) continue;
+            bool own = false;
+            for (const Site *t = v->sites; t; t = t->next) {
+                const Loops l = loops_of(&t->plates);
+                own |= needs_own_array(t->value, &l);
+            }
+            if (own != (once != 0)) continue;
+            if (v->holes) put_fill(p, v, count_dims(v, 0, v->rank), true)->fill.value = "NAN";
+            put_sites(p, v);
+        }
+        if (close_kernel(p)) launch_kernel(p, &p->out->log_lik, k);
+    }
+    bool whole = false;
+    for (int i = 0; i < p->g->nvars; i++) whole |= is_replicate(p->g->vars[i]) && site_needs_array(p->g->vars[i]);
+    note(p, "Replicates of what is observed, in runs that ask for them.");
+    Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "replicate", "wide");
+    put_in_order(p, is_replicate, waits_for_predicted, false, true);
+    if (close_kernel(p)) launch_kernel(p, &p->out->replicates, k);
+}
+
 void lower_derive(Lower *p)
 {
     p->launches = &p->out->derive;
@@ -641,10 +675,6 @@ void lower_derive(Lower *p)
         put_sites(p, v);
     }
     put_in_order(p, is_for_draws, waits_for_predicted, false, true);
-    p->launches = &p->out->derive;
-    if (close_kernel(p)) {
-        if (whole) launch(p, LAUNCH_ONCE, k);
-        else launch_team(p, k);
-    }
+    if (close_kernel(p)) launch_kernel(p, &p->out->derive, k);
     lower_restore(p);
 }

@@ -59,6 +59,7 @@ GM_KERNEL gm_gather(const State *states, const GmPlace *place, const GmGathered 
         double x = 0;
         switch (g.type) {
         case -1:        x = place->result[chain]; break;
+        case -2:        x = NAN; break;                  // a value that no draw has
         case GM_INT: {                                   // the least int stands for one that does not exist
             const int n = gm_array<const int>(states, chain, g.offset)[g.element];
             x = n == -2147483647 - 1 ? NAN : n;

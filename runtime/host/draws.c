@@ -19,9 +19,11 @@ enum { SMALL = 100 };               // definitions with more elements are kept o
 
 // ---- columns ----
 
-static bool can_keep(GmRole role)
+static bool can_keep(const GmField *f)
 {
-    switch (role) {
+    if (f->on_request)                  // if it is asked for, it is kept anyway
+        return false;
+    switch (f->role) {
     case GM_PARAMETER:
     case GM_LATENT:
     case GM_AUXILIARY:
@@ -38,6 +40,8 @@ static bool can_keep(GmRole role)
 
 static bool kept_by_default(const GmField *f, const GmShape *s)
 {
+    if (f->on_request)
+        return false;
     switch (f->role) {
     case GM_PARAMETER:
     case GM_PREDICTED:
@@ -58,7 +62,7 @@ static void list_choices(const GmModel *model)
 {
     fprintf(stderr, "  there are:");
     for (int f = 0; f < model->n_state; f++)
-        if (can_keep(model->state[f].role))
+        if (can_keep(&model->state[f]))
             fprintf(stderr, " %s", model->state[f].name);
     fprintf(stderr, "\n");
 }
@@ -67,7 +71,7 @@ static void list_choices(const GmModel *model)
 static bool choose(const GmModel *model, const GmMemory *m, const char *params, bool *wanted)
 {
     for (int f = 0; f < model->n_state; f++)
-        wanted[f] = params ? strcmp(params, "all") == 0 && can_keep(model->state[f].role)
+        wanted[f] = params ? strcmp(params, "all") == 0 && can_keep(&model->state[f])
                            : kept_by_default(&model->state[f], &m->shape[f]);
     if (!params || strcmp(params, "all") == 0)
         return true;
@@ -77,7 +81,7 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
         const char *wrong = n == 0 ? "--params: a name is missing in `%s`" : NULL;
         bool found = n == 4 && strncmp(at, "lp__", 4) == 0;
         for (int f = 0; f < model->n_state && !found; f++)
-            if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0 && can_keep(model->state[f].role)) {
+            if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0 && can_keep(&model->state[f])) {
                 if (wanted[f])
                     wrong = "--params: a name is given twice in `%s`";
                 wanted[f] = found = true;
@@ -113,6 +117,59 @@ static long transposed(const GmShape *s, long k)
     return at;
 }
 
+// Marks what the run asks for besides, and says what of it there is not. false after a message: there is nothing.
+static bool choose_requested(const GmModel *model, const GmData *data, int requests, bool *wanted)
+{
+    static const struct { GmRequest request; const char *option, *what; } all[] = {
+        { GM_LOG_LIK, "--log-lik", "log-likelihood" },
+        { GM_REPLICATES, "--predict", "replicates" },
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        bool any = false;
+        for (const GmObserved *o = model->observed; o && o->where && (requests & (int)all[k].request); o++) {
+            const bool log_lik = all[k].request == GM_LOG_LIK;
+            const int field = (log_lik ? o->log_lik : o->replicate) - 1;
+            const char *because = log_lik ? o->no_log_lik : o->no_replicate;
+            if (field < 0) {                             // said under --quiet, too: what is asked for is not all there
+                if (o->name)
+                    gm_error("%s: no %s of %s: %s", all[k].option, all[k].what, o->name, because);
+                else
+                    gm_error("%s: left out: %s", all[k].option, because);
+                continue;
+            }
+            wanted[field] = any = true;
+            const char *name = model->state[field].name;
+            char *plain = log_lik ? gm_format("log_lik_%s", o->name) : gm_format("%s_rep", o->name);
+            if (strcmp(name, plain) != 0)
+                gm_note("%s: the %s of %s: %s, since the model has a %s of its own", all[k].option, all[k].what, o->name, name, plain);
+            free(plain);
+            if (log_lik && o->data && data->missing[o->data - 1].count)
+                gm_note("%s: %s is NaN where %s is missing (%ld values)", all[k].option, name, o->name, data->missing[o->data - 1].count);
+        }
+        if (any || !(requests & (int)all[k].request))
+            continue;
+        gm_error("%s: no data of the model have a distribution of which there %s", all[k].option, all[k].request == GM_LOG_LIK ? "is a log-likelihood" : "are replicates");
+        return false;
+    }
+    return true;
+}
+
+// Of the log-likelihood of a variable: the elements, or vectors, of which a value is missing.
+static bool *absent_elements(const GmModel *model, const GmMemory *m, const GmData *data, int field)
+{
+    for (const GmObserved *o = model->observed; o && o->where; o++) {
+        if (o->log_lik != field + 1 || !o->data || !data->missing[o->data - 1].count)
+            continue;
+        const GmMissing *missing = &data->missing[o->data - 1];
+        const long size = gm_shape_size(&m->shape[field]), each = size ? gm_shape_size(&data->shape[o->data - 1]) / size : 1;
+        bool *absent = gm_alloc((size_t)size, sizeof *absent);
+        for (long k = 0; k < missing->count; k++)
+            absent[missing->index[k] / each] = true;
+        return absent;
+    }
+    return NULL;
+}
+
 static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const bool *wanted, bool log_joint)
 {
     long room = log_joint;
@@ -131,9 +188,15 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
             continue;
         }
         const long size = gm_shape_size(&m->shape[f]);
-        for (long k = 0; k < size; k++)
-            d->column[d->n_columns++] = (GmColumn){ .field = f, .element = transposed(&m->shape[f], k) };
+        bool *absent = model->state[f].on_request ? absent_elements(model, m, data, f) : NULL;
+        for (long k = 0; k < size; k++) {
+            const long element = transposed(&m->shape[f], k);
+            d->column[d->n_columns++] = (GmColumn){ .field = f, .element = element, .absent = absent && absent[element] };
+        }
+        free(absent);
     }
+    while (d->n_summarised < d->n_columns && (d->column[d->n_summarised].field < 0 || !model->state[d->column[d->n_summarised].field].on_request))
+        d->n_summarised++;
 }
 
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style)
@@ -215,7 +278,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
 {
     *d = (GmDraws){ .chains = o->chains, .first_chain = o->first_chain, .capacity = o->samples };
     bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
-    const bool good = choose(model, m, o->params, wanted);
+    const bool good = choose(model, m, o->params, wanted) && choose_requested(model, data, o->requests, wanted);
     if (good)
         add_columns(d, model, m, data, wanted, o->log_joint);
     free(wanted);
@@ -280,7 +343,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
             }
         else
             for (; k < d->n_columns && d->column[k].field == field; k++)
-                to[k] = ((const double *)array)[d->column[k].element];
+                to[k] = d->column[k].absent ? NAN : ((const double *)array)[d->column[k].element];
     }
     if (d->writer)
         gm_writer_stored(d->writer, chain, at);

@@ -60,6 +60,7 @@ typedef struct GmOptions {
     int         first_chain;        // number of the first chain, from 1
     const char *output;             // -o, without ".csv"; or NULL
     const char *params;             // "a,b", "all", or NULL for the default
+    int         requests;           // GmRequest bits
     const char *init_file;          // or NULL
     double      init_radius;        // 1 by default; 0: zeros
     int         threads;            // >= 1
@@ -165,7 +166,7 @@ typedef struct GmMemory {
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 
 GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
-bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains);
+bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests);     // requests: GmRequest bits
 void  gm_memory_close(GmMemory *m);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
 int   gm_data_of_imputed(const GmModel *model, int state_field);                 // the data field behind it, or -1
@@ -209,11 +210,13 @@ long      gm_writer_held(long columns, long most);              // rows to hold 
 typedef struct GmColumn {
     int  field;                     // of state, or -1: lp__
     long element;                   // linear, row-major
+    bool absent;                    // NaN in every draw: the log-likelihood of a missing value
 } GmColumn;
 
 typedef struct GmDraws {
     int        chains, first_chain;
     long       n_columns;
+    long       n_summarised;        // of them, in the summary: log-likelihoods and replicates, which come last, are not
     GmColumn  *column;              // lp__ first, then declaration order; inside an array the first index runs fastest
     long       capacity, kept;      // draws per chain
     bool       summary;             // all draws stay in memory

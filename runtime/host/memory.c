@@ -88,7 +88,7 @@ GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void
     return s;
 }
 
-bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains)
+bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests)
 {
     *m = (GmMemory){ .chains = chains };
     m->shape = gm_alloc((size_t)model->n_state, sizeof *m->shape);
@@ -97,6 +97,8 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
         m->shape[f] = gm_field_shape(field, f, model->state_shape, d->data);
+        for (int k = 0; k < m->shape[f].rank && field->on_request && !(field->on_request & requests); k++)
+            m->shape[f].dim[k] = 0;
         for (int k = 0; k < m->shape[f].rank; k++)
             if (m->shape[f].dim[k] < 0) {
                 gm_error("data: the size of %s comes out as %ld (%s)", field->name, m->shape[f].dim[k], field->where ? field->where : "");

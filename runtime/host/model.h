@@ -36,6 +36,8 @@ typedef enum {
     GM_SUM,           // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
 } GmRole;
 
+typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;         // what a run may ask for besides: bits
+
 typedef enum { GM_ANY, GM_SIMPLEX, GM_ORDERED, GM_POSITIVE_ORDERED, GM_UNIT_VECTOR, GM_COVARIANCE, GM_CORRELATION, GM_CHOLESKY_COV,
                GM_CHOLESKY_CORR, GM_COUNTS } GmConstraint;
 
@@ -62,6 +64,7 @@ typedef struct GmField {
     int          imputed_field;                          // 1 + index into state, 0 if none
     int          shared;                                 // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
     int          partial;                                // state: not all elements are drawn: `derive` computes the others, or makes them NaN: they do not exist
+    int          on_request;                             // state: a GmRequest, without which it has no elements and is not computed; 0: always there
     int          bounded;                                // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
     double       lower, upper;
     int          part_of, part;                          // state: 1 + the field that it is an element of, and which one; 0: an array of its own
@@ -80,6 +83,7 @@ typedef struct GmRun {                                   // one run: all that em
     uint64_t    seed;
     long        sweep;                                   // current sweep, from 0; warm-up included
     int         threads;
+    int         requests;                                // GmRequest bits: what `derive` computes besides
     int         checking;                                // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
     double     *check_log_q, *check_size;                // and to check_size what they added up for that, without signs
     long       *check_claims;                            // how many did, by chain
@@ -122,6 +126,14 @@ typedef struct GmDefinition {                            // name[at] = value: a 
     const char *name, *at, *over, *guard, *value;
 } GmDefinition;
 
+// A variable that is observed, or a statement of the density that is about none (no name). no_...: why there is none.
+typedef struct GmObserved {
+    const char *name, *where;                            // "file.gm:12"
+    int         data;                                    // 1 + its data field; 0: a definition of data
+    int         log_lik, replicate;                      // 1 + state field, 0: none
+    const char *no_log_lik, *no_replicate;
+} GmObserved;
+
 typedef struct GmModel {
     const char    *name, *source;                        // model name; path of the .gm file
     const GmField *data;   int n_data;   size_t data_size;
@@ -147,6 +159,7 @@ typedef struct GmModel {
     const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;                     // the last one has no name
+    const GmObserved *observed;                          // the last one has no place (where). NULL: none
 } GmModel;
 
 extern const GmModel gm_model;

@@ -20,7 +20,7 @@ enum { MAX_CHAINS = 10000 };
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
        OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
-       OPT_DEVICE_MEMORY, OPT_DIGITS };
+       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -31,6 +31,8 @@ static const struct option long_options[] = {
     { "output", required_argument, NULL, 'o' },
     { "digits", required_argument, NULL, OPT_DIGITS },
     { "params", required_argument, NULL, OPT_PARAMS },
+    { "log-lik", no_argument, NULL, OPT_LOG_LIK },
+    { "predict", no_argument, NULL, OPT_PREDICT },
     { "init", required_argument, NULL, OPT_INIT },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
@@ -70,6 +72,8 @@ void gm_usage(FILE *to, const char *program)
             "      --thin N         keep every N-th sweep (1)\n"
             "      --seed N         seed of the random numbers (from the clock, and printed)\n"
             "      --params A,B     variables to keep; `all`: every one, latent variables too\n"
+            "      --log-lik        keep the log-likelihood of every observed value, as log_lik_y (for LOO and WAIC)\n"
+            "      --predict        keep replicates of every observed value, drawn as the model draws it, as y_rep\n"
             "      --init FILE|R    initial values from a JSON file; or random within R of zero (1); 0: zeros\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
@@ -227,6 +231,12 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_PARAMS:
         out->params = text;
+        return true;
+    case OPT_LOG_LIK:
+        out->requests |= GM_LOG_LIK;
+        return true;
+    case OPT_PREDICT:
+        out->requests |= GM_REPLICATES;
         return true;
     case OPT_INIT:
         return initial_source(text, out);

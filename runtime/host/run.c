@@ -287,12 +287,12 @@ static int start(Fit *f)
     if (o->check || o->compare_devices)
         o->output = (free((char *)o->output), NULL);
     omp_set_num_threads(o->threads);
-    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs) || !gm_memory_open(&f->memory, model, &f->data, o->chains))
+    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests))
         return GM_EXIT_USAGE;
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
     f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .chains = o->chains, .first_chain = o->first_chain - 1,
-                      .seed = o->seed, .threads = o->threads, .missing = f->data.missing, .warmup = o->warmup };
+                      .seed = o->seed, .threads = o->threads, .missing = f->data.missing, .warmup = o->warmup, .requests = o->requests };
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
     f->run.check_claims = gm_alloc((size_t)o->chains, sizeof *f->run.check_claims);

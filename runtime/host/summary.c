@@ -228,12 +228,12 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
 
 static GmSummary *summarise_all(const GmDraws *d)
 {
-    GmSummary *all = gm_alloc((size_t)d->n_columns, sizeof *all);
+    GmSummary *all = gm_alloc((size_t)d->n_summarised, sizeof *all);
 #pragma omp parallel
     {
         double *x = gm_alloc((size_t)d->chains * (size_t)d->kept, sizeof *x);
 #pragma omp for schedule(dynamic, 1)
-        for (long k = 0; k < d->n_columns; k++) {
+        for (long k = 0; k < d->n_summarised; k++) {
             for (int c = 0; c < d->chains; c++)
                 for (long i = 0; i < d->kept; i++)
                     x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)k];
@@ -247,12 +247,12 @@ static GmSummary *summarise_all(const GmDraws *d)
 // The most elements per array such that the table has at most `rows` rows (but every array has one).
 static long elements_shown(const GmDraws *d, long rows)
 {
-    if (d->n_columns <= rows)
+    if (d->n_summarised <= rows)
         return LONG_MAX;
     long best = 1;
     for (long most = 1; most <= rows; most++) {
         long total = 0, run = 0;
-        for (long k = 0; k < d->n_columns; k++) {
+        for (long k = 0; k < d->n_summarised; k++) {
             run = k > 0 && d->column[k].field == d->column[k - 1].field ? run + 1 : 1;
             total += run <= most;
         }
@@ -298,7 +298,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
 {
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
     long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
-    for (long k = 0; k < d->n_columns; k++) {
+    for (long k = 0; k < d->n_summarised; k++) {
         const GmSummary *s = &all[k];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
         const double least = all[worst_ess].ess_bulk < all[worst_ess].ess_tail ? all[worst_ess].ess_bulk : all[worst_ess].ess_tail;
@@ -312,7 +312,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
     }
     if (broken > 0)
         fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite; the model may be improper or its scales far off.\n", broken,
-                d->n_columns);
+                d->n_summarised);
     if (d->kept < 8) {
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
         return;
@@ -322,7 +322,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         fprintf(to,
                 "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f): the chains do not agree yet. Run longer "
                 "(--warmup %ld --samples %ld); if it stays, the posterior may have several modes or the model may not identify %s.\n",
-                unmixed, d->n_columns, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
+                unmixed, d->n_summarised, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
         free(label);
     }
     if (short_of > 0) {
@@ -333,13 +333,15 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         fprintf(to,
                 "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f): means and "
                 "quantiles are not accurate yet. Run longer (--samples %.0f).\n",
-                ess_bound, short_of, d->n_columns, label, ess, more);
+                ess_bound, short_of, d->n_summarised, label, ess, more);
         free(label);
     }
 }
 
 void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
 {
+    if (d->n_summarised == 0)
+        return;
     GmSummary *all = summarise_all(d);
     const long shown = elements_shown(d, o->summary_rows);
     int width = 9;
@@ -352,7 +354,7 @@ void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
                 fprintf(to, "  %10s", titles[i]);
             fprintf(to, "  %8s  %8s  %6s\n", "ess_bulk", "ess_tail", "rhat");
         }
-        for (long k = 0; k < d->n_columns; k++) {
+        for (long k = 0; k < d->n_summarised; k++) {
             const bool same = k > 0 && d->column[k].field == d->column[k - 1].field;
             run = same ? run + 1 : 1;
             if (run <= shown) {
@@ -363,7 +365,7 @@ void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
                     print_row(to, width, label, &all[k]);
                 free(label);
             }
-            const bool last = k + 1 == d->n_columns || d->column[k + 1].field != d->column[k].field;
+            const bool last = k + 1 == d->n_summarised || d->column[k + 1].field != d->column[k].field;
             if (pass == 1 && last && run > shown)
                 fprintf(to, "%-*s  %ld more of %s (--summary all)\n", width, "...", run - shown, model->state[d->column[k].field].name);
         }

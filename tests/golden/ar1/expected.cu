@@ -19,6 +19,8 @@ typedef struct State {          // of one chain
     real *y;      // y[T]
     wide *phi;      // phi
     wide *s2;      // s2
+    wide *log_lik_y;      // log_lik_y[T]
+    wide *y_rep;      // y_rep[T]
     wide *sum_y_y_before;      // sums of data sum_y_y_before
     wide *sum_y_before_squared;      // sums of data sum_y_before_squared
     wide *sum_y;      // sums of data sum_y
@@ -35,6 +37,8 @@ enum {                           // streams of random numbers
     VAR_y = 1,
     VAR_phi = 2,
     VAR_s2 = 3,
+    VAR_log_lik_y = 4,
+    VAR_y_rep = 5,
 };
 
 #include "kernels.h"
@@ -161,6 +165,36 @@ KERNEL_SCALAR(draw_s2) {
     *s->s2 = x;
 }
 
+// The log-likelihood, point by point, in runs that ask for it.
+KERNEL_TEAM(log_likelihood) {
+    const wide c1 = square(s->y[0]);
+    ONE_LANE s->log_lik_y[0] = -0.005 * c1 - 3.2215236261987186;
+    const wide c2 = log(*s->s2);
+    const wide c3 = 1 / *s->s2;
+    ALONG_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * c2 - 0.5 * c3 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
+}
+
+// Replicates of what is observed, in runs that ask for them.
+KERNEL_TEAM(replicate) {
+    ONE_LANE {
+        {
+            Stream g = stream(at, VAR_y_rep, 0);
+            const wide x = normal_mean_sd(&g, 0, 10);
+            VERIFY(x, "y_rep", 0);
+            s->y_rep[0] = x;
+        }
+    }
+    const wide c1 = sqrt(*s->s2);
+    ALONG_FROM (t, 1, d->T - 1) {
+        {
+            Stream g = stream(at, VAR_y_rep, t);
+            const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], c1);
+            VERIFY(x, "y_rep", t);
+            s->y_rep[t] = x;
+        }
+    }
+}
+
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
@@ -207,6 +241,18 @@ static void setup(GmRun *run)
     refresh(run);
 }
 
+static void derive(GmRun *run)
+{
+    if (run->requests & GM_LOG_LIK) {
+        LAUNCH_TEAM(log_likelihood, run, d->T);
+    }
+    if (run->requests & GM_REPLICATES) {
+        LAUNCH_TEAM(replicate, run, d->T);
+    }
+}
+
+GM_FOR_DRAWS(derive)
+
 static void joint(GmRun *run)
 {
     LAUNCH_TEAM(log_joint, run, d->T);
@@ -225,6 +271,8 @@ static const GmField state_fields[] = {
     {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6"},
     {.name = "phi", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, phi), .where = "model.gm:9"},
     {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, s2), BOUNDED(0, INFINITY), .where = "model.gm:10"},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:13"},
+    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:13"},
     {.name = "sum_y_y_before", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_y_before), .shared = 2},
     {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_squared), .shared = 2},
     {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y), .shared = 2},
@@ -252,13 +300,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0:
+    case 0: case 3: case 4:
         shape->dim[0] = d->T;
         break;
     }
 }
 
-GM_MODEL("ar1", "model.gm", 2, 12, 3,
-         .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape)
+// What is observed: its log-likelihood and replicates, for runs that ask for them.
+static const GmObserved observed[] = {
+    {.where = "model.gm:13", .name = "y", .data = 2, .log_lik = 4, .replicate = 5},
+    {0},
+};
+
+GM_MODEL("ar1", "model.gm", 2, 14, 3,
+         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
 
 #endif

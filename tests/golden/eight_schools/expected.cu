@@ -24,6 +24,8 @@ typedef struct State {          // of one chain
     wide *tau;      // tau
     real *theta;      // theta[J]
     wide *nu_tau;      // auxiliary nu_tau
+    wide *log_lik_y;      // log_lik_y[J]
+    wide *y_rep;      // y_rep[J]
 } State;
 
 enum {                           // streams of random numbers
@@ -33,6 +35,8 @@ enum {                           // streams of random numbers
     VAR_tau = 3,
     VAR_theta = 4,
     VAR_nu_tau = 5,
+    VAR_log_lik_y = 6,
+    VAR_y_rep = 7,
 };
 
 #include "kernels.h"
@@ -117,6 +121,23 @@ KERNEL_TEAM(draw_tau) {
     STORE(*s->tau, x);
 }
 
+// The log-likelihood, point by point, in runs that ask for it.
+KERNEL_TEAM(log_likelihood) {
+    ALONG (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
+}
+
+// Replicates of what is observed, in runs that ask for them.
+KERNEL_TEAM(replicate) {
+    ALONG (j, d->J) {
+        {
+            Stream g = stream(at, VAR_y_rep, j);
+            const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);
+            VERIFY(x, "y_rep", j);
+            s->y_rep[j] = x;
+        }
+    }
+}
+
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
@@ -184,6 +205,18 @@ static void setup(GmRun *run)
     if (gm_found_fault(run)) return;
 }
 
+static void derive(GmRun *run)
+{
+    if (run->requests & GM_LOG_LIK) {
+        LAUNCH_TEAM(log_likelihood, run, d->J);
+    }
+    if (run->requests & GM_REPLICATES) {
+        LAUNCH_TEAM(replicate, run, d->J);
+    }
+}
+
+GM_FOR_DRAWS(derive)
+
 static void joint(GmRun *run)
 {
     LAUNCH_TEAM(log_joint, run, d->J);
@@ -206,6 +239,8 @@ static const GmField state_fields[] = {
     {.name = "tau", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
     {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .rank = 1, .offset = offsetof(State, theta), .where = "model.gm:14"},
     {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .offset = offsetof(State, nu_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17"},
+    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17"},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -224,13 +259,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3:
+    case 0: case 3: case 5: case 6:
         shape->dim[0] = d->J;
         break;
     }
 }
 
-GM_MODEL("eight_schools", "model.gm", 3, 5, 5,
-         .data_shape = data_shape, .state_shape = state_shape)
+// What is observed: its log-likelihood and replicates, for runs that ask for them.
+static const GmObserved observed[] = {
+    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 6, .replicate = 7},
+    {0},
+};
+
+GM_MODEL("eight_schools", "model.gm", 3, 7, 5,
+         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
 
 #endif

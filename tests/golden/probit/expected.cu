@@ -22,6 +22,8 @@ typedef struct State {          // of one chain
     wide *alpha;      // alpha
     wide *beta;      // beta[p]
     real *z_y;      // auxiliary z_y[N]
+    wide *log_lik_y;      // log_lik_y[N]
+    int *y_rep;      // y_rep[N]
     wide *sum_X_by_column;      // sums of data sum_X_by_column[p]
     wide *sum_X_X;      // sums of data sum_X_X[p, p]
     wide *rows_beta;      // work rows_beta[p]
@@ -42,6 +44,8 @@ enum {                           // streams of random numbers
     VAR_alpha = 2,
     VAR_beta = 3,
     VAR_z_y = 4,
+    VAR_log_lik_y = 5,
+    VAR_y_rep = 6,
 };
 
 #include "kernels.h"
@@ -174,6 +178,29 @@ KERNEL_TEAM(place_alpha) {
     ALONG (i, d->N) s->z_y[i] *= s->scale_alpha[2];
 }
 
+// The log-likelihood, point by point, in runs that ask for it.
+KERNEL_TEAM(log_likelihood) {
+    ALONG (i, d->N) {
+        const wide sum1 = s->X_beta[i];
+        s->log_lik_y[i] = s->y[i] * log_Phi(*s->alpha + sum1) + log_Phi(-*s->alpha - sum1) * (1L - s->y[i]);
+    }
+}
+
+// Replicates of what is observed, in runs that ask for them.
+KERNEL_TEAM(replicate) {
+    ALONG (i, d->N) {
+        const wide sum1 = s->X_beta[i];
+        {
+            Stream g = stream(at, VAR_y_rep, i);
+            const wide x = bernoulli(&g, Phi(*s->alpha + sum1));
+            if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
+            if (!(x <= 1)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
+            if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
+            s->y_rep[i] = x;
+        }
+    }
+}
+
 // The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
@@ -265,6 +292,20 @@ static void setup(GmRun *run)
     }
 }
 
+static void derive(GmRun *run)
+{
+    if (run->requests & GM_LOG_LIK) {
+        LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
+        LAUNCH_TEAM(log_likelihood, run, d->N);
+    }
+    if (run->requests & GM_REPLICATES) {
+        LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
+        LAUNCH_TEAM(replicate, run, d->N);
+    }
+}
+
+GM_FOR_DRAWS(derive)
+
 static void joint(GmRun *run)
 {
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
@@ -289,6 +330,8 @@ static const GmField state_fields[] = {
     {.name = "alpha", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, alpha), .where = "model.gm:10"},
     {.name = "beta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, beta), .where = "model.gm:11"},
     {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .rank = 1, .offset = offsetof(State, z_y), .where = "model.gm:14"},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14"},
+    {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14"},
     {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1},
     {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta)},
@@ -323,52 +366,58 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 15:
+    case 0: case 3: case 4: case 5: case 17:
         shape->dim[0] = d->N;
         break;
-    case 2: case 6:
+    case 2: case 8:
         shape->dim[0] = d->p;
         break;
-    case 4:
+    case 6:
         shape->dim[0] = d->N < d->p + 1 ? 0 : d->p;
         break;
-    case 5:
+    case 7:
         shape->dim[0] = d->N < d->p + 1 ? 0 : d->p;
         shape->dim[1] = d->p;
         break;
-    case 7:
+    case 9:
         shape->dim[0] = 3;
         break;
-    case 8:
+    case 10:
         shape->dim[0] = d->N < d->p + 1 ? 0 : 1;
         shape->dim[1] = d->p + 1;
         shape->dim[2] = d->p + 1;
         break;
-    case 9:
+    case 11:
         shape->dim[0] = 1;
         shape->dim[1] = d->p + 1;
         break;
-    case 10:
+    case 12:
         shape->dim[0] = d->p + 1;
         break;
-    case 11:
+    case 13:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->p + 1;
         break;
-    case 12:
+    case 14:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         break;
-    case 13:
+    case 15:
         shape->dim[0] = d->N < d->p + 1 ? d->p + 1 : 0;
         break;
-    case 14:
+    case 16:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->N;
         break;
     }
 }
 
-GM_MODEL("probit", "model.gm", 4, 16, 3,
-         .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape)
+// What is observed: its log-likelihood and replicates, for runs that ask for them.
+static const GmObserved observed[] = {
+    {.where = "model.gm:14", .name = "y", .data = 4, .log_lik = 5, .replicate = 6},
+    {0},
+};
+
+GM_MODEL("probit", "model.gm", 4, 18, 3,
+         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
 
 #endif

@@ -20,6 +20,8 @@ typedef struct State {          // of one chain
     int *y;      // y[N]
     wide *b;      // b
     wide *theta;      // theta[N]
+    wide *log_lik_y;      // log_lik_y[N]
+    int *y_rep;      // y_rep[N]
 } State;
 
 enum {                           // streams of random numbers
@@ -27,6 +29,8 @@ enum {                           // streams of random numbers
     VAR_y = 1,
     VAR_b = 2,
     VAR_theta = 3,
+    VAR_log_lik_y = 4,
+    VAR_y_rep = 5,
 };
 
 #include "kernels.h"
@@ -76,6 +80,24 @@ KERNEL(draw_theta) {
         VERIFY(x, "theta", k);
         if (CHECKING) { const wide old = s->theta[k]; CLAIM(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
         s->theta[k] = x;
+    }
+}
+
+// The log-likelihood, point by point, in runs that ask for it.
+KERNEL_TEAM(log_likelihood) {
+    ALONG (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma((wide)((long)s->y[i] + 1));
+}
+
+// Replicates of what is observed, in runs that ask for them.
+KERNEL_TEAM(replicate) {
+    ALONG (i, d->N) {
+        {
+            Stream g = stream(at, VAR_y_rep, i);
+            const wide x = poisson(&g, d->t[i] * s->theta[i]);
+            if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from poisson: an argument is out of range (model.gm:14)");
+            if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
+            s->y_rep[i] = x;
+        }
     }
 }
 
@@ -133,6 +155,18 @@ static void setup(GmRun *run)
     LAUNCH_SHARED(check_data, run, d->N);
 }
 
+static void derive(GmRun *run)
+{
+    if (run->requests & GM_LOG_LIK) {
+        LAUNCH_TEAM(log_likelihood, run, d->N);
+    }
+    if (run->requests & GM_REPLICATES) {
+        LAUNCH_TEAM(replicate, run, d->N);
+    }
+}
+
+GM_FOR_DRAWS(derive)
+
 static void joint(GmRun *run)
 {
     LAUNCH_TEAM(log_joint, run, d->N);
@@ -153,6 +187,8 @@ static const GmField state_fields[] = {
     {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, INFINITY), .where = "model.gm:7"},
     {.name = "b", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, b), BOUNDED(0, INFINITY), .where = "model.gm:10"},
     {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, theta), BOUNDED(0, INFINITY), .where = "model.gm:11"},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14"},
+    {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14"},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -171,13 +207,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 2:
+    case 0: case 2: case 3: case 4:
         shape->dim[0] = d->N;
         break;
     }
 }
 
-GM_MODEL("pump", "model.gm", 3, 3, 3,
-         .data_shape = data_shape, .state_shape = state_shape)
+// What is observed: its log-likelihood and replicates, for runs that ask for them.
+static const GmObserved observed[] = {
+    {.where = "model.gm:14", .name = "y", .data = 3, .log_lik = 4, .replicate = 5},
+    {0},
+};
+
+GM_MODEL("pump", "model.gm", 3, 5, 3,
+         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
 
 #endif
