@@ -18,12 +18,12 @@
 //   warm-up     sweeps before `warmup`, afterwards nothing is adapted. Step size: doubled or halved until one step is accepted with 0.8, then dual averaging towards settings.target
 //               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the Fisher divergence from a normal
 //               distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last window but one began; the first is 1 / |gradient|. The first 30 % have short
-//               windows, the last 15 % adapt the step size alone.
+//               windows, the last 15 % adapt the step size alone. With a warm-up of 0 sweeps step size and metric are those of the first search.
 //   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
 //               1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
 //   numbers     those of g, and those of the streams of the n elements after that of g (stream_part)
-//   test        tests/runtime/nuts.c
+//   test        tests/runtime/nuts.c, tests/gpu/nuts.cu
 #ifndef GM_NUTS_H
 #define GM_NUTS_H
 
@@ -35,6 +35,7 @@
 #define NUTS_LEAST       1e-20         // bounds of the inverse metric
 #define NUTS_MOST        1e20
 #define NUTS_SEARCHES    100           // trials for the first step size
+#define NUTS_FIRST_DEPTH 5             // doublings at most while the metric is a guess from one gradient: some coordinates may move far too slowly
 
 enum {                                 // vectors of n numbers, behind the header
     NUTS_POSITION, NUTS_GRADIENT, NUTS_MOMENTUM,               // the point that moves: one end of the tree
@@ -337,6 +338,7 @@ DEVICE_CALL void nuts_begin(Nuts *m, Stream *g, const wide *x, const NutsSetting
     m->phase = NUTS_BEGUN;
     m->settings = *settings;
     if (!(m->settings.max_depth > 0 && m->settings.max_depth < NUTS_DEPTH)) m->settings.max_depth = NUTS_DEPTH;
+    if (settings->metric == NUTS_ADAPTED && sweep < warmup && !m->metric_known && m->settings.max_depth > NUTS_FIRST_DEPTH) m->settings.max_depth = NUTS_FIRST_DEPTH;
     m->sweep = sweep;
     m->warmup = warmup;
     m->cooling = settings->temperature > 0 ? 1 / settings->temperature : 1;

@@ -1,0 +1,160 @@
+// If this failed, NUTS on a GPU would have another law than on a CPU, or a trajectory would depend on whether its evaluations are launches of their own.
+//
+// Needs a GPU. `nuts quick`: for a run under compute-sanitizer. Seeds are fixed; false alarms: 2e-9 for each bound of 6.
+#include <cstdio>
+#include <cstring>
+#include <vector>
+#include "../../runtime/device/nuts.h"
+
+#define CK(call) do { const cudaError_t e_ = (call); if (e_) { printf("failed %s: %s\n", #call, cudaGetErrorString(e_)); return 1; } } while (0)
+#define N   5
+#define RHO 0.8
+
+// x_0 ~ normal(0, 1), x_i ~ normal(RHO x_(i-1), sqrt(1 - RHO^2)).
+static __device__ double density(const double *x, double *g)
+{
+    const double q = 1 / (1 - RHO * RHO);
+    double lp = -0.5 * x[0] * x[0];
+    g[0] = -x[0];
+    for (int i = 1; i < N; i++) {
+        const double e = x[i] - RHO * x[i - 1];
+        lp -= 0.5 * q * e * e;
+        g[i] = -q * e;
+        g[i - 1] += q * RHO * e;
+    }
+    return lp;
+}
+
+static __device__ void begin(Nuts *m, int chain, long sweep, long warmup)
+{
+    Sweep at;
+    at.seed = 20240607;
+    at.chain = (uint32_t)chain;
+    at.sweep = (uint64_t)sweep;
+    Stream g = stream(at, 1, 0);
+    NutsSettings s;
+    memset(&s, 0, sizeof s);
+    s.same_density = sweep > 0;
+    nuts_begin(m, &g, NULL, &s, sweep, warmup);
+}
+
+// All sweeps of a chain by one thread.
+static __global__ void runs(wide *rooms, long room, int chains, long sweeps, long warmup)
+{
+    const int chain = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (chain >= chains) return;
+    Nuts *m = nuts_of(rooms + chain * room, N);
+    for (long k = 0; k < sweeps; k++) {
+        begin(m, chain, k, warmup);
+        while (nuts_next(m)) m->log_density = density(nuts_position(m), nuts_gradient(m));
+    }
+}
+
+// The same in pieces: a sweep begins; one evaluation and what follows from it. Chains that have their draw wait.
+static __global__ void begins(wide *rooms, long room, int chains, long sweep, long warmup, int *asks)
+{
+    const int chain = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (chain >= chains) return;
+    Nuts *m = nuts_of(rooms + chain * room, N);
+    begin(m, chain, sweep, warmup);
+    if (nuts_next(m)) *asks = 1;
+}
+
+static __global__ void answers(wide *rooms, long room, int chains, int *asks)
+{
+    const int chain = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (chain >= chains) return;
+    Nuts *m = nuts_of(rooms + chain * room, N);
+    if (m->phase == NUTS_DONE) return;
+    m->log_density = density(nuts_position(m), nuts_gradient(m));
+    if (nuts_next(m)) *asks = 1;
+}
+
+static __global__ void collect(wide *rooms, long room, int chains, double *x, double *steps)
+{
+    const int chain = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (chain >= chains) return;
+    Nuts *m = nuts_of(rooms + chain * room, N);
+    for (int i = 0; i < N; i++) x[chain * N + i] = nuts_position(m)[i];
+    steps[chain] = m->failed ? NAN : m->n_leapfrog;
+}
+
+static __global__ void room_of(long *room) { *room = nuts_room(N); }
+
+static int failures;
+
+static void check(const char *what, const char *statistic, double value, double bound)
+{
+    const int ok = value <= bound;
+    failures += !ok;
+    printf("%s %-58s %-14s %10.3g  bound %.3g\n", ok ? "ok    " : "failed", what, statistic, value, bound);
+}
+
+int main(int argc, char **argv)
+{
+    const bool quick = argc > 1 && !strcmp(argv[1], "quick");
+    const int chains = quick ? 64 : 100000, blocks = (chains + 63) / 64;
+    const long sweeps = quick ? 10 : 150, warmup = quick ? 8 : 120;
+    long room, *room_there;
+    wide *rooms;
+    double *x_there, *steps_there;
+    int *asks;
+    CK(cudaMalloc(&room_there, sizeof room));
+    room_of<<<1, 1>>>(room_there);
+    CK(cudaMemcpy(&room, room_there, sizeof room, cudaMemcpyDeviceToHost));
+    const size_t bytes = sizeof(wide) * (size_t)room * (size_t)chains;
+    CK(cudaMalloc(&rooms, bytes));
+    CK(cudaMalloc(&x_there, sizeof(double) * N * (size_t)chains));
+    CK(cudaMalloc(&steps_there, sizeof(double) * (size_t)chains));
+    CK(cudaMalloc(&asks, sizeof *asks));
+    std::vector<double> x((size_t)(N * chains)), steps((size_t)chains), y(x.size()), more(steps.size());
+
+    // The law, from a draw of each chain.
+    CK(cudaMemset(rooms, 0, bytes));
+    runs<<<blocks, 64>>>(rooms, room, chains, sweeps, warmup);
+    collect<<<blocks, 64>>>(rooms, room, chains, x_there, steps_there);
+    CK(cudaMemcpy(x.data(), x_there, sizeof(double) * x.size(), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < N && !quick; i++)
+        for (int j = 0; j <= i; j++) {
+            double mean = 0, product = 0, squares = 0;
+            for (int c = 0; c < chains; c++) {
+                const double p = x[c * N + i] * x[c * N + j];
+                mean += x[c * N + i] / chains;
+                product += p / chains;
+                squares += p * p / chains;
+            }
+            check("normals in a chain", "z mean", fabs(mean) * sqrt((double)chains), 6);
+            check("normals in a chain", "z covariance", fabs(product - pow(RHO, i - j)) / sqrt((squares - product * product) / chains), 6);
+        }
+
+    // Evaluations in launches of their own: the same trajectories. Compilers may contract sums differently, so not to the last bit, and only for some sweeps.
+    const int few = chains < 1000 ? chains : 1000;
+    const long short_run = 6;
+    CK(cudaMemset(rooms, 0, bytes));
+    runs<<<blocks, 64>>>(rooms, room, few, short_run, warmup);
+    collect<<<blocks, 64>>>(rooms, room, few, x_there, steps_there);
+    CK(cudaMemcpy(x.data(), x_there, sizeof(double) * (size_t)(N * few), cudaMemcpyDeviceToHost));
+    CK(cudaMemcpy(steps.data(), steps_there, sizeof(double) * (size_t)few, cudaMemcpyDeviceToHost));
+    CK(cudaMemset(rooms, 0, bytes));
+    for (long k = 0; k < short_run; k++) {
+        int asked = 0;
+        CK(cudaMemset(asks, 0, sizeof *asks));
+        begins<<<blocks, 64>>>(rooms, room, few, k, warmup, asks);
+        for (;;) {
+            CK(cudaMemcpy(&asked, asks, sizeof asked, cudaMemcpyDeviceToHost));
+            if (!asked) break;
+            CK(cudaMemset(asks, 0, sizeof *asks));
+            answers<<<blocks, 64>>>(rooms, room, few, asks);
+        }
+    }
+    collect<<<blocks, 64>>>(rooms, room, few, x_there, steps_there);
+    CK(cudaMemcpy(y.data(), x_there, sizeof(double) * (size_t)(N * few), cudaMemcpyDeviceToHost));
+    CK(cudaMemcpy(more.data(), steps_there, sizeof(double) * (size_t)few, cudaMemcpyDeviceToHost));
+    double apart = 0, others = 0;
+    for (int i = 0; i < N * few; i++) apart = x[i] == x[i] && y[i] == y[i] ? fmax(apart, fabs(x[i] - y[i])) : INFINITY;
+    for (int c = 0; c < few; c++) others += steps[c] != more[c];
+    check("a launch for each evaluation", "other trees", others, 0);
+    check("a launch for each evaluation", "apart", apart, 1e-6);
+    printf("%s: %d failed\n", failures ? "failed" : "passed", failures);
+    return failures > 0;
+}
