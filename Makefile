@@ -90,6 +90,11 @@ $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/drive
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -o $@ $^ -lm
 
+$(BUILD)/tests/graph/%: tests/graph/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -o $@ $^ -lm
+
 $(BUILD)/tests/kernel/%: tests/kernel/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
 	@mkdir -p $(@D)
 	@echo "  cc    $<"

@@ -156,7 +156,7 @@ typedef struct Pending { Expr *at, *adjoint; } Pending;
 typedef struct Scope {
     struct Scope *outer;                 // NULL: the instance
     Index        *index;                 // of the sum that was opened
-    Expr         *weight;                // the adjoint where the outermost of the opened sums begins; adjoints below are without it. NULL in the instance
+    Expr         *entry;                 // the adjoint of what was opened, in the scope around; adjoints within are without it. NULL in the instance
     int           n, size;
     Pending      *pending;               // expressions that have an adjoint and have not been looked at: seldom more than a few
 } Scope;
@@ -269,24 +269,45 @@ static void refuse(Reverse *r, const char *because) { if (!r->because) r->becaus
 
 // ---- leaves ----
 
+static Expr *weight_of(const Scope *s)
+{
+    while (s->outer && s->outer->entry) s = s->outer;
+    return s->entry;
+}
+
+// What the sums that were opened between the outermost and s multiply the weight with, before s multiplies it further; of the loops in `open` (from the innermost) it holds
+// the indices of those from `*from` on.
+static Expr *inner_of(const Scope *s, Index *const *open, int n, int *from)
+{
+    Expr *e = ex_num(1);
+    for (; s->outer && s->outer->entry; s = s->outer) e = times(s->entry, e);
+    for (*from = 0; *from < n && !ex_mentions_index(e, open[*from]);) ++*from;
+    return e;
+}
+
 // Terms of one element over the same loops with the same weight become one. A sum whose index the element does not have is a part of `rest`.
 static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
 {
-    Derivative d = {.factor = r->factor, .ref = ref, .weight = s->weight ? s->weight : adjoint, .rest = s->weight ? adjoint : ex_num(1)};
+    Derivative d = {.factor = r->factor, .ref = ref, .weight = s->entry ? weight_of(s) : adjoint, .rest = s->entry ? adjoint : ex_num(1)};
     const Plates *p = &r->factor->plates;
     Index *open[MAX_LOOPS];
-    int n = 0, kept = 0;
-    for (Scope *o = s; o->index; o = o->outer) {
+    int n = 0, kept = 0, from = 0;
+    for (Scope *o = s; o; o = o->outer) {
         if (n + p->n == MAX_LOOPS) { refuse(r, "there are too many sums within each other"); return; }
-        open[n++] = o->index;                    // from the innermost
+        if (o->index) open[n++] = o->index;      // from the innermost
     }
+    d.last = d.rest;
+    d.inner = s->entry ? inner_of(s, open, n, &from) : ex_num(1);
+    d.rest = times(d.inner, d.rest);
     Scope chain[MAX_LOOPS + 1] = {{0}};
-    bool keep[MAX_LOOPS];
+    bool keep[MAX_LOOPS], all = true;
     for (int i = 0; i < n; i++) {
         keep[i] = ex_mentions_index(ref, open[i]);
         for (int k = 0; k < i; k++) keep[i] |= keep[k] && (ex_mentions_index(open[k]->lo, open[i]) || ex_mentions_index(open[k]->hi, open[i]));
         if (!keep[i]) d.rest = ex_reduce("sum", open[i], open[i]->lo, open[i]->hi, d.rest);
+        all &= keep[i];
     }
+    if (!all || from == n) d.inner = NULL;
     for (int i = n - 1; i >= 0; i--) {           // the others are named as if they had been opened alone
         if (!keep[i]) continue;
         Index *old = open[i], *new = old;
@@ -308,12 +329,22 @@ static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
     d.loops.guard = p->guard;
     for (int i = 0; i < p->n; i++) d.loops.index[d.loops.n++] = p->index[i];
     for (int i = 1; i <= kept; i++) d.loops.index[d.loops.n++] = chain[i].index;
-    if (all_partial(d.weight) && ex_find(d.rest, test_unsafe, NULL)) d.rest = choice(when_chosen(d.weight), d.rest, ex_num(0));
+    d.ninner = d.inner ? d.loops.n - from : 0;
+    if (all_partial(d.weight) && ex_find(d.rest, test_unsafe, NULL)) {
+        d.rest = choice(when_chosen(d.weight), d.rest, ex_num(0));
+        d.inner = NULL;
+    }
     for (Derivative *q = r->first; q; q = q->next) {
         bool same = q->ref == d.ref && q->weight == d.weight && q->loops.n == d.loops.n;
         for (int i = 0; i < d.loops.n && same; i++) same = q->loops.index[i] == d.loops.index[i];
-        if (same) { q->rest = plus(q->rest, d.rest); return; }
+        if (!same) continue;
+        q->rest = plus(q->rest, d.rest);
+        if (q->inner == d.inner && d.inner) q->last = plus(q->last, d.last);
+        else q->inner = NULL;
+        if (!q->inner) { q->last = q->rest; q->ninner = 0; }
+        return;
     }
+    if (!d.inner) d.last = d.rest;
     *r->last = arena_copy(r->g->arena, &d, sizeof d);
     r->last = &(*r->last)->next;
 }
@@ -388,8 +419,8 @@ static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
         refuse(r, arena_printf(r->g->arena, "no derivative of `%s` over many elements is known", e->name));
         return;
     }
-    Scope in = {.outer = s, .index = j, .weight = s->weight ? s->weight : adjoint};
-    give(r, &in, term, s->weight ? times(adjoint, slope) : slope);
+    Scope in = {.outer = s, .index = j, .entry = adjoint};
+    give(r, &in, term, slope);
     walk(r, &in);
 }
 
@@ -404,13 +435,13 @@ static void elements(Reverse *r, Scope *s, Expr *array, Expr *adjoint)
         Expr *factor = adjoint->kind == EX_MUL ? adjoint->args[i] : adjoint;
         bool own = false;
         for (int k = 0; k < rank; k++) own |= ex_mentions_index(factor, index[k]);
-        if (own || s->weight) rest = ex_mul2(rest, factor);
+        if (own) rest = ex_mul2(rest, factor);
         else weight = ex_mul2(weight, factor);
     }
     Scope in[MAX_RANK];
     for (int k = 0; k < rank; k++) {
         at[k] = ex_index(index[k]);
-        in[k] = (Scope){.outer = k ? &in[k - 1] : s, .index = index[k], .weight = s->weight ? s->weight : weight};
+        in[k] = (Scope){.outer = k ? &in[k - 1] : s, .index = index[k], .entry = k ? ex_num(1) : weight};
     }
     give(r, &in[rank - 1], ex_at(array, rank, at), rest);
     for (int k = rank - 1; k >= 0; k--) walk(r, &in[k]);
@@ -428,6 +459,25 @@ static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     } else refuse(r, arena_printf(r->g->arena, "no derivative of `%s` is known", whole->kind == EX_CALL ? whole->name : "an array"));
 }
 
+// x[i]*b, or x[i] times a sum, as a term of a sum in the instance: all terms have the weight of the sum, and x[i] goes to the rest. Not a number: -b has the weight of -sum.
+static bool linear_term(Reverse *r, Scope *s, Expr *term, Expr *adjoint)
+{
+    if (term->kind != EX_MUL) return false;
+    Expr *unknown = NULL, *others = ex_num(1), *number = ex_num(1);
+    for (int i = 0; i < term->nargs; i++) {
+        Expr *f = term->args[i];
+        if (f->kind == EX_NUM) number = f;
+        else if (!reads(r, f)) others = ex_mul2(others, f);
+        else if (unknown) return false;
+        else unknown = f;
+    }
+    if (!unknown || ex_is_num(others, 1) || (unknown->kind != EX_REF && (unknown->kind != EX_REDUCE || unknown->fn != FN_sum)) || ex_has_pole(unknown)) return false;
+    Scope in = {.outer = s, .entry = times(adjoint, number)};
+    give(r, &in, unknown, others);
+    walk(r, &in);
+    return true;
+}
+
 static void visit(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     if (ex_rank(e) > 0) { elements(r, s, e, adjoint); return; }
@@ -438,7 +488,8 @@ static void visit(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
         else refuse(r, "an unknown stands in a subscript");
         return;
     case EX_ADD:
-        for (int i = 0; i < e->nargs; i++) give(r, s, e->args[i], adjoint);
+        for (int i = 0; i < e->nargs; i++)
+            if (s->entry || adjoint->kind == EX_NUM || !reads(r, e->args[i]) || !linear_term(r, s, e->args[i], adjoint)) give(r, s, e->args[i], adjoint);
         return;
     case EX_MUL: product(r, s, e, adjoint); return;
     case EX_POW: give(r, s, e->args[0], times(times(adjoint, ex_num(e->number)), ex_pow(e->args[0], e->number - 1))); return;
@@ -454,8 +505,7 @@ static void walk(Reverse *r, Scope *s)
     while (s->n && !r->because) {
         const Pending p = youngest(s);
         if (!s->index || ex_mentions_index(p.at, s->index)) { visit(r, s, p.at, p.adjoint); continue; }
-        Expr *sum = ex_reduce("sum", s->index, s->index->lo, s->index->hi, p.adjoint);
-        give(r, s->outer, p.at, s->outer->weight ? sum : times(s->weight, sum));
+        give(r, s->outer, p.at, times(s->entry, ex_reduce("sum", s->index, s->index->lo, s->index->hi, p.adjoint)));
     }
 }
 
@@ -476,8 +526,8 @@ bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock,
 
 // ---- for readers: what one element gets ----
 
-// The terms of d log p / d v[element], from d log p / d v[subscripts] over loops: a subscript that is one of the loops' indices, or that and a number, gives this index; any
-// other becomes a condition.
+// The lines of d log p / d v[element], from d log p / d v[subscripts] over loops; terms over the same loops are one line. A subscript that is one of the loops' indices, or that and
+// a number, gives this index; any other becomes a condition.
 typedef struct Solving { const Graph *g; int n; Expr *from[MAX_LOOPS], *to[MAX_LOOPS]; } Solving;
 
 static Expr *solved(const Solving *s, Expr *e)
@@ -501,7 +551,9 @@ static Expr *also(Expr *guard, Expr *more)
     return guard ? ex_call2("&&", guard, more) : more;
 }
 
-static const char *term_text(const Graph *g, const Derivative *d, Index *const *element)
+typedef struct Line { const char *loops; Expr *value; struct Line *next; } Line;      // sum(loops, value); loops "": the value
+
+static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *const *element)
 {
     Solving s = {.g = g};
     bool taken[MAX_LOOPS] = {false};
@@ -534,8 +586,13 @@ static const char *term_text(const Graph *g, const Derivative *d, Index *const *
     loops.guard = solved(&s, guard);
     Expr *value = ex_tidy(solved(&s, times(d->weight, d->rest)));
     if (loops.n == 0 && loops.guard) value = choice(loops.guard, value, ex_num(0));
-    const char *text = ex_text(g->arena, value);
-    return loops.n ? arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &loops), text) : text;
+    const char *over = loops.n ? loops_text(g, &loops) : "";
+    while (*lines && strcmp((*lines)->loops, over) != 0) lines = &(*lines)->next;
+    if (*lines) (*lines)->value = plus((*lines)->value, value);
+    else {
+        *lines = NEW(g->arena, Line);
+        **lines = (Line){over, value, NULL};
+    }
 }
 
 static void print_sum(FILE *out, const Graph *g, Var *v, Index *const *element)
@@ -545,8 +602,10 @@ static void print_sum(FILE *out, const Graph *g, Var *v, Index *const *element)
         Derivative *d;
         if (f->original || !ex_reads(f->log_density, v)) continue;
         derivatives(g, f, &v, 1, &d, NULL);
-        for (; d; d = d->next) {
-            const char *t = term_text(g, d, element);
+        Line *lines = NULL;
+        for (; d; d = d->next) add_line(g, &lines, d, element);
+        for (const Line *l = lines; l; l = l->next) {
+            const char *text = ex_text(g->arena, l->value), *t = *l->loops ? arena_printf(g->arena, "sum(%s, %s)", l->loops, text) : text;
             const bool minus = *t == '-';
             fprintf(out, "    %c %s    # line %d\n", minus ? '-' : '+', t + minus, span_line(f->span));
             any = true;

@@ -326,7 +326,9 @@ typedef struct Derivative {              // d log density / d ref gets the sum o
     Expr *ref;                           // element of an unknown of the block, its subscripts in terms of the loops' indices
     Expr *weight;                        // the adjoint where the path to it enters the first sum: in the indices of the factor's plates alone. All that stands in one
                                          // linear predictor has the same weight, the derivative by the predictor
-    Expr *rest;                          // what the opened sums multiply it with; 1 if none was opened. It may not exist where the weight is 0 by a choice, unless it has that choice, too
+    Expr *rest;                          // what the predictor and the opened sums multiply it with; 1 where nothing does. It may not exist where the weight is 0 by a choice, unless it has that choice, too
+    Expr *inner, *last;                  // rest = inner * last: the adjoint where the path enters the last sum, in the indices of the first ninner loops, and what this
+    int   ninner;                        // sum multiplies it with: exp(eta[i, k] - log_sum_exp) and X[i, j] of softmax regression. NULL: only one sum, or none, was opened
     Loops loops;                         // the plates of the factor, with its guard, then the sums that were opened
     struct Derivative *next;
 } Derivative;
