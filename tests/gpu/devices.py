@@ -8,7 +8,8 @@
 1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps step by step from the same state in
    double precision. Variables agree to 1e-9, ints exactly; to BY_ROWS where coefficients are drawn by a system of the rows.
 2. Every example in mixed, single and double precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about
-   150 degrees of freedom, so a false alarm is rarer than 1 in 10^5 for all of them together. An example runs as its README says.
+   150 degrees of freedom, so a false alarm is rarer than 1 in 10^5 for all of them together. An example runs as its README says; those of ASKED with
+   log-likelihoods and replicates.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
 4. Faults: one line that names the variable, exit status 4.
 5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd of those of the data.
@@ -35,6 +36,7 @@ GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 sys.path.insert(0, os.path.join(ROOT, "tests", "stat"))
 
 PRECISIONS = ("mixed", "single", "double")
+ASKED = ("poisson_gamma", "hierarchical_normal", "ar1_missing")
 REPEATED = ("probit", "hierarchical_normal", "ar1_missing")
 # A coefficient with a prior sd of 1000 comes out of a system of the rows as a small difference of large numbers: against exact arithmetic the CPU's own
 # draws of examples/lasso on four rows are off by more than 3e-9 in a tenth of the cases, by 7e-8 in the worst of 300.
@@ -174,6 +176,10 @@ def means(x, batches=20):
     return b.mean(axis=0), b.var(axis=0, ddof=1) / len(b)
 
 
+def asked(name):
+    return ["--log-lik", "--predict"] if name in ASKED else []
+
+
 def compare(folder, name, data, loose):
     ran = fit(folder, name, data, "--compare-devices", "--seed", "1", "--chains", "2", "-q")
     bad = [line for line in ran.stdout.splitlines() if "FAILED" in line]
@@ -184,7 +190,7 @@ def compare(folder, name, data, loose):
 
 
 def posterior(folder, name, inputs, precision):
-    common = ["--seed", "7", "--samples", "4000", "--no-summary", "-q"]
+    common = ["--seed", "7", "--samples", "4000", "--no-summary", "-q", *asked(name)]
     stem = "%s_%s" % (name, precision)
     gpu = fit(folder, name, inputs, "--device", "gpu", "--precision", precision, "-o", stem, *common)
     if gpu.returncode != 0:
@@ -205,7 +211,7 @@ def body(folder, stem, chain):
 
 
 def repeats(folder, name, inputs):
-    common = ["--seed", "11", "--samples", "50", "--warmup", "20", "--no-summary", "-q", "--device", "gpu"]
+    common = ["--seed", "11", "--samples", "50", "--warmup", "20", "--no-summary", "-q", "--device", "gpu", *asked(name)]
     results, one, two = [], name + "_first", name + "_second"
     fit(folder, name, inputs, *common, "-o", one)
     for what, options, chains in (("again", [], 4), ("two chains", ["--chains", "2"], 2), ("without graphs", ["--profile"], 4), ("the last two", ["--first-chain", "3", "--chains", "2"], 2)):
@@ -265,7 +271,7 @@ def run(folder, only, posteriors=True):
     warm = [(n, shown[n], p) for n in shown for p in (PRECISIONS if posteriors else ())] + [(n, d[0], "double") for n, d in runs.items()]
     chosen = list(shown) if posteriors else []
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        cpu = [pool.submit(fit, folder, n, shown[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--threads", "2", "--no-summary", "-q", "-o", n + "_cpu", seconds=300) for n in chosen]
+        cpu = [pool.submit(fit, folder, n, shown[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--threads", "2", "--no-summary", "-q", "-o", n + "_cpu", *asked(n), seconds=300) for n in chosen]
         list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))
         results = [(c.result().returncode == 0, "%s on the CPU: status %d" % (n, c.result().returncode)) for n, c in zip(chosen, cpu) if c.result().returncode != 0]
     clock("compiled", len(warm))
