@@ -866,7 +866,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
     };
     if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
-    else fprintf(o->file, "%s%s(%s)%s", k->comment, macro[k->kind], k->name, end);
+    else fprintf(o->file, "%s%s(%s)%s", k->comment, k->on_request && k->kind == KERNEL_TEAM ? "KERNEL_ON_REQUEST" : macro[k->kind], k->name, end);
 }
 
 // Names of local variables, so that no loop takes one of them for its index.

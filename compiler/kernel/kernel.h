@@ -151,6 +151,7 @@ typedef struct Kernel {
     KernelKind     kind;
     const char    *name;
     const Index   *row;          // KERNEL_ROW: of the row
+    bool           on_request;   // KERNEL_TEAM: only some runs launch it
     bool           context;      // KERNEL_FUNCTION: it is told of the kernel that calls it
     const char    *comment;      // lines above it: the conditional that it draws from
     const char    *number;       // type of its locals: real or wide

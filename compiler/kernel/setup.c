@@ -638,6 +638,7 @@ void lower_observed(Lower *p)
     for (int once = 0; once < 2; once++) {               // what needs matrices of its own is computed by one lane
         note(p, "The log-likelihood, point by point, in runs that ask for it.");
         Kernel *k = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, once ? "log_likelihood_by_one" : "log_likelihood", "wide");
+        k->on_request = true;
         for (int i = 0; i < p->g->nvars; i++) {
             Var *v = p->g->vars[i];
             if (v->on_request != REQUEST_LOG_LIK) continue;
@@ -656,6 +657,7 @@ void lower_observed(Lower *p)
     for (int i = 0; i < p->g->nvars; i++) whole |= is_replicate(p->g->vars[i]) && site_needs_array(p->g->vars[i]);
     note(p, "Replicates of what is observed, in runs that ask for them.");
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "replicate", "wide");
+    k->on_request = true;
     put_in_order(p, is_replicate, waits_for_predicted, false, true);
     if (close_kernel(p)) launch_kernel(p, &p->out->replicates, k);
 }

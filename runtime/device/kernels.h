@@ -5,6 +5,7 @@
 //   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
 //                                                         row_weight_and(w, t): and t to a total
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
+//   KERNEL_ON_REQUEST(log_likelihood) { ... }             the same; few runs launch it, so the C compiler may save its work
 //   KERNEL_ONCE(slice_R) { ... }                          one lane for each chain
 //   KERNEL_SCALAR(draw_mu) { ... }                        the same, without loops
 //   KERNEL_PART(some_factors_1) { ... return lp; }        a part of a long kernel, which calls it

@@ -24,6 +24,7 @@ typedef struct GmContext {
 #else
 #define GM_CHEAPLY
 #endif
+#define KERNEL_ON_REQUEST(name) static GM_CHEAPLY void name(GM_GIVEN)
 #define KERNEL_SCALAR(name) static GM_CHEAPLY void name(GM_GIVEN)
 #define KERNEL_PART(name)   static GM_CHEAPLY wide name(GmContext *GM, const Data *restrict d, const State *restrict s)
 #define SHARED_DRAW         static void

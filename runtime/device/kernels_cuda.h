@@ -40,6 +40,7 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define GM gm_context
 #define KERNEL(name)      GM_KERNEL_FOR(name, true)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
+#define KERNEL_ON_REQUEST(name) KERNEL_TEAM(name)
 #define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
 #define KERNEL_SCALAR(name) KERNEL_ONCE(name)
 #define KERNEL_PART(name)   DEVICE wide name(GmContext *GM, const Data *d, const State *s)

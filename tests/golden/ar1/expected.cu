@@ -166,7 +166,7 @@ KERNEL_SCALAR(draw_s2) {
 }
 
 // The log-likelihood, point by point, in runs that ask for it.
-KERNEL_TEAM(log_likelihood) {
+KERNEL_ON_REQUEST(log_likelihood) {
     const wide c1 = square(s->y[0]);
     ONE_LANE s->log_lik_y[0] = -0.005 * c1 - 3.2215236261987186;
     const wide c2 = log(*s->s2);
@@ -175,7 +175,7 @@ KERNEL_TEAM(log_likelihood) {
 }
 
 // Replicates of what is observed, in runs that ask for them.
-KERNEL_TEAM(replicate) {
+KERNEL_ON_REQUEST(replicate) {
     ONE_LANE {
         {
             Stream g = stream(at, VAR_y_rep, 0);

@@ -122,12 +122,12 @@ KERNEL_TEAM(draw_tau) {
 }
 
 // The log-likelihood, point by point, in runs that ask for it.
-KERNEL_TEAM(log_likelihood) {
+KERNEL_ON_REQUEST(log_likelihood) {
     ALONG (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
 }
 
 // Replicates of what is observed, in runs that ask for them.
-KERNEL_TEAM(replicate) {
+KERNEL_ON_REQUEST(replicate) {
     ALONG (j, d->J) {
         {
             Stream g = stream(at, VAR_y_rep, j);

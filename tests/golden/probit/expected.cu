@@ -179,7 +179,7 @@ KERNEL_TEAM(place_alpha) {
 }
 
 // The log-likelihood, point by point, in runs that ask for it.
-KERNEL_TEAM(log_likelihood) {
+KERNEL_ON_REQUEST(log_likelihood) {
     ALONG (i, d->N) {
         const wide sum1 = s->X_beta[i];
         s->log_lik_y[i] = s->y[i] * log_Phi(*s->alpha + sum1) + log_Phi(-*s->alpha - sum1) * (1L - s->y[i]);
@@ -187,7 +187,7 @@ KERNEL_TEAM(log_likelihood) {
 }
 
 // Replicates of what is observed, in runs that ask for them.
-KERNEL_TEAM(replicate) {
+KERNEL_ON_REQUEST(replicate) {
     ALONG (i, d->N) {
         const wide sum1 = s->X_beta[i];
         {

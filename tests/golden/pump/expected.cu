@@ -84,12 +84,12 @@ KERNEL(draw_theta) {
 }
 
 // The log-likelihood, point by point, in runs that ask for it.
-KERNEL_TEAM(log_likelihood) {
+KERNEL_ON_REQUEST(log_likelihood) {
     ALONG (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma((wide)((long)s->y[i] + 1));
 }
 
 // Replicates of what is observed, in runs that ask for them.
-KERNEL_TEAM(replicate) {
+KERNEL_ON_REQUEST(replicate) {
     ALONG (i, d->N) {
         {
             Stream g = stream(at, VAR_y_rep, i);
