@@ -68,7 +68,7 @@ static void list_choices(const GmModel *model)
 }
 
 // Marks the fields that --params names. false after a message.
-static bool choose(const GmModel *model, const GmMemory *m, const char *params, bool *wanted)
+static bool choose(const GmModel *model, const GmMemory *m, const char *params, int requests, bool *wanted)
 {
     for (int f = 0; f < model->n_state; f++)
         wanted[f] = params ? strcmp(params, "all") == 0 && can_keep(&model->state[f])
@@ -80,12 +80,18 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
         const size_t n = strcspn(at, ", ");
         const char *wrong = n == 0 ? "--params: a name is missing in `%s`" : NULL;
         bool found = n == 4 && strncmp(at, "lp__", 4) == 0;
-        for (int f = 0; f < model->n_state && !found; f++)
-            if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0 && can_keep(&model->state[f])) {
-                if (wanted[f])
-                    wrong = "--params: a name is given twice in `%s`";
-                wanted[f] = found = true;
+        for (int f = 0; f < model->n_state && !found; f++) {
+            const GmField *field = &model->state[f];
+            if (strlen(field->name) != n || strncmp(field->name, at, n) != 0 || !(can_keep(field) || field->on_request))
+                continue;
+            if (field->on_request && !(field->on_request & requests)) {
+                gm_error("--params: %s is there with %s only", field->name, field->on_request == GM_LOG_LIK ? "--log-lik" : "--predict");
+                return false;
             }
+            if (wanted[f])
+                wrong = "--params: a name is given twice in `%s`";
+            wanted[f] = found = true;
+        }
         if (wrong) {
             gm_error(wrong, params);
             return false;
@@ -278,7 +284,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
 {
     *d = (GmDraws){ .chains = o->chains, .first_chain = o->first_chain, .capacity = o->samples };
     bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
-    const bool good = choose(model, m, o->params, wanted) && choose_requested(model, data, o->requests, wanted);
+    const bool good = choose(model, m, o->params, o->requests, wanted) && choose_requested(model, data, o->requests, wanted);
     if (good)
         add_columns(d, model, m, data, wanted, o->log_joint);
     free(wanted);

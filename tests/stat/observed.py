@@ -256,6 +256,8 @@ def main():
         check(not any(n.startswith("log_lik") or re.match(r"\w+_rep\b", n) and not n.startswith("y_rep") for n in d), "nothing of it unless it is asked for")
         d, _ = run("all", DATA, "--log-lik", "--params", "alpha")
         check(set(n.split(".")[0] for n in d) >= {"lp__", "alpha", "log_lik_a", "log_lik_one"} and "sigma" not in d, "--params chooses among the others")
+        d, said = run("all", DATA, "--params", "alpha,log_lik_a")
+        check(d is None and "log_lik_a is there with --log-lik only" in said, "--params names the option that a log-likelihood needs")
         named = "data { int N; vector[N] y; }\nprior { m ~ normal(0, 1); y_rep ~ normal(m, 1); log_lik_y ~ normal(m, 1); }\nlikelihood { y ~ normal(m, 1); }\n"
         d, said = run("named", dict(N=2, y=[0.5, 1]), "--log-lik", "--predict", model=named)
         check("y_rep_2.1" in d and "log_lik_y_2.2" in d and "y_rep_2, since the model has a y_rep of its own" in said, "names that the model has: another one, said")
