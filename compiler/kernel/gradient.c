@@ -427,14 +427,17 @@ static void put_barrier(Lower *p)
     if (p->open->kind == KERNEL_TEAM) put(p, NODE_BARRIER);
 }
 
-static Expr *density_place(const Moved *m) { return ex_ref(m->density, 1, (Expr *[]){ex_num(1)}); }
+// The log density by the coordinates, and by the variables.
+enum { BY_COORDINATES = 1, BY_VARIABLES = 2 };
 
-static void put_density_store(Moved *m)
+static Expr *density_place(const Moved *m, int which) { return ex_ref(m->density, 1, (Expr *[]){ex_num(which)}); }
+
+static void put_density_store(Moved *m, int which)
 {
     Lower *p = m->p;
     put_barrier(p);
     Node *lane = enter(p, NODE_LANE);
-    put_update(p, UPDATE_SET, place_element(density_place(m)), local_ref(m->lp));
+    put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
     for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, place_element(of_ref(m, m->gradient, t->ref)), local_ref(t->local));
     m->totals = NULL;
     leave(p, lane);
@@ -509,7 +512,7 @@ static void put_density(Moved *m)
         p->launches = list;
         if (!one) continue;
         if (!rows) {                             // the weights are filled by the kernel that ends here
-            put_density_store(m);
+            put_density_store(m, BY_VARIABLES);
             close_kernel(p);
             if (kind == KERNEL_ONCE) launch(p, LAUNCH_ONCE, k);
             else launch_team(p, k);
@@ -524,11 +527,11 @@ static void put_density(Moved *m)
         k = open_kernel(p, kind, words(p, "gradient_%s", m->stem), "wide");
         put_offsets(m);
         m->lp = local_new(p->g->arena, "lp");
-        put_let(p, NULL, m->lp, density_place(m), "wide")->let.grows = true;
-    } else put_density_store(m);
+        put_let(p, NULL, m->lp, density_place(m, BY_VARIABLES), "wide")->let.grows = true;
+    } else put_density_store(m, BY_VARIABLES);
     for (const Pending *w = m->pending; w; w = w->next) put_pending(m, w);
     put_chain_rule(m);
-    put_density_store(m);
+    put_density_store(m, BY_COORDINATES);
     close_kernel(p);
     if (kind == KERNEL_ONCE) launch(p, LAUNCH_ONCE, k);
     else launch_team(p, k);
@@ -550,7 +553,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     }
     m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
     m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);
-    m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(1)});
+    m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
     Expr *room = ex_add2(ex_num(NUTS_HEADER), ex_mul2(ex_num(NUTS_VECTORS), m.size));
     m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
     put_ends(&m);
@@ -575,6 +578,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     with_name(l, m.density);
     with_name(l, m.gradient);
     with_number(l, p->g->nsteps == 1);
+    with_number(l, s->collapsed);
     with_number(l, s->nuts.accept);
     with_number(l, s->nuts.depth);
     with_number(l, s->nuts.steps);

@@ -407,12 +407,13 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 
 // ---- moves along gradients ----
 //
-//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, accept, depth, steps, step)
+//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, marginal, accept, depth, steps, step)
 //
-// moves position[n], which the caller has set, to the next draw (nuts.h). density(run) is asked for value[0] and gradient[n] at position; alone: nothing else
-// changes them between two sweeps. Chains that go in step ask together; those that are done stay where they are.
+// moves position[n], which the caller has set, to the next draw (nuts.h). density(run) is asked for value[0], the log density by the coordinates, value[1], that by the
+// variables, and gradient[n] at position. alone: nothing else changes them between two sweeps; marginal: auxiliaries are integrated out. Chains that go in step ask
+// together; those that are done stay where they are. With --check the densities make a claim, and the gradient is compared with differences.
 
-typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient; int alone; double accept; int depth, steps; double step; } GmNuts;
+typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient; int alone, marginal; double accept; int depth, steps; double step; } GmNuts;
 
 #if !defined(__CUDACC__)
 
@@ -442,8 +443,33 @@ static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answ
     const int more = nuts_next(m);
     memcpy(gm_at(wide, s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n);
     if (!more && m->failed)
-        gm_fault(run, chain, of->name, -1, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
+        gm_fault(run, chain, of->name, 0, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     return more;
+}
+
+static inline double gm_nuts_density(GmRun *run, const GmNuts *of, long i, double change)
+{
+    const State *const s = gm_of_chain(run, run->chain);
+    wide *const x = gm_at(wide, s, of->position), *const value = gm_at(wide, s, of->value), kept = i < 0 ? 0 : x[i];
+    if (i >= 0) x[i] += change;
+    of->density(run);
+    if (i >= 0) x[i] = kept;
+    return value[i < 0];
+}
+
+// The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their error is estimated from two widths.
+static inline void gm_nuts_compare(GmRun *run, const GmNuts *of)
+{
+    enum { GM_COMPARED = 40 };
+    const State *const s = gm_of_chain(run, run->chain);
+    const wide *const x = gm_at(wide, s, of->position), *const gradient = gm_at(wide, s, of->gradient);
+    const long skip = of->n / GM_COMPARED + 1;
+    for (long i = run->sweep % skip; i < of->n; i += skip) {
+        const double h = 1e-4 * (1 + 0.1 * fabs(x[i])), lp = (of->density(run), *gm_at(wide, s, of->value)), slope = gradient[i];
+        const double one = (gm_nuts_density(run, of, i, h) - gm_nuts_density(run, of, i, -h)) / (2 * h);
+        const double two = (gm_nuts_density(run, of, i, 2 * h) - gm_nuts_density(run, of, i, -2 * h)) / (4 * h);
+        gm_check_gradient(run, of->name, i, slope, one + (one - two) / 3, fabs(one - two) + 1e-13 * fabs(lp) / h);
+    }
 }
 
 #endif
@@ -451,6 +477,8 @@ static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answ
 GM_LAUNCHES launch_nuts(GmRun *run, GmNuts of)
 {
 #if !defined(__CUDACC__)
+    if (run->checking) gm_nuts_compare(run, &of);
+    const double before = run->checking ? gm_nuts_density(run, &of, -1, 0) : 0;
     const int first = run->chain == GM_IN_STEP ? 0 : run->chain, end = run->chain == GM_IN_STEP ? run->chains : first + 1;
     unsigned char *more = (unsigned char *)calloc((size_t)end, 1);
     if (!more) abort();
@@ -463,13 +491,14 @@ GM_LAUNCHES launch_nuts(GmRun *run, GmNuts of)
         if (any) of.density(run);
     }
     free(more);
+    if (run->checking) gm_claim(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, -1, 0) - before, fabs(before));
 #endif
 }
 
-#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, accept, depth, steps, step)                    \
+#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, marginal, accept, depth, steps, step)          \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
-        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), alone, accept, depth, steps, step}); \
+        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), alone, marginal, accept, depth, steps, step}); \
     } while (0)
 
 // ---- all chains ----

@@ -94,6 +94,42 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
     }
 }
 
+// Gradients, of all moves.
+static struct {
+    long   compared, coordinate;
+    double worst, slope, difference;    // of the worst: in units of its bound
+    char   name[100];
+} gradients;
+
+// A difference is known to `error`; 1e-6 is what a gradient may be off in relative terms, as its largest terms may cancel.
+void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error)
+{
+    (void)run;
+    const double bound = 1e-6 * (1 + fabs(slope)) + 10 * error, off = fabs(slope - difference) / bound;
+    if (!isfinite(difference))              // beyond an end, where the density is 0
+        return;
+    gradients.compared++;
+    if (off <= gradients.worst)
+        return;
+    gradients.worst = off;
+    gradients.coordinate = coordinate;
+    gradients.slope = slope;
+    gradients.difference = difference;
+    snprintf(gradients.name, sizeof gradients.name, "%s", name);
+}
+
+static bool report_gradients(void)
+{
+    if (gradients.compared == 0)
+        return true;
+    const bool good = gradients.worst <= 1;
+    printf("%ld derivatives compared with differences: %s", gradients.compared, good ? "ok" : "FAILED");
+    if (!good)
+        printf(" (coordinate %ld of %s: %.9g, and %.9g by differences)", gradients.coordinate + 1, gradients.name, gradients.slope, gradients.difference);
+    printf("\n");
+    return good;
+}
+
 static bool report(const GmModel *model, const GmRun *run, const Verdict *verdict)
 {
     int width = 4;
@@ -124,7 +160,7 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
         }
     }
     printf("%ld claims\n", claims);
-    return good;
+    return report_gradients() && good;
 }
 
 int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m)

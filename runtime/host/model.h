@@ -172,6 +172,8 @@ long gm_remainder(long i, long n);
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
 // A fault whose message says all: each # in it stands for a number.
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);
+// --check: a gradient by a coordinate of a move beside what differences say, whose error is about `error`.
+void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error);
 // Has there been a fault? On a GPU, once all that was launched is done.
 int  gm_found_fault(GmRun *run);
 #endif
