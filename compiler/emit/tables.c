@@ -101,8 +101,9 @@ void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
     fprintf(out, "};\n\n");
 }
 
-static const char *role_of(const Var *v)
+static const char *role_of(const Program *p, const Var *v)
 {
+    if (placement_of(p, v)->diagnostics) return "GM_DIAGNOSTIC";
     switch (v->kind) {
     case VAR_DATA: return v->response ? "GM_IMPUTED" : "GM_DATA";
     case VAR_PARAMETER: return v->parts ? "GM_SUM" : "GM_PARAMETER";
@@ -276,7 +277,7 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
         const int shared = sharing_of(p, v);
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, ", v->name, type_id(p, v), role_of(v));
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, ", v->name, type_id(p, v), role_of(p, v));
         if (v->constraint != CONSTRAINT_NONE) fprintf(out, ".constraint = %s, ", constraint_name(v->constraint));
         if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
         fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));

@@ -556,6 +556,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
     Expr *room = ex_add2(ex_num(NUTS_HEADER), ex_mul2(ex_num(NUTS_VECTORS), m.size));
     m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
+    Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", m.stem), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
     put_ends(&m);
     put_enter(&m);
     Launches *const sweep = p->launches;
@@ -577,6 +578,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     with_name(l, m.position);
     with_name(l, m.density);
     with_name(l, m.gradient);
+    with_name(l, diagnostics);
     with_number(l, p->g->nsteps == 1);
     with_number(l, s->collapsed);
     with_number(l, s->nuts.accept);

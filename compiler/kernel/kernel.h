@@ -177,7 +177,7 @@ bool  ex_is_integer(const Expr *e);
 bool  needs_array(const Expr *e);                                // a matrix computed on the way: a team would do it many times
 bool  needs_own_array(const Expr *e, const Loops *l);            // one that each turn of the loops computes for itself
 
-enum { NUTS_HEADER = 256, NUTS_VECTORS = 48 };                   // doubles that a move along gradients keeps: and for each coordinate (runtime/device/nuts.h)
+enum { NUTS_HEADER = 256, NUTS_VECTORS = 48, NUTS_DIAGNOSTICS = 6 };       // doubles that a move along gradients keeps: by itself, for each coordinate, for the draws (runtime/device/nuts.h, launch.h)
 enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
 
 // ---- rows.c ----

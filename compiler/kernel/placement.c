@@ -110,7 +110,7 @@ Var *place_array(Program *p, Var *v, ArrayRole role)
 #include "placement.def"
     };
     if (of[role].type == TYPE_INT) v->base = BASE_INT;
-    place(p, v, of[role].home, of[role].type);
+    place(p, v, of[role].home, of[role].type)->diagnostics = role == ROLE_DIAGNOSTICS;
     return v;
 }
 

@@ -26,6 +26,7 @@ typedef struct Placement {
     ElementType  type;
     When         when;                   // with how many rows it has elements
     const Rows  *rows;                   // of `when`
+    bool         diagnostics;            // ROLE_DIAGNOSTICS
 } Placement;
 
 typedef struct Placements { int n, size; Placement *at; } Placements;       // by the number of the variable

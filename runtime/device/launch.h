@@ -407,13 +407,13 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 
 // ---- moves along gradients ----
 //
-//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, marginal, accept, depth, steps, step)
+//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, accept, depth, steps, step)
 //
 // moves position[n], which the caller has set, to the next draw (nuts.h). density(run) is asked for value[0], the log density by the coordinates, value[1], that by the
 // variables, and gradient[n] at position. alone: nothing else changes them between two sweeps; marginal: auxiliaries are integrated out. Chains that go in step ask
-// together; those that are done stay where they are. With --check the densities make a claim, and the gradient is compared with differences.
+// together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__. With --check the densities make a claim, and the gradient is compared with differences.
 
-typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient; int alone, marginal; double accept; int depth, steps; double step; } GmNuts;
+typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient, moves; int alone, marginal; double accept; int depth, steps; double step; } GmNuts;
 
 #if !defined(__CUDACC__)
 
@@ -442,6 +442,10 @@ static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answ
     }
     const int more = nuts_next(m);
     memcpy(gm_at(wide, s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n);
+    if (!more) {
+        const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
+        memcpy(gm_at(wide, s, of->moves), says, sizeof says);
+    }
     if (!more && m->failed)
         gm_fault(run, chain, of->name, 0, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     return more;
@@ -495,10 +499,10 @@ GM_LAUNCHES launch_nuts(GmRun *run, GmNuts of)
 #endif
 }
 
-#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, alone, marginal, accept, depth, steps, step)          \
+#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, accept, depth, steps, step)   \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
-        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), alone, marginal, accept, depth, steps, step}); \
+        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), alone, marginal, accept, depth, steps, step}); \
     } while (0)
 
 // ---- all chains ----

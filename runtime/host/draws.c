@@ -32,6 +32,7 @@ static bool can_keep(const GmField *f)
     case GM_PREDICTED:
         return true;
     case GM_DATA:
+    case GM_DIAGNOSTIC:
     case GM_SUM:
         return false;
     }
@@ -52,6 +53,7 @@ static bool kept_by_default(const GmField *f, const GmShape *s)
     case GM_AUXILIARY:
     case GM_IMPUTED:
     case GM_DATA:
+    case GM_DIAGNOSTIC:
     case GM_SUM:
         return false;
     }
@@ -180,10 +182,13 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
 {
     long room = log_joint;
     for (int f = 0; f < model->n_state; f++)
-        room += wanted[f] ? gm_shape_size(&m->shape[f]) : 0;
+        room += wanted[f] || model->state[f].role == GM_DIAGNOSTIC ? gm_shape_size(&m->shape[f]) : 0;
     d->column = gm_alloc((size_t)room, sizeof *d->column);
     if (log_joint)
         d->column[d->n_columns++] = (GmColumn){ .field = -1 };
+    for (int f = 0; f < model->n_state; f++)
+        for (long k = 0; model->state[f].role == GM_DIAGNOSTIC && k < GM_MOVE_NUMBERS; k++)
+            d->column[d->n_columns++] = (GmColumn){ .field = f, .element = k };
     for (int f = 0; f < model->n_state; f++) {
         if (!wanted[f])
             continue;
@@ -211,6 +216,13 @@ char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m,
     if (c->field < 0)
         return gm_copy_text("lp__");
     const GmShape *s = &m->shape[c->field];
+    if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second block of moves: with its name
+        static const char *const names[GM_MOVE_NUMBERS] = { "accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy" };
+        bool first = true;
+        for (int f = 0; f < c->field; f++)
+            first &= model->state[f].role != GM_DIAGNOSTIC;
+        return first ? gm_format("%s__", names[c->element]) : gm_format("%s_%s__", names[c->element], model->state[c->field].name + strlen("moves_"));
+    }
     char *name = gm_element_name(model->state[c->field].name, s->rank, s->dim, c->element);
     if (style == '[')
         return name;
@@ -222,6 +234,11 @@ char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m,
     }
     *to = 0;
     return name;
+}
+
+bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column)
+{
+    return d->column[column].field >= 0 && model->state[d->column[column].field].role == GM_DIAGNOSTIC;
 }
 
 bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)

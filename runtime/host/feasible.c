@@ -445,7 +445,7 @@ static bool may_move(const GmModel *model, int f, const bool *given)
     case GM_PARAMETER: case GM_LATENT:
         return field->constraint == GM_ANY || field->constraint == GM_ORDERED || field->constraint == GM_POSITIVE_ORDERED;
     case GM_IMPUTED: return true;
-    case GM_AUXILIARY: case GM_DATA: case GM_DERIVED: case GM_PREDICTED: case GM_SUM: break;
+    case GM_AUXILIARY: case GM_DATA: case GM_DERIVED: case GM_PREDICTED: case GM_DIAGNOSTIC: case GM_SUM: break;
     }
     return false;
 }

@@ -213,6 +213,8 @@ typedef struct GmColumn {
     bool absent;                    // NaN in every draw: the log-likelihood of a missing value
 } GmColumn;
 
+enum { GM_MOVE_ACCEPT, GM_MOVE_STEP, GM_MOVE_DEPTH, GM_MOVE_LEAPS, GM_MOVE_DIVERGENT, GM_MOVE_ENERGY, GM_MOVE_NUMBERS };     // elements of a GM_DIAGNOSTIC
+
 typedef struct GmDraws {
     int        chains, first_chain;
     long       n_columns;
@@ -229,6 +231,7 @@ typedef struct GmDraws {
 } GmDraws;
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
+bool  gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);    // not a quantity of the model, but what a move says of itself
 bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);          // one row of columns, as row `at` of the chain
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
 bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`

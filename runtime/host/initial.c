@@ -156,6 +156,7 @@ static bool is_variable(GmRole role)
     case GM_IMPUTED:
     case GM_DERIVED:
     case GM_PREDICTED:
+    case GM_DIAGNOSTIC:
     case GM_SUM:
         return false;
     }

@@ -33,6 +33,7 @@ typedef enum {
     GM_IMPUTED,       // response data: State holds a pointer to the data, or a copy per chain if some values are missing
     GM_DERIVED,       // a definition that depends on variables, computed by `derive` after a kept sweep; in the draws by default if scalar or small
     GM_PREDICTED,     // the same from the predict block: in the draws by default
+    GM_DIAGNOSTIC,    // what a move along gradients says of itself, as CmdStan's columns accept_stat__ to energy__; always in the draws
     GM_SUM,           // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
 } GmRole;
 

@@ -262,6 +262,10 @@ static GmExit choose_device(Fit *f)
 // --compare-devices: the CPU begins where the GPU does.
 static int compare_devices(Fit *f)
 {
+    if (f->model->cpu_only) {
+        gm_error("--compare-devices: %s", f->model->cpu_only);
+        return GM_EXIT_DEVICE;
+    }
     char why[1000];
     GmExit status;
     GmRun on_cpu = f->run, on_gpu = f->run;

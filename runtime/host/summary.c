@@ -226,7 +226,7 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
 
 // ---- the table ----
 
-static GmSummary *summarise_all(const GmDraws *d)
+static GmSummary *summarise_all(const GmDraws *d, const GmModel *model)
 {
     GmSummary *all = gm_alloc((size_t)d->n_summarised, sizeof *all);
 #pragma omp parallel
@@ -234,6 +234,8 @@ static GmSummary *summarise_all(const GmDraws *d)
         double *x = gm_alloc((size_t)d->chains * (size_t)d->kept, sizeof *x);
 #pragma omp for schedule(dynamic, 1)
         for (long k = 0; k < d->n_summarised; k++) {
+            if (gm_draws_diagnostic(d, model, k))
+                continue;
             for (int c = 0; c < d->chains; c++)
                 for (long i = 0; i < d->kept; i++)
                     x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)k];
@@ -293,12 +295,67 @@ static bool always_missing(const GmDraws *d, long column)
     return true;
 }
 
+static double number_at(const GmDraws *d, int chain, long draw, long column)
+{
+    return d->memory[((size_t)chain * (size_t)d->held + (size_t)draw) * (size_t)d->n_columns + (size_t)column];
+}
+
+// The energy's mean square change between draws over its variance: below 0.3 momenta are too small a part of it to cross the posterior (Betancourt 2016).
+static double energy_ratio(const GmDraws *d, int chain, long column)
+{
+    double mean = 0, change = 0, square = 0;
+    for (long i = 0; i < d->kept; i++)
+        mean += number_at(d, chain, i, column) / (double)d->kept;
+    for (long i = 0; i < d->kept; i++) {
+        const double e = number_at(d, chain, i, column), step = i ? e - number_at(d, chain, i - 1, column) : 0;
+        change += step * step;
+        square += (e - mean) * (e - mean);
+    }
+    return change / square;
+}
+
+// What the moves along gradients say of themselves.
+static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model)
+{
+    for (long k = 0; k < d->n_columns; k++) {
+        if (!gm_draws_diagnostic(d, model, k) || d->column[k].element != 0)
+            continue;
+        const char *of = model->state[d->column[k].field].name + strlen("moves_");
+        long divergent = 0, deepest = 0;
+        int slow = 0;
+        for (int c = 0; c < d->chains; c++) {
+            for (long i = 0; i < d->kept; i++) {
+                divergent += number_at(d, c, i, k + GM_MOVE_DIVERGENT) > 0;
+                deepest += number_at(d, c, i, k + GM_MOVE_DEPTH) >= 10;
+            }
+            slow += d->kept >= 100 && model->n_steps == 1 && energy_ratio(d, c, k + GM_MOVE_ENERGY) < 0.3;
+        }
+        if (divergent > 0)
+            fprintf(to,
+                    "Warning: %ld of %ld moves of the block of %s diverged: where the log density bends more sharply than the step size resolves, draws are "
+                    "missing and what they say may be biased. Smaller steps may do (nuts(accept = 0.95)), another form of the model is better "
+                    "(u = mu + tau * z, z ~ normal(0, 1)).\n",
+                    divergent, d->chains * d->kept, of);
+        if (deepest > 0)
+            fprintf(to, "Warning: %ld of %ld moves of the block of %s took the longest trajectory: the block is slow, not wrong; rescale it or ask for longer ones (depth).\n", deepest,
+                    d->chains * d->kept, of);
+        if (slow > 0)
+            fprintf(to, "Warning: the energy of %d of %d chains hardly changes from draw to draw (E-BFMI below 0.3): tails may be missed; another form of the model helps.\n", slow, d->chains);
+    }
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain.
 static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
 {
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
     long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
+    long quantities = 0;
+    while (worst_ess < d->n_summarised - 1 && gm_draws_diagnostic(d, model, worst_ess))
+        worst_rhat = ++worst_ess;
     for (long k = 0; k < d->n_summarised; k++) {
+        if (gm_draws_diagnostic(d, model, k))
+            continue;
+        quantities++;
         const GmSummary *s = &all[k];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
         const double least = all[worst_ess].ess_bulk < all[worst_ess].ess_tail ? all[worst_ess].ess_bulk : all[worst_ess].ess_tail;
@@ -312,7 +369,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
     }
     if (broken > 0)
         fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite; the model may be improper or its scales far off.\n", broken,
-                d->n_summarised);
+                quantities);
     if (d->kept < 8) {
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
         return;
@@ -322,7 +379,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         fprintf(to,
                 "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f): the chains do not agree yet. Run longer "
                 "(--warmup %ld --samples %ld); if it stays, the posterior may have several modes or the model may not identify %s.\n",
-                unmixed, d->n_summarised, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
+                unmixed, quantities, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
         free(label);
     }
     if (short_of > 0) {
@@ -333,7 +390,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         fprintf(to,
                 "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f): means and "
                 "quantiles are not accurate yet. Run longer (--samples %.0f).\n",
-                ess_bound, short_of, d->n_summarised, label, ess, more);
+                ess_bound, short_of, quantities, label, ess, more);
         free(label);
     }
 }
@@ -342,7 +399,7 @@ void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
 {
     if (d->n_summarised == 0)
         return;
-    GmSummary *all = summarise_all(d);
+    GmSummary *all = summarise_all(d, model);
     const long shown = elements_shown(d, o->summary_rows);
     int width = 9;
     for (int pass = 0; pass < 2; pass++) {               // first the width of the labels, then the rows
@@ -355,6 +412,8 @@ void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
             fprintf(to, "  %8s  %8s  %6s\n", "ess_bulk", "ess_tail", "rhat");
         }
         for (long k = 0; k < d->n_summarised; k++) {
+            if (gm_draws_diagnostic(d, model, k))
+                continue;
             const bool same = k > 0 && d->column[k].field == d->column[k - 1].field;
             run = same ? run + 1 : 1;
             if (run <= shown) {
@@ -372,5 +431,6 @@ void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
     }
     fputc('\n', to);
     print_warnings(to, d, model, m, o, all);
+    print_move_warnings(to, d, model);
     free(all);
 }

@@ -182,6 +182,8 @@ def asked(name):
 
 def compare(folder, name, data, loose):
     ran = fit(folder, name, data, "--compare-devices", "--seed", "1", "--chains", "2", "-q")
+    if ran.returncode == 5 and "run on the CPU so far" in ran.stderr:
+        return True, "%s %s: for the CPU alone, which it says" % (name, data)
     bad = [line for line in ran.stdout.splitlines() if "FAILED" in line]
     apart = [float(re.search(r" ([-+.\w]+)  FAILED", line).group(1)) for line in bad]
     if loose and ran.returncode == 1 and "the devices DIFFER" in ran.stdout and apart and all(a <= BY_ROWS for a in apart):
