@@ -258,15 +258,18 @@ DEVICE void nuts_estimate(Nuts *m, int to, long k)
     }
 }
 
-// The metric from the foreground's estimates. A coordinate where either does not vary keeps its own.
-DEVICE void nuts_set_metric(Nuts *m)
+// The metric from the foreground's estimates. A coordinate where either does not vary keeps its own. Whether it is another metric: most variances are not within a factor of 2.
+DEVICE int nuts_set_metric(Nuts *m)
 {
     wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
     const wide *__restrict__ draws = nuts_vector(m, NUTS_FOREGROUND + 1), *__restrict__ gradients = nuts_vector(m, NUTS_FOREGROUND + 3);
+    long moved = 0;
     for (long i = 0; i < m->n; i++) {
-        const double ratio = sqrt(draws[i] / gradients[i]);
+        const double old = v[i], ratio = sqrt(draws[i] / gradients[i]);
         if (ratio > 0 && is_finite(ratio)) v[i] = clamp(ratio, NUTS_LEAST, NUTS_MOST);
+        moved += v[i] > 2 * old || v[i] < 0.5 * old;
     }
+    return 2 * moved > m->n;
 }
 
 DEVICE void nuts_first_metric(Nuts *m)
@@ -300,8 +303,8 @@ DEVICE void nuts_adapt_step(Nuts *m)
 DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
 {
     const int moved = m->divergent ? m->draw_place > 4 || m->draw_place < -4 : m->draw_place != 0;
-    const long short_window = m->warmup >= 100 ? 10 : m->warmup >= 30 ? m->warmup / 10 : 3;
-    const long window = m->sweep < (long)(0.3 * (double)m->warmup) ? short_window : 80;
+    const int early = m->sweep < (long)(0.3 * (double)m->warmup);
+    const long window = early ? m->warmup >= 100 ? 10 : m->warmup >= 30 ? m->warmup / 10 : 3 : m->warmup >= 320 ? 80 : m->warmup >= 12 ? m->warmup / 4 : 3;
     if (moved) {
         nuts_estimate(m, NUTS_FOREGROUND, ++m->foreground);
         nuts_estimate(m, NUTS_BACKGROUND, ++m->background);
@@ -312,8 +315,7 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
         m->background = 0;
     }
     if (m->foreground < 3) return;
-    nuts_set_metric(m);
-    if (!m->metric_known) m->search = m->settings.step == 0;
+    if (nuts_set_metric(m) || !m->metric_known) m->search = m->settings.step == 0;     // the step size was for another metric
     m->metric_known = 1;
 }
 
@@ -445,7 +447,9 @@ DEVICE NutsNext nuts_started(Nuts *m)
 DEVICE NutsNext nuts_searched(Nuts *m)
 {
     const double h = nuts_arrive(m);
-    const int well = m->start - h > log(0.8);
+    // Far out an energy that falls by much tells that the step is too long. In warm-up such steps are welcome, since they come down fast; what stays must be stable.
+    const double gain = m->start - h, enough = log(0.8);
+    const int well = gain > enough && (m->sweep < m->warmup || gain < -enough);
     nuts_return(m);
     if (m->tries++ == 0) m->doubling = well;
     if (well == m->doubling && m->tries < NUTS_SEARCHES && m->step < 1e5 && m->step > 1e-15) {
