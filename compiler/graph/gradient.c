@@ -113,20 +113,6 @@ static Expr *plus(Expr *a, Expr *b)
     return a;
 }
 
-// The product, within the branches of a partial choice: a factor is not evaluated where the choice is 0.
-static Expr *times(Expr *a, Expr *b)
-{
-    if (ex_is_num(a, 0) || ex_is_num(b, 0)) return ex_num(0);
-    if (is_partial(a)) return choice(a->args[0], times(a->args[1], b), times(a->args[2], b));
-    if (is_partial(b)) return choice(b->args[0], times(a, b->args[1]), times(a, b->args[2]));
-    if (a->kind == EX_ADD && all_partial(a)) {
-        Expr *sum = ex_num(0);
-        for (int i = 0; i < a->nargs; i++) sum = plus(sum, times(a->args[i], b));
-        return sum;
-    }
-    return ex_mul2(a, b);
-}
-
 // When a partial choice, or a sum of them, is not 0.
 static Expr *when_chosen(Expr *e)
 {
@@ -142,11 +128,52 @@ static Expr *when_chosen(Expr *e)
     return choice(c, yes, no);
 }
 
+// Branches that are not 0 of a choice, or of a sum of partial ones, until there are more than enough.
+static int branches(const Expr *e, int enough)
+{
+    const bool sum = e->kind == EX_ADD && all_partial(e);
+    if (!is_choice(e) && !sum) return !ex_is_num(e, 0);
+    int n = 0;
+    for (int i = !sum; i < e->nargs && n <= enough; i++) n += branches(e->args[i], enough - n);
+    return n;
+}
+
+enum { FEW_BRANCHES = 3 };
+
+// The product, within the branches of a partial choice: a factor is not evaluated where the choice is 0. Many branches stay together, since in a chain of definitions by case
+// they would double with each.
+static Expr *times(Expr *a, Expr *b)
+{
+    if (ex_is_num(a, 0) || ex_is_num(b, 0)) return ex_num(0);
+    if (all_partial(a) && branches(a, FEW_BRANCHES) > FEW_BRANCHES) return choice(when_chosen(a), ex_mul2(a, b), ex_num(0));
+    if (is_partial(a)) return choice(a->args[0], times(a->args[1], b), times(a->args[2], b));
+    if (is_partial(b)) return choice(b->args[0], times(a, b->args[1]), times(a, b->args[2]));
+    if (a->kind == EX_ADD && all_partial(a)) {
+        Expr *sum = ex_num(0);
+        for (int i = 0; i < a->nargs; i++) sum = plus(sum, times(a->args[i], b));
+        return sum;
+    }
+    return ex_mul2(a, b);
+}
+
 static Look test_unsafe(const Expr *e, void *with)
 {
     (void)with;
     if (e->kind == EX_REF) return SKIP;
     return (e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number))) || e->kind == EX_AT || (e->kind == EX_CALL && !(function_rows[e->fn].traits & TRAIT_BOUNDED)) ? FOUND : LOOK;
+}
+
+// An adjoint where the condition c has the value `yes`: within the branches of a partial choice, so that choices by the same conditions meet again.
+static Expr *chosen(Expr *c, Expr *e, bool yes)
+{
+    const bool few = branches(e, FEW_BRANCHES) <= FEW_BRANCHES;
+    if (few && is_partial(e)) return choice(e->args[0], chosen(c, e->args[1], yes), chosen(c, e->args[2], yes));
+    if (few && e->kind == EX_ADD && all_partial(e)) {
+        Expr *sum = ex_num(0);
+        for (int i = 0; i < e->nargs; i++) sum = plus(sum, chosen(c, e->args[i], yes));
+        return sum;
+    }
+    return choice(c, yes ? e : ex_num(0), yes ? ex_num(0) : e);
 }
 
 // ---- scopes: the factor's instance, and within it the sums that were opened ----
@@ -376,8 +403,8 @@ static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     const Slopes *slopes = r->g->slopes;
     if (e->fn == FN_if_else) {
-        give(r, s, e->args[1], choice(e->args[0], adjoint, ex_num(0)));
-        give(r, s, e->args[2], choice(e->args[0], ex_num(0), adjoint));
+        give(r, s, e->args[1], chosen(e->args[0], adjoint, true));
+        give(r, s, e->args[2], chosen(e->args[0], adjoint, false));
         return;
     }
     if (e->fn == FN_log_determinant) {           // d log|A| = sum over a, b of inverse(A)[b, a] dA[a, b]

@@ -503,6 +503,22 @@ likelihood {
   for (i in 1:N) y[i] ~ normal(x[i] > 0 ? sum(k in 1:K, log(x[i] * b[k])) : x[i] < 5 ? 1 / (a + t) : 0, 1);
   for (i in 1:N) y[i] ~ normal(fmax(fmin(x[i] * t, 0.6), sqrt(b[1] * b[2])), 1);
 }""", dict(N=7, x=Z, y=Y, n=[0, 1, 2, 0, 4, 1, 0], K=3, M=positive(7, 3), a=0.7, r=0.4, s=1.1, t=0.45, b=[0.5, 1.3, 0.2]), ()),
+    "cases": ("""
+data { int N; vector[N] y, x; int c[N]; vector<lower=0>[2] d; }
+prior { a ~ normal(0, 1); b ~ normal(0, 1); }
+likelihood {
+  for (i in 1:N) x0[i] = a + b * x[i];
+""" + "".join(f"  for (i in 1:N) x{k}[i] = y[i] > d[{k}] ? sin(x{k - 1}[i]) : x[i] > d[{k}] ? log(x{k - 1}[i] + b) / x[i] : {k};\n" for k in range(1, 3)) + """
+  for (i in 1:N) y[i] ~ normal(x2[i], 1);
+  for (i in 1:N) y[i] ~ normal([a, b, exp(a * b), log(b), exp(-a)][c[i]] * square(a), 1);
+}""", dict(N=7, y=Y, x=[0.0, 0.5, 0.0, 1.1, 0.0, 2.0, 0.4], c=[1, 5, 3, 4, 5, 2, 2], d=[0.0, 0.3], a=0.8, b=2.1), ()),
+    "network": ("""
+data { int N, p, H; matrix[N, p] X; vector[N] y; int<lower=1> last[H]; }
+prior { for (j in 1:H, l in 1:p) W1[j, l] ~ normal(0, 1); for (k in 1:H, j in 1:H) W2[k, j] ~ normal(0, 1); for (k in 1:H) v[k] ~ normal(0, 1); b ~ normal(0, 1); }
+likelihood {
+  for (i in 1:N) y[i] ~ normal(sum(k in 1:H, v[k] * tanh(sum(j in 1:H, W2[k, j] * tanh(b + sum(l in 1:p, W1[j, l] * X[i, l]))))), exp(b));
+  for (i in 1:N) y[i] ~ normal(sum(k in 1:H, exp(b * v[k]) * sum(j in 1:last[k], W2[k, j] * square(v[j]) * sum(l in j:p, W1[k, l] * v[j]))), 1);
+}""", dict(N=3, p=3, H=3, X=X[:3], y=Y[:3], last=[2, 3, 1], W1=normal(3, 3), W2=normal(3, 3), v=normal(3), b=0.3), ()),
     "mixtures": ("""
 data { int N, K; vector[N] y; int<lower=0> n[N]; }
 prior {
