@@ -24,7 +24,12 @@ typedef struct Pending {                 // a derivative by elements that instan
     struct Pending *next;
 } Pending;
 
-typedef struct Ends { double number[2]; Var *array[2]; } Ends;      // of a variable's interval: the same for all elements, or arrays
+typedef struct Ends {                    // of a variable's interval: the same for all elements, or arrays
+    double number[2];
+    Var   *array[2], *slope[2];          // slope: the derivative by each, where they move
+    bool   move;                         // with other variables of the block, which come before it in `order`
+    bool   unknown;                      // they move in a circle, or with something else than elements of their own: trials beyond them are rejected
+} Ends;
 
 typedef struct Moved {                   // a block
     Lower      *p;
@@ -33,6 +38,7 @@ typedef struct Moved {                   // a block
     Expr       *size;
     Expr      **offset;                  // of each variable in the open kernel
     Ends       *ends;
+    int        *order;                   // of the variables: each after those that its ends read
     Var        *position, *gradient, *density, *machine;
     Var        *lp;
     Total      *totals, **last_total;
@@ -109,6 +115,11 @@ static Node *each_element(Moved *m, const Expr *element, const Loops *l, NodeKin
 
 // ---- the transforms ----
 
+static void put_barrier(Lower *p)
+{
+    if (p->open->kind == KERNEL_TEAM) put(p, NODE_BARRIER);
+}
+
 static Expr *end_of(const Ends *e, int side, const Expr *element)
 {
     return e->array[side] ? ex_ref(e->array[side], element->nargs, element->args) : ex_num(e->number[side]);
@@ -136,66 +147,117 @@ static Expr *transform(const Ends *ends, Part_ what, Expr *q, const Expr *elemen
     return q;
 }
 
-// Bounds of single elements that are not numbers: within(v[..], lo, hi) in a log density.
-static const Expr *bound_term(const Moved *m, const Expr *t)
+// Bounds of single elements that are not numbers: within(v[..], lo, hi), a term of a factor's log density.
+typedef struct Bound { const Factor *f; const Expr *term; struct Bound *next; } Bound;
+
+static Bound *bounds_of(const Moved *m, const Var *v)
 {
-    if (t->kind != EX_CALL || t->fn != FN_WITHIN || t->args[0]->kind != EX_REF) return NULL;
-    const Var *v = t->args[0]->var;
-    bool inside = false, moves = false;
-    for (int i = 0; i < m->step->nblock; i++) {
-        inside |= m->step->block[i] == v;
-        moves |= ex_reads(t->args[1], m->step->block[i]) || ex_reads(t->args[2], m->step->block[i]);
+    Bound *first = NULL, **last = &first;
+    for (int i = 0; i < m->step->nuts.n; i++) {
+        const Factor *f = m->step->nuts.factor[i];
+        const Expr *e = f->log_density;
+        for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
+            const Expr *t = e->kind == EX_ADD ? e->args[k] : e;
+            if (t->kind != EX_CALL || t->fn != FN_WITHIN || t->args[0]->kind != EX_REF || t->args[0]->var != v) continue;
+            if (t->args[1]->kind == EX_NUM && t->args[1]->number <= v->lower_number && t->args[2]->kind == EX_NUM && t->args[2]->number >= v->upper_number) continue;
+            *last = NEW(m->p->g->arena, Bound);
+            **last = (Bound){f, t, NULL};
+            last = &(*last)->next;
+        }
     }
-    if (!inside || moves) return NULL;
-    const bool implied = t->args[1]->kind == EX_NUM && t->args[1]->number <= v->lower_number && t->args[2]->kind == EX_NUM && t->args[2]->number >= v->upper_number;
-    return implied ? NULL : t;
+    return first;
 }
 
+static bool is_own(const Expr *ref, const Plates *plates);
+
+static Expr *finite_end(Expr *end) { return end->kind == EX_NUM ? ex_num(0) : end; }
+
+static bool end_reads(const Bound *b, const Var *v) { return ex_reads(b->term->args[1], v) || ex_reads(b->term->args[2], v); }
+
+// Ends that move with the block: whose they are must be clear, and they must be there before the variable is.
+static void order_ends(Moved *m)
+{
+    const int n = m->step->nblock;
+    bool *placed = NEW_N(m->p->g->arena, bool, n + 1);
+    for (int done = 0, before = -1; done < n && done != before;) {
+        before = done;
+        for (int i = 0; i < n; i++) {
+            if (placed[i]) continue;
+            bool ready = true;
+            for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next)
+                for (int k = 0; k < n; k++) ready &= !end_reads(b, m->step->block[k]) || placed[k];
+            if (!ready) continue;
+            m->order[done++] = i;
+            placed[i] = true;
+        }
+        if (done != before) continue;
+        for (int i = 0; i < n; i++)              // in a circle
+            if (!placed[i]) {
+                m->ends[i].unknown = true;
+                m->order[done++] = i;
+                placed[i] = true;
+            }
+    }
+    for (int i = 0; i < n; i++)
+        for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
+            bool moves = false;
+            for (int k = 0; k < n; k++) moves |= end_reads(b, m->step->block[k]);
+            m->ends[i].move |= moves;
+            Factor ends = *b->f;
+            Derivative *terms;
+            const char *why;
+            ends.log_density = ex_add2(finite_end(b->term->args[1]), finite_end(b->term->args[2]));
+            m->ends[i].unknown |= moves && !derivatives((Graph *)m->p->g, &ends, m->step->block, n, &terms, &why);
+            m->ends[i].unknown |= moves && (b->term->args[0]->nargs ? !is_own(b->term->args[0], &b->f->plates) : b->f->plates.n > 0);
+        }
+}
+
+// The ends of all elements of a variable, into their arrays.
+static void put_ends_of(Moved *m, int i)
+{
+    Lower *p = m->p;
+    const Ends *ends = &m->ends[i];
+    Loops l;
+    Expr *element = whole(m->step->block[i], &l);
+    l.guard = NULL;
+    Node *n = each_element(m, element, &l, NODE_NEST);
+    for (int side = 0; side < 2; side++) put_update(p, UPDATE_SET, place_element(end_of(ends, side, element)), ex_num(ends->number[side]));
+    leave(p, n);
+    for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
+        const Loops over = loops_of(&b->f->plates);
+        for (int side = 0; side < 2; side++) {
+            Expr *end = b->term->args[1 + side];
+            if (end->kind == EX_NUM && isinf(end->number)) continue;
+            put_barrier(p);
+            Node *each = over.n ? enter_nest(p, NODE_NEST, &over, b->term->args[0]->nargs, b->term->args[0]->args, NULL) : enter(p, NODE_LANE);
+            put_update(p, side ? UPDATE_MIN : UPDATE_MAX, place_element(end_of(ends, side, b->term->args[0])), end);
+            leave(p, each);
+        }
+    }
+    put_barrier(p);
+}
+
+// Ends that do not move with the block are found once a sweep.
 static void put_ends(Moved *m)
 {
     Lower *p = m->p;
     bool any = false;
-    for (int i = 0; i < m->step->nuts.n; i++) {
-        const Expr *e = m->step->nuts.factor[i]->log_density;
-        for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
-            const Expr *t = bound_term(m, e->kind == EX_ADD ? e->args[k] : e);
-            if (!t) continue;
-            any = true;
-            Ends *ends = &m->ends[at_block(m, t->args[0]->var)];
-            Var *v = t->args[0]->var;
-            for (int side = 0; side < 2 && !ends->array[side]; side++)
-                ends->array[side] = work_array(p, ROLE_BLOCK, words(p, "%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
+    order_ends(m);
+    for (int i = 0; i < m->step->nblock; i++) {
+        Ends *ends = &m->ends[i];
+        const Var *v = m->step->block[i];
+        if (ends->unknown || !bounds_of(m, v)) continue;
+        any |= !ends->move;
+        for (int side = 0; side < 2; side++) {
+            ends->array[side] = work_array(p, ROLE_BLOCK, words(p, "%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
+            if (ends->move) ends->slope[side] = work_array(p, ROLE_BLOCK, words(p, "slope_%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
         }
     }
     if (!any) return;
     note(p, "Between which ends the elements of %s lie", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "ends_%s", m->stem), "wide");
-    for (int i = 0; i < m->step->nblock; i++) {
-        const Ends *ends = &m->ends[i];
-        if (!ends->array[0]) continue;
-        Loops l;
-        Expr *element = whole(m->step->block[i], &l);
-        l.guard = NULL;
-        Node *n = each_element(m, element, &l, NODE_NEST);
-        for (int side = 0; side < 2; side++) put_update(p, UPDATE_SET, place_element(end_of(ends, side, element)), ex_num(ends->number[side]));
-        leave(p, n);
-    }
-    for (int i = 0; i < m->step->nuts.n; i++) {
-        const Factor *f = m->step->nuts.factor[i];
-        const Expr *e = f->log_density;
-        for (int j = 0; j < (e->kind == EX_ADD ? e->nargs : 1); j++) {
-            const Expr *t = bound_term(m, e->kind == EX_ADD ? e->args[j] : e);
-            if (!t) continue;
-            const Loops l = loops_of(&f->plates);
-            const Ends *ends = &m->ends[at_block(m, t->args[0]->var)];
-            for (int side = 0; side < 2; side++) {
-                if (t->args[1 + side]->kind == EX_NUM && isinf(t->args[1 + side]->number)) continue;
-                Node *n = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
-                put_update(p, side ? UPDATE_MIN : UPDATE_MAX, place_element(end_of(ends, side, t->args[0])), t->args[1 + side]);
-                leave(p, n);
-            }
-        }
-    }
+    for (int i = 0; i < m->step->nblock; i++)
+        if (m->ends[i].array[0] && !m->ends[i].move) put_ends_of(m, i);
     close_kernel(p);
     launch(p, LAUNCH_ONCE, k);
 }
@@ -210,6 +272,7 @@ static void put_enter(Moved *m)
     for (int i = 0; i < m->step->nblock; i++) {
         Loops l;
         const Ends *ends = &m->ends[i];
+        if (ends->move && !ends->unknown) put_ends_of(m, i);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Expr *value = is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
         Node *n = each_element(m, x, &l, NODE_NEST);
@@ -226,9 +289,14 @@ static Kernel *put_place(Moved *m)
     note(p, "%s at these coordinates", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", m->stem), "wide");
     put_offsets(m);
-    for (int i = 0; i < m->step->nblock; i++) {
+    for (int o = 0; o < m->step->nblock; o++) {
+        const int i = m->order[o];
         Loops l;
         const Ends *ends = &m->ends[i];
+        if (ends->move && !ends->unknown) {
+            put_barrier(p);
+            put_ends_of(m, i);
+        }
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Node *n = each_element(m, x, &l, NODE_NEST);
         put_update(p, UPDATE_SET, place_element(x), is_free(ends) ? q : transform(ends, VALUE, q, x));
@@ -422,11 +490,6 @@ static void put_pending(Moved *m, const Pending *w)
 
 // ---- the density, and its gradient by the coordinates ----
 
-static void put_barrier(Lower *p)
-{
-    if (p->open->kind == KERNEL_TEAM) put(p, NODE_BARRIER);
-}
-
 // The log density by the coordinates, and by the variables.
 enum { BY_COORDINATES = 1, BY_VARIABLES = 2 };
 
@@ -444,13 +507,50 @@ static void put_density_store(Moved *m, int which)
     put_barrier(p);
 }
 
-// By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq. Elements that do not exist are independent and standard normal.
+// What moving ends of a variable give to the variables that they are made of.
+static void put_end_slopes(Moved *m, int i)
+{
+    Lower *p = m->p;
+    const Ends *ends = &m->ends[i];
+    Loops l;
+    Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
+    Node *n = each_element(m, x, &l, NODE_NEST);
+    for (int side = 0; side < 2; side++)
+        put_update(p, UPDATE_SET, place_element(ex_ref(ends->slope[side], x->nargs, x->args)), ex_call(side ? "line_by_upper" : "line_by_lower", 4, (Expr *[]){q, end_of(ends, 0, x), end_of(ends, 1, x), g}));
+    leave(p, n);
+    put_barrier(p);
+    for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
+        Factor f = *b->f;
+        Expr *ref = b->term->args[0], *sum = ex_num(0);
+        for (int side = 0; side < 2; side++) {
+            Expr *end = b->term->args[1 + side];
+            if (!reads_block(m, end)) continue;
+            Expr *decides = ex_call2("==", end, end_of(ends, side, ref));            // of several ends this one
+            sum = ex_add2(sum, ex_call3("if_else", decides, ex_mul2(end, ex_ref(ends->slope[side], ref->nargs, ref->args)), ex_num(0)));
+        }
+        if (ex_is_num(sum, 0)) continue;
+        f.log_density = sum;
+        Derivative *terms;
+        const char *why;
+        if (!derivatives((Graph *)p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();       // order_ends has asked
+        for (Derivative *d = terms; d; d = d->next) {
+            Pending w = {.d = d, .weight = d->weight};
+            put_pending(m, &w);
+            put_barrier(p);
+        }
+    }
+}
+
+// By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that move with what comes before. Elements that do
+// not exist are independent and standard normal.
 static void put_chain_rule(Moved *m)
 {
     Lower *p = m->p;
-    for (int i = 0; i < m->step->nblock; i++) {
+    for (int o = m->step->nblock - 1; o >= 0; o--) {
+        const int i = m->order[o];
         const Var *v = m->step->block[i];
         const Ends *ends = &m->ends[i];
+        if (ends->slope[0]) put_end_slopes(m, i);
         Loops l;
         Expr *x = whole(v, &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
         if (!is_free(ends)) {
@@ -545,11 +645,12 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     m.last_pending = &m.pending;
     m.offset = NEW_N(a, Expr *, s->nblock);
     m.ends = NEW_N(a, Ends, s->nblock);
+    m.order = NEW_N(a, int, s->nblock);
     m.size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) {
         const Var *v = s->block[i];
         m.size = ex_add2(m.size, elements_of(v));
-        m.ends[i] = (Ends){{v->lower_number, v->upper_number}, {NULL, NULL}};
+        m.ends[i] = (Ends){.number = {v->lower_number, v->upper_number}};
     }
     m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
     m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);

@@ -3,6 +3,7 @@
 //   lo, hi       the ends, of which either or both may be infinite; T is the identity, lo + exp(y), hi - exp(y), or lo + (hi - lo) inv_logit(y)
 //   from_line    T(y)                 to_line      its inverse
 //   line_slope   dT/dy                line_log_slope   log |dT/dy|           line_bend   d log |dT/dy| / dy
+//   line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
 //
 // Source: Stan Reference Manual, "Constraint Transforms". Error: a few roundings of the largest of lo, hi and x. Test: tests/runtime/line.c
 #ifndef GM_LINE_H
@@ -41,6 +42,19 @@ DEVICE double line_bend(double y, double lo, double hi)
 {
     if (lo > -INFINITY && hi < INFINITY) return inv_logit(-y) - inv_logit(y);
     return lo > -INFINITY || hi < INFINITY ? 1 : 0;
+}
+
+// Of a density whose derivative by x is `slope`: the derivative of it and of log |dT/dy| by the lower end, and by the upper one, y staying where it is.
+DEVICE double line_by_lower(double y, double lo, double hi, double slope)
+{
+    if (lo > -INFINITY && hi < INFINITY) return slope * inv_logit(-y) - 1 / (hi - lo);
+    return lo > -INFINITY ? slope : 0;
+}
+
+DEVICE double line_by_upper(double y, double lo, double hi, double slope)
+{
+    if (lo > -INFINITY && hi < INFINITY) return slope * inv_logit(y) + 1 / (hi - lo);
+    return lo == -INFINITY && hi < INFINITY ? slope : 0;
 }
 
 #endif

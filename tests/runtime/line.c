@@ -15,11 +15,25 @@ static void check_at(double y, double lo, double hi)
     check(what, "bend", fabs((line_log_slope(y + h, lo, hi) - line_log_slope(y - h, lo, hi)) / (2 * h) - line_bend(y, lo, hi)), 1e-9 * (1 + fabs(y)));
 }
 
+// What an end changes: f = slope * x + log |dT/dy| by differences, y staying where it is.
+static void check_ends(double y, double lo, double hi)
+{
+    char what[100];
+    snprintf(what, sizeof what, "ends at y = %g in (%g, %g)", y, lo, hi);
+    const double h = 1e-6, slope = -1.7;
+#define F(lo, hi) (slope * from_line(y, lo, hi) + line_log_slope(y, lo, hi))
+    if (lo > -INFINITY) check(what, "lower", fabs((F(lo + h, hi) - F(lo - h, hi)) / (2 * h) - line_by_lower(y, lo, hi, slope)), 1e-7 * (1 + fabs(y)));
+    if (hi < INFINITY) check(what, "upper", fabs((F(lo, hi + h) - F(lo, hi - h)) / (2 * h) - line_by_upper(y, lo, hi, slope)), 1e-7 * (1 + fabs(y)));
+#undef F
+}
+
 int main(void)
 {
     const double y[] = { -300, -40, -8, -1, -0.01, 0, 0.3, 2, 12, 35, 300 };
     const double end[][2] = { { -INFINITY, INFINITY }, { 0, INFINITY }, { -2, INFINITY }, { -INFINITY, 3 }, { 0, 1 }, { -5, 7 }, { 1e-3, 2e-3 } };
     for (size_t i = 0; i < sizeof y / sizeof *y; i++)
         for (size_t k = 0; k < sizeof end / sizeof *end; k++) check_at(y[i], end[k][0], end[k][1]);
+    for (size_t i = 2; i < 9; i++)
+        for (size_t k = 0; k < 6; k++) check_ends(y[i], end[k][0], end[k][1]);
     return finish();
 }
