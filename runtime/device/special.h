@@ -99,6 +99,14 @@ DEVICE double log_Phi(double x)
 }
 DEVICE double std_normal_lcdf(double x) { return log_Phi(x); }
 
+// d log Phi(x) / dx, the density by the distribution function (the inverse of Mills' ratio), by the same series far left: about -x there.
+DEVICE double log_Phi_dx(double x)
+{
+    if (x > -30) return exp(-0.5 * x * x - GM_LOG_SQRT_2PI - log_Phi(x));
+    const double s = 1 / (x * x);
+    return -x / (1 - s * (1 - s * (3 - s * (15 - s * (105 - s * 945)))));
+}
+
 // The x with Phi(x) = p: rational functions of Wichura 1988, algorithm AS 241 (relative error 1e-16 in exact arithmetic).
 DEVICE double inv_Phi(double p)
 {

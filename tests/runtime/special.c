@@ -24,6 +24,8 @@ int main(void)
     OVER("log_Phi on [-29, 8]", -29, 8, 3700, log_Phi(x),
          x > 0 ? log1pl(-0.5L * erfcl((long double)x / sqrtl(2))) : logl(0.5L * erfcl(-(long double)x / sqrtl(2))), 0, 1e-13);
     OVER("log_Phi on [-100, -29]", -100, -29, 710, log_Phi(x), logl(0.5L * erfcl(-(long double)x / sqrtl(2))), 0, 1e-14);
+    OVER("log_Phi_dx on [-100, 37]", -100, 37, 1370, log_Phi_dx(x), expl(-0.5L * x * x) * sqrtl(0.63661977236758134308L) / erfcl(-(long double)x / sqrtl(2)), 0, 1e-12);
+    check_close("log_Phi_dx(-1e10)", log_Phi_dx(-1e10), 1e10, 1, 1e-15);
     check("log_Phi(-1e150) is finite", "not", !is_finite(log_Phi(-1e150)), 0);
     OVER("inv_Phi(Phi(x)) on [-37, 0]", -37, 0, 3700, inv_Phi(Phi(x)), x, 1e-3, 1e-14);
     OVER("inv_Phi(1 - Phi(-x)) on [0, 5]", 0, 5, 500, inv_Phi(1 - Phi(-x)), x, 1, 1e-9);                       // rounding of 1 - p

@@ -28,7 +28,7 @@ UNKNOWN = {("polya_gamma_base", 0): "not tried", ("polya_gamma_base", 1): "not t
 UNKNOWN |= {(name, k): "" for name in ("trigamma", "log_bessel_i0_dx", "log_gamma_p_da", "log_gamma_q_da", "log_inc_beta_da", "log_inc_beta_db", "std_student_t_lcdf_dnu", "log_bessel_k_dp")
             for k in range(3)}
 END = {"log": (0.0,), "log1p": (-1.0,), "inv_Phi": (0.0,), "logit": (1.0,), "log1m": (1.0,), "log1m_exp": (0.0,), "log_diff_exp": (2.0, 2.0)}      # LOG_END
-TAILS = {"log_Phi": [(-30.0,), (-8.0,), (6.0,)], "std_normal_lcdf": [(-30.0,), (6.0,)], "log_inv_logit": [(-50.0,), (30.0,)], "log1m_inv_logit": [(-30.0,), (50.0,)],
+TAILS = {"log_Phi": [(-1e4,), (-30.0,), (-8.0,), (6.0,)], "std_normal_lcdf": [(-30.0,), (6.0,)], "log_inv_logit": [(-50.0,), (30.0,)], "log1m_inv_logit": [(-30.0,), (50.0,)],
          "log1p_exp": [(-30.0,), (50.0,)], "log1m_exp": [(-30.0,), (-1e-3,)], "log_diff_exp": [(40.0, 2.0), (2.001, 2.0)], "inv_logit": [(-30.0,)], "Phi": [(-20.0,)],
          "log_sum_exp": [(40.0, 0.0), (0.0, 40.0)], "exp": [(-50.0,), (50.0,)], "log": [(1e-8,), (1e8,)], "inv_Phi": [(1e-9,)], "lgamma": [(1e-3,), (1e4,)],
          "std_student_t_lcdf": [(-50.0, 3.0), (20.0, 3.0)], "log_gamma_q": [(2.0, 40.0)], "log_gamma_p": [(20.0, 0.5)], "log_inc_beta": [(20.0, 3.0, 0.01)], "erfc": [(5.0,)]}

@@ -293,7 +293,7 @@ FUNCTIONS = dict(
     cloglog=lambda a: np.log(-np.log1p(-np.asarray(a))), inv_cloglog=lambda a: -np.expm1(-np.exp(a)), erfc=special.erfc,
     step=lambda a: np.greater_equal(a, 0) * 1, int_step=lambda a: np.greater(a, 0) * 1, choose=special.binom, pow=np.float_power, hypot=np.hypot,
     min=np.minimum, max=np.maximum, fma=lambda a, b, c: a * b + c, if_else=lambda c, a, b: np.where(np.asarray(c) != 0, a, b), log_sum_exp2=np.logaddexp,
-    trigamma=lambda a: special.polygamma(1, a), log_bessel_i0_dx=lambda a: np.where(np.isinf(a), np.sign(a), special.i1e(a) / special.i0e(a)),
+    log_Phi_dx=lambda a: math.sqrt(2 / math.pi) / special.erfcx(-np.asarray(a) / math.sqrt(2)), trigamma=lambda a: special.polygamma(1, a), log_bessel_i0_dx=lambda a: np.where(np.isinf(a), np.sign(a), special.i1e(a) / special.i0e(a)),
     log_bessel_k_dp=slope(lambda p, x: mpmath.log(mpmath.besselk(p, x)), 0),
     log_gamma_p_da=slope(lambda a, x: mpmath.log(mpmath.gammainc(a, 0, x, regularized=True)), 0), log_gamma_q_da=slope(lambda a, x: mpmath.log(mpmath.gammainc(a, x, regularized=True)), 0),
     log_inc_beta_da=slope(mp_log_inc_beta, 0), log_inc_beta_db=slope(mp_log_inc_beta, 1), std_student_t_lcdf_dnu=slope(mp_student_t_lcdf, 1),
