@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """If this fails, a formula of the stdlib is wrong: a density, its mean, mode or tail, or an augmentation rule.
 
-    prove.py [NAME ...] [--stdlib stdlib]        needs numpy and scipy
+    prove.py [NAME ...] [--stdlib stdlib]        needs numpy, scipy and mpmath
 
 Every distribution, at several parameter values:
     mass        integrates or sums to 1
