@@ -22,8 +22,8 @@ static void check_ends(double y, double lo, double hi)
     snprintf(what, sizeof what, "ends at y = %g in (%g, %g)", y, lo, hi);
     const double h = 1e-6, slope = -1.7;
 #define F(lo, hi) (slope * from_line(y, lo, hi) + line_log_slope(y, lo, hi))
-    if (lo > -INFINITY) check(what, "lower", fabs((F(lo + h, hi) - F(lo - h, hi)) / (2 * h) - line_by_lower(y, lo, hi, slope)), 1e-7 * (1 + fabs(y)));
-    if (hi < INFINITY) check(what, "upper", fabs((F(lo, hi + h) - F(lo, hi - h)) / (2 * h) - line_by_upper(y, lo, hi, slope)), 1e-7 * (1 + fabs(y)));
+    if (lo > -INFINITY) check(what, "lower", fabs((F(lo + h, hi) - F(lo - h, hi)) / (2 * h) - line_by_lower(y, lo, hi, slope)), 1e-7 * (1 + fabs(y)) + 1e-9 * fabs(from_line(y, lo, hi)));
+    if (hi < INFINITY) check(what, "upper", fabs((F(lo, hi + h) - F(lo, hi - h)) / (2 * h) - line_by_upper(y, lo, hi, slope)), 1e-7 * (1 + fabs(y)) + 1e-9 * fabs(from_line(y, lo, hi)));
 #undef F
 }
 
