@@ -128,9 +128,9 @@ static Expr *end_of(const Ends *e, int side, const Expr *element)
 static bool is_free(const Ends *e) { return !e->array[0] && isinf(e->number[0]) && isinf(e->number[1]); }
 
 // One of the functions of line.h, written out where the ends are numbers.
-typedef enum { VALUE, SLOPE, LOG_SLOPE, BEND, INVERSE } Part_;
+typedef enum { VALUE, SLOPE, LOG_SLOPE, BEND, INVERSE } Piece;
 
-static Expr *transform(const Ends *ends, Part_ what, Expr *q, const Expr *element)
+static Expr *transform(const Ends *ends, Piece what, Expr *q, const Expr *element)
 {
     static const char *const name[] = {"from_line", "line_slope", "line_log_slope", "line_bend", "to_line"};
     Expr *lo = end_of(ends, 0, element), *hi = end_of(ends, 1, element);
@@ -392,12 +392,38 @@ static Expr *weight_place(Moved *m, const Plates *plates)
 // What a factor becomes: its terms that move, as a closed form where its sum over rows leaves the sweep.
 typedef struct Prepared { Factor f; Derivative *terms; struct Prepared *next; } Prepared;
 
+// log_inv_logit(e) and log_inv_logit(-e) in one density differ by e: one of them is computed, and there is one weight by e.
+typedef struct Calls { Arena *a; Expr **at; int n, size; } Calls;
+
+static Look collect_log_odds(const Expr *e, void *with)
+{
+    Calls *c = with;
+    if (e->kind == EX_CALL && e->fn == FN_log_inv_logit) {
+        ROOM(c->a, c->at, c->n, c->size);
+        c->at[c->n++] = (Expr *)e;
+    }
+    return LOOK;
+}
+
+static Expr *with_one_sign(const Moved *m, Expr *e)
+{
+    Calls c = {.a = m->p->g->arena};
+    ex_find(e, collect_log_odds, &c);
+    for (int i = 0; i < c.n; i++)
+        for (int k = 0; k < i; k++)
+            if (ex_neg(c.at[i]->args[0]) == c.at[k]->args[0]) {
+                Expr *keep = c.at[i]->id < c.at[k]->id ? c.at[i] : c.at[k], *other = keep == c.at[i] ? c.at[k] : c.at[i];
+                e = ex_replace(e, other, ex_sub(keep, keep->args[0]));
+            }
+    return e;
+}
+
 static Prepared *prepare(Moved *m, const Factor *f)
 {
     Lower *p = m->p;
     Prepared *r = NEW(p->g->arena, Prepared);
     r->f = *f;
-    r->f.log_density = moving_terms(m, f->log_density);
+    r->f.log_density = with_one_sign(m, moving_terms(m, f->log_density));
     if (ex_is_num(r->f.log_density, 0)) return NULL;
     const Factor rows = r->f;
     const Loops l = loops_of(&f->plates);
@@ -414,6 +440,16 @@ static Prepared *prepare(Moved *m, const Factor *f)
     return r;
 }
 
+// A weight by the name that it has: in a product its factors would stand among the others.
+typedef struct NamedWeight { const Expr *weight; Var *local; struct NamedWeight *next; } NamedWeight;
+
+static Expr *by_name(const NamedWeight *named, Expr *weight)
+{
+    for (; named; named = named->next)
+        if (named->weight == weight) return local_ref(named->local);
+    return weight;
+}
+
 static void put_factor(Moved *m, const Prepared *r)
 {
     Lower *p = m->p;
@@ -423,25 +459,28 @@ static void put_factor(Moved *m, const Prepared *r)
     Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
     sum->nest.op = UPDATE_ADD;
     put_update(p, UPDATE_ADD, place_local(m->lp), f->log_density);
-    // Weights that several derivatives share have a name.
+    NamedWeight *named = NULL;                        // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
         bool before = false, again = false;
         for (const Derivative *o = r->terms; o != d; o = o->next) before |= o->weight == d->weight;
         for (const Derivative *o = d->next; o; o = o->next) again |= o->weight == d->weight;
         if (before || !again || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
-        put_let(p, d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nweights))), d->weight, "wide");
+        NamedWeight *w = NEW(p->g->arena, NamedWeight);
+        *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nweights))), named};
+        named = w;
+        put_let(p, d->weight, w->local, d->weight, "wide");
     }
     int ntotals = 0;
     for (Derivative *d = r->terms; d; d = d->next) {
         const bool all = d->loops.n == f->plates.n;
         Total *t = all ? total_of(m, d->ref) : NULL;
         if (t && ntotals < MOST_TOTALS) {
-            put_update(p, UPDATE_ADD, place_local(t->local), ex_mul2(d->weight, d->rest));
+            put_update(p, UPDATE_ADD, place_local(t->local), ex_mul2(by_name(named, d->weight), d->rest));
             ntotals++;
             continue;
         }
         if (all && is_own(d->ref, &f->plates)) {
-            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), ex_mul2(d->weight, d->rest));
+            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), ex_mul2(by_name(named, d->weight), d->rest));
             continue;
         }
         Pending *w = NEW(p->g->arena, Pending);

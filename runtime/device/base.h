@@ -38,6 +38,12 @@ typedef unsigned long      uint64_t;
 #define DEVICE      static inline
 #define DEVICE_CALL static inline
 #endif
+// Functions that loops over rows compute: copied to each place, so that a loop is done several rows at a time.
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !defined(GM_MANY_STEPS)
+#define DEVICE_ROW  static inline __attribute__((always_inline))
+#else
+#define DEVICE_ROW  DEVICE
+#endif
 
 // A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear as far as doubles can tell.
 #define GM_PIVOT_LOST 2e-15

@@ -38,8 +38,62 @@ DEVICE double log1m(double x) { return log1p(-x); }
 // n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
 DEVICE double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
 
+// exp(-x) for x >= 0, and log(1 + z) for 0 <= z <= 1: without calls and branches on a CPU, so that loops over rows are done several rows at a time. Error: 2 units in the last place.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+DEVICE double exp_minus(double x)   { return exp(-x); }
+DEVICE double log1p_unit(double z)  { return log1p(z); }
+#else
+// 2^n exp(r), |r| <= log(2)/2, with the Taylor series of exp to r^13 / 13!.
+DEVICE_ROW double exp_minus(double x)
+{
+    const double y = x < 708 ? -x : -708, n = rint(y * 1.4426950408889634);
+    const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y));
+    double e = 1.6059043836821613e-10;
+    e = fma(e, r, 2.08767569878681e-09);
+    e = fma(e, r, 2.505210838544172e-08);
+    e = fma(e, r, 2.755731922398589e-07);
+    e = fma(e, r, 2.7557319223985893e-06);
+    e = fma(e, r, 2.48015873015873e-05);
+    e = fma(e, r, 0.0001984126984126984);
+    e = fma(e, r, 0.001388888888888889);
+    e = fma(e, r, 0.008333333333333333);
+    e = fma(e, r, 0.041666666666666664);
+    e = fma(e, r, 0.16666666666666666);
+    e = fma(e, r, 0.5);
+    e = fma(e, r, 1);
+    e = fma(e, r, 1);
+    union { int64_t bits; double value; } two;
+    two.bits = ((int64_t)n + 1023) << 52;
+    return x < 708 ? e * two.value : x == x ? 0 : x;
+}
+
+// 2 atanh(s), s = z/(2 + z) <= 1/3, as s times a series in s^2.
+DEVICE_ROW double log1p_unit(double z)
+{
+    const double s = z / (2 + z), q = s * s;
+    double a = 2.0 / 35;
+    a = fma(a, q, 2.0 / 33);
+    a = fma(a, q, 2.0 / 31);
+    a = fma(a, q, 2.0 / 29);
+    a = fma(a, q, 2.0 / 27);
+    a = fma(a, q, 2.0 / 25);
+    a = fma(a, q, 2.0 / 23);
+    a = fma(a, q, 2.0 / 21);
+    a = fma(a, q, 2.0 / 19);
+    a = fma(a, q, 2.0 / 17);
+    a = fma(a, q, 2.0 / 15);
+    a = fma(a, q, 2.0 / 13);
+    a = fma(a, q, 2.0 / 11);
+    a = fma(a, q, 2.0 / 9);
+    a = fma(a, q, 2.0 / 7);
+    a = fma(a, q, 2.0 / 5);
+    a = fma(a, q, 2.0 / 3);
+    return fma(a * q, s, 2 * s);
+}
+#endif
+
 // log(1 + exp(x))
-DEVICE double log1p_exp(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+DEVICE_ROW double log1p_exp(double x) { return (x > 0 ? x : 0) + log1p_unit(exp_minus(fabs(x))); }
 
 // log(1 - exp(x)), x <= 0; the two forms meet where both are exact (Maechler 2012).
 DEVICE double log1m_exp(double x) { return x > -GM_LOG_2 ? log(-expm1(x)) : log1p(-exp(x)); }
@@ -69,13 +123,13 @@ DEVICE double x_minus_log1p(double x)
 
 // ---- links ----
 
-DEVICE double inv_logit(double x)
+DEVICE_ROW double inv_logit(double x)
 {
-    const double e = exp(-fabs(x));
-    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+    const double e = exp_minus(fabs(x));
+    return (x < 0 ? e : 1) / (1 + e);
 }
 DEVICE double logit(double p)            { return log(p / (1 - p)); }
-DEVICE double log_inv_logit(double x)    { return -log1p_exp(-x); }
+DEVICE_ROW double log_inv_logit(double x)    { return -log1p_exp(-x); }
 DEVICE double log1m_inv_logit(double x)  { return -log1p_exp(x); }
 DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
 DEVICE double inv_cloglog(double x)      { return -expm1(-exp(x)); }
