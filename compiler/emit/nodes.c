@@ -731,6 +731,25 @@ static void emit_draw_normal(Out *o, const Node *n)
     end(o);
 }
 
+static void emit_transform(Out *o, const Node *n)
+{
+    static const char *const name[] = {
+        [CONSTRAINT_NONE] = "", [CONSTRAINT_SIMPLEX] = "simplex", [CONSTRAINT_ORDERED] = "ordered", [CONSTRAINT_POSITIVE_ORDERED] = "positive_ordered",
+        [CONSTRAINT_UNIT_VECTOR] = "unit_vector", [CONSTRAINT_COVARIANCE] = "covariance", [CONSTRAINT_CORRELATION] = "correlation",
+        [CONSTRAINT_CHOLESKY_COV] = "cholesky_cov", [CONSTRAINT_CHOLESKY_CORR] = "cholesky_corr"};
+    const Var *v = n->transform.var;
+    const char *of = name[v->constraint], *size = extent_c(o, v->dim[v->rank - 1], LOOSE);
+    Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
+    enum { Y, X, WORK, SLOPE, OUT, LOG_SLOPE };
+    const char *place[6];
+    for (int i = 0; i < 6; i++) place[i] = part[i] ? place_text(o, &(Place){.element = part[i]}) : "";
+    switch (n->transform.part) {
+    case TRANSFORM_FROM: line(o, "%s_from_line(%s, &%s, &%s);", of, size, place[Y], place[X]); break;
+    case TRANSFORM_TO: line(o, "%s_to_line(%s, &%s, &%s, &%s);", of, size, place[X], place[Y], place[WORK]); break;
+    case TRANSFORM_CHAIN: line(o, "%s = %s_chain(%s, &%s, &%s, &%s, &%s, &%s);", place[LOG_SLOPE], of, size, place[Y], place[X], place[SLOPE], place[OUT], place[WORK]); break;
+    }
+}
+
 static void emit_copy(Out *o, const Node *n)
 {
     const char *off = NULL;
@@ -838,6 +857,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_MOVE: emit_move(o, n); break;
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
     case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;
+    case NODE_TRANSFORM: emit_transform(o, n); break;
     case NODE_COPY: emit_copy(o, n); break;
     case NODE_COMPUTE: line(o, "compute_%s(%sd, s);", n->compute.series->var[0]->name, any_wild(o->g) ? "GM, " : ""); break;
     case NODE_RETURN: emit_return(o, n); break;

@@ -257,7 +257,7 @@ static bool test_other_method(const Var *v, void *with)
 {
     Asked *a = with;
     if (!var_unknown(v)) return false;
-    bool nuts = a->g->by_nuts && !v->discrete && v->constraint == CONSTRAINT_NONE;
+    bool nuts = a->g->by_nuts && has_coordinates(v, NULL);
     for (const Request *r = a->g->model->requests; r; r = r->next)
         for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++) {
             if (r->names[i] == v->name) nuts = strcmp(r->method, "nuts") == 0 || strcmp(r->method, "hmc") == 0;

@@ -348,6 +348,9 @@ bool factor_confines_missing(const Factor *f);         // the ends of its suppor
 
 // ---- schedule.c: how each variable is drawn, and in which order ----
 
+int  constraint_rank(const Var *v);       // of a value whose elements are constrained together: 1 vectors, 2 matrices, 0 there is none
+bool has_coordinates(const Var *v, const char **because);             // values of v can be written in reals without bounds, for moves along gradients
+
 #define STEPS(X)                                                                              \
     X(EXACT,      "exact",      "draw from a recognised family")                              \
     X(OWN,        "own",        "draw from its own distribution: nothing else depends on it") \

@@ -299,10 +299,27 @@ static double setting(Graph *g, const Request *asked, const char *name, double o
 
 static bool counts_in(const Factor *f, bool collapsed) { return collapsed ? f->original == NULL : !f->replaced; }
 
+int constraint_rank(const Var *v)
+{
+    switch (v->constraint) {
+    case CONSTRAINT_NONE: return 0;
+    case CONSTRAINT_SIMPLEX: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_UNIT_VECTOR: return 1;
+    case CONSTRAINT_COVARIANCE: case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_COV: case CONSTRAINT_CHOLESKY_CORR: return 2;
+    }
+    return 0;
+}
+
+bool has_coordinates(const Var *v, const char **because)
+{
+    const char *why = v->discrete ? "its values are integers" : constraint_rank(v) == 2 && v->dim[v->rank - 1] != v->dim[v->rank - 2] ? "its rows and its columns have sizes that are written differently" : NULL;
+    if (because) *because = why;
+    return !why;
+}
+
 // Whether gradients can move v.
 static bool has_gradient(Graph *g, Var *v, const char **why)
 {
-    *why = v->discrete ? "its values are integers" : v->constraint != CONSTRAINT_NONE ? "its elements are constrained together, which `nuts` does not know yet" : NULL;
+    has_coordinates(v, why);
     const Reading of = factors_of(g, v);
     for (int q = 0; q < of.n && !*why; q++) {
         Derivative *terms;
@@ -704,15 +721,30 @@ static void add_absent(Graph *g, Step *s)
     }
 }
 
+// Of a vector or matrix whose elements move together, all have a statement or none.
+static void whole_values(Graph *g, const Step *s)
+{
+    for (int i = 0; i < s->nblock; i++) {
+        const Var *v = s->block[i];
+        bool some = false;
+        for (int k = v->rank - constraint_rank(v); k < v->rank && v->exists; k++) some |= ex_mentions_index(v->exists, v->own[k]);
+        if (!some) continue;
+        Diag *m = diag(g->diags, v->span, DIAG_E0508, v->name, s->nuts.steps ? "hmc" : "nuts");
+        diag_because(m, "its elements are constrained together, and some have no statement");
+        diag_help(m, "give all of them a distribution, or write infer { %s by slice; }", v->name);
+    }
+}
+
 bool complete_blocks(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
+        if (s->kind == STEP_NUTS) whole_values(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
         add_absent(g, s);
         if (s->gaussian.nbatch == 0) find_scale_move(g, s);
         find_rows(g, s);
     }
-    return true;
+    return diags_errors(g->diags) == 0;
 }
 
 // ---- printing ----

@@ -8,6 +8,9 @@
 // one loop over its plates, which adds up its log density, the derivatives by scalars and by elements that an instance has for its own, and keeps what other
 // derivatives need: the weight d log p / d eta of each instance. From these follow sums by group (u[g[i]]) and X'w, a pass over the rows of X.
 //
+// A variable whose elements are constrained together has derivatives by its elements in an array of its own, as if each were free; routines of constrained_line.h make x of q, q of x, and
+// d/dq of d/dx, one value (a simplex, a matrix) at a time.
+//
 // Needs: graph/gradient.c.     Source of the transforms: front/support.def (Stan Reference Manual, "Constraint Transforms").
 #include <math.h>
 #include <stdlib.h>
@@ -31,6 +34,14 @@ typedef struct Ends {                    // of a variable's interval: the same f
     bool   unknown;                      // they move in a circle, or with something else than elements of their own: trials beyond them are rejected
 } Ends;
 
+typedef struct Tied {                    // of a variable whose elements are constrained together
+    int   nbatch;                        // subscripts that count its values; 0 and no slope: elements are not constrained together
+    Expr *length;                        // coordinates of one value
+    Var  *slope;                         // d log p / dx
+    Var  *log_slope;                     // log |J| of each value
+    Var  *work;
+} Tied;
+
 typedef struct Moved {                   // a block
     Lower      *p;
     const Step *step;
@@ -39,6 +50,7 @@ typedef struct Moved {                   // a block
     Expr      **offset;                  // of each variable in the open kernel
     Ends       *ends;
     int        *order;                   // of the variables: each after those that its ends read
+    Tied       *tied;
     Var        *position, *gradient, *density, *machine;
     Var        *lp;
     Total      *totals, **last_total;
@@ -57,10 +69,13 @@ static int at_block(const Moved *m, const Var *v)
     return i;
 }
 
-static Expr *elements_of(const Var *v)
+static const Tied *tied_of(const Moved *m, const Var *v) { return &m->tied[at_block(m, v)]; }
+
+static Expr *coordinates_of(const Moved *m, const Var *v)
 {
-    Expr *n = ex_num(1);
-    for (int k = 0; k < v->rank; k++) n = ex_mul2(n, v->dim[k]);
+    const Tied *t = tied_of(m, v);
+    Expr *n = t->slope ? t->length : ex_num(1);
+    for (int k = 0; k < (t->slope ? t->nbatch : v->rank); k++) n = ex_mul2(n, v->dim[k]);
     return n;
 }
 
@@ -77,7 +92,7 @@ static void put_offsets(Moved *m)
             put_let(p, NULL, local, at, "long");
             m->offset[i] = local_ref(local);
         }
-        at = ex_add2(m->offset[i], elements_of(m->step->block[i]));
+        at = ex_add2(m->offset[i], coordinates_of(m, m->step->block[i]));
     }
 }
 
@@ -95,6 +110,8 @@ static Expr *of_ref(const Moved *m, Var *array, const Expr *ref) { return coordi
 // The same, to be written to: its subscripts stay apart, since one may be the group of a loop.
 static Place gradient_place(const Moved *m, const Expr *ref)
 {
+    Var *own = tied_of(m, ref->var)->slope;
+    if (own) return (Place){.array = own, .n = 1, .sub = {{.of = own, .n = ref->nargs, .at = ref->args}}};
     return (Place){.array = m->gradient, .n = 1, .sub = {{.offset = m->offset[at_block(m, ref->var)], .of = ref->var, .n = ref->nargs, .at = ref->args}}};
 }
 
@@ -153,6 +170,7 @@ typedef struct Bound { const Factor *f; const Expr *term; struct Bound *next; } 
 static Bound *bounds_of(const Moved *m, const Var *v)
 {
     Bound *first = NULL, **last = &first;
+    if (tied_of(m, v)->slope) return NULL;
     for (int i = 0; i < m->step->nuts.n; i++) {
         const Factor *f = m->step->nuts.factor[i];
         const Expr *e = f->log_density;
@@ -262,6 +280,94 @@ static void put_ends(Moved *m)
     launch(p, LAUNCH_ONCE, k);
 }
 
+// ---- elements that are constrained together ----
+
+static Tied tied_new(Lower *p, const Var *v)
+{
+    const int rank = constraint_rank(v);
+    if (!rank) return (Tied){0};
+    Expr *K = v->dim[v->rank - 1], *half = ex_num(0.5), *dim[MAX_RANK];
+    Tied t = {.nbatch = v->rank - rank};
+    switch (v->constraint) {
+    case CONSTRAINT_SIMPLEX: t.length = ex_sub(K, ex_num(1)); break;
+    case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_CORR: t.length = ex_mul2(half, ex_sub(ex_pow(K, 2), K)); break;
+    case CONSTRAINT_COVARIANCE: case CONSTRAINT_CHOLESKY_COV: t.length = ex_mul2(half, ex_add2(ex_pow(K, 2), K)); break;
+    case CONSTRAINT_NONE: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_UNIT_VECTOR: t.length = K; break;
+    }
+    for (int k = 0; k < t.nbatch; k++) dim[k] = v->dim[k];
+    dim[t.nbatch] = ex_mul2(ex_num(2), ex_pow(K, rank));
+    t.slope = work_array(p, ROLE_BLOCK, words(p, "slope_%s", v->name), v->rank, v->dim);
+    t.log_slope = work_array(p, ROLE_BLOCK, words(p, "log_slope_%s", v->name), t.nbatch, dim);
+    t.work = work_array(p, ROLE_BLOCK, words(p, "work_%s", v->name), t.nbatch + 1, dim);
+    return t;
+}
+
+// All values of v that exist, as loops.
+static Loops values_of(const Tied *t, const Var *v)
+{
+    Loops l = {.n = t->nbatch, .guard = v->exists};
+    for (int k = 0; k < t->nbatch; k++) l.index[k] = v->own[k];
+    return l;
+}
+
+// The first element of the value that the loops are at.
+static Expr *first_element(const Tied *t, const Var *v, Var *array)
+{
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < array->rank; k++) at[k] = k < t->nbatch ? ex_index(v->own[k]) : ex_num(1);
+    return ex_ref(array, array->rank, at);
+}
+
+// Its coordinate c, from 1.
+static Expr *coordinate_of_value(const Moved *m, const Var *v, Var *array, Expr *c)
+{
+    const Tied *t = tied_of(m, v);
+    Expr *before = ex_num(0);                    // values before it
+    for (int k = 0; k < t->nbatch; k++) before = ex_add2(k ? ex_mul2(before, v->dim[k]) : before, ex_sub(ex_index(v->own[k]), ex_num(1)));
+    Expr *sub = ex_add(3, (Expr *[]){m->offset[at_block(m, v)], ex_mul2(before, t->length), c});
+    return ex_ref(array, 1, &sub);
+}
+
+static void put_transform(Moved *m, Var *v, Transformed part)
+{
+    const Tied *t = tied_of(m, v);
+    const Loops l = values_of(t, v);
+    Node *nest = enter_nest(m->p, NODE_NEST, &l, 0, NULL, NULL), *n = put(m->p, NODE_TRANSFORM);
+    n->transform.part = part;
+    n->transform.var = v;
+    n->transform.y = coordinate_of_value(m, v, m->position, ex_num(1));
+    n->transform.x = first_element(t, v, v);
+    if (part != TRANSFORM_FROM) n->transform.work = first_element(t, v, t->work);
+    if (part == TRANSFORM_CHAIN) {
+        n->transform.slope = first_element(t, v, t->slope);
+        n->transform.out = coordinate_of_value(m, v, m->gradient, ex_num(1));
+        n->transform.log_slope = first_element(t, v, t->log_slope);
+    }
+    leave(m->p, nest);
+}
+
+// By the chain rule, value by value. Coordinates of values that do not exist are independent and standard normal.
+static void put_tied_chain(Moved *m, Var *v)
+{
+    Lower *p = m->p;
+    const Tied *t = tied_of(m, v);
+    put_transform(m, v, TRANSFORM_CHAIN);
+    Loops l = values_of(t, v);
+    Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+    n->nest.op = UPDATE_ADD;
+    put_update(p, UPDATE_ADD, place_local(m->lp), first_element(t, v, t->log_slope));
+    leave(p, n);
+    if (!l.guard) return;
+    l.guard = ex_call1("!", l.guard);
+    Index *c = l.index[l.n++] = index_new(intern("c"), ex_num(1), t->length);
+    Expr *q = coordinate_of_value(m, v, m->position, ex_index(c));
+    n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+    n->nest.op = UPDATE_ADD;
+    put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(ex_num(-0.5), ex_pow(q, 2)));
+    put_update(p, UPDATE_SET, place_element(coordinate_of_value(m, v, m->gradient, ex_index(c))), ex_neg(q));
+    leave(p, n);
+}
+
 // From the variables to coordinates, where these are not those that the last move has left.
 static void put_enter(Moved *m)
 {
@@ -272,6 +378,7 @@ static void put_enter(Moved *m)
     for (int i = 0; i < m->step->nblock; i++) {
         Loops l;
         const Ends *ends = &m->ends[i];
+        if (m->tied[i].slope) { put_transform(m, m->step->block[i], TRANSFORM_TO); continue; }
         if (ends->move && !ends->unknown) put_ends_of(m, i);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Expr *value = is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
@@ -293,6 +400,7 @@ static Kernel *put_place(Moved *m)
         const int i = m->order[o];
         Loops l;
         const Ends *ends = &m->ends[i];
+        if (m->tied[i].slope) { put_transform(m, m->step->block[i], TRANSFORM_FROM); continue; }
         if (ends->move && !ends->unknown) {
             put_barrier(p);
             put_ends_of(m, i);
@@ -540,7 +648,7 @@ static void put_density_store(Moved *m, int which)
     put_barrier(p);
     Node *lane = enter(p, NODE_LANE);
     put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
-    for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, place_element(of_ref(m, m->gradient, t->ref)), local_ref(t->local));
+    for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
     m->totals = NULL;
     leave(p, lane);
     put_barrier(p);
@@ -587,10 +695,11 @@ static void put_chain_rule(Moved *m)
     Lower *p = m->p;
     for (int o = m->step->nblock - 1; o >= 0; o--) {
         const int i = m->order[o];
-        const Var *v = m->step->block[i];
+        Var *v = m->step->block[i];
         const Ends *ends = &m->ends[i];
         if (ends->slope[0]) put_end_slopes(m, i);
         Loops l;
+        if (m->tied[i].slope) { put_tied_chain(m, v); continue; }
         Expr *x = whole(v, &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
         if (!is_free(ends)) {
             Expr *log_slope = transform(ends, LOG_SLOPE, q, x), *value = ex_add2(ex_mul2(g, transform(ends, SLOPE, q, x)), transform(ends, BEND, q, x));
@@ -640,6 +749,8 @@ static void put_density(Moved *m)
     for (const Prepared *r = first; r; r = r->next)
         for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, d->ref);
     put_fill(p, m->gradient, (Count){1, {m->size}}, false);
+    for (int i = 0; i < m->step->nblock; i++)
+        if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
     put_barrier(p);
     for (const Prepared *r = first; r; r = r->next) put_factor(m, r);
     bool rows = false;
@@ -685,10 +796,12 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     m.offset = NEW_N(a, Expr *, s->nblock);
     m.ends = NEW_N(a, Ends, s->nblock);
     m.order = NEW_N(a, int, s->nblock);
+    m.tied = NEW_N(a, Tied, s->nblock);
     m.size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) {
         const Var *v = s->block[i];
-        m.size = ex_add2(m.size, elements_of(v));
+        m.tied[i] = tied_new(p, v);
+        m.size = ex_add2(m.size, coordinates_of(&m, v));
         m.ends[i] = (Ends){.number = {v->lower_number, v->upper_number}};
     }
     m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);

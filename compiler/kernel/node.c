@@ -55,6 +55,11 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             yes = n->copy.gather && f(n->copy.joint, with);
             for (int i = 0; i < n->copy.n && !n->copy.gather; i++) yes = yes || f(n->copy.var[i], with);
             break;
+        case NODE_TRANSFORM:
+            if (n->transform.part == TRANSFORM_CHAIN) yes = f(n->transform.out->var, with) || f(n->transform.log_slope->var, with);
+            else yes = f(n->transform.part == TRANSFORM_FROM ? n->transform.x->var : n->transform.y->var, with);
+            yes = yes || (n->transform.work && f(n->transform.work->var, with));
+            break;
         case NODE_COMPUTE:
             for (int i = 0; i < n->compute.series->n; i++) yes = yes || f(n->compute.series->var[i], with);
             break;
@@ -100,6 +105,12 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         f(n->weigh.last, with);
         break;
     case NODE_MOVE: if (n->move.start) f(n->move.start, with); break;
+    case NODE_TRANSFORM: {
+        Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
+        for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+            if (part[i]) f(part[i], with);
+        break;
+    }
     case NODE_RETURN:
         f(n->row.weight, with);
         if (n->row.square) f(n->row.square, with);
@@ -184,7 +195,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     case NODE_CLAIM:
         for (int i = 0; i < n->claim.n; i++) { f(n->claim.natural[i], with); reads(n->claim.statistic[i], f, with); }
         break;
-    case NODE_COMMENT: case NODE_IF: case NODE_SKIP: case NODE_BARRIER: case NODE_BOUNDS: case NODE_CHECK: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
+    case NODE_COMMENT: case NODE_IF: case NODE_SKIP: case NODE_BARRIER: case NODE_BOUNDS: case NODE_CHECK: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: case NODE_TRANSFORM: break;
     }
 }
 

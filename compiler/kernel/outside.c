@@ -513,6 +513,12 @@ static void visit(Walk *w, Node *n)
         scope_wrote(&w->scope, n);
         inner(w, &n->body, w->who, true);
         break;
+    case NODE_TRANSFORM: {
+        Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
+        for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+            if (part[i]) need_place(w, &(Place){.element = part[i]});
+        break;
+    }
     case NODE_RETURN:
         need(w, n->row.weight);
         if (n->row.square) need(w, n->row.square);

@@ -28,6 +28,7 @@
 #include "slice.h"
 #include "metropolis.h"
 #include "line.h"
+#include "constrained_line.h"
 #include "nuts.h"
 #include "within.h"
 #include "whole.h"

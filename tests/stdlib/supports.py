@@ -37,16 +37,14 @@ def below(K, strictly): return [(i, j) for i in range(K) for j in range(K) if j 
 
 
 def simplex(y):
-    K, x = len(y) + 1, []
-    for k in range(1, K):
-        x.append((1 - sum(x)) * inv_logit(y[k - 1] - log(K - k)))
-    return np.array(x)
+    K = len(y) + 1
+    z = np.array([sum(y[i - 1] / np.sqrt(i * (i + 1)) for i in range(k, K)) - ((k - 1) * y[k - 2] / np.sqrt((k - 1) * k) if k > 1 else 0) for k in range(1, K + 1)])
+    return (np.exp(z) / np.sum(np.exp(z)))[:-1]
 
 
 def simplex_log(y):
-    K, x = len(y) + 1, simplex(y)
-    v = [inv_logit(y[k - 1] - log(K - k)) for k in range(1, K)]
-    return sum(log(1 - sum(x[:k])) + log(v[k]) + log(1 - v[k]) for k in range(K - 1))
+    x = simplex(y)
+    return log(len(y) + 1) / 2 + np.sum(np.log(x)) + log(1 - np.sum(x))
 
 
 def size_of(n, strictly): return next(K for K in range(2, 9) if len(below(K, strictly)) == n)
@@ -98,8 +96,8 @@ def correlation_log(y):
 
 
 whole = {
-    "SIMPLEX": (simplex, simplex_log, lambda K: K - 1, "x[k] = (1 - sum(x[1:k - 1])) * inv_logit(y[k] - log(K - k)), k < K",
-                "sum(k in 1:K - 1, log(1 - sum(x[1:k - 1])) + log(v[k]) + log1m(v[k])), v the inv_logit"),
+    "SIMPLEX": (simplex, simplex_log, lambda K: K - 1, "x = softmax(z), z[k] = sum(i in k:K - 1, y[i] / sqrt(i * (i + 1))) - (k - 1) * y[k - 1] / sqrt((k - 1) * k)",
+                "log(K) / 2 + sum(log(x))"),
     "COVARIANCE": (covariance, covariance_log, lambda K: K * (K + 1) // 2, "L * L', L[k, k] = exp(y[k, k])", "K * log(2) + sum(k in 1:K, (K - k + 2) * y[k, k])"),
     "CHOLESKY_CORRELATION": (factor_elements, factor_log, lambda K: K * (K - 1) // 2, "L[i, j] = tanh(y[i, j]) * sqrt(1 - sum(L[i, 1:j - 1]^2)), rows of length 1",
                              "sum(i in 2:K, sum(j in 1:i - 1, log(1 - tanh(y[i, j])^2) + log(1 - sum(L[i, 1:j - 1]^2)) / 2))"),
