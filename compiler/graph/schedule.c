@@ -721,30 +721,15 @@ static void add_absent(Graph *g, Step *s)
     }
 }
 
-// Of a vector or matrix whose elements move together, all have a statement or none.
-static void whole_values(Graph *g, const Step *s)
-{
-    for (int i = 0; i < s->nblock; i++) {
-        const Var *v = s->block[i];
-        bool some = false;
-        for (int k = v->rank - constraint_rank(v); k < v->rank && v->exists; k++) some |= ex_mentions_index(v->exists, v->own[k]);
-        if (!some) continue;
-        Diag *m = diag(g->diags, v->span, DIAG_E0508, v->name, s->nuts.steps ? "hmc" : "nuts");
-        diag_because(m, "its elements are constrained together, and some have no statement");
-        diag_help(m, "give all of them a distribution, or write infer { %s by slice; }", v->name);
-    }
-}
-
 bool complete_blocks(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
-        if (s->kind == STEP_NUTS) whole_values(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
         add_absent(g, s);
         if (s->gaussian.nbatch == 0) find_scale_move(g, s);
         find_rows(g, s);
     }
-    return diags_errors(g->diags) == 0;
+    return true;
 }
 
 // ---- printing ----

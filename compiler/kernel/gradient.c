@@ -307,6 +307,8 @@ static Loops values_of(const Tied *t, const Var *v)
 {
     Loops l = {.n = t->nbatch, .guard = v->exists};
     for (int k = 0; k < t->nbatch; k++) l.index[k] = v->own[k];
+    for (int k = t->nbatch; k < v->rank && l.guard; k++) l.guard = ex_replace_index(l.guard, v->own[k], ex_num(1));
+    if (l.guard && ex_is_num(l.guard, 1)) l.guard = NULL;
     return l;
 }
 
@@ -346,6 +348,20 @@ static void put_transform(Moved *m, Var *v, Transformed part)
     leave(m->p, nest);
 }
 
+// All elements of a value exist, or none.
+static void put_whole_values(Moved *m, Var *v)
+{
+    Loops l;
+    Expr *x = whole(v, &l), *first = values_of(tied_of(m, v), v).guard;
+    if (first == l.guard) return;
+    l.guard = first ? ex_call2("!=", l.guard, first) : ex_call1("!", l.guard);
+    Node *nest = enter_nest(m->p, NODE_NEST, &l, 0, NULL, NULL), *n = put(m->p, NODE_TRANSFORM);
+    n->transform.part = TRANSFORM_FAULT;
+    n->transform.var = v;
+    n->transform.x = x;
+    leave(m->p, nest);
+}
+
 // By the chain rule, value by value. Coordinates of values that do not exist are independent and standard normal.
 static void put_tied_chain(Moved *m, Var *v)
 {
@@ -378,7 +394,11 @@ static void put_enter(Moved *m)
     for (int i = 0; i < m->step->nblock; i++) {
         Loops l;
         const Ends *ends = &m->ends[i];
-        if (m->tied[i].slope) { put_transform(m, m->step->block[i], TRANSFORM_TO); continue; }
+        if (m->tied[i].slope) {
+            put_whole_values(m, m->step->block[i]);
+            put_transform(m, m->step->block[i], TRANSFORM_TO);
+            continue;
+        }
         if (ends->move && !ends->unknown) put_ends_of(m, i);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Expr *value = is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
@@ -400,7 +420,10 @@ static Kernel *put_place(Moved *m)
         const int i = m->order[o];
         Loops l;
         const Ends *ends = &m->ends[i];
-        if (m->tied[i].slope) { put_transform(m, m->step->block[i], TRANSFORM_FROM); continue; }
+        if (m->tied[i].slope) {
+            put_transform(m, m->step->block[i], TRANSFORM_FROM);
+            continue;
+        }
         if (ends->move && !ends->unknown) {
             put_barrier(p);
             put_ends_of(m, i);
@@ -699,7 +722,10 @@ static void put_chain_rule(Moved *m)
         const Ends *ends = &m->ends[i];
         if (ends->slope[0]) put_end_slopes(m, i);
         Loops l;
-        if (m->tied[i].slope) { put_tied_chain(m, v); continue; }
+        if (m->tied[i].slope) {
+            put_tied_chain(m, v);
+            continue;
+        }
         Expr *x = whole(v, &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
         if (!is_free(ends)) {
             Expr *log_slope = transform(ends, LOG_SLOPE, q, x), *value = ex_add2(ex_mul2(g, transform(ends, SLOPE, q, x)), transform(ends, BEND, q, x));
