@@ -119,10 +119,10 @@ static bool constant(const Count *c)
 }
 
 // A step that launches one kernel, whatever the data: its row in the table of steps says all.
-static bool one_kernel(const Launches *list)
+static bool one_kernel(const StepCode *s)
 {
-    const Launch *l = list->first;
-    if (!l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
+    const Launch *l = s->launches.first;
+    if (s->step->when != EVERY_SWEEP || !l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
     for (int i = 0; i < l->nargs; i++) {
         if (l->arg[i].kind != ARG_WORK) return false;
         for (int k = 0; k < l->kernel->nturns; k++)
@@ -134,7 +134,7 @@ static bool one_kernel(const Launches *list)
 static void emit_steps(Out *o, const Program *p)
 {
     for (int i = 0; i < p->nsteps; i++) {
-        if (one_kernel(&p->steps[i].launches)) continue;
+        if (one_kernel(&p->steps[i])) continue;
         if (p->steps[i].density.first) {
             begin_function(o, p->steps[i].density_name, "");
             emit_launches(o, &p->steps[i].density);
@@ -147,7 +147,8 @@ static void emit_steps(Out *o, const Program *p)
     fprintf(o->file, "// What each step draws, and what it launches.\nstatic const GmStep steps[] = {\n");
     for (int i = 0; i < p->nsteps; i++) {
         const Launch *l = p->steps[i].launches.first;
-        if (!one_kernel(&p->steps[i].launches)) fprintf(o->file, "    STEP(\"%s\", step_%d),\n", p->steps[i].name, i + 1);
+        if (p->steps[i].step->when != EVERY_SWEEP) fprintf(o->file, "    %s(\"%s\", step_%d),\n", p->steps[i].step->when == WITH_GRADIENTS ? "STEP_WITH_GRADIENTS" : "STEP_WITHOUT_GRADIENTS", p->steps[i].name, i + 1);
+        else if (!one_kernel(&p->steps[i])) fprintf(o->file, "    STEP(\"%s\", step_%d),\n", p->steps[i].name, i + 1);
         else if (l->kind == LAUNCH_TEAM) fprintf(o->file, "    STEP_TEAM(\"%s\", %s, %s),\n", p->steps[i].name, l->kernel->name, work_text(o, l->kernel));
         else fprintf(o->file, "    STEP_ONCE(\"%s\", %s),\n", p->steps[i].name, l->kernel->name);
     }
@@ -224,7 +225,7 @@ static const char *optional_members(Out *o, const Program *p)
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
     if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
     for (const Step *s = p->g->steps; s; s = s->next)
-        if (s->kind == STEP_NUTS) return text(o, "%s, .cpu_only = \"moves along gradients (nuts) run on the CPU so far\"", all);
+        if (s->kind == STEP_NUTS && s->when == EVERY_SWEEP) return text(o, "%s, .cpu_only = \"moves along gradients (nuts) run on the CPU so far\"", all);
     return all;
 }
 

@@ -162,6 +162,7 @@ typedef struct Graph {
     struct Claim  *claims;               // what is checked when the data have been read
     struct Observed *observed;           // what runs may ask for
     bool           no_augment;
+    bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Slopes *slopes;               // gradient: derivatives of functions
@@ -399,6 +400,7 @@ typedef struct Step {
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         imputes;                // missing values of data only
+    enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS } when;       // two ways of drawing the same variables: the run takes one of them
     const struct Description *description;       // describe.c: for readers
     union {
         struct {                         // GAUSSIAN

@@ -365,6 +365,79 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n)
     return s;
 }
 
+// ---- what would be sliced, moved together instead ----
+
+typedef struct Smooth { Var *const *block; int n; } Smooth;
+
+static bool reads_any(const Expr *e, const Smooth *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (ex_reads(e, s->block[i])) return true;
+    return false;
+}
+
+// Where a density jumps as the block moves: trajectories do not see it coming.
+static Look test_jump(const Expr *e, void *with)
+{
+    const Smooth *s = with;
+    if (e->kind != EX_CALL || !reads_any(e, s)) return e->kind == EX_CALL ? SKIP : LOOK;
+    switch (e->fn) {
+    case FN_if_else: return reads_any(e->args[0], s) ? FOUND : LOOK;
+    case FN_WITHIN: return e->args[0]->kind == EX_REF ? SKIP : FOUND;
+    case FN_EQ: case FN_NE: case FN_LT: case FN_LE: case FN_AND: case FN_OR: case FN_NOT: case FN_step: case FN_int_step: case FN_floor: case FN_ceil: case FN_round: return FOUND;
+    default: return LOOK;
+    }
+}
+
+// Whether a factor's density couples elements of v with each other or with others of the slices: one after the other they would hardly move.
+static bool is_sliced(const Step *s, const Graph *g)
+{
+    return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_for(g, s->block[0]) && !s->conditional->whole;
+}
+
+// Sets of variables that are sliced and coupled get a move along gradients beside their slices, before them in the sweep.
+static void move_together(Graph *g)
+{
+    for (Step **at = &g->steps; *at; at = &(*at)->next) {
+        if ((*at)->when != EVERY_SWEEP || !is_sliced(*at, g)) continue;
+        Var **block = NEW_N(g->arena, Var *, g->nvars + 1);
+        int n = 0;
+        block[n++] = (*at)->block[0];
+        bool coupled = (*at)->conditional->nbatch < block[0]->rank;
+        for (bool more = true; more;) {
+            more = false;
+            const Reading of = factors_of_block(g, block, n);
+            for (Step *s = *at; s; s = s->next) {
+                bool in = false, meets = false;
+                if (s->when != EVERY_SWEEP || !is_sliced(s, g)) continue;
+                for (int i = 0; i < n; i++) in |= block[i] == s->block[0];
+                for (int q = 0; q < of.n && !in; q++) meets |= of.factor[q]->original == NULL && factor_mentions(of.factor[q], s->block[0]);
+                if (in || !meets) continue;
+                block[n++] = s->block[0];
+                more = coupled = true;
+            }
+        }
+        if (!coupled) continue;
+        const Smooth smooth = {block, n};
+        const Reading of = factors_of_block(g, block, n);
+        const char *why = NULL;
+        bool good = true;
+        for (int i = 0; i < n && good; i++) good = has_gradient(g, block[i], &why);
+        for (int q = 0; q < of.n && good; q++) good = of.factor[q]->original || !ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth);
+        static const Request all = {.method = "nuts"};
+        Step *move = good ? nuts_step(g, &all, block, n) : NULL;
+        if (!move) continue;
+        move->when = WITH_GRADIENTS;
+        move->reason = "no family has their statistics, and they depend on each other";
+        for (Step *s = *at; s; s = s->next)
+            for (int i = 0; i < n; i++)
+                if (s->block[0] == block[i] && is_sliced(s, g)) s->when = WITHOUT_GRADIENTS;
+        move->next = *at;
+        *at = move;
+        at = &move->next;
+    }
+}
+
 static Candidate *find(Candidate *list, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -694,6 +767,7 @@ bool schedule(Graph *g)
     put(&g->steps, auxiliaries);
     put(&g->steps, latents);
     put(&g->steps, rest);
+    if (!g->by_gibbs) move_together(g);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
         if (s->conditional) find_statistics(g, s->conditional);

@@ -858,8 +858,11 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     with_name(l, m.density);
     with_name(l, m.gradient);
     with_name(l, diagnostics);
-    with_number(l, p->g->nsteps == 1);
+    int every = 0;
+    for (const Step *o = p->g->steps; o; o = o->next) every += o->when == EVERY_SWEEP || o == s;
+    with_number(l, every == 1 && s->when == EVERY_SWEEP);
     with_number(l, s->collapsed);
+    with_number(l, s->when == WITH_GRADIENTS);
     with_number(l, s->nuts.accept);
     with_number(l, s->nuts.depth);
     with_number(l, s->nuts.steps);

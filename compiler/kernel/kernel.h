@@ -206,6 +206,8 @@ typedef enum {
 
 typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_FUNCTION, ARG_NUMBER } ArgKind;
 
+enum { MOST_LAUNCH_ARGS = 20 };
+
 typedef struct LaunchArg {
     ArgKind     kind;
     Expr       *extent;
@@ -221,7 +223,7 @@ typedef struct Launch {
     When          when;
     const Rows   *rows;                  // of `when`
     int           nargs;
-    LaunchArg     arg[16];
+    LaunchArg     arg[MOST_LAUNCH_ARGS];
     struct Launch *next;
 } Launch;
 

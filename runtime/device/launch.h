@@ -51,6 +51,7 @@ static inline Sweep sweep_place(const GmRun *run, int chain)
 
 // A kind of launch is a function, compiled once: a program may have a thousand launches. It knows a kernel by its name, on a GPU, and by its function.
 #define GM_LAUNCHES          static __attribute__((noinline, unused)) void
+#define gm_array(s, field)   (*(wide *const *)((const char *)(s) + (field)))
 #define gm_at(type, s, field) ((field) == GM_NO_FIELD ? (type *)0 : *(type *const *)((const char *)(s) + (field)))
 
 #if defined(__CUDACC__)
@@ -407,13 +408,14 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 
 // ---- moves along gradients ----
 //
-//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, accept, depth, steps, step)
+//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, instead, accept, depth, steps, step)
 //
 // moves position[n], which the caller has set, to the next draw (nuts.h). density(run) is asked for value[0], the log density by the coordinates, value[1], that by the
-// variables, and gradient[n] at position. alone: nothing else changes them between two sweeps; marginal: auxiliaries are integrated out. Chains that go in step ask
+// variables, and gradient[n] at position. alone: nothing else changes them between two sweeps; marginal: auxiliaries are integrated out; instead: a start that is not finite is no fault,
+// since there is another way. Chains that go in step ask
 // together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__. With --check the densities make a claim, and the gradient is compared with differences.
 
-typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient, moves; int alone, marginal; double accept; int depth, steps; double step; } GmNuts;
+typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient, moves; int alone, marginal, instead; double accept; int depth, steps; double step; } GmNuts;
 
 #if !defined(__CUDACC__)
 
@@ -428,25 +430,26 @@ static inline void gm_nuts_begin(GmRun *run, const GmNuts *of, int chain)
     settings.same_density = of->alone;
     if (nuts_room(of->n) > of->room) abort();
     Stream g = stream(sweep_place(run, chain), of->var, 0);
-    nuts_begin(nuts_of(gm_at(wide, s, of->machine), of->n), &g, gm_at(wide, s, of->position), &settings, run->sweep, run->warmup);
+    nuts_begin(nuts_of(gm_array(s, of->machine), of->n), &g, gm_array(s, of->position), &settings, run->sweep, run->warmup);
 }
 
 // Whether another evaluation is asked for; where, or the draw, is in position[n].
 static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answered)
 {
     const State *const s = gm_of_chain(run, chain);
-    Nuts *m = nuts_of(gm_at(wide, s, of->machine), of->n);
+    Nuts *m = nuts_of(gm_array(s, of->machine), of->n);
     if (answered) {
-        m->log_density = *gm_at(wide, s, of->value);
-        memcpy(nuts_gradient(m), gm_at(wide, s, of->gradient), sizeof(wide) * (size_t)of->n);
+        m->log_density = *gm_array(s, of->value);
+        memcpy(nuts_gradient(m), gm_array(s, of->gradient), sizeof(wide) * (size_t)of->n);
     }
     const int more = nuts_next(m);
-    memcpy(gm_at(wide, s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n);
+    memcpy(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n);
     if (!more) {
         const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
-        memcpy(gm_at(wide, s, of->moves), says, sizeof says);
+        memcpy(gm_array(s, of->moves), says, sizeof says);
     }
-    if (!more && m->failed)
+    if (!more && m->failed) run->move_failed = 1;
+    if (!more && m->failed && !of->instead)
         gm_fault(run, chain, of->name, 0, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     return more;
 }
@@ -454,7 +457,7 @@ static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answ
 static inline double gm_nuts_density(GmRun *run, const GmNuts *of, long i, double change)
 {
     const State *const s = gm_of_chain(run, run->chain);
-    wide *const x = gm_at(wide, s, of->position), *const value = gm_at(wide, s, of->value), kept = i < 0 ? 0 : x[i];
+    wide *const x = gm_array(s, of->position), *const value = gm_array(s, of->value), kept = i < 0 ? 0 : x[i];
     if (i >= 0) x[i] += change;
     of->density(run);
     if (i >= 0) x[i] = kept;
@@ -466,10 +469,10 @@ static inline void gm_nuts_compare(GmRun *run, const GmNuts *of)
 {
     enum { GM_COMPARED = 40 };
     const State *const s = gm_of_chain(run, run->chain);
-    const wide *const x = gm_at(wide, s, of->position), *const gradient = gm_at(wide, s, of->gradient);
+    const wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
     const long skip = of->n / GM_COMPARED + 1;
     for (long i = run->sweep % skip; i < of->n; i += skip) {
-        const double h = 1e-4 * (1 + 0.1 * fabs(x[i])), lp = (of->density(run), *gm_at(wide, s, of->value)), slope = gradient[i];
+        const double h = 1e-4 * (1 + 0.1 * fabs(x[i])), lp = (of->density(run), *gm_array(s, of->value)), slope = gradient[i];
         const double one = (gm_nuts_density(run, of, i, h) - gm_nuts_density(run, of, i, -h)) / (2 * h);
         const double two = (gm_nuts_density(run, of, i, 2 * h) - gm_nuts_density(run, of, i, -2 * h)) / (4 * h);
         gm_check_gradient(run, of->name, i, slope, one + (one - two) / 3, fabs(one - two) + 1e-13 * fabs(lp) / h);
@@ -499,10 +502,10 @@ GM_LAUNCHES launch_nuts(GmRun *run, GmNuts of)
 #endif
 }
 
-#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, accept, depth, steps, step)   \
+#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, instead, accept, depth, steps, step) \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
-        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), alone, marginal, accept, depth, steps, step}); \
+        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), alone, marginal, instead, accept, depth, steps, step}); \
     } while (0)
 
 // ---- all chains ----
@@ -546,6 +549,7 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 {
     const long batch = one->batch > 0 ? one->batch : 1;
     for (long k = 0; k < batch; k++, one->sweep++) {
+        one->move_failed = 0;
         sweep(one);
         if (!one->after) continue;
         for (int c = one->chain < 0 ? 0 : one->chain; c < (one->chain < 0 ? one->chains : one->chain + 1); c++) {
@@ -558,16 +562,30 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 
 // A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the kernel's team shares,
 // 0 for a KERNEL_ONCE.
-typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; } GmStep;
+// There may be two ways to draw the same variables, along gradients and element by element: a run takes one of them.
+typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS } when; } GmStep;
 
-#define STEP(name, launches)          {name, launches, NULL, NULL, 0}
-#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work}
-#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0}
+#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP}
+#define STEP_WITH_GRADIENTS(name, launches)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS}
+#define STEP_WITHOUT_GRADIENTS(name, launches) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS}
+#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP}
+#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP}
+
+// Moves along gradients need a warm-up of some length, and a start that is not far out: the first sweeps go element by element, and so does one in which a move failed.
+enum { GM_FIRST_SWEEPS = 20, GM_LEAST_WARMUP = 100 };
+
+static inline int gm_skips(const GmRun *run, const GmStep *step)
+{
+    if (step->when == GM_EVERY_SWEEP || run->checking) return 0;
+    const int gradients = !run->device && run->warmup >= GM_LEAST_WARMUP && run->sweep >= GM_FIRST_SWEEPS;
+    return step->when == GM_WITH_GRADIENTS ? !gradients : gradients && !run->move_failed;
+}
 
 static inline void take_steps(GmRun *run, const GmStep *step, int n)
 {
     for (const GmStep *end = step + n; step < end; step++)
-        if (step->launches) step->launches(run);
+        if (gm_skips(run, step)) continue;
+        else if (step->launches) step->launches(run);
         else if (step->work) launch_team(run, step->kernel_name, step->kernel, step->work);
         else launch_once(run, step->kernel_name, step->kernel);
 }

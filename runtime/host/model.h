@@ -94,6 +94,7 @@ typedef struct GmRun {                                   // one run: all that em
     int         inner_threads;                           // threads that share one chain's work
     double      result;                                  // of the last kernel that gives a number
     long        colour;                                  // of the elements at work, for chains of neighbours
+    int         move_failed;                             // in this sweep a move along gradients found no finite density where it stands
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
