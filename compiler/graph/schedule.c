@@ -383,7 +383,10 @@ static Look test_jump(const Expr *e, void *with)
     if (e->kind != EX_CALL || !reads_any(e, s)) return e->kind == EX_CALL ? SKIP : LOOK;
     switch (e->fn) {
     case FN_if_else: return reads_any(e->args[0], s) ? FOUND : LOOK;
-    case FN_WITHIN: return e->args[0]->kind == EX_REF ? SKIP : FOUND;
+    case FN_WITHIN:                              // the ends of a variable of the block move with it, those of another are walls
+        for (int i = 0; i < s->n; i++)
+            if (e->args[0]->kind == EX_REF && e->args[0]->var == s->block[i]) return SKIP;
+        return FOUND;
     case FN_EQ: case FN_NE: case FN_LT: case FN_LE: case FN_AND: case FN_OR: case FN_NOT: case FN_step: case FN_int_step: case FN_floor: case FN_ceil: case FN_round: return FOUND;
     default: return LOOK;
     }
