@@ -741,17 +741,12 @@ static void emit_transform(Out *o, const Node *n)
     const char *of = name[v->constraint], *size = extent_c(o, v->dim[v->rank - 1], LOOSE);
     Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
     enum { Y, X, WORK, SLOPE, OUT, LOG_SLOPE };
-    if (n->transform.part == TRANSFORM_FAULT) {
-        line(o, "FAULT(\"%s\", %s, \"it is constrained together with others that move along gradients, and no statement draws it: give it a distribution, or write infer { %s by slice; }\");", v->name, element_text(o, n->transform.x), v->name);
-        return;
-    }
     const char *place[6];
     for (int i = 0; i < 6; i++) place[i] = part[i] ? place_text(o, &(Place){.element = part[i]}) : "";
     switch (n->transform.part) {
     case TRANSFORM_FROM: line(o, "%s_from_line(%s, &%s, &%s);", of, size, place[Y], place[X]); break;
     case TRANSFORM_TO: line(o, "%s_to_line(%s, &%s, &%s, &%s);", of, size, place[X], place[Y], place[WORK]); break;
     case TRANSFORM_CHAIN: line(o, "%s = %s_chain(%s, &%s, &%s, &%s, &%s, &%s);", place[LOG_SLOPE], of, size, place[Y], place[X], place[SLOPE], place[OUT], place[WORK]); break;
-    case TRANSFORM_FAULT: break;
     }
 }
 

@@ -26,4 +26,5 @@ bool claim_argument(Claims *c, const Factor *f, int k);      // the k-th alone; 
 
 bool find_coverage(Claims *c);                                           // false: an element has two statements
 void claim_named(Claims *c, Var *v, const Loops *l, Span at, int n, Expr *const *subscript);      // some statement draws or defines the element
+void claim_whole(Claims *c, Var *v);                                     // all elements of an ordered vector have a statement, or none has
 #endif

@@ -515,3 +515,21 @@ void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr 
                           claims_line(g, span), list_of_lines(g, c));
     claim(claims, k);
 }
+
+// The order holds for all elements: one without a density of its own would keep its neighbours from where they belong.
+void claim_whole(Claims *claims, Var *v)
+{
+    const Coverage *c = v->coverage;
+    if (!c || !v->holes || c->rank != v->rank) return;
+    Graph *g = claims->g;
+    Claim k = {.span = v->span, .name = v->name, .nparts = 1, .counted = true};
+    for (int d = 0; d < c->rank; d++) {
+        k.loops.index[k.loops.n++] = c->coordinate[d];
+        k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
+    }
+    Expr *here = element_exists(g, v, c->coordinate), *first = ex_replace_index(here, c->coordinate[c->rank - 1], ex_num(1));
+    if (here == first) return;
+    k.fails[0] = ex_call2("!=", here, first);
+    k.says = arena_printf(g->arena, "%s and the first element of its ordered vector: one has a distribution, the other has none (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
+    claim(claims, k);
+}

@@ -302,7 +302,7 @@ static Tied tied_new(Lower *p, const Var *v)
     return t;
 }
 
-// All values of v that exist, as loops.
+// All values of v that exist, as loops. All elements of a value have a statement, or none (coverage.c).
 static Loops values_of(const Tied *t, const Var *v)
 {
     Loops l = {.n = t->nbatch, .guard = v->exists};
@@ -348,20 +348,6 @@ static void put_transform(Moved *m, Var *v, Transformed part)
     leave(m->p, nest);
 }
 
-// All elements of a value exist, or none.
-static void put_whole_values(Moved *m, Var *v)
-{
-    Loops l;
-    Expr *x = whole(v, &l), *first = values_of(tied_of(m, v), v).guard;
-    if (first == l.guard) return;
-    l.guard = first ? ex_call2("!=", l.guard, first) : ex_call1("!", l.guard);
-    Node *nest = enter_nest(m->p, NODE_NEST, &l, 0, NULL, NULL), *n = put(m->p, NODE_TRANSFORM);
-    n->transform.part = TRANSFORM_FAULT;
-    n->transform.var = v;
-    n->transform.x = x;
-    leave(m->p, nest);
-}
-
 // By the chain rule, value by value. Coordinates of values that do not exist are independent and standard normal.
 static void put_tied_chain(Moved *m, Var *v)
 {
@@ -395,7 +381,6 @@ static void put_enter(Moved *m)
         Loops l;
         const Ends *ends = &m->ends[i];
         if (m->tied[i].slope) {
-            put_whole_values(m, m->step->block[i]);
             put_transform(m, m->step->block[i], TRANSFORM_TO);
             continue;
         }

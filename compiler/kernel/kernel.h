@@ -75,7 +75,7 @@ typedef struct Order {                   // rows of a plate in the order of thei
     Var   *keys, *first, *rows;          // of each row; where each group begins in `rows`
 } Order;
 
-typedef enum { TRANSFORM_FROM, TRANSFORM_TO, TRANSFORM_CHAIN, TRANSFORM_FAULT } Transformed;
+typedef enum { TRANSFORM_FROM, TRANSFORM_TO, TRANSFORM_CHAIN } Transformed;
 
 typedef struct Node Node;
 struct Node {
@@ -141,7 +141,7 @@ struct Node {
         struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
         struct { const Step *step; Var *J, *h; Expr *size; } normal;
         struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
-        struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h; FAULT: the element x is missing
+        struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h
         struct { const Site *site; } sample;             // the body computes what it needs of each value
         struct { const Series *series; } compute;
         struct { const struct Kernel *part; Var *into; } call;                           // NODE_CALL: the local grows by what KERNEL_PART gives

@@ -57,7 +57,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             break;
         case NODE_TRANSFORM:
             if (n->transform.part == TRANSFORM_CHAIN) yes = f(n->transform.out->var, with) || f(n->transform.log_slope->var, with);
-            else if (n->transform.part != TRANSFORM_FAULT) yes = f(n->transform.part == TRANSFORM_FROM ? n->transform.x->var : n->transform.y->var, with);
+            else yes = f(n->transform.part == TRANSFORM_FROM ? n->transform.x->var : n->transform.y->var, with);
             yes = yes || (n->transform.work && f(n->transform.work->var, with));
             break;
         case NODE_COMPUTE:
