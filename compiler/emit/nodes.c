@@ -738,7 +738,9 @@ static void emit_transform(Out *o, const Node *n)
         [CONSTRAINT_UNIT_VECTOR] = "unit_vector", [CONSTRAINT_COVARIANCE] = "covariance", [CONSTRAINT_CORRELATION] = "correlation",
         [CONSTRAINT_CHOLESKY_COV] = "cholesky_cov", [CONSTRAINT_CHOLESKY_CORR] = "cholesky_corr"};
     const Var *v = n->transform.var;
-    const char *of = name[v->constraint], *size = extent_c(o, v->dim[v->rank - 1], LOOSE);
+    const bool ordered = v->constraint == CONSTRAINT_ORDERED, within = (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) && (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
+    const char *of = within ? "ordered_within" : name[v->constraint], *size = extent_c(o, v->dim[v->rank - 1], LOOSE);
+    if (within) size = text(o, "%s, %s, %s", size, expr_c(o, ex_num(v->lower_number), LOOSE), expr_c(o, ex_num(v->upper_number), LOOSE));
     Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
     enum { Y, X, WORK, SLOPE, OUT, LOG_SLOPE };
     const char *place[6];

@@ -180,7 +180,7 @@ static const struct { const char *word; Constraint constraint; int rank, least, 
     { "unit_vector",          CONSTRAINT_UNIT_VECTOR,      1, 1, 1, "one size, as in unit_vector[K]" },
     { "cov_matrix",           CONSTRAINT_COVARIANCE,       2, 1, 1, "one size, as in cov_matrix[p]" },
     { "corr_matrix",          CONSTRAINT_CORRELATION,      2, 1, 1, "one size, as in corr_matrix[p]" },
-    { "cholesky_factor_cov",  CONSTRAINT_CHOLESKY_COV,     2, 1, 2, "one size, as in cholesky_factor_cov[p]" },
+    { "cholesky_factor_cov",  CONSTRAINT_CHOLESKY_COV,     2, 1, 1, "one size, as in cholesky_factor_cov[p]" },
     { "cholesky_factor_corr", CONSTRAINT_CHOLESKY_CORR,    2, 1, 1, "one size, as in cholesky_factor_corr[p]" },
 };
 

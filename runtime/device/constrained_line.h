@@ -7,6 +7,8 @@
 //   ordered              m = n               from the one in the middle, x[c] = y[c], on to both sides by distances exp(y[k]); log |J| = sum(y[k], k != c). Beginning at the first, an end
 //                                            that is hardly known would be correlated with all that follow
 //   positive_ordered     m = n               x[k] = x[k - 1] + exp(y[k]), x[0] = 0; log |J| = sum(y)
+//   ordered_within       m = n               between lo and hi, which follow n: the same from lo on or down from hi; or the n + 1 distances are hi - lo times a simplex:
+//                                            log |J| = n log(hi - lo) + log |J| of that simplex
 //   unit_vector          m = n               x = y / |y|; y would be standard normal if x were uniform: log |J| stands for -|y|^2 / 2
 //   cholesky_corr        m = n (n - 1) / 2   rows of length 1: x[i, j] = tanh(y[i, j]) sqrt(1 - sum(x[i, k]^2, k < j)), j < i; density of the elements below the diagonal
 //   correlation          the same            x = L L', L a cholesky_corr; log |J| has sum((n - k) log L[k, k]) besides; density of the elements below the diagonal
@@ -170,6 +172,74 @@ DEVICE double ordered_chain(long n, const double *y, const double *x, const doub
     const double above = line_chain_of_gaps(n - 1, 1, n - 1 - c, y, slope, out, &sum), below = line_chain_of_gaps(0, -1, c, y, slope, out, &sum);
     out[c] = above + below + slope[c];
     return sum;
+}
+
+DEVICE void ordered_within_from_line(long n, double lo, double hi, const double *y, double *x)
+{
+    if (!(hi < INFINITY)) {
+        for (long i = 0; i < n; i++) x[i] = (i ? x[i - 1] : lo) + exp(y[i]);
+        return;
+    }
+    if (!(lo > -INFINITY)) {
+        for (long i = n - 1; i >= 0; i--) x[i] = (i < n - 1 ? x[i + 1] : hi) - exp(y[i]);
+        return;
+    }
+    double z = 0, scale, part;                   // of the first distance; x has the others
+    for (long i = n; i >= 1; i--) {
+        const double w = y[i - 1] / sqrt((double)i * (double)(i + 1));
+        x[i - 1] = z - w * (double)i;
+        z += w;
+    }
+    scale = log_sum_exp2(z, simplex_scale(n, x));
+    part = exp(z - scale);
+    for (long i = 0; i < n; i++) {
+        const double next = exp(x[i] - scale);
+        x[i] = lo + (hi - lo) * (part < 1 ? part : 1);
+        part += next;
+    }
+}
+
+DEVICE void ordered_within_to_line(long n, double lo, double hi, const double *x, double *y, double *work)
+{
+    ordered_within_from_line(n, lo, hi, y, work);
+    if (line_stands_for(n, x, work)) return;
+    if (!(hi < INFINITY)) for (long i = 0; i < n; i++) y[i] = line_log_gap(i ? x[i - 1] : lo, x[i]);
+    else if (!(lo > -INFINITY)) for (long i = 0; i < n; i++) y[i] = line_log_gap(x[i], i < n - 1 ? x[i + 1] : hi);
+    else {
+        for (long i = 0; i <= n; i++) {
+            const double gap = ((i < n ? x[i] : hi) - (i ? x[i - 1] : lo)) / (hi - lo);
+            work[i] = log(gap <= 0 ? LINE_INSIDE : gap);
+        }
+        basis_transpose_times(n + 1, work, y);
+    }
+}
+
+DEVICE double ordered_within_chain(long n, double lo, double hi, const double *y, const double *x, const double *slope, double *out, double *work)
+{
+    double sum = 0, mean = 0, above = 0;
+    (void)x;
+    if (!(hi < INFINITY)) {
+        line_chain_of_gaps(n - 1, 1, n, y, slope, out, &sum);
+        return sum;
+    }
+    if (!(lo > -INFINITY)) {
+        line_chain_of_gaps(0, -1, n, y, slope, out, &sum);
+        return sum;
+    }
+    basis_times(n + 1, y, work);
+    const double scale = simplex_scale(n + 1, work);
+    for (long i = n; i >= 0; i--) {              // distance i moves elements i .. n - 1
+        if (i < n) above += slope[i] * (hi - lo);
+        mean += above * exp(work[i] - scale);
+        sum += work[i] - scale;
+    }
+    above = 0;
+    for (long i = n; i >= 0; i--) {
+        if (i < n) above += slope[i] * (hi - lo);
+        work[i] = exp(work[i] - scale) * (above - mean - (double)(n + 1));
+    }
+    basis_transpose_times(n + 1, work, out);
+    return sum + 0.5 * log((double)(n + 1)) + (double)n * log(hi - lo);
 }
 
 // ---- unit vectors ----

@@ -47,6 +47,8 @@ static double scalar(const Start *s, long element)
 
 static void vector(const Start *s, long first, double *x, long n)
 {
+    const double lower = s->shape->lower, upper = s->shape->upper, least = s->field->constraint == GM_POSITIVE_ORDERED ? 0 : -INFINITY;
+    const bool above = upper < INFINITY;             // ends that its distribution gives to an ordered vector
     double sum = 0;
     switch (s->field->constraint) {
     case GM_SIMPLEX:
@@ -69,6 +71,8 @@ static void vector(const Start *s, long first, double *x, long n)
             const double before = i ? x[i - 1] : s->field->constraint == GM_ORDERED ? -1 - 1.0 / (double)n : 0;
             x[i] = before + 2.0 / (double)n * exp(0.5 * spread(s, first + i));
         }
+        for (long i = 0; i < n && (above || lower > least); i++)
+            x[i] = !above ? lower + exp(x[i]) : lower > -INFINITY ? lower + (upper - lower) / (1 + exp(-x[i])) : upper - exp(-x[i]);
         return;
     case GM_ANY:
     case GM_COUNTS:

@@ -15,10 +15,20 @@ typedef struct Kind {
     double    (*chain)(long, const double *, const double *, const double *, double *, double *);
 } Kind;
 
+#define WITHIN(name, lo, hi)                                                                                                                                        \
+    static void name##_from_line(long n, const double *y, double *x) { ordered_within_from_line(n, lo, hi, y, x); }                                                  \
+    static void name##_to_line(long n, const double *x, double *y, double *work) { ordered_within_to_line(n, lo, hi, x, y, work); }                                   \
+    static double name##_chain(long n, const double *y, const double *x, const double *slope, double *out, double *work) { return ordered_within_chain(n, lo, hi, y, x, slope, out, work); }
+
+WITHIN(above_2, 2, INFINITY)
+WITHIN(below_1, -INFINITY, 1)
+WITHIN(between, -1, 3)
+
 #define KIND(name, matrix, density) { #name, matrix, density, name##_from_line, name##_to_line, name##_chain }
 
 static const Kind kinds[] = {
     KIND(simplex, 0, BUT_LAST), KIND(ordered, 0, ALL), KIND(positive_ordered, 0, ALL), KIND(unit_vector, 0, 0),
+    KIND(above_2, 0, ALL), KIND(below_1, 0, ALL), KIND(between, 0, ALL),
     KIND(cholesky_corr, 1, BELOW), KIND(correlation, 1, BELOW), KIND(cholesky_cov, 1, LOWER), KIND(covariance, 1, LOWER),
 };
 
@@ -41,6 +51,10 @@ static double outside(const Kind *k, long n, const double *x)
         if (k->from == simplex_from_line && !(x[i] > 0)) return 1;
         if (k->from == positive_ordered_from_line && !(x[i] > 0)) return 1;
         if ((k->from == ordered_from_line || k->from == positive_ordered_from_line) && i && !(x[i] > x[i - 1])) return 1;
+    }
+    for (long i = 0; i < n && !k->matrix; i++) {
+        if (i && (k->from == above_2_from_line || k->from == below_1_from_line || k->from == between_from_line) && !(x[i] > x[i - 1])) return 1;
+        if ((k->from == above_2_from_line && !(x[i] > 2)) || (k->from == below_1_from_line && !(x[i] < 1)) || (k->from == between_from_line && !(x[i] > -1 && x[i] < 3))) return 1;
     }
     if (k->from == simplex_from_line) return fabs(sum - 1);
     if (k->from == unit_vector_from_line) return fabs(squares - 1);
