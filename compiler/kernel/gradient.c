@@ -55,7 +55,7 @@ typedef struct Moved {                   // a block
     Var        *lp;
     Total      *totals, **last_total;
     Pending    *pending, **last_pending;
-    int         nweights;
+    int         nweights, nnamed;
 } Moved;
 
 enum { MOST_TOTALS = 3 };                // that one loop adds up beside the log density (kernels.h, GM_MOST_TOTALS)
@@ -112,7 +112,9 @@ static Place gradient_place(const Moved *m, const Expr *ref)
 {
     Var *own = tied_of(m, ref->var)->slope;
     if (own) return (Place){.array = own, .n = 1, .sub = {{.of = own, .n = ref->nargs, .at = ref->args}}};
-    return (Place){.array = m->gradient, .n = 1, .sub = {{.offset = m->offset[at_block(m, ref->var)], .of = ref->var, .n = ref->nargs, .at = ref->args}}};
+    Expr *offset = m->offset[at_block(m, ref->var)];
+    if (ref->nargs && ex_is_num(offset, 0)) offset = NULL;
+    return (Place){.array = m->gradient, .n = 1, .sub = {{.offset = offset, .of = ref->var, .n = ref->nargs, .at = ref->args}}};
 }
 
 // All elements of v that exist, as loops; returns the element.
@@ -582,7 +584,7 @@ static void put_factor(Moved *m, const Prepared *r)
         for (const Derivative *o = d->next; o; o = o->next) again |= o->weight == d->weight;
         if (before || !again || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
         NamedWeight *w = NEW(p->g->arena, NamedWeight);
-        *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nweights))), named};
+        *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), named};
         named = w;
         put_let(p, d->weight, w->local, d->weight, "wide");
     }
