@@ -563,7 +563,9 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 // A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the kernel's team shares,
 // 0 for a KERNEL_ONCE.
 // There may be two ways to draw the same variables, along gradients and element by element: a run takes one of them.
-typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS } when; } GmStep;
+enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS };
+
+typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when; } GmStep;
 
 #define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP}
 #define STEP_WITH_GRADIENTS(name, launches)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS}

@@ -130,7 +130,7 @@ typedef struct GmDefinition {                            // name[at] = value: a 
 
 // A variable that is observed, or a statement of the density that is about none (no name). no_...: why there is none.
 typedef struct GmObserved {
-    const char *name, *where;                            // "file.gm:12"
+    const char *where, *name;                            // "file.gm:12"
     int         data;                                    // 1 + its data field; 0: a definition of data
     int         log_lik, replicate;                      // 1 + state field, 0: none
     const char *no_log_lik, *no_replicate;
@@ -154,11 +154,11 @@ typedef struct GmModel {
     void (*refresh)(GmRun *run);                         // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);               // of the matrix that row passes read
     long (*row_width)(const void *data);                 // its columns; -1: several widths
+    const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
     double (*data_default)(int field, const void *data);               // scalar default
     void (*state_shape)(int field, const void *data, GmShape *out);
-    const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;                     // the last one has no name
     const GmObserved *observed;                          // the last one has no place (where). NULL: none
