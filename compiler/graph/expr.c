@@ -408,6 +408,7 @@ Expr *ex_log(Expr *a)
         if (a->fn == FN_exp) return a->args[0];
         if (a->fn == FN_pow && ex_positive(a->args[0])) return ex_mul2(a->args[1], ex_log(a->args[0]));
         if (a->fn == FN_inv_logit) return ex_call1("log_inv_logit", a->args[0]);
+        if (a->fn == FN_inv_cloglog) return ex_call1("log1m_exp", ex_neg(ex_call1("exp", a->args[0])));
         if (a->fn == FN_Phi) return ex_call1("log_Phi", a->args[0]);
         if (a->fn == FN_if_else) return ex_call3("if_else", a->args[0], ex_log(a->args[1]), ex_log(a->args[2]));
     }
@@ -521,6 +522,7 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM &&
             x->args[1]->kind == EX_CALL && x->args[1]->fn == FN_log)
             return ex_pow(x->args[1]->args[0], x->args[0]->number);
+        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_cloglog) return ex_neg(ex_call1("exp", x->args[0]));
         if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_logit)
             return ex_call1("log_inv_logit", ex_neg(x->args[0]));
         if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_Phi)
