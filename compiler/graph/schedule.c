@@ -286,13 +286,13 @@ static Step *element_step(Graph *g, Var *v)
 
 // ---- blocks that gradients move ----
 
-static double setting(Graph *g, const Request *asked, const char *name, double otherwise, double least, double most)
+static double setting(Graph *g, const Request *asked, const char *name, bool whole, double otherwise, double least, double most)
 {
     for (int i = 0; i < asked->nsettings; i++) {
         if (strcmp(asked->setting[i], name) != 0) continue;
         const Expr *e = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
-        if (e->kind == EX_NUM && e->number >= least && e->number <= most) return e->number;
-        diag_help(diag(g->diags, asked->value[i]->span, DIAG_E0512, name), "a number from %g to %g", least, most);
+        if (e->kind == EX_NUM && e->number >= least && e->number <= most && (!whole || e->number == floor(e->number))) return e->number;
+        diag_help(diag(g->diags, asked->value[i]->span, DIAG_E0512, name), "a %snumber from %g to %g", whole ? "whole " : "", least, most);
     }
     return otherwise;
 }
@@ -334,12 +334,12 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n)
     Step *s = step_new(g, STEP_NUTS, block[0]->span);
     s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
     s->nblock = n;
-    s->reason = "the model asks for it";
-    s->nuts.accept = setting(g, asked, "accept", 0.8, 0.01, 0.999);
-    s->nuts.depth = (int)setting(g, asked, "depth", 10, 1, 10);
+    s->reason = asked->nnames ? "the model asks for it" : "--method nuts";
+    s->nuts.accept = setting(g, asked, "accept", false, 0.8, 0.01, 0.999);
+    s->nuts.depth = (int)setting(g, asked, "depth", true, 10, 1, 10);
     if (strcmp(asked->method, "hmc") == 0) {
-        s->nuts.steps = (int)setting(g, asked, "steps", 10, 1, 1e6);
-        s->nuts.step = setting(g, asked, "step", 0, 1e-12, 1e12);
+        s->nuts.steps = (int)setting(g, asked, "steps", true, 10, 1, 1e6);
+        s->nuts.step = setting(g, asked, "step", false, 0, 1e-12, 1e12);
     }
     s->collapsed = true;
     bool any = false;
@@ -392,7 +392,7 @@ static Look test_jump(const Expr *e, void *with)
     }
 }
 
-// Whether a factor's density couples elements of v with each other or with others of the slices: one after the other they would hardly move.
+// A slice of reals that gmc has chosen: a move along gradients may stand beside it.
 static bool is_sliced(const Step *s, const Graph *g)
 {
     return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_for(g, s->block[0]) && !s->conditional->whole;

@@ -328,7 +328,7 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
                 divergent += number_at(d, c, i, k + GM_MOVE_DIVERGENT) > 0;
                 deepest += number_at(d, c, i, k + GM_MOVE_DEPTH) >= 10;
             }
-            slow += d->kept >= 100 && model->n_steps == 1 && energy_ratio(d, c, k + GM_MOVE_ENERGY) < 0.3;
+            slow += d->kept >= 100 && energy_ratio(d, c, k + GM_MOVE_ENERGY) < 0.3;
         }
         if (divergent > 0)
             fprintf(to,
