@@ -450,7 +450,7 @@ static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answ
     }
     if (!more && m->failed) run->move_failed = 1;
     if (!more && m->failed && !of->instead)
-        gm_fault(run, chain, of->name, 0, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
+        gm_fault(run, chain, of->name, -1, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     return more;
 }
 
