@@ -1,5 +1,5 @@
 """Compiles the device half of every model of the tests and examples, in mixed precision, for compute capability 8.0 or 9.0 (the argument: 80, 90),
-to PTX. (tests/gpu/compiles.test goes on to machine code for some.) Needs NVRTC; no GPU."""
+to PTX, without optimisation where NVRTC can (12.8 on). (tests/gpu/compiles.test goes on to optimised machine code for some.) Needs NVRTC; no GPU."""
 import glob
 import os
 import subprocess
@@ -17,6 +17,8 @@ def main():
         print("skipped: NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
         return 0
     options = ["-I" + os.path.join(ROOT, "runtime/device"), "--gpu-architecture=compute_" + sys.argv[1], "--std=c++17", "--disable-warnings", "-DGM_PRECISION=float", "-DGM_CALLS", "-DGM_ROWS_WIDTH=50"]
+    if toolkit.version(nvrtc) >= (12, 8):
+        options.append("--Ofast-compile=max")
     for where in ("tests/golden/*/model.gm", "tests/graph/*.gm", "examples/*/*.gm", "tests/bench/*.gm"):
         for source in sorted(glob.glob(os.path.join(ROOT, where))):
             emitted = subprocess.run([GMC, "-q", source, "--emit=cuda"], capture_output=True, text=True)

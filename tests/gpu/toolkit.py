@@ -22,6 +22,13 @@ def nvrtc():
     return None
 
 
+def version(library):
+    """NVRTC's (major, minor)."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
+
+
 def compile_text(library, text, name, options, code=False):
     """(status, NVRTC's log, machine code if `code`)."""
     program, size, cubin = ctypes.c_void_p(), ctypes.c_size_t(), None

@@ -30,7 +30,7 @@ class Workplace:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def compile(self, name, model):
+    def compile(self, name, model, optimised=True):
         """Compiles the text of a model, or the file of one. Gives the path of the program."""
         source = model
         if "\n" in model or "{" in model:
@@ -38,7 +38,8 @@ class Workplace:
             with open(source, "w") as f:
                 f.write(model)
         program = self.path(name)
-        ran = subprocess.run([GMC, "-q", source, "-o", program], capture_output=True, text=True)
+        compiler = os.environ if optimised else {**os.environ, "CC": os.path.join(ROOT, "tests/stat/cc_unoptimised")}
+        ran = subprocess.run([GMC, "-q", source, "-o", program], env=compiler, capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("gmc refused it:\n" + ran.stdout + ran.stderr)
         return program
