@@ -104,9 +104,9 @@ static void begin_loop(Out *o, const Node *n)
         }
         break;
     case SHARE_BACKWARD: {
-        const char *size = extent_c(o, i[0]->hi, ADDITIVE);
+        const char *lo = subscript_text(o, i[0]->lo).c, *size = extent_c(o, i[0]->hi, ADDITIVE);
         c = fresh_index(o, i[0]);
-        begin(o, "for (long %s = %s; %s-- > 0;)", c, size, c);
+        begin(o, "for (long %s = %s; %s-- > %s;)", c, size, c, lo);
         break;
     }
     case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: begin_elements(o, n); break;

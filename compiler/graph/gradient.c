@@ -9,6 +9,8 @@
 // older than what they are part of: in the order from the youngest to the oldest an adjoint is complete when its turn comes, and each is computed once. A sum is opened: its
 // terms get its adjoint, for each value of its index; what does not depend on the index is brought out again, as the sum of what the terms gave it.
 // Local derivatives of functions are the columns of front/functions.def.
+// Definitions whose elements are computed from each other (series.c) stand in the block beside its unknowns, as arrays with an adjoint each: their statements, times the adjoint of the
+// element that they compute, are differentiated like factors, which passes adjoints on to what the elements are made of.
 //
 // Needs: factors.     Gives: the terms of the derivatives, as expressions.     Keeps: the graph.     Algebra: docs/gradients.md
 #include <math.h>
@@ -536,6 +538,58 @@ static void walk(Reverse *r, Scope *s)
     }
 }
 
+// ---- definitions that recur ----
+
+bool in_series(const Series *s, const Var *v)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->var[i] == v) return true;
+    return false;
+}
+
+Moving block_with_series(const Graph *g, Var *const *block, int n)
+{
+    Moving b = {.n = n, .var = NEW_N(g->arena, Var *, n + g->nvars)};
+    for (int i = 0; i < n; i++) b.var[i] = block[i];
+    for (const Series *s = g->series; s; s = s->next) b.nseries++;
+    b.series = NEW_N(g->arena, const Series *, b.nseries + 1);
+    b.nseries = 0;
+    for (const Series *s = g->series; s; s = s->next) {
+        bool entered = false;
+        for (int i = 0; i < n && s->var[0]->kind == VAR_SERIES; i++) entered |= series_reads(s, block[i]);
+        if (!entered) continue;
+        b.series[b.nseries++] = s;
+        for (int i = 0; i < s->n; i++) b.var[b.n++] = s->var[i];
+    }
+    return b;
+}
+
+Factor site_factor(const Site *t, Var *adjoint) { return (Factor){.span = t->span, .plates = t->plates, .log_density = ex_mul2(ex_ref(adjoint, t->n, t->subscript), t->value)}; }
+
+Var *adjoint_new(const Graph *g, const Var *v)
+{
+    Var *a = NEW(g->arena, Var);
+    *a = (Var){.name = intern(arena_printf(g->arena, "adjoint_%s", v->name)), .id = v->id, .kind = VAR_LET, .base = BASE_REAL, .rank = v->rank, .lower_number = -INFINITY, .upper_number = INFINITY};
+    memcpy(a->dim, v->dim, sizeof a->dim);
+    return a;
+}
+
+bool series_differentiable(const Graph *g, const Moving *b, const char **because)
+{
+    for (int i = 0; i < b->nseries; i++)
+        for (int k = 0; k < b->series[i]->n; k++) {
+            const Var *v = b->series[i]->var[k];
+            for (const Site *t = v->sites; t; t = t->next) {
+                const Factor f = site_factor(t, adjoint_new(g, v));
+                Derivative *terms;
+                if (derivatives(g, &f, b->var, b->n, &terms, because)) continue;
+                *because = arena_printf(g->arena, "of `%s` (line %d), which it enters: %s", v->name, span_line(t->span), *because);
+                return false;
+            }
+        }
+    return true;
+}
+
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because)
 {
     Reverse r = {.g = g, .factor = f, .block = block, .nblock = nblock};
@@ -595,7 +649,7 @@ static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *c
         key = ex_add2(key, ex_num(-shift));
         s.from[s.n] = ex_index((Index *)i);
         s.to[s.n++] = key;
-        if (!ex_is_num(i->lo, 1) || shift != 0) guard = also(guard, ex_call2("<=", i->lo, key));
+        if (i->lo->kind != EX_NUM || i->lo->number > 1 - shift) guard = also(guard, ex_call2("<=", i->lo, key));
         if (i->hi != element[k]->hi || shift != 0) guard = also(guard, ex_call2("<=", key, i->hi));
     }
     Loops loops = {0};
@@ -622,43 +676,73 @@ static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *c
     }
 }
 
-static void print_sum(FILE *out, const Graph *g, Var *v, Index *const *element)
+// The lines that one factor, or one statement of a series, gives to v.
+static bool print_terms(FILE *out, const Graph *g, const Factor *f, const Moving *b, const Var *v, Index *const *element)
+{
+    Derivative *d;
+    Line *lines = NULL;
+    derivatives(g, f, b->var, b->n, &d, NULL);
+    for (; d; d = d->next)
+        if (d->ref->var == v) add_line(g, &lines, d, element);
+    for (const Line *l = lines; l; l = l->next) {
+        const char *text = ex_text(g->arena, l->value), *t = *l->loops ? arena_printf(g->arena, "sum(%s, %s)", l->loops, text) : text;
+        const bool minus = *t == '-';
+        fprintf(out, "    %c %s    # line %d\n", minus ? '-' : '+', t + minus, span_line(f->span));
+    }
+    return lines != NULL;
+}
+
+static void print_sum(FILE *out, const Graph *g, const Moving *b, const Var *v, Index *const *element)
 {
     bool any = false;
-    for (const Factor *f = g->factors; f; f = f->next) {
-        Derivative *d;
-        if (f->original || !ex_reads(f->log_density, v)) continue;
-        derivatives(g, f, &v, 1, &d, NULL);
-        Line *lines = NULL;
-        for (; d; d = d->next) add_line(g, &lines, d, element);
-        for (const Line *l = lines; l; l = l->next) {
-            const char *text = ex_text(g->arena, l->value), *t = *l->loops ? arena_printf(g->arena, "sum(%s, %s)", l->loops, text) : text;
-            const bool minus = *t == '-';
-            fprintf(out, "    %c %s    # line %d\n", minus ? '-' : '+', t + minus, span_line(f->span));
-            any = true;
-        }
-    }
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (!f->original && ex_mentions(f->log_density, v)) any |= print_terms(out, g, f, b, v, element);
+    for (int i = 0; i < b->nseries; i++)
+        for (int k = 0; k < b->series[i]->n; k++)
+            for (const Site *t = b->series[i]->var[k]->sites; t; t = t->next) {
+                if (!ex_mentions(t->value, v)) continue;
+                const Factor f = site_factor(t, adjoint_new(g, b->series[i]->var[k]));
+                any |= print_terms(out, g, &f, b, v, element);
+            }
     if (!any) fprintf(out, "    0\n");
 }
+
+static bool is_moved(const Var *v) { return var_unknown(v) && !v->discrete && v->base == BASE_REAL && v->kind != VAR_AUXILIARY; }
 
 void gradient_print(FILE *out, const Graph *g)
 {
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
-        if (!var_unknown(v) || v->discrete || v->base != BASE_REAL || v->kind == VAR_AUXILIARY) continue;
+        if (!is_moved(v)) continue;
         Index *element[MAX_RANK];
         const char *because = NULL;
         int line = 0;
+        const Moving b = block_with_series(g, &v, 1);
         fprintf(out, "d log p / d %s =", ex_text(g->arena, var_element(g, v, element)));
         for (const Factor *f = g->factors; f && !because; f = f->next) {
             Derivative *d;
             if (f->original || !ex_reads(f->log_density, v)) continue;
-            if (!derivatives(g, f, &v, 1, &d, &because)) line = span_line(f->span);
+            if (!derivatives(g, f, b.var, b.n, &d, &because)) line = span_line(f->span);
         }
         if (because) fprintf(out, " not known: %s    # line %d\n", because, line);
+        else if (!series_differentiable(g, &b, &because)) fprintf(out, " not known: %s\n", because);
         else {
             fputc('\n', out);
-            print_sum(out, g, v, element);
+            print_sum(out, g, &b, v, element);
         }
     }
+    Var **all = NEW_N(g->arena, Var *, g->nvars + 1);
+    int n = 0;
+    for (int i = 0; i < g->nvars; i++)
+        if (is_moved(g->vars[i])) all[n++] = g->vars[i];
+    const Moving b = block_with_series(g, all, n);
+    const char *because;
+    for (int i = b.nseries - 1; i >= 0 && series_differentiable(g, &b, &because); i--)       // what others are made of comes last
+        for (int k = b.series[i]->n - 1; k >= 0; k--) {
+            Var *v = b.series[i]->var[k];
+            Index *element[MAX_RANK];
+            Expr *at = var_element(g, v, element);
+            fprintf(out, "%s =\n", ex_text(g->arena, ex_ref(adjoint_new(g, v), at->nargs, at->args)));
+            print_sum(out, g, &b, v, element);
+        }
 }

@@ -338,6 +338,19 @@ bool read_derivatives(Graph *g);         // the derivatives of functions, from f
 // The terms of the derivatives of one factor by the elements of the variables of the block; everything else is constant. Those of one element over the same loops with the
 // same weight are one. False: something has no derivative that is known, and because says what.
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because);
+
+typedef struct Moving {                  // unknowns, and the series that they enter
+    int            n, nseries;
+    Var          **var;                  // the unknowns, then the variables of the series
+    const Series **series;               // each after those that it reads
+} Moving;
+
+Moving block_with_series(const Graph *g, Var *const *block, int n);
+bool   in_series(const Series *s, const Var *v);
+// A statement of a series as a factor: adjoint[..] times what the element is. Its derivatives by the block and the series are what this element gives to their adjoints.
+Factor site_factor(const Site *t, Var *adjoint);
+Var   *adjoint_new(const Graph *g, const Var *v);        // adjoint_v, of the shape of v
+bool   series_differentiable(const Graph *g, const Moving *b, const char **because);
 void gradient_print(FILE *out, const Graph *g);          // of the model as written, by each continuous unknown
 
 // ---- feasible.c: which factors may be zero where a chain starts ----

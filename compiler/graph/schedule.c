@@ -321,11 +321,12 @@ static bool has_gradient(Graph *g, Var *v, const char **why)
 {
     has_coordinates(v, why);
     const Reading of = factors_of(g, v);
+    const Moving b = block_with_series(g, &v, 1);
     for (int q = 0; q < of.n && !*why; q++) {
         Derivative *terms;
-        if (!of.factor[q]->original && !derivatives(g, of.factor[q], &v, 1, &terms, why)) return false;
+        if (!of.factor[q]->original && !derivatives(g, of.factor[q], b.var, b.n, &terms, why)) return false;
     }
-    return !*why;
+    return !*why && series_differentiable(g, &b, why);
 }
 
 // All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out.
@@ -395,7 +396,7 @@ static Look test_jump(const Expr *e, void *with)
 // A slice of reals that gmc has chosen: a move along gradients may stand beside it.
 static bool is_sliced(const Step *s, const Graph *g)
 {
-    return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_for(g, s->block[0]) && !s->conditional->whole;
+    return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_for(g, s->block[0]) && (!s->conditional->whole || s->conditional->recursion);
 }
 
 // Sets of variables that are sliced and coupled get a move along gradients beside their slices, before them in the sweep.
@@ -427,6 +428,9 @@ static void move_together(Graph *g)
         bool good = true;
         for (int i = 0; i < n && good; i++) good = has_gradient(g, block[i], &why);
         for (int q = 0; q < of.n && good; q++) good = of.factor[q]->original || !ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth);
+        const Moving with = block_with_series(g, block, n);
+        for (int i = n; i < with.n && good; i++)
+            for (const Site *t = with.var[i]->sites; t && good; t = t->next) good = !ex_find(t->value, test_jump, (void *)&smooth);
         static const Request all = {.method = "nuts"};
         Step *move = good ? nuts_step(g, &all, block, n) : NULL;
         if (!move) continue;

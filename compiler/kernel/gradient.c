@@ -11,6 +11,9 @@
 // A variable whose elements are constrained together has derivatives by its elements in an array of its own, as if each were free; routines of constrained_line.h make x of q, q of x, and
 // d/dq of d/dx, one value (a simplex, a matrix) at a time.
 //
+// Definitions whose elements are computed from each other (graph/series.c) are computed at each place, and their derivatives added up in arrays of their own, of which one lane makes
+// adjoints, from the last element to the first: an element's own derivative is complete then, and goes on to those that it was made of. What it was made of else gets sums over elements.
+//
 // Needs: graph/gradient.c.     Source of the transforms: front/support.def (Stan Reference Manual, "Constraint Transforms").
 #include <math.h>
 #include <stdlib.h>
@@ -51,6 +54,8 @@ typedef struct Moved {                   // a block
     Ends       *ends;
     int        *order;                   // of the variables: each after those that its ends read
     Tied       *tied;
+    Moving      moving;                  // the block, and the series that it enters
+    Var       **adjoint;                 // of each variable of them
     Var        *position, *gradient, *density, *machine;
     Var        *lp;
     Total      *totals, **last_total;
@@ -67,6 +72,14 @@ static int at_block(const Moved *m, const Var *v)
     int i = 0;
     while (m->step->block[i] != v) i++;
     return i;
+}
+
+// Of a variable of a series; else NULL.
+static Var *adjoint_of(const Moved *m, const Var *v)
+{
+    for (int i = m->step->nblock; i < m->moving.n; i++)
+        if (m->moving.var[i] == v) return m->adjoint[i];
+    return NULL;
 }
 
 static const Tied *tied_of(const Moved *m, const Var *v) { return &m->tied[at_block(m, v)]; }
@@ -110,7 +123,8 @@ static Expr *of_ref(const Moved *m, Var *array, const Expr *ref) { return coordi
 // The same, to be written to: its subscripts stay apart, since one may be the group of a loop.
 static Place gradient_place(const Moved *m, const Expr *ref)
 {
-    Var *own = tied_of(m, ref->var)->slope;
+    Var *own = adjoint_of(m, ref->var);
+    if (!own) own = tied_of(m, ref->var)->slope;
     if (own) return (Place){.array = own, .n = 1, .sub = {{.of = own, .n = ref->nargs, .at = ref->args}}};
     Expr *offset = m->offset[at_block(m, ref->var)];
     if (ref->nargs && ex_is_num(offset, 0)) offset = NULL;
@@ -420,6 +434,12 @@ static Kernel *put_place(Moved *m)
         put_update(p, UPDATE_SET, place_element(x), is_free(ends) ? q : transform(ends, VALUE, q, x));
         leave(p, n);
     }
+    if (m->moving.nseries) {
+        put_barrier(p);
+        Node *lane = enter(p, NODE_LANE);
+        for (int i = 0; i < m->moving.nseries; i++) put(p, NODE_COMPUTE)->compute.series = m->moving.series[i];
+        leave(p, lane);
+    }
     close_kernel(p);
     return k;
 }
@@ -470,11 +490,11 @@ static Total *total_of(Moved *m, Expr *ref)
 }
 
 // Every element that is named by numbers in some derivative has a local of its own. They are declared before the first loop.
-static void declare_total(Moved *m, Expr *ref)
+static void declare_total(Moved *m, const char *stem, Expr *ref)
 {
     Lower *p = m->p;
     if (!is_one_element(ref) || total_of(m, ref)) return;
-    const char *name = words(p, "slope_%s", ref->var->name);
+    const char *name = words(p, "%s_%s", stem, ref->var->name);
     for (int k = 0; k < ref->nargs; k++) name = words(p, "%s_%d", name, (int)ref->args[k]->number);
     Total *t = NEW(p->g->arena, Total);
     *t = (Total){ref, local_new(p->g->arena, intern(name)), NULL};
@@ -551,10 +571,10 @@ static Prepared *prepare(Moved *m, const Factor *f)
     if (h) {
         r->f.log_density = h;
         r->f.plates = (Plates){0};
-        if (derivatives((Graph *)p->g, &r->f, m->step->block, m->step->nblock, &r->terms, &why)) return r;
+        if (derivatives((Graph *)p->g, &r->f, m->moving.var, m->moving.n, &r->terms, &why)) return r;
         r->f = rows;
     }
-    if (!derivatives((Graph *)p->g, &r->f, m->step->block, m->step->nblock, &r->terms, &why)) abort();       // the schedule has asked
+    if (!derivatives((Graph *)p->g, &r->f, m->moving.var, m->moving.n, &r->terms, &why)) abort();       // the schedule has asked
     return r;
 }
 
@@ -645,6 +665,141 @@ static void put_pending(Moved *m, const Pending *w)
     leave(p, n);
 }
 
+// ---- series ----
+
+// Whether a statement may read elements at the same value of the subscript that the series goes along.
+typedef struct Row { const Series *series; int along; } Row;
+
+static Look test_row(const Expr *e, void *with)
+{
+    const Row *r = with;
+    if (e->kind != EX_REF || !in_series(r->series, e->var)) return LOOK;
+    const Expr *apart = r->along < e->nargs ? ex_sub(e->args[r->along], ex_index(r->series->along)) : NULL;
+    return !apart || apart->kind != EX_NUM || apart->number == 0 ? FOUND : LOOK;
+}
+
+static bool reads_its_row(const Series *s, const Site *t)
+{
+    int along = 0;
+    while (along < t->n && t->subscript[along] != ex_index(s->along)) along++;
+    return ex_find(t->value, test_row, &(Row){s, along});
+}
+
+// Adjoints within a series: in the reverse of the order in which its elements are computed, each goes on to the elements that this one was made of.
+static void put_adjoints(Moved *m, const Series *s)
+{
+    Lower *p = m->p;
+    int n = 0;
+    for (const Site *t = s->sites; t; t = t->next) n++;
+    const Site **site = NEW_N(p->g->arena, const Site *, n + 1);
+    n = 0;
+    for (const Site *t = s->sites; t; t = t->next) site[n++] = t;
+    Node *lane = enter(p, NODE_LANE), *along = enter(p, NODE_LOOP);
+    along->loop.how = s->backward ? SHARE_SERIAL : SHARE_BACKWARD;
+    along->loop.n = 1;
+    along->loop.index[0] = s->along;
+    while (n-- > 0) {
+        const Site *t = site[n];
+        const Plates *plates = &t->plates;
+        Factor f = site_factor(t, adjoint_of(m, t->var));
+        Derivative *terms;
+        const char *why;
+        f.plates = (Plates){.n = plates->n + 1, .index = NEW_N(p->g->arena, Index *, plates->n + 1), .guard = plates->guard};
+        f.plates.index[0] = s->along;
+        for (int i = 0; i < plates->n; i++) f.plates.index[1 + i] = plates->index[i];
+        if (!derivatives(p->g, &f, m->moving.var, m->moving.n, &terms, &why)) abort();      // the schedule has asked
+        bool any = false, within = false;
+        for (const Derivative *d = terms; d; d = d->next) any |= in_series(s, d->ref->var);
+        if (!any) continue;
+        const bool row = plates->n && reads_its_row(s, t);         // then rows go backward, too, each element with all its terms
+        for (int i = 0; i < plates->n; i++) within |= plates->guard && ex_mentions_index(plates->guard, plates->index[i]);
+        Node *test = plates->guard && !within ? enter(p, NODE_IF) : NULL, *loop[MAX_PLATES];
+        if (test) test->test.condition = plates->guard;
+        for (int i = 0; i < plates->n && row; i++) {
+            loop[i] = enter(p, NODE_LOOP);
+            loop[i]->loop.how = SHARE_BACKWARD;
+            loop[i]->loop.n = 1;
+            loop[i]->loop.index[0] = plates->index[i];
+        }
+        Node *inner = row && within ? enter(p, NODE_IF) : NULL;
+        if (inner) inner->test.condition = plates->guard;
+        for (const Derivative *d = terms; d; d = d->next) {
+            if (!in_series(s, d->ref->var)) continue;
+            Loops l = {.guard = test || inner ? NULL : d->loops.guard};
+            for (int i = row ? 1 + plates->n : 1; i < d->loops.n; i++) l.index[l.n++] = d->loops.index[i];
+            Node *nest = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
+            nest->nest.moving = adjoint_of(m, d->ref->var);
+            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), ex_mul2(d->weight, d->rest));
+            leave(p, nest);
+        }
+        if (inner) leave(p, inner);
+        for (int i = plates->n - 1; i >= 0 && row; i--) leave(p, loop[i]);
+        if (test) leave(p, test);
+    }
+    leave(p, along);
+    leave(p, lane);
+    put_barrier(p);
+}
+
+// What the elements of a series give to the block, and to series that it reads: sums over the elements.
+static void put_series(Moved *m, const Series *s)
+{
+    Lower *p = m->p;
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
+    put_adjoints(m, s);
+    Derivative **terms = NULL;
+    const Site **site = NULL;
+    int n = 0, size = 0, room = 0;
+    for (int i = 0; i < s->n; i++)
+        for (const Site *t = s->var[i]->sites; t; t = t->next) {
+            Factor *f = NEW(p->g->arena, Factor);
+            const char *why;
+            *f = site_factor(t, adjoint_of(m, t->var));
+            ROOM(p->g->arena, terms, n, size);
+            ROOM(p->g->arena, site, n, room);
+            if (!derivatives(p->g, f, m->moving.var, m->moving.n, &terms[n], &why)) abort();      // the schedule has asked
+            site[n++] = t;
+        }
+    const char *stem = words(p, "by_%s", s->var[0]->name);
+    for (int i = 0; i < n; i++)
+        for (const Derivative *d = terms[i]; d; d = d->next)
+            if (!in_series(s, d->ref->var) && d->loops.n == site[i]->plates.n) declare_total(m, stem, d->ref);
+    for (int i = 0; i < n; i++) {
+        const Loops l = loops_of(&site[i]->plates);
+        bool any = false;
+        for (const Derivative *d = terms[i]; d; d = d->next) any |= d->loops.n == l.n && total_of(m, d->ref);
+        Node *sum = NULL;
+        int here = 0;
+        for (const Derivative *d = terms[i]; d && any; d = d->next) {
+            const Total *t = d->loops.n == l.n ? total_of(m, d->ref) : NULL;
+            if (!t) continue;
+            if (sum && here++ > MOST_TOTALS) {
+                leave(p, sum);
+                sum = NULL;
+            }
+            if (!sum) {
+                sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+                sum->nest.op = UPDATE_ADD;
+                here = 1;
+            }
+            put_update(p, UPDATE_ADD, place_local(t->local), ex_mul2(d->weight, d->rest));
+        }
+        if (sum) leave(p, sum);
+    }
+    Node *lane = m->totals ? enter(p, NODE_LANE) : NULL;
+    for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
+    if (lane) leave(p, lane);
+    for (int i = 0; i < n; i++)
+        for (Derivative *d = terms[i]; d; d = d->next) {
+            if (in_series(s, d->ref->var) || (d->loops.n == site[i]->plates.n && total_of(m, d->ref))) continue;
+            put_barrier(p);
+            put_pending(m, &(Pending){.d = d, .weight = d->weight});
+        }
+    m->totals = NULL;
+    m->last_total = &m->totals;
+    put_barrier(p);
+}
+
 // ---- the density, and its gradient by the coordinates ----
 
 // The log density by the coordinates, and by the variables.
@@ -660,6 +815,7 @@ static void put_density_store(Moved *m, int which)
     put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
     for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
     m->totals = NULL;
+    m->last_total = &m->totals;
     leave(p, lane);
     put_barrier(p);
 }
@@ -760,10 +916,11 @@ static void put_density(Moved *m)
     m->lp = local_new(p->g->arena, "lp");
     put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;
     for (const Prepared *r = first; r; r = r->next)
-        for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, d->ref);
+        for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, "slope", d->ref);
     put_fill(p, m->gradient, (Count){1, {m->size}}, false);
     for (int i = 0; i < m->step->nblock; i++)
         if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
+    for (int i = m->step->nblock; i < m->moving.n; i++) put_fill(p, m->adjoint[i], count_dims(m->adjoint[i], 0, m->adjoint[i]->rank), false);
     put_barrier(p);
     for (const Prepared *r = first; r; r = r->next) put_factor(m, r);
     bool rows = false;
@@ -793,6 +950,8 @@ static void put_density(Moved *m)
         put_let(p, NULL, m->lp, density_place(m, BY_VARIABLES), "wide")->let.grows = true;
     } else put_density_store(m, BY_VARIABLES);
     for (const Pending *w = m->pending; w; w = w->next) put_pending(m, w);
+    if (m->moving.nseries) put_barrier(p);
+    for (int i = m->moving.nseries - 1; i >= 0; i--) put_series(m, m->moving.series[i]);
     put_chain_rule(m);
     put_density_store(m, BY_COORDINATES);
     close_kernel(p);
@@ -817,6 +976,9 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
         m.size = ex_add2(m.size, coordinates_of(&m, v));
         m.ends[i] = (Ends){.number = {v->lower_number, v->upper_number}};
     }
+    m.moving = block_with_series(p->g, s->block, s->nblock);
+    m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
+    for (int i = s->nblock; i < m.moving.n; i++) m.adjoint[i] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", m.moving.var[i]->name), m.moving.var[i]->rank, m.moving.var[i]->dim);
     m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
     m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);
     m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
