@@ -56,7 +56,9 @@ $(BUILD)/obj/compiler/%.o: compiler/%.c | $(GEN)
 $(BUILD)/obj/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) $(CFLAGS) -fopenmp -MMD -c -o $@ $<
+	$(Q)$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(LOOPS) -fopenmp -MMD -c -o $@ $<
+
+$(BUILD)/obj/runtime/host/nuts.o: LOOPS = -ftree-vectorize -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros
 
 $(BUILD)/obj/runtime/host/decimal_cc.o: runtime/host/decimal.cc
 	@mkdir -p $(@D)

@@ -419,6 +419,10 @@ typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name
 
 #if !defined(__CUDACC__)
 
+// nuts_begin and nuts_next, of the library that programs are linked with (host/nuts.c).
+GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
+GM_C int  gm_nuts_ask(Nuts *m);
+
 static inline void gm_nuts_begin(GmRun *run, const GmNuts *of, int chain)
 {
     const State *const s = gm_of_chain(run, chain);
@@ -430,7 +434,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmNuts *of, int chain)
     settings.same_density = of->alone;
     if (nuts_room(of->n) > of->room) abort();
     Stream g = stream(sweep_place(run, chain), of->var, 0);
-    nuts_begin(nuts_of(gm_array(s, of->machine), of->n), &g, gm_array(s, of->position), &settings, run->sweep, run->warmup);
+    gm_nuts_start(nuts_of(gm_array(s, of->machine), of->n), &g, gm_array(s, of->position), &settings, run->sweep, run->warmup);
 }
 
 // Whether another evaluation is asked for; where, or the draw, is in position[n].
@@ -442,7 +446,7 @@ static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answ
         m->log_density = *gm_array(s, of->value);
         memcpy(nuts_gradient(m), gm_array(s, of->gradient), sizeof(wide) * (size_t)of->n);
     }
-    const int more = nuts_next(m);
+    const int more = gm_nuts_ask(m);
     memcpy(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n);
     if (!more) {
         const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
