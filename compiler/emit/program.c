@@ -224,8 +224,6 @@ static const char *optional_members(Out *o, const Program *p)
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
     if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
-    for (const Step *s = p->g->steps; s; s = s->next)
-        if (s->kind == STEP_NUTS && s->when == EVERY_SWEEP) return text(o, "%s, .cpu_only = \"moves along gradients (nuts) run on the CPU so far\"", all);
     return all;
 }
 
@@ -244,6 +242,11 @@ void emit_program(FILE *file, const Program *p, const char *source)
     const int nstate = state_fields(p, state);
     emit_banner(o, source);
     emit_structs(o, p, state, nstate);
+    for (const Step *s = g->steps; s; s = s->next)
+        if (s->kind == STEP_NUTS) {
+            fputs("#define GM_MOVES             // along gradients\n", file);
+            break;
+        }
     fputs("#include \"kernels.h\"\n\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
     for (const Kernel *k = p->sweep.first; k; k = k->next) emit_kernel(o, k);

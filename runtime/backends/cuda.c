@@ -9,7 +9,8 @@
 
 GmCuda gm_cuda;
 
-enum { OLDEST_DRIVER = 11040 };             // cuGraphInstantiateWithFlags; graphs that hold cooperative launches
+enum { OLDEST_DRIVER = 11040,               // cuGraphInstantiateWithFlags; graphs that hold cooperative launches
+       LOOPS = 12040 };                     // loops within graphs
 
 typedef struct Symbol { const char *name; void *to; } Symbol;
 
@@ -22,7 +23,7 @@ static const char *fill(void *library, const Symbol *symbols, size_t n)      // 
 
 #define GM_SYMBOL(name, symbol, parameters) { #symbol, &gm_cuda.name },
 
-static bool driver_absent;
+static bool driver_absent, driver_loops;
 static char driver_missing[600], libraries_missing[700], solver_missing[700];
 
 static bool load_driver(void)
@@ -49,6 +50,8 @@ static bool load_driver(void)
                  gm_cuda.driver % 1000 / 10, lacking);
         return false;
     }
+    static const Symbol loops[] = { GM_LOOP_FUNCTIONS(GM_SYMBOL) };
+    driver_loops = gm_cuda.driver >= LOOPS && !fill(library, loops, sizeof loops / sizeof *loops);
     const int started = gm_cuda.cuInit(0);
     if (started != 0 && started != CUDA_ERROR_NO_DEVICE) {
         snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver does not start: %s; %s", gm_cuda_error(started), gm_cuda_remedy(started));
@@ -65,6 +68,8 @@ static bool load_driver(void)
 }
 
 bool gm_cuda_absent(void) { return !gm_cuda_driver(NULL) && driver_absent; }
+
+bool gm_cuda_loops(void) { return gm_cuda_driver(NULL) && driver_loops; }
 
 bool gm_cuda_driver(const char **why)
 {

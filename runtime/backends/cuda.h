@@ -16,6 +16,17 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef unsigned long long CUgraphConditionalHandle;
+
+typedef struct CUgraphNodeParams {               // of a conditional node
+    int type, reserved0[3];
+    union {
+        long long reserved1[29];
+        struct { CUgraphConditionalHandle handle; int type; unsigned size; CUgraph *phGraph_out; CUcontext ctx; } conditional;
+    };
+    long long reserved2;
+} CUgraphNodeParams;
 
 enum {                                       // results and constants of cuda.h that are used
     CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_DEVICE_UNAVAILABLE = 46, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_ECC_UNCORRECTABLE = 214,
@@ -28,6 +39,7 @@ enum {                                       // results and constants of cuda.h 
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
     CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2,
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1, CU_LIMIT_MALLOC_HEAP_SIZE = 2,
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1, CU_GRAPH_NODE_TYPE_CONDITIONAL = 13, CU_GRAPH_COND_TYPE_WHILE = 1, CU_GRAPH_COND_ASSIGN_DEFAULT = 1,
     CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
@@ -77,6 +89,14 @@ enum {                                       // results and constants of cuda.h 
     F(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **)) \
     F(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, CUfunction, int, size_t))
 
+// Loops within graphs: drivers of CUDA 12.4 and later have them.
+#define GM_LOOP_FUNCTIONS(F)                                                                                          \
+    F(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2, (CUstream, int *, unsigned long long *, CUgraph *, const CUgraphNode **, size_t *)) \
+    F(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies, (CUstream, CUgraphNode *, size_t, unsigned)) \
+    F(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, (CUstream, CUgraph, const CUgraphNode *, const void *, size_t, int)) \
+    F(cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, (CUgraphConditionalHandle *, CUgraph, CUcontext, unsigned, unsigned)) \
+    F(cuGraphAddNode, cuGraphAddNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraphNodeParams *))
+
 // Matrices are column-major in both libraries. Enumerations: fill 0 lower, 1 upper; operation 0 none, 1 transposed; diagonal 0 as stored.
 typedef struct cublasContext *Cublas;
 typedef struct cusolverDnContext *Cusolver;
@@ -105,6 +125,7 @@ enum { CUBLAS_LOWER = 0, CUBLAS_UPPER = 1, CUBLAS_AS_IS = 0, CUBLAS_TRANSPOSED =
 typedef struct GmCuda {                      // the function tables; a table is all there or not there
 #define GM_MEMBER(name, symbol, parameters) int (*name) parameters;
     GM_CUDA_FUNCTIONS(GM_MEMBER)
+    GM_LOOP_FUNCTIONS(GM_MEMBER)
     GM_CUBLAS_FUNCTIONS(GM_MEMBER)
     GM_CUSOLVER_FUNCTIONS(GM_MEMBER)
 #undef GM_MEMBER
@@ -116,6 +137,9 @@ extern GmCuda gm_cuda;
 
 // The driver, libcuda.so.1 or the file that GMC_CUDA names: loaded and started once. false: *why says in one line what is missing (no driver, one that is too old, no GPU).
 bool gm_cuda_driver(const char **why);
+
+// Does the driver know loops within graphs (GM_LOOP_FUNCTIONS)?
+bool gm_cuda_loops(void);
 
 // Is there no sign of a GPU at all: no driver, or one that sees none? Not so if it is there and does not work.
 bool gm_cuda_absent(void);

@@ -415,15 +415,15 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 // since there is another way. Chains that go in step ask
 // together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__. With --check the densities make a claim, and the gradient is compared with differences.
 
-typedef struct GmNuts { void (*density)(GmRun *); uint32_t var; const char *name; long n, room; size_t machine, position, value, gradient, moves; int alone, marginal, instead; double accept; int depth, steps; double step; } GmNuts;
-
 #if !defined(__CUDACC__)
 
 // nuts_begin and nuts_next, of the library that programs are linked with (host/nuts.c).
 GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
 GM_C int  gm_nuts_ask(Nuts *m);
 
-static inline void gm_nuts_begin(GmRun *run, const GmNuts *of, int chain)
+typedef void GmDensity(GmRun *run);
+
+static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
 {
     const State *const s = gm_of_chain(run, chain);
     NutsSettings settings = {0};
@@ -438,7 +438,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmNuts *of, int chain)
 }
 
 // Whether another evaluation is asked for; where, or the draw, is in position[n].
-static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answered)
+static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answered)
 {
     const State *const s = gm_of_chain(run, chain);
     Nuts *m = nuts_of(gm_array(s, of->machine), of->n);
@@ -458,38 +458,42 @@ static inline int gm_nuts_next(GmRun *run, const GmNuts *of, int chain, int answ
     return more;
 }
 
-static inline double gm_nuts_density(GmRun *run, const GmNuts *of, long i, double change)
+static inline double gm_nuts_density(GmRun *run, const GmMove *of, GmDensity *density, long i, double change)
 {
     const State *const s = gm_of_chain(run, run->chain);
     wide *const x = gm_array(s, of->position), *const value = gm_array(s, of->value), kept = i < 0 ? 0 : x[i];
     if (i >= 0) x[i] += change;
-    of->density(run);
+    density(run);
     if (i >= 0) x[i] = kept;
     return value[i < 0];
 }
 
 // The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their error is estimated from two widths.
-static inline void gm_nuts_compare(GmRun *run, const GmNuts *of)
+static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *density)
 {
     enum { GM_COMPARED = 40 };
     const State *const s = gm_of_chain(run, run->chain);
     const wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
     const long skip = of->n / GM_COMPARED + 1;
     for (long i = run->sweep % skip; i < of->n; i += skip) {
-        const double h = 1e-4 * (1 + 0.1 * fabs(x[i])), lp = (of->density(run), *gm_array(s, of->value)), slope = gradient[i];
-        const double one = (gm_nuts_density(run, of, i, h) - gm_nuts_density(run, of, i, -h)) / (2 * h);
-        const double two = (gm_nuts_density(run, of, i, 2 * h) - gm_nuts_density(run, of, i, -2 * h)) / (4 * h);
+        const double h = 1e-4 * (1 + 0.1 * fabs(x[i])), lp = (density(run), *gm_array(s, of->value)), slope = gradient[i];
+        const double one = (gm_nuts_density(run, of, density, i, h) - gm_nuts_density(run, of, density, i, -h)) / (2 * h);
+        const double two = (gm_nuts_density(run, of, density, i, 2 * h) - gm_nuts_density(run, of, density, i, -2 * h)) / (4 * h);
         gm_check_gradient(run, of->name, i, slope, one + (one - two) / 3, fabs(one - two) + 1e-13 * fabs(lp) / h);
     }
 }
 
 #endif
 
-GM_LAUNCHES launch_nuts(GmRun *run, GmNuts of)
+GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 {
+    if (run->device) {
+        gm_device_move(run, &of, density);
+        return;
+    }
 #if !defined(__CUDACC__)
-    if (run->checking) gm_nuts_compare(run, &of);
-    const double before = run->checking ? gm_nuts_density(run, &of, -1, 0) : 0;
+    if (run->checking) gm_nuts_compare(run, &of, density);
+    const double before = run->checking ? gm_nuts_density(run, &of, density, -1, 0) : 0;
     const int first = run->chain == GM_IN_STEP ? 0 : run->chain, end = run->chain == GM_IN_STEP ? run->chains : first + 1;
     unsigned char *more = (unsigned char *)calloc((size_t)end, 1);
     if (!more) abort();
@@ -499,17 +503,18 @@ GM_LAUNCHES launch_nuts(GmRun *run, GmNuts of)
         any = 0;
         for (int c = first; c < end; c++)
             if (!answered || more[c]) any |= more[c] = (unsigned char)gm_nuts_next(run, &of, c, answered);
-        if (any) of.density(run);
+        if (any) density(run);
     }
     free(more);
-    if (run->checking) gm_claim(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, -1, 0) - before, fabs(before));
+    if (run->checking) gm_claim(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, density, -1, 0) - before, fabs(before));
 #endif
 }
 
 #define NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, instead, accept, depth, steps, step) \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
-        launch_nuts(run, (GmNuts){density, var, name, n, room, gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), alone, marginal, instead, accept, depth, steps, step}); \
+        const GmMove gm_move = {gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), n, room, accept, step, name, var, alone, marginal, instead, depth, steps}; \
+        launch_nuts(run, density, gm_move);                                                                                            \
     } while (0)
 
 // ---- all chains ----

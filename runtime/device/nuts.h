@@ -8,6 +8,9 @@
 //     }
 //     x[i] = nuts_position(m)[i];                          // unless m->failed
 //
+//   lanes       on a GPU the threads of a block may do this together: each with a copy of the header (nuts_shared), which all of them take through the same states; vectors are
+//               theirs in turn, element i belongs to thread i % lanes, and sums are taken over the block. One thread writes the header back (nuts_kept).
+//
 //   target      any differentiable density on R^n, up to a constant; divided into 1 / temperature: exp(log_density / T)
 //   methods     settings.steps == 0: NUTS, the multinomial variant (Betancourt 2017, A conceptual introduction to Hamiltonian Monte Carlo): trees double in random directions
 //               (Hoffman and Gelman 2014) until p_sharp . rho <= 0 at an end of a subtree, also across the halves of it, as in Stan since 2.21. Trees are built without recursion:
@@ -90,6 +93,8 @@ typedef struct Nuts {
     long      averaged;
     long      foreground, background;  // draws in the estimates
     // Of the transition alone.
+    wide     *vectors;                 // behind the header
+    int       lane, lanes;             // this thread among those that share the vectors: 0 of 1, if it is alone
     Stream    g;
     NutsPhase phase;
     NutsSettings settings;
@@ -121,46 +126,101 @@ DEVICE Nuts *nuts_of(wide *room, long n)
 {
     Nuts *m = (Nuts *)(void *)room;
     m->n = n;
+    m->vectors = room + NUTS_HEADER;
+    m->lane = 0;
+    m->lanes = 1;
     return m;
 }
 
-DEVICE wide *nuts_vector(Nuts *m, int which) { return (wide *)(void *)m + NUTS_HEADER + which * m->n; }
+DEVICE wide *nuts_vector(Nuts *m, int which) { return m->vectors + which * m->n; }
 DEVICE wide *nuts_position(Nuts *m)          { return nuts_vector(m, NUTS_POSITION); }
 DEVICE wide *nuts_gradient(Nuts *m)          { return nuts_vector(m, NUTS_GRADIENT); }
 DEVICE wide *nuts_metric(Nuts *m)            { return nuts_vector(m, NUTS_METRIC); }
 
-// ---- work on vectors: all of it, so that lanes could share it here ----
+// ---- work on vectors, shared by lanes ----
+
+// NUTS_EACH (i, m, n): the elements that are this lane's. nuts_sums: v[k] are sums over all of them, the same in every lane, always added in the same order.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+enum { NUTS_MOST_LANES = 1024, NUTS_MOST_SUMS = 6 };
+
+#define NUTS_EACH(i, m) for (long i = (m)->lane; i < (m)->n; i += (m)->lanes)
+#define NUTS_ALONE(m)   ((m)->lanes == 1)
+
+// For a block of threads, a multiple of 32 of them: the header of this one.
+DEVICE Nuts nuts_shared(wide *room, long n)
+{
+    Nuts m = *(Nuts *)(void *)room;
+    m.n = n;
+    m.vectors = room + NUTS_HEADER;
+    m.lane = (int)threadIdx.x;
+    m.lanes = (int)blockDim.x;
+    return m;
+}
+
+// Once all have come here.
+DEVICE void nuts_kept(wide *room, const Nuts *m)
+{
+    __syncthreads();
+    if (m->lane == 0) *(Nuts *)(void *)room = *m;
+}
+
+template <int count> static __device__ __forceinline__ void nuts_sums(const Nuts *m, double (&v)[count])
+{
+    __shared__ double part[NUTS_MOST_SUMS][NUTS_MOST_LANES / 32];
+    if (m->lanes == 1) return;
+    for (int k = 0; k < count; k++)
+        for (int o = 16; o; o >>= 1) v[k] += __shfl_xor_sync(0xffffffffu, v[k], o);
+    if (m->lanes == 32) return;
+    __syncthreads();
+    if (m->lane % 32 == 0)
+        for (int k = 0; k < count; k++) part[k][m->lane / 32] = v[k];
+    __syncthreads();
+    for (int k = 0; k < count; k++) {
+        v[k] = 0;
+        for (int w = 0; w < m->lanes / 32; w++) v[k] += part[k][w];
+    }
+}
+
+#else
+#define NUTS_EACH(i, m)  for (long i = 0; i < (m)->n; i++)
+#define NUTS_ALONE(m)    1
+#define nuts_sums(m, v)  ((void)0)
+#endif
 
 DEVICE void nuts_copy(Nuts *m, int to, int from)
 {
     wide *__restrict__ a = nuts_vector(m, to);
     const wide *__restrict__ b = nuts_vector(m, from);
-    for (long i = 0; i < m->n; i++) a[i] = b[i];
+    NUTS_EACH (i, m) a[i] = b[i];
 }
 
 // The two ends of the tree change places: position, gradient and momentum.
 DEVICE void nuts_turn(Nuts *m)
 {
-    wide *__restrict__ a = nuts_vector(m, NUTS_POSITION), *__restrict__ b = nuts_vector(m, NUTS_FAR_POSITION);
-    for (long i = 0; i < 3 * m->n; i++) {
-        const wide x = a[i];
-        a[i] = b[i];
-        b[i] = x;
+    for (int k = 0; k < 3; k++) {
+        wide *__restrict__ a = nuts_vector(m, NUTS_POSITION + k), *__restrict__ b = nuts_vector(m, NUTS_FAR_POSITION + k);
+        NUTS_EACH (i, m) {
+            const wide x = a[i];
+            a[i] = b[i];
+            b[i] = x;
+        }
     }
 }
 
 DEVICE void nuts_fill(Nuts *m, int which, double value)
 {
     wide *a = nuts_vector(m, which);
-    for (long i = 0; i < m->n; i++) a[i] = value;
+    NUTS_EACH (i, m) a[i] = value;
 }
 
 DEVICE int nuts_all_finite(Nuts *m, int which)
 {
     const wide *a = nuts_vector(m, which);
-    long bad = 0;
-    for (long i = 0; i < m->n; i++) bad += !is_finite(a[i]);
-    return bad == 0;
+    double bad[] = {0};
+    NUTS_EACH (i, m) bad[0] += !is_finite(a[i]);
+    nuts_sums(m, bad);
+    return bad[0] == 0;
 }
 
 // A momentum from its law, normal(0, metric); its kinetic energy. Each two coordinates have numbers of their own.
@@ -168,17 +228,19 @@ DEVICE double nuts_draw_momentum(Nuts *m)
 {
     wide *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
     const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
-    double twice = 0;
-    for (long i = 0; i < m->n; i += 2) {
-        Stream part = stream_part(&m->g, (uint64_t)i / 2);
-        for (long k = i; k < i + 2 && k < m->n; k++) {
-            const double z = normal_standard(&part);
-            p[k] = z / sqrt(v[k]);
-            twice += z * z;
-        }
+    double twice[] = {0};
+    Stream part = m->g;
+    NUTS_EACH (i, m) {
+        const int second = i % 2;
+        if (!second || !NUTS_ALONE(m)) part = stream_part(&m->g, (uint64_t)i / 2);
+        if (second && !NUTS_ALONE(m)) normal_standard(&part);            // another lane's
+        const double z = normal_standard(&part);
+        p[i] = z / sqrt(v[i]);
+        twice[0] += z * z;
     }
+    nuts_sums(m, twice);
     stream_pass(&m->g);
-    return 0.5 * twice;
+    return 0.5 * twice[0];
 }
 
 // First half of a leapfrog step and its move.
@@ -187,7 +249,7 @@ DEVICE void nuts_kick_and_drift(Nuts *m)
     wide *__restrict__ x = nuts_vector(m, NUTS_POSITION), *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
     const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
     const double kick = m->side * m->kick, drift = m->side * m->drift;
-    for (long i = 0; i < m->n; i++) {
+    NUTS_EACH (i, m) {
         p[i] += kick * g[i];
         x[i] += drift * v[i] * p[i];
     }
@@ -199,12 +261,13 @@ DEVICE double nuts_kick(Nuts *m)
     wide *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
     const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
     const double kick = m->side * m->kick;
-    double twice = 0;
-    for (long i = 0; i < m->n; i++) {
+    double twice[] = {0};
+    NUTS_EACH (i, m) {
         p[i] += kick * g[i];
-        twice += v[i] * p[i] * p[i];
+        twice[0] += v[i] * p[i] * p[i];
     }
-    return 0.5 * twice;
+    nuts_sums(m, twice);
+    return 0.5 * twice[0];
 }
 
 // Halves a and b, which follow each other, become one: the sum of their momenta in a.sum. Whether neither the whole turns back, nor a with the first point of b,
@@ -215,7 +278,7 @@ DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b)
     const wide *b_first = nuts_vector(m, b.first), *b_last = nuts_vector(m, b.last), *b_sum = nuts_vector(m, b.sum);
     wide *__restrict__ sum = nuts_vector(m, a.sum);
     double whole_first = 0, whole_last = 0, a_begin = 0, a_end = 0, b_begin = 0, b_end = 0;
-    for (long i = 0; i < m->n; i++) {
+    NUTS_EACH (i, m) {
         const double all = sum[i] + b_sum[i], whole = v[i] * all;
         const double with_next = v[i] * (sum[i] + b_first[i]), with_last = v[i] * (b_sum[i] + a_last[i]);
         whole_first += whole * a_first[i];
@@ -226,7 +289,9 @@ DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b)
         b_end   += with_last * b_last[i];
         sum[i] = all;
     }
-    return whole_first > 0 && whole_last > 0 && a_begin > 0 && a_end > 0 && b_begin > 0 && b_end > 0;
+    double along[] = {whole_first, whole_last, a_begin, a_end, b_begin, b_end};
+    nuts_sums(m, along);
+    return along[0] > 0 && along[1] > 0 && along[2] > 0 && along[3] > 0 && along[4] > 0 && along[5] > 0;
 }
 
 // The same for single points, momenta a and that of the point that moves; their sum to vector `to`.
@@ -235,13 +300,15 @@ DEVICE int nuts_join_points(Nuts *m, int a, int to)
     const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC), *__restrict__ first = nuts_vector(m, a), *__restrict__ last = nuts_vector(m, NUTS_MOMENTUM);
     wide *__restrict__ sum = nuts_vector(m, to);
     double begin = 0, end = 0;
-    for (long i = 0; i < m->n; i++) {
+    NUTS_EACH (i, m) {
         const double both = first[i] + last[i], velocity = v[i] * both;
         begin += velocity * first[i];
         end   += velocity * last[i];
         sum[i] = both;
     }
-    return begin > 0 && end > 0;
+    double along[] = {begin, end};
+    nuts_sums(m, along);
+    return along[0] > 0 && along[1] > 0;
 }
 
 // Adds the draw and its gradient to the estimates that begin at vector `to`, as number k (Welford 1962).
@@ -250,7 +317,7 @@ DEVICE void nuts_estimate(Nuts *m, int to, long k)
     for (int which = 0; which < 2; which++) {
         const wide *__restrict__ x = nuts_vector(m, which ? NUTS_GRADIENT : NUTS_POSITION);
         wide *__restrict__ mean = nuts_vector(m, to + 2 * which), *__restrict__ squares = nuts_vector(m, to + 2 * which + 1);
-        for (long i = 0; i < m->n; i++) {
+        NUTS_EACH (i, m) {
             const double d = x[i] - (k > 1 ? mean[i] : 0);
             mean[i] = k > 1 ? mean[i] + d / (double)k : d;
             squares[i] = k > 1 ? squares[i] + d * (x[i] - mean[i]) : 0;
@@ -263,20 +330,21 @@ DEVICE int nuts_set_metric(Nuts *m)
 {
     wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
     const wide *__restrict__ draws = nuts_vector(m, NUTS_FOREGROUND + 1), *__restrict__ gradients = nuts_vector(m, NUTS_FOREGROUND + 3);
-    long moved = 0;
-    for (long i = 0; i < m->n; i++) {
+    double moved[] = {0};
+    NUTS_EACH (i, m) {
         const double old = v[i], ratio = sqrt(draws[i] / gradients[i]);
         if (ratio > 0 && is_finite(ratio)) v[i] = clamp(ratio, NUTS_LEAST, NUTS_MOST);
-        moved += v[i] > 2 * old || v[i] < 0.5 * old;
+        moved[0] += v[i] > 2 * old || v[i] < 0.5 * old;
     }
-    return 2 * moved > m->n;
+    nuts_sums(m, moved);
+    return 2 * moved[0] > (double)m->n;
 }
 
 DEVICE void nuts_first_metric(Nuts *m)
 {
     wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
     const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT);
-    for (long i = 0; i < m->n; i++) v[i] = g[i] == 0 ? 1 : clamp(1 / fabs(g[i]), NUTS_LEAST, NUTS_MOST);
+    NUTS_EACH (i, m) v[i] = g[i] == 0 ? 1 : clamp(1 / fabs(g[i]), NUTS_LEAST, NUTS_MOST);
 }
 
 // ---- adaptation ----
@@ -334,8 +402,7 @@ DEVICE void nuts_adapt(Nuts *m)
 DEVICE_CALL void nuts_begin(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup)
 {
     wide *position = nuts_position(m);
-    if (x)
-        for (long i = 0; i < m->n; i++) position[i] = x[i];
+    if (x) NUTS_EACH (i, m) position[i] = x[i];
     m->g = *g;
     m->phase = NUTS_BEGUN;
     m->settings = *settings;

@@ -8,6 +8,7 @@
 
 #include "rng.h"
 #include "gamma.h"
+#include "nuts.h"
 
 #define GM_KERNEL extern "C" __global__ void
 
@@ -306,6 +307,70 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
     Stream g = stream(gm_sweep_of(place, chain), var, 0);
     if (threadIdx.x == 0) scale[2] = gm_scale_drawn(&g, scale[1], scale[0]);
 }
+
+// ---- moves along gradients (nuts.h) ----
+
+#ifdef GM_MOVES
+
+// What chains ask for while they move together. The last of them to come says how many go on.
+struct GmAsks {
+    uint32_t arrived, going_on;          // so far
+    uint32_t ask;                        // of the last round; what a loop on the device goes by
+};
+
+// One block a chain, of 32 threads or more, which share its vectors. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position` where the
+// next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
+extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const State *states, GmPlace *place, const GmMove of, int begins, GmAsks *asks, volatile uint32_t *told)
+{
+    const int chain = (int)blockIdx.y;
+    wide *room = gm_array<wide>(states, chain, of.machine), *position = gm_array<wide>(states, chain, of.position);
+    Nuts m = nuts_shared(room, of.n);
+    int more = 0;
+    if (begins) {
+        NutsSettings settings;
+        settings.steps = of.steps;
+        settings.max_depth = of.depth;
+        settings.metric = NUTS_ADAPTED;
+        settings.same_density = of.alone;
+        settings.step = of.step;
+        settings.target = of.accept;
+        settings.temperature = 0;
+        Stream g = stream(gm_sweep_of(place, chain), of.var, 0);
+        nuts_begin(&m, &g, position, &settings, (long)place->sweep, place->warmup);
+    } else if (m.phase != NUTS_DONE) {
+        const wide *gradient = gm_array<const wide>(states, chain, of.gradient);
+        wide *mine = nuts_gradient(&m);
+        m.log_density = *gm_array<const wide>(states, chain, of.value);
+        NUTS_EACH (i, &m) mine[i] = gradient[i];
+    }
+    if (begins || m.phase != NUTS_DONE) {
+        more = nuts_next(&m);
+        const wide *to = nuts_position(&m);
+        NUTS_EACH (i, &m) position[i] = to[i];
+        nuts_kept(room, &m);
+    }
+    if (threadIdx.x != 0) return;
+    if (!more) {
+        wide *says = gm_array<wide>(states, chain, of.moves);
+        says[0] = m.accept_stat;
+        says[1] = m.stepsize;
+        says[2] = m.treedepth;
+        says[3] = m.n_leapfrog;
+        says[4] = m.divergent;
+        says[5] = m.energy;
+        if (m.failed && !of.instead)
+            gm_raise(place, chain, of.name, -1, m.failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
+    } else atomicAdd(&asks->going_on, 1u);
+    __threadfence();
+    if (atomicAdd(&asks->arrived, 1u) != gridDim.y - 1) return;
+    const uint32_t ask = atomicExch(&asks->going_on, 0u);
+    asks->arrived = 0;
+    asks->ask = ask;
+    *told = ask;
+    __threadfence_system();
+}
+
+#endif
 
 // ---- products with data ----
 

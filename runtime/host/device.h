@@ -51,6 +51,9 @@ void gm_device_normal_rows(GmRun *run, uint32_t var, const char *name, long n, l
 void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E,
                             size_t k, size_t u, size_t scale);
 
+// A move along gradients of all chains (runtime/device/nuts.h): density(run) launches what answers, as often as a chain asks.
+void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *));
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 //   device_memory.c   memory taken and given back
 //   device_pieces.c   matrices that stay in the memory of the host, read piece by piece
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
+//   device_moves.c    moves along gradients: rounds of launches until no chain asks
 //   device_plan.c     where Data and State lie; what stays in the memory of the host
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 //   device.c          opens and closes the device; the launches of an emitted program
@@ -18,7 +19,7 @@
 #include "device_code.h"
 #include "host.h"
 
-enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 13, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
+enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 14, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 
 typedef struct GmKernelEntry {
     char      *name;
@@ -89,6 +90,11 @@ typedef struct GmDevice {
     CUgraphExec   graph[2];                      // a sweep; one that is kept
     bool          plain;                         // no graphs: --profile, or capturing failed
     bool          capturing, no_result;
+    int           loops;                         // within graphs: 1 there are, -1 there are none, 0 not tried yet
+    CUmodule      loop_module;                   // the kernel that decides whether one goes on
+    CUfunction    loop_kernel;
+    CUstream      loop_stream;                   // in which the body of one is captured
+    uint32_t     *told;                          // how many chains ask; pinned
     long          sweeps_of[2];                  // made so far: plain ones, and those kept
     const GmOptions *keeping;                    // NULL: no draw leaves
     bool          derive, log_joint;
@@ -183,6 +189,9 @@ GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after 
 // Work space number `which`, of at least `bytes`; grows outside graphs only, and what a rehearsal asked for is there from the start. 0 after a message.
 CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
 CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
+
+// Moves along gradients: what they hold is given back.
+void gm_device_moves_close(GmDevice *d);
 
 // Starts cuBLAS, once. false after a message.
 bool gm_device_libraries(GmDevice *d);

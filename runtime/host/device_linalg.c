@@ -13,7 +13,7 @@
 enum {                                          // scratch memory
     AT_BLAS,                                    // one for each side stream
     AT_SOLVER = AT_BLAS + GM_SIDES,
-    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE,
+    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE, // and GM_AT_ASKS
 };
 
 enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, WEIGHED = 16 << 20, MOST_SMALL = 16, MOST_TILES = 5120, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };

@@ -116,6 +116,16 @@ typedef struct GmPlace {                                 // what kernels on a GP
     double  *result;                                     // per chain: of log_joint
 } GmPlace;
 
+// A move along gradients (launch.h, NUTS). Arrays are fields of State, by their offsets.
+typedef struct GmMove {
+    uint64_t machine, position, value, gradient, moves;
+    int64_t  n, room;                                    // coordinates; numbers of `machine`
+    double   accept, step;
+    const char *name;
+    uint32_t var;
+    int32_t  alone, marginal, instead, depth, steps;
+} GmMove;
+
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and
 // holds where `guard` is not 0. host/factors.c reads it.
 typedef struct GmFactor {
@@ -154,7 +164,6 @@ typedef struct GmModel {
     void (*refresh)(GmRun *run);                         // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);               // of the matrix that row passes read
     long (*row_width)(const void *data);                 // its columns; -1: several widths
-    const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
     double (*data_default)(int field, const void *data);               // scalar default

@@ -1,4 +1,4 @@
-// If this failed, NUTS on a GPU would have another law than on a CPU, or a trajectory would depend on whether its evaluations are launches of their own.
+// If this failed, NUTS on a GPU would have another law than on a CPU, or a trajectory would depend on whether its evaluations are launches of their own, or on how many threads share it.
 //
 // Needs a GPU. `nuts quick`: for a run under compute-sanitizer. Seeds are fixed; false alarms: 2e-9 for each bound of 6.
 #include <cstdio>
@@ -11,12 +11,12 @@
 #define RHO 0.8
 
 // x_0 ~ normal(0, 1), x_i ~ normal(RHO x_(i-1), sqrt(1 - RHO^2)).
-static __device__ double density(const double *x, double *g)
+static __device__ double density(long n, const double *x, double *g)
 {
     const double q = 1 / (1 - RHO * RHO);
     double lp = -0.5 * x[0] * x[0];
     g[0] = -x[0];
-    for (int i = 1; i < N; i++) {
+    for (long i = 1; i < n; i++) {
         const double e = x[i] - RHO * x[i - 1];
         lp -= 0.5 * q * e * e;
         g[i] = -q * e;
@@ -39,14 +39,33 @@ static __device__ void begin(Nuts *m, int chain, long sweep, long warmup)
 }
 
 // All sweeps of a chain by one thread.
-static __global__ void runs(wide *rooms, long room, int chains, long sweeps, long warmup)
+static __global__ void runs(wide *rooms, long n, long room, int chains, long sweeps, long warmup)
 {
     const int chain = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (chain >= chains) return;
-    Nuts *m = nuts_of(rooms + chain * room, N);
+    Nuts *m = nuts_of(rooms + chain * room, n);
     for (long k = 0; k < sweeps; k++) {
         begin(m, chain, k, warmup);
-        while (nuts_next(m)) m->log_density = density(nuts_position(m), nuts_gradient(m));
+        while (nuts_next(m)) m->log_density = density(n, nuts_position(m), nuts_gradient(m));
+    }
+}
+
+// By a block; its first thread answers.
+static __global__ void __launch_bounds__(1024) runs_of_blocks(wide *rooms, long n, long room, long sweeps, long warmup)
+{
+    __shared__ double answer;
+    const int chain = (int)blockIdx.x;
+    for (long k = 0; k < sweeps; k++) {
+        Nuts m = nuts_shared(rooms + chain * room, n);
+        begin(&m, chain, k, warmup);
+        while (nuts_next(&m)) {
+            __syncthreads();
+            if (threadIdx.x == 0) answer = density(n, nuts_position(&m), nuts_gradient(&m));
+            __syncthreads();
+            m.log_density = answer;
+        }
+        nuts_kept(rooms + chain * room, &m);
+        __syncthreads();
     }
 }
 
@@ -66,20 +85,20 @@ static __global__ void answers(wide *rooms, long room, int chains, int *asks)
     if (chain >= chains) return;
     Nuts *m = nuts_of(rooms + chain * room, N);
     if (m->phase == NUTS_DONE) return;
-    m->log_density = density(nuts_position(m), nuts_gradient(m));
+    m->log_density = density(N, nuts_position(m), nuts_gradient(m));
     if (nuts_next(m)) *asks = 1;
 }
 
-static __global__ void collect(wide *rooms, long room, int chains, double *x, double *steps)
+static __global__ void collect(wide *rooms, long n, long room, int chains, double *x, double *steps)
 {
     const int chain = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (chain >= chains) return;
-    Nuts *m = nuts_of(rooms + chain * room, N);
-    for (int i = 0; i < N; i++) x[chain * N + i] = nuts_position(m)[i];
+    Nuts *m = nuts_of(rooms + chain * room, n);
+    for (long i = 0; i < n; i++) x[chain * n + i] = nuts_position(m)[i];
     steps[chain] = m->failed ? NAN : m->n_leapfrog;
 }
 
-static __global__ void room_of(long *room) { *room = nuts_room(N); }
+static __global__ void room_of(long n, long *room) { *room = nuts_room(n); }
 
 static int failures;
 
@@ -88,6 +107,44 @@ static void check(const char *what, const char *statistic, double value, double 
     const int ok = value <= bound;
     failures += !ok;
     printf("%s %-58s %-14s %10.3g  bound %.3g\n", ok ? "ok    " : "failed", what, statistic, value, bound);
+}
+
+// n coordinates by `lanes` threads beside one: sums are rounded otherwise, so not to the last bit.
+static int by_lanes(long n, int lanes, int chains, long sweeps)
+{
+    long room, *room_there;
+    wide *rooms;
+    double *x_there, *steps_there;
+    std::vector<double> x[2], steps[2];
+    CK(cudaMalloc(&room_there, sizeof room));
+    room_of<<<1, 1>>>(n, room_there);
+    CK(cudaMemcpy(&room, room_there, sizeof room, cudaMemcpyDeviceToHost));
+    const size_t bytes = sizeof(wide) * (size_t)room * (size_t)chains;
+    CK(cudaMalloc(&rooms, bytes));
+    CK(cudaMalloc(&x_there, sizeof(double) * (size_t)(n * chains)));
+    CK(cudaMalloc(&steps_there, sizeof(double) * (size_t)chains));
+    for (int k = 0; k < 2; k++) {
+        x[k].resize((size_t)(n * chains));
+        steps[k].resize((size_t)chains);
+        CK(cudaMemset(rooms, 0, bytes));
+        if (k) runs_of_blocks<<<chains, lanes>>>(rooms, n, room, sweeps, sweeps);
+        else runs<<<(chains + 31) / 32, 32>>>(rooms, n, room, chains, sweeps, sweeps);
+        collect<<<(chains + 31) / 32, 32>>>(rooms, n, room, chains, x_there, steps_there);
+        CK(cudaMemcpy(x[k].data(), x_there, sizeof(double) * x[k].size(), cudaMemcpyDeviceToHost));
+        CK(cudaMemcpy(steps[k].data(), steps_there, sizeof(double) * steps[k].size(), cudaMemcpyDeviceToHost));
+    }
+    double apart = 0, others = 0;
+    for (size_t i = 0; i < x[0].size(); i++) apart = x[0][i] == x[0][i] && x[1][i] == x[1][i] ? fmax(apart, fabs(x[0][i] - x[1][i])) : INFINITY;
+    for (int c = 0; c < chains; c++) others += steps[0][c] != steps[1][c];
+    char what[100];
+    snprintf(what, sizeof what, "%ld coordinates by %d threads", n, lanes);
+    check(what, "other trees", others, 0);
+    check(what, "apart", apart, 1e-5);
+    CK(cudaFree(room_there));
+    CK(cudaFree(rooms));
+    CK(cudaFree(x_there));
+    CK(cudaFree(steps_there));
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -100,7 +157,7 @@ int main(int argc, char **argv)
     double *x_there, *steps_there;
     int *asks;
     CK(cudaMalloc(&room_there, sizeof room));
-    room_of<<<1, 1>>>(room_there);
+    room_of<<<1, 1>>>(N, room_there);
     CK(cudaMemcpy(&room, room_there, sizeof room, cudaMemcpyDeviceToHost));
     const size_t bytes = sizeof(wide) * (size_t)room * (size_t)chains;
     CK(cudaMalloc(&rooms, bytes));
@@ -111,8 +168,8 @@ int main(int argc, char **argv)
 
     // The law, from a draw of each chain.
     CK(cudaMemset(rooms, 0, bytes));
-    runs<<<blocks, 64>>>(rooms, room, chains, sweeps, warmup);
-    collect<<<blocks, 64>>>(rooms, room, chains, x_there, steps_there);
+    runs<<<blocks, 64>>>(rooms, N, room, chains, sweeps, warmup);
+    collect<<<blocks, 64>>>(rooms, N, room, chains, x_there, steps_there);
     CK(cudaMemcpy(x.data(), x_there, sizeof(double) * x.size(), cudaMemcpyDeviceToHost));
     for (int i = 0; i < N && !quick; i++)
         for (int j = 0; j <= i; j++) {
@@ -131,8 +188,8 @@ int main(int argc, char **argv)
     const int few = chains < 1000 ? chains : 1000;
     const long short_run = 6;
     CK(cudaMemset(rooms, 0, bytes));
-    runs<<<blocks, 64>>>(rooms, room, few, short_run, warmup);
-    collect<<<blocks, 64>>>(rooms, room, few, x_there, steps_there);
+    runs<<<blocks, 64>>>(rooms, N, room, few, short_run, warmup);
+    collect<<<blocks, 64>>>(rooms, N, room, few, x_there, steps_there);
     CK(cudaMemcpy(x.data(), x_there, sizeof(double) * (size_t)(N * few), cudaMemcpyDeviceToHost));
     CK(cudaMemcpy(steps.data(), steps_there, sizeof(double) * (size_t)few, cudaMemcpyDeviceToHost));
     CK(cudaMemset(rooms, 0, bytes));
@@ -147,7 +204,7 @@ int main(int argc, char **argv)
             answers<<<blocks, 64>>>(rooms, room, few, asks);
         }
     }
-    collect<<<blocks, 64>>>(rooms, room, few, x_there, steps_there);
+    collect<<<blocks, 64>>>(rooms, N, room, few, x_there, steps_there);
     CK(cudaMemcpy(y.data(), x_there, sizeof(double) * (size_t)(N * few), cudaMemcpyDeviceToHost));
     CK(cudaMemcpy(more.data(), steps_there, sizeof(double) * (size_t)few, cudaMemcpyDeviceToHost));
     double apart = 0, others = 0;
@@ -155,6 +212,9 @@ int main(int argc, char **argv)
     for (int c = 0; c < few; c++) others += steps[c] != more[c];
     check("a launch for each evaluation", "other trees", others, 0);
     check("a launch for each evaluation", "apart", apart, 1e-6);
+
+    // With few sweeps, as rounding grows along trajectories.
+    if (by_lanes(5, 32, quick ? 4 : 200, 6) || by_lanes(70, 32, quick ? 2 : 100, 4) || by_lanes(301, 256, quick ? 2 : 50, 4) || by_lanes(2500, 1024, quick ? 1 : 10, 4)) return 1;
     printf("%s: %d failed\n", failures ? "failed" : "passed", failures);
     return failures > 0;
 }

@@ -1,0 +1,154 @@
+// device_moves.c -- moves along gradients on a GPU: rounds of launches, for all chains together, until none asks for another answer.
+//
+//   gm_move (begins)   ->  density(run)  ->  gm_move  ->  density(run)  ->  gm_move  -> ...         (runtime_cuda.h)
+//
+// In a sweep that is captured a round is the body of a loop within the graph, so that the host has nothing to do with how long trajectories are; a kernel decides after each round
+// whether there is another. Where the driver knows no such loops (before CUDA 12.4), and in sweeps that are launched plainly, the host looks after each round.
+#include "device_inside.h"
+
+#include <string.h>
+
+enum { AT_ASKS = GM_SCRATCHES - 1, ASK = 2, ASKS_BYTES = 16 };       // scratch; the place of `ask` in struct GmAsks of runtime_cuda.h
+
+// cudaGraphSetConditional(handle, *ask): a function that only kernels have. As text, since drivers without it could not load a program that names it.
+static const char condition[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n"
+    ".visible .entry gm_condition(.param .u64 handle, .param .u64 ask)\n"
+    "{\n"
+    "    .reg .b32 %r<2>;\n"
+    "    .reg .b64 %rd<4>;\n"
+    "    ld.param.u64 %rd1, [handle];\n"
+    "    ld.param.u64 %rd2, [ask];\n"
+    "    cvta.to.global.u64 %rd3, %rd2;\n"
+    "    ld.global.u32 %r1, [%rd3];\n"
+    "    {\n"
+    "        .param .b64 handle_given;\n"
+    "        st.param.b64 [handle_given], %rd1;\n"
+    "        .param .b32 value_given;\n"
+    "        st.param.b32 [value_given], %r1;\n"
+    "        call.uni cudaGraphSetConditional, (handle_given, value_given);\n"
+    "    }\n"
+    "    ret;\n"
+    "}\n";
+
+// ---- loops within graphs ----
+
+// Ends a round: whether there is another.
+static int put_condition(GmDevice *d, CUgraphConditionalHandle handle, CUdeviceptr asks)
+{
+    CUdeviceptr ask = asks + ASK * sizeof(uint32_t);
+    void *parameters[] = { &handle, &ask };
+    return gm_cuda.cuLaunchKernel(d->loop_kernel, 1, 1, 1, 1, 1, 1, 0, d->loop_stream, parameters, NULL);
+}
+
+// Begins a loop in a graph that d->stream is captured into: until end_loop, d->loop_stream is captured into its body. A result of the driver.
+static int begin_loop(GmDevice *d, CUgraphConditionalHandle *handle)
+{
+    int status;
+    unsigned long long id;
+    CUgraph graph = NULL;
+    const CUgraphNode *before = NULL;
+    CUgraphNode node = NULL;
+    size_t n = 0;
+    CUgraphNodeParams loop = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL };
+    int result = gm_cuda.cuStreamGetCaptureInfo(d->stream, &status, &id, &graph, &before, &n);
+    if (result == 0) result = gm_cuda.cuGraphConditionalHandleCreate(handle, graph, d->context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+    loop.conditional.handle = *handle;
+    loop.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+    loop.conditional.size = 1;
+    loop.conditional.ctx = d->context;
+    if (result == 0) result = gm_cuda.cuGraphAddNode(&node, graph, before, n, &loop);
+    if (result == 0) result = gm_cuda.cuStreamUpdateCaptureDependencies(d->stream, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    return result == 0 ? gm_cuda.cuStreamBeginCaptureToGraph(d->loop_stream, loop.conditional.phGraph_out[0], NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) : result;
+}
+
+static int end_loop(GmDevice *d)
+{
+    CUgraph body;
+    return gm_cuda.cuStreamEndCapture(d->loop_stream, &body);
+}
+
+// A graph that holds a loop of one round, launched: whether all of that works here.
+static bool loop_works(GmDevice *d, CUdeviceptr asks)
+{
+    CUgraph graph = NULL;
+    CUgraphExec ready = NULL;
+    CUgraphConditionalHandle handle = 0;
+    int names[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+    char log[200] = "";
+    void *values[] = { log, (void *)(uintptr_t)sizeof log };
+    if (!gm_cuda_loops() || gm_cuda.cuModuleLoadDataEx(&d->loop_module, condition, 2, names, values) != 0) return false;
+    int result = gm_cuda.cuModuleGetFunction(&d->loop_kernel, d->loop_module, "gm_condition");
+    if (result == 0) result = gm_cuda.cuStreamCreate(&d->loop_stream, CU_STREAM_NON_BLOCKING);
+    if (result == 0) result = gm_cuda.cuStreamBeginCapture(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (result != 0) return false;
+    if ((result = begin_loop(d, &handle)) == 0) {
+        result = put_condition(d, handle, asks);
+        const int ended = end_loop(d);
+        if (result == 0) result = ended;
+    }
+    const int ended = gm_cuda.cuStreamEndCapture(d->stream, &graph);
+    if (result == 0) result = ended;
+    if (result == 0) result = gm_cuda.cuGraphInstantiate(&ready, graph, 0);
+    if (result == 0) result = gm_cuda.cuGraphLaunch(ready, d->stream);
+    if (result == 0) result = gm_cuda.cuStreamSynchronize(d->stream);
+    if (ready) gm_cuda.cuGraphExecDestroy(ready);
+    if (graph) gm_cuda.cuGraphDestroy(graph);
+    return result == 0;
+}
+
+// ---- moves ----
+
+static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks)
+{
+    CUdeviceptr told = (CUdeviceptr)(uintptr_t)d->told;
+    GmMove move = *of;
+    void *parameters[] = { &d->states, &d->place, &move, &begins, &asks, &told };
+    gm_device_launch(d, d->stream, "gm_move", (GmGrid){ .x = 1, .y = d->chains, .threads = of->n <= 64 ? 32 : of->n <= 2048 ? 256 : 1024 }, parameters);
+}
+
+void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
+{
+    GmDevice *d = run->device;
+    GmMove move = *of;
+    move.name = (const char *)(uintptr_t)gm_device_text(d, of->name);
+    const CUdeviceptr asks = gm_device_scratch(d, AT_ASKS, ASKS_BYTES);
+    if (d->rehearsing) {
+        put_move(d, &move, 1, asks);
+        density(run);
+        return;
+    }
+    if (!d->told && gm_device_have_host(d, (void **)&d->told, sizeof *d->told, "a count")) {
+        gm_device_good(d, gm_cuda.cuMemsetD8Async(asks, 0, ASKS_BYTES, d->stream), "clearing work space");
+        d->loops = !d->plain && d->piece_size == 0 && loop_works(d, asks) ? 1 : -1;
+        if (d->loops < 0) d->plain = true;
+    }
+    if (d->failed) return;
+    *d->told = 0;
+    put_move(d, &move, 1, asks);
+    if (!d->capturing) {
+        while (gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a move") && *(volatile uint32_t *)d->told) {
+            density(run);
+            *d->told = 0;
+            put_move(d, &move, 0, asks);
+        }
+        return;
+    }
+    CUgraphConditionalHandle handle = 0;
+    if (!gm_device_good(d, begin_loop(d, &handle), "a loop within a graph")) return;
+    const CUstream outer = d->stream, inner = d->loop_stream;
+    d->stream = inner;
+    density(run);
+    put_move(d, &move, 0, asks);
+    d->stream = outer;
+    gm_device_good(d, put_condition(d, handle, asks), "a loop within a graph");
+    gm_device_good(d, end_loop(d), "a loop within a graph");
+}
+
+void gm_device_moves_close(GmDevice *d)
+{
+    if (d->loop_stream) gm_cuda.cuStreamDestroy(d->loop_stream);
+    if (d->loop_module) gm_cuda.cuModuleUnload(d->loop_module);
+    if (d->told) gm_cuda.cuMemFreeHost(d->told);
+}
