@@ -117,7 +117,7 @@ static void begin_loop(Out *o, const Node *n)
             break;
         }
         // fall through
-    case SHARE_SUM_ALONG: case SHARE_SUM_TURNS: {
+    case SHARE_SUM_ALONG: case SHARE_SUM_TURNS: case SHARE_SPAN: {
         const char *range = range_text(o, i[0], &c);
         begin(o, "%s%s%s)", macro, range, totals_text(o, n));
         break;
@@ -209,6 +209,7 @@ static void emit_update(Out *o, const Node *n)
         case STORE_LAST: line(o, "STORE(%s, %s);", place, t.c); break;
         case STORE_WITHIN: line(o, "SET(%s, %s);", place, t.c); break;
         case STORE_ELEMENT: line(o, "ELEMENT_LANE %s = %s;", place, t.c); break;
+        case STORE_SPAN: line(o, "SPAN_TOTAL(%s, %s, %s);", subscript_text(o, at->element->args[0]).c, place, t.c); break;
         }
         break;
     case UPDATE_ADD: line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c); break;

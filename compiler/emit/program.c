@@ -28,6 +28,17 @@ static const char *work_text(Out *o, const Kernel *k)
     return all ? all : "1";
 }
 
+// Columns of the matrix, outputs of a row, the arrays.
+static const char *product_text(Out *o, const Product *r)
+{
+    const char *coefficients = c_name(o, r->coefficients->name), *X = var_text(o, r->matrix), *p = extent_c(o, r->matrix->dim[1], LOOSE);
+    const char *k = r->coefficients->rank == 2 ? extent_c(o, r->coefficients->dim[!r->transposed], LOOSE) : "1";
+    const char *macro = r->transposed ? "TIMES_TRANSPOSED" : "TIMES";
+    const char *eta = c_name(o, r->eta->name);
+    if (!r->out) return text(o, "%s(%s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta);
+    return text(o, "%s_AND_BACK(%s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name), c_name(o, r->out->name));
+}
+
 static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
 {
     switch (a->kind) {
@@ -40,6 +51,7 @@ static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
     case ARG_NUMBER: return text(o, "%.17g", a->number);
+    case ARG_PRODUCT: return product_text(o, a->product);
     }
     return "";
 }

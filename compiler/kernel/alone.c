@@ -17,7 +17,7 @@ static bool for_one_lane(const Node *list)
         switch (n->kind) {
         case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_DRAW: case NODE_CLAIM: case NODE_SKIP: break;
         case NODE_UPDATE:
-            if (n->update.own || n->update.how == STORE_ELEMENT) return false;
+            if (n->update.own || n->update.how == STORE_ELEMENT || n->update.how == STORE_SPAN) return false;
             break;
         case NODE_SLICE: case NODE_METROPOLIS:
             if (n->slice.c->recursion || n->slice.follows || !for_one_lane(n->body)) return false;

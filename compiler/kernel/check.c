@@ -171,7 +171,7 @@ static bool for_team(Sharing how)
 {
     switch (how) {
     case SHARE_ALONG: case SHARE_SUM_ALONG: case SHARE_INTO: case SHARE_KEYED: case SHARE_GROUPS: case SHARE_CREW: case SHARE_COLOUR_CREW: return true;
-    case SHARE_SERIAL: case SHARE_BACKWARD: case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_SUM_TURNS: case SHARE_PLACES: case SHARE_ROWS: break;
+    case SHARE_SERIAL: case SHARE_BACKWARD: case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_SUM_TURNS: case SHARE_PLACES: case SHARE_ROWS: case SHARE_SPAN: break;
     }
     return false;
 }
@@ -376,6 +376,10 @@ static void check_launches(Check *c, const Launches *list)
             if (a->kind == ARG_EXTENT) check_size(c, a->extent, of);
             for (int k = 0; k < a->count.n && a->kind == ARG_COUNT; k++) check_size(c, a->count.factor[k], of);
             if (a->kind == ARG_PLACE || a->kind == ARG_NAME) check_var(c, a->var);
+            const Product *r = a->kind == ARG_PRODUCT ? a->product : NULL;
+            const Var *const part[] = {r ? r->matrix : NULL, r ? r->coefficients : NULL, r ? r->eta : NULL, r ? r->weight : NULL, r ? r->out : NULL};
+            for (size_t k = 0; k < sizeof part / sizeof *part; k++)
+                if (part[k]) check_var(c, part[k]);
         }
     }
     c->alone = false;

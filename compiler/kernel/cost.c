@@ -248,6 +248,14 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         operate(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b));
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
+    case LAUNCH_PRODUCT: case LAUNCH_ROW_PRODUCTS:
+        for (int i = 0; i < l->nargs; i++) {
+            const Product *r = l->arg[i].kind == ARG_PRODUCT ? l->arg[i].product : NULL;
+            if (!r) continue;
+            operate(&c, expanded(expanded(ex_mul2(ex_num(r->out ? 4 : 2), outputs_of(r)), a), r->matrix->dim[1]));
+            c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), r->matrix->dim[1]));
+        }
+        break;
     case LAUNCH_ROW_SUMS:
         operate(&c, expanded(expanded(two, a), b));
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));

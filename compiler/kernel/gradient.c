@@ -45,6 +45,17 @@ typedef struct Tied {                    // of a variable whose elements are con
     Var  *work;
 } Tied;
 
+enum { MOST_PRODUCTS = 6 };              // of one span
+
+typedef struct RowSpan {                    // factors whose instances are rows of matrices that are multiplied by matrices of the block
+    Expr    *n;                          // rows
+    int      nproducts;
+    Product *product[MOST_PRODUCTS];
+    Total   *totals;
+    Var     *sums;                       // of the rows: the log density, then the totals
+    struct RowSpan *next;
+} RowSpan;
+
 typedef struct Moved {                   // a block
     Lower      *p;
     const Step *step;
@@ -60,6 +71,7 @@ typedef struct Moved {                   // a block
     Var        *lp;
     Total      *totals, **last_total;
     Pending    *pending, **last_pending;
+    RowSpan       *spans;
     int         nweights, nnamed;
 } Moved;
 
@@ -482,25 +494,24 @@ static bool is_own(const Expr *ref, const Plates *plates)
     return true;
 }
 
-static Total *total_of(Moved *m, Expr *ref)
+static Total *total_of(Total *list, const Expr *ref)
 {
-    for (Total *t = m->totals; t; t = t->next)
-        if (t->ref == ref) return t;
-    return NULL;
+    while (list && list->ref != ref) list = list->next;
+    return list;
 }
 
 // Every element that is named by numbers in some derivative has a local of its own. They are declared before the first loop.
-static void declare_total(Moved *m, const char *stem, Expr *ref)
+static void declare_total(Moved *m, const char *stem, Expr *ref, Expr *start)
 {
     Lower *p = m->p;
-    if (!is_one_element(ref) || total_of(m, ref)) return;
+    if (!is_one_element(ref) || total_of(m->totals, ref)) return;
     const char *name = words(p, "%s_%s", stem, ref->var->name);
     for (int k = 0; k < ref->nargs; k++) name = words(p, "%s_%d", name, (int)ref->args[k]->number);
     Total *t = NEW(p->g->arena, Total);
     *t = (Total){ref, local_new(p->g->arena, intern(name)), NULL};
     *m->last_total = t;
     m->last_total = &t->next;
-    put_let(p, NULL, t->local, ex_num(0), "wide")->let.grows = true;
+    put_let(p, NULL, t->local, start, "wide")->let.grows = true;
 }
 
 static Look test_work(const Expr *e, void *with)
@@ -528,7 +539,13 @@ static Expr *weight_place(Moved *m, const Plates *plates)
 }
 
 // What a factor becomes: its terms that move, as a closed form where its sum over rows leaves the sweep.
-typedef struct Prepared { Factor f; Derivative *terms; struct Prepared *next; } Prepared;
+typedef struct Prepared {
+    Factor      f;
+    Derivative *terms;
+    RowSpan       *span;                    // its rows; NULL: it is summed by itself
+    Index      *row;                     // of its plates
+    struct Prepared *next;
+} Prepared;
 
 // log_inv_logit(e) and log_inv_logit(-e) in one density differ by e: one of them is computed, and there is one weight by e.
 typedef struct Calls { Arena *a; Expr **at; int n, size; } Calls;
@@ -556,6 +573,111 @@ static Expr *with_one_sign(const Moved *m, Expr *e)
     return e;
 }
 
+// ---- predictors of several outputs ----
+
+typedef struct Predicting { Moved *m; const Plates *plates; Index *row; int n, most; Product product[MOST_PRODUCTS]; bool several; } Predicting;
+
+// The plate whose index is e, if it runs over all rows of the matrix.
+static Index *row_of(const Plates *plates, const Expr *e, const Var *matrix)
+{
+    for (int i = 0; i < plates->n && e->kind == EX_INDEX; i++)
+        if (plates->index[i] == e->index && ex_is_num(e->index->lo, 1) && e->index->hi == matrix->dim[0]) return plates->index[i];
+    return NULL;
+}
+
+static bool moves(const Moved *m, const Var *v)
+{
+    for (int i = 0; i < m->step->nblock; i++)
+        if (m->step->block[i] == v) return true;
+    return false;
+}
+
+static bool product_in(Predicting *w, const Expr *e, Product *r, Expr **row, Expr **column)
+{
+    return product_of(w->m->p, e, r, row, column) && moves(w->m, r->coefficients) && row_of(w->plates, *row, r->matrix) && (!w->row || row_of(w->plates, *row, r->matrix) == w->row);
+}
+
+static Look collect_product(const Expr *e, void *with)
+{
+    Predicting *w = with;
+    Product r;
+    Expr *row, *column;
+    if (!product_in(w, e, &r, &row, &column)) return LOOK;
+    w->row = row_of(w->plates, row, r.matrix);
+    w->several |= column != NULL;
+    int k = 0;
+    while (k < w->n && !same_product(&w->product[k], &r)) k++;
+    if (k == MOST_PRODUCTS) return FOUND;
+    w->product[k] = r;
+    if (k == w->n) w->n++;
+    return SKIP;
+}
+
+static Expr *by_product(Expr *e, void *with)
+{
+    Predicting *w = with;
+    Product r;
+    Expr *row, *column;
+    if (!product_in(w, e, &r, &row, &column)) return NULL;
+    int k = 0;
+    while (!same_product(&w->product[k], &r)) k++;
+    return ex_ref(w->product[k].eta, column ? 2 : 1, (Expr *[]){row, column});
+}
+
+static bool test_series(const Var *v, void *with) { (void)with; return v->kind == VAR_SERIES; }
+
+// Predictors with several outputs in the density of a factor become elements of products, whose derivatives are the weights of the rows. False: there are none, or too many.
+static bool split_products(Moved *m, Prepared *r)
+{
+    Lower *p = m->p;
+    Factor *f = &r->f;
+    Predicting w = {.m = m, .plates = &f->plates};
+    if (f->plates.n == 0 || needs_array(f->log_density) || ex_any_var(f->log_density, test_series, NULL) || ex_find(f->log_density, collect_product, &w) || !w.several) return false;
+    for (int i = 0; i < f->plates.n; i++)
+        if (ex_mentions_index(w.row->hi, f->plates.index[i])) return false;
+    RowSpan *s = m->spans, **last = &m->spans;
+    for (; s; last = &s->next, s = s->next)
+        if (s->n == w.row->hi) break;
+    int more = 0;
+    for (int k = 0; k < w.n; k++) {
+        int same = 0;
+        while (s && same < s->nproducts && !same_product(s->product[same], &w.product[k])) same++;
+        if (s && same < s->nproducts) w.product[k] = *s->product[same];
+        else more++;
+    }
+    if ((s ? s->nproducts : 0) + more > MOST_PRODUCTS) return false;
+    if (!s) {
+        s = *last = NEW(p->g->arena, RowSpan);
+        *s = (RowSpan){.n = w.row->hi};
+    }
+    for (int k = 0; k < w.n; k++) {
+        if (w.product[k].eta) continue;
+        make_room(p, &w.product[k], true);
+        s->product[s->nproducts++] = arena_copy(p->g->arena, &w.product[k], sizeof w.product[k]);
+    }
+    f->log_density = ex_map(f->log_density, by_product, &w);
+    r->span = s;
+    r->row = w.row;
+    return true;
+}
+
+static const Product *product_with(const RowSpan *s, const Var *eta)
+{
+    for (int k = 0; s && k < s->nproducts; k++)
+        if (s->product[k]->eta == eta) return s->product[k];
+    return NULL;
+}
+
+static bool differentiate(const Moved *m, Prepared *r)
+{
+    const char *why;
+    int n = m->moving.n;
+    Var **block = NEW_N(m->p->g->arena, Var *, n + MOST_PRODUCTS);
+    memcpy(block, m->moving.var, sizeof *block * (size_t)n);
+    for (int k = 0; r->span && k < r->span->nproducts; k++) block[n++] = r->span->product[k]->eta;
+    return derivatives((Graph *)m->p->g, &r->f, block, n, &r->terms, &why);
+}
+
 static Prepared *prepare(Moved *m, const Factor *f)
 {
     Lower *p = m->p;
@@ -566,15 +688,15 @@ static Prepared *prepare(Moved *m, const Factor *f)
     const Factor rows = r->f;
     const Loops l = loops_of(&f->plates);
     const Keys none = {0};
-    const char *why;
     Expr *h = hoist_sum(&p->statistics, &none, &l, r->f.log_density);
     if (h) {
         r->f.log_density = h;
         r->f.plates = (Plates){0};
-        if (derivatives((Graph *)p->g, &r->f, m->moving.var, m->moving.n, &r->terms, &why)) return r;
+        if (differentiate(m, r)) return r;
         r->f = rows;
     }
-    if (!derivatives((Graph *)p->g, &r->f, m->moving.var, m->moving.n, &r->terms, &why)) abort();       // the schedule has asked
+    split_products(m, r);
+    if (!differentiate(m, r)) abort();           // the schedule has asked
     return r;
 }
 
@@ -588,14 +710,163 @@ static Expr *by_name(const NamedWeight *named, Expr *weight)
     return weight;
 }
 
-static void put_factor(Moved *m, const Prepared *r)
+static Node *enter_loop(Lower *p, Sharing how, Index *i)
+{
+    Node *n = enter(p, NODE_LOOP);
+    n->loop.how = how;
+    n->loop.n = 1;
+    n->loop.index[0] = i;
+    n->loop.keeps = true;
+    return n;
+}
+
+static bool reads_product(const Prepared *r, const Product *of)
+{
+    for (const Derivative *d = r->terms; d; d = d->next)
+        if (d->ref->var == of->eta) return true;
+    return false;
+}
+
+static const Prepared *first_of(const Prepared *list, const Product *of)
+{
+    while (list && !reads_product(list, of)) list = list->next;
+    return list;
+}
+
+static Expr *weight_of(const Product *of, const Index *row, const Index *column)
+{
+    return ex_ref(of->weight, column ? 2 : 1, (Expr *[]){ex_index((Index *)row), column ? ex_index((Index *)column) : NULL});
+}
+
+static void put_no_weight(Lower *p, const Product *of, const Index *row)
+{
+    Index *column = of->weight->rank == 2 ? index_new(intern("k"), ex_num(1), outputs_of(of)) : NULL;
+    Node *each = column ? enter_loop(p, SHARE_SERIAL, column) : NULL;
+    put_update(p, UPDATE_SET, place_element(weight_of(of, row, column)), ex_num(0));
+    if (each) leave(p, each);
+}
+
+static Expr *true_where(Expr *e, void *with)
+{
+    const Expr *condition = with;
+    if (e == condition) return ex_num(1);
+    if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) return e;       // they have names, and keep them
+    return condition->kind == EX_CALL && condition->fn == FN_AND && (e == condition->args[0] || e == condition->args[1]) ? ex_num(1) : NULL;
+}
+
+// e where a condition holds.
+static Expr *granted(Expr *e, Expr *condition) { return ex_map(e, true_where, condition); }
+
+// The instances of a factor: in a span by rows, then what else its plates run over; else as a sum that is yet to be shared.
+static Node *enter_factor(Lower *p, const Prepared *first, const Prepared *r)
+{
+    const Plates *plates = &r->f.plates;
+    if (!r->span) {
+        const Loops l = loops_of(plates);
+        Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+        sum->nest.op = UPDATE_ADD;
+        return sum;
+    }
+    Node *rows = enter_loop(p, SHARE_SPAN, r->row);
+    for (int k = 0; k < r->span->nproducts; k++)
+        if (first_of(first, r->span->product[k]) == r) put_no_weight(p, r->span->product[k], r->row);
+    for (int i = 0; i < plates->n; i++)
+        if (plates->index[i] != r->row) enter_loop(p, SHARE_SERIAL, plates->index[i]);
+    if (plates->guard) put(p, NODE_SKIP)->skip.condition = plates->guard;
+    return rows;
+}
+
+// The weight of a predictor grows by what one term says. An element that a choice leaves out need not exist.
+static void put_weight(Moved *m, const Product *of, const Derivative *d, Expr *weight, int nplates)
+{
+    Lower *p = m->p;
+    Expr *value = ex_mul2(weight, d->rest), *where = chosen_where(ex_mul2(d->weight, d->rest));
+    Node *outer = NULL;
+    for (int i = nplates; i < d->loops.n; i++) {
+        Node *n = enter_loop(p, SHARE_SERIAL, d->loops.index[i]);
+        if (!outer) outer = n;
+    }
+    Node *only = where ? enter(p, NODE_IF) : NULL;
+    if (only) only->test.condition = where;
+    put_update(p, UPDATE_ADD, place_element(ex_ref(of->weight, d->ref->nargs, d->ref->args)), where ? granted(value, where) : value);
+    if (only && !outer) outer = only;
+    if (outer) leave(p, outer);
+}
+
+static void add_pending(Moved *m, const Pending *w)
+{
+    *m->last_pending = arena_copy(m->p->g->arena, w, sizeof *w);
+    m->last_pending = &(*m->last_pending)->next;
+}
+
+static bool same_loops(const Loops *a, const Loops *b)
+{
+    bool same = a->n == b->n && a->guard == b->guard;
+    for (int i = 0; i < a->n && same; i++) same = a->index[i] == b->index[i];
+    return same;
+}
+
+static bool same_slope(const Derivative *a, const Derivative *b) { return a->weight == b->weight && a->rest == b->rest && same_loops(&a->loops, &b->loops); }
+
+// b[k] that stands beside a predictor wherever this does, as in b[k] + X_B[i, k], gets what the predictor gets: the weights of the rows, which are there. `of` must have no weights of other
+// factors. The terms that this covers are marked.
+static void put_beside(Moved *m, const Prepared *r, const Product *of, const Derivative **covered, int *ncovered)
+{
+    const Derivative *of_k = NULL;               // the term of all k
+    Expr *k = NULL;
+    for (const Derivative *t = r->terms; t && of->weight->rank == 2; t = t->next)
+        for (int i = r->f.plates.n; i < t->loops.n && t->ref->var == of->eta; i++)
+            if (t->ref->args[1] == ex_index(t->loops.index[i]) && t->loops.n == r->f.plates.n + 1) { of_k = t; k = t->ref->args[1]; }
+    if (!of_k) return;
+    for (const Derivative *u = r->terms; u; u = u->next) {
+        if (product_with(r->span, u->ref->var) || !same_slope(u, of_k) || !ex_mentions_index(u->ref, k->index)) continue;
+        bool all = true;
+        for (int i = 0; i < u->ref->nargs; i++) all &= u->ref->args[i] == k ? u->ref->var->dim[i] == outputs_of(of) : !ex_mentions_index(u->ref->args[i], k->index);
+        const int before = *ncovered;
+        for (const Derivative *t = r->terms; t && all; t = t->next) {
+            if (t->ref->var != of->eta) continue;
+            Expr *beside = ex_replace_index(u->ref, k->index, t->ref->args[1]);
+            const Derivative *o = r->terms;
+            while (o && (o->ref != beside || !same_slope(o, t))) o = o->next;
+            all = o != NULL;
+            covered[(*ncovered)++] = o;
+        }
+        if (!all) {
+            *ncovered = before;
+            continue;
+        }
+        Derivative *d = arena_copy(m->p->g->arena, u, sizeof *u);
+        Index *column = index_new(k->index->name, ex_num(1), outputs_of(of));
+        d->loops.index[d->loops.n - 1] = column;
+        d->ref = ex_replace_index(u->ref, k->index, ex_index(column));
+        d->weight = weight_of(of, r->row, column);
+        d->rest = ex_num(1);
+        add_pending(m, &(Pending){.d = d, .weight = d->weight});
+    }
+}
+
+static bool is_covered(const Derivative *d, const Derivative *const *covered, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (covered[i] == d) return true;
+    return false;
+}
+
+static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
     const Factor *f = &r->f;
-    const Loops l = loops_of(&f->plates);
     put(p, NODE_COMMENT)->text.lines = f->dist ? f->dist->name : "target";
-    Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-    sum->nest.op = UPDATE_ADD;
+    int nterms = 0, ncovered = 0;
+    for (const Derivative *d = r->terms; d; d = d->next) nterms++;
+    const Derivative **covered = NEW_N(p->g->arena, const Derivative *, nterms * (nterms + 1) + 1);
+    for (int k = 0; r->span && k < r->span->nproducts; k++) {
+        const Product *of = r->span->product[k];
+        const Prepared *one = first_of(first, of);
+        if (one == r && !first_of(r->next, of)) put_beside(m, r, of, covered, &ncovered);
+    }
+    Node *sum = enter_factor(p, first, r);
+    if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
     put_update(p, UPDATE_ADD, place_local(m->lp), f->log_density);
     NamedWeight *named = NULL;                        // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
@@ -611,29 +882,34 @@ static void put_factor(Moved *m, const Prepared *r)
     int ntotals = 0;
     for (Derivative *d = r->terms; d; d = d->next) {
         const bool all = d->loops.n == f->plates.n;
-        Total *t = all ? total_of(m, d->ref) : NULL;
+        const Product *of = product_with(r->span, d->ref->var);
+        if (of) {
+            put_weight(m, of, d, by_name(named, d->weight), f->plates.n);
+            continue;
+        }
+        if (is_covered(d, covered, ncovered)) continue;
+        Total *t = all ? total_of(r->span ? r->span->totals : m->totals, d->ref) : NULL;
         if (t && ntotals < MOST_TOTALS) {
             put_update(p, UPDATE_ADD, place_local(t->local), ex_mul2(by_name(named, d->weight), d->rest));
+            if (r->span) sum->loop.total[sum->loop.ntotals++] = t->local;
             ntotals++;
             continue;
         }
-        if (all && is_own(d->ref, &f->plates)) {
+        if (all && is_own(d->ref, &f->plates) && !r->span) {
             put_update(p, UPDATE_ADD, gradient_place(m, d->ref), ex_mul2(by_name(named, d->weight), d->rest));
             continue;
         }
-        Pending *w = NEW(p->g->arena, Pending);
-        *w = (Pending){.d = d, .weight = d->weight};
+        Pending w = {.d = d, .weight = d->weight};
         if (f->plates.n && ex_find(d->weight, test_work, NULL)) {
             for (const Pending *o = m->pending; o; o = o->next)
-                if (o->d->weight == d->weight && o->d->factor == d->factor) w->weight = o->weight;
-            Expr *place = w->weight == d->weight ? weight_place(m, &f->plates) : NULL;
+                if (o->d->weight == d->weight && o->d->factor == d->factor) w.weight = o->weight;
+            Expr *place = w.weight == d->weight ? weight_place(m, &f->plates) : NULL;
             if (place) {
                 put_update(p, UPDATE_SET, place_element(place), d->weight);
-                w->weight = place;
+                w.weight = place;
             }
         }
-        *m->last_pending = w;
-        m->last_pending = &w->next;
+        add_pending(m, &w);
     }
     leave(p, sum);
 }
@@ -650,11 +926,20 @@ static bool row_sums_of(Moved *m, Pending *w)
     return true;
 }
 
+static bool may_be_outside(const Derivative *d)
+{
+    bool within = true;
+    for (int k = 0; k < d->ref->nargs; k++) within &= d->ref->args[k]->kind == EX_INDEX && ex_is_num(d->ref->args[k]->index->lo, 1) && d->ref->args[k]->index->hi == d->ref->var->dim[k];
+    return !within;
+}
+
 static void put_pending(Moved *m, const Pending *w)
 {
     Lower *p = m->p;
     const Derivative *d = w->d;
     Loops l = d->loops;
+    Expr *where = may_be_outside(d) ? chosen_where(ex_mul2(d->weight, d->rest)) : NULL;      // an element that a choice leaves out need not exist
+    if (where) l.guard = l.guard ? ex_call2("&&", l.guard, where) : where;
     Expr *value = ex_mul2(w->weight, d->rest);
     if (w->sums) {
         l = (Loops){.n = 1, .index = {d->loops.index[1]}};
@@ -763,15 +1048,15 @@ static void put_series(Moved *m, const Series *s)
     const char *stem = words(p, "by_%s", s->var[0]->name);
     for (int i = 0; i < n; i++)
         for (const Derivative *d = terms[i]; d; d = d->next)
-            if (!in_series(s, d->ref->var) && d->loops.n == site[i]->plates.n) declare_total(m, stem, d->ref);
+            if (!in_series(s, d->ref->var) && d->loops.n == site[i]->plates.n) declare_total(m, stem, d->ref, ex_num(0));
     for (int i = 0; i < n; i++) {
         const Loops l = loops_of(&site[i]->plates);
         bool any = false;
-        for (const Derivative *d = terms[i]; d; d = d->next) any |= d->loops.n == l.n && total_of(m, d->ref);
+        for (const Derivative *d = terms[i]; d; d = d->next) any |= d->loops.n == l.n && total_of(m->totals, d->ref);
         Node *sum = NULL;
         int here = 0;
         for (const Derivative *d = terms[i]; d && any; d = d->next) {
-            const Total *t = d->loops.n == l.n ? total_of(m, d->ref) : NULL;
+            const Total *t = d->loops.n == l.n ? total_of(m->totals, d->ref) : NULL;
             if (!t) continue;
             if (sum && here++ > MOST_TOTALS) {
                 leave(p, sum);
@@ -791,13 +1076,78 @@ static void put_series(Moved *m, const Series *s)
     if (lane) leave(p, lane);
     for (int i = 0; i < n; i++)
         for (Derivative *d = terms[i]; d; d = d->next) {
-            if (in_series(s, d->ref->var) || (d->loops.n == site[i]->plates.n && total_of(m, d->ref))) continue;
+            if (in_series(s, d->ref->var) || (d->loops.n == site[i]->plates.n && total_of(m->totals, d->ref))) continue;
             put_barrier(p);
             put_pending(m, &(Pending){.d = d, .weight = d->weight});
         }
     m->totals = NULL;
     m->last_total = &m->totals;
     put_barrier(p);
+}
+
+// ---- spans ----
+
+// Before the density: the rows of products, a few at a time. What they add up is where the density begins.
+static void put_span(Moved *m, RowSpan *s, const Prepared *first)
+{
+    Lower *p = m->p;
+    const char *stem = s == m->spans ? m->stem : words(p, "%s_%s", m->stem, s->product[0]->eta->name);
+    note(p, "The log density of the rows of %s, and the weight of each predictor", s->product[0]->matrix->name);
+    Kernel *k = open_kernel(p, KERNEL_SPAN, words(p, "rows_of_%s", stem), "wide");
+    Var *const lp = m->lp;
+    Total *const totals = m->totals, **const last_total = m->last_total;
+    m->lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;
+    m->totals = NULL;
+    m->last_total = &m->totals;
+    for (const Prepared *r = first; r; r = r->next)
+        for (const Derivative *d = r->span == s ? r->terms : NULL; d; d = d->next) declare_total(m, "slope", d->ref, ex_num(0));
+    s->totals = m->totals;
+    for (const Prepared *r = first; r; r = r->next)
+        if (r->span == s) put_factor(m, first, r);
+    int n = 1;
+    for (const Total *t = s->totals; t; t = t->next) n++;
+    s->sums = work_array(p, ROLE_TOTALS, words(p, "sums_%s", stem), 1, (Expr *[]){ex_num(n)});
+    n = 1;
+    put_update(p, UPDATE_SET, place_element(ex_ref(s->sums, 1, (Expr *[]){ex_num(n++)})), local_ref(m->lp))->update.how = STORE_SPAN;
+    for (const Total *t = s->totals; t; t = t->next)
+        put_update(p, UPDATE_SET, place_element(ex_ref(s->sums, 1, (Expr *[]){ex_num(n++)})), local_ref(t->local))->update.how = STORE_SPAN;
+    m->lp = lp;
+    m->totals = totals;
+    m->last_total = last_total;
+    close_kernel(p);
+    Launch *l = launch(p, LAUNCH_ROW_PRODUCTS, k);
+    with_extent(l, s->n);
+    with_name(l, s->sums);
+    with_extent(l, ex_num(n - 1));
+    for (int i = 0; i < s->nproducts; i++) with_product(l, s->product[i]);
+}
+
+// What the rows of all spans have added up for an element that is named by numbers.
+static Expr *from_spans(const Moved *m, const Expr *ref)
+{
+    Expr *sum = ex_num(0);
+    for (const RowSpan *s = m->spans; s; s = s->next) {
+        int n = ref ? 2 : 1;
+        const Total *t = s->totals;
+        for (; t && ref && t->ref != ref; t = t->next) n++;
+        if (t || !ref) sum = ex_add2(sum, ex_ref(s->sums, 1, (Expr *[]){ex_num(n)}));
+    }
+    return sum;
+}
+
+static void put_span_gradient(Moved *m, const RowSpan *s)
+{
+    for (int i = 0; i < s->nproducts; i++) {
+        const Product *r = s->product[i];
+        Loops l;
+        Expr *x = whole(r->coefficients, &l);
+        l.guard = NULL;
+        Node *n = each_element(m, x, &l, NODE_NEST);
+        put_update(m->p, UPDATE_ADD, gradient_place(m, x), ex_ref(r->out, x->nargs, x->args));
+        leave(m->p, n);
+    }
+    put_barrier(m->p);
 }
 
 // ---- the density, and its gradient by the coordinates ----
@@ -910,19 +1260,22 @@ static void put_density(Moved *m)
         for (const Derivative *d = r->terms; d; d = d->next) whole_arrays |= needs_own_array(ex_mul2(d->weight, d->rest), &d->loops);
     }
     const KernelKind kind = whole_arrays ? KERNEL_ONCE : KERNEL_TEAM;
+    for (RowSpan *s = m->spans; s; s = s->next) put_span(m, s, first);
     comment_step(p, m->step);
     Kernel *k = open_kernel(p, kind, words(p, "density_%s", m->stem), "wide");
     put_offsets(m);
     m->lp = local_new(p->g->arena, "lp");
-    put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;
+    put_let(p, NULL, m->lp, from_spans(m, NULL), "wide")->let.grows = true;
     for (const Prepared *r = first; r; r = r->next)
-        for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, "slope", d->ref);
+        for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, "slope", d->ref, from_spans(m, d->ref));
     put_fill(p, m->gradient, (Count){1, {m->size}}, false);
     for (int i = 0; i < m->step->nblock; i++)
         if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
     for (int i = m->step->nblock; i < m->moving.n; i++) put_fill(p, m->adjoint[i], count_dims(m->adjoint[i], 0, m->adjoint[i]->rank), false);
     put_barrier(p);
-    for (const Prepared *r = first; r; r = r->next) put_factor(m, r);
+    for (const RowSpan *s = m->spans; s; s = s->next) put_span_gradient(m, s);
+    for (const Prepared *r = first; r; r = r->next)
+        if (!r->span) put_factor(m, first, r);
     bool rows = false;
     for (Pending *w = m->pending; w; w = w->next) {
         Launches *const list = p->launches;

@@ -58,7 +58,7 @@ typedef struct Place {                   // what is set or added to: the first t
     Sub   sub[3];
 } Place;
 
-typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew
+typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT, STORE_SPAN } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew; added up over the calls of a KERNEL_SPAN
 
 typedef struct DrawArg {                 // of a routine: the first that is there
     const char *name;                    // in the call of the stdlib
@@ -183,16 +183,27 @@ bool  needs_own_array(const Expr *e, const Loops *l);            // one that eac
 enum { NUTS_HEADER = 256, NUTS_VECTORS = 48, NUTS_DIAGNOSTICS = 6 };       // doubles that a move along gradients keeps: by itself, for each coordinate, for the draws (runtime/device/nuts.h, launch.h)
 enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
 
+// ---- products.c ----
+
+typedef struct Product {                 // eta[row, k] = sum(j, matrix[row, j]*coefficients[j, k]); with transposed coefficients[k, j]; of a vector of them there is one output
+    Var  *matrix, *coefficients;
+    bool  transposed;
+    Var  *eta;
+    Var  *weight, *out;                  // out = sum(row, matrix[row, j]*weight[row, k]), as the coefficients lie; NULL: only eta is wanted
+} Product;
+
+Expr *outputs_of(const Product *r);      // of a row: how many columns the coefficients have
+
 // ---- rows.c ----
 
-typedef struct Predictor {               // sum(j, matrix[row, j]*vector[j]) of every row, in an array that a row pass fills before a kernel that reads it
-    Var          *matrix, *vector, *out;
+typedef struct Predictor {               // a product, in an array that is filled before a kernel that reads it: by a row pass, if it has one output
+    Product       of;
     const Kernel *pass;
 } Predictor;
 
 typedef struct PredictorUse {
     const Kernel *kernel;
-    Predictor    *predictor;
+    const Predictor *predictor;
     const Rows   *only;                  // read with fewer rows than coefficients only; NULL: always
     struct PredictorUse *next;
 } PredictorUse;
@@ -204,7 +215,7 @@ typedef enum {
 #include "kernel.def"
 } LaunchKind;
 
-typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_FUNCTION, ARG_NUMBER } ArgKind;
+typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_FUNCTION, ARG_NUMBER, ARG_PRODUCT } ArgKind;
 
 enum { MOST_LAUNCH_ARGS = 20 };
 
@@ -215,6 +226,7 @@ typedef struct LaunchArg {
     const Var  *var;
     const char *string;
     double      number;
+    const Product *product;
 } LaunchArg;
 
 typedef struct Launch {

@@ -155,7 +155,7 @@ Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type)
 }
 
 // Where e is not 0 because of a choice that multiplies it; NULL: nothing is said. What a choice leaves out need not have an element to be added to.
-static Expr *chosen_where(Expr *e)
+Expr *chosen_where(Expr *e)
 {
     if (e->kind == EX_POW && e->number > 0) return chosen_where(e->args[0]);
     if (e->kind == EX_CALL && e->fn == FN_if_else) {
@@ -247,6 +247,7 @@ void with_stream(Launch *l, const Var *v) { argument(l, ARG_STREAM)->var = v; }
 void with_string(Launch *l, const char *s) { argument(l, ARG_STRING)->string = s; }
 void with_function(Launch *l, const char *name) { argument(l, ARG_FUNCTION)->string = name; }
 void with_number(Launch *l, double v) { argument(l, ARG_NUMBER)->number = v; }
+void with_product(Launch *l, const Product *r) { argument(l, ARG_PRODUCT)->product = r; }
 
 // ---- the program ----
 
@@ -307,8 +308,9 @@ static void row_sizes(Lower *p)
         out->row_width = dot.matrix->dim[1];
     }
     for (int k = 0; k < p->npredictors; k++) {
-        out->row_widths |= out->row_width && out->row_width != p->predictor[k]->matrix->dim[1];
-        out->row_width = p->predictor[k]->matrix->dim[1];
+        if (!p->predictor[k]->pass) continue;
+        out->row_widths |= out->row_width && out->row_width != p->predictor[k]->of.matrix->dim[1];
+        out->row_width = p->predictor[k]->of.matrix->dim[1];
     }
 }
 

@@ -80,6 +80,7 @@ Node       *put_fill(Lower *p, Var *array, Count count, bool waits);
 Place       place_local(Var *v);
 Place       place_element(Expr *ref);
 int         missing_field(const Lower *p, const Var *v);              // its number among the fields of Data
+Expr       *chosen_where(Expr *e);                                   // where e is not 0 because of a choice that multiplies it; NULL: nothing is said
 const char *number_of(const Lower *p, const Var *v);                 // real or wide
 Loops       loops_of(const Plates *p);
 Loops       loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target);     // without the turns that add 0 to an element that may not exist
@@ -103,6 +104,15 @@ Count turns_of_loops(const Loops *l);
 void  note_count(Lower *p, Kernel *k, Count c);
 void  name_outside(Lower *p, Kernel *k);                                  // outside.c
 
+void    with_product(Launch *l, const Product *r);
+
+// ---- products.c ----
+
+// Whether e = sum(j, matrix[row, j]*coefficients[j, column]), all of j; column is NULL for a vector.
+bool  product_of(const Lower *p, const Expr *e, Product *out, Expr **row, Expr **column);
+bool  same_product(const Product *a, const Product *b);
+void  make_room(Lower *p, Product *r, bool weights);                 // its arrays
+
 // ---- rows.c ----
 
 const Rows *rows_of_factor(const Lower *p, const Factor *f);         // of the joint draw that may take these rows one by one, or NULL
@@ -111,6 +121,7 @@ bool          row_dot(const Lower *p, const Step *s, RowDot *dot);              
 const RowSum *fused_sum(const Lower *p, const Step *draw);
 const RowSum *fused_squares(const Lower *p, const Step *joint);      // whose row pass makes the sum of squares of a scale move, or NULL
 bool          in_row_pass(const Lower *p, const BlockTerm *t);
+const Predictor *predictor_of(Lower *p, const Product *r);           // one for all kernels
 Expr         *predicted(Lower *p, const Kernel *k, Expr *e);         // the array element that holds e, if it is a predictor that the kernel may read; else NULL
 bool          reads_predictor(const Lower *p, const Kernel *k);      // of the vector that the kernel follows
 Node         *follow(Lower *p, const Kernel *k, Expr *element, Var *change);     // after an element of it has changed

@@ -154,6 +154,13 @@ static void use_list(Uses *u, const Node *list)
     }
 }
 
+static void used_product(Uses *u, const Product *r)
+{
+    const Var *const part[] = {r->matrix, r->coefficients, r->eta, r->weight, r->out};
+    for (size_t k = 0; k < sizeof part / sizeof *part; k++)
+        if (part[k]) used(part[k], u);
+}
+
 static void use_launches(Uses *u, const Launches *list)
 {
     for (const Launch *l = list->first; l; l = l->next) {
@@ -161,6 +168,7 @@ static void use_launches(Uses *u, const Launches *list)
         u->rows = l->rows;
         for (int i = 0; i < l->nargs; i++)
             if (l->arg[i].kind == ARG_PLACE || l->arg[i].kind == ARG_NAME) used(l->arg[i].var, u);
+            else if (l->arg[i].kind == ARG_PRODUCT) used_product(u, l->arg[i].product);
         if (l->kernel) use_list(u, l->kernel->body);
     }
 }

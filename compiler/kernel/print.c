@@ -204,6 +204,10 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
             case ARG_PLACE: case ARG_NAME: fputs(a->var->name, out); break;
             case ARG_FUNCTION: fputs(a->string, out); break;
             case ARG_NUMBER: fprintf(out, "%g", a->number); break;
+            case ARG_PRODUCT:
+                fprintf(out, "%s = %s*%s%s", a->product->eta->name, a->product->matrix->name, a->product->coefficients->name, a->product->transposed ? "'" : "");
+                if (a->product->out) fprintf(out, ", %s = %s'*%s", a->product->out->name, a->product->matrix->name, a->product->weight->name);
+                break;
             case ARG_STRING: case ARG_STREAM: break;
             }
         }

@@ -86,43 +86,44 @@ bool row_dot(const Lower *p, const Step *s, RowDot *dot)
 
 static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 
+const Predictor *predictor_of(Lower *p, const Product *r)
+{
+    int k = 0;
+    while (k < p->npredictors && !same_product(&p->predictor[k]->of, r)) k++;
+    if (k < p->npredictors) return p->predictor[k];
+    Predictor **all = NEW_N(p->g->arena, Predictor *, k + 1);
+    if (k) memcpy(all, p->predictor, sizeof *all * (size_t)k);
+    p->predictor = all;
+    Predictor *new = all[p->npredictors++] = NEW(p->g->arena, Predictor);
+    *new = (Predictor){*r, NULL};
+    make_room(p, &new->of, false);
+    return new;
+}
+
 Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
 {
     const Step *s = kernel->step;
     if ((s && s->imputes) || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
-    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
-    Expr *body = ex_open(e, j);
-    if (body->kind != EX_MUL || body->nargs != 2) return NULL;
-    const int at = body->args[0]->kind == EX_REF && body->args[0]->nargs == 2 ? 0 : 1;
-    const Expr *m = body->args[at], *v = body->args[1 - at];
-    if (m->kind != EX_REF || m->nargs != 2 || !is_matrix(m->var) || !bare(m->args[1], j) || !whole_range(j, m->var->dim[1])) return NULL;
-    if (!mentions_an_index(m->args[0]) || ex_mentions_index(m->args[0], j)) return NULL;
-    if (v->kind != EX_REF || v->nargs != 1 || !bare(v->args[0], j) || v->var->rank != 1 || v->var->dim[0] != j->hi) return NULL;
-    if (v->var->base != BASE_REAL || is_real(p->out, v->var) || !var_unknown(v->var)) return NULL;
+    Product r;
+    Expr *row, *column;
+    if (!product_of(p, e, &r, &row, &column) || !mentions_an_index(row)) return NULL;
     for (int i = 0; s && s->kind != STEP_NUTS && i < s->nblock; i++)
-        if (s->block[i] == v->var && kernel->followed != v->var) return NULL;      // it moves within the kernel
-    int k = 0;
-    while (k < p->npredictors && (p->predictor[k]->matrix != m->var || p->predictor[k]->vector != v->var)) k++;
-    if (k == p->npredictors) {
-        Predictor **all = NEW_N(p->g->arena, Predictor *, k + 1);
-        if (k) memcpy(all, p->predictor, sizeof *all * (size_t)k);
-        p->predictor = all;
-        all[p->npredictors++] = NEW(p->g->arena, Predictor);
-        *all[k] = (Predictor){m->var, v->var, work_array(p, ROLE_ROW_VALUE, words(p, "%s_%s", m->var->name, v->var->name), 1, m->var->dim), NULL};
-    }
+        if (s->block[i] == r.coefficients && kernel->followed != r.coefficients) return NULL;      // it moves within the kernel
+    if (column && kernel->followed == r.coefficients) return NULL;
+    const Predictor *there = predictor_of(p, &r);
     PredictorUse **u = &p->uses;
-    while (*u && ((*u)->predictor != p->predictor[k] || (*u)->kernel != kernel)) u = &(*u)->next;
+    while (*u && ((*u)->predictor != there || (*u)->kernel != kernel)) u = &(*u)->next;
     if (!*u) {
         *u = NEW(p->g->arena, PredictorUse);
-        **u = (PredictorUse){kernel, p->predictor[k], p->few_only, NULL};
+        **u = (PredictorUse){kernel, there, p->few_only, NULL};
     } else if ((*u)->only != p->few_only) (*u)->only = NULL;
-    return ex_ref(p->predictor[k]->out, 1, &m->args[0]);
+    return ex_ref(there->of.eta, column ? 2 : 1, (Expr *[]){row, column});
 }
 
 bool reads_predictor(const Lower *p, const Kernel *k)
 {
     for (const PredictorUse *u = p->uses; u; u = u->next)
-        if (u->predictor->vector == k->followed && u->kernel == k) return true;
+        if (u->predictor->of.coefficients == k->followed && u->kernel == k) return true;
     return false;
 }
 
@@ -130,14 +131,14 @@ Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change)
 {
     Node *first = NULL, **last = &first;
     for (const PredictorUse *u = p->uses; u; u = u->next) {
-        const Predictor *r = u->predictor;
-        if (r->vector != k->followed || u->kernel != k) continue;
+        const Product *r = &u->predictor->of;
+        if (r->coefficients != k->followed || u->kernel != k) continue;
         Node *loop = *last = node_new(p->g->arena, NODE_LOOP), *add = loop->body = node_new(p->g->arena, NODE_UPDATE);
         Expr *row = ex_index(loop->loop.index[0] = index_new(intern("i"), ex_num(1), r->matrix->dim[0]));
         loop->loop.how = SHARE_ALONG;
         loop->loop.n = 1;
         add->update.op = UPDATE_ADD;
-        add->update.place = place_element(ex_ref(r->out, 1, &row));
+        add->update.place = place_element(ex_ref(r->eta, 1, &row));
         add->update.value = ex_ref(r->matrix, 2, (Expr *[]){row, element});
         add->update.times = change;
         last = &loop->next;
@@ -147,11 +148,13 @@ Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change)
 
 static void launch_predictor(Lower *p, const Predictor *r)
 {
-    Launch *l = launch(p, LAUNCH_ROWS_ONLY, r->pass);
-    with_extent(l, r->matrix->dim[0]);
-    with_extent(l, r->matrix->dim[1]);
-    with_place(l, r->matrix);
-    with_name(l, r->vector);
+    Launch *l = launch(p, r->pass ? LAUNCH_ROWS_ONLY : LAUNCH_PRODUCT, r->pass);
+    with_extent(l, r->of.matrix->dim[0]);
+    if (r->pass) {
+        with_extent(l, r->of.matrix->dim[1]);
+        with_place(l, r->of.matrix);
+        with_name(l, r->of.coefficients);
+    } else with_product(l, &r->of);
 }
 
 // A predictor is computed before the first launch of the list that reads it, unless that reads it by one route only: then before each.
@@ -187,14 +190,15 @@ void refresh_predictors(Lower *p, Launches *list)
 void lower_predictors(Lower *p)
 {
     for (int i = 0; i < p->npredictors; i++) {
-        Predictor *r = p->predictor[i];
-        note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->vector->name);
-        Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "predict_%s", r->out->name), "real");
-        r->pass = k;
+        const Product *r = &p->predictor[i]->of;
+        if (r->coefficients->rank != 1) continue;
+        note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->coefficients->name);
+        Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "predict_%s", r->eta->name), "real");
+        p->predictor[i]->pass = k;
         Index *i = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);
         Expr *row = ex_index(i);
         k->row = i;
-        put_update(p, UPDATE_SET, place_element(ex_ref(r->out, 1, &row)), local_ref(local_new(p->g->arena, "dot")));
+        put_update(p, UPDATE_SET, place_element(ex_ref(r->eta, 1, &row)), local_ref(local_new(p->g->arena, "dot")));
         put(p, NODE_RETURN)->row.weight = ex_num(0);
         close_kernel(p);
     }

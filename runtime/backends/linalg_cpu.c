@@ -143,6 +143,22 @@ void rows_added(long n, long p, const double *X, const double *w, double *out)
     if (n > 0 && p > 0) cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, X, (int)p, w, 1, 1, out, 1);
 }
 
+void rows_times_matrix(long n, long p, long k, const double *X, const double *B, int transposed, double *eta)
+{
+    if (n == 0 || k == 0) return;
+    if (k == 1) rows_times(n, p, X, B, eta);
+    else if (p == 0) memset(eta, 0, sizeof *eta * (size_t)(n * k));
+    else cblas_dgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, (int)n, (int)k, (int)p, 1, X, (int)p, B, (int)(transposed ? p : k), 0, eta, (int)k);
+}
+
+void rows_added_matrix(long n, long p, long k, const double *X, const double *W, int transposed, double *out)
+{
+    if (n == 0 || p == 0 || k == 0) return;
+    if (k == 1) rows_added(n, p, X, W, out);
+    else if (transposed) cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)p, (int)n, 1, W, (int)k, X, (int)p, 1, out, (int)p);
+    else cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)p, (int)k, (int)n, 1, X, (int)p, W, (int)k, 1, out, (int)k);
+}
+
 void row_sums(long n, long p, const double *X, const double *w, double *out)
 {
     memset(out, 0, sizeof *out * (size_t)p);

@@ -4,6 +4,8 @@
 //   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  the missing elements of a field of Data; MISSING_IN_TURN in a KERNEL_ONCE
 //   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
 //                                                         row_weight_and(w, t): and t to a total
+//   KERNEL_SPAN(rows_of_B) { ... }                        some rows at a time, between two products of matrices (ROW_PRODUCTS, launch.h):
+//                                                         SPAN (i, n, &a) { a += ...; } those that it is called for; SPAN_TOTAL(k, place, a): place is the sum over all calls
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
 //   KERNEL_ON_REQUEST(log_likelihood) { ... }             the same; few runs launch it, so the C compiler may save its work
 //   KERNEL_ONCE(slice_R) { ... }                          one lane for each chain

@@ -49,6 +49,11 @@ typedef struct GmContext {
     }                                                                                                                                 \
     static inline RowWeight name##_row(GM_GIVEN, const long k, const real dot)
 
+// Some rows; totals grow over the calls.
+#define KERNEL_SPAN(name)          KERNEL(name)
+#define SPAN(i, n, ...)            for (long i = GM->first; i < GM->last; i++)
+#define SPAN_TOTAL(k, place, x)    (GM->partial[k] += (x))
+
 // ---- teams ----
 
 static inline void team_barrier(GmContext *c)

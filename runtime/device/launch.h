@@ -74,6 +74,7 @@ enum {
     GM_TEAM_WORK = 32768,        // work below which a team of several threads does not pay
     GM_ROWS = 4096,              // rows in a chunk of a row pass: its sums are added chunk by chunk
     GM_IN_STEP = -1,             // run->chain: a launch is for all chains
+    GM_PRODUCT_CACHE = 32768,    // numbers in the rows that ROW_PRODUCTS takes at a time
     GM_CACHE = 16 << 20,         // bytes of rows above which chains go in step
 };
 
@@ -143,6 +144,15 @@ static inline void gm_team(GmKernel kernel, GmRun *run, int chain, long work)
     }
     GmContext context = gm_alone(run, chain, 0, 1);
     kernel(&context, (const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain));
+}
+
+static inline void gm_products_added(const GmProduct *list, int count, long ntotals, const wide *sums, wide *const *to)
+{
+    for (int k = 0; k <= count && sums; k++) {
+        const long n = k < count ? list[k].p * list[k].k : ntotals;
+        for (long e = 0; e < n; e++) to[k][e] += sums[e];
+        sums += n;
+    }
 }
 
 // Rows of one chunk, a few at a time so that they are still in the cache when they are added up: out[p], then the total.
@@ -223,6 +233,61 @@ static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long 
         for (long b = 0; b < chunks; b++) gm_add_rows(p, sums + (b * chains + c) * (p + 1), to, whole);
     }
     free(sums);
+}
+
+// Rows first .. last - 1 of ROW_PRODUCTS, a few at a time so that those of the matrices, the predictors and the weights are still in the cache: sums are what `back` gives, product after
+// product, then the totals.
+static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, long first, long last, const GmProduct *list, int count, wide *sums)
+{
+    const State *const s = gm_of_chain(run, chain);
+    long widest = 0;
+    for (int k = 0; k < count; k++) widest += list[k].p;
+    const long fit = widest > 0 ? GM_PRODUCT_CACHE / widest : GM_ROWS, rows = fit < 16 ? 16 : fit > GM_ROWS ? GM_ROWS : fit / 16 * 16;
+    for (long i = first; i < last; i += rows) {
+        const long n = i + rows < last ? rows : last - i;
+        for (int k = 0; k < count; k++) {
+            const GmProduct *r = &list[k];
+            rows_times_matrix(n, r->p, r->k, (const real *)r->X + i * r->p, gm_at(wide, s, r->coefficients), r->transposed, gm_at(real, s, r->eta) + i * r->k);
+        }
+        if (!kernel) continue;
+        wide *out = sums;
+        for (int k = 0; k < count; k++) out += list[k].p * list[k].k;
+        GmContext context = {run, chain, i, i + n, 0, 1, 0, out};
+        kernel(&context, (const Data *)run->data, s, sweep_place(run, chain));
+        out = sums;
+        for (int k = 0; k < count; k++) {
+            const GmProduct *r = &list[k];
+            rows_added_matrix(n, r->p, r->k, (const real *)r->X + i * r->p, gm_at(real, s, r->weight) + i * r->k, r->transposed, out);
+            out += r->p * r->k;
+        }
+    }
+}
+
+// By chunks whose sums are added in order.
+static inline void gm_products(GmKernel kernel, GmRun *run, int chain, long n, size_t totals, long ntotals, const GmProduct *list, int count)
+{
+    const State *const s = gm_of_chain(run, chain);
+    const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
+    const int several = run->inner_threads > 1 && chunks > 1 && !run->checking;
+    long size = ntotals;
+    for (int k = 0; k < count && kernel; k++) size += list[k].p * list[k].k;
+    wide *sums = (wide *)calloc((size_t)((several ? chunks : 1) * size + 1), sizeof *sums);
+    wide **to = (wide **)calloc((size_t)count + 1, sizeof *to);
+    if (!sums || !to) abort();
+    for (int k = 0; k <= count && kernel; k++) {
+        to[k] = k < count ? gm_at(wide, s, list[k].out) : gm_at(wide, s, totals);
+        for (long e = 0; e < (k < count ? list[k].p * list[k].k : ntotals); e++) to[k][e] = 0;
+    }
+    #pragma omp parallel for num_threads(several ? run->inner_threads : 1) schedule(static) if (several)
+    for (long b = 0; b < chunks; b++) {
+        wide *mine = several ? sums + b * size : sums;
+        if (!several) for (long e = 0; e < size; e++) mine[e] = 0;
+        gm_products_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, list, count, mine);
+        if (!several) gm_products_added(list, count, ntotals, kernel ? mine : NULL, to);
+    }
+    for (long b = 0; b < chunks && several; b++) gm_products_added(list, count, ntotals, kernel ? sums + b * size : NULL, to);
+    free(sums);
+    free(to);
 }
 
 static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
@@ -320,6 +385,13 @@ GM_LAUNCHES launch_rows(GmRun *run, const char *name, GmRowKernel kernel, long n
 #endif
 }
 
+GM_LAUNCHES launch_products(GmRun *run, const char *name, GmKernel kernel, long n, size_t totals, long ntotals, const GmProduct *list, int count)
+{
+    (void)kernel;
+    if (run->device) gm_device_products(run, name, n, totals, ntotals, list, count);
+    else ON_CPU(run, gm_products(kernel, run, run->chain, n, totals, ntotals, list, count));
+}
+
 GM_LAUNCHES launch_normal_dense(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, size_t scale)
 {
     gm_here(run);
@@ -359,6 +431,10 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 
 // Linear algebra between kernels, for all chains of a launch.
 //
+//   PRODUCT(run, n, TIMES(p, k, X, B, eta))         eta[n, k] = X B for X[n, p], of data, and B[p, k]; TIMES_TRANSPOSED: B[k, p]. k = 1: eta[n], B[p]
+//   ROW_PRODUCTS(kernel, run, n, totals, m, TIMES_AND_BACK(p, k, X, B, eta, w, out), ...)
+//                                                   such products; kernel, a KERNEL_SPAN, which reads eta, fills w[n, k] and adds to totals[m]; and out = X'w, which lies as B does.
+//                                                   On the CPU for some rows at a time; X is read from memory once
 //   GRAM(run, n, p, scale, X, out)                  out[p, p] = scale * X'X, of data
 //   WEIGHTED_GRAM(run, n, p, X, w, out)             out[p, p] = X' diag(w) X, per chain
 //   ROW_SUMS(run, n, p, X, w, out)                  out[p] = X'w, per chain
@@ -385,6 +461,23 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
         gm_here(run);                                                                                                                  \
         if ((run)->device) gm_device_row_sums(run, n, p, X, offsetof(State, w), offsetof(State, out));                                 \
         else ON_CPU(run, row_sums(n, p, X, s->w, s->out));                                                                             \
+    } while (0)
+#define TIMES_OF(p, k, X, B, transposed, eta, w, out) {p, k, X, offsetof(State, B), transposed, offsetof(State, eta), w, out}
+#define TIMES(p, k, X, B, eta)                                TIMES_OF(p, k, X, B, 0, eta, GM_NO_FIELD, GM_NO_FIELD)
+#define TIMES_TRANSPOSED(p, k, X, B, eta)                     TIMES_OF(p, k, X, B, 1, eta, GM_NO_FIELD, GM_NO_FIELD)
+#define TIMES_AND_BACK(p, k, X, B, eta, w, out)               TIMES_OF(p, k, X, B, 0, eta, offsetof(State, w), offsetof(State, out))
+#define TIMES_TRANSPOSED_AND_BACK(p, k, X, B, eta, w, out)    TIMES_OF(p, k, X, B, 1, eta, offsetof(State, w), offsetof(State, out))
+#define PRODUCT(run, n, ...)                                                                                                           \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        const GmProduct gm_list[] = {__VA_ARGS__};                                                                                     \
+        launch_products(run, NULL, NULL, n, GM_NO_FIELD, 0, gm_list, 1);                                                               \
+    } while (0)
+#define ROW_PRODUCTS(kernel, run, n, totals, m, ...)                                                                                   \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        const GmProduct gm_list[] = {__VA_ARGS__};                                                                                     \
+        launch_products(run, GM_NAMED(kernel), n, offsetof(State, totals), m, gm_list, (int)(sizeof gm_list / sizeof *gm_list));       \
     } while (0)
 #define ORDER_ROWS(run, n, groups, key, first, rows)                                                                                   \
     do {                                                                                                                               \

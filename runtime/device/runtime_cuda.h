@@ -555,6 +555,52 @@ GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, long befo
     }
 }
 
+// eta[n, k] = X B, an output by a thread; rows first .. first + rows - 1, which X begins with.
+GM_KERNEL gm_product(const State *states, long first, long rows, long p, long k, int transposed, const real *X, uint64_t at_B, uint64_t at_eta)
+{
+    const int chain = (int)blockIdx.y;
+    const wide *B = gm_array<const wide>(states, chain, at_B);
+    real *eta = gm_array<real>(states, chain, at_eta) + first * k;
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < rows * k; e += gridDim.x * 256L) {
+        const real *x = X + e / k * p;
+        const wide *b = transposed ? B + e % k * p : B + e % k;
+        double sum = 0;
+        for (long j = 0; j < p; j++) sum += x[j] * b[transposed ? j : j * k];
+        eta[e] = (real)sum;
+    }
+}
+
+// Products of all chains at once: the outputs of a row, k of each chain, stand side by side.
+GM_KERNEL gm_products_coefficients(const State *states, long p, long k, int chains, int transposed, uint64_t at_B, real *out)
+{
+    const long q = k * chains;
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < p * q; e += gridDim.x * 256L) {
+        const long j = e / q, o = e % k;
+        out[e] = (real)gm_array<const wide>(states, (int)(e % q / k), at_B)[transposed ? o * p + j : j * k + o];
+    }
+}
+
+GM_KERNEL gm_products_apart(const State *states, long n, long k, int chains, const real *joint, uint64_t at_eta)
+{
+    const long q = k * chains;
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * q; e += gridDim.x * 256L) gm_array<real>(states, (int)(e % q / k), at_eta)[e / q * k + e % k] = joint[e];
+}
+
+GM_KERNEL gm_products_together(const State *states, long n, long k, int chains, uint64_t at_w, real *joint)
+{
+    const long q = k * chains;
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * q; e += gridDim.x * 256L) joint[e] = gm_array<const real>(states, (int)(e % q / k), at_w)[e / q * k + e % k];
+}
+
+GM_KERNEL gm_products_back(const State *states, long p, long k, int chains, int transposed, const real *joint, uint64_t at_out)
+{
+    const long q = k * chains;
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < p * q; e += gridDim.x * 256L) {
+        const long j = e / q, o = e % k;
+        gm_array<wide>(states, (int)(e % q / k), at_out)[transposed ? o * p + j : j * k + o] = joint[e];
+    }
+}
+
 GM_KERNEL gm_row_sums_add(const State *states, long p, long chunks, const double *part, uint64_t at_out)
 {
     const int chain = (int)blockIdx.y;

@@ -19,7 +19,7 @@
 #include "device_code.h"
 #include "host.h"
 
-enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 14, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
+enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 15, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 
 typedef struct GmKernelEntry {
     char      *name;

@@ -13,7 +13,7 @@
 enum {                                          // scratch memory
     AT_BLAS,                                    // one for each side stream
     AT_SOLVER = AT_BLAS + GM_SIDES,
-    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE, // and GM_AT_ASKS
+    AT_INFO = AT_SOLVER + GM_SIDES, AT_PRODUCTS, AT_WIDE, AT_PART, AT_DENSE, AT_OUTPUTS, // and GM_AT_ASKS
 };
 
 enum { BLAS_WORK = 32 << 20, WIDENED = 16 << 20, WEIGHED = 16 << 20, MOST_SMALL = 16, MOST_TILES = 5120, CHUNK = 2048, MOST_CHUNKS = 4096, MOST_TILED = 128 };
@@ -355,6 +355,87 @@ void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, siz
     }
     void *add[] = { &d->states, &p, &chunks, (void *)&part, &at_out };
     gm_device_launch(d, d->stream, "gm_row_sums_add", (GmGrid){ .x = blocks_for(d, p), .y = d->chains }, add);
+}
+
+// C[rows, columns] (+)= A B or A B', all column-major, of type real.
+static void multiply(GmDevice *d, bool transposed, long rows, long columns, long inner, const void *A, const void *B, bool adds, void *C)
+{
+    const int b = transposed ? CUBLAS_TRANSPOSED : CUBLAS_AS_IS, ldb = (int)(transposed ? columns : inner);
+    if (d->failed || rows <= 0 || columns <= 0) return;
+    fork_sides(d, 1);
+    if (gm_device_element(d, GM_REAL) == 8)
+        blas_good(d, gm_cuda.cublasDgemm(d->blas[0], CUBLAS_AS_IS, b, (int)rows, (int)columns, (int)inner, &one, A, (int)rows, B, ldb, adds ? &one : &zero, C, (int)rows), "cublasDgemm");
+    else
+        blas_good(d, gm_cuda.cublasSgemm(d->blas[0], CUBLAS_AS_IS, b, (int)rows, (int)columns, (int)inner, &one_f, A, (int)rows, B, ldb, adds ? &one_f : &zero_f, C, (int)rows), "cublasSgemm");
+    join_sides(d, 1);
+}
+
+// The outputs of all chains stand side by side, so that X is read once for all of them: q = k * chains of a row. In a product that is not followed by a kernel (log_joint and the like, once
+// for a draw) a thread makes one output.
+static void outputs(GmDevice *d, long n, const GmProduct *r, const void *coefficients, void *joint)
+{
+    long k = r->k, p = r->p, q = k * d->chains;
+    const size_t element = gm_device_element(d, GM_REAL);
+    GmPieces piece = gm_device_pieces(d, r->X, n, (size_t)p * element, 1);
+    while (gm_device_piece(d, &piece))
+        multiply(d, false, q, piece.rows, p, coefficients, piece.X, false, (char *)joint + (size_t)(piece.first * q) * element);
+}
+
+static void plain_outputs(GmDevice *d, long n, const GmProduct *r)
+{
+    long k = r->k, p = r->p;
+    int transposed = r->transposed;
+    uint64_t at_B = r->coefficients, at_eta = r->eta;
+    GmPieces piece = gm_device_pieces(d, r->X, n, (size_t)p * gm_device_element(d, GM_REAL), 1);
+    void *parameters[] = { &d->states, &piece.first, &piece.rows, &p, &k, &transposed, &piece.X, &at_B, &at_eta };
+    while (gm_device_piece(d, &piece)) gm_device_launch(d, d->stream, "gm_product", (GmGrid){ .x = blocks_for(d, piece.rows * k), .y = d->chains }, parameters);
+}
+
+void gm_device_products(GmRun *run, const char *kernel, long n, size_t totals, long ntotals, const GmProduct *list, int count)
+{
+    GmDevice *d = run->device;
+    (void)totals;                                        // the kernel sets them
+    (void)ntotals;
+    for (int e = 0; e < count && !kernel; e++) plain_outputs(d, n, &list[e]);
+    if (!kernel || !libraries(d)) return;
+    const size_t element = gm_device_element(d, GM_REAL);
+    size_t coefficients = 0, joints = 0;
+    for (int e = 0; e < count; e++) {
+        const size_t q = (size_t)(list[e].k * d->chains);
+        coefficients = q * (size_t)list[e].p > coefficients ? q * (size_t)list[e].p : coefficients;
+        joints = q * (size_t)n > joints ? q * (size_t)n : joints;
+    }
+    void *const B = (void *)(uintptr_t)gm_device_scratch(d, AT_PART, element * (coefficients + 1));
+    void *const joint = d->chains == 1 ? NULL : (void *)(uintptr_t)gm_device_scratch(d, AT_OUTPUTS, element * (joints + 1));
+    long width = 0;
+    for (int e = 0; e < count; e++) {
+        const GmProduct *r = &list[e];
+        long k = r->k, p = r->p, elements = p * k * d->chains, rows = n;
+        int chains = d->chains, transposed = r->transposed;
+        uint64_t at_B = r->coefficients, at_eta = r->eta;
+        width += k;
+        void *gather[] = { &d->states, &p, &k, &chains, &transposed, &at_B, (void *)&B };
+        gm_device_launch(d, d->stream, "gm_products_coefficients", (GmGrid){ .x = blocks_for(d, elements) }, gather);
+        outputs(d, n, r, B, joint ? joint : array_of(d, 0, r->eta));
+        void *scatter[] = { &d->states, &rows, &k, &chains, (void *)&joint, &at_eta };
+        if (joint && n > 0) gm_device_launch(d, d->stream, "gm_products_apart", (GmGrid){ .x = blocks_for(d, rows * k * chains) }, scatter);
+    }
+    gm_device_team(run, kernel, n * width);
+    for (int e = 0; e < count; e++) {
+        const GmProduct *r = &list[e];
+        long k = r->k, p = r->p, q = k * d->chains, elements = p * q, rows = n;
+        int chains = d->chains, transposed = r->transposed;
+        uint64_t at_w = r->weight, at_out = r->out;
+        void *gather[] = { &d->states, &rows, &k, &chains, &at_w, (void *)&joint };
+        if (joint && n > 0) gm_device_launch(d, d->stream, "gm_products_together", (GmGrid){ .x = blocks_for(d, rows * k * chains) }, gather);
+        const char *weights = joint ? joint : array_of(d, 0, r->weight);
+        GmPieces piece = gm_device_pieces(d, r->X, n, (size_t)p * element, 1);
+        bool adds = false;
+        for (; gm_device_piece(d, &piece); adds = true)
+            multiply(d, true, q, p, piece.rows, weights + (size_t)(piece.first * q) * element, piece.X, adds, B);
+        void *out[] = { &d->states, &p, &k, &chains, &transposed, (void *)&B, &at_out };
+        gm_device_launch(d, d->stream, "gm_products_back", (GmGrid){ .x = blocks_for(d, elements) }, out);
+    }
 }
 
 static long common_multiple(long a, long b)

@@ -260,9 +260,49 @@ static void row_products(void)
 #endif
 }
 
+// X B and X'W for matrices that lie either way, with few and with many outputs.
+static void matrix_products(void)
+{
+    static const long width[] = {0, 1, 3, 8, 17, 65, 200}, outputs[] = {1, 2, 3, 9, 10, 16, 33}, rows[] = {1, 2, 7, 40};
+    double worst = 0, worst_back = 0;
+    Stream g = stream((Sweep){.seed = SEED}, 78, 0);
+    for (int t = 0; t < 2 * 7 * 7 * 4; t++) {
+        const long p = width[t / 2 % 7], k = outputs[t / 14 % 7], n = rows[t / 98];
+        const int transposed = t % 2;
+        double *X = malloc(sizeof *X * (size_t)(n * p + !p)), *B = malloc(sizeof *B * (size_t)(k * p + !p)), *eta = malloc(sizeof *eta * (size_t)(n * k));
+        double *W = malloc(sizeof *W * (size_t)(n * k)), *out = malloc(sizeof *out * (size_t)(k * p + !p));
+        for (long e = 0; e < n * p; e++) X[e] = normal_standard(&g);
+        for (long e = 0; e < k * p; e++) { B[e] = normal_standard(&g); out[e] = e; }
+        for (long e = 0; e < n * k; e++) W[e] = normal_standard(&g);
+        rows_times_matrix(n, p, k, X, B, transposed, eta);
+        rows_added_matrix(n, p, k, X, W, transposed, out);
+        for (long o = 0; o < k; o++) {
+            for (long i = 0; i < n; i++) {
+                long double sum = 0;
+                for (long j = 0; j < p; j++) sum += (long double)X[i * p + j] * B[transposed ? o * p + j : j * k + o];
+                worst = fmax(worst, fabs((double)(eta[i * k + o] - sum)));
+            }
+            for (long j = 0; j < p; j++) {
+                const long e = transposed ? o * p + j : j * k + o;
+                long double sum = e;
+                for (long i = 0; i < n; i++) sum += (long double)X[i * p + j] * W[i * k + o];
+                worst_back = fmax(worst_back, fabs((double)(out[e] - sum)) / (1 + e));
+            }
+        }
+        free(X);
+        free(B);
+        free(eta);
+        free(W);
+        free(out);
+    }
+    check("products of rows and a matrix", "error", worst, 1e-12);
+    check("rows times weights, added", "error", worst_back, 1e-13);
+}
+
 int main(void)
 {
     row_products();
+    matrix_products();
     example();
     claims();
     law("dense, its law", DENSE);
