@@ -115,7 +115,7 @@ $(BUILD)/tests/cases/%.test: tests/defects/%/expect.json
 tests: all $(CTESTS) $(TSUITE) $(CASES)
 
 test: need-test
-	$(Q)$(MAKE) --no-print-directory tests
+	$(Q)$(MAKE) --no-print-directory -j2 tests
 	$(Q)$(PYTHON) tests/run
 
 # Compiler, runtime, programs and the C tests under the address and undefined-behaviour sanitizers, the writer of draws under the thread sanitizer.
