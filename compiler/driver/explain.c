@@ -22,6 +22,7 @@ void explain(FILE *out, const Program *p)
         row(out, "draw", d->elements);
         row(out, "cost", cost_text(p, &p->steps[k]));
         if (s->collapsed && g->applied) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
+        if (s->over_sum) row(out, "note", "unknowns are summed out (`marginal`), and drawn afterwards");
         fputc('\n', out);
     }
 }

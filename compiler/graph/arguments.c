@@ -330,7 +330,7 @@ bool claim_arguments(Claims *c)
         if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!check_written(c, f, k) || !claim_argument(c, f, k)) return false;
-        if (!f->original) claim_known(c, f);
+        if (!f->original && !f->made) claim_known(c, f);
     }
     return true;
 }

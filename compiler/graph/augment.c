@@ -272,6 +272,10 @@ static bool by_gradients(const Graph *g, const Factor *f)
     return ex_unknown(f->log_density) && !ex_any_var(f->log_density, test_other_method, &a);
 }
 
+// Whether what moves the others sees a sum in its place, which latents would not make conjugate.
+static bool test_marginal(const Var *v, void *with) { return asked_marginal(with, v); }
+static bool is_summed(const Graph *g, const Factor *f) { return ex_any_var(f->log_density, test_marginal, (void *)g); }
+
 bool augment(Graph *g)
 {
     for (Factor *f = g->factors; f; f = f->next) {       // factors made here are visited in their turn
@@ -279,7 +283,7 @@ bool augment(Graph *g)
         int depth = 0;
         for (const Factor *o = f; o->original; o = o->original) depth++;
         const Request *req = request_for(g, f);
-        if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0) || (!req && by_gradients(g, f))) continue;
+        if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
         if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {
             if (has_room(g, f, req)) indicate(g, f, req);
             continue;

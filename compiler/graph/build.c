@@ -1099,6 +1099,15 @@ static bool same_for_all(const Factor *f, const Expr *end)
     return true;
 }
 
+// The end, or one of those that it is the inner of, fmin(M[i], 5): the same for all elements. NULL: there is none.
+static Expr *end_for_all(const Factor *f, Expr *end, int side)
+{
+    if (!end || same_for_all(f, end)) return end;
+    if (end->kind != EX_CALL || end->fn != (side ? FN_fmin : FN_fmax)) return NULL;
+    Expr *one = end_for_all(f, end->args[0], side);
+    return one && !ex_unknown(one) ? one : end_for_all(f, end->args[1], side);
+}
+
 // One end of the values of a discrete unknown: the outermost of those of the statements that draw it, if each has one that is the same for
 // all elements. Statements with another end bring it as a term of their density.
 static void settle_end(Graph *g, Var *v, int side)
@@ -1107,8 +1116,8 @@ static void settle_end(Graph *g, Var *v, int side)
     bool all = true;
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!draws(f, v)) continue;
-        Expr *end = side ? f->most : f->least;
-        if (!end || !same_for_all(f, end)) { all = false; continue; }
+        Expr *end = end_for_all(f, side ? f->most : f->least, side);
+        if (!end) { all = false; continue; }
         outer = !outer || outer == end ? end : inner(outer, end, side == 0);
     }
     if (!all) outer = NULL;
@@ -1340,10 +1349,12 @@ void graph_print(FILE *out, const Graph *g)
     }
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->replaced) continue;
-        fprintf(out, "factor ");
+        fprintf(out, f->made ? "sum " : "factor ");
         factor_print(out, f);
         plates_print(out, &f->plates);
         if (f->rule) fprintf(out, "    by %s", f->rule->name);
+        if (f->gone) fprintf(out, "    in sum %d", f->gone);
+        if (f->made) fprintf(out, "    %d, over the values of %s", f->made, f->sums_out->name);
         fputc('\n', out);
     }
 }

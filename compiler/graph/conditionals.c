@@ -21,7 +21,7 @@ bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_den
 
 // f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has
 // a value of v at which an argument lies outside of its domain.
-static Factor *weighed(Graph *g, Factor *f, const Var *v)
+Factor *weighed(Graph *g, Factor *f, const Var *v)
 {
     Expr *none = ex_num(-INFINITY), *inside = v->discrete && v->base == BASE_INT ? arguments_lie_inside(g, f, v) : NULL;
     if (!decides(f, v) && !inside) return f;
@@ -34,6 +34,48 @@ static Factor *weighed(Graph *g, Factor *f, const Var *v)
         w->plates.guard = NULL;
     }
     return w;
+}
+
+// ---- ends within a density ----
+
+static bool is_end(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_WITHIN; }
+
+// Functions that need not be numbers where a value is outside of the support: log(b - a) of the ends a and b of a uniform distribution.
+static Look failing(const Expr *e, void *with)
+{
+    (void)with;
+    if (is_end(e)) return SKIP;
+    const bool yes = e->kind == EX_CALL ? e->fn == FN_lchoose || (function_rows[e->fn].traits & (TRAIT_LOG_END | TRAIT_POLES)) : e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number));
+    return yes ? FOUND : LOOK;
+}
+
+bool may_fail(const Expr *e) { return ex_find(e, failing, NULL); }
+
+// Whether a term says where the value lies, and others may fail where it does not.
+bool ends_decide_all(const Expr *e)
+{
+    bool ends = false, fails = false;
+    for (int i = 0; i < e->nargs && e->kind == EX_ADD; i++)
+        if (is_end(e->args[i])) ends = true;
+        else fails |= may_fail(e->args[i]);
+    return ends && fails;
+}
+
+// A sum of such terms as a choice: outside of the ends the density is 0, and nothing else is computed.
+Expr *ends_decide(Expr *e)
+{
+    if (!ends_decide_all(e)) return e;
+    Expr *inside = NULL, *rest = ex_num(0);
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *t = e->args[i];
+        if (!is_end(t)) { rest = ex_add2(rest, e->args[i]); continue; }
+        for (int side = 1; side <= 2; side++) {
+            if (t->args[side]->kind == EX_NUM && isinf(t->args[side]->number)) continue;
+            Expr *one = side == 1 ? ex_call2("<=", t->args[1], t->args[0]) : ex_call2("<=", t->args[0], t->args[2]);
+            inside = inside ? ex_call2("&&", inside, one) : one;
+        }
+    }
+    return inside ? ex_call3("if_else", inside, rest, ex_num(-INFINITY)) : rest;
 }
 
 // ---- which factors a variable enters ----
@@ -96,9 +138,6 @@ static const Var *through_series(const Expr *e, const Var *v)
     ex_any_var(e, test_through, &t);
     return t.series;
 }
-
-// Is f part of the joint that an update sees: the augmented one, or the model as written with auxiliaries integrated out?
-static bool counts(const Factor *f, bool collapsed) { return collapsed ? f->original == NULL : !f->replaced; }
 
 // ---- mentions: the different references to v in a factor ----
 
@@ -295,6 +334,7 @@ static void couple(Conditional *c, const Factor *f, const Mentions *m)
         }
         if (ok && most - least <= 8) colours = (int)(most - least) + 1;
     }
+    if (shared < v->rank && !c->couples) c->couples = f;
     if (shared < c->nbatch) { c->nbatch = shared; c->colours = colours; }
     else if (shared == c->nbatch && shared < v->rank) c->colours = colours == 0 || c->colours == 0 ? 0 : colours > c->colours ? colours : c->colours;
 }
@@ -528,7 +568,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++) {
         Factor *written = enters.factor[q];
-        if (!counts(written, collapsed) || !factor_mentions(written, v)) continue;
+        if (!factor_counts(written, v, collapsed) || !factor_mentions(written, v)) continue;
         Factor *f = weighed(g, written, v);
         Mentions m = {0};
         find_mentions(g->arena, f->log_density, v, &m);
@@ -657,7 +697,7 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
     const Reading enters = factors_of(g, c->var);
     for (int q = 0; q < enters.n; q++) {
         Factor *f = enters.factor[q];
-        if (!counts(f, collapsed) || !factor_mentions(f, c->var)) continue;
+        if (!factor_counts(f, c->var, collapsed) || !factor_mentions(f, c->var)) continue;
         if (only) return false;
         only = f;
     }
@@ -691,7 +731,7 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++) {
         Factor *f = enters.factor[q];
-        if (!counts(f, collapsed) || !factor_mentions(f, v)) continue;
+        if (!factor_counts(f, v, collapsed) || !factor_mentions(f, v)) continue;
         if (through_series(f->log_density, v)) c->recursion = through_series(f->log_density, v);
         Part *p = NEW(g->arena, Part);
         *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
@@ -722,7 +762,7 @@ Conditional *conditional_array(Graph *g, Var *v)
     for (int pass = 0; pass < 2; pass++)
         for (int q = 0; q < enters.n; q++) {
             Factor *f = enters.factor[q];
-            if (f->replaced || !factor_mentions(f, v)) continue;
+            if (!factor_counts(f, v, false) || !factor_mentions(f, v)) continue;
             const Var *series = through_series(f->log_density, v);
             if (series) {
                 c->because = arena_printf(g->arena, "it enters the recursion of `%s` (line %d)", series->name, span_line(series->span));
@@ -885,17 +925,27 @@ Reading factors_of_block(Graph *g, Var *const *block, int nblock)
     return all;
 }
 
+// How many sums over values of others an update of the whole block has behind it.
+int block_sums(Var *const *block, int n)
+{
+    int sums = block[0]->sums;
+    for (int i = 1; i < n; i++)
+        if (block[i]->sums < sums) sums = block[i]->sums;
+    return sums;
+}
+
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because)
 {
     Unknowns in = {block, nblock, false};
     *out = NULL;
     BlockTerm **last = out;
+    const int sums = block_sums(block, nblock);
     const Reading enters = factors_of_block(g, block, nblock);
     for (int q = 0; q < enters.n; q++) {
         Factor *f = enters.factor[q];
         bool any = false;
         for (int i = 0; i < nblock && !any; i++) any = factor_mentions(f, block[i]);
-        if (f->replaced || !any) continue;
+        if (!factor_counts_at(f, sums, false) || !any) continue;
         for (int i = 0; i < nblock; i++) {
             const Var *series = through_series(f->log_density, block[i]);
             if (!series) continue;

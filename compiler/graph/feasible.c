@@ -131,7 +131,7 @@ static bool test_unreadable(const Expr *e) { return ex_find(e, test_array, NULL)
 
 Vanishing factor_vanishing(const Factor *f)
 {
-    if (f->original || is_finite(f->log_density) || test_unreadable(f->log_density)) return VANISHES_NEVER;
+    if (f->original || f->made || is_finite(f->log_density) || test_unreadable(f->log_density)) return VANISHES_NEVER;
     return ex_unknown(f->log_density) ? VANISHES : VANISHES_IF_MISSING;
 }
 

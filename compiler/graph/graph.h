@@ -97,6 +97,8 @@ struct Var {
     bool        holes;                   // some elements may have no statement: they do not exist
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
+    int         summed;                  // it is summed out, as this number; 0: it is not
+    int         sums;                    // how many sums over values of others what moves it has behind it
     bool        mixed;                   // its elements have distributions of several supports: no static support, each `~` brings bounds
     const char *cached_text;
 };
@@ -133,6 +135,8 @@ typedef struct Factor {
     struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
     bool                replaced;        // an augmentation took its place
     const Augmentation *rule;            // that made it
+    const Var          *sums_out;        // the sum over the values of an unknown, else NULL
+    int                 made, gone;      // it counts from this number of sums on, until this sum takes it in (0: none does)
     struct Factor      *next;
 } Factor;
 
@@ -161,6 +165,7 @@ typedef struct Graph {
     struct Sum    *sums;
     struct Claim  *claims;               // what is checked when the data have been read
     struct Observed *observed;           // what runs may ask for
+    int            nsums;                // unknowns that are summed out
     bool           no_augment;
     bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
@@ -213,6 +218,14 @@ bool has_data_total(const Expr *e);
 
 bool augment(Graph *g);
 void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.c: the data y say that e equals y
+
+// ---- marginal.c: discrete unknowns that are summed out ----
+
+bool marginals(Graph *g);
+bool asked_marginal(const Graph *g, const Var *v);
+// Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
+bool factor_counts(const Factor *f, const Var *v, bool collapsed);
+bool factor_counts_at(const Factor *f, int sums, bool collapsed);
 
 // ---- polynomial.c: expansion in an element, or in the elements of a block ----
 
@@ -287,6 +300,7 @@ typedef struct Conditional {
     Expr      **base_args;               // what the call of the base measure holds beside the value
     bool        array;                   // a simplex or a matrix drawn whole: natural parameters are arrays, targets their subscripts
     const char *because;                 // why nothing better applies
+    const Factor *couples;               // holds several elements, if they are not independent
     Part       *own;                     // STEP_OWN: value is a call of the distribution's routine, with its arguments
 } Conditional;
 
@@ -307,6 +321,7 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
     struct BlockTerm *next;
 } BlockTerm;
 
+int  block_sums(Var *const *block, int n);                            // of factor_counts_at, for the block
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
 void find_statistics(Graph *g, Conditional *c);
@@ -315,10 +330,13 @@ bool find_domains(Graph *g);                                          // which e
 Expr *var_domain(Graph *g, const Var *v, Index *const *element);      // whether v[element...] has one; NULL: all elements do
 Expr *exists_at(const Var *v, Index *const *element);                    // the same, once find_domains has been there
 bool factor_mentions(const Factor *f, const Var *v);
+Factor *weighed(Graph *g, Factor *f, const Var *v);                   // f as the conditional of v sees it
+Expr *ends_decide(Expr *e);                                           // outside of the ends that it holds the density is 0, and nothing else is computed
+bool may_fail(const Expr *e);                                         // holds functions that need not be numbers outside of the support
+bool ends_decide_all(const Expr *e);                                   // a term says where the value lies, and others may fail where it does not
 typedef struct Reading { int n, size; Factor **factor; } Reading;
 Reading factors_of(Graph *g, const Var *v);                           // that v enters, in the order of the model: found once, for all variables
 Reading factors_of_block(Graph *g, Var *const *block, int nblock);
-const Factor *factor_for(const Factor *f, bool collapsed);
 
 // ---- gradient.c: derivatives of a factor by the elements of a block ----
 
@@ -363,6 +381,7 @@ bool factor_confines_missing(const Factor *f);         // the ends of its suppor
 // ---- schedule.c: how each variable is drawn, and in which order ----
 
 int  constraint_rank(const Var *v);       // of a value whose elements are constrained together: 1 vectors, 2 matrices, 0 there is none
+bool can_collapse(Graph *g, const Var *v);                            // v may be updated with auxiliaries integrated out
 bool has_coordinates(const Var *v, const char **because);             // values of v can be written in reals without bounds, for moves along gradients
 
 #define STEPS(X)                                                                              \
@@ -412,6 +431,7 @@ typedef struct Step {
     bool         collapsed;              // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
+    bool         over_sum;               // it sees unknowns summed out
     bool         imputes;                // missing values of data only
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS } when;       // two ways of drawing the same variables: the run takes one of them
     const struct Description *description;       // describe.c: for readers

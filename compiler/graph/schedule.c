@@ -4,8 +4,8 @@
 //   after    gaussian (mu, theta); exact tau; ...     one step per variable or block, in the order of the sweep
 //
 // Needs: augment done.     Gives: g->steps.
-// Order: first imputed responses and updates that integrate auxiliaries out, then the auxiliaries, then latents
-// (so that the first sweep finds them feasible whatever their start), then the rest. So no step reads an auxiliary that is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
+// Order: first imputed responses, updates that see discrete unknowns summed out, and these; then updates that integrate auxiliaries out, the auxiliaries, latents (so that the first
+// sweep finds them feasible whatever their start), and the rest. So no step reads what is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static bool coupled_with(Graph *g, Var *const *block, int n, const bool *inside,
     const Reading enters = factors_of(g, w);
     for (int q = 0; q < enters.n; q++) {
         Factor *f = enters.factor[q];
-        if (f->replaced || !ex_any_var(f->log_density, test_inside, (void *)inside)) continue;
+        if (!factor_counts(f, w, false) || !ex_any_var(f->log_density, test_inside, (void *)inside)) continue;
         Var **all = NEW_N(g->arena, Var *, n + 1);
         memcpy(all, block, sizeof *all * (size_t)n);
         all[n] = w;
@@ -100,7 +100,7 @@ static void put_inside(Graph *g, Growing *b, Var *v)
     b->inside[v->id] = true;
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++)
-        if (!enters.factor[q]->replaced) ex_any_var(enters.factor[q]->log_density, test_near, b->near);
+        if (factor_counts(enters.factor[q], v, false)) ex_any_var(enters.factor[q]->log_density, test_near, b->near);
 }
 
 static void grow_from(Graph *g, Growing *b, Var *v)
@@ -191,14 +191,14 @@ static Var *kept_auxiliary(Graph *g, const Factor *original)
 }
 
 // May v be updated with auxiliaries integrated out? Only if it meets some, each of them hangs on its own factor alone, and is drawn afresh.
-static bool can_collapse(Graph *g, const Var *v)
+bool can_collapse(Graph *g, const Var *v)
 {
     bool any = false;
     if (v->kind == VAR_AUXILIARY) return false;
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++) {
         const Factor *f = enters.factor[q];
-        if (!f->replaced || f->original || !factor_mentions(f, v)) continue;
+        if (!f->replaced || !factor_counts(f, v, true) || !factor_mentions(f, v)) continue;
         any = true;
         for (const Factor *h = g->factors; h; h = h->next)
             if (h->original == f && h->replaced) return false;
@@ -297,8 +297,6 @@ static double setting(Graph *g, const Request *asked, const char *name, bool who
     return otherwise;
 }
 
-static bool counts_in(const Factor *f, bool collapsed) { return collapsed ? f->original == NULL : !f->replaced; }
-
 int constraint_rank(const Var *v)
 {
     switch (v->constraint) {
@@ -324,7 +322,7 @@ static bool has_gradient(Graph *g, Var *v, const char **why)
     const Moving b = block_with_series(g, &v, 1);
     for (int q = 0; q < of.n && !*why; q++) {
         Derivative *terms;
-        if (!of.factor[q]->original && !derivatives(g, of.factor[q], b.var, b.n, &terms, why)) return false;
+        if (factor_counts(of.factor[q], v, true) && !derivatives(g, of.factor[q], b.var, b.n, &terms, why)) return false;
     }
     return !*why && series_differentiable(g, &b, why);
 }
@@ -354,15 +352,16 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n)
         }
         const Reading of = factors_of(g, block[i]);
         bool latents = false;
-        for (int q = 0; q < of.n; q++) latents |= of.factor[q]->replaced;
+        for (int q = 0; q < of.n; q++) latents |= of.factor[q]->replaced && factor_counts(of.factor[q], block[i], true);
         any |= latents;
         s->collapsed &= !latents || can_collapse(g, block[i]);
     }
     s->collapsed &= any;
     const Reading of = factors_of_block(g, block, n);
     s->nuts.factor = NEW_N(g->arena, Factor *, of.n + 1);
+    const int sums = block_sums(block, n);
     for (int q = 0; q < of.n; q++)
-        if (counts_in(of.factor[q], s->collapsed)) s->nuts.factor[s->nuts.n++] = of.factor[q];
+        if (factor_counts_at(of.factor[q], sums, s->collapsed)) s->nuts.factor[s->nuts.n++] = of.factor[q];
     return s;
 }
 
@@ -415,7 +414,7 @@ static void move_together(Graph *g)
                 bool in = false, meets = false;
                 if (s->when != EVERY_SWEEP || !is_sliced(s, g)) continue;
                 for (int i = 0; i < n; i++) in |= block[i] == s->block[0];
-                for (int q = 0; q < of.n && !in; q++) meets |= of.factor[q]->original == NULL && factor_mentions(of.factor[q], s->block[0]);
+                for (int q = 0; q < of.n && !in; q++) meets |= factor_counts(of.factor[q], s->block[0], true) && factor_mentions(of.factor[q], s->block[0]);
                 if (in || !meets) continue;
                 block[n++] = s->block[0];
                 more = coupled = true;
@@ -427,7 +426,7 @@ static void move_together(Graph *g)
         const char *why = NULL;
         bool good = true;
         for (int i = 0; i < n && good; i++) good = has_gradient(g, block[i], &why);
-        for (int q = 0; q < of.n && good; q++) good = of.factor[q]->original || !ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth);
+        for (int q = 0; q < of.n && good; q++) good = !factor_counts_at(of.factor[q], block_sums(block, n), true) || !ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth);
         const Moving with = block_with_series(g, block, n);
         for (int i = n; i < with.n && good; i++)
             for (const Site *t = with.var[i]->sites; t && good; t = t->next) good = !ex_find(t->value, test_jump, (void *)&smooth);
@@ -578,6 +577,7 @@ static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
 static void find_scale_move(Graph *g, Step *s)
 {
     const Reading of_block = factors_of_block(g, s->block, s->nblock);
+    const int sums = block_sums(s->block, s->nblock);
     enum { UNSEEN, FREE, SHIFTS } *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));      // what a factor does to the block by itself
     for (int i = 0; i < g->nvars && !s->gaussian.scaled; i++) {
         Var *z = g->vars[i];
@@ -594,7 +594,7 @@ static void find_scale_move(Graph *g, Step *s)
         const Reading of_z = factors_of(g, z);
         for (int q = 0; q < of_z.n && ok; q++) {
             Factor *f = of_z.factor[q];
-            if (f->replaced || !factor_mentions(f, z)) continue;
+            if (!factor_counts_at(f, sums, false) || !factor_mentions(f, z)) continue;
             ok &= ex_mentions(f->log_density, z);                // not by way of a series
             bool cone = true;
             Expr *e = without_bounds(f->log_density, z, &cone);
@@ -618,7 +618,7 @@ static void find_scale_move(Graph *g, Step *s)
         if (!ok || !home || !bounded) continue;
         for (int q = 0; q < of_block.n && ok; q++) {
             Factor *f = of_block.factor[q];
-            if (f->replaced || ex_mentions(f->log_density, z)) continue;
+            if (!factor_counts_at(f, sums, false) || ex_mentions(f->log_density, z)) continue;
             if (alone[q] == UNSEEN) {
                 const Terms t = polynomial(g->arena, f->log_density, &(Unknowns){s->block, s->nblock, false}, 2);
                 alone[q] = t.failed ? SHIFTS : FREE;
@@ -657,9 +657,70 @@ static void improper(Graph *g, const Var *v)
     diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
 }
 
+static bool reads_sum(Graph *g, Var *const *block, int n)
+{
+    const Reading of = factors_of_block(g, block, n);
+    const int sums = block_sums(block, n);
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q]->made && factor_counts_at(of.factor[q], sums, true)) return true;
+    return false;
+}
+
+// What sees unknowns summed out has no family, and its elements depend on each other: gradients move all of it together, if there are no walls or jumps.
+static Step *move_over_sums(Graph *g, Candidate *list, int n)
+{
+    Var **block = NEW_N(g->arena, Var *, n + 1);
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        Candidate *c = &list[i];
+        const char *why = NULL;
+        if (c->taken || request_for(g, c->var) || c->var->summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why)) continue;
+        block[m++] = c->var;
+    }
+    for (int at = 0; at < m;) {                  // what the others would run into leaves the block
+        const Smooth smooth = {&block[at], 1};
+        const Reading of = factors_of(g, block[at]);
+        bool good = true;
+        for (int q = 0; q < of.n && good; q++) good = !factor_counts(of.factor[q], block[at], true) || !ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth);
+        if (good) at++;
+        else memmove(&block[at], &block[at + 1], sizeof *block * (size_t)(m-- - at - 1));
+    }
+    static const Request all = {.method = "nuts"};
+    Step *s = m ? nuts_step(g, &all, block, m) : NULL;
+    if (!s) return NULL;
+    s->reason = "they see other unknowns summed out, and no family has their statistics";
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < m; k++) list[i].taken |= list[i].var == block[k];
+    return s;
+}
+
+// The sweep, in its order.
+typedef struct Order {
+    Step *imputed;                       // missing values of data
+    Step *over_sums, *over_both;         // what sees unknowns summed out; after what reads auxiliaries as they are, what has these integrated out, too
+    Step *summed;                        // these, the last one first
+    Step *first;                         // what sees auxiliaries integrated out
+    Step *auxiliaries, *latents, *rest;
+} Order;
+
+static Step **usual(Order *o, const Var *v) { return v->kind == VAR_AUXILIARY ? &o->auxiliaries : v->kind == VAR_LATENT ? &o->latents : &o->rest; }
+
+static void place(Graph *g, Order *o, Step *s, Step **otherwise)
+{
+    const int number = s->block[0]->summed;
+    s->over_sum = reads_sum(g, s->block, s->nblock);
+    s->marginal |= s->over_sum;
+    if (number) {
+        Step **at = &o->summed;
+        while (*at && (*at)->block[0]->summed > number) at = &(*at)->next;
+        s->next = *at;
+        *at = s;
+    } else put(s->over_sum ? s->collapsed ? &o->over_both : &o->over_sums : s->collapsed ? &o->first : otherwise, s);
+}
+
 bool schedule(Graph *g)
 {
-    Step *first = NULL, *auxiliaries = NULL, *latents = NULL, *rest = NULL;
+    Order o = {0};
     int n = 0, nvars = g->nvars;
     Candidate *list = NEW_N(g->arena, Candidate, nvars + 1);
     for (int i = 0; i < nvars; i++) {
@@ -694,7 +755,7 @@ bool schedule(Graph *g)
             continue;
         }
         if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
-        put(&rest, gaussian(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"));
+        place(g, &o, gaussian(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &o.rest);
     }
     for (const Request *r = g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || (strcmp(r->method, "nuts") != 0 && strcmp(r->method, "hmc") != 0)) continue;
@@ -707,7 +768,7 @@ bool schedule(Graph *g)
             c->taken = true;
         }
         Step *s = m ? nuts_step(g, r, block, m) : NULL;
-        if (s) put(s->collapsed ? &first : &rest, s);
+        if (s) place(g, &o, s, &o.rest);
     }
     if (g->by_nuts) {
         Var **block = NEW_N(g->arena, Var *, n + 1);
@@ -721,7 +782,11 @@ bool schedule(Graph *g)
         }
         static const Request all = {.method = "nuts"};
         Step *s = m ? nuts_step(g, &all, block, m) : NULL;
-        if (s) put(s->collapsed ? &first : &rest, s);
+        if (s) place(g, &o, s, &o.rest);
+    }
+    if (g->nsums && !g->by_gibbs) {
+        Step *s = move_over_sums(g, list, n);
+        if (s) place(g, &o, s, &o.rest);
     }
     Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
     // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
@@ -738,7 +803,7 @@ bool schedule(Graph *g)
         p->taken = true;
         memmove(b.var, b.var + 1, sizeof *b.var * (size_t)(b.n - 1));
         b.var[b.n - 1] = p->var;
-        put(&rest, gaussian(g, b.var, b.n, true, 0, shared_reason(g, &b)));
+        place(g, &o, gaussian(g, b.var, b.n, true, 0, shared_reason(g, &b)), &o.rest);
     }
     // What is left of the coefficients: those that share a predictor together.
     for (int i = 0; i < n; i++) {
@@ -754,26 +819,19 @@ bool schedule(Graph *g)
             }
         if (b.n == 1 && c->var->rank == 0) { c->taken = false; continue; }   // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
-        put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : c->var->kind == VAR_LATENT ? &latents : &rest,
-            gaussian(g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(g, &b) : "its elements share a linear predictor"));
+        place(g, &o, gaussian(g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(g, &b) : "its elements share a linear predictor"), usual(&o, c->var));
     }
     // Everything else, one variable at a time.
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
         Step *s = element_step(g, c->var);
-        if (!s) continue;
-        if (s->collapsed) put(&first, s);
-        else put(c->var->kind == VAR_AUXILIARY ? &auxiliaries : c->var->kind == VAR_LATENT ? &latents : &rest, s);
+        if (s) place(g, &o, s, usual(&o, c->var));
     }
-    Step *imputed = NULL;
-    impute(g, &imputed);
+    impute(g, &o.imputed);
+    Step *const in_order[] = {o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.latents, o.rest};
     g->steps = NULL;
-    put(&g->steps, imputed);
-    put(&g->steps, first);
-    put(&g->steps, auxiliaries);
-    put(&g->steps, latents);
-    put(&g->steps, rest);
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
     if (!g->by_gibbs) move_together(g);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
@@ -902,6 +960,7 @@ static void print_step(FILE *out, const Step *s)
         if (s->gaussian.rows) print_rows(out, s->gaussian.rows);
         return;
     }
+    if (s->over_sum) fprintf(out, ", unknowns summed out");
     if (s->kind == STEP_NUTS) {
         fprintf(out, "%s    (%s)\n", s->collapsed ? ", auxiliaries integrated out" : "", s->reason);
         for (int i = 0; i < s->nuts.n; i++) {

@@ -526,50 +526,12 @@ static Look end_of(const Expr *e, void *with) { (void)with; return is_end(e) ? F
 static bool holds_end(const Expr *e) { return ex_find(e, end_of, NULL); }
 static bool holds_choice(const Expr *e, const Var *u) { return ex_find(e, choice_of, (void *)u); }
 
-// Functions that need not be numbers where a value is outside of the support: log(b - a) of the ends a and b of a uniform distribution.
-static Look failing(const Expr *e, void *with)
-{
-    (void)with;
-    if (is_end(e)) return SKIP;
-    const bool yes = e->kind == EX_CALL ? e->fn == FN_lchoose || (function_rows[e->fn].traits & (TRAIT_LOG_END | TRAIT_POLES)) : e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number));
-    return yes ? FOUND : LOOK;
-}
-
-static bool may_fail(const Expr *e) { return ex_find(e, failing, NULL); }
-
-// Whether a term says where the value lies, and others may fail where it does not.
-static bool decides_all(const Expr *e)
-{
-    bool ends = false, fails = false;
-    for (int i = 0; i < e->nargs && e->kind == EX_ADD; i++)
-        if (is_end(e->args[i])) ends = true;
-        else fails |= may_fail(e->args[i]);
-    return ends && fails;
-}
-
-// A sum of such terms as a choice: outside of the ends the density is 0, and nothing else is computed.
-static Expr *decided(Expr *e)
-{
-    if (!decides_all(e)) return e;
-    Expr *inside = NULL, *rest = ex_num(0);
-    for (int i = 0; i < e->nargs; i++) {
-        const Expr *t = e->args[i];
-        if (!is_end(t)) { rest = ex_add2(rest, e->args[i]); continue; }
-        for (int side = 1; side <= 2; side++) {
-            if (t->args[side]->kind == EX_NUM && isinf(t->args[side]->number)) continue;
-            Expr *one = side == 1 ? ex_call2("<=", t->args[1], t->args[0]) : ex_call2("<=", t->args[0], t->args[2]);
-            inside = inside ? ex_call2("&&", inside, one) : one;
-        }
-    }
-    return inside ? ex_call3("if_else", inside, rest, ex_num(-INFINITY)) : rest;
-}
-
 // The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be undefined; and
 // with a coefficient that may be infinite, since z*log(p) + (1 - z)*log1m(p) at p = 1 has values for z = 0 and 1, but not as log1m(p) + z*(log(p) - log1m(p)).
 static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
 {
     Expr *e = q->value, *all = ex_num(0);
-    const bool decides = c->var->discrete && decides_all(e);
+    const bool decides = c->var->discrete && ends_decide_all(e);
     for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
         Expr *t = e->kind == EX_ADD ? e->args[i] : e;
         const bool choice = holds_choice(t, c->u->var);
@@ -655,7 +617,7 @@ static void put_density(Lower *p, const Piece *d, Var *lp, bool weighed)
                 test->test.condition = ex_call2("!=", local_ref(d->once), ex_num(0));
             }
         } else sum = enter_part(p, &d->loops);
-        put_update(p, zero && fails ? UPDATE_ADD_LOG : UPDATE_ADD, place_local(lp), weighed ? decided(d->value) : d->value)->update.times = d->once;
+        put_update(p, zero && fails ? UPDATE_ADD_LOG : UPDATE_ADD, place_local(lp), weighed ? ends_decide(d->value) : d->value)->update.times = d->once;
         if (sum) leave(p, sum);
         if (test) leave(p, test);
     }

@@ -1363,7 +1363,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     int every = 0;
     for (const Step *o = p->g->steps; o; o = o->next) every += o->when == EVERY_SWEEP || o == s;
     with_number(l, every == 1 && s->when == EVERY_SWEEP);
-    with_number(l, s->collapsed);
+    with_number(l, s->collapsed || s->over_sum);
     with_number(l, s->when == WITH_GRADIENTS);
     with_number(l, s->nuts.accept);
     with_number(l, s->nuts.depth);

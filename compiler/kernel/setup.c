@@ -441,7 +441,7 @@ static void launch_kernel(Lower *p, Launches *list, const Kernel *k)
 // One function of a thousand statements takes the C compiler longer than forty of twenty-five.
 enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
 
-static bool counts(const Factor *f) { return !f->replaced && !ex_is_num(f->log_density, 0); }
+static bool counts(const Factor *f) { return factor_counts_at(f, 0, false) && !ex_is_num(f->log_density, 0); }
 
 static Look test_shared(const Expr *e, void *with)
 {
@@ -504,7 +504,7 @@ void lower_log_joint(Lower *p)
     bool whole = false;
     for (const Factor *f = p->g->factors; f; f = f->next) {
         const Loops l = loops_of(&f->plates);
-        whole |= !f->replaced && needs_own_array(f->log_density, &l);
+        whole |= counts(f) && needs_own_array(f->log_density, &l);
     }
     const Kernel **part;
     const int parts = lower_parts(p, &part);
