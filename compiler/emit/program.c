@@ -36,6 +36,8 @@ static const char *product_text(Out *o, const Product *r)
     const char *macro = r->transposed ? "TIMES_TRANSPOSED" : "TIMES";
     const char *eta = c_name(o, r->eta->name);
     if (!r->out) return text(o, "%s(%s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta);
+    if (r->sums)
+        return text(o, "%s_AND_SUMS(%s, %s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name), c_name(o, r->out->name), c_name(o, r->sums->name));
     return text(o, "%s_AND_BACK(%s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name), c_name(o, r->out->name));
 }
 

@@ -377,7 +377,7 @@ static void check_launches(Check *c, const Launches *list)
             for (int k = 0; k < a->count.n && a->kind == ARG_COUNT; k++) check_size(c, a->count.factor[k], of);
             if (a->kind == ARG_PLACE || a->kind == ARG_NAME) check_var(c, a->var);
             const Product *r = a->kind == ARG_PRODUCT ? a->product : NULL;
-            const Var *const part[] = {r ? r->matrix : NULL, r ? r->coefficients : NULL, r ? r->eta : NULL, r ? r->weight : NULL, r ? r->out : NULL};
+            const Var *const part[] = {r ? r->matrix : NULL, r ? r->coefficients : NULL, r ? r->eta : NULL, r ? r->weight : NULL, r ? r->out : NULL, r ? r->sums : NULL};
             for (size_t k = 0; k < sizeof part / sizeof *part; k++)
                 if (part[k]) check_var(c, part[k]);
         }

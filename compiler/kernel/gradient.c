@@ -810,7 +810,7 @@ static bool same_slope(const Derivative *a, const Derivative *b) { return a->wei
 
 // b[k] that stands beside a predictor wherever this does, as in b[k] + X_B[i, k], gets what the predictor gets: the weights of the rows, which are there. `of` must have no weights of other
 // factors. The terms that this covers are marked.
-static void put_beside(Moved *m, const Prepared *r, const Product *of, const Derivative **covered, int *ncovered)
+static void put_beside(Moved *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered)
 {
     const Derivative *of_k = NULL;               // the term of all k
     Expr *k = NULL;
@@ -840,6 +840,11 @@ static void put_beside(Moved *m, const Prepared *r, const Product *of, const Der
         d->loops.index[d->loops.n - 1] = column;
         d->ref = ex_replace_index(u->ref, k->index, ex_index(column));
         d->weight = weight_of(of, r->row, column);
+        if (u->ref->nargs == 1) {                // of all rows: the products add them up
+            if (!of->sums) of->sums = work_array(m->p, ROLE_TOTALS, words(m->p, "sums_%s", of->weight->name), 1, &column->hi);
+            d->loops = (Loops){.n = 1, .index = {column}};
+            d->weight = ex_ref(of->sums, 1, (Expr *[]){ex_index(column)});
+        }
         d->rest = ex_num(1);
         add_pending(m, &(Pending){.d = d, .weight = d->weight});
     }
@@ -861,7 +866,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     for (const Derivative *d = r->terms; d; d = d->next) nterms++;
     const Derivative **covered = NEW_N(p->g->arena, const Derivative *, nterms * (nterms + 1) + 1);
     for (int k = 0; r->span && k < r->span->nproducts; k++) {
-        const Product *of = r->span->product[k];
+        Product *of = r->span->product[k];
         const Prepared *one = first_of(first, of);
         if (one == r && !first_of(r->next, of)) put_beside(m, r, of, covered, &ncovered);
     }

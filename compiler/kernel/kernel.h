@@ -190,6 +190,7 @@ typedef struct Product {                 // eta[row, k] = sum(j, matrix[row, j]*
     bool  transposed;
     Var  *eta;
     Var  *weight, *out;                  // out = sum(row, matrix[row, j]*weight[row, k]), as the coefficients lie; NULL: only eta is wanted
+    Var  *sums;                          // sum(row, weight[row, k]); or NULL
 } Product;
 
 Expr *outputs_of(const Product *r);      // of a row: how many columns the coefficients have

@@ -156,7 +156,7 @@ static void use_list(Uses *u, const Node *list)
 
 static void used_product(Uses *u, const Product *r)
 {
-    const Var *const part[] = {r->matrix, r->coefficients, r->eta, r->weight, r->out};
+    const Var *const part[] = {r->matrix, r->coefficients, r->eta, r->weight, r->out, r->sums};
     for (size_t k = 0; k < sizeof part / sizeof *part; k++)
         if (part[k]) used(part[k], u);
 }

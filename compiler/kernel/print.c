@@ -207,6 +207,7 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
             case ARG_PRODUCT:
                 fprintf(out, "%s = %s*%s%s", a->product->eta->name, a->product->matrix->name, a->product->coefficients->name, a->product->transposed ? "'" : "");
                 if (a->product->out) fprintf(out, ", %s = %s'*%s", a->product->out->name, a->product->matrix->name, a->product->weight->name);
+                if (a->product->sums) fprintf(out, ", %s", a->product->sums->name);
                 break;
             case ARG_STRING: case ARG_STREAM: break;
             }

@@ -132,8 +132,9 @@ template <typename T> static __device__ __forceinline__ T block_value(T v)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
 #define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (gm_thread == 0)
+// All rows at once, a row by a lane: what is done for one is work enough for chunks to be short.
 #define KERNEL_SPAN(name)          KERNEL_TEAM(name)
-#define SPAN(i, n, ...)            SUM_ALONG (i, n, __VA_ARGS__)
+#define SPAN(i, n, ...)            SUM_BY(span_chunk(n), i, 0, n, __VA_ARGS__)
 #define SPAN_TOTAL(k, place_, x)   SET(place_, x)
 #define SET(place_, x)         do { const wide gm_x = (x); TEAM_BARRIER(); if (gm_thread == 0) (place_) = gm_x; TEAM_BARRIER(); } while (0)
 #define STORE(place_, x)       do { const wide gm_x = (x); TEAM_BARRIER(); if (gm_thread == 0) (place_) = gm_x; } while (0)
@@ -145,12 +146,18 @@ DEVICE wide *gm_partial(const GmContext *c, int k)
     return c->place->partial + (long)c->chain * GM_ROOM + ((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS;
 }
 
-template<int count> static __device__ __forceinline__ GmSum sum_begin(const GmContext *c, long n, wide *const (&into)[count])
+DEVICE long span_chunk(long n)
+{
+    const long even = ((n + GM_MOST_CHUNKS - 1) / GM_MOST_CHUNKS + 255) / 256 * 256;
+    return even > 256 ? even : 256;
+}
+
+template<int count> static __device__ __forceinline__ GmSum sum_begin(const GmContext *c, long size, long n, wide *const (&into)[count])
 {
     GmSum s;
     (void)c;
     s.n = n;
-    s.size = chunk_size(n);
+    s.size = size;
     s.chunks = (n + s.size - 1) / s.size;
     s.chunk = (long)blockIdx.x - gridDim.x;
     s.started = 0;
@@ -187,9 +194,10 @@ template<int count> static __device__ __forceinline__ int sum_next(GmContext *c,
     return 0;
 }
 
-#define SUM_ALONG_FROM(i, from, n, ...)                                                                     \
+#define SUM_ALONG_FROM(i, from, n, ...) SUM_BY(chunk_size(n), i, from, n, __VA_ARGS__)
+#define SUM_BY(size, i, from, n, ...)                                                                       \
     for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                              \
-        for (GmSum gm_sum = sum_begin(GM, n, gm_into); sum_next(GM, &gm_sum, gm_into);)                     \
+        for (GmSum gm_sum = sum_begin(GM, size, n, gm_into); sum_next(GM, &gm_sum, gm_into);)                     \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first + threadIdx.x; i < gm_0 + gm_sum.last; i += blockDim.x)
 
 // ---- elements with sums ----
@@ -208,7 +216,7 @@ template<int count> static __device__ __forceinline__ GmTurns turns_begin(const 
     GmTurns t;
     t.started = 0;
     t.last = n;
-    if (crew > 32) t.sum = sum_begin(c, n, into);
+    if (crew > 32) t.sum = sum_begin(c, chunk_size(n), n, into);
     for (int k = 0; k < count && crew == 32; k++) {
         t.base[k] = *into[k];
         *into[k] = 0;
@@ -402,7 +410,7 @@ template<int count> static __device__ __forceinline__ GmRows rows_begin(const Gm
 {
     GmRows r;
     r.started = 0;
-    if (team) r.sum = sum_begin(c, last - first, into);
+    if (team) r.sum = sum_begin(c, chunk_size(last - first), last - first, into);
     r.first = first;
     r.last = last;
     return r;

@@ -25,6 +25,7 @@
 #define GM_C
 #endif
 
+#define gm_of(field)         offsetof(State, field)
 #define gm_of_chain(run, c)  ((const State *)(run)->state + (c))
 #define gm_data(run)         const Data *const d = (const Data *)(run)->data; (void)d
 
@@ -146,12 +147,20 @@ static inline void gm_team(GmKernel kernel, GmRun *run, int chain, long work)
     kernel(&context, (const Data *)run->data, gm_of_chain(run, chain), sweep_place(run, chain));
 }
 
-static inline void gm_products_added(const GmProduct *list, int count, long ntotals, const wide *sums, wide *const *to)
+// Numbers that a product adds up: X'w, and 1'w if it is wanted.
+static inline long gm_product_sums(const GmProduct *r) { return r->k * (r->p + (r->sums != GM_NO_FIELD)); }
+
+// Adds what a chunk of rows has given, or begins with nothing.
+static inline void gm_products_added(const State *s, const GmProduct *list, int count, size_t totals, long ntotals, const wide *sums)
 {
-    for (int k = 0; k <= count && sums; k++) {
-        const long n = k < count ? list[k].p * list[k].k : ntotals;
-        for (long e = 0; e < n; e++) to[k][e] += sums[e];
-        sums += n;
+    for (int k = 0; k < 2 * count + 1; k++) {
+        const GmProduct *r = &list[k / 2];
+        const size_t field = k == 2 * count ? totals : k % 2 ? r->sums : r->out;
+        const long n = k == 2 * count ? ntotals : k % 2 ? r->k : r->p * r->k;
+        if (field == GM_NO_FIELD) continue;
+        wide *const to = gm_at(wide, s, field);
+        for (long e = 0; e < n; e++) to[e] = sums ? to[e] + sums[e] : 0;
+        if (sums) sums += n;
     }
 }
 
@@ -251,14 +260,17 @@ static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, lon
         }
         if (!kernel) continue;
         wide *out = sums;
-        for (int k = 0; k < count; k++) out += list[k].p * list[k].k;
+        for (int k = 0; k < count; k++) out += gm_product_sums(&list[k]);
         GmContext context = {run, chain, i, i + n, 0, 1, 0, out};
         kernel(&context, (const Data *)run->data, s, sweep_place(run, chain));
         out = sums;
         for (int k = 0; k < count; k++) {
             const GmProduct *r = &list[k];
-            rows_added_matrix(n, r->p, r->k, (const real *)r->X + i * r->p, gm_at(real, s, r->weight) + i * r->k, r->transposed, out);
-            out += r->p * r->k;
+            const real *const w = gm_at(real, s, r->weight) + i * r->k;
+            rows_added_matrix(n, r->p, r->k, (const real *)r->X + i * r->p, w, r->transposed, out);
+            for (long e = 0; e < n && r->sums != GM_NO_FIELD; e++)
+                for (long o = 0; o < r->k; o++) out[r->p * r->k + o] += w[e * r->k + o];
+            out += gm_product_sums(r);
         }
     }
 }
@@ -270,24 +282,19 @@ static inline void gm_products(GmKernel kernel, GmRun *run, int chain, long n, s
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
     const int several = run->inner_threads > 1 && chunks > 1 && !run->checking;
     long size = ntotals;
-    for (int k = 0; k < count && kernel; k++) size += list[k].p * list[k].k;
+    for (int k = 0; k < count && kernel; k++) size += gm_product_sums(&list[k]);
     wide *sums = (wide *)calloc((size_t)((several ? chunks : 1) * size + 1), sizeof *sums);
-    wide **to = (wide **)calloc((size_t)count + 1, sizeof *to);
-    if (!sums || !to) abort();
-    for (int k = 0; k <= count && kernel; k++) {
-        to[k] = k < count ? gm_at(wide, s, list[k].out) : gm_at(wide, s, totals);
-        for (long e = 0; e < (k < count ? list[k].p * list[k].k : ntotals); e++) to[k][e] = 0;
-    }
+    if (!sums) abort();
+    if (kernel) gm_products_added(s, list, count, totals, ntotals, NULL);
     #pragma omp parallel for num_threads(several ? run->inner_threads : 1) schedule(static) if (several)
     for (long b = 0; b < chunks; b++) {
         wide *mine = several ? sums + b * size : sums;
-        if (!several) for (long e = 0; e < size; e++) mine[e] = 0;
+        for (long e = 0; e < size && !several; e++) mine[e] = 0;
         gm_products_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, list, count, mine);
-        if (!several) gm_products_added(list, count, ntotals, kernel ? mine : NULL, to);
+        if (!several && kernel) gm_products_added(s, list, count, totals, ntotals, mine);
     }
-    for (long b = 0; b < chunks && several; b++) gm_products_added(list, count, ntotals, kernel ? sums + b * size : NULL, to);
+    for (long b = 0; b < chunks && several && kernel; b++) gm_products_added(s, list, count, totals, ntotals, sums + b * size);
     free(sums);
-    free(to);
 }
 
 static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
@@ -433,7 +440,7 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 //
 //   PRODUCT(run, n, TIMES(p, k, X, B, eta))         eta[n, k] = X B for X[n, p], of data, and B[p, k]; TIMES_TRANSPOSED: B[k, p]. k = 1: eta[n], B[p]
 //   ROW_PRODUCTS(kernel, run, n, totals, m, TIMES_AND_BACK(p, k, X, B, eta, w, out), ...)
-//                                                   such products; kernel, a KERNEL_SPAN, which reads eta, fills w[n, k] and adds to totals[m]; and out = X'w, which lies as B does.
+//                                                   such products; kernel, a KERNEL_SPAN, which reads eta, fills w[n, k] and adds to totals[m]; and out = X'w, which lies as B does; TIMES_AND_SUMS: and sums[k] = 1'w.
 //                                                   On the CPU for some rows at a time; X is read from memory once
 //   GRAM(run, n, p, scale, X, out)                  out[p, p] = scale * X'X, of data
 //   WEIGHTED_GRAM(run, n, p, X, w, out)             out[p, p] = X' diag(w) X, per chain
@@ -462,11 +469,13 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
         if ((run)->device) gm_device_row_sums(run, n, p, X, offsetof(State, w), offsetof(State, out));                                 \
         else ON_CPU(run, row_sums(n, p, X, s->w, s->out));                                                                             \
     } while (0)
-#define TIMES_OF(p, k, X, B, transposed, eta, w, out) {p, k, X, offsetof(State, B), transposed, offsetof(State, eta), w, out}
-#define TIMES(p, k, X, B, eta)                                TIMES_OF(p, k, X, B, 0, eta, GM_NO_FIELD, GM_NO_FIELD)
-#define TIMES_TRANSPOSED(p, k, X, B, eta)                     TIMES_OF(p, k, X, B, 1, eta, GM_NO_FIELD, GM_NO_FIELD)
-#define TIMES_AND_BACK(p, k, X, B, eta, w, out)               TIMES_OF(p, k, X, B, 0, eta, offsetof(State, w), offsetof(State, out))
-#define TIMES_TRANSPOSED_AND_BACK(p, k, X, B, eta, w, out)    TIMES_OF(p, k, X, B, 1, eta, offsetof(State, w), offsetof(State, out))
+#define TIMES_OF(p, k, X, B, transposed, eta, w, out, sums) {p, k, X, gm_of(B), transposed, gm_of(eta), w, out, sums}
+#define TIMES(p, k, X, B, eta)                                      TIMES_OF(p, k, X, B, 0, eta, GM_NO_FIELD, GM_NO_FIELD, GM_NO_FIELD)
+#define TIMES_TRANSPOSED(p, k, X, B, eta)                           TIMES_OF(p, k, X, B, 1, eta, GM_NO_FIELD, GM_NO_FIELD, GM_NO_FIELD)
+#define TIMES_AND_BACK(p, k, X, B, eta, w, out)                     TIMES_OF(p, k, X, B, 0, eta, gm_of(w), gm_of(out), GM_NO_FIELD)
+#define TIMES_TRANSPOSED_AND_BACK(p, k, X, B, eta, w, out)          TIMES_OF(p, k, X, B, 1, eta, gm_of(w), gm_of(out), GM_NO_FIELD)
+#define TIMES_AND_SUMS(p, k, X, B, eta, w, out, sums)               TIMES_OF(p, k, X, B, 0, eta, gm_of(w), gm_of(out), gm_of(sums))
+#define TIMES_TRANSPOSED_AND_SUMS(p, k, X, B, eta, w, out, sums)    TIMES_OF(p, k, X, B, 1, eta, gm_of(w), gm_of(out), gm_of(sums))
 #define PRODUCT(run, n, ...)                                                                                                           \
     do {                                                                                                                               \
         gm_here(run);                                                                                                                  \
@@ -485,7 +494,6 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
         if ((run)->device) gm_device_order_rows(run, n, groups, s->key, s->first, s->rows);                                            \
         else gm_order_rows(n, groups, s->key, s->first, s->rows);                                                                      \
     } while (0)
-#define gm_of(field)         offsetof(State, field)
 #define NORMAL_DENSE(run, var, name, n, J, h, x) \
     do { gm_data(run); launch_normal_dense(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), GM_NO_FIELD); } while (0)
 #define NORMAL_DENSE_SCALED(run, var, name, n, J, h, x, scale) \

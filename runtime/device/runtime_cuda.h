@@ -601,6 +601,37 @@ GM_KERNEL gm_products_back(const State *states, long p, long k, int chains, int 
     }
 }
 
+// part[chain][column][chunk] = the sum of a column of w[n, k] over a chunk of rows, blockIdx.x; blockIdx.y: the chain. Then sums[column], by a warp.
+GM_KERNEL gm_products_columns(const State *states, long n, long k, long chunk, long chunks, uint64_t at_w, double *part)
+{
+    __shared__ double share[256];
+    const int  chain = (int)blockIdx.y, t = (int)threadIdx.x;
+    const long width = k < 256 ? k : 256, hands = 256 / width, first = blockIdx.x * chunk, last = first + chunk < n ? first + chunk : n;
+    const real *w = gm_array<const real>(states, chain, at_w);
+    for (long from = 0; from < k; from += width) {       // 256 / k rows at a time, or 256 columns of one
+        const long column = from + t % width;
+        double sum = 0;
+        for (long i = first + t / width; i < last && t < width * hands && column < k; i += hands) sum += w[i * k + column];
+        share[t] = sum;
+        __syncthreads();
+        if (t < width && column < k) {
+            for (long h = 1; h < hands; h++) sum += share[h * width + t];
+            part[(chain * k + column) * chunks + blockIdx.x] = sum;
+        }
+        __syncthreads();
+    }
+}
+
+GM_KERNEL gm_products_columns_add(const State *states, long k, long chunks, const double *part, uint64_t at_sums)
+{
+    const int chain = (int)blockIdx.y;
+    const long column = blockIdx.x;
+    double sum = 0;
+    for (long c = threadIdx.x; c < chunks; c += 32) sum += part[(chain * k + column) * chunks + c];
+    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    if (threadIdx.x == 0) gm_array<wide>(states, chain, at_sums)[column] = sum;
+}
+
 GM_KERNEL gm_row_sums_add(const State *states, long p, long chunks, const double *part, uint64_t at_out)
 {
     const int chain = (int)blockIdx.y;

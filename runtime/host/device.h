@@ -36,8 +36,8 @@ void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, voi
 void gm_device_weighted_gram(GmRun *run, long n, long p, const void *X, size_t w, size_t out);
 void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, size_t out);
 
-// eta[n, k] = X B for X[n, p] of type real and B[p, k] or, transposed, B[k, p]; then the kernel, if it has a name, which adds to totals[ntotals]; then out = X'w. For each chain: fields of State.
-typedef struct GmProduct { long p, k; const void *X; size_t coefficients; int transposed; size_t eta, weight, out; } GmProduct;
+// eta[n, k] = X B for X[n, p] of type real and B[p, k] or, transposed, B[k, p]; then the kernel, if it has a name, which adds to totals[ntotals]; then out = X'w and, if it has a field, sums[k] = 1'w. For each chain: fields of State.
+typedef struct GmProduct { long p, k; const void *X; size_t coefficients; int transposed; size_t eta, weight, out, sums; } GmProduct;
 void gm_device_products(GmRun *run, const char *kernel, long n, size_t totals, long ntotals, const GmProduct *list, int count);
 
 // The same as gm_order_rows, on arrays of the device that all chains share.

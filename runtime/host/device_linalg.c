@@ -420,7 +420,7 @@ void gm_device_products(GmRun *run, const char *kernel, long n, size_t totals, l
         void *scatter[] = { &d->states, &rows, &k, &chains, (void *)&joint, &at_eta };
         if (joint && n > 0) gm_device_launch(d, d->stream, "gm_products_apart", (GmGrid){ .x = blocks_for(d, rows * k * chains) }, scatter);
     }
-    gm_device_team(run, kernel, n * width);
+    gm_device_team(run, kernel, 8 * n * width);      // what is done for a row is more than one sum
     for (int e = 0; e < count; e++) {
         const GmProduct *r = &list[e];
         long k = r->k, p = r->p, q = k * d->chains, elements = p * q, rows = n;
@@ -435,6 +435,15 @@ void gm_device_products(GmRun *run, const char *kernel, long n, size_t totals, l
             multiply(d, true, q, p, piece.rows, weights + (size_t)(piece.first * q) * element, piece.X, adds, B);
         void *out[] = { &d->states, &p, &k, &chains, &transposed, (void *)&B, &at_out };
         gm_device_launch(d, d->stream, "gm_products_back", (GmGrid){ .x = blocks_for(d, elements) }, out);
+        if (r->sums == GM_NO_FIELD) continue;
+        const long even = (n + MOST_CHUNKS - 1) / MOST_CHUNKS;
+        long chunk = even > 256 ? even : 256, chunks = (n + chunk - 1) / chunk;
+        uint64_t at_sums = r->sums;
+        const CUdeviceptr part = gm_device_scratch(d, AT_WIDE, sizeof(double) * (size_t)(q * chunks + 1));
+        void *columns[] = { &d->states, &rows, &k, &chunk, &chunks, &at_w, (void *)&part };
+        if (n > 0) gm_device_launch(d, d->stream, "gm_products_columns", (GmGrid){ .x = chunks, .y = d->chains }, columns);
+        void *add[] = { &d->states, &k, &chunks, (void *)&part, &at_sums };
+        gm_device_launch(d, d->stream, "gm_products_columns_add", (GmGrid){ .x = k, .y = d->chains, .threads = 32 }, add);
     }
 }
 
