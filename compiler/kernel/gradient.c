@@ -14,6 +14,8 @@
 // Definitions whose elements are computed from each other (graph/series.c) are computed at each place, and their derivatives added up in arrays of their own, of which one lane makes
 // adjoints, from the last element to the first: an element's own derivative is complete then, and goes on to those that it was made of. What it was made of else gets sums over elements.
 //
+// What loops would compute again and again is computed once at each place, into arrays (once.c), whose adjoints follow those of the factors.
+//
 // Needs: graph/gradient.c.     Source of the transforms: front/support.def (Stan Reference Manual, "Constraint Transforms").
 #include <math.h>
 #include <stdlib.h>
@@ -72,6 +74,7 @@ typedef struct Moved {                   // a block
     Total      *totals, **last_total;
     Pending    *pending, **last_pending;
     RowSpan       *spans;
+    Once       *once;                    // arrays that the density reads, behind the series in `moving`
     int         nweights, nnamed;
 } Moved;
 
@@ -452,6 +455,15 @@ static Kernel *put_place(Moved *m)
         for (int i = 0; i < m->moving.nseries; i++) put(p, NODE_COMPUTE)->compute.series = m->moving.series[i];
         leave(p, lane);
     }
+    for (const Once *o = m->once; o; o = o->next) {
+        const Loops l = loops_of(&o->plates);
+        put_barrier(p);
+        Expr **at = NEW_N(p->g->arena, Expr *, l.n);
+        for (int i = 0; i < l.n; i++) at[i] = ex_index(l.index[i]);
+        Node *n = enter_nest(p, NODE_NEST, &l, l.n, at, NULL);
+        put_update(p, UPDATE_SET, place_element(ex_ref(o->var, l.n, at)), o->value);
+        leave(p, n);
+    }
     close_kernel(p);
     return k;
 }
@@ -678,6 +690,23 @@ static bool differentiate(const Moved *m, Prepared *r)
     return derivatives((Graph *)m->p->g, &r->f, block, n, &r->terms, &why);
 }
 
+// Arrays that are computed once stand among what moves, with adjoints of their own.
+static void move_once(Moved *m)
+{
+    Lower *p = m->p;
+    for (const Once *o = m->once; o; o = o->next) {
+        if (adjoint_of(m, o->var)) continue;
+        Var **var = NEW_N(p->g->arena, Var *, m->moving.n + 1), **adjoint = NEW_N(p->g->arena, Var *, m->moving.n + 1);
+        memcpy(var, m->moving.var, sizeof *var * (size_t)m->moving.n);
+        memcpy(adjoint, m->adjoint, sizeof *adjoint * (size_t)m->moving.n);
+        var[m->moving.n] = o->var;
+        adjoint[m->moving.n] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", o->var->name), o->var->rank, o->var->dim);
+        m->moving.var = var;
+        m->adjoint = adjoint;
+        m->moving.n++;
+    }
+}
+
 static Prepared *prepare(Moved *m, const Factor *f)
 {
     Lower *p = m->p;
@@ -695,7 +724,10 @@ static Prepared *prepare(Moved *m, const Factor *f)
         if (differentiate(m, r)) return r;
         r->f = rows;
     }
-    split_products(m, r);
+    if (!split_products(m, r)) {                 // rows of products are computed after what is computed once
+        r->f.log_density = compute_once(p, &m->moving, m->stem, &m->once, r->f.log_density, &r->f.plates);
+        move_once(m);
+    }
     if (!differentiate(m, r)) abort();           // the schedule has asked
     return r;
 }
@@ -1031,36 +1063,28 @@ static void put_adjoints(Moved *m, const Series *s)
     put_barrier(p);
 }
 
-// What the elements of a series give to the block, and to series that it reads: sums over the elements.
-static void put_series(Moved *m, const Series *s)
+// What elements that are computed give to the block, and to others that they are made of: sums over the elements. Each statement is a factor, and terms by `but` are not for here.
+static void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Series *but)
 {
     Lower *p = m->p;
-    put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
-    put_adjoints(m, s);
-    Derivative **terms = NULL;
-    const Site **site = NULL;
-    int n = 0, size = 0, room = 0;
-    for (int i = 0; i < s->n; i++)
-        for (const Site *t = s->var[i]->sites; t; t = t->next) {
-            Factor *f = NEW(p->g->arena, Factor);
-            const char *why;
-            *f = site_factor(t, adjoint_of(m, t->var));
-            ROOM(p->g->arena, terms, n, size);
-            ROOM(p->g->arena, site, n, room);
-            if (!derivatives(p->g, f, m->moving.var, m->moving.n, &terms[n], &why)) abort();      // the schedule has asked
-            site[n++] = t;
+    Derivative **terms = NEW_N(p->g->arena, Derivative *, n + 1);
+    for (int i = 0; i < n; i++) {
+        const char *why;
+        if (!derivatives(p->g, &statement[i], m->moving.var, m->moving.n, &terms[i], &why)) abort();      // the schedule has asked
+        Derivative **d = &terms[i];
+        while (*d) {
+            if (but && in_series(but, (*d)->ref->var)) *d = (*d)->next;
+            else d = &(*d)->next;
         }
-    const char *stem = words(p, "by_%s", s->var[0]->name);
+    }
     for (int i = 0; i < n; i++)
         for (const Derivative *d = terms[i]; d; d = d->next)
-            if (!in_series(s, d->ref->var) && d->loops.n == site[i]->plates.n) declare_total(m, stem, d->ref, ex_num(0));
+            if (d->loops.n == statement[i].plates.n) declare_total(m, stem, d->ref, ex_num(0));
     for (int i = 0; i < n; i++) {
-        const Loops l = loops_of(&site[i]->plates);
-        bool any = false;
-        for (const Derivative *d = terms[i]; d; d = d->next) any |= d->loops.n == l.n && total_of(m->totals, d->ref);
+        const Loops l = loops_of(&statement[i].plates);
         Node *sum = NULL;
         int here = 0;
-        for (const Derivative *d = terms[i]; d && any; d = d->next) {
+        for (const Derivative *d = terms[i]; d; d = d->next) {
             const Total *t = d->loops.n == l.n ? total_of(m->totals, d->ref) : NULL;
             if (!t) continue;
             if (sum && here++ > MOST_TOTALS) {
@@ -1081,13 +1105,40 @@ static void put_series(Moved *m, const Series *s)
     if (lane) leave(p, lane);
     for (int i = 0; i < n; i++)
         for (Derivative *d = terms[i]; d; d = d->next) {
-            if (in_series(s, d->ref->var) || (d->loops.n == site[i]->plates.n && total_of(m->totals, d->ref))) continue;
+            if (d->loops.n == statement[i].plates.n && total_of(m->totals, d->ref)) continue;
             put_barrier(p);
             put_pending(m, &(Pending){.d = d, .weight = d->weight});
         }
     m->totals = NULL;
     m->last_total = &m->totals;
     put_barrier(p);
+}
+
+static void put_series(Moved *m, const Series *s)
+{
+    Lower *p = m->p;
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
+    put_adjoints(m, s);
+    Factor *statement = NULL;
+    int n = 0, size = 0;
+    for (int i = 0; i < s->n; i++)
+        for (const Site *t = s->var[i]->sites; t; t = t->next) {
+            ROOM(p->g->arena, statement, n, size);
+            statement[n++] = site_factor(t, adjoint_of(m, t->var));
+        }
+    put_sums(m, words(p, "by_%s", s->var[0]->name), n, statement, s);
+}
+
+// Arrays that are computed once, from the last to the first: it may read those before it.
+static void put_once(Moved *m, const Once *o)
+{
+    if (!o) return;
+    put_once(m, o->next);
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < o->plates.n; k++) at[k] = ex_index(o->plates.index[k]);
+    const Factor f = {.span = m->step->span, .plates = o->plates, .log_density = ex_mul2(ex_ref(adjoint_of(m, o->var), o->plates.n, at), o->value)};
+    put(m->p, NODE_COMMENT)->text.lines = o->var->name;
+    put_sums(m, words(m->p, "by_%s", o->var->name), 1, &f, NULL);
 }
 
 // ---- spans ----
@@ -1250,16 +1301,23 @@ static void put_chain_rule(Moved *m)
     }
 }
 
-static void put_density(Moved *m)
+static Prepared *prepare_all(Moved *m)
 {
-    Lower *p = m->p;
     Prepared *first = NULL, **last = &first;
-    bool whole_arrays = false;
     for (int i = 0; i < m->step->nuts.n; i++) {
         Prepared *r = prepare(m, m->step->nuts.factor[i]);
         if (!r) continue;
         *last = r;
         last = &r->next;
+    }
+    return first;
+}
+
+static void put_density(Moved *m, Prepared *first)
+{
+    Lower *p = m->p;
+    bool whole_arrays = false;
+    for (const Prepared *r = first; r; r = r->next) {
         const Loops l = loops_of(&r->f.plates);
         whole_arrays |= needs_own_array(r->f.log_density, &l);
         for (const Derivative *d = r->terms; d; d = d->next) whole_arrays |= needs_own_array(ex_mul2(d->weight, d->rest), &d->loops);
@@ -1308,7 +1366,8 @@ static void put_density(Moved *m)
         put_let(p, NULL, m->lp, density_place(m, BY_VARIABLES), "wide")->let.grows = true;
     } else put_density_store(m, BY_VARIABLES);
     for (const Pending *w = m->pending; w; w = w->next) put_pending(m, w);
-    if (m->moving.nseries) put_barrier(p);
+    if (m->moving.nseries || m->once) put_barrier(p);
+    put_once(m, m->once);
     for (int i = m->moving.nseries - 1; i >= 0; i--) put_series(m, m->moving.series[i]);
     put_chain_rule(m);
     put_density_store(m, BY_COORDINATES);
@@ -1348,9 +1407,10 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     Launches *const sweep = p->launches;
     code->density_name = words(p, "density_of_%s", m.stem);
     p->launches = &code->density;
+    Prepared *first = prepare_all(&m);
     const Kernel *place = put_place(&m);
     launch_team(p, place);
-    put_density(&m);
+    put_density(&m, first);
     p->launches = sweep;
     const char *names = "";
     for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);

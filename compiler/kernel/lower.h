@@ -113,6 +113,17 @@ bool  product_of(const Lower *p, const Expr *e, Product *out, Expr **row, Expr *
 bool  same_product(const Product *a, const Product *b);
 void  make_room(Lower *p, Product *r, bool weights);                 // its arrays
 
+// ---- once.c ----
+
+typedef struct Once {            // var[index..] = value over plates: before the loops that read it
+    Var   *var;
+    Expr  *original, *value;     // value: with elements of arrays that stand before this one in the list
+    Plates plates;
+    struct Once *next;
+} Once;
+
+Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list, Expr *e, const Plates *plates);        // e over plates; the list grows by arrays that it reads then
+
 // ---- rows.c ----
 
 const Rows *rows_of_factor(const Lower *p, const Factor *f);         // of the joint draw that may take these rows one by one, or NULL

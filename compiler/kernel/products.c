@@ -18,11 +18,14 @@ static bool is_matrix(const Var *v)
     return v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
 }
 
+// What is computed from unknowns before the loops that read it (once.c).
+static bool is_work(const Var *v) { return v->kind == VAR_SUM && !v->sum; }
+
 // B[j, column], B[column, j] or b[j], all of j.
 static bool coefficients_of(const Lower *p, const Expr *e, const Index *j, Product *out, Expr **column)
 {
     Var *v = e->var;
-    if (e->kind != EX_REF || e->nargs != v->rank || v->rank < 1 || v->rank > 2 || v->base != BASE_REAL || !var_unknown(v) || is_real(p->out, v)) return false;
+    if (e->kind != EX_REF || e->nargs != v->rank || v->rank < 1 || v->rank > 2 || v->base != BASE_REAL || !(var_unknown(v) || is_work(v)) || is_real(p->out, v)) return false;
     for (int k = 0; k < v->rank; k++) {
         if (!bare(e->args[k], j) || !whole_range(j, v->dim[k]) || (v->rank == 2 && ex_mentions_index(e->args[1 - k], j))) continue;
         *column = v->rank == 2 ? e->args[1 - k] : NULL;
