@@ -110,10 +110,9 @@ static const char *role_of(const Program *p, const Var *v)
     case VAR_PART: return "GM_PARAMETER";
     case VAR_LATENT: return "GM_LATENT";
     case VAR_AUXILIARY: return "GM_AUXILIARY";
-    case VAR_DERIVED: case VAR_SERIES: return "GM_DERIVED";
-    case VAR_PREDICTED:
+    case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED:
         if (v->hidden) break;
-        return "GM_PREDICTED";
+        return v->kind == VAR_PREDICTED ? "GM_PREDICTED" : "GM_DERIVED";
     case VAR_LET: case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
     }
     return "GM_SUM";

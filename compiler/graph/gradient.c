@@ -401,6 +401,19 @@ static void product(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     free(rest);
 }
 
+// Where all terms of a sum are 0, none has a weight: log_sum_exp over -inf, -inf, ...
+static Look test_impossible(const Expr *e, void *with)
+{
+    (void)with;
+    return (e->kind == EX_NUM && isinf(e->number)) || (e->kind == EX_REF && e->var->kind == VAR_SERIES) ? FOUND : LOOK;
+}
+
+static Expr *where_possible(Expr *sum, Expr *term, Expr *slope)
+{
+    if (!ex_may_diverge(term) && !ex_find(term, test_impossible, NULL)) return slope;
+    return choice(ex_call2("<", ex_num(-INFINITY), sum), slope, ex_num(0));
+}
+
 static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     const Slopes *slopes = r->g->slopes;
@@ -421,7 +434,9 @@ static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
             refuse(r, arena_printf(r->g->arena, e->nargs > 1 ? "no derivative of `%s` by its argument %d is known" : "no derivative of `%s` is known", e->name, k + 1));
             return;
         }
-        give(r, s, e->args[k], times(adjoint, ex_map(slopes->of[e->fn][k], fill, &(Arguments){slopes, e->args})));
+        Expr *slope = ex_map(slopes->of[e->fn][k], fill, &(Arguments){slopes, e->args});
+        if (e->fn == FN_log_sum_exp2) slope = where_possible(e, ex_add2(e->args[0], e->args[1]), slope);
+        give(r, s, e->args[k], times(adjoint, slope));
     }
 }
 
@@ -433,7 +448,7 @@ static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     Index *j = open_index(r, s, e->args[0], e->args[1]);
     Expr *term = ex_open(e, j), *slope;
     if (e->fn == FN_sum) slope = ex_num(1);
-    else if (e->fn == FN_log_sum_exp) slope = ex_call1("exp", ex_sub(term, e));
+    else if (e->fn == FN_log_sum_exp) slope = where_possible(e, term, ex_call1("exp", ex_sub(term, e)));
     else if (e->fn == FN_prod) {                 // the product of the others: by division where no factor can be 0, or the adjoint divides by the product already
         Expr *part = times(adjoint, e);
         if (!ex_find(part, test_is, e)) {

@@ -90,7 +90,7 @@ struct Var {
     bool        partial;                 // not all elements are drawn: others are computed for the draws, or do not exist
     Index      *own[MAX_RANK];           // parameters and latents: elements v[own...] have a statement
     Expr       *exists;                  // where this holds; NULL: all do. find_domains fills both
-    bool        hidden;                  // predicted, but not for the draws: which component of a mixture is drawn
+    bool        hidden;                  // predicted or a series, but not for the draws: which component of a mixture is drawn, messages along a chain
     OnRequest   on_request;              // predicted, by the compiler: only runs that ask for it have it
     bool        lost;                    // an error was reported on it
     struct Coverage *coverage;           // what its statements name
@@ -98,6 +98,8 @@ struct Var {
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not
+    Var        *messages;                // summed out along a chain: of each element and value the log density of all from this element on; NULL: elements are independent
+    int         chain;                   // along this subscript
     int         sums;                    // how many sums over values of others what moves it has behind it
     bool        mixed;                   // its elements have distributions of several supports: no static support, each `~` brings bounds
     const char *cached_text;
@@ -177,6 +179,7 @@ typedef struct Graph {
 bool  build(Graph *g);
 bool  find_series(Graph *g);                                     // series.c: called by build
 bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, or a series of the sweep that does
+bool  add_series(Graph *g, Var *v);                              // of v alone, which has sites, behind those that there are; false: it goes along no subscript
 bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
@@ -223,6 +226,7 @@ void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.
 
 bool marginals(Graph *g);
 bool asked_marginal(const Graph *g, const Var *v);
+bool reads_messages(const Expr *e);
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);
@@ -307,6 +311,7 @@ typedef struct Conditional {
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed);   // the same for a step that evaluates the density: what is gathered stands under its condition, no part is scattered
 Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every factor that mentions v, read from the state
+Conditional *conditional_chain(Graph *g, Var *v);                     // marginal.c: of an element given the one before it, those behind it summed out
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
 
 typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the sum over loops of coefficient

@@ -34,7 +34,7 @@ bool factor_counts_at(const Factor *f, int sums, bool collapsed)
 
 bool factor_counts(const Factor *f, const Var *v, bool collapsed) { return factor_counts_at(f, v->sums, collapsed); }
 
-// ---- one unknown ----
+// ---- the density of one element ----
 
 static const char *line_of(Graph *g, Span at) { return arena_printf(g->arena, "line %d", span_line(at)); }
 
@@ -59,6 +59,7 @@ static Expr *at_value(const Conditional *c, Expr **apart)
     Expr *all = ex_num(0);
     *apart = ex_num(0);
     for (const Part *q = c->density; q; q = q->next) {
+        if (ex_mentions(q->value, c->var)) continue;             // of two neighbours
         Expr *e = ends_decide(q->value), *with = ex_num(0), *without = ex_num(0);
         const bool guarded = q->loops.guard && ex_mentions(q->loops.guard, c->u->var);
         for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
@@ -83,14 +84,152 @@ static Expr *over_values(const Conditional *c, Expr *e, Expr *first, Expr *last)
     return ex_reduce("log_sum_exp", j, first, last, ex_replace(e, c->u, ex_index(j)));
 }
 
+// ---- chains ----
+
+// Elements depend on their neighbours along one subscript, as the states of a hidden Markov model: the backward algorithm (Rabiner 1989) sums them out from the last to the first,
+//   messages[t, j] = local[t](j) + log_sum_exp over k of link[t + 1](j, k) + messages[t + 1, k]
+// where local has what holds element t alone, link what holds it and the one before. The first is then drawn from messages[1], each other one from link[t](z[t - 1], .) + messages[t, .]:
+// forward sampling. The messages are a series of the sweep (series.c), which has derivatives.
+
+// How far from the element the others of its variable are that a part reads; false: not at one distance along the subscript.
+typedef struct Neighbour { const Conditional *c; int along, apart; bool other, ok; } Neighbour;
+
+static void look_at_neighbour(Expr *e, void *with)
+{
+    Neighbour *n = with;
+    if (e->nargs != n->c->var->rank) { n->ok = false; return; }
+    for (int k = 0; k < e->nargs; k++) {
+        const Expr *apart = ex_sub(e->args[k], n->c->current->args[k]);
+        if (apart->kind != EX_NUM || (k != n->along && apart->number != 0)) { n->ok = false; return; }
+        if (k == n->along) n->apart = (int)apart->number;
+    }
+    n->other = true;
+}
+
+static Neighbour neighbour_of(const Conditional *c, const Part *q)
+{
+    Neighbour n = {.c = c, .along = c->nbatch, .ok = true};
+    ex_references(q->value, c->var, look_at_neighbour, &n);
+    for (int i = 0; i < q->loops.n; i++) n.ok &= !ex_mentions(q->loops.index[i]->lo, c->var) && !ex_mentions(q->loops.index[i]->hi, c->var);
+    if (q->loops.guard) n.ok &= !ex_mentions(q->loops.guard, c->var);
+    n.ok &= !n.other || n.apart == 1 || n.apart == -1;
+    return n;
+}
+
+static bool is_chain(const Conditional *c)
+{
+    if (c->whole || c->colours != 2 || c->var->rank == MAX_RANK) return false;
+    for (const Part *q = c->density; q; q = q->next)
+        if (!neighbour_of(c, q).ok) return false;
+    return true;
+}
+
+// The element before or behind.
+static Expr *beside(const Conditional *c, int apart)
+{
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < c->var->rank; k++) at[k] = k == c->nbatch ? ex_add2(c->current->args[k], ex_num(apart)) : c->current->args[k];
+    return ex_ref(c->var, c->var->rank, at);
+}
+
+// What holds the element and the one before it, if there is one.
+static Expr *link_before(const Conditional *c)
+{
+    Expr *all = ex_num(0), *not_first = ex_call2("<=", ex_num(2), c->current->args[c->nbatch]);
+    for (const Part *q = c->density; q; q = q->next)
+        if (ex_mentions(q->value, c->var) && neighbour_of(c, q).apart == -1) all = ex_add2(all, summed(&q->loops, ends_decide(q->value)));
+    return ex_replace(all, not_first, ex_num(1));
+}
+
+static Expr *message(const Var *v, Expr *const *at, Expr *state)
+{
+    Expr *sub[MAX_RANK];
+    int n = 0;
+    for (int k = 0; k < v->rank; k++)
+        if (k != v->chain) sub[n++] = at[k];
+    sub[n++] = at[v->chain];
+    sub[n++] = state;
+    return ex_ref(v->messages, n, sub);
+}
+
+// The place of a value among the messages, from 1, and back.
+static Expr *place_of(const Var *v, Expr *value) { return ex_add2(ex_sub(value, end_of_values(v, 0)), ex_num(1)); }
+static Expr *value_at(const Var *v, Expr *place) { return ex_sub(ex_add2(place, end_of_values(v, 0)), ex_num(1)); }
+
+// The series of messages; returns log_sum_exp of the first, in the other subscripts of the element.
+static Expr *sum_along(Graph *g, const Conditional *c, Expr *local)
+{
+    Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
+    v->chain = c->nbatch;
+    m->hidden = true;
+    m->span = v->span;
+    for (int k = 0; k < v->rank; k++)
+        if (k != v->chain) m->dim[m->rank++] = v->dim[k];
+    Expr *length = m->dim[m->rank++] = v->dim[v->chain], *states = m->dim[m->rank++] = place_of(v, end_of_values(v, 1)), *link = link_before(c), *at[MAX_RANK];
+    Index *last = c->element[v->chain];
+    for (int site = 0; site < 2; site++) {
+        Index *j = index_new(intern("j"), ex_num(1), states), *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1)));
+        Site *s = NEW(g->arena, Site);
+        *s = (Site){.span = v->span, .var = m, .plates = {.index = NEW_N(g->arena, Index *, MAX_RANK)}, .n = m->rank};
+        for (int k = 0; k < v->rank; k++) {
+            at[k] = c->current->args[k];
+            if (k != v->chain) s->plates.index[s->plates.n++] = c->element[k];
+        }
+        Expr *here = at[v->chain] = site ? ex_index(t) : length;
+        if (site) s->plates.index[s->plates.n++] = t;
+        s->plates.index[s->plates.n++] = j;
+        memcpy(s->subscript, message(v, at, ex_index(j))->args, sizeof *s->subscript * (size_t)m->rank);
+        s->value = ex_replace_index(ex_replace(local, c->u, value_at(v, ex_index(j))), last, here);
+        if (site) {
+            Index *k = index_new(intern("k"), ex_num(1), states);
+            Expr *next = ex_replace(ex_replace(link, beside(c, -1), value_at(v, ex_index(j))), c->u, value_at(v, ex_index(k)));
+            at[v->chain] = ex_add2(here, ex_num(1));
+            next = ex_add2(ex_replace_index(next, last, at[v->chain]), message(v, at, ex_index(k)));
+            s->value = ex_add2(s->value, ex_reduce("log_sum_exp", k, ex_num(1), states, next));
+        }
+        Site **end = &m->sites;
+        while (*end) end = &(*end)->next;
+        *end = s;
+    }
+    if (!add_series(g, m)) return NULL;
+    Index *j = index_new(intern("j"), ex_num(1), states);
+    memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
+    at[v->chain] = ex_num(1);
+    return ex_reduce("log_sum_exp", j, ex_num(1), states, message(v, at, ex_index(j)));
+}
+
+Conditional *conditional_chain(Graph *g, Var *v)
+{
+    Conditional *c = conditional_density(g, v, true);
+    Part *first = NULL, **last = &first;
+    for (Part *q = c->density; q; q = q->next)
+        if (ex_mentions(q->value, v) && neighbour_of(c, q).apart == -1) {
+            *last = q;
+            last = &q->next;
+        }
+    Part *rest = *last = NEW(g->arena, Part);
+    *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, c->current->args, place_of(v, c->u))};
+    c->density = first;
+    c->nbatch = v->chain;
+    c->colours = 0;
+    c->because = "those behind it are summed out";
+    return c;
+}
+
+static bool test_messages(const Var *v, void *with) { (void)with; return v->kind == VAR_SERIES && v->hidden; }
+bool reads_messages(const Expr *e) { return ex_any_var(e, test_messages, NULL); }
+
+// ---- one unknown ----
+
 // Why v cannot be summed out; NULL: it can.
-static const char *obstacle(Graph *g, const Var *v, const Conditional *c)
+static const char *obstacle(Graph *g, const Var *v, const Conditional *c, bool chains)
 {
     if (!v->discrete || v->base != BASE_INT) return "its values are reals";
     if (!end_of_values(v, 0) || !end_of_values(v, 1))
         return arena_printf(g->arena, "its values do not lie between two ends that are the same for all elements and known from data; bounds say it: int<lower=0, upper=10> %s", v->name);
+    if (c->recursion && c->recursion->hidden) return "it enters the sum along a chain of other unknowns, as a whole";
     if (c->recursion) return arena_printf(g->arena, "it enters the recursion of `%s` (%s)", c->recursion->name, line_of(g, c->recursion->span));
-    if (c->whole || c->nbatch < v->rank) {
+    if ((c->whole || c->nbatch < v->rank) && !(chains && is_chain(c))) {
         const char *where = c->couples ? arena_printf(g->arena, "the statement of %s", line_of(g, c->couples->span)) : "a statement";
         if (c->couples && c->couples->sums_out)
             return arena_printf(g->arena, "the sum over the values of `%s` couples several of its elements", c->couples->sums_out->name);
@@ -121,8 +260,16 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
     }
 }
 
-// Sums v out, as the number `number`. Returns why it cannot.
-static const char *sum_out(Graph *g, Var *v, int number)
+static void new_sum(Graph *g, const Var *v, int number, Plates p, Expr *log_density)
+{
+    Factor *sum = factor_new(g, v->span, p);
+    sum->log_density = log_density;
+    sum->sums_out = v;
+    sum->made = number;
+}
+
+// Sums v out, as the number `number`; along a chain only if there may be chains. Returns why it cannot.
+static const char *sum_out(Graph *g, Var *v, int number, bool chains)
 {
     int n = 0;
     for (Factor *f = g->factors; f; f = f->next) n++;
@@ -131,19 +278,25 @@ static const char *sum_out(Graph *g, Var *v, int number)
     weigh_others(g, v, keep, true);
     Conditional *c = conditional_density(g, v, true);
     weigh_others(g, v, keep, false);
-    const char *because = obstacle(g, v, c);
+    const char *because = obstacle(g, v, c, chains);
     if (because) return because;
     const Factor *latent = reading_latents(g, v);
     if (latent) return arena_printf(g->arena, "the statement of %s has latents that are not drawn from their conditionals", line_of(g, latent->span));
+    const bool chain = c->nbatch < v->rank;
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
-    Expr *apart, *e = over_values(c, at_value(c, &apart), end_of_values(v, 0), end_of_values(v, 1));
+    Expr *apart, *e = at_value(c, &apart);
+    e = chain ? sum_along(g, c, e) : over_values(c, e, end_of_values(v, 0), end_of_values(v, 1));
+    if (!e) return "its elements depend on each other in no order";
     for (Factor *f = g->factors; f; f = f->next)
         if (!f->original && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
-    Factor *sum = factor_new(g, v->span, p);
-    sum->log_density = ex_add2(e, apart);
-    sum->sums_out = v;
-    sum->made = number;
+    if (chain) {
+        if (!ex_is_num(apart, 0)) new_sum(g, v, number, p, apart);
+        p.index = arena_copy(g->arena, p.index, sizeof *p.index * (size_t)(p.n + 1));
+        p.n--;
+        memmove(&p.index[v->chain], &p.index[v->chain + 1], sizeof *p.index * (size_t)(p.n - v->chain));
+    } else e = ex_add2(e, apart);
+    new_sum(g, v, number, p, e);
     v->summed = number;
     g->reading = NULL;                           // it knows of the factors that there were
     return NULL;
@@ -199,9 +352,9 @@ bool marginals(Graph *g)
         const int n = by_need(g, list);
         const char *because = NULL, *first = NULL;
         bool done = n == 0;
-        for (int i = 0; i < n && !done; i++) {
-            because = sum_out(g, list[i], g->nsums + 1);
-            if (!first) first = because;
+        for (int i = 0; i < 2 * n && !done; i++) {           // chains last: what their elements emit depends on others no more
+            because = sum_out(g, list[i % n], g->nsums + 1, i >= n);
+            if (i == n) first = because;
             done = !because;
         }
         if (!done) {

@@ -243,6 +243,13 @@ static Step *element_step(Graph *g, Var *v)
         diag_help(m, "leave the request out: gmc chooses");
     }
     if (tied) return constrained_step(g, v);
+    if (v->messages) {
+        Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), false, "summed out along its chain");
+        s->marginal = true;
+        s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
+        s->enumerate.upper = v->upper;
+        return s;
+    }
     Conditional *c = conditional_element(g, v, false);
     bool collapsed = can_collapse(g, v);
     bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);

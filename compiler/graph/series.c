@@ -229,6 +229,23 @@ static Series *series_new(Graph *g, const Group *q)
     return n == q->n ? s : NULL;                 // else each waits for another at the same place
 }
 
+bool add_series(Graph *g, Var *v)
+{
+    Group q = {.n = 1, .var = NEW_N(g->arena, Var *, 1), .needs = NEW_N(g->arena, bool, 1)};
+    Series *s = NULL, **last = &g->series;
+    q.var[0] = v;
+    for (q.along = 0; q.along < MAX_RANK && !s; q.along++)
+        for (int way = 0; way < 2 && !s; way++) {
+            q.backward = way;
+            if (goes_along(g, &q)) s = series_new(g, &q);
+        }
+    if (!s) return false;
+    v->series = s;
+    while (*last) last = &(*last)->next;
+    *last = s;
+    return true;
+}
+
 static bool recursive(const Var *v) { return v->decl && v->decl->recursive; }
 
 bool find_series(Graph *g)

@@ -129,6 +129,7 @@ bool lower_series(Lower *p)
     close_kernel(p);
     p->launches = &p->out->before;
     launch(p, LAUNCH_ONCE, k);
+    p->series = k;
     return true;
 }
 
