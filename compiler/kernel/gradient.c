@@ -187,7 +187,7 @@ static Expr *transform(const Ends *ends, Piece what, Expr *q, const Expr *elemen
     Expr *sign = ex_num(above ? -1 : 1), *end = above ? hi : lo;
     switch (what) {
     case VALUE: return ex_add2(end, ex_mul2(sign, ex_call1("exp", q)));
-    case SLOPE: return ex_mul2(sign, ex_call1("exp", q));
+    case SLOPE: return ends->number[0] == 0 ? (Expr *)element : ex_mul2(sign, ex_call1("exp", q));
     case LOG_SLOPE: return q;
     case BEND: return ex_num(1);
     case INVERSE: return ex_call1("log", ex_mul2(sign, ex_sub(q, end)));
@@ -259,6 +259,38 @@ static void order_ends(Moved *m)
             m->ends[i].unknown |= moves && !derivatives((Graph *)m->p->g, &ends, m->step->block, n, &terms, &why);
             m->ends[i].unknown |= moves && (b->term->args[0]->nargs ? !is_own(b->term->args[0], &b->f->plates) : b->f->plates.n > 0);
         }
+}
+
+// x = exp(q), where the variables have been placed: log x is the coordinate.
+static bool is_exponential(const Moved *m, const Var *v)
+{
+    const Ends *ends = &m->ends[at_block(m, v)];
+    return !tied_of(m, v)->slope && !ends->array[0] && ends->number[0] == 0 && isinf(ends->number[1]);
+}
+
+typedef struct Calls { const Moved *m; Expr **at; int n, size; } Calls;
+
+static Look collect_logs(const Expr *e, void *with)
+{
+    Calls *c = with;
+    if (e->kind != EX_CALL || e->fn != FN_log || e->args[0]->kind != EX_REF) return LOOK;
+    const Var *v = e->args[0]->var;
+    bool moves = false;
+    for (int i = 0; i < c->m->step->nblock; i++) moves |= c->m->step->block[i] == v;
+    if (!moves || !is_exponential(c->m, v)) return LOOK;
+    for (int i = 0; i < c->n; i++)
+        if (c->at[i] == e) return LOOK;
+    ROOM(c->m->p->g->arena, c->at, c->n, c->size);
+    c->at[c->n++] = (Expr *)e;
+    return LOOK;
+}
+
+static Expr *with_coordinates(const Moved *m, Expr *e)
+{
+    Calls c = {.m = m};
+    ex_find(e, collect_logs, &c);
+    for (int i = 0; i < c.n; i++) e = ex_replace(e, c.at[i], of_ref(m, m->position, c.at[i]->args[0]));
+    return e;
 }
 
 // The ends of all elements of a variable, into their arrays.
@@ -560,13 +592,11 @@ typedef struct Prepared {
 } Prepared;
 
 // log_inv_logit(e) and log_inv_logit(-e) in one density differ by e: one of them is computed, and there is one weight by e.
-typedef struct Calls { Arena *a; Expr **at; int n, size; } Calls;
-
 static Look collect_log_odds(const Expr *e, void *with)
 {
     Calls *c = with;
     if (e->kind == EX_CALL && e->fn == FN_log_inv_logit) {
-        ROOM(c->a, c->at, c->n, c->size);
+        ROOM(c->m->p->g->arena, c->at, c->n, c->size);
         c->at[c->n++] = (Expr *)e;
     }
     return LOOK;
@@ -574,7 +604,7 @@ static Look collect_log_odds(const Expr *e, void *with)
 
 static Expr *with_one_sign(const Moved *m, Expr *e)
 {
-    Calls c = {.a = m->p->g->arena};
+    Calls c = {.m = m};
     ex_find(e, collect_log_odds, &c);
     for (int i = 0; i < c.n; i++)
         for (int k = 0; k < i; k++)
@@ -904,7 +934,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     }
     Node *sum = enter_factor(p, first, r);
     if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
-    put_update(p, UPDATE_ADD, place_local(m->lp), f->log_density);
+    put_update(p, UPDATE_ADD, place_local(m->lp), with_coordinates(m, f->log_density));
     NamedWeight *named = NULL;                        // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
         bool before = false, again = false;
@@ -914,7 +944,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         NamedWeight *w = NEW(p->g->arena, NamedWeight);
         *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), named};
         named = w;
-        put_let(p, d->weight, w->local, d->weight, "wide");
+        put_let(p, d->weight, w->local, with_coordinates(m, d->weight), "wide");
     }
     int ntotals = 0;
     for (Derivative *d = r->terms; d; d = d->next) {
@@ -927,13 +957,13 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         if (is_covered(d, covered, ncovered)) continue;
         Total *t = all ? total_of(r->span ? r->span->totals : m->totals, d->ref) : NULL;
         if (t && ntotals < MOST_TOTALS) {
-            put_update(p, UPDATE_ADD, place_local(t->local), ex_mul2(by_name(named, d->weight), d->rest));
+            put_update(p, UPDATE_ADD, place_local(t->local), with_coordinates(m, ex_mul2(by_name(named, d->weight), d->rest)));
             if (r->span) sum->loop.total[sum->loop.ntotals++] = t->local;
             ntotals++;
             continue;
         }
         if (all && is_own(d->ref, &f->plates) && !r->span) {
-            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), ex_mul2(by_name(named, d->weight), d->rest));
+            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), with_coordinates(m, ex_mul2(by_name(named, d->weight), d->rest)));
             continue;
         }
         Pending w = {.d = d, .weight = d->weight};
@@ -942,7 +972,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
                 if (o->d->weight == d->weight && o->d->factor == d->factor) w.weight = o->weight;
             Expr *place = w.weight == d->weight ? weight_place(m, &f->plates) : NULL;
             if (place) {
-                put_update(p, UPDATE_SET, place_element(place), d->weight);
+                put_update(p, UPDATE_SET, place_element(place), with_coordinates(m, d->weight));
                 w.weight = place;
             }
         }
@@ -977,10 +1007,10 @@ static void put_pending(Moved *m, const Pending *w)
     Loops l = d->loops;
     Expr *where = may_be_outside(d) ? chosen_where(ex_mul2(d->weight, d->rest)) : NULL;      // an element that a choice leaves out need not exist
     if (where) l.guard = l.guard ? ex_call2("&&", l.guard, where) : where;
-    Expr *value = ex_mul2(w->weight, d->rest);
+    Expr *value = with_coordinates(m, ex_mul2(w->weight, d->rest));
     if (w->sums) {
         l = (Loops){.n = 1, .index = {d->loops.index[1]}};
-        value = ex_mul2(w->times, ex_ref(w->sums, 1, d->ref->args));
+        value = with_coordinates(m, ex_mul2(w->times, ex_ref(w->sums, 1, d->ref->args)));
     }
     Node *n = enter_nest(p, NODE_REDUCE, &l, d->ref->nargs, d->ref->args, d->ref->var->dim);
     put_update(p, UPDATE_ADD, gradient_place(m, d->ref), value);

@@ -17,7 +17,10 @@
 // the number of threads. Threads share tiles of a fixed size here instead. Other BLAS libraries than OpenBLAS lack the call.
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
-enum { TILE = 128 };
+enum {
+    TILE = 128,
+    FEW  = 2048,                 // multiplications below which a library call costs more than they do, and a team of one more than its work
+};
 
 static int team = 1;
 
@@ -31,10 +34,32 @@ void gm_linalg_threads(int n)
 
 static long least(long a, long b) { return a < b ? a : b; }
 
+static double dot(long n, const double *a, const double *b)
+{
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static void add_few(bool transposed, long p, long n, double alpha, const double *A, long lda, double beta, double *C, long ldc)
+{
+    const long across = transposed ? 1 : lda, along = transposed ? lda : 1;
+    for (long i = 0; i < p; i++)
+        for (long j = 0; j <= i; j++) {
+            double sum = 0;
+            for (long k = 0; k < n; k++) sum += A[i * across + k * along] * A[j * across + k * along];
+            C[i * ldc + j] = (beta == 0 ? 0 : beta * C[i * ldc + j]) + alpha * sum;
+        }
+}
+
 // The lower triangle of C[p, p] = beta C + alpha A'A for A[n, p], or A A' for A[p, n], tile by tile; lda, ldc: elements between rows.
 static void add_product(bool transposed, long p, long n, double alpha, const double *A, long lda, double beta, double *C, long ldc)
 {
     const long tiles = (p + TILE - 1) / TILE;
+    if (p * p * n < FEW) {
+        add_few(transposed, p, n, alpha, A, lda, beta, C, ldc);
+        return;
+    }
     #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
     for (long e = 0; e < tiles * tiles; e++) {
         const long i = e / tiles * TILE, j = e % tiles * TILE, rows = least(TILE, p - i), columns = least(TILE, p - j);
@@ -168,8 +193,20 @@ void row_sums(long n, long p, const double *X, const double *w, double *out)
 // The Cholesky factor of row-major J, in its lower triangle, a block of rows and columns at a time. Returns 0, or k if the k-th pivot is
 // not positive, or so small that it is rounding. Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so its calls say column-major, 'U',
 // and the factor U = L' lies where row-major L does.
+static long factor_few(long n, double *J)
+{
+    for (long k = 0; k < n; k++) {
+        const double old = J[k * n + k], rest = old - dot(k, J + k * n, J + k * n), root = sqrt(rest);
+        if (!(rest > 0) || !is_finite(rest) || rest < GM_PIVOT_LOST * old) return k + 1;
+        J[k * n + k] = root;
+        for (long i = k + 1; i < n; i++) J[i * n + k] = (J[i * n + k] - dot(k, J + i * n, J + k * n)) / root;
+    }
+    return 0;
+}
+
 static long factor(long n, double *J)
 {
+    if (n * n * n < FEW) return factor_few(n, J);
     double *diagonal = malloc(sizeof *diagonal * (size_t)(n + 1));
     if (!diagonal) abort();
     for (long k = 0; k < n; k++) diagonal[k] = J[k * n + k];
@@ -207,13 +244,21 @@ static double noise(const Stream *g, long k)
 static void draw_from_factor(Stream *g, long n, const double *J, double *h, double *x, GmScale *e)
 {
     const Stream parts = *g;
-    cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
+    const bool few = n * n < FEW;
+    if (few)
+        for (long i = 0; i < n; i++) h[i] = (h[i] - dot(i, J + i * n, h)) / J[i * n + i];
+    else cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
     if (e) {
-        scale_draw(g, e, e->Q - cblas_ddot((int)n, h, 1, h, 1));
+        scale_draw(g, e, e->Q - dot(n, h, h));
         for (long i = 0; i < n; i++) h[i] *= e->scale;
     }
     for (long i = 0; i < n; i++) x[i] = h[i] + noise(&parts, i);
-    cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, J, (int)n, x, 1);
+    if (few)
+        for (long i = n - 1; i >= 0; i--) {
+            x[i] /= J[i * n + i];
+            for (long j = 0; j < i; j++) x[j] -= J[i * n + j] * x[i];
+        }
+    else cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, J, (int)n, x, 1);
     stream_pass(g);
 }
 
@@ -243,9 +288,12 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
     }
     if (n > 0 && m > 0) {
         add_product(true, n, m, -1, E, n, 1, J, n);
-        cblas_dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
+        if (m * n < FEW)
+            for (long i = 0; i < m; i++)
+                for (long j = 0; j < n; j++) h[j] -= E[i * n + j] * k[i];
+        else cblas_dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
     }
-    if (scale) scale->Q -= cblas_ddot((int)m, k, 1, k, 1);
+    if (scale) scale->Q -= dot(m, k, k);
     const long bad = gm_normal_dense(g, n, J, h, x, scale);
     if (bad) return bad;
     for (long i = 0; i < m && scale; i++) k[i] *= scale->scale;

@@ -34,12 +34,26 @@ typedef struct GmContext {
 #define MISSING_IN_TURN(e, field) \
     for (long gm_m = 0, e; gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
 
+// The program's own exp and log are those without calls: loops over rows are then done several rows at a time.
+#ifndef GM_MANY_STEPS
+#define exp(x)            exp_row(x)
+#define log(x)            log_row(x)
+#endif
+
+// Before a loop whose turns may be taken in any order, several at a time. (What the loop begins with stands in a loop of its own around it: gcc else loses the word.)
+#if defined(__GNUC__) && !defined(__clang__)
+#define GM_ANY_ORDER      _Pragma("GCC ivdep")
+#else
+#define GM_ANY_ORDER
+#endif
+
 // Rows first .. last - 1: dot[] is given, weight[] is filled, *more grows.
 #define ROW(name, k)                                                                                                                  \
     static inline RowWeight name##_row(GM_GIVEN, const long k, const real dot);                                                       \
     static void name(GM_GIVEN, const real *dot, real *weight, wide *more)                                                             \
     {                                                                                                                                 \
         wide sum = 0;                                                                                                                 \
+        GM_ANY_ORDER                                                                                                                  \
         for (long k = GM->first; k < GM->last; k++) {                                                                                 \
             const RowWeight w = name##_row(GM, d, s, at, k, dot[k - GM->first]);                                                      \
             weight[k - GM->first] = w.shift;                                                                                          \
@@ -66,7 +80,8 @@ static inline void team_barrier(GmContext *c)
 #define TEAM_BARRIER()     team_barrier(GM)
 #define gm_part(n, lane)   ((n) * (long)(lane) / GM->lanes)
 #define LANES_FROM(i, from, n) \
-    for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1); i < gm_to; i++)
+    for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1), gm_begun = 0; !gm_begun; gm_begun = 1) \
+        GM_ANY_ORDER for (; i < gm_to; i++)
 #define LANES2(i, n, j, m) LANES_FROM(i, 0, n) for (long j = 0; j < (m); j++)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
@@ -135,7 +150,8 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
     for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                              \
         for (GmSum gm_sum = sum_begin(GM, n, (int)(sizeof gm_into / sizeof *gm_into), gm_into);                             \
              sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into);)                                      \
-            for (long gm_0 = (from), i = gm_0 + gm_sum.first; i < gm_0 + gm_sum.last; i++)
+            for (long gm_0 = (from), i = gm_0 + gm_sum.first, gm_to = gm_0 + gm_sum.last, gm_begun = 0; !gm_begun; gm_begun = 1)  \
+                GM_ANY_ORDER for (; i < gm_to; i++)
 
 // Elements, each by one lane.
 #define EACH_ELEMENT(k, count, turns)      LANES(k, count)

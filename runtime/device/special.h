@@ -38,36 +38,62 @@ DEVICE double log1m(double x) { return log1p(-x); }
 // n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
 DEVICE double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
 
-// exp(-x) for x >= 0, and log(1 + z) for 0 <= z <= 1: without calls and branches on a CPU, so that loops over rows are done several rows at a time. Error: 2 units in the last place.
+// Without calls and branches on a CPU, so that loops over rows are done several rows at a time; each value is the same wherever its row stands. Error: 2 units in the last place.
+//   exp_minus(x)      exp(-x), x >= 0                 exp_row(x), log_row(x)   exp and log, everywhere
+//   log1p_unit(z)     log(1 + z), -1/2 <= z <= 1
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 DEVICE double exp_minus(double x)   { return exp(-x); }
+DEVICE double exp_row(double x)     { return exp(x); }
+DEVICE double log_row(double x)     { return log(x); }
 DEVICE double log1p_unit(double z)  { return log1p(z); }
 #else
-// 2^n exp(r), |r| <= log(2)/2, with the Taylor series of exp to r^13 / 13!.
+DEVICE_ROW double from_bits(int64_t bits)  { union { int64_t bits; double value; } x; x.bits = bits; return x.value; }
+DEVICE_ROW int64_t bits_of(double value)   { union { int64_t bits; double value; } x; x.value = value; return x.bits; }
+
+// exp(r), |r| <= log(2)/2: the Taylor series to r^13 / 13!, by pairs of terms (Estrin).
+DEVICE_ROW double exp_series(double r)
+{
+    const double q = r * r, f = q * q;
+    const double low = fma(q, fma(r, 0.16666666666666666, 0.5), 1 + r);
+    const double middle = fma(q, fma(r, 0.0001984126984126984, 0.001388888888888889), fma(r, 0.008333333333333333, 0.041666666666666664));
+    const double high = fma(q, fma(r, 2.505210838544172e-08, 2.755731922398589e-07), fma(r, 2.7557319223985893e-06, 2.48015873015873e-05));
+    const double top = fma(r, 1.6059043836821613e-10, 2.08767569878681e-09);
+    return fma(f, fma(f, fma(f, top, high), middle), low);
+}
+
+// 2^n exp(r).
 DEVICE_ROW double exp_minus(double x)
 {
     const double y = x < 708 ? -x : -708, n = rint(y * 1.4426950408889634);
     const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y));
-    double e = 1.6059043836821613e-10;
-    e = fma(e, r, 2.08767569878681e-09);
-    e = fma(e, r, 2.505210838544172e-08);
-    e = fma(e, r, 2.755731922398589e-07);
-    e = fma(e, r, 2.7557319223985893e-06);
-    e = fma(e, r, 2.48015873015873e-05);
-    e = fma(e, r, 0.0001984126984126984);
-    e = fma(e, r, 0.001388888888888889);
-    e = fma(e, r, 0.008333333333333333);
-    e = fma(e, r, 0.041666666666666664);
-    e = fma(e, r, 0.16666666666666666);
-    e = fma(e, r, 0.5);
-    e = fma(e, r, 1);
-    e = fma(e, r, 1);
-    union { int64_t bits; double value; } two;
-    two.bits = ((int64_t)n + 1023) << 52;
-    return x < 708 ? e * two.value : x == x ? 0 : x;
+    const double e = exp_series(r) * from_bits(((int64_t)n + 1023) << 52);
+    return x < 708 ? e : x == x ? 0 : x;
 }
 
-// 2 atanh(s), s = z/(2 + z) <= 1/3, as s times a series in s^2.
+// The same in two factors of 2^n, so that it ends where numbers do on both sides.
+DEVICE_ROW double exp_row(double x)
+{
+    const double y = x > 710 ? 710 : x < -746 ? -746 : x, n = rint(y * 1.4426950408889634), half = rint(0.5 * n);
+    const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y));
+    return exp_series(r) * from_bits(((int64_t)half + 1023) << 52) * from_bits(((int64_t)(n - half) + 1023) << 52);
+}
+
+// x = 2^k m, sqrt(1/2) <= m < sqrt(2); log m by 2 atanh(s), s = f/(2 + f), f = m - 1 (as fdlibm, Sun Microsystems 1993, arranges it: f - (f^2/2 - s (f^2/2 + R(s^2)))).
+DEVICE_ROW double log_row(double x)
+{
+    const int small = x < 2.2250738585072014e-308;
+    const int64_t bits = bits_of(small ? x * 18014398509481984.0 : x);
+    const double m = from_bits((bits & 0xfffffffffffff) | 0x3ff0000000000000);
+    const int large = m > 1.4142135623730951;
+    const double k = (double)(int)(bits >> 52) - (small ? 1077 : 1023) + (large ? 1 : 0), f = (large ? 0.5 * m : m) - 1;
+    const double s = f / (2 + f), z = s * s, w = z * z, h = 0.5 * f * f;
+    const double even = w * fma(w, fma(w, 1.531383769920937332e-01, 2.222219843214978396e-01), 3.999999999940941908e-01);
+    const double odd = z * fma(w, fma(w, fma(w, 1.479819860511658591e-01, 1.818357216161805012e-01), 2.857142874366239149e-01), 6.666666666666735130e-01);
+    const double value = fma(k, 6.93147180369123816490e-01, fma(k, 1.90821492927058770002e-10, f - (h - s * (h + (even + odd)))));
+    return x > 0 ? x < INFINITY ? value : x : x == 0 ? -INFINITY : NAN;
+}
+
+// 2 atanh(s), s = z/(2 + z) between -1/3 and 1/3, as s times a series in s^2.
 DEVICE_ROW double log1p_unit(double z)
 {
     const double s = z / (2 + z), q = s * s;
@@ -99,10 +125,10 @@ DEVICE_ROW double log1p_exp(double x) { return (x > 0 ? x : 0) + log1p_unit(exp_
 DEVICE double log1m_exp(double x) { return x > -GM_LOG_2 ? log(-expm1(x)) : log1p(-exp(x)); }
 
 // log(exp(a) + exp(b))
-DEVICE double log_sum_exp2(double a, double b)
+DEVICE_ROW double log_sum_exp2(double a, double b)
 {
-    if (a == b) return a + GM_LOG_2;                     // equal infinities included
-    return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+    const double sum = (a > b ? a : b) + log1p_unit(exp_minus(fabs(a - b)));
+    return a == b ? a + GM_LOG_2 : sum;                  // equal infinities included
 }
 
 // log(exp(a) - exp(b)), a >= b
@@ -142,23 +168,52 @@ DEVICE double Phi(double x) { return 0.5 * erfc(-x * GM_SQRT_HALF); }
 // Stan's Phi_approx: the logistic approximation of Bowling et al. 2009, error 1.4e-4.
 DEVICE double Phi_approx(double x) { return inv_logit(0.07056 * x * x * x + 1.5976 * x); }
 
-// log P(Z <= x), to -1e154. Asymptotic series (Abramowitz and Stegun 26.2.12) where Phi would underflow.
-DEVICE double log_Phi(double x)
+// exp(z^2) erfc(z), z >= 0: as (1 + 2 z) times it is a polynomial in w = (z - 3)/(z + 3) (Shepherd and Laframboise 1981; coefficients: Chebyshev's, computed with 60 digits).
+DEVICE_ROW double erfc_scaled(double z)
 {
-    if (x > 0) return log1p(-0.5 * erfc(x * GM_SQRT_HALF));
-    if (x > -30) return log(0.5 * erfc(-x * GM_SQRT_HALF));
-    const double s = 1 / (x * x);
-    return -0.5 * x * x - log(-x) - GM_LOG_SQRT_2PI
-           + log1p(-s * (1 - s * (3 - s * (15 - s * (105 - s * 945)))));
+    const double w = z < 1e17 ? (z - 3) / (z + 3) : 1;
+    double a = -3.451497484403201e-11;
+    a = fma(a, w, 8.393734858857153e-10);
+    a = fma(a, w, 1.201971943818228e-09);
+    a = fma(a, w, -8.21759505880691e-09);
+    a = fma(a, w, -1.3906145791216994e-08);
+    a = fma(a, w, 4.106401366817965e-08);
+    a = fma(a, w, 1.0277997488192967e-07);
+    a = fma(a, w, -1.4047654315462852e-07);
+    a = fma(a, w, -6.175617678984748e-07);
+    a = fma(a, w, 3.557608668411186e-07);
+    a = fma(a, w, 3.473024167841043e-06);
+    a = fma(a, w, -7.308281468785487e-07);
+    a = fma(a, w, -2.0100843094844512e-05);
+    a = fma(a, w, 4.9491966499684195e-06);
+    a = fma(a, w, 0.00012509943557128115);
+    a = fma(a, w, -0.00010515971958448067);
+    a = fma(a, w, -0.0007798322884823084);
+    a = fma(a, w, 0.0018886903449991718);
+    a = fma(a, w, 0.0025293918180474668);
+    a = fma(a, w, -0.02377051491717134);
+    a = fma(a, w, 0.06830802734384515);
+    a = fma(a, w, -0.11927366341538638);
+    a = fma(a, w, 0.12964515870276475);
+    a = fma(a, w, -0.0475622943534492);
+    a = fma(a, w, -0.1356211061245812);
+    a = fma(a, w, 1.2530080582697296);
+    return a / (1 + 2 * z);
+}
+
+// log P(Z <= x), to -1e154: -x^2/2 + log(erfc_scaled / 2) on the left, log(1 - P(Z > x)) on the right.
+DEVICE_ROW double log_Phi(double x)
+{
+    const double half = 0.5 * erfc_scaled(fabs(x) * GM_SQRT_HALF), square = 0.5 * x * x;
+    return x > 0 ? log1p_unit(-half * exp_minus(square)) : log_row(half) - square;
 }
 DEVICE double std_normal_lcdf(double x) { return log_Phi(x); }
 
-// d log Phi(x) / dx, the density by the distribution function (the inverse of Mills' ratio), by the same series far left: about -x there.
-DEVICE double log_Phi_dx(double x)
+// d log Phi(x) / dx, the density by the distribution function (the inverse of Mills' ratio): about -x far left.
+DEVICE_ROW double log_Phi_dx(double x)
 {
-    if (x > -30) return exp(-0.5 * x * x - GM_LOG_SQRT_2PI - log_Phi(x));
-    const double s = 1 / (x * x);
-    return -x / (1 - s * (1 - s * (3 - s * (15 - s * (105 - s * 945)))));
+    const double scaled = erfc_scaled(fabs(x) * GM_SQRT_HALF), falls = exp_minus(0.5 * x * x);
+    return 0.79788456080286535588 * (x > 0 ? falls / (2 - scaled * falls) : 1 / scaled);
 }
 
 // The x with Phi(x) = p: rational functions of Wichura 1988, algorithm AS 241 (relative error 1e-16 in exact arithmetic).
@@ -255,7 +310,12 @@ DEVICE double digamma(double x)
         sum -= GM_PI / tan(GM_PI * x);                   // psi(x) = psi(1 - x) - pi / tan(pi x)
         x = 1 - x;
     }
-    for (; x < 10; x++) sum -= 1 / x;
+    double top = 0, bottom = 1;                          // sum of 1/x, as one fraction
+    for (; x < 10; x++) {
+        top = top * x + bottom;
+        bottom *= x;
+    }
+    sum -= top / bottom;
     const double s = 1 / (x * x);
     return sum + log(x) - 0.5 / x
            - s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
