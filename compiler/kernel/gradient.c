@@ -919,6 +919,9 @@ static bool is_covered(const Derivative *d, const Derivative *const *covered, in
     return false;
 }
 
+// As the kernel of a factor's rows computes it: kernels of rows between products do not know where variables begin in the coordinates.
+static Expr *in_kernel(const Moved *m, const Prepared *r, Expr *e) { return r->span ? e : with_coordinates(m, e); }
+
 static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
@@ -934,7 +937,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     }
     Node *sum = enter_factor(p, first, r);
     if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
-    put_update(p, UPDATE_ADD, place_local(m->lp), with_coordinates(m, f->log_density));
+    put_update(p, UPDATE_ADD, place_local(m->lp), in_kernel(m, r, f->log_density));
     NamedWeight *named = NULL;                        // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
         bool before = false, again = false;
@@ -944,7 +947,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         NamedWeight *w = NEW(p->g->arena, NamedWeight);
         *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), named};
         named = w;
-        put_let(p, d->weight, w->local, with_coordinates(m, d->weight), "wide");
+        put_let(p, d->weight, w->local, in_kernel(m, r, d->weight), "wide");
     }
     int ntotals = 0;
     for (Derivative *d = r->terms; d; d = d->next) {
@@ -957,13 +960,13 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         if (is_covered(d, covered, ncovered)) continue;
         Total *t = all ? total_of(r->span ? r->span->totals : m->totals, d->ref) : NULL;
         if (t && ntotals < MOST_TOTALS) {
-            put_update(p, UPDATE_ADD, place_local(t->local), with_coordinates(m, ex_mul2(by_name(named, d->weight), d->rest)));
+            put_update(p, UPDATE_ADD, place_local(t->local), in_kernel(m, r, ex_mul2(by_name(named, d->weight), d->rest)));
             if (r->span) sum->loop.total[sum->loop.ntotals++] = t->local;
             ntotals++;
             continue;
         }
         if (all && is_own(d->ref, &f->plates) && !r->span) {
-            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), with_coordinates(m, ex_mul2(by_name(named, d->weight), d->rest)));
+            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), in_kernel(m, r, ex_mul2(by_name(named, d->weight), d->rest)));
             continue;
         }
         Pending w = {.d = d, .weight = d->weight};
@@ -972,7 +975,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
                 if (o->d->weight == d->weight && o->d->factor == d->factor) w.weight = o->weight;
             Expr *place = w.weight == d->weight ? weight_place(m, &f->plates) : NULL;
             if (place) {
-                put_update(p, UPDATE_SET, place_element(place), with_coordinates(m, d->weight));
+                put_update(p, UPDATE_SET, place_element(place), in_kernel(m, r, d->weight));
                 w.weight = place;
             }
         }
