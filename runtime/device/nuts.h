@@ -144,7 +144,7 @@ DEVICE wide *nuts_metric(Nuts *m)            { return nuts_vector(m, NUTS_METRIC
 
 enum { NUTS_MOST_LANES = 1024, NUTS_MOST_SUMS = 6 };
 
-#define NUTS_EACH(i, m) for (long i = (m)->lane; i < (m)->n; i += (m)->lanes)
+#define NUTS_EACH(i, m) _Pragma("unroll 4") for (long i = (m)->lane; i < (m)->n; i += (m)->lanes)
 #define NUTS_ALONE(m)   ((m)->lanes == 1)
 
 // For a block of threads, a multiple of 32 of them: the header of this one.

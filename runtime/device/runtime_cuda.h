@@ -323,7 +323,7 @@ struct GmAsks {
 extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const State *states, GmPlace *place, const GmMove of, int begins, GmAsks *asks, volatile uint32_t *told)
 {
     const int chain = (int)blockIdx.y;
-    wide *room = gm_array<wide>(states, chain, of.machine), *position = gm_array<wide>(states, chain, of.position);
+    wide *room = gm_array<wide>(states, chain, of.machine), *__restrict__ position = gm_array<wide>(states, chain, of.position);
     Nuts m = nuts_shared(room, of.n);
     int more = 0;
     if (begins) {
@@ -338,14 +338,14 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         Stream g = stream(gm_sweep_of(place, chain), of.var, 0);
         nuts_begin(&m, &g, position, &settings, (long)place->sweep, place->warmup);
     } else if (m.phase != NUTS_DONE) {
-        const wide *gradient = gm_array<const wide>(states, chain, of.gradient);
-        wide *mine = nuts_gradient(&m);
+        const wide *__restrict__ gradient = gm_array<const wide>(states, chain, of.gradient);
+        wide *__restrict__ mine = nuts_gradient(&m);
         m.log_density = *gm_array<const wide>(states, chain, of.value);
         NUTS_EACH (i, &m) mine[i] = gradient[i];
     }
     if (begins || m.phase != NUTS_DONE) {
         more = nuts_next(&m);
-        const wide *to = nuts_position(&m);
+        const wide *__restrict__ to = nuts_position(&m);
         NUTS_EACH (i, &m) position[i] = to[i];
         nuts_kept(room, &m);
     }
@@ -531,27 +531,68 @@ GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, c
     for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) out[i] = (first ? 0 : out[i]) + add[i];
 }
 
-// part[chain][chunk][p] = X'w over a chunk of rows. blockIdx.x: 32 columns; blockIdx.y: the chunk, as above; blockIdx.z: the chain.
-GM_KERNEL gm_row_sums(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+// part[chain][p][chunk] = X'w over a chunk of rows, for several chains in one reading of X. blockIdx.x: 256 columns; y: the chunk, as above; z: the first chain. Threads beside each
+// other read numbers beside each other: the columns of a row, and of the rows after it while there are threads. Within 32 rows of a thread sums are of the type of X, then double.
+template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
-    __shared__ double share[8][32];
-    const int chain = (int)blockIdx.z, lane = (int)threadIdx.x % 32, hand = (int)threadIdx.x / 32;
-    const real *w = gm_array<const real>(states, chain, at_w);
-    const long at = before + blockIdx.y, column = blockIdx.x * 32L + lane, first = at * chunk, last = first + chunk < n ? first + chunk : n;
-    double sum = 0;
-    if (column < p) {
-        long i = first + hand;
-        while (i < last) {                               // in the type of X for up to 32 rows, then in double
-            real some = 0;
-            for (int k = 0; k < 32 && i < last; k++, i += 8) some += X[i * p + column] * w[i];
-            sum += some;
-        }
+    __shared__ double share[256];
+    const long first_column = blockIdx.x * 256L, at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
+    const int columns = (int)(p - first_column < 256 ? p - first_column : 256), hands = 256 / columns, hand = (int)threadIdx.x / columns, column = (int)threadIdx.x % columns;
+    const int chain = (int)blockIdx.z * chains;
+    const real *__restrict__ w[chains];
+    double sum[chains];
+    for (int c = 0; c < chains; c++) {
+        w[c] = gm_array<const real>(states, chain + c, at_w);
+        sum[c] = 0;
     }
-    share[hand][lane] = sum;
-    __syncthreads();
-    if (hand == 0 && column < p) {
-        for (int k = 1; k < 8; k++) sum += share[k][lane];
-        part[(chain * chunks + at) * p + column] = sum;
+    if (hand < hands) {
+        const real *__restrict__ x = X + first_column + column;
+        long i = first + hand;
+        for (; i + 31L * hands < last; i += 32L * hands) {
+            real some[chains];
+            for (int c = 0; c < chains; c++) some[c] = 0;
+#pragma unroll
+            for (int k = 0; k < 32; k++) {
+                const long row = i + (long)k * hands;
+                const real value = x[row * p];
+                for (int c = 0; c < chains; c++) some[c] += value * w[c][row];
+            }
+            for (int c = 0; c < chains; c++) sum[c] += some[c];
+        }
+        for (; i < last; i += hands)
+            for (int c = 0; c < chains; c++) sum[c] += x[i * p] * w[c][i];
+    }
+    for (int c = 0; c < chains; c++) {
+        __syncthreads();
+        share[threadIdx.x] = sum[c];
+        __syncthreads();
+        if (hand > 0) continue;
+        for (int k = 1; k < hands; k++) sum[c] += share[k * columns + column];
+        part[((chain + c) * p + first_column + column) * chunks + at] = sum[c];
+    }
+}
+
+GM_KERNEL gm_row_sums_1(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+{
+    gm_row_sums<1>(states, n, p, chunk, before, chunks, X, at_w, part);
+}
+
+GM_KERNEL gm_row_sums_4(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+{
+    gm_row_sums<4>(states, n, p, chunk, before, chunks, X, at_w, part);
+}
+
+// A warp adds up the chunks of a column.
+GM_KERNEL gm_row_sums_add(const State *states, long p, long chunks, const double *part, uint64_t at_out)
+{
+    const int chain = (int)blockIdx.y, lane = (int)threadIdx.x % 32;
+    wide *out = gm_array<wide>(states, chain, at_out);
+    for (long j = blockIdx.x * 8L + threadIdx.x / 32; j < p; j += gridDim.x * 8L) {
+        const double *of = part + (chain * p + j) * chunks;
+        double sum = 0;
+        for (long c = lane; c < chunks; c += 32) sum += of[c];
+        for (int k = 16; k > 0; k /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, k);
+        if (lane == 0) out[j] = sum;
     }
 }
 
@@ -630,18 +671,6 @@ GM_KERNEL gm_products_columns_add(const State *states, long k, long chunks, cons
     for (long c = threadIdx.x; c < chunks; c += 32) sum += part[(chain * k + column) * chunks + c];
     for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     if (threadIdx.x == 0) gm_array<wide>(states, chain, at_sums)[column] = sum;
-}
-
-GM_KERNEL gm_row_sums_add(const State *states, long p, long chunks, const double *part, uint64_t at_out)
-{
-    const int chain = (int)blockIdx.y;
-    wide *out = gm_array<wide>(states, chain, at_out);
-    part += (long)chain * chunks * p;
-    for (long j = blockIdx.x * 256L + threadIdx.x; j < p; j += gridDim.x * 256L) {
-        double sum = 0;
-        for (long c = 0; c < chunks; c++) sum += part[c * p + j];
-        out[j] = sum;
-    }
 }
 
 #endif
