@@ -394,7 +394,7 @@ const char *kernels_check(const Program *p, const char *pass)
     for (int i = 0; i < 2; i++)
         for (const Kernel *k = lists[i]; k && !c.wrong; k = k->next) {
             c.kernel = k;
-            c.setup = i == 0 && k->kind != KERNEL_ROW;       // passes that fill predictors stand first, too
+            c.setup = i == 0 && k->kind != KERNEL_ROW && k->kind != KERNEL_ELEMENTS;       // what fills predictors, and their coefficients, stands first, too
             c.n = c.nlocals = 0;
             c.team = k->kind == KERNEL_TEAM;
             declare(&c, "CHECKING", "int", false);

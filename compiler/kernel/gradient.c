@@ -27,7 +27,7 @@ typedef struct Total { Expr *ref; Var *local; struct Total *next; } Total;      
 typedef struct Pending {                 // a derivative by elements that instances share
     Derivative *d;
     Expr       *weight;                  // as an element of the array that keeps it, or as it is
-    Var        *sums;                    // X'w, where a pass over rows has made it: of the matrix; NULL: none
+    Var        *sums, *matrix;           // X'w, where a pass over rows has made it, and X; NULL: none
     Expr       *times;                   // what multiplies the sums
     struct Pending *next;
 } Pending;
@@ -582,6 +582,36 @@ static Expr *weight_place(Moved *m, const Plates *plates)
     return ex_ref(array, plates->n, at);
 }
 
+// y f(e) + (1 - y) f(-e) is f((2 y - 1) e) where y is 0 or 1: one of the two is computed.
+static bool is_binary(const Expr *e)
+{
+    return e->kind == EX_REF && e->var->base == BASE_INT && e->var->lower_number == 0 && e->var->upper_number == 1;
+}
+
+static Expr *sign_of_binary(const Expr *s, const Expr *t)
+{
+    if (s->kind != EX_MUL || t->kind != EX_MUL || s->nargs != 2 || t->nargs != 2) return NULL;
+    for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++) {
+            Expr *y = s->args[a], *f = s->args[1 - a];
+            const Expr *g = t->args[1 - b];
+            if (!is_binary(y) || t->args[b] != ex_sub(ex_num(1), y)) continue;
+            if (f->kind != EX_CALL || g->kind != EX_CALL || f->fn != g->fn || f->nargs != 1 || g->nargs != 1 || ex_neg(f->args[0]) != g->args[0]) continue;
+            return ex_replace(f, f->args[0], ex_mul2(ex_sub(ex_mul2(ex_num(2), y), ex_num(1)), f->args[0]));
+        }
+    return NULL;
+}
+
+static Expr *with_one_of_two(Expr *e)
+{
+    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
+        for (int k = 0; k < e->nargs; k++) {
+            Expr *one = sign_of_binary(e->args[i], e->args[k]);
+            if (one) return with_one_of_two(ex_add2(ex_sub(ex_sub(e, e->args[i]), e->args[k]), one));
+        }
+    return e;
+}
+
 // What a factor becomes: its terms that move, as a closed form where its sum over rows leaves the sweep.
 typedef struct Prepared {
     Factor      f;
@@ -742,7 +772,7 @@ static Prepared *prepare(Moved *m, const Factor *f)
     Lower *p = m->p;
     Prepared *r = NEW(p->g->arena, Prepared);
     r->f = *f;
-    r->f.log_density = with_one_sign(m, moving_terms(m, f->log_density));
+    r->f.log_density = with_one_of_two(with_one_sign(m, moving_terms(m, f->log_density)));
     if (ex_is_num(r->f.log_density, 0)) return NULL;
     const Factor rows = r->f;
     const Loops l = loops_of(&f->plates);
@@ -922,6 +952,14 @@ static bool is_covered(const Derivative *d, const Derivative *const *covered, in
 // As the kernel of a factor's rows computes it: kernels of rows between products do not know where variables begin in the coordinates.
 static Expr *in_kernel(const Moved *m, const Prepared *r, Expr *e) { return r->span ? e : with_coordinates(m, e); }
 
+// Whether the loop over a factor's plates reads the weight of a derivative: otherwise later loops compute it.
+static bool is_used_here(const Moved *m, const Prepared *r, const Derivative *d)
+{
+    const bool all = d->loops.n == r->f.plates.n;
+    return product_with(r->span, d->ref->var) || (r->f.plates.n && ex_find(d->weight, test_work, NULL)) ||
+           (all && (total_of(r->span ? r->span->totals : m->totals, d->ref) || (is_own(d->ref, &r->f.plates) && !r->span)));
+}
+
 static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
@@ -940,10 +978,11 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     put_update(p, UPDATE_ADD, place_local(m->lp), in_kernel(m, r, f->log_density));
     NamedWeight *named = NULL;                        // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
-        bool before = false, again = false;
+        bool before = false, again = false, here = false;
+        for (const Derivative *o = r->terms; o; o = o->next) here |= o->weight == d->weight && is_used_here(m, r, o);
         for (const Derivative *o = r->terms; o != d; o = o->next) before |= o->weight == d->weight;
         for (const Derivative *o = d->next; o; o = o->next) again |= o->weight == d->weight;
-        if (before || !again || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
+        if (before || !again || !here || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
         NamedWeight *w = NEW(p->g->arena, NamedWeight);
         *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), named};
         named = w;
@@ -991,6 +1030,10 @@ static bool row_sums_of(Moved *m, Pending *w)
     if (w->weight == d->weight || w->weight->nargs != 1 || d->loops.n != 2 || d->loops.guard) return false;
     Var *matrix;
     if (!row_sum_of(m->p, d->ref, d->rest, d->loops.index[0], d->loops.index[1], &matrix, &w->times)) return false;
+    w->matrix = matrix;
+    for (const Pending *o = m->pending; o != w; o = o->next)       // one pass for all that need the same sums: X'w times lambda[j], and times b[j]
+        if (o->matrix == matrix && o->weight == w->weight) w->sums = o->sums;
+    if (w->sums) return true;
     w->sums = work_array(m->p, ROLE_TOTALS, words(m->p, "rows_%s", d->ref->var->name), 1, d->ref->var->dim);
     launch_row_sums(m->p, matrix, w->weight->var, w->sums);
     return true;
@@ -1249,14 +1292,18 @@ static Expr *density_place(const Moved *m, int which) { return ex_ref(m->density
 static void put_density_store(Moved *m, int which)
 {
     Lower *p = m->p;
+    if (which == BY_COORDINATES && !m->totals) {
+        Node *last = put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
+        if (p->open->kind == KERNEL_TEAM) last->update.how = STORE_LAST;
+        return;
+    }
     put_barrier(p);
     Node *lane = enter(p, NODE_LANE);
     put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
     for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
     m->totals = NULL;
     m->last_total = &m->totals;
-    leave(p, lane);
-    put_barrier(p);
+    leave(p, lane);                              // all wait for it
 }
 
 // What moving ends of a variable give to the variables that they are made of.
@@ -1387,6 +1434,7 @@ static void put_density(Moved *m, Prepared *first)
             else launch_team(p, k);
         }
         rows = true;
+        if (!later.first) continue;              // one pass serves several
         if (!p->launches->first) p->launches->last = &p->launches->first;
         *p->launches->last = later.first;
         p->launches->last = later.last;

@@ -200,6 +200,9 @@ Expr *outputs_of(const Product *r);      // of a row: how many columns the coeff
 typedef struct Predictor {               // a product, in an array that is filled before a kernel that reads it: by a row pass, if it has one output
     Product       of;
     const Kernel *pass;
+    Expr         *value;                 // coefficients that are made of several unknowns, lambda[j]*b[j]: that of element `at`; NULL: they are those of a vector
+    Index        *at;
+    const Kernel *make;                  // fills the array of them before the pass
 } Predictor;
 
 typedef struct PredictorUse {

@@ -55,6 +55,7 @@ struct Lower {
     int        npredictors;
     Predictor **predictor;
     PredictorUse *uses;
+    int        nmade;            // arrays of coefficients
     const Step *step;            // whose kernels are being made, or NULL
     Kernel    *definitions, *check, *sums, *responses;     // of setup, or NULL
     Launches   grams;
@@ -139,7 +140,7 @@ bool          reads_predictor(const Lower *p, const Kernel *k);      // of the v
 Node         *follow(Lower *p, const Kernel *k, Expr *element, Var *change);     // after an element of it has changed
 void          refresh_predictors(Lower *p, Launches *l);             // row passes before the kernels that read what they fill
 void          lower_predictors(Lower *p);
-bool          row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, const Index *column, Var **matrix, Expr **times);     // value = times * matrix[row, column], ref = vector[column], all of both
+bool          row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, const Index *column, Var **matrix, Expr **times);     // value = times * matrix[row, column], ref = vector[column], all of both; times may depend on the column
 void          launch_row_sums(Lower *p, const Var *matrix, const Var *weights, Var *out);            // out[j] = sum(row, weights[row]*matrix[row, j])
 void          step_row_sums(Lower *p, const Step *s);                // passes that no draw makes on its way
 

@@ -95,9 +95,53 @@ const Predictor *predictor_of(Lower *p, const Product *r)
     if (k) memcpy(all, p->predictor, sizeof *all * (size_t)k);
     p->predictor = all;
     Predictor *new = all[p->npredictors++] = NEW(p->g->arena, Predictor);
-    *new = (Predictor){*r, NULL};
+    *new = (Predictor){.of = *r};
     make_room(p, &new->of, false);
     return new;
+}
+
+// ---- coefficients that are made ----
+//
+//   sum(j, X[i,j]*lambda[j]*b[j])     b of the row pass is an array that is filled with lambda[j]*b[j] just before
+
+static Look test_not_made(const Expr *e, void *j)
+{
+    if (e->kind == EX_REF && e->var->kind != VAR_DATA && e->var->kind != VAR_LET && !var_unknown(e->var)) return FOUND;
+    return e->kind == EX_REDUCE || (e->kind == EX_INDEX && e->index->height == 0 && e->index != j) ? FOUND : LOOK;
+}
+
+static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product *out, Expr **row)
+{
+    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    const Expr *body = ex_open(e, j);
+    Expr *rest = ex_num(1);
+    *row = NULL;
+    if (body->kind != EX_MUL) return false;
+    for (int k = 0; k < body->nargs; k++) {
+        Expr *f = body->args[k];
+        const bool dense = f->kind == EX_REF && f->nargs == 2 && is_matrix(f->var) && bare(f->args[1], j) && whole_range(j, f->var->dim[1]) && !ex_mentions_index(f->args[0], j);
+        if (dense && !*row) {
+            *row = f->args[0];
+            *out = (Product){.matrix = f->var};
+        } else rest = ex_mul2(rest, f);
+    }
+    if (!*row || !ex_unknown(rest) || !ex_mentions_index(rest, j) || needs_array(rest) || ex_find(rest, test_not_made, j)) return false;
+    const Step *s = kernel->step;
+    for (int i = 0; s && s->kind != STEP_NUTS && i < s->nblock; i++)
+        if (ex_reads(rest, s->block[i])) return false;                          // it moves within the kernel
+    if (kernel->followed && ex_reads(rest, kernel->followed)) return false;
+    for (int i = 0; i < p->npredictors; i++) {
+        const Predictor *r = p->predictor[i];
+        if (!r->value || ex_replace_index(rest, j, ex_index(r->at)) != r->value) continue;
+        out->coefficients = r->of.coefficients;
+        if (r->of.matrix == out->matrix) return true;
+    }
+    if (out->coefficients) return false;                                        // of another matrix
+    out->coefficients = work_array(p, ROLE_BLOCK, words(p, "coefficients_%d", ++p->nmade), 1, &j->hi);
+    Predictor *new = (Predictor *)predictor_of(p, out);
+    new->value = rest;
+    new->at = j;
+    return true;
 }
 
 Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
@@ -106,7 +150,11 @@ Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
     if ((s && s->imputes) || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
     Product r;
     Expr *row, *column;
-    if (!product_of(p, e, &r, &row, &column) || !mentions_an_index(row)) return NULL;
+    if (!product_of(p, e, &r, &row, &column)) {
+        column = NULL;
+        if (!made_product(p, kernel, e, &r, &row)) return NULL;
+    }
+    if (!mentions_an_index(row)) return NULL;
     for (int i = 0; s && s->kind != STEP_NUTS && i < s->nblock; i++)
         if (s->block[i] == r.coefficients && kernel->followed != r.coefficients) return NULL;      // it moves within the kernel
     if (column && kernel->followed == r.coefficients) return NULL;
@@ -148,6 +196,7 @@ Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change)
 
 static void launch_predictor(Lower *p, const Predictor *r)
 {
+    if (r->make) with_extent(launch(p, LAUNCH_EACH, r->make), r->of.coefficients->dim[0]);
     Launch *l = launch(p, r->pass ? LAUNCH_ROWS_ONLY : LAUNCH_PRODUCT, r->pass);
     with_extent(l, r->of.matrix->dim[0]);
     if (r->pass) {
@@ -187,11 +236,29 @@ void refresh_predictors(Lower *p, Launches *list)
     *list = all;
 }
 
+static void put_coefficients(Lower *p, Predictor *r)
+{
+    note(p, "The coefficients of %s: %s", r->of.matrix->name, math(p, r->value));
+    Kernel *k = open_kernel(p, KERNEL_ELEMENTS, words(p, "make_%s", r->of.coefficients->name), "wide");
+    Node *each = enter(p, NODE_LOOP);
+    each->loop.how = SHARE_EACH;
+    each->loop.n = 1;
+    each->loop.index[0] = r->at;
+    each->loop.of = r->of.coefficients;
+    each->loop.keeps = true;
+    Expr *at = ex_index(r->at);
+    put_update(p, UPDATE_SET, place_element(ex_ref(r->of.coefficients, 1, &at)), r->value);
+    leave(p, each);
+    close_kernel(p);
+    r->make = k;
+}
+
 void lower_predictors(Lower *p)
 {
     for (int i = 0; i < p->npredictors; i++) {
         const Product *r = &p->predictor[i]->of;
         if (r->coefficients->rank != 1) continue;
+        if (p->predictor[i]->value) put_coefficients(p, p->predictor[i]);
         note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->coefficients->name);
         Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "predict_%s", r->eta->name), "real");
         p->predictor[i]->pass = k;
@@ -413,7 +480,7 @@ bool row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, 
     *matrix = NULL;
     if (vector_index(ref, &l) != 0 || is_real(p->out, ref->var)) return false;
     *times = without_matrix(value, row, column, matrix);
-    return *times && !ex_mentions_index(*times, row) && !ex_mentions_index(*times, column);
+    return *times && !ex_mentions_index(*times, row);
 }
 
 void launch_row_sums(Lower *p, const Var *matrix, const Var *weights, Var *out) { launch_rows(p, LAUNCH_ROW_SUMS, matrix, weights, out); }

@@ -7,6 +7,8 @@
 #ifndef GM_KERNELS_CUDA_H
 #define GM_KERNELS_CUDA_H
 
+#include "team_plan.h"
+
 #if defined(__NVCC__)
 #pragma nv_diag_suppress 177     // what only --check reads
 #endif
@@ -146,6 +148,8 @@ DEVICE wide *gm_partial(const GmContext *c, int k)
     return c->place->partial + (long)c->chain * GM_ROOM + ((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS;
 }
 
+DEVICE long team_chunk(long n) { return chunk_size(n) > 2048 ? chunk_size(n) : GM_TEAM_CHUNK(n); }
+
 DEVICE long span_chunk(long n)
 {
     const long even = ((n + GM_MOST_CHUNKS - 1) / GM_MOST_CHUNKS + 255) / 256 * 256;
@@ -194,7 +198,7 @@ template<int count> static __device__ __forceinline__ int sum_next(GmContext *c,
     return 0;
 }
 
-#define SUM_ALONG_FROM(i, from, n, ...) SUM_BY(chunk_size(n), i, from, n, __VA_ARGS__)
+#define SUM_ALONG_FROM(i, from, n, ...) SUM_BY(team_chunk(n), i, from, n, __VA_ARGS__)
 #define SUM_BY(size, i, from, n, ...)                                                                       \
     for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                              \
         for (GmSum gm_sum = sum_begin(GM, size, n, gm_into); sum_next(GM, &gm_sum, gm_into);)                     \
@@ -216,7 +220,7 @@ template<int count> static __device__ __forceinline__ GmTurns turns_begin(const 
     GmTurns t;
     t.started = 0;
     t.last = n;
-    if (crew > 32) t.sum = sum_begin(c, chunk_size(n), n, into);
+    if (crew > 32) t.sum = sum_begin(c, team_chunk(n), n, into);
     for (int k = 0; k < count && crew == 32; k++) {
         t.base[k] = *into[k];
         *into[k] = 0;
@@ -410,7 +414,7 @@ template<int count> static __device__ __forceinline__ GmRows rows_begin(const Gm
 {
     GmRows r;
     r.started = 0;
-    if (team) r.sum = sum_begin(c, chunk_size(last - first), last - first, into);
+    if (team) r.sum = sum_begin(c, team_chunk(last - first), last - first, into);
     r.first = first;
     r.last = last;
     return r;

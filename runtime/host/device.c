@@ -1,5 +1,6 @@
 // device.c -- opens a GPU for a run, with the image of its code; the launches of an emitted program.
 #include "device_inside.h"
+#include "../device/team_plan.h"
 
 #include <limits.h>
 #include <math.h>
@@ -217,7 +218,7 @@ void gm_device_shared(GmRun *run, const char *kernel, long work, int chains)
     if (!e || chains <= 0) return;
     if (!e->resident && gm_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&e->resident, e->function, GM_THREADS, 0) != 0) e->resident = 1;
     const long together = (long)e->resident * d->processors / chains;
-    const long blocks = clamped((work + 2047) / 2048, 1, clamped(together, 1, 4096));
+    const long blocks = clamped((work + GM_TEAM_CHUNK(work) - 1) / GM_TEAM_CHUNK(work), 1, clamped(together, 1, 4096));
     launch(run, kernel, (GmGrid){ .x = blocks, .y = chains, .cooperative = blocks > 1 });
 }
 
