@@ -307,6 +307,7 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
         keep(w, e->args[0], inner, moving, walk);      // the rest may not be safe to compute
         return;
     }
+    if (e->kind == EX_REDUCE && !e->loose && predicted(w->p, w->kernel, e)) return;      // an array will hold it: its terms are not computed here
     for (int i = 0; i < e->nargs; i++) keep(w, e->args[i], inner, moving, walk);
 }
 

@@ -105,7 +105,8 @@ static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks
     CUdeviceptr told = (CUdeviceptr)(uintptr_t)d->told;
     GmMove move = *of;
     void *parameters[] = { &d->states, &d->place, &move, &begins, &asks, &told };
-    gm_device_launch(d, d->stream, "gm_move", (GmGrid){ .x = 1, .y = d->chains, .threads = of->n <= 64 ? 32 : of->n <= 2048 ? 256 : 1024 }, parameters);
+    const long warps = (of->n + 127) / 128;              // four coordinates a thread
+    gm_device_launch(d, d->stream, "gm_move", (GmGrid){ .x = 1, .y = d->chains, .threads = 32 * (int)(warps < 1 ? 1 : warps > 32 ? 32 : warps) }, parameters);
 }
 
 void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))

@@ -80,11 +80,10 @@ infer { (beta, tau, u, q) by nuts; m by hmc(steps = 10); }
 """
 
 
-def moves_data():
+def moves_data(n, p, groups):
     r = np.random.default_rng(6)
-    n, p, groups = 300, 3, 12
     X, g = r.normal(size=(n, p)).round(3), r.integers(1, groups + 1, n)
-    eta = X @ np.array([1.0, -0.5, 0.2]) + 0.7 * r.normal(size=groups)[g - 1]
+    eta = X[:, :3] @ np.array([1.0, -0.5, 0.2]) + 0.7 * r.normal(size=groups)[g - 1]
     return {"N": n, "p": p, "G": groups, "X": X.tolist(), "g": g.tolist(), "y": (r.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(int).tolist(),
             "z": r.choice([1, 2, 3], n, p=[0.5, 0.3, 0.2]).tolist(), "v": (0.8 + 1.5 * r.normal(size=n)).round(3).tolist()}
 
@@ -144,7 +143,8 @@ def build(folder):
     models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("large", LARGE)]
     models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])]
     shown["moves"] = ["moves_0.json"], []
-    given = {"moves": [moves_data()], "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
+    given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of turns, more columns than a block has threads
+              "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
 
     def one(model):
         name, text = model
