@@ -559,7 +559,7 @@ static void emit_sample(Out *o, const Node *n)
 static void compute_again(Out *o, const Conditional *c)
 {
     for (const Series *s = o->g->series; s && c->recursion; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES && series_reads(s, c->var)) line(o, "compute_%s(%sd, s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "");
+        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) line(o, "compute_%s(%sd, s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "");
 }
 
 static void store(Out *o, const char *place, const char *x)

@@ -147,6 +147,7 @@ static bool one_kernel(const StepCode *s)
 
 static void emit_steps(Out *o, const Program *p)
 {
+    static const char *const macro[] = {[EVERY_SWEEP] = "STEP", [WITHOUT_GRADIENTS] = "STEP_WITHOUT_GRADIENTS", [WITH_GRADIENTS] = "STEP_WITH_GRADIENTS", [ON_CPU] = "STEP_ON_CPU", [ON_GPU] = "STEP_ON_GPU"};
     for (int i = 0; i < p->nsteps; i++) {
         if (one_kernel(&p->steps[i])) continue;
         if (p->steps[i].density.first) {
@@ -161,7 +162,7 @@ static void emit_steps(Out *o, const Program *p)
     fprintf(o->file, "// What each step draws, and what it launches.\nstatic const GmStep steps[] = {\n");
     for (int i = 0; i < p->nsteps; i++) {
         const Launch *l = p->steps[i].launches.first;
-        if (p->steps[i].step->when != EVERY_SWEEP) fprintf(o->file, "    %s(\"%s\", step_%d),\n", p->steps[i].step->when == WITH_GRADIENTS ? "STEP_WITH_GRADIENTS" : "STEP_WITHOUT_GRADIENTS", p->steps[i].name, i + 1);
+        if (p->steps[i].step->when != EVERY_SWEEP) fprintf(o->file, "    %s(\"%s\", step_%d),\n", macro[p->steps[i].step->when], p->steps[i].name, i + 1);
         else if (!one_kernel(&p->steps[i])) fprintf(o->file, "    STEP(\"%s\", step_%d),\n", p->steps[i].name, i + 1);
         else if (l->kind == LAUNCH_TEAM) fprintf(o->file, "    STEP_TEAM(\"%s\", %s, %s),\n", p->steps[i].name, l->kernel->name, work_text(o, l->kernel));
         else fprintf(o->file, "    STEP_ONCE(\"%s\", %s),\n", p->steps[i].name, l->kernel->name);

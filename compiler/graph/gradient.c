@@ -571,7 +571,7 @@ Moving block_with_series(const Graph *g, Var *const *block, int n)
     b.nseries = 0;
     for (const Series *s = g->series; s; s = s->next) {
         bool entered = false;
-        for (int i = 0; i < n && s->var[0]->kind == VAR_SERIES; i++) entered |= series_reads(s, block[i]);
+        for (int i = 0; i < n && s->var[0]->kind == VAR_SERIES && !s->apart; i++) entered |= series_reads(s, block[i]);
         if (!entered) continue;
         b.series[b.nseries++] = s;
         for (int i = 0; i < s->n; i++) b.var[b.n++] = s->var[i];

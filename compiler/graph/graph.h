@@ -57,6 +57,7 @@ typedef struct Series {                  // definitions whose elements depend on
     Var          **var;                  // in the order in which they are computed at one value of the subscript
     Index         *along;
     bool           backward;             // from the last to the first
+    bool           apart;                // only one step reads it, which computes it before
     Site          *sites;                // with `along` for the plate or number that stood there; in order
     struct Series *next;                 // series that read this one come later
 } Series;
@@ -226,7 +227,6 @@ void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.
 
 bool marginals(Graph *g);
 bool asked_marginal(const Graph *g, const Var *v);
-bool reads_messages(const Expr *e);
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);
@@ -436,9 +436,10 @@ typedef struct Step {
     bool         collapsed;              // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
+    bool         chain;                  // ENUM: all elements together, by messages along their chain
     bool         over_sum;               // it sees unknowns summed out
     bool         imputes;                // missing values of data only
-    enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS } when;       // two ways of drawing the same variables: the run takes one of them
+    enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // two ways of drawing the same variables: the run takes one of them
     const struct Description *description;       // describe.c: for readers
     union {
         struct {                         // GAUSSIAN

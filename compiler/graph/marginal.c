@@ -200,7 +200,7 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local)
 
 Conditional *conditional_chain(Graph *g, Var *v)
 {
-    Conditional *c = conditional_density(g, v, true);
+    Conditional *c = conditional_density(g, v, v->summed || can_collapse(g, v));
     Part *first = NULL, **last = &first;
     for (Part *q = c->density; q; q = q->next)
         if (ex_mentions(q->value, v) && neighbour_of(c, q).apart == -1) {
@@ -215,9 +215,6 @@ Conditional *conditional_chain(Graph *g, Var *v)
     c->because = "those behind it are summed out";
     return c;
 }
-
-static bool test_messages(const Var *v, void *with) { (void)with; return v->kind == VAR_SERIES && v->hidden; }
-bool reads_messages(const Expr *e) { return ex_any_var(e, test_messages, NULL); }
 
 // ---- one unknown ----
 
@@ -345,6 +342,51 @@ static Span request_of(const Graph *g, const Var *v)
     return v->span;
 }
 
+// ---- chains that are drawn together, without being asked ----
+
+// There are few values: numbers tell, or a table is looked up by the values of two neighbours, which then has as many entries as there are products to add up.
+typedef struct Table { const Conditional *c; } Table;
+
+static Look test_table(const Expr *e, void *with)
+{
+    const Conditional *c = ((const Table *)with)->c;
+    bool here = false, there = false;
+    for (int k = 0; k < e->nargs && e->kind == EX_REF && e->var != c->var; k++) {
+        here |= ex_mentions(e->args[k], c->u->var);
+        there |= ex_mentions(e->args[k], c->var);
+    }
+    return here && there ? FOUND : LOOK;
+}
+
+enum { FEW_VALUES = 32 };
+
+static bool has_few_values(const Conditional *c)
+{
+    const Expr *first = end_of_values(c->var, 0), *last = end_of_values(c->var, 1);
+    if (first->kind == EX_NUM && last->kind == EX_NUM) return last->number - first->number < FEW_VALUES;
+    for (const Part *q = c->density; q; q = q->next)
+        if (ex_mentions(q->value, c->var) && ex_find(q->value, test_table, &(Table){c})) return true;
+    return false;
+}
+
+static bool requested(const Graph *g, const Var *v)
+{
+    for (const Request *r = g->model->requests; r; r = r->next)
+        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
+            if (r->names[i] == v->name) return true;
+    return false;
+}
+
+static void draw_together(Graph *g, Var *v)
+{
+    if (!var_unknown(v) || v->summed || !v->discrete || v->base != BASE_INT || requested(g, v) || !end_of_values(v, 0) || !end_of_values(v, 1)) return;
+    Conditional *c = conditional_density(g, v, can_collapse(g, v));
+    if (c->recursion || c->nbatch == v->rank || !is_chain(c) || !has_few_values(c)) return;
+    Expr *apart;
+    if (sum_along(g, c, at_value(c, &apart))) v->messages->series->apart = true;
+    else v->messages = NULL;
+}
+
 bool marginals(Graph *g)
 {
     Var **list = NEW_N(g->arena, Var *, g->nvars + 1);
@@ -371,5 +413,6 @@ bool marginals(Graph *g)
         if (v->summed) v->sums = v->summed - 1;
         else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
     }
+    for (int i = 0, n = g->nvars; i < n; i++) draw_together(g, g->vars[i]);
     return true;
 }

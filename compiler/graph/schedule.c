@@ -231,7 +231,8 @@ static bool bounded_by_auxiliaries(const Conditional *c)
     return false;
 }
 
-static Step *element_step(Graph *g, Var *v)
+// singly: not together with its other elements, along their chain.
+static Step *element_step(Graph *g, Var *v, bool singly)
 {
     const Request *asked = request_for(g, v);
     const char *method = asked ? asked->method : NULL;
@@ -243,9 +244,9 @@ static Step *element_step(Graph *g, Var *v)
         diag_help(m, "leave the request out: gmc chooses");
     }
     if (tied) return constrained_step(g, v);
-    if (v->messages) {
-        Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), false, "summed out along its chain");
-        s->marginal = true;
+    if (v->messages && !singly) {
+        Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), "its elements follow each other");
+        s->chain = s->marginal = true;
         s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
         s->enumerate.upper = v->upper;
         return s;
@@ -832,8 +833,13 @@ bool schedule(Graph *g)
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
-        Step *s = element_step(g, c->var);
+        Step *s = element_step(g, c->var, false), *other = s && s->chain && !c->var->summed ? element_step(g, c->var, true) : NULL;
+        if (other) {                             // on a GPU one lane would go along the chain, while neighbours that do not touch are drawn at once
+            s->when = ON_CPU;
+            other->when = ON_GPU;
+        }
         if (s) place(g, &o, s, usual(&o, c->var));
+        if (other) place(g, &o, other, usual(&o, c->var));
     }
     impute(g, &o.imputed);
     Step *const in_order[] = {o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.latents, o.rest};

@@ -272,12 +272,17 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
 }
 
 // Messages along a chain are made before each step that reads them: not all that they are made of is drawn by steps that read them.
-static bool needs_messages(const Graph *g, const Step *s)
+static void put_messages(Lower *p, const Step *s)
 {
-    bool any = s->nblock == 1 && s->block[0]->messages;
-    const Reading of = factors_of_block((Graph *)g, s->block, s->nblock);
-    for (int q = 0; q < of.n && s->over_sum && !any; q++) any = of.factor[q]->made && factor_counts_at(of.factor[q], block_sums(s->block, s->nblock), true) && reads_messages(of.factor[q]->log_density);
-    return any;
+    const Reading of = factors_of_block((Graph *)p->g, s->block, s->nblock);
+    const int sums = block_sums(s->block, s->nblock);
+    for (int i = 0; p->messages && i < p->g->nvars; i++) {
+        const Var *m = p->g->vars[i];
+        if (m->kind != VAR_SERIES || !m->hidden) continue;
+        bool reads = s->conditional && s->chain && s->block[0]->messages == m;
+        for (int q = 0; q < of.n && s->over_sum && !reads; q++) reads = of.factor[q]->made && factor_counts_at(of.factor[q], sums, true) && ex_mentions(of.factor[q]->log_density, m);
+        if (reads) launch(p, LAUNCH_ONCE, p->messages[m->id]);
+    }
 }
 
 static void lower_steps(Lower *p)
@@ -295,7 +300,7 @@ static void lower_steps(Lower *p)
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);
         p->step = p->statistics.serving = s;
         p->launches = &code->launches;
-        if (needs_messages(p->g, s)) launch(p, LAUNCH_ONCE, p->series);
+        put_messages(p, s);
         lower_step(p, s, code);
     }
     p->step = p->statistics.serving = NULL;

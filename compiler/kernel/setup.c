@@ -122,14 +122,26 @@ bool lower_series(Lower *p)
         close_kernel(p);
     }
     if (!any) return false;
+    any = false;
+    p->messages = NEW_N(p->g->arena, const Kernel *, p->g->nvars + 1);
+    for (const Series *s = p->g->series; s; s = s->next) {
+        if (s->var[0]->kind != VAR_SERIES) continue;
+        any |= !s->var[0]->hidden;
+        if (!s->var[0]->hidden) continue;
+        note(p, "%s, from the state as it is.", s->var[0]->name);
+        Kernel *k = open_kernel(p, KERNEL_ONCE, s->var[0]->name, "wide");
+        put(p, NODE_COMPUTE)->compute.series = s;
+        close_kernel(p);
+        p->messages[s->var[0]->id] = k;
+    }
+    if (!any) return false;
     note(p, "All series, from the state as it is.");
     Kernel *k = open_kernel(p, KERNEL_ONCE, "series", "wide");
     for (const Series *s = p->g->series; s; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES) put(p, NODE_COMPUTE)->compute.series = s;
+        if (s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden) put(p, NODE_COMPUTE)->compute.series = s;
     close_kernel(p);
     p->launches = &p->out->before;
     launch(p, LAUNCH_ONCE, k);
-    p->series = k;
     return true;
 }
 

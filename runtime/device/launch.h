@@ -673,13 +673,15 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 // A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the kernel's team shares,
 // 0 for a KERNEL_ONCE.
 // There may be two ways to draw the same variables, along gradients and element by element: a run takes one of them.
-enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS };
+enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON_GPU };
 
 typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when; } GmStep;
 
 #define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP}
 #define STEP_WITH_GRADIENTS(name, launches)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS}
 #define STEP_WITHOUT_GRADIENTS(name, launches) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS}
+#define STEP_ON_CPU(name, launches)            {name, launches, NULL, NULL, 0, GM_ON_CPU}
+#define STEP_ON_GPU(name, launches)            {name, launches, NULL, NULL, 0, GM_ON_GPU}
 #define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP}
 #define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP}
 
@@ -689,6 +691,7 @@ enum { GM_FIRST_SWEEPS = 20, GM_LEAST_WARMUP = 100 };
 static inline int gm_skips(const GmRun *run, const GmStep *step)
 {
     if (step->when == GM_EVERY_SWEEP || run->checking) return 0;
+    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_CPU) != !run->device;
     const int gradients = !run->device && run->warmup >= GM_LEAST_WARMUP && run->sweep >= GM_FIRST_SWEEPS;
     return step->when == GM_WITH_GRADIENTS ? !gradients : gradients && !run->move_failed;
 }
