@@ -127,6 +127,62 @@ static Node *let(Walk *w, Expr *key, Var *local, Expr *value)
     return n;
 }
 
+// ---- log-sum-exp ----
+
+static Look test_long(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn != FN_if_else && !function_rows[e->fn].infix) || (e->kind == EX_POW && e->number != 2) ? FOUND : LOOK;
+}
+
+static bool is_short(const Expr *e) { return e->size <= 60 && !ex_find(e, test_long, NULL); }
+
+static Node *list_of(Node *node, Node *next)
+{
+    node->next = next;
+    return node;
+}
+
+static Node *growing(Walk *w, Var *local, double start)
+{
+    Node *n = node_new(w->a, NODE_LET);
+    n->let.local = local;
+    n->let.type = "wide";
+    n->let.grows = true;
+    n->let.value = ex_num(start);
+    return n;
+}
+
+static Node *each_turn(Walk *w, Index *i, UpdateOp op, Var *local, Expr *value)
+{
+    Node *loop = node_new(w->a, NODE_LOOP), *update = loop->body = node_new(w->a, NODE_UPDATE);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.n = loop->loop.ntotals = 1;
+    loop->loop.index[0] = i;
+    loop->loop.total[0] = local;
+    update->update.op = op;
+    update->update.place.local = local;
+    update->update.value = value;
+    return loop;
+}
+
+// Of terms that are quickly computed twice: the largest, then the sum of what exponentials say of the others, without a branch.
+static void sum_of_exponentials(Walk *w, Expr *e, Index *i, Expr *value)
+{
+    Var *most = temporary(w, "most"), *sum = temporary(w, "sum");
+    Expr *m = local_ref(most), *finite = ex_call2("&&", ex_call2("<", ex_num(-INFINITY), m), ex_call2("<", m, ex_num(INFINITY)));
+    Node *r = insert(w, NODE_REDUCE), *last = node_new(w->a, NODE_LET);
+    r->nest.loops = (Loops){.n = 1, .index = {i}};
+    r->nest.op = UPDATE_LOG_ADD;
+    last->let.key = e;
+    last->let.local = temporary(w, "lse");
+    last->let.value = ex_call3("if_else", finite, ex_add2(m, ex_call1("log", local_ref(sum))), m);
+    last->let.type = w->kernel->number;
+    r->body = list_of(growing(w, most, -INFINITY), list_of(each_turn(w, i, UPDATE_SET, most, ex_call3("if_else", ex_call2("<", value, m), m, value)),
+              list_of(growing(w, sum, 0), list_of(each_turn(w, i, UPDATE_ADD, sum, ex_call1("exp", ex_sub(value, m))), last))));
+    inner(w, &r->body, w->who, false);
+}
+
 static void need_sum(Walk *w, Expr *e)
 {
     const bool sum = e->fn == FN_sum, max = e->fn == FN_max, product = e->fn == FN_prod, lse = e->fn == FN_log_sum_exp;
@@ -141,6 +197,10 @@ static void need_sum(Walk *w, Expr *e)
     Expr *value = ex_open(e, i);
     const Loops over = {.n = 1, .index = {i}};
     keep_outside(w, value, &over, NULL);
+    if (lse && is_short(value)) {
+        sum_of_exponentials(w, e, i, value);
+        return;
+    }
     const bool shared = sum && w->who != BY_LANE;
     Node *r = insert(w, NODE_REDUCE);
     r->nest.loops = over;
