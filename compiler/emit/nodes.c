@@ -861,6 +861,15 @@ static void emit_node(Out *o, const Node *n)
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
     case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;
     case NODE_TRANSFORM: emit_transform(o, n); break;
+    case NODE_FACTOR: {
+        const char *size = extent_c(o, n->factor.matrix->dim[0], LOOSE);
+        const char *of = n->factor.matrix->name;
+        if (n->factor.inverse && n->factor.adjoint) line(o, "inverse_adjoint(%s, s->%s, s->%s[0], s->%s, s->%s);", size, n->factor.inverse->name, n->factor.log_det_adjoint->name, n->factor.adjoint->name, of);
+        else if (n->factor.inverse) line(o, "inverse_and_log_det(%s, s->%s, s->%s, s->%s);", size, of, n->factor.inverse->name, n->factor.log_det->name);
+        else if (n->factor.adjoint) line(o, "chol_adjoint(%s, s->%s, s->%s);", size, of, n->factor.adjoint->name);
+        else line(o, "chol_in_place(%s, s->%s);", size, of);
+        break;
+    }
     case NODE_COPY: emit_copy(o, n); break;
     case NODE_COMPUTE: line(o, "compute_%s(%sd, s);", n->compute.series->var[0]->name, any_wild(o->g) ? "GM, " : ""); break;
     case NODE_RETURN: emit_return(o, n); break;

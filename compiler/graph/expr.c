@@ -585,6 +585,21 @@ static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi,
 
 // A sum gives away what does not depend on its index and falls apart over the terms of its body only when asked
 // (see poly.c); a body free of the index is multiplied by the extent.
+static bool is_factor(const Expr *e, Expr *n) { return e->kind == EX_AT && e->nargs == 3 && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_cholesky_decompose && ex_dim(e->args[0], 0) == n; }
+
+// L the Cholesky factor of A: sum(k, L[i, k]*L[j, k]) is A[i, j], and sum(k, log(L[k, k])) half the log determinant of A.
+static Expr *sum_of_factor(const Index *k, Expr *n, const Expr *body)
+{
+    Expr *const at = ex_index((Index *)k);
+    const bool square = body->kind == EX_POW && body->number == 2, log = body->kind == EX_CALL && body->fn == FN_log;
+    const Expr *a = square || log || (body->kind == EX_MUL && body->nargs == 2) ? body->args[0] : NULL, *b = square || log ? a : a ? body->args[1] : NULL;
+    if (!a || !is_factor(a, n) || !is_factor(b, n) || a->args[0] != b->args[0] || a->args[2] != at || b->args[2] != at || ex_mentions_index(a->args[0], k)) return NULL;
+    Expr *A = a->args[0]->args[0];
+    if (log) return a->args[1] == at ? ex_mul2(ex_num(0.5), ex_call1("log_determinant", A)) : NULL;
+    if (ex_mentions_index(a->args[1], k) || ex_mentions_index(b->args[1], k)) return NULL;
+    return ex_at(A, 2, (Expr *[]){a->args[1], b->args[1]});
+}
+
 Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
 {
     if (strcmp(name, "sum") == 0) {
@@ -607,6 +622,8 @@ Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
             free(in);
             if (e) return e;
         }
+        Expr *e = ex_is_num(lo, 1) ? sum_of_factor(i, hi, body) : NULL;
+        if (e) return e;
     }
     return bind(EX_REDUCE, name, i, lo, hi, body);
 }

@@ -26,6 +26,56 @@ typedef struct Slopes {
     bool  none[NFN][3];                  // 0 wherever the function is smooth
 } Slopes;
 
+// ---- Cholesky factors ----
+
+static Look test_plate(const Expr *e, void *with) { (void)with; return e->kind == EX_INDEX && !e->index->height ? FOUND : LOOK; }
+
+typedef struct Collecting { Graph *g; Span span; } Collecting;
+
+static Look collect_factored(const Expr *e, void *with)
+{
+    const Collecting *c = with;
+    Graph *g = c->g;
+    if (e->kind != EX_CALL || e->fn != FN_cholesky_decompose || e->loose || ex_rank(e) != 2 || ex_find(e, test_plate, NULL)) return LOOK;
+    Factored **last = &g->factored;
+    int n = 1;
+    for (; *last; last = &(*last)->next, n++)
+        if ((*last)->call == e) return LOOK;
+    Factored *f = *last = NEW(g->arena, Factored);
+    f->call = (Expr *)e;
+    f->span = c->span;
+    f->var = NEW(g->arena, Var);
+    *f->var = (Var){.name = intern(n > 1 ? arena_printf(g->arena, "factor_%d", n) : "factor"), .id = n, .kind = VAR_LET, .base = BASE_REAL, .rank = 2, .lower_number = -INFINITY, .upper_number = INFINITY};
+    for (int k = 0; k < 2; k++) f->var->dim[k] = ex_dim(f->call, 0);
+    return LOOK;
+}
+
+static Expr *element_of_factor(Expr *e, void *with)
+{
+    const Moving *b = with;
+    if (e->kind != EX_AT || e->nargs != 3) return NULL;
+    for (int i = 0; i < b->nfactored; i++)
+        if (e->args[0] == b->factored[i].call) return ex_ref(b->factored[i].var, 2, e->args + 1);
+    return NULL;
+}
+
+Expr *by_factors(const Moving *b, Expr *e) { return b->nfactored ? ex_map(e, element_of_factor, (void *)b) : e; }
+
+Factor matrix_factor(const Graph *g, Expr *matrix, Var *adjoint, Span at)
+{
+    static const char *const names[] = {"j", "k"};
+    Factor m = {.span = at};
+    Expr *sub[2];
+    m.plates = (Plates){.n = 2, .index = NEW_N(g->arena, Index *, 2)};
+    for (int k = 0; k < 2; k++) sub[k] = ex_index(m.plates.index[k] = index_new(intern(names[k]), ex_num(1), k ? sub[0] : ex_dim(matrix, 0)));
+    m.log_density = ex_mul2(ex_ref(adjoint, 2, sub), ex_at(matrix, 2, sub));
+    return m;
+}
+
+static Look test_array(const Expr *e, void *with) { (void)with; return e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK; }
+
+bool stands_alone(const Expr *call) { return !call->loose && ex_rank(call->args[0]) == 2 && !ex_find(call, test_plate, NULL) && !ex_find(call->args[0], test_array, NULL); }
+
 // The columns dx, dy, dz of functions.def as expressions in x, y, z. They are read as densities of a small library.
 bool read_derivatives(Graph *g)
 {
@@ -58,6 +108,7 @@ bool read_derivatives(Graph *g)
             g->slopes->of[fn][k] = elaborate(g, d->log_density, bind_arguments(g, d, 2, at + 1, at[0]), 0, NULL);
             d = d->next;
         }
+    for (const Factor *f = g->factors; f; f = f->next) ex_find(f->log_density, collect_factored, &(Collecting){g, f->span});
     return true;
 }
 
@@ -576,6 +627,20 @@ Moving block_with_series(const Graph *g, Var *const *block, int n)
         b.series[b.nseries++] = s;
         for (int i = 0; i < s->n; i++) b.var[b.n++] = s->var[i];
     }
+    for (const Factored *f = g->factored; f; f = f->next) b.nfactored++;
+    if (!b.nfactored) return b;
+    b.factored = NEW_N(g->arena, Factored, b.nfactored);
+    b.nfactored = 0;
+    Var **all = NEW_N(g->arena, Var *, b.n + 64);
+    memcpy(all, b.var, sizeof *all * (size_t)b.n);
+    b.var = all;
+    for (const Factored *f = g->factored; f && b.nfactored < 64; f = f->next) {
+        bool read = false;
+        for (int i = 0; i < n; i++) read |= ex_reads(f->call, block[i]);
+        if (!read || !stands_alone(f->call)) continue;
+        b.factored[b.nfactored++] = *f;
+        b.var[b.n++] = f->var;
+    }
     return b;
 }
 
@@ -602,7 +667,24 @@ bool series_differentiable(const Graph *g, const Moving *b, const char **because
                 return false;
             }
         }
+    for (int i = 0; i < b->nfactored; i++) {
+        const Factored *of = &b->factored[i];
+        const Factor f = matrix_factor(g, of->call->args[0], adjoint_new(g, of->var), of->span);
+        Derivative *terms;
+        if (derivatives(g, &f, b->var, b->n, &terms, because)) continue;
+        *because = arena_printf(g->arena, "of a matrix of which cholesky_decompose is taken: %s", *because);
+        return false;
+    }
     return true;
+}
+
+bool derivatives_moving(const Graph *g, const Factor *f, const Moving *b, Derivative **out, const char **because)
+{
+    Factor by = *f;
+    by.log_density = by_factors(b, f->log_density);
+    const bool known = derivatives(g, &by, b->var, b->n, out, because);
+    for (Derivative *d = known ? *out : NULL; d; d = d->next) d->factor = f;
+    return known;
 }
 
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because)
@@ -692,33 +774,40 @@ static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *c
 }
 
 // The lines that one factor, or one statement of a series, gives to v.
-static bool print_terms(FILE *out, const Graph *g, const Factor *f, const Moving *b, const Var *v, Index *const *element)
+static bool print_terms(FILE *out, const Graph *g, const Factor *f, const Moving *b, const Moving *all, const Var *v, Index *const *element)
 {
     Derivative *d;
     Line *lines = NULL;
-    derivatives(g, f, b->var, b->n, &d, NULL);
+    derivatives_moving(g, f, b, &d, NULL);
     for (; d; d = d->next)
         if (d->ref->var == v) add_line(g, &lines, d, element);
     for (const Line *l = lines; l; l = l->next) {
-        const char *text = ex_text(g->arena, l->value), *t = *l->loops ? arena_printf(g->arena, "sum(%s, %s)", l->loops, text) : text;
+        const char *text = ex_text(g->arena, by_factors(all, l->value)), *t = *l->loops ? arena_printf(g->arena, "sum(%s, %s)", l->loops, text) : text;
         const bool minus = *t == '-';
         fprintf(out, "    %c %s    # line %d\n", minus ? '-' : '+', t + minus, span_line(f->span));
     }
     return lines != NULL;
 }
 
-static void print_sum(FILE *out, const Graph *g, const Moving *b, const Var *v, Index *const *element)
+static void print_sum(FILE *out, const Graph *g, const Moving *b, const Moving *all, const Var *v, Index *const *element)
 {
     bool any = false;
     for (const Factor *f = g->factors; f; f = f->next)
-        if (!f->original && ex_mentions(f->log_density, v)) any |= print_terms(out, g, f, b, v, element);
+        if (!f->original && ex_mentions(by_factors(b, f->log_density), v)) any |= print_terms(out, g, f, b, all, v, element);
     for (int i = 0; i < b->nseries; i++)
         for (int k = 0; k < b->series[i]->n; k++)
             for (const Site *t = b->series[i]->var[k]->sites; t; t = t->next) {
                 if (!ex_mentions(t->value, v)) continue;
                 const Factor f = site_factor(t, adjoint_new(g, b->series[i]->var[k]));
-                any |= print_terms(out, g, &f, b, v, element);
+                any |= print_terms(out, g, &f, b, all, v, element);
             }
+    for (int i = 0; i < b->nfactored; i++) {
+        const Factored *of = &b->factored[i];
+        Var *adjoint = adjoint_new(g, of->var);
+        adjoint->name = intern(arena_printf(g->arena, "adjoint_of_matrix_of_%s", of->var->name));
+        const Factor f = matrix_factor(g, of->call->args[0], adjoint, of->span);
+        if (ex_mentions(f.log_density, v)) any |= print_terms(out, g, &f, b, all, v, element);
+    }
     if (!any) fprintf(out, "    0\n");
 }
 
@@ -726,6 +815,11 @@ static bool is_moved(const Var *v) { return var_unknown(v) && !v->discrete && v-
 
 void gradient_print(FILE *out, const Graph *g)
 {
+    Var **all = NEW_N(g->arena, Var *, g->nvars + 1);
+    int n = 0;
+    for (int i = 0; i < g->nvars; i++)
+        if (is_moved(g->vars[i])) all[n++] = g->vars[i];
+    const Moving with = block_with_series(g, all, n);
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         if (!is_moved(v)) continue;
@@ -737,27 +831,30 @@ void gradient_print(FILE *out, const Graph *g)
         for (const Factor *f = g->factors; f && !because; f = f->next) {
             Derivative *d;
             if (f->original || !ex_reads(f->log_density, v)) continue;
-            if (!derivatives(g, f, b.var, b.n, &d, &because)) line = span_line(f->span);
+            if (!derivatives_moving(g, f, &b, &d, &because)) line = span_line(f->span);
         }
         if (because) fprintf(out, " not known: %s    # line %d\n", because, line);
         else if (!series_differentiable(g, &b, &because)) fprintf(out, " not known: %s\n", because);
         else {
             fputc('\n', out);
-            print_sum(out, g, &b, v, element);
+            print_sum(out, g, &b, &with, v, element);
         }
     }
-    Var **all = NEW_N(g->arena, Var *, g->nvars + 1);
-    int n = 0;
-    for (int i = 0; i < g->nvars; i++)
-        if (is_moved(g->vars[i])) all[n++] = g->vars[i];
-    const Moving b = block_with_series(g, all, n);
     const char *because;
-    for (int i = b.nseries - 1; i >= 0 && series_differentiable(g, &b, &because); i--)       // what others are made of comes last
-        for (int k = b.series[i]->n - 1; k >= 0; k--) {
-            Var *v = b.series[i]->var[k];
+    for (int i = with.nseries - 1; i >= 0 && series_differentiable(g, &with, &because); i--)       // what others are made of comes last
+        for (int k = with.series[i]->n - 1; k >= 0; k--) {
+            Var *v = with.series[i]->var[k];
             Index *element[MAX_RANK];
             Expr *at = var_element(g, v, element);
             fprintf(out, "%s =\n", ex_text(g->arena, ex_ref(adjoint_new(g, v), at->nargs, at->args)));
-            print_sum(out, g, &b, v, element);
+            print_sum(out, g, &with, &with, v, element);
         }
+    for (int i = 0; i < with.nfactored; i++) {
+        Var *v = with.factored[i].var;
+        Index *element[MAX_RANK];
+        Expr *at = var_element(g, v, element);
+        fprintf(out, "%s = %s\n", v->name, ex_text(g->arena, with.factored[i].call));
+        fprintf(out, "%s =\n", ex_text(g->arena, ex_ref(adjoint_new(g, v), at->nargs, at->args)));
+        print_sum(out, g, &with, &with, v, element);
+    }
 }

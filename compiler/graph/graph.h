@@ -174,6 +174,7 @@ typedef struct Graph {
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Slopes *slopes;               // gradient: derivatives of functions
+    struct Factored *factored;           // gradient: matrices that are factored, wherever factors mention that
     struct Defined *defined[1024];       // elaborate: definitions at subscripts asked for before
 } Graph;
 
@@ -362,10 +363,18 @@ bool read_derivatives(Graph *g);         // the derivatives of functions, from f
 // same weight are one. False: something has no derivative that is known, and because says what.
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because);
 
-typedef struct Moving {                  // unknowns, and the series that they enter
-    int            n, nseries;
-    Var          **var;                  // the unknowns, then the variables of the series
-    const Series **series;               // each after those that it reads
+typedef struct Factored {                // the Cholesky factor of a matrix of expressions, as an array
+    Expr *call;                          // cholesky_decompose(matrix), the same wherever it stands
+    Var  *var;
+    Span  span;                          // of the factor of the model that mentions it first
+    struct Factored *next;
+} Factored;
+
+typedef struct Moving {                  // unknowns, and what is computed from them into arrays
+    int            n, nseries, nfactored;
+    Var          **var;                  // the unknowns, then the variables of the series, then the factors
+    const Series **series;               // that the unknowns enter, each after those that it reads
+    Factored      *factored;             // of matrices that read the unknowns, none a series: an array of nfactored
 } Moving;
 
 Moving block_with_series(const Graph *g, Var *const *block, int n);
@@ -373,7 +382,11 @@ bool   in_series(const Series *s, const Var *v);
 // A statement of a series as a factor: adjoint[..] times what the element is. Its derivatives by the block and the series are what this element gives to their adjoints.
 Factor site_factor(const Site *t, Var *adjoint);
 Var   *adjoint_new(const Graph *g, const Var *v);        // adjoint_v, of the shape of v
-bool   series_differentiable(const Graph *g, const Moving *b, const char **because);
+bool   series_differentiable(const Graph *g, const Moving *b, const char **because);      // and the matrices that are factored
+bool   stands_alone(const Expr *call);                   // a function of a matrix of expressions, none of which needs another matrix, the same wherever it stands
+Expr  *by_factors(const Moving *b, Expr *e);             // e with elements of these arrays for elements of the factors
+Factor matrix_factor(const Graph *g, Expr *matrix, Var *adjoint, Span at);          // as site_factor, of a matrix that is factored: adjoint[j, k]*matrix[j, k] in its lower triangle, which decides the factor
+bool   derivatives_moving(const Graph *g, const Factor *f, const Moving *b, Derivative **out, const char **because);     // of a factor of the model, by all that moves
 void gradient_print(FILE *out, const Graph *g);          // of the model as written, by each continuous unknown
 
 // ---- feasible.c: which factors may be zero where a chain starts ----

@@ -330,7 +330,7 @@ static bool has_gradient(Graph *g, Var *v, const char **why)
     const Moving b = block_with_series(g, &v, 1);
     for (int q = 0; q < of.n && !*why; q++) {
         Derivative *terms;
-        if (factor_counts(of.factor[q], v, true) && !derivatives(g, of.factor[q], b.var, b.n, &terms, why)) return false;
+        if (factor_counts(of.factor[q], v, true) && !derivatives_moving(g, of.factor[q], &b, &terms, why)) return false;
     }
     return !*why && series_differentiable(g, &b, why);
 }

@@ -210,6 +210,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     }
     case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
+    case NODE_FACTOR: operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3))); break;
     case NODE_COMPUTE:
         for (const Kernel *f = k->p->sweep.first; f; f = f->next)
             if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, n->compute.series->var[0]->name) == 0) add(to, count_scope(k, f->body));

@@ -58,6 +58,12 @@ typedef struct RowSpan {                    // factors whose instances are rows 
     struct RowSpan *next;
 } RowSpan;
 
+typedef struct Inverse {                 // a matrix of which the density needs the inverse, or the log determinant
+    Expr *of;
+    Var  *matrix, *inverse, *log_det;    // log_det: one element
+    struct Inverse *next;
+} Inverse;
+
 typedef struct Moved {                   // a block
     Lower      *p;
     const Step *step;
@@ -74,6 +80,7 @@ typedef struct Moved {                   // a block
     Total      *totals, **last_total;
     Pending    *pending, **last_pending;
     RowSpan       *spans;
+    Inverse    *inverses;
     Once       *once;                    // arrays that the density reads, behind the series in `moving`
     int         nweights, nnamed;
 } Moved;
@@ -458,6 +465,21 @@ static void put_enter(Moved *m)
     launch_team(p, k);
 }
 
+// The lower triangle of a matrix of expressions, into an array.
+static void put_matrix(Moved *m, Var *into, Expr *matrix)
+{
+    Lower *p = m->p;
+    const Factor f = matrix_factor(p->g, matrix, into, m->step->span);
+    const Loops l = loops_of(&f.plates);
+    Expr **at = NEW_N(p->g->arena, Expr *, 2);
+    for (int k = 0; k < 2; k++) at[k] = ex_index(l.index[k]);
+    put_barrier(p);
+    Node *n = enter_nest(p, NODE_NEST, &l, 2, at, NULL);
+    put_update(p, UPDATE_SET, place_element(ex_ref(into, 2, at)), ex_at(matrix, 2, at));
+    leave(p, n);
+    put_barrier(p);
+}
+
 static Kernel *put_place(Moved *m)
 {
     Lower *p = m->p;
@@ -485,6 +507,21 @@ static Kernel *put_place(Moved *m)
         put_barrier(p);
         Node *lane = enter(p, NODE_LANE);
         for (int i = 0; i < m->moving.nseries; i++) put(p, NODE_COMPUTE)->compute.series = m->moving.series[i];
+        leave(p, lane);
+    }
+    for (int i = 0; i < m->moving.nfactored; i++) {
+        const Factored *of = &m->moving.factored[i];
+        put_matrix(m, of->var, of->call->args[0]);
+        Node *lane = enter(p, NODE_LANE);
+        put(p, NODE_FACTOR)->factor.matrix = of->var;
+        leave(p, lane);
+    }
+    for (const Inverse *i = m->inverses; i; i = i->next) {
+        put_matrix(m, i->matrix, i->of);
+        Node *lane = enter(p, NODE_LANE), *n = put(p, NODE_FACTOR);
+        n->factor.matrix = i->matrix;
+        n->factor.inverse = i->inverse;
+        n->factor.log_det = i->log_det;
         leave(p, lane);
     }
     for (const Once *o = m->once; o; o = o->next) {
@@ -750,21 +787,65 @@ static bool differentiate(const Moved *m, Prepared *r)
     return derivatives((Graph *)m->p->g, &r->f, block, n, &r->terms, &why);
 }
 
-// Arrays that are computed once stand among what moves, with adjoints of their own.
-static void move_once(Moved *m)
+// An array stands among what moves, with an adjoint of its own.
+static void move_array(Moved *m, Var *v)
 {
     Lower *p = m->p;
-    for (const Once *o = m->once; o; o = o->next) {
-        if (adjoint_of(m, o->var)) continue;
-        Var **var = NEW_N(p->g->arena, Var *, m->moving.n + 1), **adjoint = NEW_N(p->g->arena, Var *, m->moving.n + 1);
-        memcpy(var, m->moving.var, sizeof *var * (size_t)m->moving.n);
-        memcpy(adjoint, m->adjoint, sizeof *adjoint * (size_t)m->moving.n);
-        var[m->moving.n] = o->var;
-        adjoint[m->moving.n] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", o->var->name), o->var->rank, o->var->dim);
-        m->moving.var = var;
-        m->adjoint = adjoint;
-        m->moving.n++;
-    }
+    if (adjoint_of(m, v)) return;
+    Var **var = NEW_N(p->g->arena, Var *, m->moving.n + 1), **adjoint = NEW_N(p->g->arena, Var *, m->moving.n + 1);
+    memcpy(var, m->moving.var, sizeof *var * (size_t)m->moving.n);
+    memcpy(adjoint, m->adjoint, sizeof *adjoint * (size_t)m->moving.n);
+    var[m->moving.n] = v;
+    adjoint[m->moving.n] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", v->name), v->rank, v->dim);
+    m->moving.var = var;
+    m->adjoint = adjoint;
+    m->moving.n++;
+}
+
+static void move_once(Moved *m)
+{
+    for (const Once *o = m->once; o; o = o->next) move_array(m, o->var);
+}
+
+static Inverse *inverse_of(const Moved *m, const Expr *matrix)
+{
+    Inverse *i = m->inverses;
+    while (i && i->of != matrix) i = i->next;
+    return i;
+}
+
+static Look collect_inverse(const Expr *e, void *with)
+{
+    Moved *m = with;
+    if (e->kind != EX_CALL || (e->fn != FN_inverse && e->fn != FN_log_determinant) || !reads_block(m, e) || !stands_alone(e)) return LOOK;
+    Expr *A = e->args[0], *dim[] = {ex_dim(A, 0), ex_dim(A, 0)};
+    if (ex_dim(A, 1) != dim[0] || !ex_data_only(dim[0]) || inverse_of(m, A)) return LOOK;
+    Inverse **last = &m->inverses;
+    while (*last) last = &(*last)->next;
+    Inverse *i = *last = NEW(m->p->g->arena, Inverse);
+    i->of = A;
+    i->matrix = work_array(m->p, ROLE_BLOCK, words(m->p, "matrix_%s", m->stem), 2, dim);
+    i->inverse = work_array(m->p, ROLE_BLOCK, words(m->p, "inverse_%s", m->stem), 2, dim);
+    i->log_det = work_array(m->p, ROLE_BLOCK, words(m->p, "log_det_%s", m->stem), 1, (Expr *[]){ex_num(1)});
+    move_array(m, i->inverse);
+    move_array(m, i->log_det);
+    return LOOK;
+}
+
+static Expr *by_inverse(Expr *e, void *with)
+{
+    const Moved *m = with;
+    const bool element = e->kind == EX_AT && e->nargs == 3, whole = element && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_inverse;
+    const Inverse *i = whole ? inverse_of(m, e->args[0]->args[0]) : e->kind == EX_CALL && e->fn == FN_log_determinant ? inverse_of(m, e->args[0]) : NULL;
+    return !i ? NULL : whole ? ex_ref(i->inverse, 2, e->args + 1) : ex_ref(i->log_det, 1, (Expr *[]){ex_num(1)});
+}
+
+// What routines make of matrices of expressions, as elements of arrays: one factorisation serves all of it.
+static Expr *by_arrays(Moved *m, Expr *e)
+{
+    e = by_factors(&m->moving, e);
+    ex_find(e, collect_inverse, m);
+    return m->inverses ? ex_map(e, by_inverse, m) : e;
 }
 
 static Prepared *prepare(Moved *m, const Factor *f)
@@ -779,11 +860,12 @@ static Prepared *prepare(Moved *m, const Factor *f)
     const Keys none = {0};
     Expr *h = hoist_sum(&p->statistics, &none, &l, r->f.log_density);
     if (h) {
-        r->f.log_density = h;
+        r->f.log_density = by_arrays(m, h);
         r->f.plates = (Plates){0};
         if (differentiate(m, r)) return r;
         r->f = rows;
     }
+    r->f.log_density = by_arrays(m, r->f.log_density);
     if (!split_products(m, r)) {                 // rows of products are computed after what is computed once
         r->f.log_density = compute_once(p, &m->moving, m->stem, &m->once, r->f.log_density, &r->f.plates);
         move_once(m);
@@ -1217,6 +1299,37 @@ static void put_once(Moved *m, const Once *o)
     put_sums(m, words(m->p, "by_%s", o->var->name), 1, &f, NULL);
 }
 
+// Adjoints of Cholesky factors become those of the matrices, in place.
+static void put_factored(Moved *m, const Factored *of)
+{
+    Lower *p = m->p;
+    Var *adjoint = adjoint_of(m, of->var);
+    put(p, NODE_COMMENT)->text.lines = of->var->name;
+    Node *lane = enter(p, NODE_LANE), *n = put(p, NODE_FACTOR);
+    n->factor.matrix = of->var;
+    n->factor.adjoint = adjoint;
+    leave(p, lane);
+    put_barrier(p);
+    const Factor f = matrix_factor(p->g, of->call->args[0], adjoint, of->span);
+    put_sums(m, words(p, "by_%s", of->var->name), 1, &f, NULL);
+}
+
+static void put_inverse(Moved *m, const Inverse *of)
+{
+    Lower *p = m->p;
+    put(p, NODE_COMMENT)->text.lines = of->inverse->name;
+    Node *lane = enter(p, NODE_LANE), *n = put(p, NODE_FACTOR);
+    n->factor.matrix = of->matrix;
+    n->factor.inverse = of->inverse;
+    n->factor.log_det = of->log_det;
+    n->factor.adjoint = adjoint_of(m, of->inverse);
+    n->factor.log_det_adjoint = adjoint_of(m, of->log_det);
+    leave(p, lane);
+    put_barrier(p);
+    const Factor f = matrix_factor(p->g, of->of, n->factor.adjoint, m->step->span);
+    put_sums(m, words(p, "by_%s", of->inverse->name), 1, &f, NULL);
+}
+
 // ---- spans ----
 
 // Before the density: the rows of products, a few at a time. What they add up is where the density begins.
@@ -1447,8 +1560,10 @@ static void put_density(Moved *m, Prepared *first)
         put_let(p, NULL, m->lp, density_place(m, BY_VARIABLES), "wide")->let.grows = true;
     } else put_density_store(m, BY_VARIABLES);
     for (const Pending *w = m->pending; w; w = w->next) put_pending(m, w);
-    if (m->moving.nseries || m->once) put_barrier(p);
+    if (m->moving.nseries || m->moving.nfactored || m->inverses || m->once) put_barrier(p);
     put_once(m, m->once);
+    for (const Inverse *i = m->inverses; i; i = i->next) put_inverse(m, i);
+    for (int i = 0; i < m->moving.nfactored; i++) put_factored(m, &m->moving.factored[i]);
     for (int i = m->moving.nseries - 1; i >= 0; i--) put_series(m, m->moving.series[i]);
     put_chain_rule(m);
     put_density_store(m, BY_COORDINATES);
@@ -1476,6 +1591,12 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     }
     m.moving = block_with_series(p->g, s->block, s->nblock);
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
+    for (int i = 0; i < m.moving.nfactored; i++) {
+        Factored *of = &m.moving.factored[i];
+        int k = 0;
+        while (m.moving.var[k] != of->var) k++;
+        m.moving.var[k] = of->var = work_array(p, ROLE_BLOCK, words(p, "%s_%s", of->var->name, m.stem), 2, of->var->dim);
+    }
     for (int i = s->nblock; i < m.moving.n; i++) m.adjoint[i] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", m.moving.var[i]->name), m.moving.var[i]->rank, m.moving.var[i]->dim);
     m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
     m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);

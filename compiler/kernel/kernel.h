@@ -142,6 +142,7 @@ struct Node {
         struct { const Step *step; Var *J, *h; Expr *size; } normal;
         struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
         struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h
+        struct { Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint; } factor;  // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the inverse and the log determinant, the matrix being room to work in
         struct { const Site *site; } sample;             // the body computes what it needs of each value
         struct { const Series *series; } compute;
         struct { const struct Kernel *part; Var *into; } call;                           // NODE_CALL: the local grows by what KERNEL_PART gives

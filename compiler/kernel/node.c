@@ -60,6 +60,10 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             else yes = f(n->transform.part == TRANSFORM_FROM ? n->transform.x->var : n->transform.y->var, with);
             yes = yes || (n->transform.work && f(n->transform.work->var, with));
             break;
+        case NODE_FACTOR:
+            yes = (n->factor.adjoint && f(n->factor.adjoint, with)) || ((!n->factor.adjoint || n->factor.inverse) && f(n->factor.matrix, with));
+            if (n->factor.inverse && !n->factor.adjoint) yes = yes || f(n->factor.inverse, with) || f(n->factor.log_det, with);
+            break;
         case NODE_COMPUTE:
             for (int i = 0; i < n->compute.series->n; i++) yes = yes || f(n->compute.series->var[i], with);
             break;
@@ -117,7 +121,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         break;
     case NODE_RESULT: f(n->result.value, with); break;
     case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
-    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: break;
+    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: break;
     }
 }
 
@@ -189,6 +193,12 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         f(n->copy.joint, with);
         for (int i = 0; i < n->copy.n; i++) f(n->copy.var[i], with);
         break;
+    case NODE_FACTOR: {
+        const Var *const all[] = {n->factor.matrix, n->factor.inverse, n->factor.log_det, n->factor.adjoint, n->factor.log_det_adjoint};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            if (all[i]) f(all[i], with);
+        break;
+    }
     case NODE_COMPUTE:
         for (int i = 0; i < n->compute.series->n; i++) f(n->compute.series->var[i], with);
         break;

@@ -485,6 +485,7 @@ static void visit(Walk *w, Node *n)
     switch (n->kind) {
     case NODE_COMMENT: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CHOICE: case NODE_COMPUTE: case NODE_CALL: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL:
     case NODE_COPY: break;
+    case NODE_FACTOR: need_extent(w, n->factor.matrix->dim[0]); break;
     case NODE_LET: {
         const Var *known = n->let.key ? scope_find(&w->scope, n->let.key) : NULL;
         if (known) {                             // it has a name already

@@ -29,6 +29,38 @@ DEVICE_CALL long chol_factor(double *A, long n)
     return 0;
 }
 
+// The same where a density is to be no number if there is no factor.
+DEVICE_CALL void chol_in_place(long n, double *A)
+{
+    if (!chol_factor(A, n)) return;
+    for (long i = 0; i < n * n; i++) A[i] = NAN;
+}
+
+// The derivatives of a function by the elements of L, in the lower triangle of slope, become those by the lower triangle of A, of which L is the factor: an element off the diagonal stands for
+// both of its places (Murray 2016, "Differentiation of the Cholesky decomposition", arXiv:1602.07527, section 5.2). The upper triangle of slope is not looked at.
+// Accuracy: that of solving with L. Test: tests/runtime/multivariate.c
+DEVICE_CALL void chol_adjoint(long n, const double *L, double *slope)
+{
+    for (long j = n - 1; j >= 0; j--) {
+        const double *of_j = L + j * n;
+        const double root = of_j[j];
+        double *by_j = slope + j * n;
+        for (long i = n - 1; i > j; i--) {
+            const double *of_i = L + i * n;
+            double *by_i = slope + i * n;
+            const double by = by_i[j] / root;
+            by_i[j] = by;
+            by_j[j] -= by * of_i[j];
+            for (long k = 0; k < j; k++) {
+                by_i[k] -= by * of_j[k];
+                by_j[k] -= by * of_i[k];
+            }
+        }
+        by_j[j] /= 2 * root;
+        for (long k = 0; k < j; k++) by_j[k] -= 2 * by_j[j] * of_j[k];
+    }
+}
+
 // x with L x = b, in place of b.
 DEVICE_CALL void chol_solve_lower(const double *L, long n, double *b)
 {
@@ -83,6 +115,37 @@ DEVICE_CALL long spd_inverse(double *A, long n, double *out)
     for (long i = 0; i < n; i++)
         for (long j = 0; j < i; j++) out[i * n + j] = out[j * n + i] = 0.5 * (out[i * n + j] + out[j * n + i]);
     return 0;
+}
+
+// The inverse of a positive definite A, and log |A|; A becomes its factor. All are NaN where A is not positive definite.
+DEVICE_CALL void inverse_and_log_det(long n, double *A, double *out, double *log_det)
+{
+    const long failed = spd_inverse(A, n, out);
+    *log_det = failed ? NAN : chol_log_determinant(A, n);
+    for (long i = 0; i < n * n && failed; i++) out[i] = NAN;
+}
+
+// The derivatives of a function by the elements of P = A^-1, in slope, and by log |A| become those by the lower triangle of A, an element off the diagonal standing for both of its places:
+// with B = slope + slope', dA = -P B P + 2 by_log_det P there, half of it on the diagonal. The upper triangle of slope is 0 then. work: n by n.
+DEVICE_CALL void inverse_adjoint(long n, const double *P, double by_log_det, double *slope, double *work)
+{
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i; j++) slope[i * n + j] = slope[j * n + i] = slope[i * n + j] + slope[j * n + i];
+    for (long i = 0; i < n * n; i++) work[i] = 0;
+    for (long i = 0; i < n; i++)                 // P B
+        for (long k = 0; k < n; k++) {
+            const double p = P[i * n + k];
+            for (long j = 0; j < n; j++) work[i * n + j] += p * slope[k * n + j];
+        }
+    for (long i = 0; i < n; i++) {
+        double *row = slope + i * n;
+        for (long j = 0; j < n; j++) row[j] = j <= i ? 2 * by_log_det * P[i * n + j] : 0;
+        for (long k = 0; k < n; k++) {
+            const double w = work[i * n + k];
+            for (long j = 0; j <= i; j++) row[j] -= w * P[k * n + j];
+        }
+        row[i] *= 0.5;
+    }
 }
 
 // A draw from N(J^-1 h, J^-1) into out[n]: J = L L', L v = h, L' out = v + e, e standard normal. J becomes L. out may be h.

@@ -90,6 +90,52 @@ static void factors(void)
     check("NaN fails", "pivot - 1", fabs((double)chol_factor(nan, 1) - 1), 0);
 }
 
+// A function of the factor of A, or of its inverse and log determinant, of which A's lower triangle decides everything.
+static double of_matrix(int inverse, const double *A, const double *weight)
+{
+    double work[D * D], out[D * D], log_det = 0, sum = 0;
+    memcpy(work, A, sizeof work);
+    if (inverse) inverse_and_log_det(D, work, out, &log_det);
+    else chol_in_place(D, memcpy(out, work, sizeof work));
+    for (int i = 0; i < D; i++)
+        for (int j = 0; j < (inverse ? D : i + 1); j++) sum += weight[i * D + j] * out[i * D + j];
+    return sum + 0.7 * log_det;
+}
+
+// Differences of h = 1e-5 lose h^2 times third derivatives of some hundreds, and 1e-16/h: 1e-7 of derivatives around 1.
+static void adjoints(void)
+{
+    Sweep  at = { SEED, 0, 0 };
+    Stream s = stream(at, 501, 0);
+    for (int inverse = 0; inverse < 2; inverse++) {
+        double weight[D * D], slope[D * D], A[D * D], out[D * D], work[D * D], log_det, worst = 0, h = 1e-5;
+        for (int i = 0; i < D * D; i++) slope[i] = weight[i] = normal_standard(&s);
+        memcpy(A, S, sizeof A);
+        if (inverse) {
+            inverse_and_log_det(D, A, out, &log_det);
+            check_close("inverse_and_log_det: log determinant", log_det, log_det_S, 1, 1e-14);
+            inverse_adjoint(D, out, 0.7, slope, work);
+        } else {
+            chol_in_place(D, A);
+            chol_adjoint(D, A, slope);
+        }
+        for (int i = 0; i < D; i++)
+            for (int j = 0; j <= i; j++) {
+                double side[2];
+                for (int k = 0; k < 2; k++) {
+                    memcpy(A, S, sizeof A);
+                    A[i * D + j] += k ? h : -h;
+                    side[k] = of_matrix(inverse, A, weight);
+                }
+                worst = fmax(worst, fabs((side[1] - side[0]) / (2 * h) - slope[i * D + j]));
+            }
+        check(inverse ? "inverse_adjoint" : "chol_adjoint", "error", worst, 1e-7);
+    }
+    double bad[9] = { 1, 2, 0, 2, 1, 0, 0, 0, 1 }, out[9], log_det;
+    inverse_and_log_det(3, bad, out, &log_det);
+    check("no inverse: no number", "numbers", (double)(out[0] == out[0]) + (double)(log_det == log_det), 0);
+}
+
 // A normal vector: each coordinate's moments, and the law of one linear form.
 #define CASE_VECTOR(what, call, mean, cov)                                                               \
     do {                                                                                                 \
@@ -199,6 +245,7 @@ int main(void)
     spd_inverse(copy, D, Sinv);
     memcpy(L, copy, sizeof L);
     log_det_S = chol_log_determinant(L, D);
+    adjoints();
     vectors();
     wishart_case("wishart(7, S)", 7, 0);
     wishart_case("wishart_df_inverse_scale(4.5, S^-1)", 4.5, 1);
