@@ -401,7 +401,8 @@ static Text call(Out *o, const Expr *e)
         return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
     const char *list = "";
     for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
-    return tight(text(o, "%s(%s)", e->name, list));
+    const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);        // forms without calls and branches
+    return tight(text(o, "%s%s(%s)", e->name, positive ? "_positive" : "", list));
 }
 
 static Text sum(Out *o, const Expr *e, const char *type)

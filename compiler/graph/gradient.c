@@ -459,9 +459,11 @@ static Look test_impossible(const Expr *e, void *with)
     return (e->kind == EX_NUM && isinf(e->number)) || (e->kind == EX_REF && e->var->kind == VAR_SERIES) ? FOUND : LOOK;
 }
 
+static bool may_be_impossible(const Expr *term) { return ex_may_diverge(term) || ex_find(term, test_impossible, NULL); }
+
 static Expr *where_possible(Expr *sum, Expr *term, Expr *slope)
 {
-    if (!ex_may_diverge(term) && !ex_find(term, test_impossible, NULL)) return slope;
+    if (!may_be_impossible(term)) return slope;
     return choice(ex_call2("<", ex_num(-INFINITY), sum), slope, ex_num(0));
 }
 
@@ -486,7 +488,7 @@ static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
             return;
         }
         Expr *slope = ex_map(slopes->of[e->fn][k], fill, &(Arguments){slopes, e->args});
-        if (e->fn == FN_log_sum_exp2) slope = where_possible(e, ex_add2(e->args[0], e->args[1]), slope);
+        if (e->fn == FN_log_sum_exp2 && may_be_impossible(e->args[0]) && may_be_impossible(e->args[1])) slope = where_possible(e, ex_add2(e->args[0], e->args[1]), slope);
         give(r, s, e->args[k], times(adjoint, slope));
     }
 }

@@ -83,6 +83,8 @@ typedef struct Moved {                   // a block
     Inverse    *inverses;
     Once       *once;                    // arrays that the density reads, behind the series in `moving`
     int         nweights, nnamed;
+    Expr      **scalars;                 // single elements that the density kernel has names for
+    int         nscalars, scalars_size;
 } Moved;
 
 enum { MOST_TOTALS = 3 };                // that one loop adds up beside the log density (kernels.h, GM_MOST_TOTALS)
@@ -1042,6 +1044,33 @@ static bool is_used_here(const Moved *m, const Prepared *r, const Derivative *d)
            (all && (total_of(r->span ? r->span->totals : m->totals, d->ref) || (is_own(d->ref, &r->f.plates) && !r->span)));
 }
 
+// Single numbers that rows read have names before the loop: what rows write might otherwise change them, for all that the C compiler knows, and it would do one row at a time.
+static Look collect_scalars(const Expr *e, void *with)
+{
+    Moved *m = with;
+    const bool logarithm = e->kind == EX_CALL && e->fn == FN_log;
+    const Expr *ref = logarithm ? e->args[0] : e;
+    if (ref->kind != EX_REF || ref->nargs || ref->var->rank || ref->var->kind == VAR_DATA || ref->var->kind == VAR_ELEMENT || ref->var->base == BASE_INT) return LOOK;
+    Expr *value = with_coordinates(m, (Expr *)e);
+    if (logarithm && value == e) return LOOK;
+    for (int i = 0; i < m->nscalars; i++)
+        if (m->scalars[i] == value) return SKIP;
+    ROOM(m->p->g->arena, m->scalars, m->nscalars, m->scalars_size);
+    m->scalars[m->nscalars++] = value;
+    put_let(m->p, value, local_new(m->p->g->arena, intern(words(m->p, logarithm ? "now_log_%s" : "now_%s", ref->var->name))), value, "wide");
+    return SKIP;
+}
+
+static void put_scalars(Moved *m, const Prepared *r)
+{
+    if (!r->f.plates.n || r->span) return;
+    ex_find(r->f.log_density, collect_scalars, m);
+    for (const Derivative *d = r->terms; d; d = d->next) {
+        ex_find(d->weight, collect_scalars, m);
+        ex_find(d->rest, collect_scalars, m);
+    }
+}
+
 static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
@@ -1055,6 +1084,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         const Prepared *one = first_of(first, of);
         if (one == r && !first_of(r->next, of)) put_beside(m, r, of, covered, &ncovered);
     }
+    put_scalars(m, r);
     Node *sum = enter_factor(p, first, r);
     if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
     put_update(p, UPDATE_ADD, place_local(m->lp), in_kernel(m, r, f->log_density));
@@ -1068,7 +1098,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         NamedWeight *w = NEW(p->g->arena, NamedWeight);
         *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), named};
         named = w;
-        put_let(p, d->weight, w->local, in_kernel(m, r, d->weight), "wide");
+        put_let(p, in_kernel(m, r, d->weight), w->local, in_kernel(m, r, d->weight), "wide");
     }
     int ntotals = 0;
     for (Derivative *d = r->terms; d; d = d->next) {

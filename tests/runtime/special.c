@@ -68,6 +68,13 @@ int main(void)
 
     OVER("digamma", 1e-3, 50, 5000, digamma(x), gsl_sf_psi(x), 1, 1e-14);
     OVER("digamma, negative", -9.75, -0.25, 19, digamma(x), gsl_sf_psi(x), 1, 1e-12);
+    OVER("lgamma_positive", 1e-3, 60, 60000, lgamma_positive(x), lgammal(x), 1, 1.5e-14);
+    OVER("lgamma_positive far out", 60, 1e6, 10000, lgamma_positive(x), lgammal(x), 0, 1e-15);
+    OVER("lgamma_positive near 0", 1e-300, 1e-3, 1000, lgamma_positive(x), lgammal(x), 1, 1e-14);
+    OVER("digamma_positive", 1e-3, 60, 60000, digamma_positive(x), gsl_sf_psi(x), 1, 4e-15);
+    OVER("digamma_positive far out", 60, 1e6, 10000, digamma_positive(x), gsl_sf_psi(x), 0, 1e-15);
+    check("lgamma_positive, digamma_positive at the ends", "differ",
+          lgamma_positive(0) != INFINITY || lgamma_positive(INFINITY) != INFINITY || !isnan(lgamma_positive(NAN)) || digamma_positive(0) != -INFINITY || digamma_positive(INFINITY) != INFINITY || !isnan(digamma_positive(NAN)), 0);
     OVER("trigamma", 1e-3, 50, 5000, trigamma(x), gsl_sf_psi_1(x), 1e-3, 1e-13);
     OVER("stirling_error", 0.5, 60, 596, stirling_error(x), lgammal((long double)x + 1) - ((long double)x + 0.5L) * logl(x) + x - 0.91893853320467274178L, 0, 1e-11);
     OVER("lbeta(x, 2.5)", 0.1, 300, 3000, lbeta(x, 2.5), lgammal(x) + lgammal(2.5L) - lgammal((long double)x + 2.5L), 1, 2e-13);

@@ -85,7 +85,7 @@ KERNEL(draw_theta) {
 
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    ALONG (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma((wide)((long)s->y[i] + 1));
+    ALONG (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
 }
 
 // Replicates of what is observed, in runs that ask for them.
@@ -113,7 +113,7 @@ KERNEL_TEAM(log_joint) {
     }
     // poisson
     SUM_ALONG (i, d->N, &lp) {
-        lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma((wide)((long)s->y[i] + 1));
+        lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
     }
     RESULT(lp);
 }
