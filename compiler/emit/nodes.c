@@ -308,7 +308,7 @@ static const char *rule_text(Out *o, const Ast *a, const Node *n)
         for (int i = 0; i < a->nkids; i++) list = text(o, "%s%s%s", list, i ? ", " : "", rule_text(o, a->kid[i], n));
         return text(o, "%s(%s)", a->name, list);
     }
-    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: break;
+    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION: break;
     }
     return "0";
 }

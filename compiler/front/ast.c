@@ -141,6 +141,16 @@ Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span ind
     return e;
 }
 
+Ast *ast_function(Parse *p, Span at, const char *t, Span t_span, const char *y, Span y_span, Ast *body)
+{
+    Ast *name[2] = { ast_name(p, t_span, t), ast_name(p, y_span, y) };
+    for (int i = 0; i < 2; i++) {
+        name[i]->decl = NEW(p->arena, Decl);
+        *name[i]->decl = (Decl){ .kind = DECL_PARAMETER, .name = name[i]->name, .span = name[i]->span, .block = p->block, .type = { .base = BASE_REAL }, .order = -1 };
+    }
+    return node(p, at, AST_FUNCTION, list3(p, 3, name[0], name[1], body));
+}
+
 // ---- declared types ----
 
 Ast *bound(Parse *p, Span at, const char *name, Ast *value)

@@ -76,6 +76,7 @@ typedef enum {
     AST_COND,       // c ? a : b               kid[0..2]
     AST_REDUCE,     // sum(k in lo:hi, e)      name is "sum", "prod", "min" or "max"; decl the index; kid[0] lo, kid[1] hi, kid[2] body
     AST_ARRAY,      // [a, b, c]               kid[]
+    AST_FUNCTION,   // (t, y) -> e             kid[0], kid[1] the names, whose decls it declares; kid[2] the body
 } AstKind;
 
 typedef enum { OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT,
@@ -106,7 +107,7 @@ typedef enum {
     DECL_VARIABLE,   // the left side of some `~`, or declared without one (flat)
     DECL_DEFINITION, // the left side of some `=`, substituted wherever it is used
     DECL_INDEX,      // the i of `for (i in 1:N)` or of sum(i in 1:N, ...)
-    DECL_PARAMETER,  // an argument of a distribution or of a user's function (stdlib files)
+    DECL_PARAMETER,  // an argument of a distribution (stdlib files), or the t or y of (t, y) -> e
     DECL_PATTERN,    // a name that an augmentation's `match` binds
 } DeclKind;
 

@@ -31,7 +31,7 @@ static int op_level(Op op)
 static int level(const Ast *e)
 {
     switch (e->kind) {
-    case AST_COND: return COND;
+    case AST_COND: case AST_FUNCTION: return COND;
     case AST_BINARY: case AST_UNARY: return op_level(e->op);
     case AST_INT: case AST_REAL: return e->number < 0 ? SIGN : POSTFIX;
     case AST_STRING: case AST_NAME: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_CALL: case AST_TRANSPOSE:
@@ -127,6 +127,10 @@ static void print_node(FILE *out, const Ast *e)
         fputs(", ", out);
         print(out, e->kid[2], COND);
         fputc(')', out);
+        break;
+    case AST_FUNCTION:
+        fprintf(out, "(%s, %s) -> ", e->kid[0]->name, e->kid[1]->name);
+        print(out, e->kid[2], COND);
         break;
     case AST_ARRAY:
         fputc('[', out);

@@ -166,7 +166,7 @@ bool ast_same(const Ast *x, const Ast *y)
     switch (x->kind) {
     case AST_INT: case AST_REAL: return x->number == y->number;
     case AST_NAME: return x->decl ? x->decl == y->decl : x->name == y->name;
-    case AST_REDUCE: return false;                     // the indices are two declarations
+    case AST_REDUCE: case AST_FUNCTION: return false;  // the indices are two declarations
     case AST_STRING: case AST_CALL:
         if (x->name != y->name) return false;
         break;
@@ -196,6 +196,8 @@ bool function_exists(const char *name)
         if (strcmp(functions[i], name) == 0) return true;
     return false;
 }
+
+bool is_solver(const char *name) { return name == intern("ode_rk45") || name == intern("ode_bdf"); }
 
 const char *nearest_function(const char *name)
 {

@@ -36,6 +36,8 @@ const Augmentation *library_augmentation(const Library *lib, const char *name);
 typedef enum { LAW_DENSITY, LAW_LOG_CDF, LAW_LOG_CCDF, LAW_CDF } LawPart;
 const Distribution *law_function(const Library *lib, const char *name, LawPart *part);
 
+bool is_solver(const char *name);                  // ode_rk45, ode_bdf: functions that solve a differential equation
+
 // Equality of expressions as written, after resolve.
 bool ast_same(const Ast *a, const Ast *b);
 

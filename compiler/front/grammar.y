@@ -47,7 +47,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> SUPPORT "`support`" NATURAL "`natural`" BASE "`base`" LAW "`law`" MATCH "`match`" WHERE "`where`" REPLACE "`replace`"
 %token <const char *> NAME "a name" STRING "a string"
 %token <double> INTEGER "an integer" NUMBER "a number"
-%token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`"
+%token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`" ARROW "`->`"
 %token ';' "`;`" '{' "`{`" '}' "`}`" '(' "`(`" ')' "`)`" '[' "`[`" ']' "`]`" ',' "`,`" ':' "`:`" '?' "`?`" '=' "`=`" '~' "`~`"
 %token '|' "`|`" '<' "`<`" '>' "`>`" '+' "`+`" '-' "`-`" '*' "`*`" '/' "`/`" '%' "`%`" '^' "`^`" '!' "`!`" '\'' "`'`"
 
@@ -271,6 +271,8 @@ exprs:
 expr:
     bin
   | bin[c] '?' expr[a] ':' expr[b]          { $$ = ast_kids(p, @$, AST_COND, $c, $a, $b); }
+  | '(' name[t] ',' name[y] ')' ARROW expr[slope]
+                                            { $$ = ast_function(p, @$, $t, @t, $y, @y, $slope); }
   ;
 
 bin:

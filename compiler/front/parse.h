@@ -65,6 +65,7 @@ Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts);
 Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b);
 Ast *ast_unary(Parse *p, Span at, Op op, Ast *a);
 Ast *ast_kids(Parse *p, Span at, AstKind kind, Ast *a, Ast *b, Ast *c);       // NULL ends the list, except in AST_RANGE
+Ast *ast_function(Parse *p, Span at, const char *t, Span t_span, const char *y, Span y_span, Ast *body);
 Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span index_span, Ast *lo, Ast *hi, Ast *body);
 
 // Types.

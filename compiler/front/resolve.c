@@ -23,6 +23,7 @@ typedef struct Resolve {
     bool           modelling;        // not a library
     bool           predicting;       // reading a predict block
     Map            marked;           // statements under a condition, and data that some statement observes
+    const Ast     *whole;            // the right side of the definition that is being read: where a differential equation may be solved
 } Resolve;
 
 static bool mentions(const Ast *e, const Decl *d)
@@ -294,6 +295,16 @@ static void use(Resolve *r, Ast *e)
         return;
     }
     if (e->kind == AST_CALL) check_function(r, e);
+    if (e->kind == AST_CALL && is_solver(e->name) && e != r->whole) {
+        Diag *m = diag(r->d, e->span, DIAG_E0315, "the solution of a differential equation");
+        diag_help(m, "it is a definition of its own: z = %s(...); or, in a loop, z[j] = %s(...);", e->name, e->name);
+    }
+    if (e->kind == AST_FUNCTION) {
+        for (int i = 0; i < 2; i++) push_index(r, e->kid[i]->decl);
+        use(r, e->kid[2]);
+        for (int i = 0; i < 2; i++) pop(&r->scope);
+        return;
+    }
     if (e->kind == AST_REDUCE) {
         use(r, e->kid[0]);
         use(r, e->kid[1]);
@@ -384,6 +395,14 @@ static void check_indices(Resolve *r, const Stmt *s)
     }
 }
 
+// z, z[j], z[j, , ]: of what it names, no part.
+static bool takes_all(const Ast *lhs)
+{
+    for (int i = 1; i < lhs->nkids; i++)
+        if (lhs->kid[i]->kind == AST_RANGE || (lhs->kid[i]->kind != AST_ALL && lhs->kid[i - 1]->kind == AST_ALL)) return false;
+    return lhs->kind == AST_NAME || (lhs->kind == AST_INDEX && lhs->kid[0]->kind == AST_NAME);
+}
+
 static void use_stmt(Resolve *r, Stmt *s)
 {
     r->predicting = s->block == BLOCK_PREDICT;
@@ -408,6 +427,10 @@ static void use_stmt(Resolve *r, Stmt *s)
         break;
     case STMT_DEFINE:
         use(r, s->lhs);
+        if (s->rhs->kind == AST_CALL && is_solver(s->rhs->name) && !s->link && takes_all(s->lhs) && s->decl && s->decl->kind == DECL_DEFINITION) {
+            r->whole = s->rhs;
+            s->decl->recursive = true;                 // an array that is computed, not substituted
+        }
         use(r, s->rhs);
         check_indices(r, s);
         break;

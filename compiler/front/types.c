@@ -30,7 +30,7 @@ static void shape(Types *t, Decl *d);
 // ---- functions ----
 
 typedef enum { EACH, EACH_SAME, EACH_INT, REAL, INT, SCALAR, LIKE, LIKE_REAL, LIKE_INT, CHOICE, REP_VECTOR, REP_ARRAY, REP_ARRAY_REAL, TO_VECTOR,
-               APPEND_ROW, LENGTH_2, LENGTH_3, LENGTH_ROWS, LENGTH_COLS, ONE_MORE, SQUARE_ROWS, SQUARE_COLS, SQUARE_1 } Result;
+               APPEND_ROW, LENGTH_2, LENGTH_3, LENGTH_ROWS, LENGTH_COLS, ONE_MORE, SQUARE_ROWS, SQUARE_COLS, SQUARE_1, SOLUTION } Result;
 
 typedef struct Function { const char *name, *args; Result result; } Function;
 
@@ -329,7 +329,7 @@ static bool constant(const Ast *e, const Binding *b, double *v)
         else if (e->name == intern("square")) *v = x * x;
         else return false;
         return !isnan(*v);
-    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY:
+    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION:
         return false;
     }
     return false;
@@ -605,6 +605,7 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
     case SQUARE_ROWS: type = matrix_type(first.dim[0], first.dim[0]); break;
     case SQUARE_COLS: type = matrix_type(first.dim[1], first.dim[1]); break;
     case SQUARE_1: type = matrix_type(e->kid[0], e->kid[0]); break;
+    case SOLUTION: type = matrix_type(e->kid[3]->type.dim[0], e->kid[1]->type.dim[0]); break;
     }
     return known(e, type);
 }
@@ -652,10 +653,39 @@ static bool type_law(Types *t, Ast *e, const Distribution *dist)
     return diags_errors(t->d) == before ? known(e, (Type){ .base = BASE_REAL }) : poison(e);
 }
 
+// The right side of a differential equation, (t, y) -> slope: y has the size of the state, and so has the slope.
+static bool type_right_side(Types *t, Ast *e)
+{
+    Ast *f = e->kid[0], *start = e->kid[1];
+    if (f->kind != AST_FUNCTION) {
+        Diag *m = diag(t->d, f->span, DIAG_E0314, e->name);
+        diag_help(m, "its value is the derivative of the state: %s((t, y) -> -k * y, y0, t0, ts)", e->name);
+        return false;
+    }
+    if (!type_of(t, start)) { poison(f); return false; }
+    if (start->type.rank != 1) {
+        diag(t->d, start->span, DIAG_E0305, 2, e->name, "a vector", describe(t, &start->type));
+        return poison(f);
+    }
+    f->kid[0]->decl->type = (Type){ .base = BASE_REAL };
+    f->kid[1]->decl->type = vector_type(BASE_REAL, start->type.dim[0]);
+    Ast *slope = f->kid[2];
+    if (!type_of(t, slope)) return poison(f);
+    if (slope->type.rank != 1) {
+        Diag *m = diag(t->d, slope->span, DIAG_E0305, 1, e->name, "a function with a vector for its value", describe(t, &slope->type));
+        diag_help(m, "one derivative for each element of the state: [a, b] for two");
+        return poison(f);
+    }
+    return same_size(t, slope->span, slope->type.dim[0], start->type.dim[0]) ? known(f, slope->type) : poison(f);
+}
+
 static bool type_call(Types *t, Ast *e)
 {
     bool good = true;
-    for (int i = 0; i < e->nkids; i++) good = type_of(t, e->kid[i]) && good;
+    const bool solver = is_solver(e->name) && e->nkids >= 4;
+    if (solver && !type_right_side(t, e)) good = false;
+    for (int i = solver; i < e->nkids; i++) good = type_of(t, e->kid[i]) && good;
+    for (int i = 2; i < e->nkids && solver && good; i++) good = need_data(t, e->kid[i], i == 2 ? "the time of the start" : i == 3 ? "the times of a solution" : "a tolerance");
     if (!good) return poison(e);
     if (!function_exists(e->name)) {                   // reported by resolve, or a base measure
         for (const Distribution *d = t->lib->distributions; d; d = d->next)
@@ -760,6 +790,11 @@ static bool type_of(Types *t, Ast *e)
     case AST_COND: return type_cond(t, e);
     case AST_REDUCE: return type_reduce(t, e);
     case AST_ARRAY: return type_array_literal(t, e);
+    case AST_FUNCTION: {
+        Diag *m = diag(t->d, e->span, DIAG_E0315, "a function");
+        diag_help(m, "it is the first argument of ode_rk45 or ode_bdf");
+        return poison(e);
+    }
     }
     return poison(e);
 }
@@ -1279,7 +1314,7 @@ static bool whole(const Ast *e)
     case AST_BINARY: return (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL) && whole(e->kid[0]) && whole(e->kid[1]);
     case AST_COND: return whole(e->kid[1]) && whole(e->kid[2]);
     case AST_INDEX: case AST_TRANSPOSE: return whole(e->kid[0]);
-    case AST_INT: case AST_REAL: case AST_STRING: case AST_NAME: case AST_RANGE: case AST_ALL: case AST_REDUCE: case AST_ARRAY: return false;
+    case AST_INT: case AST_REAL: case AST_STRING: case AST_NAME: case AST_RANGE: case AST_ALL: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION: return false;
     }
     return false;
 }

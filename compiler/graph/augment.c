@@ -35,7 +35,7 @@ static bool match_expr(Graph *g, Match *m, const Ast *p, Expr *e)
     case AST_INT: case AST_REAL: return ex_is_num(e, p->number);
     case AST_UNARY: return p->op == OP_NEG && (p->kid[0]->kind == AST_INT || p->kid[0]->kind == AST_REAL) && ex_is_num(e, -p->kid[0]->number);
     case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_BINARY: case AST_TRANSPOSE: case AST_COND:
-    case AST_REDUCE: case AST_ARRAY: break;
+    case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION: break;
     }
     return false;
 }

@@ -1228,7 +1228,7 @@ bool build(Graph *g)
     for (const Block *b = g->model->blocks; b; b = b->next) find_lookups(g, b->body, (Scope){0});
     for (const Block *b = g->model->blocks; b; b = b->next)
         walk(g, b->body, (Scope){0});
-    if (!find_series(g)) return false;
+    if (!find_series(g) || !find_odes(g)) return false;
     declare_regions(g);
     settle_values(g);
     for (int i = 0; i < g->nvars; i++)                  // ordered vectors: each element above the one before it

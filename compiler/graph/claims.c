@@ -544,6 +544,10 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         if (strcmp(e->name, of_shape[i]) == 0) return;       // says nothing of elements
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
+    if (is_solver(e->name)) {
+        claim_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[0]);
+        return;
+    }
     ask_for_factor(c, p, e);
     const Shape a = shape_of(c->g, e->kid[0], p->env);
     LawPart part;
@@ -633,6 +637,7 @@ static void look(Claims *c, const Place *p, const Ast *e)
         else same_shape(c, p, e->kid[0], e->kid[1]);
         return;
     }
+    case AST_FUNCTION: look(c, p, e->kid[2]); return;
     case AST_RANGE: case AST_UNARY: case AST_TRANSPOSE: case AST_ARRAY: look_at_kids(c, p, e); return;
     }
 }

@@ -113,6 +113,7 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     if (is(e, "segment")) return vector_shape(elab0(g, e->kid[2], env));
     if (is(e, "append_row")) return vector_shape(ex_add2(a.rank ? a.dim[0] : ex_num(1), shape_of(g, e->kid[1], env).rank ? shape_of(g, e->kid[1], env).dim[0] : ex_num(1)));
     if (is(e, "gp_exp_quad_cov")) return matrix_shape(a.dim[0], a.dim[0]);
+    if (is_solver(e->name)) return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
     if (is(e, "stick_breaking")) return vector_shape(plus(a.dim[0], 1));
     return widest(g, e, env, a);
 }
@@ -120,7 +121,7 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
 Shape shape_of(Graph *g, const Ast *e, const Env *env)
 {
     switch (e->kind) {
-    case AST_INT: case AST_REAL: case AST_STRING: case AST_REDUCE: return scalar_shape();
+    case AST_INT: case AST_REAL: case AST_STRING: case AST_REDUCE: case AST_FUNCTION: return scalar_shape();
     case AST_NAME: {
         Expr *bound = e->decl ? lookup(env, e->decl) : NULL;
         if (bound) return expr_shape(bound);
@@ -239,8 +240,40 @@ static Expr *variance(Graph *g, const Ast *v, const Env *env)
     return ex_div(body, plus(n, -1));
 }
 
+// What stands for the t or the y of (t, y) -> e: a local variable of the function that is emitted.
+static Expr *parameter(Graph *g, const Ast *name, Expr *extent)
+{
+    Decl *d = name->decl;
+    if (!d->user) {
+        static const char *const used[] = {"d", "s", "p", "ode", "slope", "by_state", "by_input", "wide", "real", "dot", "double", "int", "long", "I", NULL};
+        const char *text = d->name;
+        for (int i = 0; used[i]; i++)
+            if (strcmp(used[i], d->name) == 0) text = arena_printf(g->arena, "%s_", d->name);
+        Var *v = var_unique(g, text, VAR_ELEMENT);
+        if (extent) { v->rank = 1; v->dim[0] = extent; }
+        d->user = v;
+    }
+    return ex_ref(d->user, 0, NULL);
+}
+
+// A differential equation: its right side, start, first time, times and tolerances, then what stands for time and state.
+static Expr *solution(Graph *g, const Ast *e, const Env *env)
+{
+    Expr *start = elaborate_whole(g, e->kid[1], env), *args[8];
+    const Ast *f = e->kid[0];
+    args[6] = parameter(g, f->kid[0], NULL);
+    args[7] = parameter(g, f->kid[1], ex_dim(start, 0));
+    args[0] = elaborate_whole(g, f->kid[2], env);
+    args[1] = start;
+    args[2] = elab0(g, e->kid[2], env);
+    args[3] = elaborate_whole(g, e->kid[3], env);
+    for (int i = 4; i < 6; i++) args[i] = e->nkids > i ? elab0(g, e->kid[i], env) : ex_num(1e-6);
+    return ex_call(e->name, 8, args);
+}
+
 static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
+    if (is_solver(e->name)) return ex_at(solution(g, e, env), n, at);
     const Ast *a = e->nkids > 0 ? e->kid[0] : NULL, *b = e->nkids > 1 ? e->kid[1] : NULL;
     if (is(e, "pi")) return ex_num(M_PI);
     if (is(e, "e") && e->nkids == 0) return ex_num(M_E);
@@ -360,7 +393,7 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
     switch (e->kind) {
     case AST_INT: case AST_REAL: return ex_num(e->number);
-    case AST_STRING: return ex_num(0);
+    case AST_STRING: case AST_FUNCTION: return ex_num(0);
     case AST_NAME: {
         Expr *bound = e->decl ? lookup(env, e->decl) : NULL;
         if (bound) return ex_at(bound, n, at);

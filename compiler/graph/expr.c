@@ -689,7 +689,7 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
 
 static int call_rank(const Expr *e)
 {
-    if (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose || e->fn == FN_identity_matrix) return 2;
+    if (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose || e->fn == FN_identity_matrix || e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) return 2;
     if (e->fn == FN_sort_asc || e->fn == FN_sort_desc || e->fn == FN_sort_indices_asc || e->fn == FN_sort_indices_desc) return 1;
     if (e->fn == FN_if_else) return ex_rank(e->args[1]);
     return 0;
@@ -716,6 +716,7 @@ Expr *ex_dim(Expr *e, int k)
     case EX_CALL:
         if (e->fn == FN_if_else) return ex_dim(e->args[1], k);
         if (e->fn == FN_identity_matrix) return e->args[0];
+        if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) return ex_dim(e->args[k ? 1 : 3], 0);
         return ex_dim(e->args[0], k);
     case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: break;
     }

@@ -49,6 +49,7 @@ typedef struct Site {                    // one statement that computes elements
     Expr        *x, *end[2];             // stand for a value and the ends in the arguments
     Expr        *when;                   // a component of a mixture: the component drawn is this one. Else NULL
     bool         again;                  // a component behind the first: the elements are those of the site before
+    struct Ode  *ode;                    // the value is the solution of a differential equation; else NULL
     struct Site *next;
 } Site;
 
@@ -202,6 +203,37 @@ void  factor_print(FILE *out, const Factor *f);
 void  graph_print(FILE *out, const Graph *g);
 void  plates_print(FILE *out, const Plates *p);
 const char *graph_check(const Graph *g, const char *pass);       // check.c: what the pass has left wrong, or NULL
+
+// ---- ode.c: solutions of differential equations ----
+
+typedef struct Ode {
+    Span         span;
+    const Site  *site;
+    bool         stiff;                  // by ode_bdf
+    Expr        *call;                   // of the solver
+    Expr        *start, *from, *times;   // the state at the start, its time, the times of the solution
+    Expr        *tolerance[2];           // relative, absolute
+    struct { int n; Index *index[MAX_RANK * 3]; Expr *guard; } loops;    // around the statement: a solution for each turn
+    Var         *time, *state, *inputs;  // local variables of the functions that are emitted
+    Index       *each;                   // of components: of one that stands for all. NULL: they are listed
+    int          ncomponents;
+    Expr       **component;              // of the right side, in terms of time, state and inputs
+    int          ninputs;
+    Expr       **input;                  // what the elements of `inputs` stand for
+    int          narrays;
+    Var        **array;                  // unknowns that the right side reads at subscripts of its own
+    bool         start_moves;            // the start depends on unknowns
+    Expr        *columns;                // derivatives of each element of the solution: by inputs, elements of arrays, start
+    Var         *slopes;                 // they; NULL: nothing needs them, or there are none
+    bool         asked;
+    const char  *because;                // asked: why derivatives are not known, or NULL
+} Ode;
+
+struct Derivative;
+bool  find_odes(Graph *g);                                       // called by build
+bool  is_solution(const Site *t);
+bool  ode_derivatives(const Graph *g, const Ode *o, int k, struct Derivative **terms, const char **because);     // of component k, by state, inputs, elements of arrays
+const char *ode_obstacle(const Graph *g, const Var *v);          // why no derivatives of the series v are known; NULL: they are
 
 // ---- columns.c ----
 
