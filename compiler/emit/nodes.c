@@ -555,11 +555,16 @@ static void emit_sample(Out *o, const Node *n)
 
 // ---- samplers ----
 
+static void emit_compute(Out *o, const Series *s, bool slopes)
+{
+    line(o, "compute_%s(%sd, s%s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "", s->var[0]->sites->ode ? slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "");
+}
+
 // The series that an element enters, after its value in the state has changed.
 static void compute_again(Out *o, const Conditional *c)
 {
     for (const Series *s = o->g->series; s && c->recursion; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) line(o, "compute_%s(%sd, s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "");
+        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) emit_compute(o, s, false);
 }
 
 static void store(Out *o, const char *place, const char *x)
@@ -771,6 +776,64 @@ static void emit_copy(Out *o, const Node *n)
     }
 }
 
+// ---- differential equations ----
+
+static bool has_function(const Program *p, const Ode *ode, int which)
+{
+    const Kernel *const lists[] = {p->setup.first, p->sweep.first};
+    for (int i = 0; i < 2; i++)
+        for (const Kernel *k = lists[i]; k; k = k->next)
+            if (k->ode == ode && (int)k->of_ode == which) return true;
+    return false;
+}
+
+static void emit_solve(Out *o, const Node *n)
+{
+    const Ode *ode = n->solve.ode;
+    const Site *t = ode->site;
+    Expr *size = ex_dim(ode->call, 1), *at[MAX_RANK], *by = ode->start_moves ? ex_sub(ode->columns, size) : ode->columns;
+    const bool slopes = n->solve.asked && ode->slopes && placement_of(o->program, ode->slopes)->var == ode->slopes;
+    const char *const name = t->var->name;
+    for (int k = 0; k < t->n; k++) at[k] = k < t->n - 2 ? t->subscript[k] : ex_num(1);
+    begin(o, "%s", "");
+    line(o, "Ode ode = {.data = d, .state = s, .right_side = right_side_%s%s};", name, has_function(o->program, ode, ODE_DERIVATIVES) ? text(o, ", .slopes = derivatives_%s", name) : "");
+    line(o, "ode.n = %s;", extent_c(o, size, LOOSE));
+    line(o, "ode.times = %s;", extent_c(o, ex_dim(ode->call, 0), LOOSE));
+    line(o, "ode.ninput = %d;", ode->ninputs);
+    line(o, "ode.by = %s;", extent_c(o, by, LOOSE));
+    line(o, "ode.columns = %s;", extent_c(o, ode->columns, LOOSE));
+    if (ode->stiff) line(o, "ode.stiff = 1;");
+    line(o, "ode.from = %s;", expr_c(o, ode->from, LOOSE));
+    line(o, "ode.relative = %s;", expr_c(o, ode->tolerance[0], LOOSE));
+    line(o, "ode.absolute = %s;", expr_c(o, ode->tolerance[1], LOOSE));
+    for (int k = 0; k < ode->plates.n; k++) line(o, "ode.at[%d] = %s;", k, subscript_text(o, ex_index(ode->plates.index[k])).c);
+    line(o, "gm_ode_begin(&ode, CHECKING);");
+    emit_list(o, n->body);
+    at[t->n] = ex_num(1);
+    const char *z = text(o, "&%s[%s]", var_text(o, t->var), position_text(o, t->var, 0, t->n, at, NULL).c), *S = "NULL";
+    if (slopes) S = text(o, "how == GM_ODE_SLOPES ? &%s[%s] : NULL", var_text(o, ode->slopes), position_text(o, ode->slopes, 0, t->n + 1, at, NULL).c);
+    line(o, "const char *const why = gm_ode_solve(&ode, %s, %s);", z, S);
+    line(o, "gm_ode_end(&ode);");
+    line(o, "if (why) FAULT(\"%s\", -1, why);", name);
+    end(o);
+}
+
+// What the functions of a differential equation are given: data, state, the inputs and the indices of the loops around its statement.
+static void emit_given(Out *o, const Ode *ode)
+{
+    line(o, "const Data *const d = (const Data *)ode->data;");
+    line(o, "const State *const s = (const State *)ode->state;");
+    line(o, "const wide *const %s = ode->input;", ode->inputs->name);
+    const char *unused = "(void)d, (void)s";
+    unused = text(o, "%s, (void)%s, (void)%s, (void)%s", unused, ode->inputs->name, ode->time->name, ode->state->name);
+    for (int k = 0; k < ode->plates.n; k++) {
+        const char *c = fresh_index(o, ode->plates.index[k]);
+        line(o, "const long %s = ode->at[%d];", c, k);
+        unused = text(o, "%s, (void)%s", unused, c);
+    }
+    line(o, "%s;", unused);
+}
+
 // ---- all kinds ----
 
 static void emit_lane(Out *o, const Node *n)
@@ -871,7 +934,8 @@ static void emit_node(Out *o, const Node *n)
         break;
     }
     case NODE_COPY: emit_copy(o, n); break;
-    case NODE_COMPUTE: line(o, "compute_%s(%sd, s);", n->compute.series->var[0]->name, any_wild(o->g) ? "GM, " : ""); break;
+    case NODE_COMPUTE: emit_compute(o, n->compute.series, n->compute.slopes); break;
+    case NODE_SOLVE: emit_solve(o, n); break;
     case NODE_RETURN: emit_return(o, n); break;
     case NODE_CALL: line(o, "%s += %s(GM, d, s);", n->call.into->name, n->call.part->name); break;
     case NODE_RESULT: line(o, o->kernel->kind == KERNEL_PART ? "return %s;" : "RESULT(%s);", expr_c(o, n->result.value, LOOSE)); break;
@@ -896,7 +960,11 @@ void emit_header(Out *o, const Kernel *k, const char *end)
 #define KERNEL_KIND(id, macro, help) [KERNEL_##id] = macro,
 #include "../kernel/kernel.def"
     };
-    if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
+    if (k->ode && k->of_ode != ODE_SOLUTION)
+        fprintf(o->file, "%sstatic void %s(const Ode *ode, const wide %s, const wide *%s, %s)%s", k->comment, k->name, k->ode->time->name, k->ode->state->name,
+                k->of_ode == ODE_RIGHT_SIDE ? "wide *slope" : "wide *by_state, wide *by_input", end);
+    else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how)%s", k->comment, macro[k->kind], k->name, end);
+    else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
     else fprintf(o->file, "%s%s(%s)%s", k->comment, k->on_request && k->kind == KERNEL_TEAM ? "KERNEL_ON_REQUEST" : macro[k->kind], k->name, end);
 }
@@ -933,6 +1001,16 @@ void emit_kernel(Out *o, const Kernel *k)
     o->group = NULL;
     take_names(o, k->body);
     if (k->row) name_index(o, k->row, k->row->name);
+    if (k->ode && k->of_ode != ODE_SOLUTION) {
+        const char *const given[] = {k->ode->time->name, k->ode->state->name, k->ode->inputs->name, "slope", "by_state", "by_input", "ode"};
+        for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+            ROOM(o->arena, o->taken, o->ntaken, o->taken_size);
+            o->taken[o->ntaken++] = given[i];
+        }
+        emit_given(o, k->ode);
+        if (k->of_ode == ODE_DERIVATIVES) line(o, "(void)by_state, (void)by_input;");
+    }
+    if (k->ode && k->of_ode == ODE_SOLUTION) line(o, "(void)how;");
     emit_list(o, k->body);
     while (o->nbuffers > 0) {
         o->nbuffers--;

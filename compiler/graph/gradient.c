@@ -544,6 +544,42 @@ static void elements(Reverse *r, Scope *s, Expr *array, Expr *adjoint)
     for (int k = rank - 1; k >= 0; k--) walk(r, &in[k]);
 }
 
+// An element of the solution of a differential equation: its inputs get the derivatives that the solver has integrated (ode.c).
+static void solution(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
+{
+    const char *why = NULL;
+    const Ode *o = ode_of(r->g, e->args[0]);
+    if (!o || !ode_differentiable(r->g, o, &why)) { refuse(r, why ? why : "no derivative of a solution that is no definition is known"); return; }
+    Expr *at[MAX_RANK], *n = ex_dim(o->call, 1), *column = ex_num(0);
+    const int rank = o->site->n + 1, last = rank - 1;
+    memcpy(at, o->site->subscript, sizeof *at * (size_t)(rank - 3));
+    at[rank - 3] = e->args[1];
+    at[rank - 2] = e->args[2];
+    for (int i = 0; i < o->ninputs; i++) {
+        column = at[last] = ex_add2(column, ex_num(1));
+        give(r, s, o->input[i], times(adjoint, ex_ref(o->slopes, rank, at)));
+    }
+    for (int i = 0; i < o->narrays; i++) {
+        Expr *whole = ex_ref(o->array[i], 0, NULL), *place = ex_num(0), *size = ex_num(1);
+        Index *const *index = element_indices(r, s, whole);
+        for (int k = 0; k < o->array[i]->rank; k++) {
+            place = ex_add2(ex_mul2(place, o->array[i]->dim[k]), ex_sub(ex_index(index[k]), ex_num(1)));
+            size = ex_mul2(size, o->array[i]->dim[k]);
+        }
+        at[last] = ex_add(3, (Expr *[]){column, place, ex_num(1)});
+        give(r, s, whole, times(adjoint, ex_ref(o->slopes, rank, at)));
+        column = ex_add2(column, size);
+    }
+    if (!o->start_moves) return;
+    for (int k = 1; n->kind == EX_NUM && k <= n->number; k++) {
+        at[last] = ex_add2(column, ex_num(k));
+        give(r, s, ex_at(o->start, 1, (Expr *[]){ex_num(k)}), times(adjoint, ex_ref(o->slopes, rank, at)));
+    }
+    if (n->kind == EX_NUM) return;
+    at[last] = ex_add2(column, ex_index(element_indices(r, s, o->start)[0]));
+    give(r, s, o->start, times(adjoint, ex_ref(o->slopes, rank, at)));
+}
+
 static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     Expr *whole = e->args[0];
@@ -553,7 +589,8 @@ static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
         Index *const *at = element_indices(r, s, whole->args[0]);
         Expr *left = ex_at(whole, 2, (Expr *[]){e->args[1], ex_index(at[0])}), *right = ex_at(whole, 2, (Expr *[]){ex_index(at[1]), e->args[2]});
         give(r, s, whole->args[0], times(adjoint, ex_neg(ex_mul2(left, right))));
-    } else refuse(r, arena_printf(r->g->arena, "no derivative of `%s` is known", whole->kind == EX_CALL ? whole->name : "an array"));
+    } else if (whole->kind == EX_CALL && (whole->fn == FN_ode_rk45 || whole->fn == FN_ode_bdf) && e->nargs == 3) solution(r, s, e, adjoint);
+    else refuse(r, arena_printf(r->g->arena, "no derivative of `%s` is known", whole->kind == EX_CALL ? whole->name : "an array"));
 }
 
 // x[i]*b, or x[i] times a sum, as a term of a sum in the instance: all terms have the weight of the sum, and x[i] goes to the rest. Not a number: -b has the weight of -sum.
@@ -575,59 +612,13 @@ static bool linear_term(Reverse *r, Scope *s, Expr *term, Expr *adjoint)
     return true;
 }
 
-// What stands in the statement of a solution, for the solution that e is an element of.
-static Expr *at_element(const Site *t, const Expr *e, Expr *part)
-{
-    for (int k = 0; k < t->n - 2; k++)
-        if (t->subscript[k]->kind == EX_INDEX) part = ex_replace(part, t->subscript[k], e->args[k]);
-    return part;
-}
-
-// An element of the solution of a differential equation: its inputs get the derivatives that the solver has integrated.
-static void solution(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
-{
-    const char *why = ode_obstacle(r->g, e->var);
-    if (why) { refuse(r, why); return; }
-    const Site *t = e->var->series->sites;
-    const Ode *o = t->ode;
-    Expr *at[MAX_RANK], *n = ex_dim(o->call, 1);
-    memcpy(at, e->args, sizeof *at * (size_t)e->nargs);
-    Expr *column = ex_num(0);
-    for (int i = 0; i < o->ninputs; i++) {
-        column = at[e->nargs] = ex_add2(column, ex_num(1));
-        give(r, s, at_element(t, e, o->input[i]), times(adjoint, ex_ref(o->slopes, e->nargs + 1, at)));
-    }
-    for (int i = 0; i < o->narrays; i++) {
-        Expr *whole = ex_ref(o->array[i], 0, NULL), *place = ex_num(0), *size = ex_num(1);
-        Index *const *index = element_indices(r, s, whole);
-        for (int k = 0; k < o->array[i]->rank; k++) {
-            place = ex_add2(ex_mul2(place, o->array[i]->dim[k]), ex_sub(ex_index(index[k]), ex_num(1)));
-            size = ex_mul2(size, o->array[i]->dim[k]);
-        }
-        at[e->nargs] = ex_add(3, (Expr *[]){column, place, ex_num(1)});
-        give(r, s, whole, times(adjoint, ex_ref(o->slopes, e->nargs + 1, at)));
-        column = ex_add2(column, size);
-    }
-    if (!o->start_moves) return;
-    Expr *start = at_element(t, e, o->start);
-    if (n->kind == EX_NUM) {
-        for (int k = 1; k <= n->number; k++) {
-            at[e->nargs] = ex_add2(column, ex_num(k));
-            give(r, s, ex_at(start, 1, (Expr *[]){ex_num(k)}), times(adjoint, ex_ref(o->slopes, e->nargs + 1, at)));
-        }
-        return;
-    }
-    at[e->nargs] = ex_add2(column, ex_index(element_indices(r, s, start)[0]));
-    give(r, s, start, times(adjoint, ex_ref(o->slopes, e->nargs + 1, at)));
-}
-
 static void visit(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     if (ex_rank(e) > 0) { elements(r, s, e, adjoint); return; }
     switch (e->kind) {
     case EX_REF:
         if (in_block(r, e->var)) leaf(r, s, e, adjoint);
-        else if (through_series(r, e->var)) solution(r, s, e, adjoint);
+        else if (through_series(r, e->var)) refuse(r, arena_printf(r->g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known", e->var->name));
         else refuse(r, "an unknown stands in a subscript");
         return;
     case EX_ADD:

@@ -209,11 +209,12 @@ const char *graph_check(const Graph *g, const char *pass);       // check.c: wha
 typedef struct Ode {
     Span         span;
     const Site  *site;
+    Index       *row, *column;           // the last two of its subscripts
     bool         stiff;                  // by ode_bdf
     Expr        *call;                   // of the solver
     Expr        *start, *from, *times;   // the state at the start, its time, the times of the solution
     Expr        *tolerance[2];           // relative, absolute
-    struct { int n; Index *index[MAX_RANK * 3]; Expr *guard; } loops;    // around the statement: a solution for each turn
+    Plates       plates;                 // around the statement: a solution for each turn
     Var         *time, *state, *inputs;  // local variables of the functions that are emitted
     Index       *each;                   // of components: of one that stands for all. NULL: they are listed
     int          ncomponents;
@@ -225,15 +226,14 @@ typedef struct Ode {
     bool         start_moves;            // the start depends on unknowns
     Expr        *columns;                // derivatives of each element of the solution: by inputs, elements of arrays, start
     Var         *slopes;                 // they; NULL: nothing needs them, or there are none
-    bool         asked;
-    const char  *because;                // asked: why derivatives are not known, or NULL
 } Ode;
 
 struct Derivative;
 bool  find_odes(Graph *g);                                       // called by build
 bool  is_solution(const Site *t);
+const Ode *ode_of(const Graph *g, const Expr *call);             // NULL: none of the graph's
 bool  ode_derivatives(const Graph *g, const Ode *o, int k, struct Derivative **terms, const char **because);     // of component k, by state, inputs, elements of arrays
-const char *ode_obstacle(const Graph *g, const Var *v);          // why no derivatives of the series v are known; NULL: they are
+bool  ode_differentiable(const Graph *g, const Ode *o, const char **because);    // its solution has derivatives by its inputs
 
 // ---- columns.c ----
 

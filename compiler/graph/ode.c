@@ -63,9 +63,7 @@ static Expr *count(const Var *v)
 // Larger ones are replaced first: exp(a) before a.
 static void by_inputs(const Ode *o, Expr **e)
 {
-    bool *done = NULL;
     double before = 0;
-    (void)done;
     for (int round = 0; round < o->ninputs; round++) {
         int best = -1;
         for (int i = 0; i < o->ninputs; i++) {
@@ -79,20 +77,26 @@ static void by_inputs(const Ode *o, Expr **e)
 
 // ---- one solution ----
 
+static bool series_mentions(const Series *s, const Var *v)
+{
+    for (const Site *t = s->sites; t; t = t->next)
+        if (t->value && ex_mentions(t->value, v)) return true;
+    return false;
+}
+
 enum { MOST_COMPONENTS = 64 };           // of a right side that is written out, one line for each
 
-static Ode *ode_new(Graph *g, const Series *s, Site *t)
+static Ode *ode_new(Graph *g, Site *t)
 {
     Expr *call = t->value->args[0];
     Ode *o = NEW(g->arena, Ode);
     *o = (Ode){.span = t->span, .site = t, .call = call, .start = call->args[1], .from = call->args[2], .times = call->args[3], .tolerance = {call->args[4], call->args[5]},
                .time = call->args[6]->var, .state = call->args[7]->var, .stiff = call->fn == FN_ode_bdf};
-    const int outer = t->n - 2;
-    const Expr *row = t->subscript[outer], *column = t->subscript[outer + 1];
-    if (s->along != row->index && s->along != column->index) o->loops.index[o->loops.n++] = s->along;
+    o->row = t->subscript[t->n - 2]->index;
+    o->column = t->subscript[t->n - 1]->index;
+    o->plates = (Plates){.index = NEW_N(g->arena, Index *, t->plates.n + 1), .guard = t->plates.guard};
     for (int i = 0; i < t->plates.n; i++)
-        if (t->plates.index[i] != row->index && t->plates.index[i] != column->index) o->loops.index[o->loops.n++] = t->plates.index[i];
-    o->loops.guard = t->plates.guard;
+        if (t->plates.index[i] != o->row && t->plates.index[i] != o->column) o->plates.index[o->plates.n++] = t->plates.index[i];
     // the right side, component by component
     Expr *side = call->args[0], *n = ex_dim(call, 1);
     Inputs in = {.g = g, .o = o};
@@ -121,21 +125,23 @@ static Ode *ode_new(Graph *g, const Series *s, Site *t)
 
 bool find_odes(Graph *g)
 {
-    for (Series *s = g->series; s; s = s->next)
-        for (Site *t = s->sites; t; t = t->next) {
-            if (!is_solution(t)) continue;
-            if (s->n > 1) {
-                diag_help(diag(g->diags, t->span, DIAG_E0208, t->var->name), "the right side, the start and the times of a differential equation may depend on other solutions of the same name with a lower subscript, "
-                          "and on names that do not depend on it");
-                return false;
-            }
-            t->ode = ode_new(g, s, t);
-        }
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
-        if (v->kind != VAR_SERIES || !v->series || !v->series->sites->ode || v->series->sites->next) continue;
-        Ode *o = v->series->sites->ode;
-        if (ex_is_num(o->columns, 0)) continue;
+        int nsites = 0, nodes = 0;
+        for (Site *t = v->sites; t; t = t->next) {
+            nsites++;
+            if (!is_solution(t)) continue;
+            nodes++;
+            t->ode = ode_new(g, t);
+        }
+        if (!nodes) continue;
+        if (v->series->n > 1 || series_mentions(v->series, v) || nodes < nsites) {
+            Diag *m = diag(g->diags, v->span, DIAG_E0208, v->name);
+            diag_help(m, "the right side, the start and the times of a differential equation depend on other names; a second equation that starts from the end of the first has a name of its own");
+            return false;
+        }
+        Ode *o = v->sites->ode;
+        if (nsites > 1 || v->kind != VAR_SERIES || v->rank >= MAX_RANK || ex_is_num(o->columns, 0)) continue;
         o->slopes = var_unique(g, arena_printf(g->arena, "slopes_%s", v->name), VAR_SUM);
         o->slopes->rank = v->rank + 1;
         for (int k = 0; k < v->rank; k++) o->slopes->dim[k] = v->dim[k];
@@ -146,7 +152,14 @@ bool find_odes(Graph *g)
 
 // ---- derivatives ----
 
-// The terms of the derivatives of component k of the right side by the state, the inputs and the arrays.
+const Ode *ode_of(const Graph *g, const Expr *call)
+{
+    for (int i = 0; i < g->nvars; i++)
+        for (const Site *t = g->vars[i]->sites; t; t = t->next)
+            if (t->ode && t->ode->call == call && g->vars[i]->kind == VAR_SERIES) return t->ode;
+    return NULL;
+}
+
 bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, const char **because)
 {
     Factor *f = NEW(g->arena, Factor);
@@ -159,26 +172,19 @@ bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, co
     return derivatives(g, f, by, o->narrays + 2, terms, because);
 }
 
-// Why derivatives of the solution are not known; NULL: they are.
-const char *ode_obstacle(const Graph *g, const Var *v)
+bool ode_differentiable(const Graph *g, const Ode *o, const char **because)
 {
-    const Site *t = v->series ? v->series->sites : NULL;
-    if (!t || !t->ode) return arena_printf(g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known", v->name);
-    Ode *o = t->ode;
-    if (o->asked) return o->because;
-    o->asked = true;
-    if (t->next) return o->because = arena_printf(g->arena, "several statements define `%s`", v->name);
-    if (ex_mentions(o->call, v)) return o->because = arena_printf(g->arena, "solutions of `%s` depend on others", v->name);
-    if (v->rank + 1 > MAX_RANK) return o->because = arena_printf(g->arena, "`%s` has too many dimensions", v->name);
-    for (int k = 0; k < o->loops.n; k++) {
-        bool found = false;
-        for (int i = 0; i < t->n - 2; i++) found |= t->subscript[i] == ex_index(o->loops.index[k]);
-        if (!found) return o->because = arena_printf(g->arena, "a subscript of `%s` is not an index", v->name);
+    const char *name = o->site->var->name;
+    if (!o->slopes) {
+        *because = arena_printf(g->arena, "`%s` is defined by several statements, or has too many dimensions", name);
+        return false;
     }
     for (int k = 0; k < o->ncomponents; k++) {
         Derivative *terms;
         const char *why = NULL;
-        if (!ode_derivatives(g, o, k, &terms, &why)) return o->because = arena_printf(g->arena, "in the right side of `%s` %s", v->name, why);
+        if (ode_derivatives(g, o, k, &terms, &why)) continue;
+        *because = arena_printf(g->arena, "in the right side of `%s`, %s", name, why);
+        return false;
     }
-    return NULL;
+    return true;
 }

@@ -321,6 +321,14 @@ static void check_list(Check *c, const Node *list)
             c->nlocals = nlocals;
             break;
         }
+        case NODE_SOLVE: {
+            const int nlocals = c->nlocals;
+            static const char *const given[] = {"ode.input", "ode.start", "ode.time"};
+            for (int k = 0; k < 3; k++) declare(c, given[k], "wide", true);
+            check_scope(c, n->body, c->team, c->crew);
+            c->nlocals = nlocals;
+            break;
+        }
         case NODE_CLAIM: check_claim_of_draw(c, n); break;
         case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
         case NODE_CHECK: check_claims(c, n); break;
@@ -402,6 +410,11 @@ const char *kernels_check(const Program *p, const char *pass)
             if (k->row) {
                 declare(&c, "dot", "wide", false);
                 bind(&c, k->row);
+            }
+            if (k->ode && k->of_ode != ODE_SOLUTION) {
+                const char *const given[] = {k->ode->time->name, k->ode->state->name, k->ode->inputs->name, "slope", "by_state", "by_input"};
+                for (size_t n = 0; n < sizeof given / sizeof *given; n++) declare(&c, given[n], "wide", n > 2);
+                for (int n = 0; n < k->ode->plates.n; n++) bind(&c, k->ode->plates.index[n]);
             }
             check_list(&c, k->body);
             scope_leave(&c.scope, 0);

@@ -215,6 +215,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         for (const Kernel *f = k->p->sweep.first; f; f = f->next)
             if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, n->compute.series->var[0]->name) == 0) add(to, count_scope(k, f->body));
         break;
+    case NODE_SOLVE: add(to, times(count_scope(k, n->body), ex_num(1))); break;
     case NODE_CALL: add(to, count_scope(k, n->call.part->body)); break;
     case NODE_SKIP: case NODE_RETURN: each_expr(n, count_part, &with); break;
     case NODE_COMMENT: case NODE_FILL: case NODE_BARRIER: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_COPY: case NODE_RESULT: break;

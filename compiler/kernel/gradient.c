@@ -508,7 +508,11 @@ static Kernel *put_place(Moved *m)
     if (m->moving.nseries) {
         put_barrier(p);
         Node *lane = enter(p, NODE_LANE);
-        for (int i = 0; i < m->moving.nseries; i++) put(p, NODE_COMPUTE)->compute.series = m->moving.series[i];
+        for (int i = 0; i < m->moving.nseries; i++) {
+            Node *n = put(p, NODE_COMPUTE);
+            n->compute.series = m->moving.series[i];
+            n->compute.slopes = true;
+        }
         leave(p, lane);
     }
     for (int i = 0; i < m->moving.nfactored; i++) {
@@ -1306,7 +1310,7 @@ static void put_series(Moved *m, const Series *s)
 {
     Lower *p = m->p;
     put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
-    put_adjoints(m, s);
+    if (!s->var[0]->sites->ode) put_adjoints(m, s);          // elements of a solution are not made of each other
     Factor *statement = NULL;
     int n = 0, size = 0;
     for (int i = 0; i < s->n; i++)

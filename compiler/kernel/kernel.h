@@ -144,7 +144,8 @@ struct Node {
         struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h
         struct { Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint; } factor;  // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the inverse and the log determinant, the matrix being room to work in
         struct { const Site *site; } sample;             // the body computes what it needs of each value
-        struct { const Series *series; } compute;
+        struct { const Series *series; bool slopes; } compute;                            // slopes: with the derivatives of solutions
+        struct { const Ode *ode; bool asked; } solve;                                     // asked: in a function that is told whether derivatives are wanted
         struct { const struct Kernel *part; Var *into; } call;                           // NODE_CALL: the local grows by what KERNEL_PART gives
         struct { Expr *weight, *square; } row;                                           // NODE_RETURN
         struct { Expr *value; } result;
@@ -157,6 +158,8 @@ typedef struct Kernel {
     const Index   *row;          // KERNEL_ROW: of the row
     bool           on_request;   // KERNEL_TEAM: only some runs launch it
     bool           context;      // KERNEL_FUNCTION: it is told of the kernel that calls it
+    const Ode     *ode;          // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
+    enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;
     const char    *comment;      // lines above it: the conditional that it draws from
     const char    *number;       // type of its locals: real or wide
     const Step    *step;         // that it belongs to, or NULL

@@ -37,6 +37,13 @@ static bool series_written(const Conditional *c, bool (*f)(const Var *, void *),
     return f(c->var, with) || (c->recursion && f(c->recursion, with));
 }
 
+// The array of derivatives of the solution that a series is; NULL: it is none, or they are not known.
+static const Var *solution_slopes(const Series *s)
+{
+    const Ode *o = s->var[0]->sites ? s->var[0]->sites->ode : NULL;
+    return o ? o->slopes : NULL;
+}
+
 bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
 {
     for (const Node *n = list; n; n = n->next) {
@@ -66,7 +73,9 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             break;
         case NODE_COMPUTE:
             for (int i = 0; i < n->compute.series->n; i++) yes = yes || f(n->compute.series->var[i], with);
+            yes = yes || (n->compute.slopes && solution_slopes(n->compute.series) && f(solution_slopes(n->compute.series), with));
             break;
+        case NODE_SOLVE: yes = f(n->solve.ode->site->var, with); break;
         case NODE_IF: yes = writes(n->test.otherwise, f, with); break;
         case NODE_CHOICE: yes = writes(n->choice.otherwise, f, with); break;
         case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_SKIP:
@@ -121,7 +130,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         break;
     case NODE_RESULT: f(n->result.value, with); break;
     case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
-    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: break;
+    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_SOLVE: case NODE_CALL: break;
     }
 }
 
@@ -201,7 +210,9 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     }
     case NODE_COMPUTE:
         for (int i = 0; i < n->compute.series->n; i++) f(n->compute.series->var[i], with);
+        if (n->compute.slopes && solution_slopes(n->compute.series)) f(solution_slopes(n->compute.series), with);
         break;
+    case NODE_SOLVE: f(n->solve.ode->site->var, with); break;
     case NODE_CLAIM:
         for (int i = 0; i < n->claim.n; i++) { f(n->claim.natural[i], with); reads(n->claim.statistic[i], f, with); }
         break;

@@ -554,6 +554,13 @@ static void visit(Walk *w, Node *n)
         break;
     }
     case NODE_CLAIM: break;
+    case NODE_SOLVE: {
+        const Ode *o = n->solve.ode;
+        need(w, o->from);
+        for (int i = 0; i < 2; i++) need(w, o->tolerance[i]);
+        inner(w, &n->body, w->who, true);
+        break;
+    }
     case NODE_SLICE: case NODE_METROPOLIS:
         if (n->slice.start) need(w, n->slice.start);
         if (n->slice.lo) need(w, n->slice.lo);

@@ -148,6 +148,7 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_FACTOR: fputs(n->factor.adjoint ? n->factor.adjoint->name : n->factor.matrix->name, out); break;
     case NODE_COPY: fprintf(out, "%s %s", n->copy.gather ? "into" : "from", n->copy.joint->name); break;
     case NODE_COMPUTE: fputs(n->compute.series->var[0]->name, out); break;
+    case NODE_SOLVE: fputs(n->solve.ode->site->var->name, out); break;
     case NODE_CALL: fprintf(out, "%s += %s", n->call.into->name, n->call.part->name); break;
     case NODE_RETURN: ex_print(out, n->row.weight); break;
     case NODE_RESULT: ex_print(out, n->result.value); break;

@@ -34,6 +34,7 @@
 #include "whole.h"
 #include "../host/model.h"
 #ifndef __CUDACC_RTC__
+#include "ode.h"
 #include "../backends/linalg.h"
 #endif
 
