@@ -203,7 +203,7 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
 }
 
 // The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other.
-static int build_program(const Options *o, const Home *h, Arena *a, int steps, const char *source, const char *target)
+static int build_program(const Options *o, const Home *h, Arena *a, int steps, bool for_cpu, const char *source, const char *target)
 {
     const char *cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime), *object = arena_printf(a, "%s.o", target), *stem = arena_printf(a, "%s.gpu", target);
@@ -213,7 +213,7 @@ static int build_program(const Options *o, const Home *h, Arena *a, int steps, c
                              "-fno-signed-zeros", "-fno-thread-jumps", "-fopenmp", "-w", runtime, "-c", source, "-o", object, NULL};
     const pid_t pid = start_command(o, compile);
     bool made = false;
-    int device = o->no_device ? 0 : make_image(o, h, a, source, stem, &made);
+    int device = o->no_device || for_cpu ? 0 : make_image(o, h, a, source, stem, &made);
     int status = wait_for(pid);
     if (status == 0 && device == 0) {
         const char *image = arena_printf(a, "%s.c", stem);
@@ -249,7 +249,7 @@ static int compile(const Options *o, const Home *h, const Program *p)
         return EXIT_USAGE;
     }
     current_pass = "C compiler";
-    const int status = build_program(o, h, p->g->arena, p->nsteps, path, temporary);
+    const int status = build_program(o, h, p->g->arena, p->nsteps, first_solution(p->g) != NULL, path, temporary);
     if (status != 0) {
         unlink(temporary);
         return status;

@@ -239,9 +239,8 @@ static const char *optional_members(Out *o, const Program *p)
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
     if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
-    for (int i = 0; i < p->g->nvars; i++)
-        for (const Site *t = p->g->vars[i]->sites; t; t = t->next)
-            if (t->ode) return text(o, "%s, .cpu_only = \"differential equations (%s) are solved on the CPU\"", all, p->g->vars[i]->name);
+    const Var *z = first_solution(p->g);
+    if (z) all = text(o, "%s, .cpu_only = \"the differential equation of %s is solved on the CPU alone: --device cpu\"", all, z->name);
     return all;
 }
 

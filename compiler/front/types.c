@@ -682,7 +682,11 @@ static bool type_right_side(Types *t, Ast *e)
 static bool type_call(Types *t, Ast *e)
 {
     bool good = true;
-    const bool solver = is_solver(e->name) && e->nkids >= 4;
+    const bool solver = is_solver(e->name);
+    if (solver && !find_function(e->name, e->nkids)) {
+        count_error(t, e);
+        return poison(e);
+    }
     if (solver && !type_right_side(t, e)) good = false;
     for (int i = solver; i < e->nkids; i++) good = type_of(t, e->kid[i]) && good;
     for (int i = 2; i < e->nkids && solver && good; i++) good = need_data(t, e->kid[i], i == 2 ? "the time of the start" : i == 3 ? "the times of a solution" : "a tolerance");

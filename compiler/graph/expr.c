@@ -1148,7 +1148,14 @@ static void print(FILE *f, const Expr *e, int outer)
             return;
         }
         fprintf(f, "%s(", e->name);
-        print_list(f, e, 0);
+        if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) {       // as it is written
+            fprintf(f, "(%s, %s) -> ", e->args[6]->var->name, e->args[7]->var->name);
+            print(f, e->args[0], 0);
+            for (int i = 1; i < (ex_is_num(e->args[4], 1e-6) && ex_is_num(e->args[5], 1e-6) ? 4 : 6); i++) {
+                fputs(", ", f);
+                print(f, e->args[i], 0);
+            }
+        } else print_list(f, e, 0);
         fputc(')', f);
         break;
     }

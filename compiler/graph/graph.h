@@ -230,6 +230,7 @@ typedef struct Ode {
 
 struct Derivative;
 bool  find_odes(Graph *g);                                       // called by build
+const Var *first_solution(const Graph *g);                       // NULL: no differential equation is solved. They are on the CPU alone
 bool  is_solution(const Site *t);
 const Ode *ode_of(const Graph *g, const Expr *call);             // NULL: none of the graph's
 bool  ode_derivatives(const Graph *g, const Ode *o, int k, struct Derivative **terms, const char **because);     // of component k, by state, inputs, elements of arrays

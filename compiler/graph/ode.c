@@ -17,6 +17,14 @@ static bool is_solver(const Expr *e) { return e->kind == EX_CALL && (e->fn == FN
 
 bool is_solution(const Site *t) { return t->value && t->value->kind == EX_AT && is_solver(t->value->args[0]); }
 
+const Var *first_solution(const Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++)
+        for (const Site *t = g->vars[i]->sites; t; t = t->next)
+            if (t->ode) return g->vars[i];
+    return NULL;
+}
+
 // ---- inputs ----
 
 typedef struct Inputs { Graph *g; Ode *o; const Index *component; int size, arrays_size; bool failed; } Inputs;

@@ -250,7 +250,8 @@ bool lower_series(Lower *p)
         any = true;
         const char *names = "";
         for (int i = 0; i < s->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->var[i]->name);
-        note(p, "%s: each element from those before it", names);
+        if (s->var[0]->sites->ode) note(p, "%s: the solution of a differential equation", names);
+        else note(p, "%s: each element from those before it", names);
         for (const Site *t = s->sites; t; t = t->next) note(p, "  %s = %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), math(p, t->value), line_of(p, t->span));
         Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
         k->context = any_wild(p->g);

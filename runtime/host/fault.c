@@ -1,4 +1,5 @@
 // fault.c -- messages, faults found while sampling, signals, and memory that runs out.
+#include "../device/ode.h"
 #include "host.h"
 
 #include <limits.h>
@@ -214,6 +215,8 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
         free(value);
         free(element);
     }
+    if (strstr(fault.what, "not finite where the chain stands") && gm_ode_failure())         // the likely reason
+        fprintf(stderr, "; %s", gm_ode_failure());
     if (loading)
         gm_error(" (before the first sweep)");
     else

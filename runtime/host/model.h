@@ -164,6 +164,7 @@ typedef struct GmModel {
     void (*refresh)(GmRun *run);                         // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);               // of the matrix that row passes read
     long (*row_width)(const void *data);                 // its columns; -1: several widths
+    const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
     double (*data_default)(int field, const void *data);               // scalar default

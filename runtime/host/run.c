@@ -240,6 +240,11 @@ static GmExit choose_device(Fit *f)
     if (o->device == GM_ON_CPU || o->check)
         return GM_EXIT_OK;
     const bool asked = gpu_asked(o);
+    if (f->model->cpu_only) {
+        if (asked)
+            gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", f->model->cpu_only);
+        return asked ? GM_EXIT_DEVICE : GM_EXIT_OK;
+    }
     if (!asked && gm_cuda_absent())
         return GM_EXIT_OK;                   // nothing was asked for, and nothing is there: not worth a word
     char why[1000];
@@ -257,6 +262,10 @@ static GmExit choose_device(Fit *f)
 // --compare-devices: the CPU begins where the GPU does.
 static int compare_devices(Fit *f)
 {
+    if (f->model->cpu_only) {
+        gm_error("--compare-devices: %s", f->model->cpu_only);
+        return GM_EXIT_DEVICE;
+    }
     char why[1000];
     GmExit status;
     GmRun on_cpu = f->run, on_gpu = f->run;
