@@ -8,8 +8,8 @@
 //     }
 //     x[i] = nuts_position(m)[i];                          // unless m->failed
 //
-//   lanes       on a GPU the threads of a block may do this together: each with a copy of the header (nuts_shared), which all of them take through the same states; vectors are
-//               theirs in turn, element i belongs to thread i % lanes, and sums are taken over the block. One thread writes the header back (nuts_kept).
+//   lanes       on a GPU the threads of a block, or of several that run at once, may do this together: each with a copy of the header (nuts_shared), which all of them take through the
+//               same states; vectors are theirs in turn, element i belongs to thread i % lanes, and sums are taken over all. One thread writes the header back (nuts_kept).
 //
 //   target      any differentiable density on R^n, up to a constant; divided into 1 / temperature: exp(log_density / T)
 //   methods     settings.steps == 0: NUTS, the multinomial variant (Betancourt 2017, A conceptual introduction to Hamiltonian Monte Carlo): trees double in random directions
@@ -95,6 +95,9 @@ typedef struct Nuts {
     // Of the transition alone.
     wide     *vectors;                 // behind the header
     int       lane, lanes;             // this thread among those that share the vectors: 0 of 1, if it is alone
+    int       turn;                    // 0 or 1: the half of `shares` that is in use
+    double   *shares;                  // several blocks: room for their shares of sums, 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS numbers; else NULL
+    uint32_t *meeting;                 // where they wait for each other: two counters, as team_barrier has them
     Stream    g;
     NutsPhase phase;
     NutsSettings settings;
@@ -129,6 +132,9 @@ DEVICE Nuts *nuts_of(wide *room, long n)
     m->vectors = room + NUTS_HEADER;
     m->lane = 0;
     m->lanes = 1;
+    m->turn = 0;
+    m->shares = 0;
+    m->meeting = 0;
     return m;
 }
 
@@ -142,44 +148,79 @@ DEVICE wide *nuts_metric(Nuts *m)            { return nuts_vector(m, NUTS_METRIC
 // NUTS_EACH (i, m, n): the elements that are this lane's. nuts_sums: v[k] are sums over all of them, the same in every lane, always added in the same order.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
-enum { NUTS_MOST_LANES = 1024, NUTS_MOST_SUMS = 6 };
+enum { NUTS_MOST_LANES = 1024, NUTS_MOST_BLOCKS = 16, NUTS_MOST_SUMS = 6 };       // lanes: of a block
 
 #define NUTS_EACH(i, m) _Pragma("unroll 4") for (long i = (m)->lane; i < (m)->n; i += (m)->lanes)
 #define NUTS_ALONE(m)   ((m)->lanes == 1)
 
-// For a block of threads, a multiple of 32 of them: the header of this one.
-DEVICE Nuts nuts_shared(wide *room, long n)
+// For blocks of threads, a multiple of 32 of them in each: the header of this thread. One block: shares and meeting are NULL; else blockIdx.x says which it is.
+DEVICE Nuts nuts_shared(wide *room, long n, double *shares, uint32_t *meeting)
 {
     Nuts m = *(Nuts *)(void *)room;
     m.n = n;
     m.vectors = room + NUTS_HEADER;
-    m.lane = (int)threadIdx.x;
-    m.lanes = (int)blockDim.x;
+    m.lane = (int)(threadIdx.x + (shares ? blockIdx.x * blockDim.x : 0));
+    m.lanes = (int)(blockDim.x * (shares ? gridDim.x : 1));
+    m.turn = 0;
+    m.shares = shares;
+    m.meeting = meeting;
     return m;
 }
 
-// Once all have come here.
-DEVICE void nuts_kept(wide *room, const Nuts *m)
+// All wait for each other, and see what the others wrote.
+DEVICE void nuts_meet(const Nuts *m)
 {
     __syncthreads();
+    if (!m->shares) return;
+    if (threadIdx.x == 0) {
+        volatile uint32_t *turn = m->meeting + 1;
+        const uint32_t now = *turn;
+        __threadfence();
+        if (atomicAdd(m->meeting, 1u) == gridDim.x - 1) {
+            *m->meeting = 0;
+            __threadfence();
+            *turn = now + 1;
+        } else {
+            while (*turn == now) { }
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+// Once all have come here, and so have read what is there.
+DEVICE void nuts_kept(wide *room, const Nuts *m)
+{
+    nuts_meet(m);
     if (m->lane == 0) *(Nuts *)(void *)room = *m;
 }
 
-template <int count> static __device__ __forceinline__ void nuts_sums(const Nuts *m, double (&v)[count])
+template <int count> static __device__ __forceinline__ void nuts_sums(Nuts *m, double (&v)[count])
 {
     __shared__ double part[NUTS_MOST_SUMS][NUTS_MOST_LANES / 32];
     if (m->lanes == 1) return;
     for (int k = 0; k < count; k++)
         for (int o = 16; o; o >>= 1) v[k] += __shfl_xor_sync(0xffffffffu, v[k], o);
-    if (m->lanes == 32) return;
-    __syncthreads();
-    if (m->lane % 32 == 0)
-        for (int k = 0; k < count; k++) part[k][m->lane / 32] = v[k];
-    __syncthreads();
+    if (blockDim.x > 32) {
+        __syncthreads();
+        if (threadIdx.x % 32 == 0)
+            for (int k = 0; k < count; k++) part[k][threadIdx.x / 32] = v[k];
+        __syncthreads();
+        for (int k = 0; k < count; k++) {
+            v[k] = 0;
+            for (int w = 0; w < (int)blockDim.x / 32; w++) v[k] += part[k][w];
+        }
+    }
+    if (!m->shares) return;
+    volatile double *all = m->shares + m->turn * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS;
+    if (threadIdx.x == 0)
+        for (int k = 0; k < count; k++) all[blockIdx.x * NUTS_MOST_SUMS + k] = v[k];
+    nuts_meet(m);
     for (int k = 0; k < count; k++) {
         v[k] = 0;
-        for (int w = 0; w < m->lanes / 32; w++) v[k] += part[k][w];
+        for (int b = 0; b < (int)gridDim.x; b++) v[k] += all[b * NUTS_MOST_SUMS + k];
     }
+    m->turn = !m->turn;                                  // nobody writes there again before all have met once more
 }
 
 #else

@@ -318,13 +318,13 @@ struct GmAsks {
     uint32_t ask;                        // of the last round; what a loop on the device goes by
 };
 
-// One block a chain, of 32 threads or more, which share its vectors. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position` where the
+// A block a chain, of 32 threads or more, or several that run at once, which share its vectors; blockIdx.y: the chain, from `first` on, of all `chains`. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position` where the
 // next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
-extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const State *states, GmPlace *place, const GmMove of, int begins, GmAsks *asks, volatile uint32_t *told)
+extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const State *states, GmPlace *place, const GmMove of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
 {
-    const int chain = (int)blockIdx.y;
+    const int chain = first + (int)blockIdx.y;
     wide *room = gm_array<wide>(states, chain, of.machine), *__restrict__ position = gm_array<wide>(states, chain, of.position);
-    Nuts m = nuts_shared(room, of.n);
+    Nuts m = nuts_shared(room, of.n, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
     int more = 0;
     if (begins) {
         NutsSettings settings;
@@ -349,7 +349,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         NUTS_EACH (i, &m) position[i] = to[i];
         nuts_kept(room, &m);
     }
-    if (threadIdx.x != 0) return;
+    if (m.lane != 0) return;
     if (!more) {
         wide *says = gm_array<wide>(states, chain, of.moves);
         says[0] = m.accept_stat;
@@ -362,7 +362,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
             gm_raise(place, chain, of.name, -1, m.failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     } else atomicAdd(&asks->going_on, 1u);
     __threadfence();
-    if (atomicAdd(&asks->arrived, 1u) != gridDim.y - 1) return;
+    if (atomicAdd(&asks->arrived, 1u) != (uint32_t)chains - 1) return;
     const uint32_t ask = atomicExch(&asks->going_on, 0u);
     asks->arrived = 0;
     asks->ask = ask;

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-enum { AT_ASKS = GM_SCRATCHES - 1, ASK = 2, ASKS_BYTES = 16 };       // scratch; the place of `ask` in struct GmAsks of runtime_cuda.h
+enum { AT_ASKS = GM_SCRATCHES - 1, ASK = 2, ASKS_BYTES = 16,        // scratch; the place of `ask` in struct GmAsks of runtime_cuda.h
+       MOST_BLOCKS = 16 };                                          // as nuts.h has it
 
 // cudaGraphSetConditional(handle, *ask): a function that only kernels have. As text, since drivers without it could not load a program that names it.
 static const char condition[] =
@@ -100,13 +101,25 @@ static bool loop_works(GmDevice *d, CUdeviceptr asks)
 
 // ---- moves ----
 
+// A chain's threads are a function of its coordinates alone, as its sums depend on them: four coordinates a thread, by one block; from some thousands on by several, which run at once.
+// Chains whose blocks do not fit together are launched one after the other.
 static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks)
 {
     CUdeviceptr told = (CUdeviceptr)(uintptr_t)d->told;
     GmMove move = *of;
-    void *parameters[] = { &d->states, &d->place, &move, &begins, &asks, &told };
-    const long warps = (of->n + 127) / 128;              // four coordinates a thread
-    gm_device_launch(d, d->stream, "gm_move", (GmGrid){ .x = 1, .y = d->chains, .threads = 32 * (int)(warps < 1 ? 1 : warps > 32 ? 32 : warps) }, parameters);
+    int first = 0, group = d->chains;
+    const long warps = (of->n + 127) / 128, blocks = warps <= 16 ? 1 : warps / 8 < MOST_BLOCKS ? warps / 8 : MOST_BLOCKS;
+    void *parameters[] = { &d->states, &d->place, &move, &begins, &first, &d->chains, &asks, &told };
+    GmKernelEntry *e = gm_device_kernel(d, "gm_move");
+    if (!e) return;
+    if (blocks > 1) {
+        if (!e->resident && gm_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&e->resident, e->function, GM_THREADS, 0) != 0) e->resident = 1;
+        const long together = (long)e->resident * d->processors / blocks;
+        group = together < 1 ? 1 : together < d->chains ? (int)together : d->chains;
+    }
+    for (; first < d->chains; first += group)
+        gm_device_launch(d, d->stream, "gm_move", (GmGrid){ .x = blocks, .y = d->chains - first < group ? d->chains - first : group,
+                         .threads = blocks > 1 ? GM_THREADS : 32 * (int)(warps < 1 ? 1 : warps), .cooperative = blocks > 1 }, parameters);
 }
 
 void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))

@@ -50,22 +50,21 @@ static __global__ void runs(wide *rooms, long n, long room, int chains, long swe
     }
 }
 
-// By a block; its first thread answers.
-static __global__ void __launch_bounds__(1024) runs_of_blocks(wide *rooms, long n, long room, long sweeps, long warmup)
+// By a block, or by several; the first thread answers.
+static __global__ void __launch_bounds__(1024) runs_of_blocks(wide *rooms, long n, long room, long sweeps, long warmup, volatile double *answers, double *shares, uint32_t *meetings)
 {
-    __shared__ double answer;
-    const int chain = (int)blockIdx.x;
+    const int chain = (int)blockIdx.y;
     for (long k = 0; k < sweeps; k++) {
-        Nuts m = nuts_shared(rooms + chain * room, n);
+        Nuts m = nuts_shared(rooms + chain * room, n, gridDim.x > 1 ? shares + chain * 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS : (double *)0, meetings + 2 * chain);
         begin(&m, chain, k, warmup);
         while (nuts_next(&m)) {
-            __syncthreads();
-            if (threadIdx.x == 0) answer = density(n, nuts_position(&m), nuts_gradient(&m));
-            __syncthreads();
-            m.log_density = answer;
+            nuts_meet(&m);
+            if (m.lane == 0) answers[chain] = density(n, nuts_position(&m), nuts_gradient(&m));
+            nuts_meet(&m);
+            m.log_density = answers[chain];
         }
         nuts_kept(rooms + chain * room, &m);
-        __syncthreads();
+        nuts_meet(&m);
     }
 }
 
@@ -110,12 +109,17 @@ static void check(const char *what, const char *statistic, double value, double 
 }
 
 // n coordinates by `lanes` threads beside one: sums are rounded otherwise, so not to the last bit.
-static int by_lanes(long n, int lanes, int chains, long sweeps)
+static int by_lanes(long n, int blocks, int lanes, int chains, long sweeps)
 {
     long room, *room_there;
     wide *rooms;
-    double *x_there, *steps_there;
+    double *x_there, *steps_there, *answers, *shares;
+    uint32_t *meetings;
     std::vector<double> x[2], steps[2];
+    CK(cudaMalloc(&answers, sizeof(double) * (size_t)chains));
+    CK(cudaMalloc(&shares, sizeof(double) * 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS * (size_t)chains));
+    CK(cudaMalloc(&meetings, 2 * sizeof(uint32_t) * (size_t)chains));
+    CK(cudaMemset(meetings, 0, 2 * sizeof(uint32_t) * (size_t)chains));
     CK(cudaMalloc(&room_there, sizeof room));
     room_of<<<1, 1>>>(n, room_there);
     CK(cudaMemcpy(&room, room_there, sizeof room, cudaMemcpyDeviceToHost));
@@ -127,7 +131,9 @@ static int by_lanes(long n, int lanes, int chains, long sweeps)
         x[k].resize((size_t)(n * chains));
         steps[k].resize((size_t)chains);
         CK(cudaMemset(rooms, 0, bytes));
-        if (k) runs_of_blocks<<<chains, lanes>>>(rooms, n, room, sweeps, sweeps);
+        volatile double *to = answers;
+        void *parameters[] = {&rooms, &n, &room, &sweeps, &sweeps, &to, &shares, &meetings};
+        if (k) CK(cudaLaunchCooperativeKernel((const void *)runs_of_blocks, dim3((unsigned)blocks, (unsigned)chains), dim3((unsigned)lanes), parameters, 0, NULL));
         else runs<<<(chains + 31) / 32, 32>>>(rooms, n, room, chains, sweeps, sweeps);
         collect<<<(chains + 31) / 32, 32>>>(rooms, n, room, chains, x_there, steps_there);
         CK(cudaMemcpy(x[k].data(), x_there, sizeof(double) * x[k].size(), cudaMemcpyDeviceToHost));
@@ -137,9 +143,12 @@ static int by_lanes(long n, int lanes, int chains, long sweeps)
     for (size_t i = 0; i < x[0].size(); i++) apart = x[0][i] == x[0][i] && x[1][i] == x[1][i] ? fmax(apart, fabs(x[0][i] - x[1][i])) : INFINITY;
     for (int c = 0; c < chains; c++) others += steps[0][c] != steps[1][c];
     char what[100];
-    snprintf(what, sizeof what, "%ld coordinates by %d threads", n, lanes);
+    snprintf(what, sizeof what, "%ld coordinates by %d x %d threads", n, blocks, lanes);
     check(what, "other trees", others, 0);
     check(what, "apart", apart, 1e-5);
+    CK(cudaFree(answers));
+    CK(cudaFree(shares));
+    CK(cudaFree(meetings));
     CK(cudaFree(room_there));
     CK(cudaFree(rooms));
     CK(cudaFree(x_there));
@@ -214,7 +223,8 @@ int main(int argc, char **argv)
     check("a launch for each evaluation", "apart", apart, 1e-6);
 
     // With few sweeps, as rounding grows along trajectories.
-    if (by_lanes(5, 32, quick ? 4 : 200, 6) || by_lanes(70, 32, quick ? 2 : 100, 4) || by_lanes(301, 256, quick ? 2 : 50, 4) || by_lanes(2500, 1024, quick ? 1 : 10, 4)) return 1;
+    if (by_lanes(5, 1, 32, quick ? 4 : 100, 6) || by_lanes(70, 1, 32, quick ? 2 : 100, 4) || by_lanes(301, 1, 96, quick ? 2 : 50, 4) || by_lanes(2500, 2, 256, quick ? 1 : 10, 4)
+        || by_lanes(2500, 16, 32, quick ? 1 : 10, 4)) return 1;
     printf("%s: %d failed\n", failures ? "failed" : "passed", failures);
     return failures > 0;
 }
