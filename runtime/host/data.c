@@ -502,7 +502,52 @@ static bool place_field(GmData *d, const GmModel *m, int f)
     return true;
 }
 
-bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs)
+// The extent that an array which is there has for the int scalar f; -1: there is none.
+static long given_extent(const GmData *d, const GmModel *m, int f)
+{
+    for (int a = 0; a < m->n_data; a++) {
+        const GmValue *v = gm_values_find(&d->values, m->data[a].name);
+        for (int k = 0; v && k < m->data[a].rank && v->rank == m->data[a].rank; k++)
+            if (m->data[a].extent_of[k] == f + 1)
+                return v->dim[k];
+    }
+    return -1;
+}
+
+static bool is_for_others(const GmData *d, const GmModel *m, int f, const GmValue *v)
+{
+    bool other = m->data[f].rank == 0 && given_extent(d, m, f) >= 0;
+    for (int k = 0; k < m->data[f].rank && v->rank == m->data[f].rank; k++) {
+        const long n = m->data[f].extent_of[k] ? given_extent(d, m, m->data[f].extent_of[k] - 1) : -1;
+        other |= n >= 0 && n != v->dim[k];
+    }
+    return other;
+}
+
+static void take_others(GmData *d, const GmModel *m, const GmData *others)
+{
+    bool *takes = gm_alloc((size_t)m->n_data, sizeof *takes);
+    for (int f = 0; f < m->n_data; f++) {                // all are asked before the first is taken
+        const GmValue *v = gm_values_find(&others->values, m->data[f].name);
+        takes[f] = v && !gm_values_find(&d->values, m->data[f].name) && !is_for_others(d, m, f, v);
+    }
+    for (int f = 0; f < m->n_data; f++) {
+        if (!takes[f])
+            continue;
+        const GmValue *from = gm_values_find(&others->values, m->data[f].name);
+        GmValue *to = gm_values_add(&d->values, from->name, from->source);
+        const size_t bytes = (size_t)gm_value_size(from) * (from->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+        to->type = from->type;
+        to->rank = from->rank;
+        to->table = from->table;
+        memcpy(to->dim, from->dim, sizeof to->dim);
+        to->elements = gm_alloc(bytes + sizeof(double), 1);
+        memcpy(to->elements, from->elements, bytes);
+    }
+    free(takes);
+}
+
+bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others)
 {
     *d = (GmData){ .values = { .fields = m->data, .n_fields = m->n_data } };
     d->data = gm_alloc(1, m->data_size);
@@ -511,6 +556,8 @@ bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs)
     for (int i = 0; i < n_inputs; i++)
         if (!read_input(&d->values, inputs[i]))
             return false;
+    if (others)
+        take_others(d, m, others);
     infer(d, m);
     if (!all_there(d, m, n_inputs))
         return false;

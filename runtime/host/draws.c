@@ -312,7 +312,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         return false;
     }
     d->summary = o->summary;
-    d->held = o->summary ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    d->held = o->summary || o->n_new_inputs ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;

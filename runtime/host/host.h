@@ -76,6 +76,8 @@ typedef struct GmOptions {
     long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal
     int         n_inputs;           // data.json, more.csv, X=file.npy, N=100, in the order given
     char      **inputs;
+    int         n_new_inputs;       // of --new, in the order given
+    char      **new_inputs;
 } GmOptions;
 
 // Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).
@@ -138,9 +140,9 @@ typedef struct GmData {
     GmValues    values;             // owns the arrays
 } GmData;
 
-// Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data.
-// false after the message.
-bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs);
+// Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. What they leave out is taken from `others`, unless that is NULL: all but sizes
+// that arrays of the inputs have, and arrays of another size. false after the message.
+bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others);
 void gm_data_close(GmData *d, const GmModel *m);
 
 // Checks elements against bounds and constraint; false after one line. `missing` (or NULL) gets the positions of missing values.
@@ -222,7 +224,7 @@ typedef struct GmDraws {
     GmColumn  *column;              // lp__ first, then declaration order; inside an array the first index runs fastest
     long       capacity, kept;      // draws per chain
     bool       summary;             // all draws stay in memory
-    long       held;                // rows in memory per chain: `capacity` with a summary, else those on their way to the files
+    long       held;                // rows in memory per chain: `capacity` with a summary or new data, else those on their way to the files
     double    *memory;              // [chain][held][column]; row n lies at n % held
     long      *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
     FILE     **file;                // per chain, or NULL without -o
@@ -251,6 +253,16 @@ typedef struct GmSummary {
 // x[chain * draws + draw]; Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021, "Rank-normalization, folding, and localization".
 GmSummary gm_summarise(const double *x, int chains, long draws);
 void      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
+
+// ---- new_data.c: other data, with the draws of the run ----
+
+typedef struct GmNewData GmNewData;
+
+// Reads the data of --new, before the run: NULL after a message. Then, from the draws: what the model defines, and what was asked for, with these data; means and sds are printed and
+// written to a table. false after a message.
+GmNewData *gm_new_data_open(const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d);
+bool       gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws *d);
+void       gm_new_data_close(GmNewData *n);
 
 // ---- progress.c ----
 

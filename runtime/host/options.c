@@ -20,7 +20,7 @@ enum { MAX_CHAINS = 10000 };
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
        OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
-       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT };
+       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -33,6 +33,7 @@ static const struct option long_options[] = {
     { "params", required_argument, NULL, OPT_PARAMS },
     { "log-lik", no_argument, NULL, OPT_LOG_LIK },
     { "predict", no_argument, NULL, OPT_PREDICT },
+    { "new", required_argument, NULL, OPT_NEW },
     { "init", required_argument, NULL, OPT_INIT },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
@@ -74,6 +75,8 @@ void gm_usage(FILE *to, const char *program)
             "      --params A,B     variables to keep; `all`: every one, latent variables too\n"
             "      --log-lik        keep the log-likelihood of every observed value, as log_lik_y (for LOO and WAIC)\n"
             "      --predict        keep replicates of every observed value, drawn as the model draws it, as y_rep\n"
+            "      --new DATA       after the run compute definitions, predictions and what --log-lik and --predict ask for with other data, for each draw:\n"
+            "                       means and sds, in NAME_new.csv. Several are files of the same data; what they leave out is as in the run\n"
             "      --init FILE|R    initial values from a JSON file; or random within R of zero (1); 0: zeros\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
@@ -238,6 +241,9 @@ static bool apply(int option, const char *text, GmOptions *out)
     case OPT_PREDICT:
         out->requests |= GM_REPLICATES;
         return true;
+    case OPT_NEW:
+        out->new_inputs[out->n_new_inputs++] = (char *)text;
+        return true;
     case OPT_INIT:
         return initial_source(text, out);
     case OPT_THREADS:
@@ -298,6 +304,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
                         .init_radius = 1, .threads = omp_get_max_threads(), .summary = true, .log_joint = true,
                         .summary_rows = 50, .precision = GM_MIXED };
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
+    out->new_inputs = gm_alloc((size_t)argc + 1, sizeof *out->new_inputs);
     optind = 0;                                          // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
@@ -343,5 +350,6 @@ void gm_options_close(GmOptions *o)
 {
     free((char *)o->output);
     free(o->inputs);
+    free(o->new_inputs);
     *o = (GmOptions){ 0 };
 }

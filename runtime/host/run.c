@@ -22,12 +22,14 @@ typedef struct Fit {
     long           sweeps;
     GmDevice      *device;          // the GPU, or NULL
     double        *step_seconds;    // --profile on the CPU
+    GmNewData     *new_data;        // of --new, or NULL
 } Fit;
 
 static void fit_close(Fit *f)
 {
     gm_device_close(f->device);
     free(f->step_seconds);
+    gm_new_data_close(f->new_data);
     gm_draws_close(&f->draws);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
@@ -212,6 +214,8 @@ static int finish(Fit *f, int status)
         gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->step_seconds && f->sweeps > 0)
         profile_print(f);
+    if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, stdout, &f->options, &f->draws))
+        status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0)
         return status;
     if (f->options.output && f->draws.kept > 0 && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED))
@@ -291,7 +295,7 @@ static int start(Fit *f)
     if (o->check || o->compare_devices)
         o->output = (free((char *)o->output), NULL);
     omp_set_num_threads(o->threads);
-    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests))
+    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests))
         return GM_EXIT_USAGE;
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
@@ -305,6 +309,8 @@ static int start(Fit *f)
     if (o->compare_devices)
         return compare_devices(f);
     if (!o->check && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o))
+        return GM_EXIT_USAGE;
+    if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws)))
         return GM_EXIT_USAGE;
     gm_signals_catch();
     const GmExit chosen = choose_device(f);

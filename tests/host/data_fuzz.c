@@ -58,7 +58,7 @@ static void fuzz(const char *path, const char *good, size_t n, int inputs, char 
         memcpy(bytes, good, n);
         put(path, bytes, damage(bytes, n, ROOM));
         GmData d;
-        accepted += gm_data_open(&d, &toy, input, inputs);
+        accepted += gm_data_open(&d, &toy, input, inputs, NULL);
         gm_data_close(&d, &toy);
     }
     check(accepted < TIMES, "%s: %d damaged files read without a crash (%d were still good)", path, TIMES, accepted);

@@ -12,7 +12,7 @@ static bool reads(const char *words)
     snprintf(copy, sizeof copy, "%s", words);
     for (char *w = strtok(copy, " "); w; w = strtok(NULL, " "))
         input[n++] = w;
-    return gm_data_open(&data, &toy, input, n);
+    return gm_data_open(&data, &toy, input, n, NULL);
 }
 
 static bool equal(const double *x, const double *y, long n)
