@@ -534,6 +534,8 @@ static const char *letter_words(char c)
     case 'i': return "an integer";
     case 'v': return "a vector";
     case 'm': return "a matrix";
+    case 'p': return "a vector or a matrix";
+    case 'w': return "a scalar or a vector";
     case 'a': return "a vector or an array";
     }
     return "a number";
@@ -546,6 +548,8 @@ static bool fits(char c, const Type *type)
     case 'i': return type->rank == 0 && type->base == BASE_INT;
     case 'v': return type->rank == 1;
     case 'm': return type->rank == 2;
+    case 'p': return type->rank == 1 || type->rank == 2;
+    case 'w': return type->rank <= 1;
     case 'a': return type->rank >= 1;
     }
     return true;
@@ -627,6 +631,8 @@ static bool check_sizes(Types *t, const Ast *e)
         return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[1]->type.dim[0]);
     if (name == intern("quad_form") || name == intern("quad_form_diag"))
         return same_size(t, e->span, e->kid[0]->type.dim[1], e->kid[1]->type.dim[0]);
+    if (strncmp(name, "gp_", 3) == 0 && e->kid[2]->type.rank == 1)           // a scale for each column
+        return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : make_int(t, e->span, 1), e->kid[2]->type.dim[0]);
     static const char *const square[] = { "inverse", "inverse_spd", "determinant", "log_determinant", "trace", "cholesky_decompose", "diagonal" };
     for (size_t i = 0; i < sizeof square / sizeof *square; i++)
         if (strcmp(name, square[i]) == 0) return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[0]->type.dim[1]);

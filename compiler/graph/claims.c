@@ -539,7 +539,7 @@ static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
 static void look_at_call(Claims *c, const Place *p, const Ast *e)
 {
     static const char *const of_shape[] = {"rows", "cols", "size", "num_elements", NULL};
-    static const char *const elementwise_not[] = {"rep_vector", "rep_row_vector", "rep_matrix", "rep_array", "append_row", "quad_form", "quad_form_diag", "gp_exp_quad_cov", NULL};
+    static const char *const elementwise_not[] = {"rep_vector", "rep_row_vector", "rep_matrix", "rep_array", "append_row", "quad_form", "quad_form_diag", NULL};
     for (int i = 0; of_shape[i]; i++)
         if (strcmp(e->name, of_shape[i]) == 0) return;       // says nothing of elements
     look_at_kids(c, p, e);
@@ -583,6 +583,11 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         const Shape b = shape_of(c->g, e->kid[1], p->env);
         if (a.rank == 2 && b.rank == 1)
             for (int k = 0; k < 2; k++) claim_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
+    }
+    if (strncmp(e->name, "gp_", 3) == 0) {
+        const Shape b = shape_of(c->g, e->kid[2], p->env);
+        if (b.rank == 1) claim_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2], b.dim[0]);
+        return;
     }
     for (int i = 0; elementwise_not[i]; i++)
         if (strcmp(e->name, elementwise_not[i]) == 0) return;

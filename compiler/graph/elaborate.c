@@ -74,6 +74,8 @@ static Shape widest(Graph *g, const Ast *e, const Env *env, Shape first)
 
 static Expr *plus(Expr *a, double b) { return ex_add2(a, ex_num(b)); }
 
+static bool is_covariance(const Ast *e) { return strncmp(e->name, "gp_", 3) == 0; }
+
 static Shape call_shape(Graph *g, const Ast *e, const Env *env)
 {
     static const char *const scalars[] = {"sum", "mean", "prod", "sd", "variance", "log_sum_exp", "dot_product", "dot_self", "rows",
@@ -112,8 +114,8 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     if (is(e, "head") || is(e, "tail")) return vector_shape(elab0(g, e->kid[1], env));
     if (is(e, "segment")) return vector_shape(elab0(g, e->kid[2], env));
     if (is(e, "append_row")) return vector_shape(ex_add2(a.rank ? a.dim[0] : ex_num(1), shape_of(g, e->kid[1], env).rank ? shape_of(g, e->kid[1], env).dim[0] : ex_num(1)));
-    if (is(e, "gp_exp_quad_cov")) return matrix_shape(a.dim[0], a.dim[0]);
     if (is_solver(e->name)) return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
+    if (is_covariance(e)) return matrix_shape(a.dim[0], a.dim[0]);
     if (is(e, "stick_breaking")) return vector_shape(plus(a.dim[0], 1));
     return widest(g, e, env, a);
 }
@@ -271,6 +273,38 @@ static Expr *solution(Graph *g, const Ast *e, const Env *env)
     return ex_call(e->name, 8, args);
 }
 
+// Covariances of Gaussian processes (Rasmussen and Williams 2006, chapter 4) between points i and j, in the scaled distance r: |x_i - x_j|/rho, or of rows of a matrix the Euclidean one, each column
+// by its own rho if rho is a vector. Where two points are one, r has no slope, and is the number 0: r^2 alone would be differentiated as 0/0.
+static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
+{
+    const Ast *x = e->kid[0];
+    const Shape points = shape_of(g, x, env);
+    const bool scales = shape_of(g, e->kid[2], env).rank == 1, smooth = is(e, "gp_exp_quad_cov"), periodic = is(e, "gp_periodic_cov");
+    Expr *a = ex_pow(elab0(g, e->kid[1], env), 2), *rho = scales ? NULL : elab0(g, e->kid[2], env), *r, *r2;
+    if (points.rank == 1) {
+        Expr *d = ex_sub(elaborate(g, x, env, 1, at), elaborate(g, x, env, 1, at + 1));
+        if (scales) rho = elaborate(g, e->kid[2], env, 1, (Expr *[]){ex_num(1)});
+        if (periodic) return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-2), ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), d), elab0(g, e->kid[3], env))), rho), 2))));
+        r2 = ex_pow(ex_div(d, rho), 2);
+        r = ex_div(ex_call1("fabs", d), rho);
+    } else {
+        Index *k = index_new("k", NULL, NULL);
+        Expr *kk = ex_index(k), *d = ex_sub(elaborate(g, x, env, 2, (Expr *[]){at[0], kk}), elaborate(g, x, env, 2, (Expr *[]){at[1], kk}));
+        Expr *apart = sum_over(points.dim[1], ex_pow(d, 2), k), *same = ex_call2("==", ex_unknown(apart) ? at[0] : apart, ex_unknown(apart) ? at[1] : ex_num(0));
+        r2 = scales ? sum_over(points.dim[1], ex_pow(ex_div(d, elaborate(g, e->kid[2], env, 1, &kk)), 2), k) : ex_div(apart, ex_pow(rho, 2));
+        r = scales || ex_unknown(apart) ? ex_call3("if_else", same, ex_num(0), ex_call1("sqrt", r2)) : ex_div(ex_call1("sqrt", apart), rho);
+        if (periodic) {
+            Expr *distance = ex_unknown(apart) ? ex_call3("if_else", same, ex_num(0), ex_call1("sqrt", apart)) : ex_call1("sqrt", apart);
+            return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-2), ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), distance), elab0(g, e->kid[3], env))), rho), 2))));
+        }
+    }
+    if (smooth) return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-0.5), r2)));
+    Expr *s = ex_mul2(ex_num(is(e, "gp_matern32_cov") ? sqrt(3) : is(e, "gp_matern52_cov") ? sqrt(5) : 1), r), *decay = ex_call1("exp", ex_neg(s));
+    if (is(e, "gp_exponential_cov")) return ex_mul2(a, decay);
+    Expr *bend = is(e, "gp_matern32_cov") ? plus(s, 1) : ex_add(3, (Expr *[]){ex_num(1), s, ex_mul2(ex_num(5.0 / 3), r2)});
+    return ex_mul(3, (Expr *[]){a, bend, decay});
+}
+
 static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
     if (is_solver(e->name)) return ex_at(solution(g, e, env), n, at);
@@ -339,10 +373,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         Expr *na = s.rank ? s.dim[0] : ex_num(1);
         return ex_call3("if_else", ex_call2("<=", at[0], na), operand(g, a, env, 1, at), operand(g, b, env, 1, (Expr *[]){ex_sub(at[0], na)}));
     }
-    if (is(e, "gp_exp_quad_cov")) {
-        Expr *d = ex_sub(elaborate(g, a, env, 1, at), elaborate(g, a, env, 1, at + 1)), *rho = elab0(g, e->kid[2], env);
-        return ex_mul2(ex_pow(elab0(g, b, env), 2), ex_call1("exp", ex_mul2(ex_num(-0.5), ex_pow(ex_div(d, rho), 2))));
-    }
+    if (is_covariance(e)) return covariance(g, e, env, at);
     if (is(e, "tcrossprod") || is(e, "crossprod")) {
         bool t = is(e, "tcrossprod");
         Expr *l[2] = {t ? at[0] : ij, t ? ij : at[0]}, *r[2] = {t ? at[1] : ij, t ? ij : at[1]};
