@@ -532,35 +532,40 @@ GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, c
 }
 
 // part[chain][p][chunk] = X'w over a chunk of rows, for several chains in one reading of X. blockIdx.x: 256 columns; y: the chunk, as above; z: the first chain. Threads beside each
-// other read numbers beside each other: the columns of a row, and of the rows after it while there are threads. Within 32 rows of a thread sums are of the type of X, then double.
+// other read numbers beside each other: the columns of a row, and of the rows after it while there are threads; weights are read from shared memory. Within 32 rows of a thread sums are of the
+// type of X, then double.
 template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
+    enum { TILE = 512 };
     __shared__ double share[256];
+    __shared__ real weight[chains][TILE];
     const long first_column = blockIdx.x * 256L, at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
     const int columns = (int)(p - first_column < 256 ? p - first_column : 256), hands = 256 / columns, hand = (int)threadIdx.x / columns, column = (int)threadIdx.x % columns;
     const int chain = (int)blockIdx.z * chains;
-    const real *__restrict__ w[chains];
+    const real *w[chains];
     double sum[chains];
     for (int c = 0; c < chains; c++) {
         w[c] = gm_array<const real>(states, chain + c, at_w);
         sum[c] = 0;
     }
-    if (hand < hands) {
-        const real *__restrict__ x = X + first_column + column;
-        long i = first + hand;
-        for (; i + 31L * hands < last; i += 32L * hands) {
+    for (long from = first; from < last; from += TILE) {
+        const int rows = (int)(last - from < TILE ? last - from : TILE);
+        __syncthreads();
+        for (int c = 0; c < chains; c++)
+            for (int r = (int)threadIdx.x; r < rows; r += 256) weight[c][r] = w[c][from + r];
+        __syncthreads();
+        const real *__restrict__ x = X + from * p + first_column + column;
+        for (int r = hand; r < rows && hand < hands;) {
+            const int end = rows - r > 32 * hands ? r + 32 * hands : rows;
             real some[chains];
             for (int c = 0; c < chains; c++) some[c] = 0;
-#pragma unroll
-            for (int k = 0; k < 32; k++) {
-                const long row = i + (long)k * hands;
-                const real value = x[row * p];
-                for (int c = 0; c < chains; c++) some[c] += value * w[c][row];
+#pragma unroll 8
+            for (; r < end; r += hands) {
+                const real value = x[(long)r * p];
+                for (int c = 0; c < chains; c++) some[c] += value * weight[c][r];
             }
             for (int c = 0; c < chains; c++) sum[c] += some[c];
         }
-        for (; i < last; i += hands)
-            for (int c = 0; c < chains; c++) sum[c] += x[i * p] * w[c][i];
     }
     for (int c = 0; c < chains; c++) {
         __syncthreads();

@@ -85,6 +85,13 @@ prior {
 }
 likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(mu[1], s[1]), normal(mu[2], s[2])); }
 """,
+    "moves": """
+model moves
+data { int N, p; matrix[N, p] X; int<lower=0, upper=1> y[N]; }
+prior { for (j in 1:p) beta[j] ~ normal(0, 10); }
+likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(X[i] * beta); }
+infer { beta by nuts; }
+""",
 }
 REAL = ("robust", "lasso", "mixture", "normal")
 
@@ -210,6 +217,15 @@ def statuses(place):
     report(ran.returncode == 5 and "there is no GPU 2; they are numbered from 0 to 1" in ran.stderr, "gpu:2 of two: status %d" % ran.returncode)
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu:1", *SHORT, STUB_DEVICES="2")
     report(ran.returncode == 0 and "GPU 1 (Stub 1" in ran.stderr, "gpu:1 of two: status %d" % ran.returncode)
+    # Moves along gradients, by a driver without loops in graphs: the host asks after each round.
+    inputs = place.data("moves", 1000, 3)
+    ran = place.fit("moves", inputs, "--device", "gpu", "--profile", *SHORT)
+    launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
+    report(ran.returncode == 0 and launches.get("gm_move") == "40" and launches.get("density_beta") == "30", "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_move"), launches.get("density_beta")))
+    ran = place.fit("moves", inputs, "--device", "gpu", *SHORT)
+    report(ran.returncode == 0, "moves without --profile: status %d %s" % (ran.returncode, ran.stderr if ran.returncode else ""))
+    ran = place.fit("moves", inputs, "--device", "gpu", "--warmup", "0", "--samples", "1000", STUB_FAIL="cuStreamSynchronize=700@99")
+    report(ran.returncode == 7 and "bug of gmc" in ran.stderr, "a move that fails: status %d" % ran.returncode)
     # Memory.
     expect(place, "too little memory", 6, ["needs ", " MB and 0.984 MB are free", "fewer --chains", "--device cpu"], STUB_MEMORY="1e6")
     expect(place, "a limit too low", 6, ["under --device-memory", "a larger limit"], "--device-memory", "1MB")

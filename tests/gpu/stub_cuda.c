@@ -1,6 +1,6 @@
 // stub_cuda.c -- a driver, an NVRTC, a cuBLAS and a cuSOLVER for tests on machines without a GPU: one shared library, which GMC_CUDA, GMC_NVRTC,
 // GMC_CUBLAS and GMC_CUSOLVER name. Device memory is memory of the host; copies are made, and checked against the ends of what they touch. Kernels
-// do nothing, but those that count sweeps and draws, and row passes, which are recorded.
+// do nothing, but those that count sweeps and draws, moves, which ask three times, and row passes, which are recorded.
 //
 //   STUB_FAIL="cuMemAlloc=2@3,cuEventSynchronize=999@20"   the third call of cuMemAlloc gives 2, ...; after a result that a GPU does not survive
 //                                                          (214, from 700 on) all later calls give it too
@@ -325,7 +325,11 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
     const char *name = (const char *)f;
     if (strcmp(name, "gm_next_sweep") == 0) (*(GmPlace **)parameters[0])->sweep++;
     else if (strcmp(name, "gm_gathered") == 0) ++**(uint64_t **)parameters[1];
-    else if (is_pass(name)) pass_over(name, parameters[3], x);
+    else if (strcmp(name, "gm_move") == 0) {             // a move asks three times
+        static int rounds;
+        rounds = *(int *)parameters[3] ? 0 : rounds + 1;
+        **(uint32_t **)parameters[7] = rounds < 3;
+    } else if (is_pass(name)) pass_over(name, parameters[3], x);
     return 0;
 }
 
