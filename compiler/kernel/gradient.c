@@ -1075,6 +1075,63 @@ static void put_scalars(Moved *m, const Prepared *r)
     }
 }
 
+// What choices of a row read is read before them, from elements that are there whatever is chosen: a row is then computed without branches, and several at a time.
+typedef struct Reads { Moved *m; const Expr **at; int n, size; } Reads;
+
+static Expr *within_array(Expr *at, Expr *extent)
+{
+    return ex_call3("if_else", ex_call2("<", at, ex_num(1)), ex_num(1), ex_call3("if_else", ex_call2("<", extent, at), extent, at));
+}
+
+static Look read_of_choice(const Expr *e, void *with)
+{
+    Reads *r = with;
+    Lower *p = r->m->p;
+    if (e->kind != EX_REDUCE && e->kind != EX_REF) return LOOK;
+    for (int i = 0; i < r->n; i++)
+        if (r->at[i] == e) return SKIP;
+    Expr *value = NULL, *at[MAX_RANK];
+    if (e->kind == EX_REDUCE) {
+        value = predicted(p, p->open, (Expr *)e);
+        for (int k = 0; value && k < value->nargs; k++)
+            if (value->args[k]->kind != EX_INDEX) return SKIP;
+    } else if (e->nargs == e->var->rank && e->var->base != BASE_INT && e->var->kind != VAR_DATA && e->var->kind != VAR_ELEMENT) {
+        bool computed = false;
+        for (int k = 0; k < e->nargs; k++) {
+            const bool plain = e->args[k]->kind == EX_INDEX || e->args[k]->kind == EX_NUM;
+            at[k] = plain ? e->args[k] : within_array(e->args[k], e->var->dim[k]);
+            computed |= !plain;
+        }
+        if (computed) value = ex_ref(e->var, e->nargs, at);
+    }
+    if (!value) return SKIP;
+    ROOM(p->g->arena, r->at, r->n, r->size);
+    r->at[r->n++] = e;
+    put_let(p, (Expr *)e, local_new(p->g->arena, intern(words(p, "read%d", ++r->m->nnamed))), value, "wide");
+    return SKIP;
+}
+
+static Look collect_choices(const Expr *e, void *with)
+{
+    if (e->kind == EX_REDUCE) return SKIP;
+    if (e->kind != EX_CALL || e->fn != FN_if_else) return LOOK;
+    ex_find(e->args[1], read_of_choice, with);
+    ex_find(e->args[2], read_of_choice, with);
+    return LOOK;
+}
+
+static void put_reads(Moved *m, const Prepared *r)
+{
+    if (!r->f.plates.n || r->span) return;
+    Reads reads = {.m = m};
+    ex_find(r->f.log_density, collect_choices, &reads);
+    for (const Derivative *d = r->terms; d; d = d->next)
+        if (d->loops.n == r->f.plates.n) {
+            ex_find(d->weight, collect_choices, &reads);
+            ex_find(d->rest, collect_choices, &reads);
+        }
+}
+
 static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
@@ -1091,6 +1148,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     put_scalars(m, r);
     Node *sum = enter_factor(p, first, r);
     if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
+    put_reads(m, r);
     put_update(p, UPDATE_ADD, place_local(m->lp), in_kernel(m, r, f->log_density));
     NamedWeight *named = NULL;                        // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {

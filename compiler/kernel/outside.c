@@ -231,16 +231,17 @@ enum { LONGEST = 2000 };
 
 static Look statement(const Expr *e, void *with)
 {
-    (void)with;
+    const Walk *w = with;
+    if (e->nargs && scope_find(&w->scope, e)) return SKIP;
     return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK;
 }
 
-static bool needs_statements(const Expr *e) { return ex_find(e, statement, NULL); }
+static bool needs_statements(Walk *w, const Expr *e) { return ex_find(e, statement, w); }
 
 static void need_choice(Walk *w, Expr *e)
 {
     need(w, e->args[0]);
-    if (!needs_statements(e->args[1]) && !needs_statements(e->args[2])) {
+    if (!needs_statements(w, e->args[1]) && !needs_statements(w, e->args[2])) {
         need(w, e->args[1]);
         need(w, e->args[2]);
         return;

@@ -453,7 +453,12 @@ static Node *by_team(Share *s, const Node *sum)
     return rows;
 }
 
-static bool adds_to_locals(const Node *sum) { return sum->kind == NODE_REDUCE && sum->body && sum->body->kind == NODE_UPDATE && sum->body->update.place.local; }
+static bool adds_to_locals(const Node *sum)
+{
+    const Node *first = sum->body;
+    while (first && first->kind == NODE_LET) first = first->next;
+    return sum->kind == NODE_REDUCE && first && first->kind == NODE_UPDATE && first->update.place.local;
+}
 
 static void share_list(Share *s, Node *list);
 

@@ -36,16 +36,17 @@ DEVICE double power_int(double x, long n)
 DEVICE double log1m(double x) { return log1p(-x); }
 
 // n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
-DEVICE double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
+DEVICE_ROW double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
 
 // Without calls and branches on a CPU, so that loops over rows are done several rows at a time; each value is the same wherever its row stands. Error: 2 units in the last place.
-//   exp_minus(x)      exp(-x), x >= 0                 exp_row(x), log_row(x)   exp and log, everywhere
+//   exp_minus(x)      exp(-x), x >= 0                 exp_row(x), expm1_row(x), log_row(x)   exp, expm1 and log, everywhere
 //   log1p_unit(z)     log(1 + z), -1/2 <= z <= 1
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 DEVICE double exp_minus(double x)   { return exp(-x); }
 DEVICE double exp_row(double x)     { return exp(x); }
 DEVICE double log_row(double x)     { return log(x); }
 DEVICE double log1p_unit(double z)  { return log1p(z); }
+DEVICE double expm1_row(double x)   { return expm1(x); }
 #else
 DEVICE_ROW double from_bits(int64_t bits)  { union { int64_t bits; double value; } x; x.bits = bits; return x.value; }
 DEVICE_ROW int64_t bits_of(double value)   { union { int64_t bits; double value; } x; x.value = value; return x.bits; }
@@ -76,6 +77,18 @@ DEVICE_ROW double exp_row(double x)
     const double y = x > 710 ? 710 : x < -746 ? -746 : x, n = rint(y * 1.4426950408889634), half = rint(0.5 * n);
     const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y));
     return exp_series(r) * from_bits(((int64_t)half + 1023) << 52) * from_bits(((int64_t)(n - half) + 1023) << 52);
+}
+
+// exp(x) - 1: 2^n (exp(r) - 1) + 2^n - 1.
+DEVICE_ROW double expm1_row(double x)
+{
+    const double y = x > 700 ? 700 : x < -50 ? -50 : x, n = rint(y * 1.4426950408889634);
+    const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y)), q = r * r, f = q * q;
+    const double low = fma(q, fma(r, 0.008333333333333333, 0.041666666666666664), fma(r, 0.16666666666666666, 0.5));
+    const double high = fma(q, fma(r, 2.7557319223985893e-06, 2.48015873015873e-05), fma(r, 0.0001984126984126984, 0.001388888888888889));
+    const double top = fma(q, fma(r, 1.6059043836821613e-10, 2.08767569878681e-09), fma(r, 2.505210838544172e-08, 2.755731922398589e-07));
+    const double part = fma(q, fma(f, fma(f, top, high), low), r), two = from_bits(((int64_t)n + 1023) << 52), value = fma(two, part, two - 1);
+    return x > 700 ? exp_row(x) : x == x ? value : x;
 }
 
 // x = 2^k m, sqrt(1/2) <= m < sqrt(2); log m by 2 atanh(s), s = f/(2 + f), f = m - 1 (as fdlibm, Sun Microsystems 1993, arranges it: f - (f^2/2 - s (f^2/2 + R(s^2)))).
@@ -122,7 +135,11 @@ DEVICE_ROW double log1p_unit(double z)
 DEVICE_ROW double log1p_exp(double x) { return (x > 0 ? x : 0) + log1p_unit(exp_minus(fabs(x))); }
 
 // log(1 - exp(x)), x <= 0; the two forms meet where both are exact (Maechler 2012).
-DEVICE double log1m_exp(double x) { return x > -GM_LOG_2 ? log(-expm1(x)) : log1p(-exp(x)); }
+DEVICE_ROW double log1m_exp(double x)
+{
+    const double far = log1p_unit(-exp_minus(x > -GM_LOG_2 ? GM_LOG_2 : -x)), near = log_row(-expm1_row(x));
+    return x > -GM_LOG_2 ? near : far;
+}
 
 // log(exp(a) + exp(b))
 DEVICE_ROW double log_sum_exp2(double a, double b)
@@ -156,9 +173,9 @@ DEVICE_ROW double inv_logit(double x)
 }
 DEVICE double logit(double p)            { return log(p / (1 - p)); }
 DEVICE_ROW double log_inv_logit(double x)    { return -log1p_exp(-x); }
-DEVICE double log1m_inv_logit(double x)  { return -log1p_exp(x); }
+DEVICE_ROW double log1m_inv_logit(double x)  { return -log1p_exp(x); }
 DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
-DEVICE double inv_cloglog(double x)      { return -expm1(-exp(x)); }
+DEVICE_ROW double inv_cloglog(double x)  { return -expm1_row(-exp_row(x)); }
 
 // ---- the normal distribution function ----
 

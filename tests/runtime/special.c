@@ -38,6 +38,10 @@ int main(void)
     OVER("log_row", 1e-3, 20, 200000, log_row(x), logl(x), 0, 4.5e-16);
     OVER("log_row(exp(x))", -744, 709, 14531, log_row(exp(x)), logl((long double)exp(x)), 0, 4.5e-16);
     OVER("log_row(1 + x)", -1e-6, 1e-6, 2001, log_row(1 + x), logl(1 + x), 0, 4.5e-16);
+    OVER("expm1_row", -60, 709.7, 200000, expm1_row(x), expm1l(x), 0, 4.5e-16);
+    OVER("expm1_row near 0", -0.5, 0.5, 20001, expm1_row(x), expm1l(x), 1e-300, 4.5e-16);
+    OVER("expm1_row very near 0", -1e-9, 1e-9, 2001, expm1_row(x), expm1l(x), 1e-300, 4.5e-16);
+    check("expm1_row, log1m_exp at the ends", "differ", expm1_row(-INFINITY) != -1 || expm1_row(INFINITY) != INFINITY || !isnan(expm1_row(NAN)) || log1m_exp(0) != -INFINITY || log1m_exp(-INFINITY) != 0 || !isnan(log1m_exp(NAN)) || !isnan(log1m_exp(1)), 0);
     OVER("log1p_unit", -0.5, 1, 3000, log1p_unit(x), log1pl(x), 0, 4.5e-16);
     {
         static const double ends[] = { 0, -0.0, 1, INFINITY, -INFINITY, NAN, -1, 4.9406564584124654e-324, 1.7976931348623157e308, 710, -746, 1e300, -1e300 };
