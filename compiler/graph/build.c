@@ -1341,7 +1341,7 @@ void graph_print(FILE *out, const Graph *g)
         for (const Site *t = s->sites; t; t = t->next) {
             fprintf(out, "    %s[", t->var->name);
             for (int k = 0; k < t->n; k++) { if (k) fputs(", ", out); ex_print(out, t->subscript[k]); }
-            if (t->value) { fputs("] = ", out); ex_print(out, t->value); }
+            if (t->value) { fputs(t->adds ? "] += " : "] = ", out); ex_print(out, t->value); }
             else fprintf(out, "] ~ %s", t->dist->name);
             plates_print(out, &t->plates);
             fputc('\n', out);

@@ -687,6 +687,8 @@ Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
     return gathered ? element(g, v, collapsed, false) : c;
 }
 
+Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed) { return element(g, v, collapsed, true); }
+
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed) { return element(g, v, collapsed, false); }
 
 // An element in nothing but its own distribution is drawn by the distribution's routine.

@@ -277,8 +277,8 @@ static Description describe(Graph *g, const Step *s)
         break;
     }
     case STEP_ENUM:
-        d.method = s->chain ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
-        d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, "%s; on a GPU, where neighbours take turns", c->because) : s->chain ? s->reason : c->because;
+        d.method = s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
+        d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
         says(g, &d, element_name(g, c), ": every value weighed by its density");
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
         density(g, &d, c);

@@ -48,6 +48,7 @@ typedef struct Site {                    // one statement that computes elements
     bool         within, exact;          // exact: the routine draws between `end[0]` and `end[1]`
     Expr        *x, *end[2];             // stand for a value and the ends in the arguments
     Expr        *when;                   // a component of a mixture: the component drawn is this one. Else NULL
+    bool         adds;                   // of a series: to what sites before it have computed
     bool         again;                  // a component behind the first: the elements are those of the site before
     struct Ode  *ode;                    // the value is the solution of a differential equation; else NULL
     struct Site *next;
@@ -100,8 +101,8 @@ struct Var {
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not
-    Var        *messages;                // summed out along a chain: of each element and value the log density of all from this element on; NULL: elements are independent
-    int         chain;                   // along this subscript
+    Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
+    int         chain;                   // the subscript that the chain goes along, or the last
     int         sums;                    // how many sums over values of others what moves it has behind it
     bool        mixed;                   // its elements have distributions of several supports: no static support, each `~` brings bounds
     const char *cached_text;
@@ -343,6 +344,7 @@ typedef struct Conditional {
 } Conditional;
 
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
+Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed); // what is gathered stands as a part of all its rows, for the elements that they name
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed);   // the same for a step that evaluates the density: what is gathered stands under its condition, no part is scattered
 Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every factor that mentions v, read from the state
 Conditional *conditional_chain(Graph *g, Var *v);                     // marginal.c: of an element given the one before it, those behind it summed out
@@ -482,7 +484,7 @@ typedef struct Step {
     bool         collapsed;              // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
-    bool         chain;                  // ENUM: all elements together, by messages along their chain
+    bool         by_messages;            // ENUM: from its array of log densities; along a chain, all elements together
     bool         over_sum;               // it sees unknowns summed out
     bool         imputes;                // missing values of data only
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // two ways of drawing the same variables: the run takes one of them

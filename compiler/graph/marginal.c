@@ -210,10 +210,87 @@ Conditional *conditional_chain(Graph *g, Var *v)
     Part *rest = *last = NEW(g->arena, Part);
     *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, c->current->args, place_of(v, c->u))};
     c->density = first;
-    c->nbatch = v->chain;
+    if (c->nbatch < v->rank) c->nbatch = v->chain;
     c->colours = 0;
-    c->because = "those behind it are summed out";
+    c->because = c->nbatch < v->rank ? "its elements follow each other" : "rows name its elements, whose log densities they add to";
     return c;
+}
+
+static void new_sum(Graph *g, const Var *v, int number, Plates p, Expr *log_density)
+{
+    Factor *sum = factor_new(g, v->span, p);
+    sum->log_density = log_density;
+    sum->sums_out = v;
+    sum->made = number;
+}
+
+// ---- rows that name the element that they read ----
+
+// Where a statement looks its element up, y[n] ~ normal(mu[c[g[n]]], 1), a sum over the rows of each element would look at all of them for each. One pass over the rows adds to the log densities
+// of all elements, an array of the sweep. Its sites stand under one index, that of the value.
+static void add_site(Graph *g, Series *s, Span at, const Loops *l, Expr *const *element, Expr *value, const Conditional *c, bool adds)
+{
+    Var *m = s->var[0];
+    for (int way = 0; way < 2; way++) {          // with a plate for the values, and under the index of the series
+        Site *t = NEW(g->arena, Site), **last = way ? &s->sites : &m->sites;
+        Index *j = way ? s->along : index_new(s->along->name, s->along->lo, s->along->hi);
+        *t = (Site){.span = at, .var = m, .plates = {.index = NEW_N(g->arena, Index *, l->n + 1), .guard = l->guard}, .n = m->rank, .adds = adds, .value = ex_replace(value, c->u, value_at(c->var, ex_index(j)))};
+        for (int k = 0; k < l->n; k++) t->plates.index[t->plates.n++] = l->index[k];
+        if (!way) t->plates.index[t->plates.n++] = j;
+        memcpy(t->subscript, element, sizeof *element * (size_t)c->var->rank);
+        t->subscript[c->var->rank] = ex_index(j);
+        while (*last) last = &(*last)->next;
+        *last = t;
+    }
+}
+
+static bool is_gathered(const Conditional *c)
+{
+    bool any = false;
+    for (const Part *q = c->density; q; q = q->next) any |= q->scatter;
+    return any && c->var->rank > 0 && c->var->rank < MAX_RANK;
+}
+
+static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
+{
+    Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);
+    Part *all = c->density, *alone = NULL, **last = &alone;
+    Expr *states = place_of(v, end_of_values(v, 1)), *apart;
+    v->chain = v->rank - 1;
+    m->hidden = true;
+    m->span = v->span;
+    for (int k = 0; k < v->rank; k++) m->dim[m->rank++] = v->dim[k];
+    m->dim[m->rank++] = states;
+    Series *s = m->series = NEW(g->arena, Series), **end = &g->series;
+    *s = (Series){.n = 1, .var = arena_copy(g->arena, &m, sizeof m), .along = index_new(intern("j"), ex_num(1), states)};
+    while (*end) end = &(*end)->next;
+    *end = s;
+    for (const Part *q = all; q; q = q->next)
+        if (!q->scatter) {
+            *last = arena_copy(g->arena, q, sizeof *q);
+            (*last)->next = NULL;
+            last = &(*last)->next;
+        }
+    c->density = alone;
+    Loops l = {.n = v->rank};
+    for (int k = 0; k < v->rank; k++) l.index[k] = c->element[k];
+    Expr *here = at_value(c, &apart);
+    add_site(g, s, v->span, &l, c->current->args, here, c, false);
+    for (const Part *q = all; q; q = q->next) {
+        if (!q->scatter) continue;
+        Part one = *q;
+        Expr *without;
+        one.next = NULL;
+        one.loops = (Loops){0};
+        c->density = &one;
+        Expr *with = at_value(c, &without);
+        add_site(g, s, q->factor->span, &q->loops, q->target, with, c, true);
+        Plates rows = {.n = q->loops.n, .index = arena_copy(g->arena, q->loops.index, sizeof *q->loops.index * (size_t)(q->loops.n + 1)), .guard = q->loops.guard};
+        if (!ex_is_num(without, 0)) new_sum(g, v, number, rows, without);
+    }
+    c->density = all;
+    Index *j = index_new(intern("j"), ex_num(1), states);
+    return ex_add2(apart, ex_reduce("log_sum_exp", j, ex_num(1), states, message(v, c->current->args, ex_index(j))));
 }
 
 // ---- one unknown ----
@@ -257,14 +334,6 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
     }
 }
 
-static void new_sum(Graph *g, const Var *v, int number, Plates p, Expr *log_density)
-{
-    Factor *sum = factor_new(g, v->span, p);
-    sum->log_density = log_density;
-    sum->sums_out = v;
-    sum->made = number;
-}
-
 // Sums v out, as the number `number`; along a chain only if there may be chains. Returns why it cannot.
 static const char *sum_out(Graph *g, Var *v, int number, bool chains)
 {
@@ -273,7 +342,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains)
     Expr **keep = NEW_N(g->arena, Expr *, n + 1);
     v->sums = number - 1;
     weigh_others(g, v, keep, true);
-    Conditional *c = conditional_density(g, v, true);
+    Conditional *c = conditional_density(g, v, true), *scattered = conditional_scattered(g, v, true);
     weigh_others(g, v, keep, false);
     const char *because = obstacle(g, v, c, chains);
     if (because) return because;
@@ -283,7 +352,12 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains)
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
     Expr *apart, *e = at_value(c, &apart);
-    e = chain ? sum_along(g, c, e) : over_values(c, e, end_of_values(v, 0), end_of_values(v, 1));
+    const bool rows = !chain && is_gathered(scattered);
+    if (rows) {
+        e = sum_by_rows(g, scattered, number);
+        apart = ex_num(0);
+        p.index = scattered->element;
+    } else e = chain ? sum_along(g, c, e) : over_values(c, e, end_of_values(v, 0), end_of_values(v, 1));
     if (!e) return "its elements depend on each other in no order";
     for (Factor *f = g->factors; f; f = f->next)
         if (!f->original && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;

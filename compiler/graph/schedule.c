@@ -245,8 +245,9 @@ static Step *element_step(Graph *g, Var *v, bool singly)
     }
     if (tied) return constrained_step(g, v);
     if (v->messages && !singly) {
-        Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), "its elements follow each other");
-        s->chain = s->marginal = true;
+        Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
+        s->reason = s->conditional->because;
+        s->by_messages = s->marginal = true;
         s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
         s->enumerate.upper = v->upper;
         return s;
@@ -833,7 +834,7 @@ bool schedule(Graph *g)
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
-        Step *s = element_step(g, c->var, false), *other = s && s->chain && !c->var->summed ? element_step(g, c->var, true) : NULL;
+        Step *s = element_step(g, c->var, false), *other = s && s->by_messages && !c->var->summed ? element_step(g, c->var, true) : NULL;
         if (other) {                             // on a GPU one lane would go along the chain, while neighbours that do not touch are drawn at once
             s->when = ON_CPU;
             other->when = ON_GPU;

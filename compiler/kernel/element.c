@@ -633,7 +633,7 @@ void step_density(Lower *p, const Step *s)
     comment_step(p, s);
     Var *width = walks ? work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
     const Shared how = shared_how(s, NULL);
-    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : metropolis ? "walk" : slice ? "slice" : s->chain ? "draw_together" : "draw", v->name));
+    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : metropolis ? "walk" : slice ? "slice" : s->by_messages && c->nbatch < v->rank ? "draw_together" : "draw", v->name));
     kernel->followed = walks ? followed(c, how) : NULL;
     Opened opened = enter_elements(p, s, how);
     put_exists(p, &opened, how, exists_at(v, c->element));

@@ -23,7 +23,7 @@ static void put_element(Lower *p, const Site *t)
 {
     Node *n;
     if (t->value) {
-        put_update(p, UPDATE_SET, place_element(ex_ref(t->var, t->n, t->subscript)), t->value);
+        put_update(p, t->adds ? UPDATE_ADD : UPDATE_SET, place_element(ex_ref(t->var, t->n, t->subscript)), t->value);
         return;
     }
     Node *test = t->when ? enter(p, NODE_IF) : NULL;
@@ -252,7 +252,7 @@ bool lower_series(Lower *p)
         for (int i = 0; i < s->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->var[i]->name);
         if (s->var[0]->sites->ode) note(p, "%s: the solution of a differential equation", names);
         else note(p, "%s: each element from those before it", names);
-        for (const Site *t = s->sites; t; t = t->next) note(p, "  %s = %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), math(p, t->value), line_of(p, t->span));
+        for (const Site *t = s->sites; t; t = t->next) note(p, "  %s %s %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), t->adds ? "+=" : "=", math(p, t->value), line_of(p, t->span));
         Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
         k->context = any_wild(p->g);
         k->ode = s->var[0]->sites->ode;
