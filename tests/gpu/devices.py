@@ -117,7 +117,7 @@ def compile_program(folder, name, source, *options):
 
 
 def examples():
-    """{name: (the arguments after ./fit, the files they need)} of every folder of examples/, from the first ./fit line of its README."""
+    """{name: (the arguments after ./fit, the files they need)} of every folder of examples/, from the first ./fit line of its README. Not of those whose data are made first (prepare.py, .npy)."""
     found = {}
     for model in sorted(glob.glob(os.path.join(ROOT, "examples/*/*.gm"))):
         folder, name = os.path.dirname(model), os.path.basename(model)[:-3]
@@ -125,6 +125,8 @@ def examples():
             command = next((line.split()[1:] for line in f if line.startswith("    ./fit ")), None)
         if command is None:
             sys.exit("devices.py: examples/%s/README.md names no ./fit command" % name)
+        if any(w.endswith(".npy") and not os.path.exists(os.path.join(folder, w.split("=")[-1])) for w in command):
+            continue
         files = [w.split("=")[-1].split(":")[0] for w in command if os.path.exists(os.path.join(folder, w.split("=")[-1].split(":")[0]))]
         if "--samples" in command:
             at = command.index("--samples")
