@@ -410,6 +410,22 @@ static void claim_divisor(Claims *c, const Place *p, const Ast *divisor)
     claim(c, k);
 }
 
+// The times of a differential equation: none before the one before it, nor before the start.
+static void claim_times(Claims *c, const Place *p, const Ast *e)
+{
+    Place q = *p;
+    Expr *n = shape_of(c->g, e->kid[3], p->env).dim[0], *one = ex_num(1), *i = ex_index(enter(c, &q, intern("i"), ex_num(2), n)), *before = ex_add2(i, ex_num(-1));
+    Claim k = {.span = p->span, .name = "times", .loops = q.loops, .nparts = 1, .nnumbers = 1, .number = {i}};
+    k.fails[0] = ex_call2("<", elaborate(c->g, e->kid[3], p->env, 1, &i), elaborate(c->g, e->kid[3], p->env, 1, &before));
+    const char *text = ast_text(c->g->arena, e->kid[3]);
+    k.says = arena_printf(c->g->arena, "times of a differential equation decrease: element # of %.40s%s is less than the one before it (%s)", text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
+    if (!ex_is_num(k.fails[0], 0)) claim(c, k);
+    Claim first = {.span = p->span, .name = "the first time", .loops = p->loops, .nparts = 1};
+    first.fails[0] = ex_call2("<", elaborate(c->g, e->kid[3], p->env, 1, &one), elaborate(c->g, e->kid[2], p->env, 0, NULL));
+    first.says = arena_printf(c->g->arena, "the first time of a differential equation lies before that of its start (%s)", claims_line(c->g, p->span));
+    if (!ex_is_num(first.fails[0], 0)) claim(c, first);
+}
+
 // Two sizes that must agree: where they are compared as sums of names already, or not at all yet.
 static void claim_same_size(Claims *c, const Place *p, const Ast *a, Expr *x, const Ast *b, Expr *y)
 {
@@ -545,6 +561,7 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
     if (is_solver(e->name)) {
+        claim_times(c, p, e);
         claim_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[0]);
         return;
     }
