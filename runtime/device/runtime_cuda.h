@@ -531,17 +531,17 @@ GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, c
     for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) out[i] = (first ? 0 : out[i]) + add[i];
 }
 
-// part[chain][p][chunk] = X'w over a chunk of rows, for several chains in one reading of X. blockIdx.x: 256 columns; y: the chunk, as above; z: the first chain. Threads beside each
+// part[chain][p][chunk] = X'w over a chunk of rows, for several chains in one reading of X. blockIdx.x: 256 columns; y: the chunk, as above; z: the chains, from first_chain on. Threads beside each
 // other read numbers beside each other: the columns of a row, and of the rows after it while there are threads; weights are read from shared memory. Within 32 rows of a thread sums are of the
 // type of X, then double.
-template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
     enum { TILE = 512 };
     __shared__ double share[256];
     __shared__ real weight[chains][TILE];
     const long first_column = blockIdx.x * 256L, at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
     const int columns = (int)(p - first_column < 256 ? p - first_column : 256), hands = 256 / columns, hand = (int)threadIdx.x / columns, column = (int)threadIdx.x % columns;
-    const int chain = (int)blockIdx.z * chains;
+    const int chain = first_chain + (int)blockIdx.z * chains;
     const real *w[chains];
     double sum[chains];
     for (int c = 0; c < chains; c++) {
@@ -577,14 +577,14 @@ template <int chains> static __device__ __forceinline__ void gm_row_sums(const S
     }
 }
 
-GM_KERNEL gm_row_sums_1(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+GM_KERNEL gm_row_sums_1(const State *states, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
-    gm_row_sums<1>(states, n, p, chunk, before, chunks, X, at_w, part);
+    gm_row_sums<1>(states, first_chain, n, p, chunk, before, chunks, X, at_w, part);
 }
 
-GM_KERNEL gm_row_sums_4(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+GM_KERNEL gm_row_sums_4(const State *states, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
-    gm_row_sums<4>(states, n, p, chunk, before, chunks, X, at_w, part);
+    gm_row_sums<4>(states, first_chain, n, p, chunk, before, chunks, X, at_w, part);
 }
 
 // A warp adds up the chunks of a column.

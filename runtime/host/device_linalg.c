@@ -342,19 +342,24 @@ void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, siz
 {
     GmDevice *d = run->device;
     if (p <= 0) return;
-    // Some 100 numbers a thread, and no more chunks than 4096.
-    const long even = (n + 4095) / 4096, least = p < 25 ? 1024 : p < 100 ? 256 : 128;
+    // Some 100 numbers a thread, but no more chunks than keep a GPU busy: each has p sums.
+    const long most = p < 100 ? 4096 : 1024, even = (n + most - 1) / most, least = p < 25 ? 1024 : p < 100 ? 256 : 128;
     long chunk = even > least ? even : least, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
     uint64_t at_w = w, at_out = out;
     const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(chunks * p * d->chains + 1));
     GmPieces piece = gm_device_pieces(d, X, n, (size_t)p * gm_device_element(d, GM_REAL), chunk);
     long before;
-    const int together = d->chains % 4 == 0 ? 4 : 1;
-    void *sums[] = { &d->states, &n, &p, &chunk, &before, &chunks, &piece.X, &at_w, (void *)&part };
+    const int fours = d->chains / 4, rest = d->chains % 4;
+    int first_chain;
+    void *sums[] = { &d->states, &first_chain, &n, &p, &chunk, &before, &chunks, &piece.X, &at_w, (void *)&part };
     while (chunks > 0 && gm_device_piece(d, &piece)) {
         before = piece.first / chunk;
-        gm_device_launch(d, d->stream, together == 4 ? "gm_row_sums_4" : "gm_row_sums_1",
-                         (GmGrid){ .x = (p + 255) / 256, .y = (piece.rows + chunk - 1) / chunk, .z = d->chains / together }, sums);
+        GmGrid grid = { .x = (p + 255) / 256, .y = (piece.rows + chunk - 1) / chunk, .z = fours };
+        first_chain = 0;
+        if (fours > 0) gm_device_launch(d, d->stream, "gm_row_sums_4", grid, sums);
+        first_chain = 4 * fours;
+        grid.z = rest;
+        if (rest > 0) gm_device_launch(d, d->stream, "gm_row_sums_1", grid, sums);
     }
     void *add[] = { &d->states, &p, &chunks, (void *)&part, &at_out };
     gm_device_launch(d, d->stream, "gm_row_sums_add", (GmGrid){ .x = p < 32768 ? (p + 7) / 8 : 4096, .y = d->chains }, add);
