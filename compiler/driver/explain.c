@@ -4,6 +4,14 @@
 
 static void row(FILE *out, const char *head, const char *text) { if (text) fprintf(out, "  %-9s %s\n", head, text); }
 
+// A discrete unknown that could be asked to be summed out: its elements are independent, or follow each other.
+static bool can_be_summed_out(const Step *s)
+{
+    const Var *v = s->block[0];
+    if (s->kind != STEP_ENUM || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
+    return !s->imputes && s->when != ON_GPU && !v->summed && v->kind != VAR_AUXILIARY && !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
+}
+
 void explain(FILE *out, const Program *p)
 {
     const Graph *g = p->g;
@@ -23,6 +31,7 @@ void explain(FILE *out, const Program *p)
         row(out, "cost", cost_text(p, &p->steps[k]));
         if (s->collapsed && g->applied) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         if (s->over_sum) row(out, "note", "unknowns are summed out (`marginal`), and drawn afterwards");
+        if (can_be_summed_out(s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);
     }
 }
