@@ -459,7 +459,7 @@ static Look test_impossible(const Expr *e, void *with)
     return (e->kind == EX_NUM && isinf(e->number)) || (e->kind == EX_REF && e->var->kind == VAR_SERIES) ? FOUND : LOOK;
 }
 
-static bool may_be_impossible(const Expr *term) { return ex_may_diverge(term) || ex_find(term, test_impossible, NULL); }
+static bool may_be_impossible(const Expr *term) { return ex_has_pole(term) || ex_find(term, test_impossible, NULL); }
 
 static Expr *where_possible(Expr *sum, Expr *term, Expr *slope)
 {

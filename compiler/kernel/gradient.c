@@ -84,7 +84,8 @@ typedef struct Moved {                   // a block
     Once       *once;                    // arrays that the density reads, behind the series in `moving`
     int         nweights, nnamed;
     Expr      **scalars;                 // single elements that the density kernel has names for
-    int         nscalars, scalars_size;
+    const char **names;
+    int         nscalars, scalars_size, names_size;
 } Moved;
 
 enum { MOST_TOTALS = 3 };                // that one loop adds up beside the log density (kernels.h, GM_MOST_TOTALS)
@@ -1054,14 +1055,24 @@ static Look collect_scalars(const Expr *e, void *with)
     Moved *m = with;
     const bool logarithm = e->kind == EX_CALL && e->fn == FN_log;
     const Expr *ref = logarithm ? e->args[0] : e;
-    if (ref->kind != EX_REF || ref->nargs || ref->var->rank || ref->var->kind == VAR_DATA || ref->var->kind == VAR_ELEMENT || ref->var->base == BASE_INT) return LOOK;
+    if (ref->kind != EX_REF || ref->nargs != ref->var->rank || ref->var->kind == VAR_DATA || ref->var->kind == VAR_ELEMENT || ref->var->base == BASE_INT) return LOOK;
+    const char *name = ref->var->name;
+    for (int k = 0; k < ref->nargs; k++) {
+        if (ref->args[k]->kind != EX_NUM) return LOOK;
+        name = words(m->p, "%s_%ld", name, (long)ref->args[k]->number);
+    }
     Expr *value = with_coordinates(m, (Expr *)e);
     if (logarithm && value == e) return LOOK;
     for (int i = 0; i < m->nscalars; i++)
         if (m->scalars[i] == value) return SKIP;
+    name = intern(words(m->p, logarithm ? "now_log_%s" : "now_%s", name));
+    for (int i = 0; i < m->nscalars; i++)        // a[1] and a_1
+        if (m->names[i] == name) name = intern(words(m->p, "%s_%d", name, m->nscalars + 1));
     ROOM(m->p->g->arena, m->scalars, m->nscalars, m->scalars_size);
+    ROOM(m->p->g->arena, m->names, m->nscalars, m->names_size);
+    m->names[m->nscalars] = name;
     m->scalars[m->nscalars++] = value;
-    put_let(m->p, value, local_new(m->p->g->arena, intern(words(m->p, logarithm ? "now_log_%s" : "now_%s", ref->var->name))), value, "wide");
+    put_let(m->p, value, local_new(m->p->g->arena, name), value, "wide");
     return SKIP;
 }
 

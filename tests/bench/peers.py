@@ -282,8 +282,9 @@ def run_all(names):
             draws, first = {}, None
             for seed in range(1, A.seeds + 1):
                 for who, run in contenders(name):
-                    if who not in draws:                       # how many draws: a pilot
-                        pilot = run(99, 1000)
+                    pilot = None
+                    if who not in draws:                       # how many draws: a pilot, which counts if they are as many
+                        pilot = run(seed, 1000)
                         if isinstance(pilot, str):
                             print(name, who, pilot.strip(), flush=True)
                             draws[who] = 0
@@ -291,7 +292,7 @@ def run_all(names):
                         draws[who] = int(min(max(1000 * A.target / max(pilot["sampling"], 1e-4), 1000), 100000)) // 1000 * 1000
                     if not draws[who]:
                         continue
-                    got = run(seed, draws[who])
+                    got = pilot if pilot and draws[who] == 1000 else run(seed, draws[who])
                     if isinstance(got, str):
                         print(name, who, seed, got.strip(), flush=True)
                         continue
