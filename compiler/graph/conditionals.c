@@ -595,7 +595,8 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
             c->colours = 0;
             if (series) {
                 c->recursion = series;
-                c->because = arena_printf(g->arena, "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried", series->name, span_line(series->span));
+                c->because = arena_printf(g->arena, series->sites->ode ? "it enters the differential equation of `%s` (line %d), which is solved again for each value that is tried"
+                                                                       : "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried", series->name, span_line(series->span));
                 m = (Mentions){0};
             }
             if (!c->because && m.too_many)
@@ -767,7 +768,7 @@ Conditional *conditional_array(Graph *g, Var *v)
             if (!factor_counts(f, v, false) || !factor_mentions(f, v)) continue;
             const Var *series = through_series(f->log_density, v);
             if (series) {
-                c->because = arena_printf(g->arena, "it enters the recursion of `%s` (line %d)", series->name, span_line(series->span));
+                c->because = arena_printf(g->arena, series->sites->ode ? "it enters the differential equation of `%s` (line %d)" : "it enters the recursion of `%s` (line %d)", series->name, span_line(series->span));
                 return c;
             }
             Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, true}, 1);
@@ -951,7 +952,7 @@ bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const
         for (int i = 0; i < nblock; i++) {
             const Var *series = through_series(f->log_density, block[i]);
             if (!series) continue;
-            *because = arena_printf(g->arena, "`%s` enters the recursion of `%s` (line %d)", block[i]->name, series->name, span_line(series->span));
+            *because = arena_printf(g->arena, series->sites->ode ? "`%s` enters the differential equation of `%s` (line %d)" : "`%s` enters the recursion of `%s` (line %d)", block[i]->name, series->name, span_line(series->span));
             return false;
         }
         Terms t = polynomial(g->arena, f->log_density, &in, 2);

@@ -132,6 +132,35 @@ static void count_part(Expr *e, void *with)
 
 static Expr *cubed(Expr *n, double share) { return ex_mul2(ex_num(share), ex_pow(n, 3)); }
 
+// A differential equation is solved in steps, of which data tell the number: for an estimate, a few for each time of the solution.
+enum { EVALUATIONS_OF_A_STEP = 6, STEPS_AT_LEAST = 20 };
+
+static Cost count_solution(Counter *k, const Ode *o, bool slopes)
+{
+    const Kernel *const lists[] = {k->p->setup.first, k->p->sweep.first};
+    Expr *n = ex_dim(o->call, 1), *evaluations = ex_mul2(ex_num(EVALUATIONS_OF_A_STEP), ex_add2(ex_dim(o->call, 0), ex_num(STEPS_AT_LEAST)));
+    Cost one = none();
+    for (int i = 0; i < 2; i++)
+        for (const Kernel *f = lists[i]; f; f = f->next)
+            if (f->ode == o && (f->of_ode == ODE_RIGHT_SIDE || (slopes && f->of_ode == ODE_DERIVATIVES))) add(&one, count_scope(k, f->body));
+    operate(&one, ex_mul2(ex_num(2), n));
+    if (slopes) operate(&one, ex_mul(4, (Expr *[]){ex_num(2), n, n, o->columns}));
+    return times(one, evaluations);
+}
+
+static Cost count_series(Counter *k, const Series *s, bool slopes)
+{
+    Cost c = none();
+    for (const Kernel *f = k->p->sweep.first; f; f = f->next)
+        if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, s->var[0]->name) == 0) add(&c, count_scope(k, f->body));
+    const Ode *o = s->var[0]->sites->ode;
+    if (!o || !slopes) return c;
+    Cost more = count_solution(k, o, true);
+    for (int i = 0; i < o->plates.n; i++) more = times(more, ex_add(3, (Expr *[]){o->plates.index[i]->hi, ex_neg(o->plates.index[i]->lo), ex_num(1)}));
+    add(&c, more);
+    return c;
+}
+
 static void count_node(Counter *k, const Node *n, Cost *to)
 {
     Counting with = {k, to};
@@ -185,6 +214,8 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_SLICE: case NODE_METROPOLIS:
         each_expr(n, count_part, &with);
         add(to, times(count_scope(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
+        for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)           // computed again for each value
+            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         to->draws = ex_add2(to->draws, ex_num(1));
         break;
     case NODE_WEIGH:
@@ -211,11 +242,11 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     }
     case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
     case NODE_FACTOR: operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3))); break;
-    case NODE_COMPUTE:
-        for (const Kernel *f = k->p->sweep.first; f; f = f->next)
-            if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, n->compute.series->var[0]->name) == 0) add(to, count_scope(k, f->body));
+    case NODE_COMPUTE: add(to, count_series(k, n->compute.series, n->compute.slopes)); break;
+    case NODE_SOLVE:
+        add(to, count_scope(k, n->body));
+        add(to, count_solution(k, n->solve.ode, false));
         break;
-    case NODE_SOLVE: add(to, times(count_scope(k, n->body), ex_num(1))); break;
     case NODE_CALL: add(to, count_scope(k, n->call.part->body)); break;
     case NODE_SKIP: case NODE_RETURN: each_expr(n, count_part, &with); break;
     case NODE_COMMENT: case NODE_FILL: case NODE_BARRIER: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_COPY: case NODE_RESULT: break;
