@@ -919,6 +919,18 @@ static Expr *weight_of(const Product *of, const Index *row, const Index *column)
     return ex_ref(of->weight, column ? 2 : 1, (Expr *[]){ex_index((Index *)row), column ? ex_index((Index *)column) : NULL});
 }
 
+// A term that each row has for each of its predictors: the weights begin with it. NULL: they begin with 0.
+static const Derivative *whole_term(const Prepared *r, const Product *of)
+{
+    const Plates *plates = &r->f.plates;
+    for (const Derivative *d = r->terms; d && plates->n == 1 && !plates->guard; d = d->next) {
+        if (d->ref->var != of->eta || d->loops.n != of->eta->rank || chosen_where(ex_mul2(d->weight, d->rest))) continue;
+        const Index *k = d->loops.n == 2 ? d->loops.index[1] : NULL;
+        if (!k || (d->ref->args[1]->kind == EX_INDEX && d->ref->args[1]->index == k && ex_is_num(k->lo, 1) && k->hi == outputs_of(of))) return d;
+    }
+    return NULL;
+}
+
 static void put_no_weight(Lower *p, const Product *of, const Index *row)
 {
     Index *column = of->weight->rank == 2 ? index_new(intern("k"), ex_num(1), outputs_of(of)) : NULL;
@@ -950,7 +962,7 @@ static Node *enter_factor(Lower *p, const Prepared *first, const Prepared *r)
     }
     Node *rows = enter_loop(p, SHARE_SPAN, r->row);
     for (int k = 0; k < r->span->nproducts; k++)
-        if (first_of(first, r->span->product[k]) == r) put_no_weight(p, r->span->product[k], r->row);
+        if (first_of(first, r->span->product[k]) == r && !whole_term(r, r->span->product[k])) put_no_weight(p, r->span->product[k], r->row);
     for (int i = 0; i < plates->n; i++)
         if (plates->index[i] != r->row) enter_loop(p, SHARE_SERIAL, plates->index[i]);
     if (plates->guard) put(p, NODE_SKIP)->skip.condition = plates->guard;
@@ -958,7 +970,7 @@ static Node *enter_factor(Lower *p, const Prepared *first, const Prepared *r)
 }
 
 // The weight of a predictor grows by what one term says. An element that a choice leaves out need not exist.
-static void put_weight(Moved *m, const Product *of, const Derivative *d, Expr *weight, int nplates)
+static void put_weight(Moved *m, const Product *of, const Derivative *d, Expr *weight, int nplates, UpdateOp op)
 {
     Lower *p = m->p;
     Expr *value = ex_mul2(weight, d->rest), *where = chosen_where(ex_mul2(d->weight, d->rest));
@@ -969,7 +981,7 @@ static void put_weight(Moved *m, const Product *of, const Derivative *d, Expr *w
     }
     Node *only = where ? enter(p, NODE_IF) : NULL;
     if (only) only->test.condition = where;
-    put_update(p, UPDATE_ADD, place_element(ex_ref(of->weight, d->ref->nargs, d->ref->args)), where ? granted(value, where) : value);
+    put_update(p, op, place_element(ex_ref(of->weight, d->ref->nargs, d->ref->args)), where ? granted(value, where) : value);
     if (only && !outer) outer = only;
     if (outer) leave(p, outer);
 }
@@ -1173,12 +1185,17 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         named = w;
         put_let(p, in_kernel(m, r, d->weight), w->local, in_kernel(m, r, d->weight), "wide");
     }
+    for (int k = 0; r->span && k < r->span->nproducts; k++) {
+        const Product *of = r->span->product[k];
+        const Derivative *d = first_of(first, of) == r ? whole_term(r, of) : NULL;
+        if (d) put_weight(m, of, d, by_name(named, d->weight), f->plates.n, UPDATE_SET);
+    }
     int ntotals = 0;
     for (Derivative *d = r->terms; d; d = d->next) {
         const bool all = d->loops.n == f->plates.n;
         const Product *of = product_with(r->span, d->ref->var);
         if (of) {
-            put_weight(m, of, d, by_name(named, d->weight), f->plates.n);
+            if (first_of(first, of) != r || whole_term(r, of) != d) put_weight(m, of, d, by_name(named, d->weight), f->plates.n, UPDATE_ADD);
             continue;
         }
         if (is_covered(d, covered, ncovered)) continue;
