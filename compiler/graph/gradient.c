@@ -590,6 +590,8 @@ static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
         Expr *left = ex_at(whole, 2, (Expr *[]){e->args[1], ex_index(at[0])}), *right = ex_at(whole, 2, (Expr *[]){ex_index(at[1]), e->args[2]});
         give(r, s, whole->args[0], times(adjoint, ex_neg(ex_mul2(left, right))));
     } else if (whole->kind == EX_CALL && (whole->fn == FN_ode_rk45 || whole->fn == FN_ode_bdf) && e->nargs == 3) solution(r, s, e, adjoint);
+    else if (whole->kind == EX_CALL && whole->fn == FN_cholesky_decompose && !stands_alone(whole))
+        refuse(r, "the derivative of `cholesky_decompose` is known for a matrix that no loop changes, and that is not made of an inverse or another factor");
     else refuse(r, arena_printf(r->g->arena, "no derivative of `%s` is known", whole->kind == EX_CALL ? whole->name : "an array"));
 }
 
