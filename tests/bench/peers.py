@@ -8,7 +8,7 @@ parameters, and 1000 iterations of warm-up. They run in turn, with one thread; s
 ratios less; those of warm-up have all that comes before the first draw, reading the data and loading libraries too. Draws are as many as take about --target seconds (1000 at least); effective draws are ArviZ's ess_bulk of the parameters that are compared; figures are medians over seeds.
 Of several Stan programs of one model (centred or not) the best one counts. Means of contenders are compared with each other: a difference beyond 5 standard errors is said.
 
-Needs build/gmc, numpy, pandas and arviz; g++ and the folder of PyPI's httpstan (4.13 has Stan 2.33: `pip install httpstan`, its folder in site-packages), which has stanc and
+Needs build/gmc, numpy, pandas and arviz; g++ and the folder of PyPI's httpstan (4.13 has Stan 2.35: `pip install httpstan`, its folder in site-packages), which has stanc and
 Stan's headers; for nutpie a Python with pymc, numba and nutpie. A Stan program takes about a minute to compile, some 1 GB for all of them. Results are kept in DIR/results.csv: `run` adds to them.
 """
 import argparse
