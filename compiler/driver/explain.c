@@ -19,6 +19,22 @@ void explain(FILE *out, const Program *p)
         fprintf(out, "%s: %s on line %d, new variable %s (%s)\n", a->factor->value && a->factor->value->kind == EX_REF ? a->factor->value->var->name : "?",
                 a->rule->name, span_line(a->factor->span), a->latent ? a->latent->name : "?", a->rule->reference ? a->rule->reference : "");
     if (g->applied) fputc('\n', out);
+    const char *const text = "a CPU run with a warm-up of 300 sweeps or more tries both and takes what gives more effective draws for its work";
+    for (const Competition *c = g->competitions; c; c = c->next) {
+        const CompetitionCost cost = cost_of_competition(p, c);
+        fprintf(out, "competition %d: ", c->number);
+        for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
+        fprintf(out, c->auxiliaries ? " step by step with auxiliaries, or together along gradients without them\n" : " step by step, or together along gradients\n");
+        row(out, "choice", arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
+        row(out, "by steps", arena_printf(g->arena, "%s multiply-adds a sweep, roughly", ex_text(g->arena, cost.steps)));
+        row(out, "together", arena_printf(g->arena, "%s, and for each evaluation along a trajectory %s", ex_text(g->arena, cost.move), ex_text(g->arena, cost.evaluation)));
+        fputc('\n', out);
+    }
+    for (const Alone *c = g->no_competition; c; c = c->next) {
+        fprintf(out, "no competition for ");
+        for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
+        fprintf(out, ": %s\n%s", c->because, c->next ? "" : "\n");
+    }
     for (int k = 0; k < p->nsteps; k++) {
         const Step *s = p->steps[k].step;
         const Description *d = s->description;
@@ -28,8 +44,9 @@ void explain(FILE *out, const Program *p)
         row(out, "method", d->method);
         row(out, "why", d->because);
         row(out, "draw", d->elements);
-        row(out, "cost", cost_text(p, &p->steps[k]));
-        if (s->collapsed && g->applied) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
+        if (!(s->competition && s->kind == STEP_NUTS)) row(out, "cost", cost_text(p, &p->steps[k]));
+        if (s->competition) row(out, "method of", arena_printf(g->arena, "competition %d", s->competition->number));
+        if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         if (s->over_sum) row(out, "note", "unknowns are summed out (`marginal`), and drawn afterwards");
         if (can_be_summed_out(s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);

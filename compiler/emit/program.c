@@ -162,7 +162,9 @@ static void emit_steps(Out *o, const Program *p)
     fprintf(o->file, "// What each step draws, and what it launches.\nstatic const GmStep steps[] = {\n");
     for (int i = 0; i < p->nsteps; i++) {
         const Launch *l = p->steps[i].launches.first;
-        if (p->steps[i].step->when != EVERY_SWEEP) fprintf(o->file, "    %s(\"%s\", step_%d),\n", macro[p->steps[i].step->when], p->steps[i].name, i + 1);
+        const Step *s = p->steps[i].step;
+        if (s->competition) fprintf(o->file, "    %s(\"%s\", step_%d, %d),\n", macro[s->when], p->steps[i].name, i + 1, s->competition->number);
+        else if (s->when != EVERY_SWEEP) fprintf(o->file, "    %s(\"%s\", step_%d),\n", macro[s->when], p->steps[i].name, i + 1);
         else if (!one_kernel(&p->steps[i])) fprintf(o->file, "    STEP(\"%s\", step_%d),\n", p->steps[i].name, i + 1);
         else if (l->kind == LAUNCH_TEAM) fprintf(o->file, "    STEP_TEAM(\"%s\", %s, %s),\n", p->steps[i].name, l->kernel->name, work_text(o, l->kernel));
         else fprintf(o->file, "    STEP_ONCE(\"%s\", %s),\n", p->steps[i].name, l->kernel->name);
@@ -230,6 +232,66 @@ static void emit_sweep(Out *o, const Program *p)
     emit_stage(o, "joint", "", &p->before, &p->joint);
 }
 
+// A number of multiply-adds, in doubles: sums of products of sizes.
+static const char *units_c(Out *o, const Expr *e)
+{
+    const char *all = NULL;
+    switch (e->kind) {
+    case EX_NUM: return text(o, "%.6g", e->number);
+    case EX_ADD: case EX_MUL:
+        for (int i = 0; i < e->nargs; i++) {
+            const char *one = units_c(o, e->args[i]);
+            all = all ? text(o, e->kind == EX_ADD ? "%s + %s" : "%s * %s", all, one) : one;
+        }
+        return e->kind == EX_ADD ? text(o, "(%s)", all) : all;
+    case EX_POW: {
+        const char *base = units_c(o, e->args[0]);
+        if (e->number == 2 || e->number == 3) return text(o, e->number == 2 ? "%s * %s" : "%s * %s * %s", base, base, base);
+        return text(o, "pow(fmax(%s, 1), %g)", base, e->number);
+    }
+    default: return text(o, "(double)%s", extent_c(o, e, TIGHT));
+    }
+}
+
+// What competes, and what a run needs to know to choose.
+static bool emit_competitions(Out *o, const Program *p, const Var *const *state, int nstate)
+{
+    FILE *out = o->file;
+    if (!o->g->competitions) return false;
+    fprintf(out, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.\n");
+    for (const Competition *c = o->g->competitions; c; c = c->next) {
+        const CompetitionCost cost = cost_of_competition(p, c);
+        fprintf(out, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", c->number);
+        fprintf(out, "    cost[0] = %s;\n    cost[1] = %s;\n    cost[2] = %s;\n}\n\n", units_c(o, cost.steps), units_c(o, cost.move), units_c(o, cost.evaluation));
+    }
+    for (const Competition *c = o->g->competitions; c; c = c->next) {
+        fprintf(out, "static const int fields_%d[] = {", c->number);
+        for (int i = 0; i < nstate; i++)
+            for (int k = 0; k < c->n; k++)
+                if (c->block[k] == state[i]) fprintf(out, "%d, ", 1 + i);
+        fprintf(out, "0}, latents_%d[] = {", c->number);
+        for (const Step *s = o->g->steps; s; s = s->next)
+            for (int i = 0; i < nstate && s->competition == c && s->when == WITHOUT_GRADIENTS; i++)
+                if (s->block[0]->kind == VAR_AUXILIARY && state[i] == s->block[0]) fprintf(out, "%d, ", 1 + i);
+        fprintf(out, "0};\n");
+    }
+    fprintf(out, "\nstatic const GmCompetition competitions[] = {\n");
+    for (const Competition *c = o->g->competitions; c; c = c->next) {
+        const char *names = "";
+        for (int k = 0; k < c->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->block[k]->name);
+        const Var *told = NULL;
+        for (int i = 0; i < p->nsteps; i++)
+            for (const Launch *l = p->steps[i].step->competition == c ? p->steps[i].launches.first : NULL; l; l = l->next)
+                for (int a = 0; a < l->nargs && l->kind == LAUNCH_NUTS; a++)
+                    if (l->arg[a].kind == ARG_NAME) told = l->arg[a].var;        // the last one
+        int at = 0;
+        while (state[at] != told) at++;
+        fprintf(out, "    {.name = \"%s\", .coupled = %d, .told = %d, .fields = fields_%d, .latents = latents_%d, .cost = cost_%d},\n", names, c->coupled, 1 + at, c->number, c->number, c->number);
+    }
+    fprintf(out, "};\n\n");
+    return true;
+}
+
 // Members of gm_model that the model has a use for, in their order.
 static const char *optional_members(Out *o, const Program *p)
 {
@@ -260,13 +322,20 @@ void emit_program(FILE *file, const Program *p, const char *source)
     emit_banner(o, source);
     emit_structs(o, p, state, nstate);
     for (const Step *s = g->steps; s; s = s->next)
-        if (s->kind == STEP_NUTS) {
+        if (s->kind == STEP_NUTS && s->when == EVERY_SWEEP) {
             fputs("#define GM_MOVES             // along gradients\n", file);
             break;
         }
     fputs("#include \"kernels.h\"\n\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
-    for (const Kernel *k = p->sweep.first; k; k = k->next) emit_kernel(o, k);
+    bool competing = false;
+    for (const Kernel *k = p->sweep.first; k; k = k->next) {
+        const bool moves = k->step && k->step->when == WITH_GRADIENTS;
+        if (moves && !competing) fprintf(file, "// ---- what competes with these steps: the same unknowns, moved together along gradients ----\n\n#ifndef __CUDACC__           // on a CPU\n\n");
+        if (!moves && competing) fprintf(file, "#endif\n\n// ---- for the draws ----\n\n");
+        competing = moves;
+        emit_kernel(o, k);
+    }
     scope_leave(&o->scope, 0);
     o->nnamed = 0;
     fprintf(file, "#ifndef __CUDACC_RTC__       // what follows runs on the host\n\n// ---- the sweep ----\n\n");
@@ -274,6 +343,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
     emit_sweep(o, p);
     fprintf(file, "// ---- what the runtime asks ----\n\n");
     const char *members = emit_tables(o, p, state, nstate);
+    if (emit_competitions(o, p, state, nstate)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
     if (emit_factors(o)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');

@@ -293,7 +293,6 @@ static Description describe(Graph *g, const Step *s)
         break;
     }
     case STEP_NUTS: {
-        if (s->when == WITH_GRADIENTS) d.because = arena_printf(g->arena, "%s; on a CPU with a warm-up of 100 sweeps or more, from sweep 21 on, in place of slices", s->reason);
         if (s->nuts.steps) d.method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; step size and metric are adapted in warm-up", s->nuts.steps);
         else d.method = arena_printf(g->arena, "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in coordinates without bounds; step size and metric are adapted in warm-up, towards accepting %g", s->nuts.accept);
         says(g, &d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d.subject) : d.subject, ": moved together by Hamiltonian Monte Carlo");

@@ -167,6 +167,8 @@ typedef struct Graph {
     Series        *series;               // of lets, of the sweep, of predictions
     struct Step   *steps;                // schedule: the sweep
     int            nsteps;
+    struct Competition *competitions;
+    struct Alone  *no_competition;
     struct Sum    *sums;
     struct Claim  *claims;               // what is checked when the data have been read
     struct Observed *observed;           // what runs may ask for
@@ -459,6 +461,22 @@ typedef struct Rows {                    // few_rows.c: a block's precision is d
     BlockTerm    *phi;                   // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
 } Rows;                                  // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
 
+typedef struct Competition {             // two ways to draw the same unknowns; a run finds out which is better (runtime/host/choice.c)
+    int         number;                  // from 1
+    int         n;
+    Var       **block;                   // continuous unknowns that meet in factors as written, all of a connected set, or those of it that would be sliced
+    bool        auxiliaries;             // exact conditionals need some, moves along gradients leave them out
+    bool        coupled;                 // unknowns that would be sliced depend on each other: without a measurement gradients move the block
+    struct Competition *next;
+} Competition;
+
+typedef struct Alone {                   // a connected set without a competition, and why
+    int         n;
+    Var       **block;
+    const char *because;
+    struct Alone *next;
+} Alone;
+
 typedef struct Server { const struct Step *step; struct Server *next; } Server;
 
 typedef struct Sum {                     // a statistic, an array target[...] += sum over loops of value
@@ -487,7 +505,8 @@ typedef struct Step {
     bool         by_messages;            // ENUM: from its array of log densities; along a chain, all elements together
     bool         over_sum;               // it sees unknowns summed out
     bool         imputes;                // missing values of data only
-    enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // two ways of drawing the same variables: the run takes one of them
+    enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // WITH and WITHOUT: a method of its competition, of which a run takes one
+    struct Competition *competition;     // or NULL: there is one way to draw the block
     const struct Description *description;       // describe.c: for readers
     union {
         struct {                         // GAUSSIAN

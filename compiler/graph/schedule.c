@@ -336,8 +336,8 @@ static bool has_gradient(Graph *g, Var *v, const char **why)
     return !*why && series_differentiable(g, &b, why);
 }
 
-// All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out.
-static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n)
+// All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out, or are not drawn at all (as_written).
+static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n, bool as_written)
 {
     Step *s = step_new(g, STEP_NUTS, block[0]->span);
     s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
@@ -363,7 +363,7 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n)
         bool latents = false;
         for (int q = 0; q < of.n; q++) latents |= of.factor[q]->replaced && factor_counts(of.factor[q], block[i], true);
         any |= latents;
-        s->collapsed &= !latents || can_collapse(g, block[i]);
+        s->collapsed &= !latents || as_written || can_collapse(g, block[i]);
     }
     s->collapsed &= any;
     const Reading of = factors_of_block(g, block, n);
@@ -407,49 +407,195 @@ static bool is_sliced(const Step *s, const Graph *g)
     return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_for(g, s->block[0]) && (!s->conditional->whole || s->conditional->recursion);
 }
 
-// Sets of variables that are sliced and coupled get a move along gradients beside their slices, before them in the sweep.
+// ---- competitions: gradients, or a step for each ----
+
+static const Request all_by_nuts = {.method = "nuts"};
+
+// A competition of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Steps of the block, and of auxiliaries that are `theirs`,
+// by the number of a variable, belong to the other method.
+static void add_competition(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
+{
+    Competition *c = NEW(g->arena, Competition), **last = &g->competitions;
+    *c = (Competition){.number = 1, .n = n, .block = block, .coupled = coupled};
+    for (; *last; last = &(*last)->next) c->number++;
+    *last = c;
+    Step *move = nuts_step(g, &all_by_nuts, block, n, true);
+    for (Step *s = g->steps; s; s = s->next) {
+        if (s->imputes || s->when != EVERY_SWEEP || !theirs[s->block[0]->id]) continue;
+        s->when = WITHOUT_GRADIENTS;
+        s->competition = c;
+        c->auxiliaries |= s->block[0]->kind == VAR_AUXILIARY;
+    }
+    move->when = WITH_GRADIENTS;
+    move->competition = c;
+    move->reason = reason;
+    put(&g->steps, move);
+}
+
+static bool test_jumps(Graph *g, Var *const *block, int n)
+{
+    const Smooth smooth = {block, n};
+    const Reading of = factors_of_block(g, block, n);
+    for (int q = 0; q < of.n; q++)
+        if (factor_counts_at(of.factor[q], block_sums(block, n), true) && ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth)) return true;
+    const Moving with = block_with_series(g, block, n);
+    for (int i = n; i < with.n; i++)
+        for (const Site *t = with.var[i]->sites; t; t = t->next)
+            if (ex_find(t->value, test_jump, (void *)&smooth)) return true;
+    return false;
+}
+
+// Continuous unknowns that meet in a factor as written are one set, by the number of a variable: that of its first one. Auxiliaries belong to the set of the factor that they stand for. -1: to none.
+static int *connected_sets(Graph *g)
+{
+    int nfactors = 0;
+    for (const Factor *f = g->factors; f; f = f->next) nfactors = f->id >= nfactors ? f->id + 1 : nfactors;
+    int *set = NEW_N(g->arena, int, g->nvars + 1), *owner = NEW_N(g->arena, int, nfactors + 1);
+    for (int i = 0; i < g->nvars; i++) set[i] = -1;
+    for (int i = 0; i < nfactors; i++) owner[i] = -1;
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || v->kind == VAR_AUXILIARY || v->discrete) continue;
+        set[v->id] = v->id;
+        const Reading of = factors_of(g, v);
+        for (int q = 0; q < of.n; q++) {
+            const int other = of.factor[q]->original ? -1 : owner[of.factor[q]->id], mine = set[v->id];
+            if (!of.factor[q]->original) owner[of.factor[q]->id] = v->id;
+            if (other < 0 || set[other] == mine) continue;
+            const int first = set[other] < mine ? set[other] : mine, gone = set[other] < mine ? mine : set[other];
+            for (int k = 0; k < g->nvars; k++)
+                if (set[k] == gone) set[k] = first;
+        }
+    }
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (v->kind != VAR_AUXILIARY) continue;
+        const Reading of = factors_of(g, v);
+        for (int q = 0; q < of.n && set[v->id] < 0; q++) {
+            const Factor *root = of.factor[q];
+            while (root->original) root = root->original;
+            if (owner[root->id] >= 0) set[v->id] = set[owner[root->id]];
+        }
+    }
+    return set;
+}
+
+static bool is_requested(const Graph *g, const Var *v)
+{
+    if (request_for(g, v)) return true;
+    for (const Request *r = g->model->requests; r; r = r->next)          // of latents, which are named after the data
+        for (int i = 0; r->block == BLOCK_AUGMENT && i < r->nnames && v->kind == VAR_AUXILIARY; i++)
+            for (const Applied *a = g->applied; a; a = a->next)
+                if (a->latent == v && a->factor->value && a->factor->value->kind == EX_REF && a->factor->value->var->name == r->names[i]) return true;
+    return false;
+}
+
+static bool reads_sum(Graph *g, Var *const *block, int n)
+{
+    const Reading of = factors_of_block(g, block, n);
+    const int sums = block_sums(block, n);
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q]->made && factor_counts_at(of.factor[q], sums, true)) return true;
+    return false;
+}
+
+enum { MOST_COMPETING_STEPS = 40 };      // more kernels than these, and those of the move beside them, would keep the C compiler too long
+
+// Why there is no competition for a set, in words for --explain.
+static const char *not_worth(Graph *g, const int *set, int which, Var *const *block, int n)
+{
+    int steps = 0;
+    const Step *only = NULL;
+    if (reads_sum(g, block, n)) return "the model asks for unknowns to be summed out";
+    for (const Step *s = g->steps; s; s = s->next) {
+        if (s->imputes || set[s->block[0]->id] != which) continue;
+        if (s->kind == STEP_NUTS) return "gradients move some of it as it is";
+        if (s->when != EVERY_SWEEP) return "auxiliaries are drawn in one way on a CPU and in another on a GPU";
+        for (int i = 0; i < s->nblock; i++)
+            if (is_requested(g, s->block[i])) return "the model asks for a method";
+        only = s;
+        steps++;
+    }
+    const Conditional *c = only ? only->conditional : NULL;
+    if (steps == 1 && (only->kind == STEP_GAUSSIAN || c->array || (c->nbatch == c->var->rank && !c->whole)))
+        return only->kind == STEP_SLICE || only->kind == STEP_METROPOLIS ? "its elements do not depend on each other" : "one step draws all of it exactly";
+    if (steps > MOST_COMPETING_STEPS) return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_COMPETING_STEPS);
+    for (int i = 0; i < g->nvars; i++) {
+        Var *a = g->vars[i];
+        if (a->kind != VAR_AUXILIARY || set[a->id] != which) continue;
+        for (const Step *s = g->steps; s; s = s->next) {
+            if (s->imputes || s->collapsed || set[s->block[0]->id] == which) continue;
+            const Reading of = factors_of_block(g, s->block, s->nblock);
+            for (int q = 0; q < of.n; q++)
+                if (!of.factor[q]->replaced && factor_mentions(of.factor[q], a))
+                    return arena_printf(g->arena, "`%s` is drawn given the auxiliary `%s`", s->block[0]->name, a->name);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        const char *why = NULL;
+        if (!has_gradient(g, block[i], &why)) return arena_printf(g->arena, "gradients do not move `%s`: %s", block[i]->name, why);
+    }
+    return test_jumps(g, block, n) ? "its density jumps, which trajectories along gradients do not see coming" : NULL;
+}
+
+static void compete(Graph *g)
+{
+    const int *set = connected_sets(g);
+    Alone **last = &g->no_competition;
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || v->kind == VAR_AUXILIARY || set[v->id] != v->id) continue;
+        Var **block = NEW_N(g->arena, Var *, g->nvars + 1);
+        bool *theirs = NEW_N(g->arena, bool, g->nvars + 1), coupled = false;
+        int n = 0;
+        for (int k = 0; k < g->nvars; k++) {
+            Var *w = g->vars[k];
+            theirs[w->id] = set[w->id] == v->id;
+            if (theirs[w->id] && w->kind != VAR_AUXILIARY) block[n++] = w;
+        }
+        const char *because = not_worth(g, set, v->id, block, n);
+        if (because) {
+            *last = NEW(g->arena, Alone);
+            **last = (Alone){n, block, because, NULL};
+            last = &(*last)->next;
+            continue;
+        }
+        int sliced = 0;
+        for (const Step *s = g->steps; s; s = s->next)
+            if (theirs[s->block[0]->id] && is_sliced(s, g)) {
+                sliced++;
+                coupled |= s->conditional->nbatch < s->block[0]->rank;
+            }
+        add_competition(g, block, n, theirs, coupled || sliced > 1, "it competes with the steps of these unknowns");
+    }
+}
+
+// In what is left, variables that are sliced and coupled.
 static void move_together(Graph *g)
 {
-    for (Step **at = &g->steps; *at; at = &(*at)->next) {
-        if ((*at)->when != EVERY_SWEEP || !is_sliced(*at, g)) continue;
+    for (Step *first = g->steps; first; first = first->next) {
+        if (first->when != EVERY_SWEEP || !is_sliced(first, g)) continue;
         Var **block = NEW_N(g->arena, Var *, g->nvars + 1);
+        bool *theirs = NEW_N(g->arena, bool, g->nvars + 1);
         int n = 0;
-        block[n++] = (*at)->block[0];
-        bool coupled = (*at)->conditional->nbatch < block[0]->rank;
+        block[n++] = first->block[0];
+        theirs[block[0]->id] = true;
+        bool coupled = first->conditional->nbatch < block[0]->rank;
         for (bool more = true; more;) {
             more = false;
             const Reading of = factors_of_block(g, block, n);
-            for (Step *s = *at; s; s = s->next) {
-                bool in = false, meets = false;
-                if (s->when != EVERY_SWEEP || !is_sliced(s, g)) continue;
-                for (int i = 0; i < n; i++) in |= block[i] == s->block[0];
-                for (int q = 0; q < of.n && !in; q++) meets |= factor_counts(of.factor[q], s->block[0], true) && factor_mentions(of.factor[q], s->block[0]);
-                if (in || !meets) continue;
+            for (Step *s = first; s; s = s->next) {
+                bool meets = false;
+                if (s->when != EVERY_SWEEP || !is_sliced(s, g) || theirs[s->block[0]->id]) continue;
+                for (int q = 0; q < of.n; q++) meets |= factor_counts(of.factor[q], s->block[0], true) && factor_mentions(of.factor[q], s->block[0]);
+                if (!meets) continue;
                 block[n++] = s->block[0];
-                more = coupled = true;
+                theirs[s->block[0]->id] = more = coupled = true;
             }
         }
-        if (!coupled) continue;
-        const Smooth smooth = {block, n};
-        const Reading of = factors_of_block(g, block, n);
         const char *why = NULL;
-        bool good = true;
-        for (int i = 0; i < n && good; i++) good = has_gradient(g, block[i], &why);
-        for (int q = 0; q < of.n && good; q++) good = !factor_counts_at(of.factor[q], block_sums(block, n), true) || !ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth);
-        const Moving with = block_with_series(g, block, n);
-        for (int i = n; i < with.n && good; i++)
-            for (const Site *t = with.var[i]->sites; t && good; t = t->next) good = !ex_find(t->value, test_jump, (void *)&smooth);
-        static const Request all = {.method = "nuts"};
-        Step *move = good ? nuts_step(g, &all, block, n) : NULL;
-        if (!move) continue;
-        move->when = WITH_GRADIENTS;
-        move->reason = "no family has their statistics, and they depend on each other";
-        for (Step *s = *at; s; s = s->next)
-            for (int i = 0; i < n; i++)
-                if (s->block[0] == block[i] && is_sliced(s, g)) s->when = WITHOUT_GRADIENTS;
-        move->next = *at;
-        *at = move;
-        at = &move->next;
+        for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
+        if (coupled && !test_jumps(g, block, n)) add_competition(g, block, n, theirs, true, "no family has their statistics, and they depend on each other; it competes with their slices");
     }
 }
 
@@ -666,15 +812,6 @@ static void improper(Graph *g, const Var *v)
     diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
 }
 
-static bool reads_sum(Graph *g, Var *const *block, int n)
-{
-    const Reading of = factors_of_block(g, block, n);
-    const int sums = block_sums(block, n);
-    for (int q = 0; q < of.n; q++)
-        if (of.factor[q]->made && factor_counts_at(of.factor[q], sums, true)) return true;
-    return false;
-}
-
 // What sees unknowns summed out has no family, and its elements depend on each other: gradients move all of it together, if there are no walls or jumps.
 static Step *move_over_sums(Graph *g, Candidate *list, int n)
 {
@@ -694,8 +831,7 @@ static Step *move_over_sums(Graph *g, Candidate *list, int n)
         if (good) at++;
         else memmove(&block[at], &block[at + 1], sizeof *block * (size_t)(m-- - at - 1));
     }
-    static const Request all = {.method = "nuts"};
-    Step *s = m ? nuts_step(g, &all, block, m) : NULL;
+    Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
     if (!s) return NULL;
     s->reason = "they see other unknowns summed out, and no family has their statistics";
     for (int i = 0; i < n; i++)
@@ -776,7 +912,7 @@ bool schedule(Graph *g)
             block[m++] = c->var;
             c->taken = true;
         }
-        Step *s = m ? nuts_step(g, r, block, m) : NULL;
+        Step *s = m ? nuts_step(g, r, block, m, false) : NULL;
         if (s) place(g, &o, s, &o.rest);
     }
     if (g->by_nuts) {
@@ -789,8 +925,7 @@ bool schedule(Graph *g)
             block[m++] = c->var;
             c->taken = true;
         }
-        static const Request all = {.method = "nuts"};
-        Step *s = m ? nuts_step(g, &all, block, m) : NULL;
+        Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
         if (s) place(g, &o, s, &o.rest);
     }
     if (g->nsums && !g->by_gibbs) {
@@ -846,6 +981,7 @@ bool schedule(Graph *g)
     Step *const in_order[] = {o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.latents, o.rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
+    if (!g->by_gibbs && !g->by_nuts) compete(g);
     if (!g->by_gibbs) move_together(g);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;

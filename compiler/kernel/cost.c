@@ -7,14 +7,23 @@
 // precision: a cache may save most of them. What has a name is computed once. Of branches all are counted; a slice sampler is taken to try six values.
 // Library calls cost what their algorithms do: a Cholesky factorisation of p by p is p^3/3, X'X is n p^2.
 //
+// Where methods compete all is added up in one unit, multiply-adds: functions and draws by cost.def, in loops of the library a quarter of one. Never in seconds: a run makes the same
+// choice on any machine.
+//
 // Needs: the kernels as all passes leave them.     Keeps: them, untouched.
+#include <math.h>
 #include <string.h>
 #include "kernel.h"
 #include "scope.h"
 
 enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
 
-typedef struct Cost { Expr *operations, *draws, *bytes; } Cost;
+// In multiply-adds.
+enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, TURN = 1, TRY = 150, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library; a turn of a loop; a value tried; a trajectory and each of its steps,
+enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
+static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in a loop without draws, of which some are done at once
+
+typedef struct Cost { Expr *operations, *draws, *bytes, *work; } Cost;      // work: in multiply-adds
 
 typedef struct Counter {
     const Program *p;
@@ -22,16 +31,41 @@ typedef struct Counter {
     When           route;                // which one is counted
 } Counter;
 
-static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0)}; }
+static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
 
 static void add(Cost *to, Cost more)
 {
     to->operations = ex_add2(to->operations, more.operations);
     to->draws = ex_add2(to->draws, more.draws);
     to->bytes = ex_add2(to->bytes, more.bytes);
+    to->work = ex_add2(to->work, more.work);
 }
 
-static void operate(Cost *to, Expr *n) { to->operations = ex_add2(to->operations, n); }
+// n operations, which take `units` each.
+static void labour(Cost *to, Expr *n, double units)
+{
+    to->operations = ex_add2(to->operations, n);
+    to->work = ex_add2(to->work, ex_mul2(ex_num(units), n));
+}
+
+static void operate(Cost *to, Expr *n) { labour(to, n, 1); }
+
+static double units_of(const char *name, double otherwise)
+{
+    static const struct { const char *name; double units; } known[] = {
+#define COST_OF(name, units) {#name, units},
+#include "cost.def"
+    };
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0) return known[i].units;
+    return otherwise;
+}
+
+static void draw(Cost *to, Expr *n, double units)
+{
+    to->draws = ex_add2(to->draws, n);
+    to->work = ex_add2(to->work, ex_mul2(ex_num(units), n));
+}
 
 // Sums are multiplied out, so that equal terms meet.
 static Expr *expanded(Expr *a, Expr *n)
@@ -47,7 +81,7 @@ static Expr *expanded(Expr *a, Expr *n)
     return all;
 }
 
-static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n)}; }
+static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n)}; }
 
 static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
 {
@@ -56,7 +90,7 @@ static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
     return ex_reduce("sum", j, lo, hi, ex_replace_index(e, (Index *)i, ex_index(j)));
 }
 
-static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi)}; }
+static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi), summed(c.work, i, lo, hi)}; }
 
 // ---- expressions ----
 
@@ -75,7 +109,8 @@ static void count_expr(Counter *k, Expr *e, Cost *to)
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
     case EX_POW: case EX_CALL: case EX_AT:
-        if (e->kind != EX_AT) operate(to, ex_num(1));
+        if (e->kind == EX_POW) labour(to, ex_num(1), e->number == 2 || e->number == 3 ? 1 : e->number == -1 || e->number == -2 || e->number == 0.5 || e->number == -0.5 ? DIVISION : POWER);
+        else if (e->kind == EX_CALL) labour(to, ex_num(1), units_of(e->name, CALL));
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
     case EX_REDUCE: case EX_ARRAY: {
@@ -113,6 +148,8 @@ static Expr *size(const Var *v, int first, int n)
 static Cost count_loop(Counter *k, const Node *n)
 {
     Cost c = count_scope(k, n->body);
+    c.work = ex_add2(c.work, ex_num(TURN));
+    if (ex_is_num(c.draws, 0)) c.work = expanded(c.work, ex_num(in_a_row));
     const Sharing how = n->loop.how;
     if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;          // of each missing value
     if (how == SHARE_GROUPS) return times(c, n->loop.order->extent);
@@ -158,6 +195,13 @@ static Cost count_series(Counter *k, const Series *s, bool slopes)
     Cost more = count_solution(k, o, true);
     for (int i = 0; i < o->plates.n; i++) more = times(more, ex_add(3, (Expr *[]){o->plates.index[i]->hi, ex_neg(o->plates.index[i]->lo), ex_num(1)}));
     add(&c, more);
+    return c;
+}
+
+static Cost tried(Counter *k, const Node *body)
+{
+    Cost c = count_scope(k, body);
+    c.work = ex_add2(c.work, ex_num(TRY));
     return c;
 }
 
@@ -208,36 +252,36 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_DRAW:
         each_expr(n, count_part, &with);
-        to->draws = ex_add2(to->draws, ex_num(1));
+        draw(to, ex_num(1), units_of(n->draw.call ? n->draw.call->name : n->draw.routine, DRAW));
         break;
-    case NODE_SAMPLE: to->draws = ex_add2(to->draws, ex_num(1)); break;
+    case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;
     case NODE_SLICE: case NODE_METROPOLIS:
         each_expr(n, count_part, &with);
-        add(to, times(count_scope(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
+        add(to, times(tried(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)           // computed again for each value
             if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
-        to->draws = ex_add2(to->draws, ex_num(1));
+        draw(to, ex_num(1), units_of("uniform_between", DRAW));
         break;
     case NODE_WEIGH:
         add(to, times(count_scope(k, n->body), ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)})));
-        to->draws = ex_add2(to->draws, ex_num(1));
+        draw(to, ex_num(1), units_of("uniform_between", DRAW));
         break;
     case NODE_MOVE: {
-        Cost c = times(count_scope(k, n->body), ex_num(TRIED_BY_SLICE));
-        c.draws = ex_add2(c.draws, ex_num(1));
+        Cost c = times(tried(k, n->body), ex_num(TRIED_BY_SLICE));
+        draw(&c, ex_num(1), units_of("uniform_between", DRAW));
         add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
         break;
     }
     case NODE_DRAW_ARRAY: {
         const Var *v = n->whole.c->var;
-        to->draws = ex_add2(to->draws, size(v, 0, v->rank));
+        draw(to, size(v, 0, v->rank), DRAW);
         if (v->constraint != CONSTRAINT_SIMPLEX) operate(to, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(v->dim[v->rank - 1], 3)));
         break;
     }
     case NODE_DRAW_NORMAL: {
         Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
         operate(to, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
-        to->draws = ex_add2(to->draws, ex_mul2(batches, n->normal.size));
+        draw(to, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW));
         break;
     }
     case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
@@ -275,10 +319,11 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
             else if (!b) b = l->arg[i].extent;
         }
     Expr *two = ex_num(2), *eight = ex_num(8);
+    bool in_lapack = false;
     switch (l->kind) {
     case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY:
         c = times(c, a);
-        operate(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b));
+        labour(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b), in_library);
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
     case LAUNCH_PRODUCT: case LAUNCH_ROW_PRODUCTS:
@@ -290,24 +335,27 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         }
         break;
     case LAUNCH_ROW_SUMS:
-        operate(&c, expanded(expanded(two, a), b));
+        labour(&c, expanded(expanded(two, a), b), in_library);
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
     case LAUNCH_GRAM: case LAUNCH_WEIGHTED_GRAM:
-        operate(&c, ex_mul2(a, ex_pow(b, 2)));
+        labour(&c, ex_mul2(a, ex_pow(b, 2)), in_library);
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
     case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_DENSE_SCALED:
-        operate(&c, cubed(a, 1.0 / 3));
-        c.draws = ex_add2(c.draws, a);
+        labour(&c, cubed(a, 1.0 / 3), in_library);
+        draw(&c, a, units_of("normal_natural", DRAW));
+        in_lapack = true;
         break;
     case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
-        operate(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)));
-        c.draws = ex_add(3, (Expr *[]){c.draws, a, b});
+        labour(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)), in_library);
+        draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW));
+        in_lapack = true;
         break;
     case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
     case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: break;
     }
+    c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
     add(to, c);
 }
 
@@ -335,4 +383,67 @@ const char *cost_text(const Program *p, const StepCode *s)
     const char *many = route_text(p, s, IF_MANY);
     const char *of = s->step->imputes ? ", for each missing value" : "";
     return routes ? arena_printf(p->g->arena, "%s%s; with fewer rows than coefficients %s", many, of, route_text(p, s, IF_FEW)) : arena_printf(p->g->arena, "%s%s", many, of);
+}
+
+// ---- what competes ----
+
+// In numbers of the data alone, so that the host can compute it: a sum over a loop that is not the same for all is taken in its middle, and a number that differs from element to
+// element is their mean.
+static Expr *by_sizes(Expr *e)
+{
+    if (is_data_total(e)) return e;
+    switch (e->kind) {
+    case EX_NUM: return e;
+    case EX_REF:
+        if (e->var->kind == VAR_DATA && e->var->rank == 0 && e->var->base == BASE_INT && !e->var->response) return e;
+        if (e->var->kind == VAR_DATA && e->var->rank == 1 && e->nargs == 1 && e->var->base == BASE_INT && !e->var->response) {
+            Index *i = index_new("i", ex_num(1), e->var->dim[0]);
+            Expr *at = ex_index(i), *total = ex_reduce("sum", i, ex_num(1), e->var->dim[0], ex_ref(e->var, 1, &at));
+            if (is_data_total(total)) return ex_mul2(total, ex_pow(by_sizes(e->var->dim[0]), -1));
+        }
+        return ex_num(1);
+    case EX_ADD: case EX_MUL: {
+        Expr *all = ex_num(e->kind == EX_MUL);
+        for (int i = 0; i < e->nargs; i++) all = e->kind == EX_ADD ? ex_add2(all, by_sizes(e->args[i])) : ex_mul2(all, by_sizes(e->args[i]));
+        return all;
+    }
+    case EX_POW: return ex_pow(by_sizes(e->args[0]), e->number);
+    case EX_REDUCE: {
+        if (e->fn != FN_sum) return by_sizes(e->args[1]);
+        Expr *lo = by_sizes(e->args[0]), *hi = by_sizes(e->args[1]), *middle = ex_mul2(ex_num(0.5), ex_add2(lo, hi));
+        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        return ex_mul2(by_sizes(ex_replace_index(ex_open(e, j), j, middle)), ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}));
+    }
+    case EX_CALL: return e->nargs ? by_sizes(e->args[e->nargs - 1]) : ex_num(1);       // of a choice, or of the larger of two sizes, one
+    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    }
+    return ex_num(1);
+}
+
+static Cost count_launches(const Program *p, const Launches *list)
+{
+    Counter k = {.p = p, .route = IF_MANY, .scope = {.arena = p->g->arena, .g = p->g}};
+    Cost c = none();
+    for (const Launch *l = list->first; l; l = l->next)
+        if (l->when != IF_FEW) count_launch(&k, l, &c);
+    return c;
+}
+
+CompetitionCost cost_of_competition(const Program *p, const Competition *of)
+{
+    Cost every = none(), steps = none(), move = none(), evaluation = none();
+    for (int i = 0; i < p->nsteps; i++) {
+        const Step *s = p->steps[i].step;
+        if (s->imputes || s->when == ON_GPU || (s->competition && s->competition != of)) continue;
+        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &move : &steps, count_launches(p, &p->steps[i].launches));
+        if (s->when != WITH_GRADIENTS) continue;
+        evaluation = count_launches(p, &p->steps[i].density);
+        Expr *n = NULL;
+        for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
+            for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
+                if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
+        move.work = ex_add(3, (Expr *[]){move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
+        evaluation.work = ex_add(3, (Expr *[]){evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
+    }
+    return (CompetitionCost){by_sizes(ex_add2(every.work, steps.work)), by_sizes(ex_add2(every.work, move.work)), by_sizes(evaluation.work)};
 }

@@ -487,7 +487,7 @@ static Kernel *put_place(Moved *m)
 {
     Lower *p = m->p;
     note(p, "%s at these coordinates", m->step->description->subject);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", m->stem), "wide");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->step->competition ? "move_to_%s" : "place_%s", m->stem), "wide");
     put_offsets(m);
     for (int o = 0; o < m->step->nblock; o++) {
         const int i = m->order[o];
@@ -1750,11 +1750,14 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     with_name(l, m.density);
     with_name(l, m.gradient);
     with_name(l, diagnostics);
-    int every = 0;
-    for (const Step *o = p->g->steps; o; o = o->next) every += o->when == EVERY_SWEEP || o == s;
-    with_number(l, every == 1 && s->when == EVERY_SWEEP);
+    bool alone = true, imputed = false;          // nothing else changes what the density reads: where the chain still stands where the move has left it, nothing is evaluated again
+    for (const Step *o = p->g->steps; o; o = o->next) {
+        alone &= o == s || o->imputes || (s->competition && o->competition == s->competition);
+        imputed |= o->imputes;
+    }
+    with_number(l, !alone ? 0 : imputed ? 2 : 1);
     with_number(l, s->collapsed || s->over_sum);
-    with_number(l, s->when == WITH_GRADIENTS);
+    with_number(l, s->competition ? s->competition->number : 0);
     with_number(l, s->nuts.accept);
     with_number(l, s->nuts.depth);
     with_number(l, s->nuts.steps);

@@ -295,6 +295,12 @@ void placement(Lower *p);                 // placement.c
 
 const char *cost_text(const Program *p, const StepCode *s);           // operations, draws and bytes of one sweep of one chain, in the sizes of the data
 
+typedef struct CompetitionCost {         // in multiply-adds, of one chain, in numbers of the data
+    Expr *steps;                         // a sweep with a step for each
+    Expr *move, *evaluation;             // a sweep along gradients is a move, and as many evaluations of density and gradient as its trajectory has
+} CompetitionCost;
+CompetitionCost cost_of_competition(const Program *p, const Competition *of);
+
 // ---- print.c, check.c ----
 
 void        kernels_print(FILE *out, const Program *p);              // --dump: kernels as trees, and their launches

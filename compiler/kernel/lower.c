@@ -63,7 +63,7 @@ void comment_step(Lower *p, const Step *s)
     const char *because = density && !s->imputes ? d->because : s->kind == STEP_GAUSSIAN ? s->reason : NULL;
     const char *more = s->imputes ? "     if values are missing" : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel" : "";
     if (s->over_sum) because = because ? words(p, "%s; unknowns are summed out", because) : "unknowns are summed out";
-    if (s->collapsed && !s->imputes) because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
+    if (s->collapsed && !s->imputes && !(s->competition && s->kind == STEP_NUTS)) because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
     note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "", because ? because : "", more, line_of(p, s->span));
     const char *row = "";                        // short parameters stand on one line
     for (int i = 0; i < d->n && !density && s->kind != STEP_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);

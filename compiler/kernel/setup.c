@@ -603,7 +603,7 @@ static Look test_shared(const Expr *e, void *with)
 }
 
 // Whether nothing in it is done together by the lanes of a team: it may be moved to a function.
-static bool for_part(const Factor *f) { return counts(f) && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL); }
+static bool for_part(const Factor *f) { return counts(f) && !f->original && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL); }
 
 static void put_factor(Lower *p, const Factor *f, Var *lp)
 {
@@ -652,16 +652,37 @@ static int lower_parts(Lower *p, const Kernel ***part)
     }
 }
 
+// Where auxiliaries compete with moves that leave them out, what the draws hold is the log density of the model as written, which is there whichever method a chain takes; --check
+// compares steps with the augmented one.
+static bool auxiliaries_compete(const Graph *g)
+{
+    for (const Competition *c = g->competitions; c; c = c->next)
+        if (c->auxiliaries) return true;
+    return false;
+}
+
+// The factors that stand in only one of the two.
+static void put_either(Lower *p, Var *lp, bool augmented)
+{
+    Expr *checking = local_ref(local_new(p->g->arena, "CHECKING"));
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = augmented ? checking : ex_call1("!", checking);
+    for (const Factor *f = p->g->factors; f; f = f->next)
+        if (factor_counts_at(f, 0, augmented) == false && factor_counts_at(f, 0, !augmented) && !ex_is_num(f->log_density, 0)) put_factor(p, f, lp);
+    leave(p, test);
+}
+
 void lower_log_joint(Lower *p)
 {
     bool whole = false;
+    const bool either = auxiliaries_compete(p->g);
     for (const Factor *f = p->g->factors; f; f = f->next) {
         const Loops l = loops_of(&f->plates);
-        whole |= counts(f) && needs_own_array(f->log_density, &l);
+        whole |= (counts(f) || (either && factor_counts_at(f, 0, true))) && needs_own_array(f->log_density, &l);
     }
     const Kernel **part;
     const int parts = lower_parts(p, &part);
-    note(p, "The log joint density of data, variables and auxiliaries.");
+    note(p, either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "log_joint", "wide");
     Var *lp = begin_sum(p);
     for (int i = 0; i < parts; i++) {
@@ -670,7 +691,8 @@ void lower_log_joint(Lower *p)
         n->call.into = lp;
     }
     for (const Factor *f = p->g->factors; f; f = f->next)
-        if (counts(f) && !(parts && for_part(f))) put_factor(p, f, lp);
+        if (counts(f) && !(parts && for_part(f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
+    for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
     for (const Step *s = p->g->steps; s; s = s->next)
         for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
             if (!t->absent) continue;

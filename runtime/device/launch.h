@@ -509,11 +509,11 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 
 // ---- moves along gradients ----
 //
-//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, instead, accept, depth, steps, step)
+//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, competition, accept, depth, steps, step)
 //
 // moves position[n], which the caller has set, to the next draw (nuts.h). density(run) is asked for value[0], the log density by the coordinates, value[1], that by the
-// variables, and gradient[n] at position. alone: nothing else changes them between two sweeps; marginal: auxiliaries are integrated out; instead: a start that is not finite is no fault,
-// since there is another way. Chains that go in step ask
+// variables, and gradient[n] at position. alone: nothing but another way to draw the block changes them between two sweeps (2: unless values are missing); marginal: auxiliaries are integrated out; competition: there is
+// another way (0: there is none), and a start that is not finite is no fault. Chains that go in step ask
 // together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__. With --check the densities make a claim, and the gradient is compared with differences.
 
 #if !defined(__CUDACC__)
@@ -521,6 +521,12 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 // nuts_begin and nuts_next, of the library that programs are linked with (host/nuts.c).
 GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
 GM_C int  gm_nuts_ask(Nuts *m);
+
+// What a chain takes of a competition; NULL: there is none, or it is left at drawing step by step.
+static inline GmChoice *gm_choice(const GmRun *run, int competition, int chain)
+{
+    return competition && run->choices ? &run->choices[chain * gm_model.n_competitions + competition - 1] : NULL;
+}
 
 typedef void GmDensity(GmRun *run);
 
@@ -532,10 +538,12 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     settings.max_depth = of->depth;
     settings.steps = of->steps;
     settings.step = of->step;
-    settings.same_density = of->alone;
     if (nuts_room(of->n) > of->room) abort();
+    Nuts *const m = nuts_of(gm_array(s, of->machine), of->n);
+    settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, 0);
-    gm_nuts_start(nuts_of(gm_array(s, of->machine), of->n), &g, gm_array(s, of->position), &settings, run->sweep, run->warmup);
+    const GmChoice *const c = gm_choice(run, of->competition, chain);
+    gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
 }
 
 // Whether another evaluation is asked for; where, or the draw, is in position[n].
@@ -553,8 +561,15 @@ static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answ
         const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
         memcpy(gm_array(s, of->moves), says, sizeof says);
     }
-    if (!more && m->failed) run->move_failed = 1;
-    if (!more && m->failed && !of->instead)
+    GmChoice *const c = more ? NULL : gm_choice(run, of->competition, chain);
+    if (c) {
+        c->moves++;
+        c->evaluations += m->evaluations;
+        c->divergent += m->divergent;
+        c->failed += m->failed != 0;
+        c->fails = m->failed != 0;
+    }
+    if (!more && m->failed && !of->competition)
         gm_fault(run, chain, of->name, -1, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     return more;
 }
@@ -611,10 +626,10 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 #endif
 }
 
-#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, instead, accept, depth, steps, step) \
+#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, competition, accept, depth, steps, step) \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
-        const GmMove gm_move = {gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), n, room, accept, step, name, var, alone, marginal, instead, depth, steps}; \
+        const GmMove gm_move = {gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), n, room, accept, step, name, var, (alone) == 2 ? !any_missing(run) : alone, marginal, competition, depth, steps}; \
         launch_nuts(run, density, gm_move);                                                                                            \
     } while (0)
 
@@ -659,7 +674,6 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 {
     const long batch = one->batch > 0 ? one->batch : 1;
     for (long k = 0; k < batch; k++, one->sweep++) {
-        one->move_failed = 0;
         sweep(one);
         if (!one->after) continue;
         for (int c = one->chain < 0 ? 0 : one->chain; c < (one->chain < 0 ? one->chains : one->chain + 1); c++) {
@@ -672,37 +686,58 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 
 // A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the kernel's team shares,
 // 0 for a KERNEL_ONCE.
-// There may be two ways to draw the same variables, along gradients and element by element: a run takes one of them.
+// There may be two ways to draw the same variables, along gradients and step by step: they compete, and each chain takes one of them (host/choice.c).
 enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON_GPU };
 
-typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when; } GmStep;
+typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when, competition; } GmStep;
 
-#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP}
-#define STEP_WITH_GRADIENTS(name, launches)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS}
-#define STEP_WITHOUT_GRADIENTS(name, launches) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS}
-#define STEP_ON_CPU(name, launches)            {name, launches, NULL, NULL, 0, GM_ON_CPU}
-#define STEP_ON_GPU(name, launches)            {name, launches, NULL, NULL, 0, GM_ON_GPU}
-#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP}
-#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP}
+#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0}
+#define STEP_WITH_GRADIENTS(name, launches, competition)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition}
+#define STEP_WITHOUT_GRADIENTS(name, launches, competition) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition}
+#define STEP_ON_CPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_CPU, 0}
+#define STEP_ON_GPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_GPU, 0}
+#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0}
+#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0}
 
-// Moves along gradients need a warm-up of some length, and a start that is not far out: the first sweeps go element by element, and so does one in which a move failed.
-enum { GM_FIRST_SWEEPS = 20, GM_LEAST_WARMUP = 100 };
-
-static inline int gm_skips(const GmRun *run, const GmStep *step)
+static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {
-    if (step->when == GM_EVERY_SWEEP || run->checking) return 0;
-    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_CPU) != !run->device;
-    const int gradients = !run->device && run->warmup >= GM_LEAST_WARMUP && run->sweep >= GM_FIRST_SWEEPS;
-    return step->when == GM_WITH_GRADIENTS ? !gradients : gradients && !run->move_failed;
+    if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
+    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_CPU) == !run->device;
+#if defined(__CUDACC__)
+    (void)chain;
+    return step->when == GM_WITHOUT_GRADIENTS;
+#else
+    const GmChoice *const c = gm_choice(run, step->competition, chain);
+    return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS);
+#endif
+}
+
+static inline void gm_take(GmRun *run, const GmStep *step)
+{
+    if (step->launches) step->launches(run);
+    else if (step->work) launch_team(run, step->kernel_name, step->kernel, step->work);
+    else launch_once(run, step->kernel_name, step->kernel);
+}
+
+// Chains in step, of which some take it.
+GM_LAUNCHES gm_take_apart(GmRun *run, const GmStep *step)
+{
+    int takes = 0;
+    for (int c = 0; c < run->chains; c++) takes += gm_takes(run, step, c);
+    if (takes == run->chains) gm_take(run, step);
+    else
+        for (int c = 0; c < run->chains && takes; c++) {
+            GmRun one = *run;
+            one.chain = c;
+            if (gm_takes(run, step, c)) gm_take(&one, step);
+        }
 }
 
 static inline void take_steps(GmRun *run, const GmStep *step, int n)
 {
     for (const GmStep *end = step + n; step < end; step++)
-        if (gm_skips(run, step)) continue;
-        else if (step->launches) step->launches(run);
-        else if (step->work) launch_team(run, step->kernel_name, step->kernel, step->work);
-        else launch_once(run, step->kernel_name, step->kernel);
+        if (run->chain == GM_IN_STEP && step->competition) gm_take_apart(run, step);
+        else if (gm_takes(run, step, run->chain < 0 ? 0 : run->chain)) gm_take(run, step);
 }
 
 // What is done after a kept sweep, for all chains.

@@ -358,7 +358,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         says[3] = m.n_leapfrog;
         says[4] = m.divergent;
         says[5] = m.energy;
-        if (m.failed && !of.instead)
+        if (m.failed && !of.competition)
             gm_raise(place, chain, of.name, -1, m.failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     } else atomicAdd(&asks->going_on, 1u);
     __threadfence();

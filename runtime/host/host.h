@@ -252,6 +252,8 @@ typedef struct GmSummary {
 
 // x[chain * draws + draw]; Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021, "Rank-normalization, folding, and localization".
 GmSummary gm_summarise(const double *x, int chains, long draws);
+// Effective number of the draws of one chain, 8 or more, that are finite: the smaller of that of their normal scores and that of the squares of these.
+double    gm_mixing(const double *x, long draws);
 void      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 
 // ---- new_data.c: other data, with the draws of the run ----
@@ -281,6 +283,17 @@ void   gm_progress_close(GmProgress *p);
 
 // --check: every step against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
+
+// ---- choice.c: which of several methods a chain takes, by what is measured in warm-up ----
+
+typedef struct GmChoices GmChoices;
+
+GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o);      // NULL: nothing competes
+GmChoice  *gm_choices_of(GmChoices *w);                  // for GmRun
+void       gm_choices_after(GmChoices *w, int chain, long sweep);        // after each sweep, by each chain for itself: measures, and settles what the next one takes
+void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
+void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
+void       gm_choices_close(GmChoices *w);
 
 // ---- run.c ----
 

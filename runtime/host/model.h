@@ -94,7 +94,7 @@ typedef struct GmRun {                                   // one run: all that em
     int         inner_threads;                           // threads that share one chain's work
     double      result;                                  // of the last kernel that gives a number
     long        colour;                                  // of the elements at work, for chains of neighbours
-    int         move_failed;                             // in this sweep a move along gradients found no finite density where it stands
+    struct GmChoice *choices;                            // by chain and competition; NULL: all is drawn step by step
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
@@ -123,7 +123,7 @@ typedef struct GmMove {
     double   accept, step;
     const char *name;
     uint32_t var;
-    int32_t  alone, marginal, instead, depth, steps;
+    int32_t  alone, marginal, competition, depth, steps;
 } GmMove;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and
@@ -145,6 +145,23 @@ typedef struct GmObserved {
     int         log_lik, replicate;                      // 1 + state field, 0: none
     const char *no_log_lik, *no_replicate;
 } GmObserved;
+
+// Unknowns that can be drawn step by step, or moved together along gradients. Fields are counted from 1, the last one is 0.
+typedef struct GmCompetition {
+    const char *name;                                    // of the unknowns: "beta, sigma"
+    int         coupled;                                 // what would be sliced depends on each other: without a measurement gradients move it
+    const int  *fields;                                  // state: the unknowns
+    int         told;                                    // state: what moves tell of themselves
+    const int  *latents;                                 // state: auxiliaries that moves along gradients leave as they are
+    void      (*cost)(const void *data, double *cost);   // in multiply-adds: [0] a sweep by steps; [1] a move and the rest of its sweep, [2] each evaluation on its way
+} GmCompetition;
+
+typedef struct GmChoice {                                // of a chain in a competition
+    int  gradients;                                      // what its next sweep takes
+    int  fails;                                          // the last move found no finite density where it stands
+    long first, adapts;                                  // moves count sweeps from here, and adapt in so many
+    long moves, evaluations, divergent, failed;          // so far; the runtime clears them
+} GmChoice;
 
 typedef struct GmModel {
     const char    *name, *source;                        // model name; path of the .gm file
@@ -172,6 +189,7 @@ typedef struct GmModel {
     const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;                     // the last one has no name
     const GmObserved *observed;                          // the last one has no place (where). NULL: none
+    const GmCompetition *competitions; int n_competitions;
 } GmModel;
 
 extern const GmModel gm_model;

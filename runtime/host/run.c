@@ -23,6 +23,7 @@ typedef struct Fit {
     GmDevice      *device;          // the GPU, or NULL
     double        *step_seconds;    // --profile on the CPU
     GmNewData     *new_data;        // of --new, or NULL
+    GmChoices     *choices;         // NULL: nothing competes
 } Fit;
 
 static void fit_close(Fit *f)
@@ -30,6 +31,7 @@ static void fit_close(Fit *f)
     gm_device_close(f->device);
     free(f->step_seconds);
     gm_new_data_close(f->new_data);
+    gm_choices_close(f->choices);
     gm_draws_close(&f->draws);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
@@ -47,6 +49,9 @@ static void after_sweep(GmRun *one)
     Fit *f = one->host;
     const GmOptions *o = &f->options;
     const long sampled = one->sweep + 1 - o->warmup;
+    gm_choices_after(f->choices, one->chain, one->sweep);
+    if (sampled == 0 && f->draws.file)
+        gm_choices_note(f->draws.file[one->chain], f->choices, one->chain, "# ");
     if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
         return;
     const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;       // first: `derive` makes elements that do not exist NaN
@@ -210,6 +215,8 @@ static int finish(Fit *f, int status)
         status = GM_EXIT_FAULT;
     if (f->options.summary && f->draws.kept > 0)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options);
+    if (f->options.summary && f->draws.kept > 0)
+        gm_choices_print(stdout, f->choices);
     if (f->device && f->device->profile && f->sweeps > 0)
         gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->step_seconds && f->sweeps > 0)
@@ -343,6 +350,9 @@ static int start(Fit *f)
         gm_fault_print(model, &f->memory, &f->data);
         return GM_EXIT_USAGE;
     }
+    if (!f->device && !o->check)
+        f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o);
+    f->run.choices = gm_choices_of(f->choices);
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 

@@ -169,6 +169,21 @@ static double effective_size_below(const double *x, int chains, long draws, doub
     return effective_size(s);
 }
 
+double gm_mixing(const double *x, long draws)
+{
+    Sequences s = { gm_alloc((size_t)draws, sizeof(double)), 2, draws / 2 };
+    Ranked *ranked = gm_alloc((size_t)draws, sizeof *ranked);
+    split(x, 1, draws, &s);
+    rank_normalise(&s, ranked);
+    const double bulk = effective_size(&s);
+    for (long i = 0; i < s.m * s.n; i++)
+        s.x[i] *= s.x[i];
+    const double squares = effective_size(&s);
+    free(ranked);
+    free(s.x);
+    return bulk < squares ? bulk : squares;
+}
+
 GmSummary gm_summarise(const double *x, int chains, long draws)
 {
     const long size = chains * draws;

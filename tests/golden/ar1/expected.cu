@@ -4,6 +4,7 @@
 //   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
 //   phi ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   s2^-1 ~ gamma(shape, rate)     model.gm:10
+//   (phi, s2): moved together by Hamiltonian Monte Carlo     model.gm:9
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -30,6 +31,11 @@ typedef struct State {          // of one chain
     wide *sum_y_centred_y_before_centred;      // sums of data sum_y_centred_y_before_centred
     wide *sum_y_centred;      // sums of data sum_y_centred
     wide *sum_y_centred_squared;      // sums of data sum_y_centred_squared
+    wide *position_phi;      // work position_phi[2]
+    wide *gradient_phi;      // work gradient_phi[2]
+    wide *log_density_phi;      // work log_density_phi[2]
+    wide *nuts_phi;      // work nuts_phi[352]
+    wide *moves_phi;      // work moves_phi[6]
 } State;
 
 enum {                           // streams of random numbers
@@ -59,21 +65,21 @@ KERNEL_TEAM(sums_of_responses) {
         total2 += square(s->y[t - 1]);
     }
     ONE_LANE *s->sum_y_before_squared += total2;
-    // sum_y = sum of y[t] over t; serves the conditional of s2
+    // sum_y = sum of y[t] over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y = 0;
     wide total3 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total3) {
         total3 += s->y[t];
     }
     ONE_LANE *s->sum_y += total3;
-    // sum_y_before = sum of y[-1 + t] over t; serves the conditional of s2
+    // sum_y_before = sum of y[-1 + t] over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before = 0;
     wide total4 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total4) {
         total4 += s->y[t - 1];
     }
     ONE_LANE *s->sum_y_before += total4;
-    // sum_y_before_centred_squared = sum of (-y[-1 + t] + sum_y_before/fmax(-1 + T, 1))^2 over t; serves the conditional of s2
+    // sum_y_before_centred_squared = sum of (-y[-1 + t] + sum_y_before/fmax(-1 + T, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total5 = 0;
     const wide c1 = 1 / fmax((wide)(d->T - 1), 1.0);
@@ -81,28 +87,28 @@ KERNEL_TEAM(sums_of_responses) {
         total5 += square(c1 * *s->sum_y_before - s->y[t - 1]);
     }
     ONE_LANE *s->sum_y_before_centred_squared += total5;
-    // sum_y_before_centred = sum of y[-1 + t] - sum_y_before/fmax(-1 + T, 1) over t; serves the conditional of s2
+    // sum_y_before_centred = sum of y[-1 + t] - sum_y_before/fmax(-1 + T, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
     wide total6 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total6) {
         total6 += s->y[t - 1] - c1 * *s->sum_y_before;
     }
     ONE_LANE *s->sum_y_before_centred += total6;
-    // sum_y_centred_y_before_centred = sum of (y[t] - sum_y/fmax(-1 + T, 1))*(-y[-1 + t] + sum_y_before/fmax(-1 + T, 1)) over t; serves the conditional of s2
+    // sum_y_centred_y_before_centred = sum of (y[t] - sum_y/fmax(-1 + T, 1))*(-y[-1 + t] + sum_y_before/fmax(-1 + T, 1)) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_y_before_centred = 0;
     wide total7 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total7) {
         total7 += (s->y[t] - *s->sum_y * c1) * (c1 * *s->sum_y_before - s->y[t - 1]);
     }
     ONE_LANE *s->sum_y_centred_y_before_centred += total7;
-    // sum_y_centred = sum of y[t] - sum_y/fmax(-1 + T, 1) over t; serves the conditional of s2
+    // sum_y_centred = sum of y[t] - sum_y/fmax(-1 + T, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
     wide total8 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total8) {
         total8 += s->y[t] - *s->sum_y * c1;
     }
     ONE_LANE *s->sum_y_centred += total8;
-    // sum_y_centred_squared = sum of (y[t] - sum_y/fmax(-1 + T, 1))^2 over t; serves the conditional of s2
+    // sum_y_centred_squared = sum of (y[t] - sum_y/fmax(-1 + T, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
     wide total9 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total9) {
@@ -165,6 +171,63 @@ KERNEL_SCALAR(draw_s2) {
     *s->s2 = x;
 }
 
+// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+
+#ifndef __CUDACC__           // on a CPU
+
+// Coordinates without bounds of phi, s2
+KERNEL_TEAM(enter_phi) {
+    ONE_LANE s->position_phi[0] = *s->phi;
+    const wide c1 = (exp(s->position_phi[1]) == *s->s2) ? s->position_phi[1] : log(*s->s2);
+    ONE_LANE s->position_phi[1] = c1;
+}
+
+// phi, s2 at these coordinates
+KERNEL_TEAM(move_to_phi) {
+    ONE_LANE *s->phi = s->position_phi[0];
+    const wide c1 = exp(s->position_phi[1]);
+    ONE_LANE *s->s2 = c1;
+}
+
+// (phi, s2) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:9
+//   log density += -0.918938533204673 - 1/2*phi^2
+//   log density += -3*log(s2) - (1/s2)
+//   log density += -0.918938533204673 - 1/2*log(s2) - 1/2*(y[t] - phi*y[-1 + t])^2/s2   over t in 2:T
+KERNEL_TEAM(density_phi) {
+    wide lp = 0;
+    wide slope_phi = 0;
+    wide slope_s2 = 0;
+    LANES (e, 2) s->gradient_phi[e] = 0;
+    TEAM_BARRIER();
+    // normal
+    lp -= 0.5 * square(*s->phi);
+    slope_phi -= *s->phi;
+    // inv_gamma
+    lp += -1 / *s->s2 - 3 * s->position_phi[1];
+    slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
+    // normal
+    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred + (d->T - 1) * square(*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) + 2 * (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
+    slope_phi -= *s->sum_y_centred_y_before_centred / *s->s2;
+    slope_phi += *s->sum_y_before * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax((wide)(d->T - 1), 1.0);
+    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred + 0.5 * (d->T - 1) * square(*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) + (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + (0.5 - 0.5 * d->T) / *s->s2;
+    TEAM_BARRIER();
+    ONE_LANE {
+        s->log_density_phi[1] = lp;
+        s->gradient_phi[0] += slope_phi;
+        s->gradient_phi[1] += slope_s2;
+    }
+    const wide c1 = (*s->sum_y / fmax((wide)(d->T - 1), 1.0) - *s->phi * *s->sum_y_before / fmax((wide)(d->T - 1), 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
+    ONE_LANE s->gradient_phi[0] += c1;
+    lp += s->position_phi[1];
+    const wide c2 = *s->s2 * s->gradient_phi[1] + 1;
+    ONE_LANE s->gradient_phi[1] = c2;
+    STORE(s->log_density_phi[0], lp);
+}
+
+#endif
+
+// ---- for the draws ----
+
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
     const wide c1 = square(s->y[0]);
@@ -217,18 +280,42 @@ KERNEL_TEAM(log_joint) {
 
 // ---- the sweep ----
 
+static void step_2(GmRun *run)            // phi
+{
+    LAUNCH_ONCE(draw_phi, run);
+}
+
+static void step_3(GmRun *run)            // s2
+{
+    LAUNCH_ONCE(draw_s2, run);
+}
+
+static void density_of_phi(GmRun *run)
+{
+    LAUNCH_TEAM(move_to_phi, run, 1);
+    LAUNCH_TEAM(density_phi, run, 1);
+}
+
+static void step_4(GmRun *run)            // phi, s2
+{
+    LAUNCH_TEAM(enter_phi, run, 1);
+    NUTS(run, density_of_phi, VAR_phi, "phi, s2", 2, 352, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi, 2, 0, 1, 0.80000000000000004, 10, 0, 0);
+    LAUNCH_TEAM(move_to_phi, run, 1);
+}
+
 // What each step draws, and what it launches.
 static const GmStep steps[] = {
     STEP_ONCE("missing y", impute_y),
-    STEP_ONCE("phi", draw_phi),
-    STEP_ONCE("s2", draw_s2),
+    STEP_WITHOUT_GRADIENTS("phi", step_2, 1),
+    STEP_WITHOUT_GRADIENTS("s2", step_3, 1),
+    STEP_WITH_GRADIENTS("phi, s2", step_4, 1),
 };
 
 static void sweep(GmRun *run)
 {
     if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->T);
-    take_steps(run, &steps[1], 2);
+    take_steps(run, &steps[1], 3);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -282,6 +369,11 @@ static const GmField state_fields[] = {
     {.name = "sum_y_centred_y_before_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_y_before_centred), .shared = 2},
     {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred), .shared = 2},
     {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_squared), .shared = 2},
+    {.name = "position_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_phi)},
+    {.name = "gradient_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_phi)},
+    {.name = "log_density_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_phi)},
+    {.name = "nuts_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_phi)},
+    {.name = "moves_phi", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_phi)},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -303,8 +395,33 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case 0: case 3: case 4:
         shape->dim[0] = d->T;
         break;
+    case 14: case 15: case 16:
+        shape->dim[0] = 2;
+        break;
+    case 17:
+        shape->dim[0] = 352;
+        break;
+    case 18:
+        shape->dim[0] = 6;
+        break;
     }
 }
+
+// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
+static void cost_1(const void *data, double *cost)
+{
+    const Data *const d = (const Data *)data;
+    (void)d;
+    cost[0] = 479;
+    cost[1] = 1792;
+    cost[2] = 806;
+}
+
+static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
+
+static const GmCompetition competitions[] = {
+    {.name = "phi, s2", .coupled = 0, .told = 19, .fields = fields_1, .latents = latents_1, .cost = cost_1},
+};
 
 // What is observed: its log-likelihood and replicates, for runs that ask for them.
 static const GmObserved observed[] = {
@@ -312,7 +429,7 @@ static const GmObserved observed[] = {
     {0},
 };
 
-GM_MODEL("ar1", "model.gm", 2, 14, 3,
-         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
+GM_MODEL("ar1", "model.gm", 2, 19, 4,
+         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .observed = observed)
 
 #endif

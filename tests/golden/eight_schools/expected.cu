@@ -6,6 +6,7 @@
 //   theta[k] ~ normal(mean, 1 / sqrt(precision))     model.gm:14
 //   mu ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   tau^-2 ~ gamma(shape, rate)     model.gm:11
+//   (mu, tau, theta): moved together by Hamiltonian Monte Carlo     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -26,6 +27,11 @@ typedef struct State {          // of one chain
     wide *nu_tau;      // auxiliary nu_tau
     wide *log_lik_y;      // log_lik_y[J]
     wide *y_rep;      // y_rep[J]
+    wide *position_mu;      // work position_mu[2 + J]
+    wide *gradient_mu;      // work gradient_mu[2 + J]
+    wide *log_density_mu;      // work log_density_mu[2]
+    wide *nuts_mu;      // work nuts_mu[352 + 48*J]
+    wide *moves_mu;      // work moves_mu[6]
 } State;
 
 enum {                           // streams of random numbers
@@ -121,6 +127,77 @@ KERNEL_TEAM(draw_tau) {
     STORE(*s->tau, x);
 }
 
+// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+
+#ifndef __CUDACC__           // on a CPU
+
+// Coordinates without bounds of mu, tau, theta
+KERNEL_TEAM(enter_mu) {
+    ONE_LANE s->position_mu[0] = *s->mu;
+    const wide c1 = (exp(s->position_mu[1]) == *s->tau) ? s->position_mu[1] : log(*s->tau);
+    ONE_LANE s->position_mu[1] = c1;
+    ALONG (k, d->J) s->position_mu[k + 2] = s->theta[k];
+}
+
+// mu, tau, theta at these coordinates
+KERNEL_TEAM(move_to_mu) {
+    ONE_LANE *s->mu = s->position_mu[0];
+    const wide c1 = exp(s->position_mu[1]);
+    ONE_LANE *s->tau = c1;
+    ALONG (k, d->J) s->theta[k] = s->position_mu[k + 2];
+}
+
+// (mu, tau, theta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
+//   log density += -2.52837644563877 - 0.02*mu^2
+//   log density += -2.06102061772356 - log1p(0.04*tau^2)
+//   log density += -0.918938533204673 - 1/2*(-mu + theta[j])^2/tau^2 - log(tau)   over j in 1:J
+//   log density += -0.918938533204673 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
+KERNEL_TEAM(density_mu) {
+    wide lp = 0;
+    wide slope_mu = 0;
+    wide slope_tau = 0;
+    LANES (e, d->J + 2) s->gradient_mu[e] = 0;
+    TEAM_BARRIER();
+    // normal
+    lp -= 0.02 * square(*s->mu);
+    slope_mu -= 0.04 * *s->mu;
+    // half_cauchy
+    lp -= log1p(0.04 * square(*s->tau));
+    slope_tau -= 0.08 * *s->tau / (0.04 * square(*s->tau) + 1);
+    // normal
+    const wide now_tau = *s->tau;
+    const wide now_mu = *s->mu;
+    const wide now_log_tau = s->position_mu[1];
+    const wide c1 = 1 / square(now_tau);
+    const wide c2 = 1 / now_tau;
+    const wide c3 = 1 / cube(now_tau);
+    SUM_ALONG (j, d->J, &lp, &slope_tau, &slope_mu) {
+        lp += -0.5 * c1 * square(s->theta[j] - now_mu) - now_log_tau;
+        s->gradient_mu[2 + j] -= c1 * (s->theta[j] - now_mu);
+        slope_tau += c3 * square(s->theta[j] - now_mu) - c2;
+        slope_mu += c1 * (s->theta[j] - now_mu);
+    }
+    // normal
+    SUM_ALONG (j, d->J, &lp) {
+        lp -= 0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]);
+        s->gradient_mu[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
+    }
+    TEAM_BARRIER();
+    ONE_LANE {
+        s->log_density_mu[1] = lp;
+        s->gradient_mu[0] += slope_mu;
+        s->gradient_mu[1] += slope_tau;
+    }
+    lp += now_log_tau;
+    const wide c4 = now_tau * s->gradient_mu[1] + 1;
+    ONE_LANE s->gradient_mu[1] = c4;
+    STORE(s->log_density_mu[0], lp);
+}
+
+#endif
+
+// ---- for the draws ----
+
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
     ALONG (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
@@ -138,7 +215,7 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data, variables and auxiliaries.
+// The log joint density of data and variables; with --check that of auxiliaries, too.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
@@ -153,10 +230,16 @@ KERNEL_TEAM(log_joint) {
     SUM_ALONG (j, d->J, &lp) {
         lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
     }
-    // inv_gamma, by half_cauchy_mixture
-    lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
-    // root_inv_gamma, by half_cauchy_mixture
-    lp += -2 * c2 - 0.5 * log(*s->nu_tau) - c1 / *s->nu_tau + 0.1207822376352452;
+    if (CHECKING) {
+        // inv_gamma, by half_cauchy_mixture
+        lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
+        // root_inv_gamma, by half_cauchy_mixture
+        lp += -2 * c2 - 0.5 * log(*s->nu_tau) - c1 / *s->nu_tau + 0.1207822376352452;
+    }
+    if (!CHECKING) {
+        // half_cauchy
+        lp += -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
+    }
     RESULT(lp);
 }
 
@@ -167,6 +250,11 @@ KERNEL_TEAM(log_joint) {
 static void step_1(GmRun *run)            // missing y
 {
     LAUNCH_MISSING(impute_y, run, 1);
+}
+
+static void step_2(GmRun *run)            // nu_tau
+{
+    LAUNCH_ONCE(draw_nu_tau, run);
 }
 
 static void step_3(GmRun *run)            // theta
@@ -184,19 +272,33 @@ static void step_5(GmRun *run)            // tau
     LAUNCH_TEAM(draw_tau, run, d->J);
 }
 
+static void density_of_mu(GmRun *run)
+{
+    LAUNCH_TEAM(move_to_mu, run, d->J);
+    LAUNCH_TEAM(density_mu, run, d->J);
+}
+
+static void step_6(GmRun *run)            // mu, tau, theta
+{
+    LAUNCH_TEAM(enter_mu, run, d->J);
+    NUTS(run, density_of_mu, VAR_mu, "mu, tau, theta", d->J + 2, 48 * d->J + 352, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu, 2, 1, 1, 0.80000000000000004, 10, 0, 0);
+    LAUNCH_TEAM(move_to_mu, run, d->J);
+}
+
 // What each step draws, and what it launches.
 static const GmStep steps[] = {
     STEP("missing y", step_1),
-    STEP_ONCE("nu_tau", draw_nu_tau),
-    STEP("theta", step_3),
-    STEP("mu", step_4),
-    STEP("tau", step_5),
+    STEP_WITHOUT_GRADIENTS("nu_tau", step_2, 1),
+    STEP_WITHOUT_GRADIENTS("theta", step_3, 1),
+    STEP_WITHOUT_GRADIENTS("mu", step_4, 1),
+    STEP_WITHOUT_GRADIENTS("tau", step_5, 1),
+    STEP_WITH_GRADIENTS("mu, tau, theta", step_6, 1),
 };
 
 static void sweep(GmRun *run)
 {
     if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 4);
+    take_steps(run, &steps[1], 5);
 }
 
 static void setup(GmRun *run)
@@ -241,6 +343,11 @@ static const GmField state_fields[] = {
     {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .offset = offsetof(State, nu_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17"},
     {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17"},
+    {.name = "position_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu)},
+    {.name = "gradient_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu)},
+    {.name = "log_density_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu)},
+    {.name = "nuts_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_mu)},
+    {.name = "moves_mu", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_mu)},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -262,8 +369,36 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case 0: case 3: case 5: case 6:
         shape->dim[0] = d->J;
         break;
+    case 7: case 8:
+        shape->dim[0] = d->J + 2;
+        break;
+    case 9:
+        shape->dim[0] = 2;
+        break;
+    case 10:
+        shape->dim[0] = 48 * d->J + 352;
+        break;
+    case 11:
+        shape->dim[0] = 6;
+        break;
     }
 }
+
+// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
+static void cost_1(const void *data, double *cost)
+{
+    const Data *const d = (const Data *)data;
+    (void)d;
+    cost[0] = (618 + 49.5 * (double)d->J);
+    cost[1] = (1792 + 41 * (double)d->J);
+    cost[2] = (361 + 30.5 * (double)d->J);
+}
+
+static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
+
+static const GmCompetition competitions[] = {
+    {.name = "mu, tau, theta", .coupled = 0, .told = 12, .fields = fields_1, .latents = latents_1, .cost = cost_1},
+};
 
 // What is observed: its log-likelihood and replicates, for runs that ask for them.
 static const GmObserved observed[] = {
@@ -271,7 +406,7 @@ static const GmObserved observed[] = {
     {0},
 };
 
-GM_MODEL("eight_schools", "model.gm", 3, 7, 5,
-         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
+GM_MODEL("eight_schools", "model.gm", 3, 12, 6,
+         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .observed = observed)
 
 #endif

@@ -4,6 +4,7 @@
 //   y[k]: every value weighed by its density, if values are missing     model.gm:7
 //   z_y[k] ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:14
 //   (alpha, beta) ~ joint normal     model.gm:10
+//   (alpha, beta): moved together by Hamiltonian Monte Carlo     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -35,6 +36,13 @@ typedef struct State {          // of one chain
     wide *target_alpha;      // work target_alpha[N]
     wide *diagonal_alpha;      // work diagonal_alpha[1 + p]
     solve *system_alpha;      // work system_alpha[N, N]
+    wide *position_alpha;      // work position_alpha[1 + p]
+    wide *gradient_alpha;      // work gradient_alpha[1 + p]
+    wide *log_density_alpha;      // work log_density_alpha[2]
+    wide *nuts_alpha;      // work nuts_alpha[304 + 48*p]
+    wide *moves_alpha;      // work moves_alpha[6]
+    real *weight_alpha_1;      // work weight_alpha_1[N]
+    wide *rows_beta_2;      // work rows_beta_2[p]
     real *X_beta;      // work X_beta[N]
 } State;
 
@@ -178,6 +186,66 @@ KERNEL_TEAM(place_alpha) {
     ALONG (i, d->N) s->z_y[i] *= s->scale_alpha[2];
 }
 
+// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+
+#ifndef __CUDACC__           // on a CPU
+
+// Coordinates without bounds of alpha, beta
+KERNEL_TEAM(enter_alpha) {
+    ONE_LANE s->position_alpha[0] = *s->alpha;
+    ALONG (k, d->p) s->position_alpha[k + 1] = s->beta[k];
+}
+
+// alpha, beta at these coordinates
+KERNEL_TEAM(move_to_alpha) {
+    ONE_LANE *s->alpha = s->position_alpha[0];
+    ALONG (k, d->p) s->beta[k] = s->position_alpha[k + 1];
+}
+
+// (alpha, beta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
+//   log density += -2.52837644563877 - 0.02*alpha^2
+//   log density += -1.83522926507883 - 0.08*beta[i]^2   over i in 1:p
+//   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])   over i in 1:N
+KERNEL_TEAM(density_alpha) {
+    wide lp = 0;
+    wide slope_alpha = 0;
+    LANES (e, d->p + 1) s->gradient_alpha[e] = 0;
+    TEAM_BARRIER();
+    // normal
+    lp -= 0.02 * square(*s->alpha);
+    slope_alpha -= 0.04 * *s->alpha;
+    // normal
+    SUM_ALONG (i, d->p, &lp) {
+        lp -= 0.08 * square(s->beta[i]);
+        s->gradient_alpha[1 + i] -= 0.16 * s->beta[i];
+    }
+    // bernoulli
+    const wide now_alpha = *s->alpha;
+    SUM_ALONG (i, d->N, &lp, &slope_alpha) {
+        const wide sum1 = s->X_beta[i];
+        lp += log_Phi((now_alpha + sum1) * (2L * s->y[i] - 1));
+        const wide w1 = (2L * s->y[i] - 1) * log_Phi_dx((now_alpha + sum1) * (2L * s->y[i] - 1));
+        s->weight_alpha_1[i] = w1;
+        slope_alpha += w1;
+    }
+    TEAM_BARRIER();
+    ONE_LANE {
+        s->log_density_alpha[1] = lp;
+        s->gradient_alpha[0] += slope_alpha;
+    }
+}
+
+// The gradient of the log density of (alpha, beta), from what density_alpha and the passes over rows have left
+KERNEL_TEAM(gradient_alpha) {
+    wide lp = s->log_density_alpha[1];
+    ALONG (j, d->p) s->gradient_alpha[1 + j] += s->rows_beta_2[j];
+    STORE(s->log_density_alpha[0], lp);
+}
+
+#endif
+
+// ---- for the draws ----
+
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
     ALONG (i, d->N) {
@@ -201,7 +269,7 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data, variables and auxiliaries.
+// The log joint density of data and variables; with --check that of auxiliaries, too.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // normal
@@ -210,14 +278,23 @@ KERNEL_TEAM(log_joint) {
     SUM_ALONG (i, d->p, &lp) {
         lp += -0.08 * square(s->beta[i]) - 1.8352292650788278;
     }
-    // normal, by albert_chib
-    SUM_ALONG (i, d->N, &lp) {
-        const wide sum1 = s->X_beta[i];
-        lp += -0.5 * square(-*s->alpha - sum1 + s->z_y[i]) - 0.9189385332046727;
+    if (CHECKING) {
+        // normal, by albert_chib
+        SUM_ALONG (i, d->N, &lp) {
+            const wide sum1 = s->X_beta[i];
+            lp += -0.5 * square(-*s->alpha - sum1 + s->z_y[i]) - 0.9189385332046727;
+        }
+        // target, by albert_chib
+        SUM_ALONG (i, d->N, &lp) {
+            lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
+        }
     }
-    // target, by albert_chib
-    SUM_ALONG (i, d->N, &lp) {
-        lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
+    if (!CHECKING) {
+        // bernoulli
+        SUM_ALONG (i, d->N, &lp) {
+            const wide sum2 = s->X_beta[i];
+            lp += s->y[i] * log_Phi(*s->alpha + sum2) + log_Phi(-*s->alpha - sum2) * (1L - s->y[i]);
+        }
     }
     RESULT(lp);
 }
@@ -270,17 +347,34 @@ static void step_3(GmRun *run)            // alpha, beta
     LAUNCH_TEAM(place_alpha, run, d->N);
 }
 
+static void density_of_alpha(GmRun *run)
+{
+    LAUNCH_TEAM(move_to_alpha, run, d->p);
+    LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
+    LAUNCH_TEAM(density_alpha, run, d->p + d->N);
+    ROW_SUMS(run, d->N, d->p, d->X, weight_alpha_1, rows_beta_2);
+    LAUNCH_TEAM(gradient_alpha, run, d->p);
+}
+
+static void step_4(GmRun *run)            // alpha, beta
+{
+    LAUNCH_TEAM(enter_alpha, run, d->p);
+    NUTS(run, density_of_alpha, VAR_alpha, "alpha, beta", d->p + 1, 48 * d->p + 304, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha, 2, 1, 1, 0.80000000000000004, 10, 0, 0);
+    LAUNCH_TEAM(move_to_alpha, run, d->p);
+}
+
 // What each step draws, and what it launches.
 static const GmStep steps[] = {
     STEP("missing y", step_1),
-    STEP("z_y", step_2),
-    STEP("alpha, beta", step_3),
+    STEP_WITHOUT_GRADIENTS("z_y", step_2, 1),
+    STEP_WITHOUT_GRADIENTS("alpha, beta", step_3, 1),
+    STEP_WITH_GRADIENTS("alpha, beta", step_4, 1),
 };
 
 static void sweep(GmRun *run)
 {
     if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 2);
+    take_steps(run, &steps[1], 3);
 }
 
 static void setup(GmRun *run)
@@ -343,6 +437,13 @@ static const GmField state_fields[] = {
     {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha)},
     {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha)},
     {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha)},
+    {.name = "position_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_alpha)},
+    {.name = "gradient_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_alpha)},
+    {.name = "log_density_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_alpha)},
+    {.name = "nuts_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_alpha)},
+    {.name = "moves_alpha", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_alpha)},
+    {.name = "weight_alpha_1", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, weight_alpha_1)},
+    {.name = "rows_beta_2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta_2)},
     {.name = "X_beta", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, X_beta)},
 };
 
@@ -366,10 +467,10 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 4: case 5: case 17:
+    case 0: case 3: case 4: case 5: case 22: case 24:
         shape->dim[0] = d->N;
         break;
-    case 2: case 8:
+    case 2: case 8: case 23:
         shape->dim[0] = d->p;
         break;
     case 6:
@@ -391,7 +492,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
         shape->dim[0] = 1;
         shape->dim[1] = d->p + 1;
         break;
-    case 12:
+    case 12: case 17: case 18:
         shape->dim[0] = d->p + 1;
         break;
     case 13:
@@ -408,8 +509,33 @@ static void state_shape(int field, const void *data, GmShape *shape)
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->N;
         break;
+    case 19:
+        shape->dim[0] = 2;
+        break;
+    case 20:
+        shape->dim[0] = 48 * d->p + 304;
+        break;
+    case 21:
+        shape->dim[0] = 6;
+        break;
     }
 }
+
+// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
+static void cost_1(const void *data, double *cost)
+{
+    const Data *const d = (const Data *)data;
+    (void)d;
+    cost[0] = (4214 + 96 * (double)d->N + 33.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p + (double)d->p * (double)d->p + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p));
+    cost[1] = (1720 + 41 * (double)d->p);
+    cost[2] = (464 + 37 * (double)d->N + 12.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p);
+}
+
+static const int fields_1[] = {2, 3, 0}, latents_1[] = {4, 0};
+
+static const GmCompetition competitions[] = {
+    {.name = "alpha, beta", .coupled = 0, .told = 22, .fields = fields_1, .latents = latents_1, .cost = cost_1},
+};
 
 // What is observed: its log-likelihood and replicates, for runs that ask for them.
 static const GmObserved observed[] = {
@@ -417,7 +543,7 @@ static const GmObserved observed[] = {
     {0},
 };
 
-GM_MODEL("probit", "model.gm", 4, 18, 3,
-         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
+GM_MODEL("probit", "model.gm", 4, 25, 4,
+         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .observed = observed)
 
 #endif

@@ -4,6 +4,7 @@
 //   y[i] ~ poisson(t[i]*theta[i]), if values are missing     model.gm:7
 //   b ~ gamma(shape, rate)     model.gm:10
 //   theta[k] ~ gamma(shape, rate)     model.gm:11
+//   (b, theta): moved together by Hamiltonian Monte Carlo     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -22,6 +23,11 @@ typedef struct State {          // of one chain
     wide *theta;      // theta[N]
     wide *log_lik_y;      // log_lik_y[N]
     int *y_rep;      // y_rep[N]
+    wide *position_b;      // work position_b[1 + N]
+    wide *gradient_b;      // work gradient_b[1 + N]
+    wide *log_density_b;      // work log_density_b[2]
+    wide *nuts_b;      // work nuts_b[304 + 48*N]
+    wide *moves_b;      // work moves_b[6]
 } State;
 
 enum {                           // streams of random numbers
@@ -83,6 +89,69 @@ KERNEL(draw_theta) {
     }
 }
 
+// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+
+#ifndef __CUDACC__           // on a CPU
+
+// Coordinates without bounds of b, theta
+KERNEL_TEAM(enter_b) {
+    const wide c1 = (exp(s->position_b[0]) == *s->b) ? s->position_b[0] : log(*s->b);
+    ONE_LANE s->position_b[0] = c1;
+    ALONG (k, d->N) s->position_b[k + 1] = (exp(s->position_b[k + 1]) == s->theta[k]) ? s->position_b[k + 1] : log(s->theta[k]);
+}
+
+// b, theta at these coordinates
+KERNEL_TEAM(move_to_b) {
+    const wide c1 = exp(s->position_b[0]);
+    ONE_LANE *s->b = c1;
+    ALONG (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
+}
+
+// (b, theta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
+//   log density += -2.25271265173421 - b - 9/10*log(b)
+//   log density += 0.0710838729143722 + 9/5*log(b) + 4/5*log(theta[i]) - b*theta[i]   over i in 1:N
+//   log density += -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])   over i in 1:N
+KERNEL_TEAM(density_b) {
+    wide lp = 0;
+    wide slope_b = 0;
+    LANES (e, d->N + 1) s->gradient_b[e] = 0;
+    TEAM_BARRIER();
+    // gamma
+    lp += -*s->b - 0.9 * s->position_b[0];
+    slope_b += -0.9 / *s->b - 1;
+    // gamma
+    const wide now_log_b = s->position_b[0];
+    const wide now_b = *s->b;
+    const wide c1 = 1 / now_b;
+    SUM_ALONG (i, d->N, &lp, &slope_b) {
+        lp += 1.8 * now_log_b - now_b * s->theta[i] + 0.8 * s->position_b[i + 1];
+        s->gradient_b[1 + i] += 0.8 / s->theta[i] - now_b;
+        slope_b += 1.8 * c1 - s->theta[i];
+    }
+    // poisson
+    SUM_ALONG (i, d->N, &lp) {
+        lp += times_log(s->y[i], log((wide)d->t[i]) + s->position_b[i + 1]) - d->t[i] * s->theta[i];
+        s->gradient_b[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
+    }
+    TEAM_BARRIER();
+    ONE_LANE {
+        s->log_density_b[1] = lp;
+        s->gradient_b[0] += slope_b;
+    }
+    SUM_ALONG (k, d->N, &lp) {
+        lp += s->position_b[k + 1];
+        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
+    }
+    lp += now_log_b;
+    const wide c2 = now_b * s->gradient_b[0] + 1;
+    ONE_LANE s->gradient_b[0] = c2;
+    STORE(s->log_density_b[0], lp);
+}
+
+#endif
+
+// ---- for the draws ----
+
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
     ALONG (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
@@ -137,17 +206,31 @@ static void step_3(GmRun *run)            // theta
     LAUNCH(draw_theta, run, d->N);
 }
 
+static void density_of_b(GmRun *run)
+{
+    LAUNCH_TEAM(move_to_b, run, d->N);
+    LAUNCH_TEAM(density_b, run, d->N);
+}
+
+static void step_4(GmRun *run)            // b, theta
+{
+    LAUNCH_TEAM(enter_b, run, d->N);
+    NUTS(run, density_of_b, VAR_b, "b, theta", d->N + 1, 48 * d->N + 304, nuts_b, position_b, log_density_b, gradient_b, moves_b, 2, 0, 1, 0.80000000000000004, 10, 0, 0);
+    LAUNCH_TEAM(move_to_b, run, d->N);
+}
+
 // What each step draws, and what it launches.
 static const GmStep steps[] = {
     STEP("missing y", step_1),
-    STEP("b", step_2),
-    STEP("theta", step_3),
+    STEP_WITHOUT_GRADIENTS("b", step_2, 1),
+    STEP_WITHOUT_GRADIENTS("theta", step_3, 1),
+    STEP_WITH_GRADIENTS("b, theta", step_4, 1),
 };
 
 static void sweep(GmRun *run)
 {
     if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 2);
+    take_steps(run, &steps[1], 3);
 }
 
 static void setup(GmRun *run)
@@ -189,6 +272,11 @@ static const GmField state_fields[] = {
     {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, theta), BOUNDED(0, INFINITY), .where = "model.gm:11"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14"},
     {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14"},
+    {.name = "position_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_b)},
+    {.name = "gradient_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_b)},
+    {.name = "log_density_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_b)},
+    {.name = "nuts_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_b)},
+    {.name = "moves_b", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_b)},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -210,8 +298,36 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case 0: case 2: case 3: case 4:
         shape->dim[0] = d->N;
         break;
+    case 5: case 6:
+        shape->dim[0] = d->N + 1;
+        break;
+    case 7:
+        shape->dim[0] = 2;
+        break;
+    case 8:
+        shape->dim[0] = 48 * d->N + 304;
+        break;
+    case 9:
+        shape->dim[0] = 6;
+        break;
     }
 }
+
+// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
+static void cost_1(const void *data, double *cost)
+{
+    const Data *const d = (const Data *)data;
+    (void)d;
+    cost[0] = (282 + 166.5 * (double)d->N);
+    cost[1] = (1752 + 57 * (double)d->N);
+    cost[2] = (302 + 41.5 * (double)d->N);
+}
+
+static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
+
+static const GmCompetition competitions[] = {
+    {.name = "b, theta", .coupled = 0, .told = 10, .fields = fields_1, .latents = latents_1, .cost = cost_1},
+};
 
 // What is observed: its log-likelihood and replicates, for runs that ask for them.
 static const GmObserved observed[] = {
@@ -219,7 +335,7 @@ static const GmObserved observed[] = {
     {0},
 };
 
-GM_MODEL("pump", "model.gm", 3, 5, 3,
-         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed)
+GM_MODEL("pump", "model.gm", 3, 10, 4,
+         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .observed = observed)
 
 #endif
