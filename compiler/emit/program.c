@@ -286,7 +286,7 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
                     if (l->arg[a].kind == ARG_NAME) told = l->arg[a].var;        // the last one
         int at = 0;
         while (state[at] != told) at++;
-        fprintf(out, "    {.name = \"%s\", .coupled = %d, .told = %d, .fields = fields_%d, .latents = latents_%d, .cost = cost_%d},\n", names, c->coupled, 1 + at, c->number, c->number, c->number);
+        fprintf(out, "    {.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .latents = latents_%d, .cost = cost_%d},\n", names, c->coupled, c->number, 1 + at, c->number, c->number);
     }
     fprintf(out, "};\n\n");
     return true;
@@ -343,11 +343,11 @@ void emit_program(FILE *file, const Program *p, const char *source)
     emit_sweep(o, p);
     fprintf(file, "// ---- what the runtime asks ----\n\n");
     const char *members = emit_tables(o, p, state, nstate);
-    if (emit_competitions(o, p, state, nstate)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
     if (emit_factors(o)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
     if (emit_observed(o, p, state, nstate)) members = text(o, "%s, .observed = observed", members);
+    if (emit_competitions(o, p, state, nstate)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
     members = text(o, "%s%s", optional_members(o, p), members);
     fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps,
             *members ? ",\n         " : "", *members ? members + 2 : "");

@@ -127,7 +127,7 @@ static void put_offsets(Moved *m)
         if (at->kind != EX_NUM) {
             Var *local = local_new(p->g->arena, intern(words(p, "at_%s", m->step->block[i]->name)));
             local->base = BASE_INT;
-            put_let(p, NULL, local, at, "long");
+            put_let(p, NULL, local, at, "long")->let.spare = true;
             m->offset[i] = local_ref(local);
         }
         at = ex_add2(m->offset[i], coordinates_of(m, m->step->block[i]));

@@ -84,7 +84,7 @@ struct Node {
     Node    *body;                       // those with a scope of their own, and REDUCE, NEST
     union {
         struct { const char *lines; } text;                                              // NODE_TEXT, NODE_COMMENT
-        struct { Expr *key; Var *local; Expr *value; const char *type; bool grows; Var *log_sum; } let;   // NODE_LET; NODE_KNOW: key, local
+        struct { Expr *key; Var *local; Expr *value; const char *type; bool grows, spare; Var *log_sum; } let;   // NODE_LET; NODE_KNOW: key, local
         struct {                                                                         // NODE_NEST, NODE_REDUCE
             Loops        loops;
             int          n;
@@ -178,6 +178,7 @@ Expr *local_ref(Var *local);
 Count count_dims(const Var *v, int first, int n);
 bool  writes(const Node *list, bool (*f)(const Var *, void *), void *with);     // f of every variable that the nodes write, until it says true
 
+void  drop_spare(Node **list);                                                  // LETs that are spare (let.spare) and that nothing in the list reads
 void  each_expr(const Node *n, void (*f)(Expr *, void *), void *with);           // f of every expression that stands in the node itself
 void  each_array(const Node *n, bool (*f)(const Var *, void *), void *with);     // f of every array that the node itself reads or writes other than in each_expr
 bool  ex_is_integer(const Expr *e);

@@ -118,6 +118,7 @@ bool close_kernel(Lower *p)
 {
     Kernel *k = p->open;
     bool any = false;
+    drop_spare(&k->body);
     for (const Node *n = k->body; n; n = n->next) any |= n->kind != NODE_COMMENT;
     p->open = NULL;
     p->at = NULL;

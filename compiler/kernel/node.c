@@ -220,6 +220,38 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     }
 }
 
+typedef struct Reader { const Var *local; bool found; } Reader;
+
+static bool is_local(const Var *v, void *with)
+{
+    Reader *r = with;
+    return r->found |= v == r->local;
+}
+
+static void look_for_local(Expr *e, void *with) { reads(e, is_local, with); }
+
+static bool reads_local(const Node *list, const Var *local)
+{
+    Reader r = {local, false};
+    for (const Node *n = list; n && !r.found; n = n->next) {
+        each_expr(n, look_for_local, &r);
+        each_array(n, is_local, &r);
+        const Place *place = n->kind == NODE_UPDATE ? &n->update.place : n->kind == NODE_DRAW ? &n->draw.place : NULL;
+        for (int k = 0; place && k < place->n; k++) reads(place->sub[k].offset, is_local, &r);
+        r.found |= reads_local(n->body, local);
+    }
+    return r.found;
+}
+
+void drop_spare(Node **list)
+{
+    while (*list) {
+        const Node *n = *list;
+        if (n->kind == NODE_LET && n->let.spare && !reads_local(n->next, n->let.local)) *list = n->next;
+        else list = &(*list)->next;
+    }
+}
+
 // ---- matrices on the way ----
 
 static Look array(const Expr *e, void *with)

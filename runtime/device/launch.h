@@ -563,7 +563,11 @@ static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answ
     }
     GmChoice *const c = more ? NULL : gm_choice(run, of->competition, chain);
     if (c) {
-        c->moves++;
+        const double jump = m->energy - c->energy, away = m->energy - c->mean;
+        c->jumps += c->moves > 0 ? jump * jump : 0;
+        c->energy = m->energy;
+        c->mean += away / (double)++c->moves;
+        c->squares += away * (m->energy - c->mean);
         c->evaluations += m->evaluations;
         c->divergent += m->divergent;
         c->failed += m->failed != 0;

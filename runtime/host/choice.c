@@ -5,10 +5,13 @@
 //
 // Measured is the effective number of draws of the slowest of some elements of the unknowns, by their ranks and the squares of these: draws that are antithetic have good
 // means and poor squares. It is divided by what the draws cost, which is counted in multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws
-// on any machine and for any number of threads. The choice is each chain's own, so that none waits.
+// on any machine and for any number of threads.
+//
+// Chains choose together, where they meet after the last sweep that is measured: what one of them measures alone may be off by a factor of two. Chains whose trial was broken off stay step by step.
 //
 // What is taken after the choice never changes, but for sweeps in which a move finds no finite density where it stands, and the draws begin after it: their law is that of one method.
-// Exact conditionals do not diverge, so gradients have to win by a factor. They lose at once where even draws that are independent would cost too much; a trial that costs
+// Exact conditionals do not diverge, so gradients have to win by a factor, and by a large one where any of their moves diverged or their energy hardly changes: what they then
+// do not reach is not in what is measured either. They lose at once where even draws that are independent would cost too much; a trial that costs
 // far more than the other method is broken off.
 #include "host.h"
 
@@ -27,7 +30,9 @@ enum {
     MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
 };
 
-static const double ahead = 1.3, most_divergent = 0.02;
+static const double ahead = 1.3;
+static const double far_ahead = 10, most_divergent = 0.02;       // a few divergences are borne where the other way hardly moves
+static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
 
 typedef enum { BY_STEPS, BY_GRADIENTS, METHODS } Method;
 
@@ -38,7 +43,7 @@ typedef struct Watch {                   // of a chain in a competition
     double  cost[METHODS];               // of a sweep, in multiply-adds
     long    begun[LOOKED_AT];            // evaluations of the last moves
     bool    gradients;                   // what is tried, or taken
-    bool    settled, measured;
+    bool    settled, measured;           // measured: both
     const char *because;                 // without numbers; or NULL
 } Watch;
 
@@ -203,15 +208,44 @@ static double ratio(const Watch *x)
     return x->effective[BY_GRADIENTS] * x->cost[BY_STEPS] / (x->effective[BY_STEPS] * x->cost[BY_GRADIENTS]);
 }
 
-static void choose(GmChoices *w, int chain, int k, Window in)
+static void finish_measuring(GmChoices *w, int chain, int k, Window in)
 {
     Watch *x = &w->watch[chain * w->n + k];
     const GmChoice *c = &w->choice[chain * w->n + k];
     x->effective[BY_GRADIENTS] = effective(w, x, k, in);
     x->cost[BY_GRADIENTS] = cost_of_move(w, k, (double)c->evaluations / (double)c->moves);
     x->measured = true;
-    const bool sound = c->failed == 0 && (double)c->divergent <= most_divergent * (double)c->moves;
-    settle(w, chain, k, sound && ratio(x) > ahead, sound ? NULL : c->failed ? "moves along gradients met no finite density" : "moves along gradients diverged");
+}
+
+// For chains that have measured both: effective draws for the same work, of all of them.
+static void choose(GmChoices *w, int k)
+{
+    double effective[METHODS] = { 0, 0 }, cost[METHODS] = { 0, 0 };
+    long moves = 0, divergent = 0, failed = 0;
+    int measured_in = 0;
+    bool stuck = false;
+    for (int chain = 0; chain < w->chains; chain++) {
+        const Watch *x = &w->watch[chain * w->n + k];
+        const GmChoice *c = &w->choice[chain * w->n + k];
+        if (!x->measured)
+            continue;
+        measured_in++;
+        for (int m = 0; m < METHODS; m++) {
+            effective[m] += x->effective[m];
+            cost[m] += x->cost[m];
+        }
+        moves += c->moves;
+        divergent += c->divergent;
+        failed += c->failed;
+        stuck |= c->jumps < least_energy * c->squares;
+    }
+    const double better = effective[BY_GRADIENTS] * cost[BY_STEPS] / (effective[BY_STEPS] * cost[BY_GRADIENTS]);
+    const bool borne = better > far_ahead && (double)divergent <= most_divergent * (double)moves, few = 2 * measured_in <= w->chains;
+    const char *because = failed ? "moves along gradients met no finite density" : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
+                        : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
+    for (int chain = 0; chain < w->chains; chain++)
+        if (w->watch[chain * w->n + k].measured)
+            settle(w, chain, k, !because && better > ahead, because);
 }
 
 // A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known.
@@ -248,10 +282,10 @@ static void after(GmChoices *w, int chain, int k, long done)
         return;
     }
     if (done == moves.from)
-        c->moves = c->evaluations = c->divergent = c->failed = 0, memset(x->begun, 0, sizeof x->begun);
+        *c = (GmChoice){ .gradients = c->gradients, .fails = c->fails, .first = c->first, .adapts = c->adapts }, memset(x->begun, 0, sizeof x->begun);
     keep(w, chain, k, done - 1, moves);
     if (done == moves.to)
-        choose(w, chain, k, moves);
+        finish_measuring(w, chain, k, moves);
 }
 
 void gm_choices_after(GmChoices *w, int chain, long sweep)
@@ -263,6 +297,24 @@ void gm_choices_after(GmChoices *w, int chain, long sweep)
             after(w, chain, k, sweep + 1);
         c->gradients = x->gradients && !c->fails;        // a sweep step by step leads to where the density is finite
         c->fails = 0;
+    }
+}
+
+long gm_choices_until(const GmChoices *w, long sweep, long batch)
+{
+    const long at = w ? measured(w, BY_GRADIENTS).to : 0;
+    return sweep < at && sweep + batch > at ? at - sweep : batch;
+}
+
+void gm_choices_meet(GmChoices *w, long done)
+{
+    if (!w || w->warmup < LEAST_MEASURED || done != measured(w, BY_GRADIENTS).to)
+        return;
+    for (int k = 0; k < w->n; k++) {
+        if (!w->fixed[k])
+            choose(w, k);
+        for (int chain = 0; chain < w->chains; chain++)
+            w->choice[chain * w->n + k].gradients = w->watch[chain * w->n + k].gradients && w->choice[chain * w->n + k].gradients;
     }
 }
 
@@ -315,7 +367,7 @@ void gm_choices_print(FILE *to, const GmChoices *w)
         else if (measured_in > 0)
             fprintf(to, "; in warm-up gradients gave %.2g to %.2g times the effective draws for the same work", least, most);
         if (because)
-            fprintf(to, measured_in > 0 ? "; in some chains: %s" : "; %s", because);
+            fprintf(to, "; %s", because);
         fputc('\n', to);
     }
 }

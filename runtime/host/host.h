@@ -291,6 +291,8 @@ typedef struct GmChoices GmChoices;
 GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o);      // NULL: nothing competes
 GmChoice  *gm_choices_of(GmChoices *w);                  // for GmRun
 void       gm_choices_after(GmChoices *w, int chain, long sweep);        // after each sweep, by each chain for itself: measures, and settles what the next one takes
+long       gm_choices_until(const GmChoices *w, long sweep, long batch);     // sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
+void       gm_choices_meet(GmChoices *w, long done);     // after so many sweeps of all chains: they choose, if it is time
 void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
 void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
 void       gm_choices_close(GmChoices *w);

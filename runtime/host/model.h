@@ -160,7 +160,8 @@ typedef struct GmChoice {                                // of a chain in a comp
     int  gradients;                                      // what its next sweep takes
     int  fails;                                          // the last move found no finite density where it stands
     long first, adapts;                                  // moves count sweeps from here, and adapt in so many
-    long moves, evaluations, divergent, failed;          // so far; the runtime clears them
+    long moves, evaluations, divergent, failed;          // so far; the runtime clears them, and what follows
+    double energy, mean, squares, jumps;                 // of the last move; of all, and the sums of squares about their mean and of their changes
 } GmChoice;
 
 typedef struct GmModel {

@@ -116,6 +116,8 @@ static int sample(Fit *f)
     for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
         if (f->run.batch > total - f->run.sweep)
             f->run.batch = total - f->run.sweep;
+        const long batch = f->run.batch;
+        f->run.batch = gm_choices_until(f->choices, f->run.sweep, batch);
         const double before = gm_seconds();
         if (f->step_seconds) {
             f->run.batch = 1;
@@ -124,6 +126,8 @@ static int sample(Fit *f)
             f->model->sweep(&f->run);
         }
         f->run.sweep += f->run.batch;
+        gm_choices_meet(f->choices, f->run.sweep);
+        f->run.batch = batch;
         if (gm_seconds() - before < 0.05 && f->run.batch < 100000)
             f->run.batch *= 2;
         f->draws.kept = f->chain_kept[0];

@@ -407,6 +407,12 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
+// What is observed: its log-likelihood and replicates, for runs that ask for them.
+static const GmObserved observed[] = {
+    {.where = "model.gm:13", .name = "y", .data = 2, .log_lik = 4, .replicate = 5},
+    {0},
+};
+
 // Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
 static void cost_1(const void *data, double *cost)
 {
@@ -420,16 +426,10 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
 
 static const GmCompetition competitions[] = {
-    {.name = "phi, s2", .coupled = 0, .told = 19, .fields = fields_1, .latents = latents_1, .cost = cost_1},
-};
-
-// What is observed: its log-likelihood and replicates, for runs that ask for them.
-static const GmObserved observed[] = {
-    {.where = "model.gm:13", .name = "y", .data = 2, .log_lik = 4, .replicate = 5},
-    {0},
+    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .told = 19, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("ar1", "model.gm", 2, 19, 4,
-         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .observed = observed)
+         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif

@@ -384,6 +384,12 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
+// What is observed: its log-likelihood and replicates, for runs that ask for them.
+static const GmObserved observed[] = {
+    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 6, .replicate = 7},
+    {0},
+};
+
 // Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
 static void cost_1(const void *data, double *cost)
 {
@@ -397,16 +403,10 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
 
 static const GmCompetition competitions[] = {
-    {.name = "mu, tau, theta", .coupled = 0, .told = 12, .fields = fields_1, .latents = latents_1, .cost = cost_1},
-};
-
-// What is observed: its log-likelihood and replicates, for runs that ask for them.
-static const GmObserved observed[] = {
-    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 6, .replicate = 7},
-    {0},
+    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 12, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 12, 6,
-         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .observed = observed)
+         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif

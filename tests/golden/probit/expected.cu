@@ -521,6 +521,12 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
+// What is observed: its log-likelihood and replicates, for runs that ask for them.
+static const GmObserved observed[] = {
+    {.where = "model.gm:14", .name = "y", .data = 4, .log_lik = 5, .replicate = 6},
+    {0},
+};
+
 // Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
 static void cost_1(const void *data, double *cost)
 {
@@ -534,16 +540,10 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {4, 0};
 
 static const GmCompetition competitions[] = {
-    {.name = "alpha, beta", .coupled = 0, .told = 22, .fields = fields_1, .latents = latents_1, .cost = cost_1},
-};
-
-// What is observed: its log-likelihood and replicates, for runs that ask for them.
-static const GmObserved observed[] = {
-    {.where = "model.gm:14", .name = "y", .data = 4, .log_lik = 5, .replicate = 6},
-    {0},
+    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .told = 22, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,
-         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .observed = observed)
+         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif
