@@ -246,11 +246,11 @@ def slice_in_colours():
 
 
 @test("""data { int N; vector[N] t; }
-prior { a ~ gamma(2, 1); b ~ gamma(2, 1); for (i in 1:N) theta[i] ~ gamma(a, b); }
+prior { a ~ gamma(4, 2); b ~ gamma(2, 1); for (i in 1:N) theta[i] ~ gamma(a, b); }
 latent { for (i in 1:N) { y[i] ~ poisson(theta[i] * t[i]); n[i] ~ binomial(5, 0.3); r[i] ~ exponential(theta[i]); } }""",
       {"N": 2, "t": [0.5, 2]}, {"a": log, "b": log, "theta.1": lambda v: np.log(v + 0.01), "y.1": np.log1p, "n.1": identity, "r.1": squash, "y.2": np.log1p})
 def gammas_and_counts():
-    a, b = gamma(2, 1), gamma(2, 1)
+    a, b = gamma(4, 2), gamma(2, 1)             # an a near 0 would stay there too long: log(theta) is then of the order of -1/a
     t1, t2 = gamma(a, b), gamma(a, b)
     return {"a": a, "b": b, "theta.1": t1, "y.1": rng.poisson(t1 * 0.5) * 1.0, "n.1": rng.binomial(5, 0.3, M) * 1.0,
             "r.1": rng.exponential(size=M) / t1, "y.2": rng.poisson(t2 * 2) * 1.0}

@@ -133,7 +133,7 @@ def main():
             some = cases[first:first + PER_MODEL]
             model = "data { real y; }\nprior { m ~ normal(0, 1); }\nlikelihood { y ~ normal(m, 1); }\npredict {\n"
             model += "".join("  x%d ~ %s;\n" % (i, c.text()) for i, c in enumerate(some)) + "}\n"
-            ran = w.compile("predict%d" % first, model, optimised=False)
+            ran = w.compile("predict%d" % first, model)
             draws = w.draws(ran, w.data("predict%d" % first, dict(y=1.0)), SAMPLES, chains=CHAINS, warmup=10)
             for i, c in enumerate(some):
                 distance = c.distance(draws["x%d" % i].ravel())
