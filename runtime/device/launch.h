@@ -712,7 +712,7 @@ static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
     return step->when == GM_WITHOUT_GRADIENTS;
 #else
     const GmChoice *const c = gm_choice(run, step->competition, chain);
-    return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS);
+    return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS) || (c && c->also);
 #endif
 }
 

@@ -9,6 +9,9 @@
 //
 // Chains choose together, where they meet after the last sweep that is measured: what one of them measures alone may be off by a factor of two. Chains whose trial was broken off stay step by step.
 //
+// Where gradients have won, some sweeps at regular intervals are made step by step besides, for a tenth of the work at most: exact conditionals and slices lead out of a narrow part of the
+// distribution, the neck of a funnel, in which all moves of their step size would be refused.
+//
 // What is taken after the choice never changes, but for sweeps in which a move finds no finite density where it stands, and the draws begin after it: their law is that of one method.
 // Exact conditionals do not diverge, so gradients have to win by a factor, and by a large one where any of their moves diverged or their energy hardly changes: what they then
 // do not reach is not in what is measured either. They lose at once where even draws that are independent would cost too much; a trial that costs
@@ -26,6 +29,7 @@ enum {
     MOST_ELEMENTS = 32,                  // that are looked at
     MOST_DRAWS = 1000,                   // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,               // a trajectory that turns back at once has as many
+    SHARE_OF_STEPS = 10,                 // where gradients have won, steps take this part of the work at most
     LOOKED_AT = 20,                      // moves after which a trial may be broken off, and that are looked at
     MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
 };
@@ -43,6 +47,7 @@ typedef struct Watch {                   // of a chain in a competition
     double  cost[METHODS];               // of a sweep, in multiply-adds
     long    begun[LOOKED_AT];            // evaluations of the last moves
     bool    gradients;                   // what is tried, or taken
+    long    every;                       // sweeps, of which one is made step by step besides; 0: none is
     bool    settled, measured;           // measured: both
     const char *because;                 // without numbers; or NULL
 } Watch;
@@ -183,6 +188,9 @@ static void settle(GmChoices *w, int chain, int k, bool gradients, const char *b
     x->draw = NULL;
     c->first = 0;
     c->adapts = w->warmup;
+    const double of_move = cost_of_move(w, k, c->moves > 0 ? (double)c->evaluations / (double)c->moves : LEAST_EVALUATIONS);
+    if (gradients)
+        x->every = (long)fmin(fmax(2, ceil(SHARE_OF_STEPS * w->cost[k][0] / of_move)), 1e9);
     if (!gradients)                      // what moves tell of themselves is 0 where none is made
         memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
 }
@@ -297,6 +305,7 @@ void gm_choices_after(GmChoices *w, int chain, long sweep)
             after(w, chain, k, sweep + 1);
         c->gradients = x->gradients && !c->fails;        // a sweep step by step leads to where the density is finite
         c->fails = 0;
+        c->also = c->gradients && x->every && (sweep + 1) % x->every == 0;
     }
 }
 

@@ -158,6 +158,7 @@ typedef struct GmCompetition {
 
 typedef struct GmChoice {                                // of a chain in a competition
     int  gradients;                                      // what its next sweep takes
+    int  also;                                           // steps besides
     int  fails;                                          // the last move found no finite density where it stands
     long first, adapts;                                  // moves count sweeps from here, and adapt in so many
     long moves, evaluations, divergent, failed;          // so far; the runtime clears them, and what follows
