@@ -56,6 +56,7 @@ const char *extent_c(Out *o, const Expr *e, Level least);
 const char *count_text(Out *o, const Count *c);                  // a product of extents
 const char *place_text(Out *o, const Place *at);
 const char *var_text(Out *o, const Var *v);                      // d.X or s.beta
+const char *number_c(Out *o, double v);                           // the shortest text that is v
 const char *c_name(Out *o, const char *name);
 const char *whole_text(Out *o, const Expr *e);                   // an array, as a pointer
 const char *paren(Out *o, Text t, Level least);

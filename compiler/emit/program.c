@@ -52,7 +52,7 @@ static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
     case ARG_STREAM: return text(o, "VAR_%s", a->var->name);
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
-    case ARG_NUMBER: return text(o, "%.17g", a->number);
+    case ARG_NUMBER: return number_c(o, a->number);
     case ARG_PRODUCT: return product_text(o, a->product);
     }
     return "";

@@ -289,6 +289,8 @@ static Text number(Out *o, double v)
     return (Text){text(o, "%s", s), TIGHT, v < 0};
 }
 
+const char *number_c(Out *o, double v) { return number(o, v).c; }
+
 // Whether the C expression may be of type real, not wide.
 static bool is_narrow(Out *o, const Expr *e)
 {

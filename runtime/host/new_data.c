@@ -115,14 +115,21 @@ static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, cons
 
 static void add(Tally *t, double x, long n)
 {
-    const double change = x - t->mean;
-    t->mean += change / (double)n;
-    t->squares += change * (x - t->mean);
-    if (n == 1 || x > t->most) {
-        t->sum = n == 1 ? 1 : t->sum * exp(t->most - x) + 1;
+    if (n == 1)
+        *t = (Tally){ .most = -INFINITY };
+    if (isfinite(x) && isfinite(t->mean)) {
+        const double change = x - t->mean;
+        t->mean += change / (double)n;
+        t->squares += change * (x - t->mean);
+    } else {
+        t->mean += x;                    // infinite from here on
+        t->squares = NAN;
+    }
+    if (x > t->most) {
+        t->sum = t->sum * exp(t->most - x) + 1;
         t->most = x;
     } else
-        t->sum += exp(x - t->most);
+        t->sum += x == t->most ? 1 : exp(x - t->most);       // both may be infinite
 }
 
 static void take_draw(GmNewData *n, const GmDraws *d, const double *row, long number)

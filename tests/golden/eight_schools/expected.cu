@@ -281,7 +281,7 @@ static void density_of_mu(GmRun *run)
 static void step_6(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J);
-    NUTS(run, density_of_mu, VAR_mu, "mu, tau, theta", d->J + 2, 48 * d->J + 352, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu, 2, 1, 1, 0.80000000000000004, 10, 0, 0);
+    NUTS(run, density_of_mu, VAR_mu, "mu, tau, theta", d->J + 2, 48 * d->J + 352, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu, 2, 1, 1, 0.8, 10, 0, 0);
     LAUNCH_TEAM(move_to_mu, run, d->J);
 }
 
