@@ -20,6 +20,8 @@ import program                                              # noqa: E402
 
 INF = math.inf
 SAMPLES, CHAINS, BOUND = 2000, 2, 3.0
+FEW_SAMPLES = 300                           # for tails so heavy that a draw far out sums some 10^4 probabilities
+HEAVY = ("yule_simon", "beta_neg_binomial")
 PER_MODEL = 60
 
 
@@ -127,19 +129,22 @@ def main():
             if not names or name in names:
                 for values in parameters:
                     cases += list(make(library[name], values, log_density))
+    heavy = [c for c in cases if c.name in HEAVY]
+    cases = [c for c in cases if c.name not in HEAVY]
+    groups = [(cases[k:k + PER_MODEL], SAMPLES) for k in range(0, len(cases), PER_MODEL)] + ([(heavy, FEW_SAMPLES)] if heavy else [])
     failed = 0
     with program.Workplace() as w:
-        for first in range(0, len(cases), PER_MODEL):
-            some = cases[first:first + PER_MODEL]
+        for number_of_group, (some, samples) in enumerate(groups):
+            name = "predict%d" % number_of_group
             model = "data { real y; }\nprior { m ~ normal(0, 1); }\nlikelihood { y ~ normal(m, 1); }\npredict {\n"
             model += "".join("  x%d ~ %s;\n" % (i, c.text()) for i, c in enumerate(some)) + "}\n"
-            ran = w.compile("predict%d" % first, model)
-            draws = w.draws(ran, w.data("predict%d" % first, dict(y=1.0)), SAMPLES, chains=CHAINS, warmup=10)
+            ran = w.compile(name, model)
+            draws = w.draws(ran, w.data(name, dict(y=1.0)), samples, chains=CHAINS, warmup=10)
             for i, c in enumerate(some):
                 distance = c.distance(draws["x%d" % i].ravel())
                 failed += not distance < BOUND
                 print("%s %-70s %6.2f" % ("ok    " if distance < BOUND else "FAILED", c.text(), distance))
-    print("%d cases, %d failed" % (len(cases), failed))
+    print("%d cases, %d failed" % (len(cases) + len(heavy), failed))
     return 1 if failed else 0
 
 
