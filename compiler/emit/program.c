@@ -70,7 +70,12 @@ static void emit_launch(Out *o, const Launch *l)
     }
     const char *list = "";
     o->launching = true;
-    for (int i = 0; i < l->nargs; i++) list = text(o, "%s, %s", list, launch_arg(o, l, &l->arg[i]));
+    for (int i = 0; i < l->nargs; i++) {
+        const LaunchArg *a = &l->arg[i];
+        const char *value = launch_arg(o, l, a);
+        if (!a->setting) list = text(o, "%s, %s", list, value);
+        else list = text(o, "%s,%s.%s = %s", list, i > 0 && !l->arg[i - 1].setting ? "\n         " : " ", a->setting, value);
+    }
     o->launching = false;
     line(o, "%s(%s%srun%s);", macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
 }

@@ -1695,6 +1695,14 @@ static void put_density(Moved *m, Prepared *first)
     else launch_team(p, k);
 }
 
+// 0 is what a setting is that is not written.
+static void set_number(Launch *l, const char *name, double value)
+{
+    if (value == 0) return;
+    with_number(l, value);
+    as_setting(l, name);
+}
+
 void step_nuts(Lower *p, const Step *s, StepCode *code)
 {
     Moved m = {.p = p, .step = s, .stem = s->block[0]->name};
@@ -1742,25 +1750,25 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     Launch *l = launch(p, LAUNCH_NUTS, NULL);
     with_function(l, code->density_name);
     with_stream(l, s->block[0]);
-    with_string(l, names);
-    with_extent(l, m.size);
-    with_extent(l, room);
     with_name(l, m.machine);
     with_name(l, m.position);
     with_name(l, m.density);
     with_name(l, m.gradient);
     with_name(l, diagnostics);
+    with_string(l, names), as_setting(l, "name");
+    with_extent(l, m.size), as_setting(l, "coordinates");
+    with_extent(l, room), as_setting(l, "room");
     bool alone = true, imputed = false;          // nothing else changes what the density reads: where the chain still stands where the move has left it, nothing is evaluated again
     for (const Step *o = p->g->steps; o; o = o->next) {
         alone &= o == s || o->imputes || (s->competition && o->competition == s->competition);
         imputed |= o->imputes;
     }
-    with_number(l, !alone ? 0 : imputed ? 2 : 1);
-    with_number(l, s->collapsed || s->over_sum);
-    with_number(l, s->competition ? s->competition->number : 0);
-    with_number(l, s->nuts.accept);
-    with_number(l, s->nuts.depth);
-    with_number(l, s->nuts.steps);
-    with_number(l, s->nuts.step);
+    if (alone) with_function(l, imputed ? "GM_UNLESS_MISSING" : "GM_ALONE"), as_setting(l, "alone");
+    set_number(l, "marginal", s->collapsed || s->over_sum);
+    set_number(l, "competition", s->competition ? s->competition->number : 0);
+    if (s->nuts.step == 0) set_number(l, "accept", s->nuts.accept);
+    if (s->nuts.steps == 0) set_number(l, "depth", s->nuts.depth);
+    set_number(l, "steps", s->nuts.steps);
+    set_number(l, "step", s->nuts.step);
     launch_team(p, place);
 }

@@ -236,6 +236,7 @@ typedef struct LaunchArg {
     const char *string;
     double      number;
     const Product *product;
+    const char *setting;                 // its name, `.depth = 10`; NULL: its place says what it is
 } LaunchArg;
 
 typedef struct Launch {

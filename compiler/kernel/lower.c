@@ -250,6 +250,7 @@ void with_string(Launch *l, const char *s) { argument(l, ARG_STRING)->string = s
 void with_function(Launch *l, const char *name) { argument(l, ARG_FUNCTION)->string = name; }
 void with_number(Launch *l, double v) { argument(l, ARG_NUMBER)->number = v; }
 void with_product(Launch *l, const Product *r) { argument(l, ARG_PRODUCT)->product = r; }
+void as_setting(Launch *l, const char *name) { l->arg[l->nargs - 1].setting = name; }
 
 // ---- the program ----
 

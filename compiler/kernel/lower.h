@@ -97,6 +97,7 @@ void    with_stream(Launch *l, const Var *v);
 void    with_string(Launch *l, const char *s);
 void    with_function(Launch *l, const char *name);
 void    with_number(Launch *l, double v);
+void    as_setting(Launch *l, const char *name);                    // the last argument has a name
 
 // ---- the passes over a kernel ----
 

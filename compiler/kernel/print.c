@@ -193,6 +193,7 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
             const LaunchArg *a = &l->arg[i];
             if (a->kind == ARG_STRING || a->kind == ARG_STREAM) continue;
             fputs(i ? ", " : "  ", out);
+            if (a->setting) fprintf(out, "%s ", a->setting);
             switch (a->kind) {
             case ARG_EXTENT: ex_print(out, a->extent); break;
             case ARG_COUNT: print_count(out, &a->count); break;

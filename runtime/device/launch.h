@@ -509,11 +509,10 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 
 // ---- moves along gradients ----
 //
-//   NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, competition, accept, depth, steps, step)
+//   NUTS(run, density, var, machine, position, value, gradient, moves, .name = "mu, tau", .coordinates = n, .depth = 8, ...)
 //
-// moves position[n], which the caller has set, to the next draw (nuts.h). density(run) is asked for value[0], the log density by the coordinates, value[1], that by the
-// variables, and gradient[n] at position. alone: nothing but another way to draw the block changes them between two sweeps (2: unless values are missing); marginal: auxiliaries are integrated out; competition: there is
-// another way (0: there is none), and a start that is not finite is no fault. Chains that go in step ask
+// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmMove, what is not written is as usual. density(run) is asked for value[0], the log density
+// by the coordinates, value[1], that by the variables, and gradient[n] at position. Chains that go in step ask
 // together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__. With --check the densities make a claim, and the gradient is compared with differences.
 
 #if !defined(__CUDACC__)
@@ -538,9 +537,9 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     settings.max_depth = of->depth;
     settings.steps = of->steps;
     settings.step = of->step;
-    if (nuts_room(of->n) > of->room) abort();
-    Nuts *const m = nuts_of(gm_array(s, of->machine), of->n);
-    settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n) == 0;
+    if (nuts_room(of->coordinates) > of->room) abort();
+    Nuts *const m = nuts_of(gm_array(s, of->machine), of->coordinates);
+    settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, 0);
     const GmChoice *const c = gm_choice(run, of->competition, chain);
     gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
@@ -550,13 +549,13 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
 static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answered)
 {
     const State *const s = gm_of_chain(run, chain);
-    Nuts *m = nuts_of(gm_array(s, of->machine), of->n);
+    Nuts *m = nuts_of(gm_array(s, of->machine), of->coordinates);
     if (answered) {
         m->log_density = *gm_array(s, of->value);
-        memcpy(nuts_gradient(m), gm_array(s, of->gradient), sizeof(wide) * (size_t)of->n);
+        memcpy(nuts_gradient(m), gm_array(s, of->gradient), sizeof(wide) * (size_t)of->coordinates);
     }
     const int more = gm_nuts_ask(m);
-    memcpy(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->n);
+    memcpy(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates);
     if (!more) {
         const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
         memcpy(gm_array(s, of->moves), says, sizeof says);
@@ -594,8 +593,8 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
     enum { GM_COMPARED = 40 };
     const State *const s = gm_of_chain(run, run->chain);
     const wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
-    const long skip = of->n / GM_COMPARED + 1;
-    for (long i = run->sweep % skip; i < of->n; i += skip) {
+    const long skip = of->coordinates / GM_COMPARED + 1;
+    for (long i = run->sweep % skip; i < of->coordinates; i += skip) {
         const double h = 1e-4 * (1 + 0.1 * fabs(x[i])), lp = (density(run), *gm_array(s, of->value)), slope = gradient[i];
         const double one = (gm_nuts_density(run, of, density, i, h) - gm_nuts_density(run, of, density, i, -h)) / (2 * h);
         const double two = (gm_nuts_density(run, of, density, i, 2 * h) - gm_nuts_density(run, of, density, i, -2 * h)) / (4 * h);
@@ -607,6 +606,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
 
 GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 {
+    if (of.alone == GM_UNLESS_MISSING && any_missing(run)) of.alone = 0;
     if (run->device) {
         gm_device_move(run, &of, density);
         return;
@@ -630,10 +630,10 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 #endif
 }
 
-#define NUTS(run, density, var, name, n, room, machine, position, value, gradient, moves, alone, marginal, competition, accept, depth, steps, step) \
+#define NUTS(run, density, variable, room_of, place, log_density, slope, told, ...)                                                     \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
-        const GmMove gm_move = {gm_of(machine), gm_of(position), gm_of(value), gm_of(gradient), gm_of(moves), n, room, accept, step, name, var, (alone) == 2 ? !any_missing(run) : alone, marginal, competition, depth, steps}; \
+        const GmMove gm_move = {.machine = gm_of(room_of), .position = gm_of(place), .value = gm_of(log_density), .gradient = gm_of(slope), .moves = gm_of(told), .var = variable, __VA_ARGS__}; \
         launch_nuts(run, density, gm_move);                                                                                            \
     } while (0)
 

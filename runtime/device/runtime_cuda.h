@@ -324,7 +324,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
 {
     const int chain = first + (int)blockIdx.y;
     wide *room = gm_array<wide>(states, chain, of.machine), *__restrict__ position = gm_array<wide>(states, chain, of.position);
-    Nuts m = nuts_shared(room, of.n, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
+    Nuts m = nuts_shared(room, of.coordinates, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
     int more = 0;
     if (begins) {
         NutsSettings settings;

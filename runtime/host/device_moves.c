@@ -108,7 +108,7 @@ static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks
     CUdeviceptr told = (CUdeviceptr)(uintptr_t)d->told;
     GmMove move = *of;
     int first = 0, group = d->chains;
-    const long warps = (of->n + 127) / 128, blocks = warps <= 16 ? 1 : warps / 8 < MOST_BLOCKS ? warps / 8 : MOST_BLOCKS;
+    const long warps = (of->coordinates + 127) / 128, blocks = warps <= 16 ? 1 : warps / 8 < MOST_BLOCKS ? warps / 8 : MOST_BLOCKS;
     void *parameters[] = { &d->states, &d->place, &move, &begins, &first, &d->chains, &asks, &told };
     GmKernelEntry *e = gm_device_kernel(d, "gm_move");
     if (!e) return;

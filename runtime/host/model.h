@@ -116,14 +116,21 @@ typedef struct GmPlace {                                 // what kernels on a GP
     double  *result;                                     // per chain: of log_joint
 } GmPlace;
 
-// A move along gradients (launch.h, NUTS). Arrays are fields of State, by their offsets.
+// Nothing but another way to draw the block changes the unknowns between two sweeps; unless values are missing, which are drawn, too.
+enum { GM_ALONE = 1, GM_UNLESS_MISSING };
+
+// A move along gradients (launch.h, NUTS). What is 0 is as usual. Members are written in this order.
 typedef struct GmMove {
-    uint64_t machine, position, value, gradient, moves;
-    int64_t  n, room;                                    // coordinates; numbers of `machine`
-    double   accept, step;
-    const char *name;
-    uint32_t var;
-    int32_t  alone, marginal, competition, depth, steps;
+    uint64_t machine, position, value, gradient, moves;  // fields of State, by their offsets
+    uint32_t var;                                        // whose random numbers it takes
+    const char *name;                                    // of the unknowns: "mu, tau, theta"
+    int64_t  coordinates, room;                          // coordinates: reals without bounds; room: numbers of `machine`
+    int32_t  alone;                                      // GM_ALONE or GM_UNLESS_MISSING: the density at the draw of the last sweep need not be evaluated again
+    int32_t  marginal;                                   // auxiliaries are integrated out
+    int32_t  competition;                                // there is another way to draw them, and a start that is not finite is no fault
+    double   accept;                                     // mean acceptance that the step size aims at (0.8)
+    int32_t  depth, steps;                               // NUTS: doublings at most (10); HMC: steps of every trajectory
+    double   step;                                       // size of a step; else it is adapted
 } GmMove;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and

@@ -299,7 +299,8 @@ static void density_of_phi(GmRun *run)
 static void step_4(GmRun *run)            // phi, s2
 {
     LAUNCH_TEAM(enter_phi, run, 1);
-    NUTS(run, density_of_phi, VAR_phi, "phi, s2", 2, 352, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi, 2, 0, 1, 0.8, 10, 0, 0);
+    NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi,
+         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(move_to_phi, run, 1);
 }
 

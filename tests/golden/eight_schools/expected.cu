@@ -281,7 +281,8 @@ static void density_of_mu(GmRun *run)
 static void step_6(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J);
-    NUTS(run, density_of_mu, VAR_mu, "mu, tau, theta", d->J + 2, 48 * d->J + 352, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu, 2, 1, 1, 0.8, 10, 0, 0);
+    NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
+         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(move_to_mu, run, d->J);
 }
 

@@ -359,7 +359,8 @@ static void density_of_alpha(GmRun *run)
 static void step_4(GmRun *run)            // alpha, beta
 {
     LAUNCH_TEAM(enter_alpha, run, d->p);
-    NUTS(run, density_of_alpha, VAR_alpha, "alpha, beta", d->p + 1, 48 * d->p + 304, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha, 2, 1, 1, 0.8, 10, 0, 0);
+    NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha,
+         .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(move_to_alpha, run, d->p);
 }
 

@@ -215,7 +215,8 @@ static void density_of_b(GmRun *run)
 static void step_4(GmRun *run)            // b, theta
 {
     LAUNCH_TEAM(enter_b, run, d->N);
-    NUTS(run, density_of_b, VAR_b, "b, theta", d->N + 1, 48 * d->N + 304, nuts_b, position_b, log_density_b, gradient_b, moves_b, 2, 0, 1, 0.8, 10, 0, 0);
+    NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
+         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(move_to_b, run, d->N);
 }
 
