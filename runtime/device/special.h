@@ -74,15 +74,16 @@ DEVICE_ROW double exp_minus(double x)
 // The same in two factors of 2^n, so that it ends where numbers do on both sides.
 DEVICE_ROW double exp_row(double x)
 {
-    const double y = x > 710 ? 710 : x < -746 ? -746 : x, n = rint(y * 1.4426950408889634), half = rint(0.5 * n);
+    const double y = x > 710 ? 710 : x > -746 ? x : -746, n = rint(y * 1.4426950408889634), half = rint(0.5 * n);
     const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y));
-    return exp_series(r) * from_bits(((int64_t)half + 1023) << 52) * from_bits(((int64_t)(n - half) + 1023) << 52);
+    const double value = exp_series(r) * from_bits(((int64_t)half + 1023) << 52) * from_bits(((int64_t)(n - half) + 1023) << 52);
+    return x == x ? value : x;
 }
 
 // exp(x) - 1: 2^n (exp(r) - 1) + 2^n - 1.
 DEVICE_ROW double expm1_row(double x)
 {
-    const double y = x > 700 ? 700 : x < -50 ? -50 : x, n = rint(y * 1.4426950408889634);
+    const double y = x > 700 ? 700 : x > -50 ? x : -50, n = rint(y * 1.4426950408889634);
     const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y)), q = r * r, f = q * q;
     const double low = fma(q, fma(r, 0.008333333333333333, 0.041666666666666664), fma(r, 0.16666666666666666, 0.5));
     const double high = fma(q, fma(r, 2.7557319223985893e-06, 2.48015873015873e-05), fma(r, 0.0001984126984126984, 0.001388888888888889));
