@@ -501,6 +501,13 @@ static bool reads_sum(Graph *g, Var *const *block, int n)
 
 enum { MOST_COMPETING_STEPS = 40 };      // more kernels than these, and those of the move beside them, would keep the C compiler too long
 
+static bool draws_of_set(const Step *s, const int *set, int which)
+{
+    for (int i = 0; i < s->nblock; i++)
+        if (set[s->block[i]->id] == which) return true;
+    return false;
+}
+
 // Why there is no competition for a set, in words for --explain.
 static const char *not_worth(Graph *g, const int *set, int which, Var *const *block, int n)
 {
@@ -508,7 +515,7 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
     const Step *only = NULL;
     if (reads_sum(g, block, n)) return "the model asks for unknowns to be summed out";
     for (const Step *s = g->steps; s; s = s->next) {
-        if (s->imputes || set[s->block[0]->id] != which) continue;
+        if (s->imputes || !draws_of_set(s, set, which)) continue;
         if (s->kind == STEP_NUTS) return "gradients move some of it as it is";
         if (s->when != EVERY_SWEEP) return "auxiliaries are drawn in one way on a CPU and in another on a GPU";
         for (int i = 0; i < s->nblock; i++)

@@ -280,29 +280,36 @@ def bilinear():
     return {"l.1": l1, "l.2": l2, "f.1": f1, "f.2": f2, "y.1": normal(l1 * f1 + l2, 0.5)}
 
 
+def differences(draws, known, transforms, groups=None):
+    """z of the mean of each column of `transforms`, and of each product of two of one group (default: all columns are one), between draws of chains and independent ones."""
+    chain, forward, z = {}, {}, {}
+    for column, f in transforms.items():
+        v = f(known[column])
+        mean, sd = v.mean(), v.std()
+        forward[column] = (v - mean) / sd
+        chain[column] = (f(draws[column]) - mean) / sd
+    for names in groups or [list(transforms)]:
+        for a, b in [(a, None) for a in names] + [(a, b) for i, a in enumerate(names) for b in names[i:]]:
+            c, d = (chain[a], forward[a]) if b is None else (chain[a] * chain[b], forward[a] * forward[b])
+            z[a if b is None else a + " * " + b] = (c.mean() - d.mean()) / np.hypot(mcse(c), d.std() / np.sqrt(len(d)))
+    return z
+
+
+def verdict(name, z, seed=1):
+    """A row of the report: the largest |z|, or all that are too large."""
+    worst = sorted(z, key=lambda k: -abs(z[k]) if np.isfinite(z[k]) else -np.inf)
+    good = all(abs(v) < 6 for v in z.values())
+    shown = worst[:1] if good else [k for k in worst if not abs(z[k]) < 6]
+    return good, "%s: seed %d, %d moments, largest |z| < 6: %s" % (name, seed, len(z), ", ".join("%s %.2f" % (k, z[k]) for k in shown))
+
+
 def compare(w, name, model, data, transforms, direct):
     """Rows of the report: one for each model, with the largest |z| of its moments."""
     try:
         draws = w.draws(w.compile(name, model), w.data(name, data), samples=5000, thin=10, warmup=500)
     except Failed as e:
         return False, "%s: %s" % (name, e)
-    known = direct()
-    chain, forward = {}, {}
-    for column, f in transforms.items():
-        v = f(known[column])
-        mean, sd = v.mean(), v.std()
-        forward[column] = (v - mean) / sd
-        chain[column] = (f(draws[column]) - mean) / sd
-    names = list(transforms)
-    moments = [(a, None) for a in names] + [(a, b) for i, a in enumerate(names) for b in names[i:]]
-    z = {}
-    for a, b in moments:
-        c, d = (chain[a], forward[a]) if b is None else (chain[a] * chain[b], forward[a] * forward[b])
-        z[a if b is None else a + " * " + b] = (c.mean() - d.mean()) / np.hypot(mcse(c), d.std() / np.sqrt(M))
-    worst = sorted(z, key=lambda k: -abs(z[k]) if np.isfinite(z[k]) else -np.inf)
-    good = all(abs(v) < 6 for v in z.values())
-    shown = worst[:1] if good else [k for k in worst if not abs(z[k]) < 6]
-    return good, "%s: seed 1, %d moments, largest |z| < 6: %s" % (name, len(z), ", ".join("%s %.2f" % (k, z[k]) for k in shown))
+    return verdict(name, differences(draws, direct(), transforms))
 
 
 def main():
@@ -310,4 +317,5 @@ def main():
         report([compare(w, *t) for t in tests if not sys.argv[1:] or t[0] in sys.argv[1:]])
 
 
-main()
+if __name__ == "__main__":
+    main()
