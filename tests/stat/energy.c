@@ -14,6 +14,7 @@ static const struct { int from_start, side, steps; double size; } piece[PIECES] 
 };
 
 static struct {
+    const Nuts *moved;                   // the first block of the program; others are left alone
     Nuts    kept;                        // of the move that follows
     int     asked, at, steps;            // pieces and steps so far
     wide   *start;                       // position, gradient, momentum
@@ -82,16 +83,18 @@ static void end_piece(Nuts *m, double h)
 void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup)
 {
     nuts_begin(m, g, x, settings, sweep, warmup);
+    if (E.moved && m != E.moved) return;
     E.asked = 0;
     E.at = sweep < warmup ? PIECES : 0;
-    if (E.start) return;
+    if (E.moved) return;
+    E.moved = m;
     E.start = calloc(3 * (size_t)m->n, sizeof(wide));
     atexit(tell);
 }
 
 int gm_nuts_ask(Nuts *m)
 {
-    if (E.at == PIECES) return nuts_next(m);
+    if (m != E.moved || E.at == PIECES) return nuts_next(m);
     if (E.asked++ == 0) {                // the density where the chain stands
         E.kept = *m;
         return 1;

@@ -51,13 +51,13 @@ class Workplace:
         return path
 
     def draws(self, program, data, samples, seed=1, chains=4, warmup=1000, params="all", thin=1):
-        """Runs the program. Gives a dictionary from a column of the draws (`theta.1`) to an array [chain, draw]."""
+        """Runs the program. Gives a dictionary from a column of the draws (`theta.1`) to an array [chain, draw]; `said` has the comments below the names of the columns, by chain."""
         out = program + "_draws"
         ran = subprocess.run([program, data, "--samples", str(samples), "--warmup", str(warmup), "--chains", str(chains), "--thin", str(thin),
                               "--seed", str(seed), "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"], capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("the program stopped with exit status %d:\n%s%s" % (ran.returncode, ran.stdout, ran.stderr))
-        chain = []
+        chain, self.said = [], []
         for k in range(1, chains + 1):
             path = "%s_%d.csv" % (out, k)
             with open(path) as f:
@@ -65,7 +65,9 @@ class Workplace:
                     if not line.startswith("#"):
                         header = line.strip().split(",")
                         break
-                chain.append(np.loadtxt((line for line in f if not line.startswith("#")), delimiter=",", ndmin=2))
+                lines = f.readlines()
+            chain.append(np.loadtxt([line for line in lines if not line.startswith("#")], delimiter=",", ndmin=2))
+            self.said.append("".join(line for line in lines if line.startswith("#")))
             os.remove(path)
         draws = np.stack(chain)
         return {name: draws[:, :, i] for i, name in enumerate(header)}
