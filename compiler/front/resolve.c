@@ -653,7 +653,7 @@ static int visit(Resolve *r, Decl *d)
 
 static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "hmc", "marginal" };
 
-static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}};
+static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}};
 
 static void check_infer(Resolve *r, Request *q)
 {

@@ -528,6 +528,7 @@ typedef struct Step {
             int      depth;              // of a trajectory: at most 2^depth steps
             int      steps;              // HMC: of every trajectory; 0: NUTS
             double   step;               // HMC: their size; 0: adapted
+            double   anneal;             // HMC: temperature that warm-up begins with
         } nuts;
     };
     struct Step *next;

@@ -348,6 +348,7 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n,
     if (strcmp(asked->method, "hmc") == 0) {
         s->nuts.steps = (int)setting(g, asked, "steps", true, 10, 1, 1e6);
         s->nuts.step = setting(g, asked, "step", false, 0, 1e-12, 1e12);
+        s->nuts.anneal = setting(g, asked, "anneal", false, 1, 1, 1e9);
     }
     s->collapsed = true;
     bool any = false;

@@ -1770,5 +1770,6 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     if (s->nuts.steps == 0) set_number(l, "depth", s->nuts.depth);
     set_number(l, "steps", s->nuts.steps);
     set_number(l, "step", s->nuts.step);
+    if (s->nuts.anneal > 1) set_number(l, "anneal", s->nuts.anneal);
     launch_team(p, place);
 }

@@ -541,6 +541,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     Nuts *const m = nuts_of(gm_array(s, of->machine), of->coordinates);
     settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, 0);
+    settings.temperature = nuts_temperature(of->anneal, run->sweep, run->warmup);
     const GmChoice *const c = gm_choice(run, of->competition, chain);
     gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
 }

@@ -334,7 +334,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         settings.same_density = of.alone;
         settings.step = of.step;
         settings.target = of.accept;
-        settings.temperature = 0;
+        settings.temperature = nuts_temperature(of.anneal, (long)place->sweep, place->warmup);
         Stream g = stream(gm_sweep_of(place, chain), of.var, 0);
         nuts_begin(&m, &g, position, &settings, (long)place->sweep, place->warmup);
     } else if (m.phase != NUTS_DONE) {

@@ -131,6 +131,7 @@ typedef struct GmMove {
     double   accept;                                     // mean acceptance that the step size aims at (0.8)
     int32_t  depth, steps;                               // NUTS: doublings at most (10); HMC: steps of every trajectory
     double   step;                                       // size of a step; else it is adapted
+    double   anneal;                                     // temperature of the first sweep of warm-up (1)
 } GmMove;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and

@@ -576,6 +576,9 @@ static void warm_up(void)
     r = run(m, 28, &s, 1000, 10000, chained);
     for (long i = 0; i < 5; i++) batch_check("NUTS at temperature 4", kept[i], 10000, 0, 4);
     s.temperature = 0;
+    check("a temperature of 1000 falls by 0.9 a sweep", "off", fabs(nuts_temperature(1000, 30, 100) / (1000 * pow(0.9006, 30)) - 1), 0.01);
+    check("it is 1000 at first, and 1 from two thirds on", "not", !(nuts_temperature(1000, 0, 100) == 1000 && nuts_temperature(1000, 65, 100) > 1 && nuts_temperature(1000, 66, 100) == 1 && nuts_temperature(1000, 5000, 100) == 1), 0);
+    check("without annealing, or without warm-up, it is 1", "not", !(nuts_temperature(0, 0, 100) == 1 && nuts_temperature(1000, 0, 0) == 1), 0);
     // Curvature without bound: the steps diverge, and that is told. Where exp(v / 2) is 0.018 a step of 0.4 leads out of the law from nearly everywhere.
     m = machine(10);
     r = run(m, 29, &s, 1000, 10000, funnel);
