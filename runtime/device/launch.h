@@ -603,6 +603,22 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
     }
 }
 
+// What the runtime makes of a move, chain by chain: where it begins, or something else in its place.
+static inline int gm_nuts_instead(GmRun *run, const GmMove *of, GmDensity *density)
+{
+    if (!run->instead || run->checking) return 0;
+    int done = 0;
+    if (run->chain != GM_IN_STEP) return run->instead(run, of, density);
+    _Pragma("omp parallel for num_threads(run->threads) schedule(static, 1) reduction(|:done)")
+    for (int c = 0; c < run->chains; c++) {
+        GmRun one = *run;
+        one.chain = c;
+        one.inner_threads = 1;
+        done |= run->instead(&one, of, density);
+    }
+    return done;
+}
+
 #endif
 
 GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
@@ -613,6 +629,7 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
         return;
     }
 #if !defined(__CUDACC__)
+    if (gm_nuts_instead(run, &of, density)) return;
     if (run->checking) gm_nuts_compare(run, &of, density);
     const double before = run->checking ? gm_nuts_density(run, &of, density, -1, 0) : 0;
     const int first = run->chain == GM_IN_STEP ? 0 : run->chain, end = run->chain == GM_IN_STEP ? run->chains : first + 1;

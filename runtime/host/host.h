@@ -63,6 +63,7 @@ typedef struct GmOptions {
     int         requests;           // GmRequest bits
     const char *init_file;          // or NULL
     double      init_radius;        // 1 by default; 0: zeros
+    bool        init_given;         // either of the two
     int         threads;            // >= 1
     bool        quiet, check, summary, log_joint;
     GmDeviceChoice device;
@@ -187,6 +188,22 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
 
 // The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
 char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
+
+// ---- starts.c: where moves along gradients begin ----
+
+// A move as a log density of n coordinates: gm_move_density is a GmTarget (ascent.h) of it.
+typedef struct GmMoving {
+    GmRun  *run;
+    void  (*density)(GmRun *);
+    long    n;
+    double *position, *value, *gradient;         // of the chain
+} GmMoving;
+
+GmMoving gm_moving(GmRun *one, const GmMove *of, void (*density)(GmRun *));
+double   gm_move_density(void *moving, const double *x, double *gradient);
+
+// For GmRun.instead: before a chain's first move, the start and the first metric.
+int gm_start_move(GmRun *one, const GmMove *of, void (*density)(GmRun *));
 
 // ---- number.c ----
 

@@ -76,6 +76,8 @@ typedef struct GmField {
 
 typedef struct GmMissing { long count; long *index; } GmMissing;   // linear 0-based positions; NULL when none
 
+struct GmMove;
+
 typedef struct GmRun {                                   // one run: all that emitted code may ask for
     const void *data;                                    // the emitted file's Data
     void       *state;                                   // array of the emitted file's State, one per chain
@@ -98,6 +100,7 @@ typedef struct GmRun {                                   // one run: all that em
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
+    int       (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));     // called before each move along gradients on a CPU, or NULL: 1, it is not made
     void       *host;                                    // the runtime's own
     struct GmDevice *device;                             // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;

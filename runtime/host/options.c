@@ -245,6 +245,7 @@ static bool apply(int option, const char *text, GmOptions *out)
         out->new_inputs[out->n_new_inputs++] = (char *)text;
         return true;
     case OPT_INIT:
+        out->init_given = true;
         return initial_source(text, out);
     case OPT_THREADS:
         good = whole("--threads", text, 1, 4096, &n);
