@@ -160,6 +160,11 @@ static void emit_steps(Out *o, const Program *p)
             emit_launches(o, &p->steps[i].density);
             fprintf(o->file, "}\n\n");
         }
+        if (p->steps[i].jacobian.first) {
+            begin_function(o, p->steps[i].jacobian_name, "");
+            emit_launches(o, &p->steps[i].jacobian);
+            fprintf(o->file, "}\n\n");
+        }
         begin_function(o, text(o, "step_%d", i + 1), text(o, "            // %s", p->steps[i].name));
         emit_launches(o, &p->steps[i].launches);
         fprintf(o->file, "}\n\n");
@@ -170,7 +175,7 @@ static void emit_steps(Out *o, const Program *p)
         const Step *s = p->steps[i].step;
         if (s->competition) fprintf(o->file, "    %s(\"%s\", step_%d, %d),\n", macro[s->when], p->steps[i].name, i + 1, s->competition->number);
         else if (s->when != EVERY_SWEEP) fprintf(o->file, "    %s(\"%s\", step_%d),\n", macro[s->when], p->steps[i].name, i + 1);
-        else if (!one_kernel(&p->steps[i])) fprintf(o->file, "    STEP(\"%s\", step_%d),\n", p->steps[i].name, i + 1);
+        else if (!one_kernel(&p->steps[i])) fprintf(o->file, "    %s(\"%s\", step_%d),\n", s->kind == STEP_NUTS ? "STEP_MOVE" : "STEP", p->steps[i].name, i + 1);
         else if (l->kind == LAUNCH_TEAM) fprintf(o->file, "    STEP_TEAM(\"%s\", %s, %s),\n", p->steps[i].name, l->kernel->name, work_text(o, l->kernel));
         else fprintf(o->file, "    STEP_ONCE(\"%s\", %s),\n", p->steps[i].name, l->kernel->name);
     }

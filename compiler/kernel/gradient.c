@@ -1703,6 +1703,28 @@ static void set_number(Launch *l, const char *name, double value)
     as_setting(l, name);
 }
 
+// What the transform adds to the log density and to its gradient where the density has been asked for: modes by the variables leave it out.
+static void put_jacobian(Moved *m)
+{
+    Lower *p = m->p;
+    bool any = false;
+    for (int i = 0; i < m->step->nblock; i++) any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->step->block[i]->exists;
+    if (!any) return;
+    note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s", m->step->description->subject);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");
+    put_offsets(m);
+    m->lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;
+    put_fill(p, m->gradient, (Count){1, {m->size}}, false);
+    for (int i = 0; i < m->step->nblock; i++)
+        if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
+    put_barrier(p);
+    put_chain_rule(m);
+    put_density_store(m, BY_COORDINATES);
+    close_kernel(p);
+    launch_team(p, k);
+}
+
 void step_nuts(Lower *p, const Step *s, StepCode *code)
 {
     Moved m = {.p = p, .step = s, .stem = s->block[0]->name};
@@ -1744,6 +1766,9 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     const Kernel *place = put_place(&m);
     launch_team(p, place);
     put_density(&m, first);
+    code->jacobian_name = words(p, "jacobian_of_%s", m.stem);
+    p->launches = &code->jacobian;
+    put_jacobian(&m);
     p->launches = sweep;
     const char *names = "";
     for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
@@ -1771,5 +1796,12 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     set_number(l, "steps", s->nuts.steps);
     set_number(l, "step", s->nuts.step);
     if (s->nuts.anneal > 1) set_number(l, "anneal", s->nuts.anneal);
+    const char *summed = "";
+    for (int i = 0; i < p->g->nvars; i++) {
+        const Var *v = p->g->vars[i];
+        if (s->over_sum && v->summed && v->summed <= block_sums(s->block, s->nblock)) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
+    }
+    if (*summed) with_string(l, summed), as_setting(l, "summed");
+    if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
     launch_team(p, place);
 }

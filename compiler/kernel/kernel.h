@@ -258,6 +258,8 @@ typedef struct StepCode {                // of one step of the schedule
     Launches    launches;
     const char  *density_name;           // NUTS: the function that launches
     Launches     density;                // the log density and its gradient at given coordinates
+    const char  *jacobian_name;
+    Launches     jacobian;               // the same of the transform alone, after these; none, if coordinates are the unknowns themselves
 } StepCode;
 
 // ---- lower.c ----

@@ -180,6 +180,7 @@ void place_routes(Program *p)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, lists[i]);
     for (int i = 0; i < p->nsteps; i++) {
         use_launches(&u, &p->steps[i].density);
+        use_launches(&u, &p->steps[i].jacobian);
         use_launches(&u, &p->steps[i].launches);
     }
     for (int i = 0; i < p->nwork; i++) {

@@ -231,6 +231,7 @@ void kernels_print(FILE *out, const Program *p)
     print_launches(out, "the start of a sweep", &p->before);
     for (int i = 0; i < p->nsteps; i++) {
         if (p->steps[i].density.first) print_launches(out, p->steps[i].density_name, &p->steps[i].density);
+        if (p->steps[i].jacobian.first) print_launches(out, p->steps[i].jacobian_name, &p->steps[i].jacobian);
         print_launches(out, p->steps[i].name, &p->steps[i].launches);
     }
     print_launches(out, "derived quantities", &p->derive);

@@ -711,18 +711,20 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 // There may be two ways to draw the same variables, along gradients and step by step: they compete, and each chain takes one of them (host/choice.c).
 enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON_GPU };
 
-typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when, competition; } GmStep;
+typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when, competition, moves; } GmStep;
 
-#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0}
-#define STEP_WITH_GRADIENTS(name, launches, competition)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition}
-#define STEP_WITHOUT_GRADIENTS(name, launches, competition) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition}
-#define STEP_ON_CPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_CPU, 0}
-#define STEP_ON_GPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_GPU, 0}
-#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0}
-#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0}
+#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0}
+#define STEP_MOVE(name, launches)     {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 1}
+#define STEP_WITH_GRADIENTS(name, launches, competition)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition, 1}
+#define STEP_WITHOUT_GRADIENTS(name, launches, competition) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0}
+#define STEP_ON_CPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_CPU, 0, 0}
+#define STEP_ON_GPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0}
+#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0}
+#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0}
 
 static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {
+    if (run->seeking) return step->moves;
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
     if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_CPU) == !run->device;
 #if defined(__CUDACC__)
@@ -786,6 +788,7 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
     }                                                                                                                 \
     static const char *gm_step_name(int k) { return steps[k].name; }                                                  \
     static void gm_step_of_chain(GmRun *run) { take_steps(run, &steps[run->step], 1); }                               \
+    static int gm_step_moves(int k) { return steps[k].moves; }                                                        \
     static void gm_step(GmRun *run, int k)                                                                            \
     {                                                                                                                 \
         run->step = k;                                                                                                \
@@ -795,7 +798,7 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
     GM_C const GmModel gm_model = {                                                                                   \
         .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
         .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .setup = setup, .sweep = gm_sweep, \
-        .log_joint = gm_joint, .n_steps = step_count, .step_name = gm_step_name, .step = gm_step, __VA_ARGS__                                \
+        .log_joint = gm_joint, .n_steps = step_count, .step_name = gm_step_name, .step = gm_step, .step_moves = gm_step_moves, __VA_ARGS__                                \
     };
 
 #endif

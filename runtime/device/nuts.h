@@ -87,7 +87,6 @@ typedef struct Nuts {
     int       known;                   // not 0: there were transitions
     int       search;                  // a step size is to be searched for
     int       metric_known;            // the metric is an estimate from draws
-    int       guessed;                 // before the first transition: 1, the caller has written a first metric to nuts_metric(m), and the start is no random one; -1, it has found none
     long      n;
     double    step;
     double    centre, error, log_step, log_step_mean;    // dual averaging
@@ -547,7 +546,7 @@ DEVICE NutsNext nuts_started(Nuts *m)
         m->known = m->search = 1;
         m->step = 1 / sqrt(sqrt((double)m->n));
         if (s->metric == NUTS_ADAPTED) {
-            if (m->guessed <= 0) nuts_first_metric(m);
+            nuts_first_metric(m);
             nuts_estimate(m, NUTS_FOREGROUND, m->foreground = 1);
             nuts_estimate(m, NUTS_BACKGROUND, m->background = 1);
         }

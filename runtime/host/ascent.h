@@ -1,10 +1,8 @@
-// ascent.h -- maxima of log densities by L-BFGS (ascent.c), and the normal distributions that its path passes (pathfinder.c). Nothing here knows of models or chains.
+// ascent.h -- maxima of log densities by L-BFGS (ascent.c). Nothing here knows of models or chains.
 #ifndef GM_ASCENT_H
 #define GM_ASCENT_H
 
 #include <stdbool.h>
-
-#include "../device/rng.h"
 
 // The log density at x[n], and its derivatives. What is not finite counts as a density of 0.
 typedef double GmTarget(void *of, const double *x, double *gradient);
@@ -42,26 +40,5 @@ GmAscent *gm_ascent_open(long n, GmTarget *target, void *of);
 bool      gm_ascent_begin(GmAscent *a, const double *x);       // false: NOWHERE
 bool      gm_ascent_step(GmAscent *a);                         // one step to a higher place; false: there is none, a->state says why
 void      gm_ascent_close(GmAscent *a);
-
-// The normal distribution whose log density has at the place of the ascent the gradient that is there and the negative inverse Hessian H that the pairs tell.
-typedef struct GmNormal GmNormal;
-
-GmNormal *gm_normal_open(long n);
-bool      gm_normal_fit(GmNormal *q, const GmAscent *a);       // false: H is not positive definite as computed
-double    gm_normal_draw(const GmNormal *q, Stream *g, double *x);            // a draw, and its log density
-void      gm_normal_variances(const GmNormal *q, double *out); // the diagonal of H
-void      gm_normal_close(GmNormal *q);
-
-// Pathfinder: an ascent from x, on whose path the normal distribution is sought that is closest to the target.
-typedef struct GmPath {
-    double *x;                           // n numbers: in, where it begins; out, a draw of that distribution
-    double *variances;                   // n numbers, out: its variances; may be NULL
-    double  elbo;                        // E[log target - log normal], by the draws that were made
-    long    evaluations;                 // all of them
-} GmPath;
-
-// At most `most` evaluations on the way up, and GM_PATH_DRAWS for each place on the path. false: no distribution was found, x stays.
-enum { GM_PATH_DRAWS = 5 };
-bool gm_pathfinder(long n, GmTarget *target, void *of, Stream *g, long most, GmPath *path);
 
 #endif

@@ -22,6 +22,7 @@ typedef enum {
     GM_EXIT_FAULT = 4,              // the sampler had to stop; the draws so far are kept
     GM_EXIT_DEVICE = 5,             // the GPU that was asked for cannot be used; nothing was written
     GM_EXIT_MEMORY = 6,             // the GPU's memory does not suffice
+    GM_EXIT_NO_MODE = 8,            // `map`: no start has led to a maximum
     GM_EXIT_LOST = 7,               // the GPU failed while it was at work; the draws so far are kept
     GM_EXIT_INTERRUPTED = 130,      // Ctrl-C; the draws so far are kept
 } GmExit;
@@ -63,7 +64,6 @@ typedef struct GmOptions {
     int         requests;           // GmRequest bits
     const char *init_file;          // or NULL
     double      init_radius;        // 1 by default; 0: zeros
-    bool        init_given;         // either of the two
     int         threads;            // >= 1
     bool        quiet, check, summary, log_joint;
     GmDeviceChoice device;
@@ -75,6 +75,8 @@ typedef struct GmOptions {
     long        summary_rows;       // most rows of the table; LONG_MAX: all
     int         digits;             // of the numbers in the files; 0: as many as read back to the same double
     long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal
+    bool        map, jacobian;      // `map`: the mode, not draws; with the Jacobian of the coordinates without bounds
+    int         starts;             // of `map`; 0: none were given
     int         n_inputs;           // data.json, more.csv, X=file.npy, N=100, in the order given
     char      **inputs;
     int         n_new_inputs;       // of --new, in the order given
@@ -189,22 +191,6 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
 // The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
 char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
 
-// ---- starts.c: where moves along gradients begin ----
-
-// A move as a log density of n coordinates: gm_move_density is a GmTarget (ascent.h) of it.
-typedef struct GmMoving {
-    GmRun  *run;
-    void  (*density)(GmRun *);
-    long    n;
-    double *position, *value, *gradient;         // of the chain
-} GmMoving;
-
-GmMoving gm_moving(GmRun *one, const GmMove *of, void (*density)(GmRun *));
-double   gm_move_density(void *moving, const double *x, double *gradient);
-
-// For GmRun.instead: before a chain's first move, the start and the first metric.
-int gm_start_move(GmRun *one, const GmMove *of, void (*density)(GmRun *));
-
 // ---- number.c ----
 
 enum { GM_NUMBER_ROOM = 40 };
@@ -313,6 +299,11 @@ void       gm_choices_meet(GmChoices *w, long done);     // after so many sweeps
 void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
 void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
 void       gm_choices_close(GmChoices *w);
+
+// ---- map.c: the mode ----
+
+// Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.
+int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
 
 // ---- run.c ----
 

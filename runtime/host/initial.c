@@ -218,8 +218,13 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
             memcpy(gm_state_array(model, m, c, f), v->elements, bytes);
         given[f] = true;
     }
-    for (int i = 0; i < values.n_unknown && good; i++)
-        gm_error("%s: the model has no variable %s; ignored", path, values.unknown[i]);      // also where notes are not asked for: it is no start, then
+    for (int i = 0; i < values.n_unknown && good; i++) {
+        const char *name = values.unknown[i];
+        const size_t n = strlen(name);
+        if (n > 2 && strcmp(name + n - 2, "__") == 0)            // lp__, slope__: what a file of a mode says besides
+            continue;
+        gm_error("%s: the model has no variable %s; ignored", path, name);           // also where notes are not asked for: it is no start, then
+    }
     gm_values_close(&values);
     return good;
 }

@@ -99,6 +99,7 @@ typedef struct GmRun {                                   // one run: all that em
     struct GmChoice *choices;                            // by chain and competition; NULL: all is drawn step by step
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
+    int         seeking;                                 // only moves along gradients are made, each by `instead`
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
     int       (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));     // called before each move along gradients on a CPU, or NULL: 1, it is not made
     void       *host;                                    // the runtime's own
@@ -135,6 +136,8 @@ typedef struct GmMove {
     int32_t  depth, steps;                               // NUTS: doublings at most (10); HMC: steps of every trajectory
     double   step;                                       // size of a step; else it is adapted
     double   anneal;                                     // temperature of the first sweep of warm-up (1)
+    const char *summed;                                  // discrete unknowns that its density sums out; NULL: none
+    void   (*jacobian)(struct GmRun *);                  // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
 } GmMove;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and
@@ -186,6 +189,7 @@ typedef struct GmModel {
     int  n_steps;                                        // --check: steps one by one
     const char *(*step_name)(int step);
     void (*step)(GmRun *run, int step);
+    int (*step_moves)(int step);                         // whether it is a move along gradients
     // What a model may do without. NULL: there is nothing to do.
     void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
     void (*derive_chain)(GmRun *one);                    // the same, of one->chain only

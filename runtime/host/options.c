@@ -15,12 +15,12 @@
 #define GM_VERSION "0.1"
 #endif
 
-enum { MAX_CHAINS = 10000 };
+enum { MAX_CHAINS = 10000, MAP_STARTS = 8 };
 
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
        OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
-       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW };
+       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW, OPT_STARTS, OPT_JACOBIAN };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -35,6 +35,8 @@ static const struct option long_options[] = {
     { "predict", no_argument, NULL, OPT_PREDICT },
     { "new", required_argument, NULL, OPT_NEW },
     { "init", required_argument, NULL, OPT_INIT },
+    { "starts", required_argument, NULL, OPT_STARTS },
+    { "jacobian", no_argument, NULL, OPT_JACOBIAN },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
     { "device", required_argument, NULL, OPT_DEVICE },
@@ -57,6 +59,7 @@ void gm_usage(FILE *to, const char *program)
 {
     fprintf(to,
             "usage: %s [options] data...\n"
+            "       %s map [options] data...\n"
             "\n"
             "  data.json            an object of names and values, as CmdStan reads it\n"
             "  table.csv            columns with a header: `y` a vector, `X.1,X.2` or `X[1],X[2]` the columns of a matrix\n"
@@ -82,6 +85,11 @@ void gm_usage(FILE *to, const char *program)
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
             "      --device-memory SIZE  take at most so much of a GPU's memory (20GB, 500MB); data beyond it stay in the host's\n"
             "      --precision P    on a GPU: double, mixed (data and latents single, sums and parameters double; the default), single\n"
+            "\n"
+            "  map                  the posterior mode of the unknowns instead of draws, to NAME.csv and NAME.json with -o NAME\n"
+            "      --starts N       climb from N random starts (8), the best mode counts\n"
+            "      --jacobian       the mode in coordinates without bounds; else that of the density of the unknowns as declared\n"
+            "\n"
             "      --profile        time each kernel (GPU) or step (CPU), and print a table\n"
             "      --compare-devices  a sweep on the CPU and on the GPU, step by step from the same state, in double precision\n"
             "      --first-chain N  number of the first chain (1), to spread the chains of one seed over several runs\n"
@@ -95,8 +103,8 @@ void gm_usage(FILE *to, const char *program)
             "      --version        the version\n"
             "\n"
             "Exit status: 0 done, 1 --check failed, 2 bad flag or data, 4 the sampler stopped, 5 the GPU cannot be used, 6 its memory does\n"
-            "not suffice, 7 it failed, 130 interrupted (after 4, 6, 7 and 130 the draws so far are kept).\n",
-            program);
+            "not suffice, 7 it failed, 8 `map` found no maximum, 130 interrupted (after 4, 6, 7 and 130 the draws so far are kept).\n",
+            program, program);
 }
 
 // A whole number in [lowest, highest], or a message.
@@ -245,8 +253,14 @@ static bool apply(int option, const char *text, GmOptions *out)
         out->new_inputs[out->n_new_inputs++] = (char *)text;
         return true;
     case OPT_INIT:
-        out->init_given = true;
         return initial_source(text, out);
+    case OPT_STARTS:
+        good = whole("--starts", text, 1, MAX_CHAINS, &n);
+        out->starts = (int)n;
+        return good;
+    case OPT_JACOBIAN:
+        out->jacobian = true;
+        return true;
     case OPT_THREADS:
         good = whole("--threads", text, 1, 4096, &n);
         out->threads = (int)n;
@@ -329,10 +343,24 @@ int gm_options(int argc, char **argv, GmOptions *out)
         if (!apply(option, optarg, out))
             return GM_EXIT_USAGE;
     }
+    out->map = optind < argc && strcmp(argv[optind], "map") == 0;
+    if (!out->map && (out->starts || out->jacobian)) {
+        gm_error("--%s is for the mode: %s map --%s ...", out->starts ? "starts" : "jacobian", argv[0], out->starts ? "starts N" : "jacobian");
+        return GM_EXIT_USAGE;
+    }
+    if (out->map) {
+        optind++;
+        out->chains = out->starts ? out->starts : MAP_STARTS;
+        out->samples = out->thin = 1;
+    }
     for (int i = optind; i < argc; i++)
         out->inputs[out->n_inputs++] = argv[i];
     if (out->device == GM_ON_CPU && out->precision_given && out->precision != GM_DOUBLE) {
         gm_error("--precision %s: the CPU computes in double precision", gm_precision_names[out->precision]);
+        return GM_EXIT_USAGE;
+    }
+    if (out->map && (out->device == GM_ON_GPU || out->check || out->compare_devices || out->requests || out->n_new_inputs)) {
+        gm_error("map: the mode is looked for on the CPU, and there are no draws: it goes with none of --device gpu, --check, --compare-devices, --log-lik, --predict, --new");
         return GM_EXIT_USAGE;
     }
     if (out->check && out->device == GM_ON_GPU) {

@@ -112,7 +112,6 @@ static int sample(Fit *f)
     }
     f->run.host = f;
     f->run.after = after_sweep;
-    f->run.instead = o->init_given ? NULL : gm_start_move;
     f->run.batch = 1;
     for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
         if (f->run.batch > total - f->run.sweep)
@@ -253,7 +252,7 @@ static bool gpu_asked(const GmOptions *o)
 static GmExit choose_device(Fit *f)
 {
     GmOptions *o = &f->options;
-    if (o->device == GM_ON_CPU || o->check)
+    if (o->device == GM_ON_CPU || o->check || o->map)
         return GM_EXIT_OK;
     const bool asked = gpu_asked(o);
     if (f->model->cpu_only) {
@@ -320,7 +319,7 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     if (o->compare_devices)
         return compare_devices(f);
-    if (!o->check && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o))
+    if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o))
         return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws)))
         return GM_EXIT_USAGE;
@@ -332,7 +331,7 @@ static int start(Fit *f)
         gm_note("%s: %d chain%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
         gm_device_note_memory(f->device);
-    } else
+    } else if (!o->map)
         gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     if (o->profile && !f->device)
         f->step_seconds = gm_alloc((size_t)model->n_steps, sizeof *f->step_seconds);
@@ -355,6 +354,8 @@ static int start(Fit *f)
         gm_fault_print(model, &f->memory, &f->data);
         return GM_EXIT_USAGE;
     }
+    if (o->map)
+        return gm_map(model, &f->run, &f->memory, &f->data, o);
     if (!f->device && !o->check)
         f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o);
     f->run.choices = gm_choices_of(f->choices);

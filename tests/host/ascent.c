@@ -1,12 +1,11 @@
-// If this failed, modes would not be modes, a path would not say that there is none, or the normal distributions along it would not be those of its steps.
-//
-// Random numbers have fixed seeds; bounds on them are told where they are used.
+// If this failed, modes would not be modes, an ascent would not say that there is none, or the log density would fall on the way.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../runtime/device/rng.h"
 #include "../../runtime/host/ascent.h"
 
 static int failures;
@@ -21,8 +20,6 @@ static void check(bool good, const char *format, ...)
     va_end(args);
     failures += !good;
 }
-
-typedef struct Counted { long n; double lowest; bool fell; } Counted;
 
 // ---- targets ----
 
@@ -105,19 +102,6 @@ static double cauchy(void *of, const double *x, double *g)
     return -log1p((x[0] - 3) * (x[0] - 3));
 }
 
-// v ~ normal(0, 3), x[i] ~ normal(0, exp(v/2)), 9 of them: the density has no bound as v falls.
-static double funnel(void *of, const double *x, double *g)
-{
-    (void)of;
-    double lp = -x[0] * x[0] / 18 - 4.5 * x[0], squares = 0;
-    for (int i = 1; i < 10; i++) {
-        squares += x[i] * x[i];
-        g[i] = -x[i] * exp(-x[0]);
-    }
-    g[0] = -x[0] / 9 - 4.5 + 0.5 * squares * exp(-x[0]);
-    return lp - 0.5 * squares * exp(-x[0]);
-}
-
 // ---- ascents ----
 
 typedef struct Climb { GmAscent *a; bool fell; } Climb;
@@ -195,80 +179,10 @@ static void modes(void)
     reach("logistic regression", COLUMNS, logistic, NULL, (double[]){ 0, 0, 0, 0 }, x, 1e-5, 60);
 }
 
-// ---- normal distributions ----
-
-static void normals(void)
-{
-    // A quadratic of 6 coordinates: as many pairs tell its inverse Hessian.
-    const long n = 6;
-    double from[6] = { 0 }, variance[6], worst = 0;
-    Climb c = climb(n, quadratic, (void *)&n, from);
-    GmNormal *q = gm_normal_open(n);
-    check(gm_normal_fit(q, c.a), "a normal distribution where the ascent has ended");
-    gm_normal_variances(q, variance);
-    for (long i = 0; i < n; i++)
-        worst = fmax(worst, fabs(variance[i] / (scale_at(n, i) * scale_at(n, i)) - 1));
-    check(worst < 0.02, "its variances are those of the target: %.1e (0.02)", worst);
-    // Means and variances of 20,000 draws, in standard errors (bound 6), and p / q.
-    enum { DRAWS = 20000 };
-    Stream g = stream((Sweep){ .seed = 9, .chain = 0, .sweep = 1 }, 1, 0);
-    double x[6], slope[6], sum[6] = { 0 }, squares[6] = { 0 }, low = INFINITY, high = -INFINITY, z = 0;
-    for (int k = 0; k < DRAWS; k++) {
-        const double log_q = gm_normal_draw(q, &g, x), log_p = quadratic((void *)&n, x, slope);
-        low = fmin(low, log_p - log_q);
-        high = fmax(high, log_p - log_q);
-        for (long i = 0; i < n; i++) {
-            const double u = (x[i] - (double)(i + 1)) / sqrt(variance[i]);
-            sum[i] += u;
-            squares[i] += u * u;
-        }
-    }
-    for (long i = 0; i < n; i++)
-        z = fmax(z, fmax(fabs(sum[i]) / sqrt(DRAWS), fabs(squares[i] - DRAWS) / sqrt(2.0 * DRAWS)));
-    check(z < 6, "draws have its means and variances: z = %.2f (6)", z);
-    check(high < 1 && low > -1, "and its density: log p - log q from %.3f to %.3f (1)", low, high);
-    gm_normal_close(q);
-    gm_ascent_close(c.a);
-}
-
-static void paths(void)
-{
-    const long n = 20;
-    double x[20], variance[20], worst = 0, far = 0;
-    Stream g = stream((Sweep){ .seed = 10, .chain = 0, .sweep = 1 }, 1, 0);
-    for (long i = 0; i < n; i++)
-        x[i] = 3 * normal_standard(&g);
-    GmPath path = { .x = x, .variances = variance };
-    check(gm_pathfinder(n, quadratic, (void *)&n, &g, 300, &path), "a path of 20 correlated coordinates, %ld evaluations, ELBO %.2f", path.evaluations, path.elbo);
-    for (long i = 0; i < n; i++) {
-        worst = fmax(worst, fabs(log(variance[i] / (scale_at(n, i) * scale_at(n, i)))));
-        far = fmax(far, fabs(x[i] - (double)(i + 1)) / scale_at(n, i));
-    }
-    check(worst < log(30) && far < 12, "its variances are within a factor of %.1f (30), its draw within %.1f sd (12)", exp(worst), far);
-    // Of the funnel: v is found where the distribution is, not where the density is highest. From 40 starts.
-    int inside = 0, found = 0;
-    double mean = 0;
-    for (int k = 0; k < 40; k++) {
-        double y[10], slope[10];
-        for (int i = 0; i < 10; i++)
-            y[i] = 2 * uniform_open(&g) - 1;
-        GmPath of = { .x = y };
-        found += gm_pathfinder(10, funnel, NULL, &g, 50, &of);
-        inside += fabs(y[0]) < 9 && isfinite(funnel(NULL, y, slope));
-        mean += y[0] / 40;
-    }
-    check(inside == 40 && found == 40, "a funnel: %d of 40 draws within 3 sd, %d paths, mean of v %.2f", inside, found, mean);
-    GmPath none = { .x = x };
-    const double first = x[0];
-    check(!gm_pathfinder(1, nowhere, NULL, &g, 50, &none) && x[0] == first, "where there is no density, x stays");
-}
-
 int main(void)
 {
     modes();
     end_as("a density without a bound", 2, rises, (double[]){ 0, 1 }, GM_ASCENT_UNBOUNDED);
     end_as("no density", 1, nowhere, (double[]){ 1 }, GM_ASCENT_NOWHERE);
-    normals();
-    paths();
     return failures != 0;
 }

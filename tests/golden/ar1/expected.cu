@@ -224,6 +224,17 @@ KERNEL_TEAM(density_phi) {
     STORE(s->log_density_phi[0], lp);
 }
 
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of phi, s2
+KERNEL_TEAM(jacobian_phi) {
+    wide lp = 0;
+    LANES (e, 2) s->gradient_phi[e] = 0;
+    TEAM_BARRIER();
+    lp += s->position_phi[1];
+    const wide c1 = *s->s2 * s->gradient_phi[1] + 1;
+    ONE_LANE s->gradient_phi[1] = c1;
+    STORE(s->log_density_phi[0], lp);
+}
+
 #endif
 
 // ---- for the draws ----
@@ -296,11 +307,16 @@ static void density_of_phi(GmRun *run)
     LAUNCH_TEAM(density_phi, run, 1);
 }
 
+static void jacobian_of_phi(GmRun *run)
+{
+    LAUNCH_TEAM(jacobian_phi, run, 1);
+}
+
 static void step_4(GmRun *run)            // phi, s2
 {
     LAUNCH_TEAM(enter_phi, run, 1);
     NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi,
-         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10);
+         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi);
     LAUNCH_TEAM(move_to_phi, run, 1);
 }
 

@@ -194,6 +194,17 @@ KERNEL_TEAM(density_mu) {
     STORE(s->log_density_mu[0], lp);
 }
 
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
+KERNEL_TEAM(jacobian_mu) {
+    wide lp = 0;
+    LANES (e, d->J + 2) s->gradient_mu[e] = 0;
+    TEAM_BARRIER();
+    lp += s->position_mu[1];
+    const wide c1 = *s->tau * s->gradient_mu[1] + 1;
+    ONE_LANE s->gradient_mu[1] = c1;
+    STORE(s->log_density_mu[0], lp);
+}
+
 #endif
 
 // ---- for the draws ----
@@ -278,11 +289,16 @@ static void density_of_mu(GmRun *run)
     LAUNCH_TEAM(density_mu, run, d->J);
 }
 
+static void jacobian_of_mu(GmRun *run)
+{
+    LAUNCH_TEAM(jacobian_mu, run, 1);
+}
+
 static void step_6(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
-         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10);
+         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu);
     LAUNCH_TEAM(move_to_mu, run, d->J);
 }
 

@@ -148,6 +148,21 @@ KERNEL_TEAM(density_b) {
     STORE(s->log_density_b[0], lp);
 }
 
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
+KERNEL_TEAM(jacobian_b) {
+    wide lp = 0;
+    LANES (e, d->N + 1) s->gradient_b[e] = 0;
+    TEAM_BARRIER();
+    SUM_ALONG (k, d->N, &lp) {
+        lp += s->position_b[k + 1];
+        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
+    }
+    lp += s->position_b[0];
+    const wide c1 = *s->b * s->gradient_b[0] + 1;
+    ONE_LANE s->gradient_b[0] = c1;
+    STORE(s->log_density_b[0], lp);
+}
+
 #endif
 
 // ---- for the draws ----
@@ -212,11 +227,16 @@ static void density_of_b(GmRun *run)
     LAUNCH_TEAM(density_b, run, d->N);
 }
 
+static void jacobian_of_b(GmRun *run)
+{
+    LAUNCH_TEAM(jacobian_b, run, d->N);
+}
+
 static void step_4(GmRun *run)            // b, theta
 {
     LAUNCH_TEAM(enter_b, run, d->N);
     NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
-         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10);
+         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b);
     LAUNCH_TEAM(move_to_b, run, d->N);
 }
 

@@ -1,0 +1,458 @@
+// map.c -- `fit map`: the mode of the posterior density, by an ascent from each of several random starts (ascent.c).
+//
+// What is maximised is the density of the unknowns as they are declared: of log p(x(q)) the maximum over coordinates q without bounds, with --jacobian that of log p(x(q)) + log |dx/dq|, the
+// density by q. The mode of a scale in (0, inf) is not exp of the mode of its logarithm.
+//
+// Each move along gradients of the program is one ascent. Together they have to hold every unknown, and to hold sets that no factor connects (those that compete with steps are such): the
+// maximum over each is then the maximum over all. A program without is refused, with the command that makes one.
+#include "../device/rng.h"
+#include "ascent.h"
+#include "host.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_EVALUATIONS = 20000, MOST_BLOCKS = 64, MOST_TRIES = 100 };      // of each start
+static const double tries_within = 2;    // of zero
+
+typedef struct Climb {                   // of one start in one block
+    GmAscentState state;
+    long   evaluations;
+    double log_density, slope;           // slope: the largest derivative by a coordinate
+    double by_variables;                 // the log density, if that of the coordinates is maximised
+} Climb;
+
+typedef struct Block { char *name, *summed; bool alone, constant; } Block;       // summed: discrete unknowns; alone: no factor connects it with another block; constant: the log joint density tells it
+
+typedef struct Map {
+    const GmModel   *model;
+    const GmOptions *options;
+    int    n_blocks, at;                 // at: the one that is climbed
+    Block  block[MOST_BLOCKS];
+    Climb *climb;                        // by start and block
+    double constant;                     // of the log density, that no block holds
+} Map;
+
+// ---- the density of a block ----
+
+static const uint64_t STARTING_SWEEP = ((uint64_t)1 << 36) - 3;      // streams that neither sweeps nor initial values use (initial.c, feasible.c)
+
+typedef struct Target {                  // a block of one chain
+    GmRun  *run;
+    void  (*density)(GmRun *), (*jacobian)(GmRun *);         // jacobian: NULL, if it is to count, or there is none
+    long    n;
+    double *position, *value, *gradient;
+} Target;
+
+static double density(void *of, const double *x, double *gradient)
+{
+    const Target *t = of;
+    memcpy(t->position, x, sizeof *x * (size_t)t->n);
+    t->density(t->run);
+    const double by_coordinates = t->value[0], by_variables = t->value[1];
+    memcpy(gradient, t->gradient, sizeof *gradient * (size_t)t->n);
+    if (!t->jacobian || !isfinite(by_coordinates))
+        return by_coordinates;
+    t->jacobian(t->run);
+    for (long i = 0; i < t->n; i++)
+        gradient[i] -= t->gradient[i];
+    return by_variables;
+}
+
+// An ascent from where the block stands, or else from one of a hundred random places in the coordinates without bounds. false: nowhere is a density.
+static bool begin(GmAscent *a, const Target *t, Stream *g)
+{
+    bool begun = gm_ascent_begin(a, t->position);
+    double *x = gm_alloc((size_t)t->n, sizeof *x);
+    for (int k = 0; k < MOST_TRIES && !begun && a->state == GM_ASCENT_NOWHERE; k++) {
+        for (long i = 0; i < t->n; i++)
+            x[i] = tries_within * (2 * uniform_open(g) - 1);
+        begun = gm_ascent_begin(a, x);
+    }
+    free(x);
+    return begun;
+}
+
+// In place of a move: an ascent.
+static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
+{
+    Map *map = one->host;
+    const char *s = (const char *)one->state + (size_t)one->chain * map->model->state_size;
+    Target t = { .run = one, .density = density_of, .jacobian = map->options->jacobian ? NULL : of->jacobian, .n = (long)of->coordinates, .position = *(double *const *)(s + of->position),
+                 .value = *(double *const *)(s + of->value), .gradient = *(double *const *)(s + of->gradient) };
+    Climb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
+    Stream g = stream((Sweep){ .seed = one->seed, .chain = (uint32_t)(one->first_chain + one->chain), .sweep = STARTING_SWEEP }, of->var, 0);
+    if (one->chain == 0)
+        map->block[map->at] = (Block){ gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->competition != 0, !of->marginal || of->competition };
+    GmAscent *a = gm_ascent_open(t.n, density, &t);
+    if (begin(a, &t, &g))
+        while (gm_ascent_step(a) && a->evaluations < MOST_EVALUATIONS && !gm_interrupted()) { }
+    *c = (Climb){ a->state, a->evaluations, a->log_density, 0, 0 };
+    for (long i = 0; i < a->n; i++)
+        c->slope = fmax(c->slope, fabs(a->gradient[i]));
+    memcpy(t.position, a->x, sizeof *a->x * (size_t)a->n);
+    t.density(one);                                      // the variables are where the ascent stands
+    c->by_variables = t.value[1];
+    gm_ascent_close(a);
+    return 1;
+}
+
+// ---- whether the moves hold every unknown ----
+
+static bool names(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == 0 || at[n] == ','))
+            return true;
+    return false;
+}
+
+static bool is_moved(const Map *map, const GmField *field)
+{
+    const char *name = field->part_of ? map->model->state[field->part_of - 1].name : field->name;
+    for (int b = 0; b < map->n_blocks; b++)
+        if (names(map->block[b].name, name) || names(map->block[b].name, field->name) || names(map->block[b].summed, field->name))
+            return true;
+    return false;
+}
+
+static bool holds_all(const Map *map, const GmMemory *m, const GmData *d)
+{
+    const GmModel *model = map->model;
+    for (int f = 0; f < model->n_data; f++)
+        if (d->missing[f].count > 0) {
+            gm_error("map: %s has missing values (%s): there is no mode of the unknowns alone. Leave the rows out, or draw: without `map`", model->data[f].name, model->data[f].where);
+            return false;
+        }
+    for (int f = 0; f < model->n_state; f++) {
+        const GmField *field = &model->state[f];
+        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || gm_shape_size(&m->shape[f]) == 0 || is_moved(map, field))
+            continue;
+        if (field->type == GM_INT)
+            gm_error("map: %s is discrete (%s), and has no mode along gradients. `infer { %s by marginal; }` sums it out, where its values are finitely many", field->name, field->where, field->name);
+        else
+            gm_error("map: %s (%s) is drawn by a step, and this program has no density of all unknowns with its gradient: gmc --method nuts %s makes one that has", field->name, field->where, model->source);
+        return false;
+    }
+    for (int b = 0; b < map->n_blocks; b++)
+        if (map->n_blocks > 1 && !map->block[b].alone) {
+            gm_error("map: %s are moved apart from %s, and no density of all unknowns is there: leave `infer` out, and gmc --method nuts %s makes one", map->block[b].name,
+                     map->block[b ? 0 : 1].name, model->source);
+            return false;
+        }
+    return true;
+}
+
+// ---- what is said ----
+
+static double whole(const Map *map, int start)
+{
+    double sum = map->constant;
+    for (int b = 0; b < map->n_blocks; b++)
+        sum += map->climb[start * MOST_BLOCKS + b].log_density;
+    return sum;
+}
+
+// The log joint density has constants that moves have no use for. Where discrete unknowns are summed out it is another density, and the constant stays unknown.
+static void find_constant(Map *map, GmRun *run)
+{
+    for (int b = 0; b < map->n_blocks; b++)
+        if (!map->block[b].constant)
+            return;
+    for (int c = 0; c < run->chains; c++) {
+        double here = 0;
+        for (int b = 0; b < map->n_blocks; b++)
+            here += map->climb[c * MOST_BLOCKS + b].by_variables;
+        const double constant = map->model->log_joint(run, c) - here;
+        if (!isfinite(constant))
+            continue;
+        map->constant = constant;
+        return;
+    }
+}
+
+static const char *up_to(const Map *map)
+{
+    for (int b = 0; b < map->n_blocks; b++)
+        if (!map->block[b].constant)
+            return " (up to a constant)";
+    return "";
+}
+
+// The climb that says most of a start: the one that did not reach a mode, or the steepest.
+static const Climb *worst(const Map *map, int start)
+{
+    const Climb *w = &map->climb[start * MOST_BLOCKS];
+    for (int b = 1; b < map->n_blocks; b++) {
+        const Climb *c = &map->climb[start * MOST_BLOCKS + b];
+        if (w->state == GM_ASCENT_DONE && (c->state != GM_ASCENT_DONE || c->slope > w->slope))
+            w = c;
+    }
+    return w;
+}
+
+static const char *end_of(const Climb *c)
+{
+    switch (c->state) {
+    case GM_ASCENT_DONE: return "a mode";
+    case GM_ASCENT_ON_ITS_WAY: return "still rising";
+    case GM_ASCENT_STUCK: return "no step leads up, but it is steep";
+    case GM_ASCENT_UNBOUNDED: return "the density has no bound";
+    case GM_ASCENT_NOWHERE: return "the density is not finite at the start";
+    }
+    return "";
+}
+
+// The unknown that has come closest to an end of its support, or farthest out: where a density without a bound rises.
+static char *outermost(const Map *map, const GmMemory *m, int start)
+{
+    double most = 10;                    // powers of e
+    char *says = NULL;
+    for (int f = 0; f < map->model->n_state; f++) {
+        const GmField *field = &map->model->state[f];
+        const GmShape *shape = &m->shape[f];
+        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT)
+            continue;
+        const double *x = gm_state_array(map->model, m, start, f);
+        for (long i = 0; i < gm_shape_size(shape); i++) {
+            const double near = fmin(x[i] - shape->lower, shape->upper - x[i]), far = fmax(log(fabs(x[i])), isfinite(near) ? -log(fmax(near, DBL_MIN)) : -INFINITY);
+            if (!(far > most))
+                continue;
+            most = far;
+            free(says);
+            char *name = gm_element_name(field->name, shape->rank, shape->dim, i);
+            says = gm_format("%s = %.3g (%s)", name, x[i], field->where);
+            free(name);
+        }
+    }
+    return says;
+}
+
+static void print_starts(const Map *map, int chains)
+{
+    printf("%5s %16s %12s %12s\n", "start", "log density", "slope", "evaluations");
+    for (int c = 0; c < chains; c++) {
+        const Climb *w = worst(map, c);
+        long evaluations = 0;
+        for (int b = 0; b < map->n_blocks; b++)
+            evaluations += map->climb[c * MOST_BLOCKS + b].evaluations;
+        printf("%5d %16.10g %12.2g %12ld  %s\n", c + 1, whole(map, c), w->slope, evaluations, end_of(w));
+    }
+}
+
+// Whether a column is a number of the mode: discrete unknowns that are summed out have none, nor what may be defined by them.
+static bool is_told(const Map *map, const GmDraws *d, long k)
+{
+    const int f = d->column[k].field;
+    if (f < 0 || gm_draws_diagnostic(d, map->model, k))
+        return f < 0;
+    const GmField *field = &map->model->state[f];
+    bool summed = false;
+    for (int b = 0; b < map->n_blocks; b++)
+        summed |= map->block[b].summed[0] != 0;
+    return field->role == GM_PARAMETER || field->role == GM_LATENT ? field->type != GM_INT : !summed;
+}
+
+// ---- the files ----
+
+static FILE *open_file(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        gm_error("%s: cannot be written: %s", path, strerror(errno));
+    return f;
+}
+
+static bool close_file(FILE *f, const char *path)
+{
+    const bool failed = ferror(f) != 0, open = fclose(f) != 0;
+    if (failed || open)
+        gm_error("%s: cannot be written: %s", path, strerror(errno));
+    return !failed && !open;
+}
+
+static void put(FILE *f, double x, int digits, bool json)
+{
+    char text[GM_NUMBER_ROOM];
+    if (json && !isfinite(x)) {
+        fputs(isnan(x) ? "\"NaN\"" : x > 0 ? "\"Inf\"" : "\"-Inf\"", f);
+        return;
+    }
+    text[gm_print_number(text, x, digits)] = 0;
+    fputs(text, f);
+}
+
+// CmdStan's layout: a line of names and one of numbers.
+static bool write_csv(const Map *map, const GmMemory *m, const GmDraws *d, const double *row, const char *path, double slope)
+{
+    FILE *f = open_file(path);
+    if (!f)
+        return false;
+    fprintf(f, "# mode of %s: %s; largest derivative of the log density by a coordinate %.3g\n", map->model->name,
+            map->options->jacobian ? "the density of the coordinates without bounds" : "the density of the unknowns as declared", slope);
+    for (int line = 0; line < 2; line++) {
+        bool first = true;
+        for (long k = 0; k < d->n_columns; k++) {
+            if (!is_told(map, d, k))
+                continue;
+            if (!first)
+                fputc(',', f);
+            first = false;
+            if (line) {
+                put(f, row[k], map->options->digits, false);
+                continue;
+            }
+            char *label = gm_column_label(d, map->model, m, k, '.');
+            fputs(label, f);
+            free(label);
+        }
+        fputc('\n', f);
+    }
+    return close_file(f, path);
+}
+
+static void put_array(FILE *f, const GmShape *s, int level, const double **x, int digits)
+{
+    if (level == s->rank) {
+        put(f, *(*x)++, digits, true);
+        return;
+    }
+    fputc('[', f);
+    for (long i = 0; i < s->dim[level]; i++) {
+        if (i)
+            fputs(", ", f);
+        put_array(f, s, level + 1, x, digits);
+    }
+    fputc(']', f);
+}
+
+// Unknowns by name, as --init reads them; what is not one ends in __.
+static bool write_json(const Map *map, const GmMemory *m, int start, const char *path, double lp, double slope)
+{
+    FILE *f = open_file(path);
+    if (!f)
+        return false;
+    fputs("{\"lp__\": ", f);
+    put(f, lp, map->options->digits, true);
+    fputs(", \"slope__\": ", f);
+    put(f, slope, map->options->digits, true);
+    for (int k = 0; k < map->model->n_state; k++) {
+        const GmField *field = &map->model->state[k];
+        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT)
+            continue;
+        const double *x = gm_state_array(map->model, m, start, k);
+        fprintf(f, ",\n \"%s\": ", field->name);
+        put_array(f, &m->shape[k], 0, &x, map->options->digits);
+    }
+    fputs("}\n", f);
+    return close_file(f, path);
+}
+
+static void print_mode(const Map *map, const GmMemory *m, const GmDraws *d, const double *row)
+{
+    long shown = 0;
+    for (long k = 0; k < d->n_columns; k++) {
+        if (!is_told(map, d, k) || d->column[k].field < 0)
+            continue;
+        if (shown++ == map->options->summary_rows) {
+            printf("... (--summary all)\n");
+            break;
+        }
+        char *label = gm_column_label(d, map->model, m, k, '[');
+        printf("%-20s %14.8g\n", label, row[k]);
+        free(label);
+    }
+}
+
+// The mode with its definitions, to the screen and to files.
+static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int start, int reached)
+{
+    const GmOptions *o = map->options;
+    const double lp = whole(map, start), slope = worst(map, start)->slope;
+    GmOptions one = *o;
+    one.output = NULL;
+    one.summary = one.log_joint = true;
+    GmDraws draws;
+    if (!gm_draws_open(&draws, map->model, m, data, &one))
+        return GM_EXIT_USAGE;
+    GmRun at = *run;
+    at.chain = start;
+    at.host = NULL;
+    if (map->model->derive_chain && gm_draws_need_derived(&draws, map->model))
+        map->model->derive_chain(&at);
+    gm_draws_keep(&draws, map->model, m, start, 0, lp);
+    const double *row = draws.memory + (long)start * draws.held * draws.n_columns;
+    if (o->summary) {
+        if (o->chains > 1)
+            printf("\n");
+        printf("mode of the density of %s: log density %.10g%s, largest derivative %.2g, from %d of %d starts\n", o->jacobian ? "the coordinates without bounds" : "the unknowns as declared", lp, up_to(map), slope,
+               reached, o->chains);
+        print_mode(map, m, &draws, row);
+    }
+    int status = GM_EXIT_OK;
+    if (o->output) {
+        char *csv = gm_format("%s.csv", o->output), *json = gm_format("%s.json", o->output);
+        if (!write_csv(map, m, &draws, row, csv, slope) || !write_json(map, m, start, json, lp, slope))
+            status = GM_EXIT_FAULT;
+        else
+            gm_note("mode: %s, %s (--init %s starts chains there)", csv, json, json);
+        free(csv);
+        free(json);
+    }
+    gm_draws_close(&draws);
+    return status;
+}
+
+int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o)
+{
+    Map map = { .model = model, .options = o };
+    map.climb = gm_alloc((size_t)o->chains * MOST_BLOCKS, sizeof *map.climb);
+    run->host = &map;
+    run->seeking = 1;
+    run->instead = climb;
+    int status = GM_EXIT_USAGE, best = -1, reached = 0;
+    for (int k = 0; k < model->n_steps && map.n_blocks < MOST_BLOCKS; k++) {
+        if (!model->step_moves || !model->step_moves(k))
+            continue;
+        map.at = map.n_blocks;
+        model->step(run, k);
+        map.n_blocks++;
+    }
+    run->seeking = 0;
+    if (gm_fault_raised()) {
+        gm_fault_print(model, m, NULL);
+        status = GM_EXIT_FAULT;
+    } else if (holds_all(&map, m, d)) {
+        find_constant(&map, run);
+        if (o->summary && o->chains > 1)
+            print_starts(&map, o->chains);
+        for (int c = 0; c < o->chains; c++)
+            if (worst(&map, c)->state == GM_ASCENT_DONE && (best < 0 || whole(&map, c) > whole(&map, best)))
+                best = c;
+        for (int c = 0; c < o->chains && best >= 0; c++)
+            reached += worst(&map, c)->state == GM_ASCENT_DONE && whole(&map, c) >= whole(&map, best) - 1e-6 * (1 + fabs(whole(&map, best)));
+        int highest = 0;
+        for (int c = 1; c < o->chains; c++)
+            if (whole(&map, c) > whole(&map, highest))
+                highest = c;
+        if (best < 0 || (worst(&map, highest)->state != GM_ASCENT_DONE && whole(&map, highest) > whole(&map, best))) {
+            char *where = outermost(&map, m, highest), *zero = gm_zero_factor(model, m, d, highest);
+            gm_error("map: no maximum was found: %s%s%s%s", end_of(worst(&map, highest)), where ? ", and rises towards " : "", where ? where : "", zero ? "" : where ?
+                     ". Such a density has no mode; with a prior that keeps away from there it has one" : "");
+            if (zero)
+                gm_error("  there %s", zero);
+            free(where);
+            free(zero);
+            status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_NO_MODE;
+        } else
+            status = tell(&map, run, m, d, best, reached);
+    }
+    for (int b = 0; b < map.n_blocks; b++)
+        free(map.block[b].name), free(map.block[b].summed);
+    free(map.climb);
+    return status;
+}

@@ -1,0 +1,152 @@
+"""Modes beside closed forms and beside optima of scipy: of the density of the unknowns as declared and of that of their coordinates, for every kind of support that has a closed form; the best
+of two modes; densities without a mode, and programs without a density of all unknowns; the files, and a run that starts at the mode."""
+import json
+import os
+import subprocess
+
+import numpy as np
+from scipy.optimize import minimize
+
+from program import GMC, Workplace
+
+rng = np.random.default_rng(8)
+
+
+def compiled(w, name, model, *flags):
+    source, program = w.path(name + ".gm"), w.path(name)
+    with open(source, "w") as f:
+        f.write(model)
+    subprocess.run([GMC, "-q", "--no-device", *flags, source, "-o", program], check=True)
+    return program
+
+
+def mode(program, data, *more, status=0):
+    """The unknowns of NAME.json, and what was said."""
+    ran = subprocess.run([program, "map", data, "--seed", "3", "-o", program + "_mode", *more], capture_output=True, text=True)
+    if ran.returncode != status:
+        print("status %d, not %d: %s" % (ran.returncode, status, ran.stderr))
+    if status:
+        return None, ran.stderr
+    with open(program + "_mode.json") as f:
+        return json.load(f), ran.stdout
+
+
+def near(what, got, known, error=1e-5):
+    off = np.max(np.abs(np.asarray(got) - np.asarray(known)) / (1 + np.abs(np.asarray(known))))
+    print("%s: %s" % (what, "as known" if off < error else "%g off: %s, known %s" % (off, got, known)))
+
+
+SUPPORTS = """data { int<lower=0> N, K; int<lower=0> y, n; vector[N] x; int<lower=0> c[K]; }
+prior {
+  mu ~ normal(1, 3);
+  p ~ beta(3, 5);
+  s ~ gamma(3, 2);
+  w ~ dirichlet(rep_vector(2, K));
+  u ~ beta(2, 4);
+  low ~ uniform(0, u);
+}
+likelihood {
+  for (i in 1:N) x[i] ~ normal(mu, 2);
+  y ~ binomial(n, p);
+  c ~ multinomial(w);
+}
+"""
+LOGISTIC = """data { int<lower=0> N, P; matrix[N, P] X; int<lower=0, upper=1> y[N]; }
+prior { a ~ normal(0, 5); for (j in 1:P) b[j] ~ normal(0, 2); }
+likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + X[i] * b); }
+"""
+HIERARCHICAL = """data { int<lower=0> N, J; int<lower=1, upper=J> g[N]; vector[N] y; }
+prior { mu ~ normal(0, 10); for (j in 1:J) u[j] ~ student_t(4, mu, 0.7); s ~ half_normal(0, 2); }
+likelihood { for (i in 1:N) y[i] ~ normal(u[g[i]], s); }
+"""
+TWO = """data { int<lower=0> N; vector[N] x; }
+prior { m ~ normal(0, 10); }
+likelihood { for (i in 1:N) x[i] ~ cauchy(m, 0.5); }
+"""
+UNBOUNDED = """data { int<lower=0> J; vector[J] y; }
+prior { mu ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) theta[j] ~ normal(mu, tau); }
+likelihood { for (j in 1:J) y[j] ~ normal(theta[j], 10); }
+"""
+MIXTURE = """data { int<lower=0> N; vector[N] x; }
+prior { m ~ normal(0, 10); d ~ half_normal(0, 5); p ~ beta(2, 2); for (i in 1:N) z[i] ~ bernoulli(p); }
+likelihood { for (i in 1:N) x[i] ~ normal(m + d * z[i], 1); }
+infer { z by marginal; }
+"""
+DISCRETE = """data { int<lower=0> N; vector[N] x; }
+prior { k ~ binomial(5, 0.4); m ~ normal(0, 1); }
+likelihood { for (i in 1:N) x[i] ~ normal(m + k, 1); }
+"""
+
+with Workplace() as w:
+    x, c = rng.normal(2, 2, 12), np.array([4, 0, 3])
+    program = compiled(w, "supports", SUPPORTS, "--method", "nuts")
+    data = w.data("supports", {"N": 12, "K": 3, "y": 7, "n": 20, "x": x, "c": c})
+    m, said = mode(program, data, "--starts", "3")
+    near("mean of normals", m["mu"], (1 / 9 + x.sum() / 4) / (1 / 9 + 3))
+    near("probability", m["p"], (3 + 7 - 1) / (8 + 20 - 2))
+    near("scale", m["s"], 2 / 2)
+    near("simplex", m["w"], (c + 1) / (c + 1).sum())
+    m, said = mode(program, data, "--starts", "3", "--jacobian")
+    near("by coordinates: mean of normals", m["mu"], (1 / 9 + x.sum() / 4) / (1 / 9 + 3))
+    near("by coordinates: probability", m["p"], (3 + 7) / (8 + 20))
+    near("by coordinates: scale", m["s"], 3 / 2)
+    near("by coordinates: simplex", m["w"], (c + 2) / (c + 2).sum())
+    near("by coordinates: an end that is an unknown", [m["u"], m["low"] / m["u"]], [2 / 6, 0.5])
+
+    N, P = 200, 4
+    X = rng.normal(size=(N, P))
+    y = (rng.random(N) < 1 / (1 + np.exp(-0.3 - X @ [1, -0.5, 0, 2]))).astype(int)
+
+    def logistic(q):
+        eta = q[0] + X @ q[1:]
+        return q[0] ** 2 / 50 + (q[1:] ** 2).sum() / 8 + np.logaddexp(0, eta).sum() - y @ eta
+
+    best = minimize(logistic, np.zeros(P + 1), method="BFGS", options={"gtol": 1e-9})
+    program, data = compiled(w, "logistic", LOGISTIC), w.data("logistic", {"N": N, "P": P, "X": X, "y": y})
+    m, said = mode(program, data)
+    near("logistic regression", [m["a"], *m["b"]], best.x)
+    near("its log density", m["lp__"], -best.fun - np.log(5 * np.sqrt(2 * np.pi)) - P * np.log(2 * np.sqrt(2 * np.pi)))
+    one = [mode(program, data, "--threads", n)[0] for n in ("1", "2")]
+    print("logistic regression: %s with any number of threads" % ("the same" if one[0] == one[1] else "another mode"))
+    with open(program + "_mode.csv") as f:
+        lines = [line.strip() for line in f if line[0] != "#"]
+    print("logistic regression: csv %s" % ("says the same" if dict(zip(lines[0].split(","), map(float, lines[1].split(","))))["b.4"] == m["b"][3] else "differs"))
+    ran = subprocess.run([program, data, "--init", program + "_mode.json", "--seed", "1", "--warmup", "0", "--samples", "5", "-q", "--no-summary"], capture_output=True, text=True)
+    print("logistic regression: starting there gives %d%s" % (ran.returncode, ran.stderr))
+
+    J = 6
+    g = rng.integers(1, J + 1, 80)
+    y = rng.normal(0.5 * g, 0.8)
+
+    def hierarchical(q):
+        u, mu, s = q[:J], q[J], np.exp(q[J + 1])
+        return mu ** 2 / 200 + 2.5 * np.log1p(((u - mu) / 0.7) ** 2 / 4).sum() + s ** 2 / 8 + 80 * np.log(s) + ((y - u[g - 1]) ** 2).sum() / (2 * s * s)
+
+    best = minimize(hierarchical, np.zeros(J + 2), method="BFGS", options={"gtol": 1e-7})
+    m, said = mode(compiled(w, "hierarchical", HIERARCHICAL, "--method", "nuts"), w.data("hierarchical", {"N": 80, "J": J, "g": g, "y": y}))
+    near("groups of fixed spread", [*m["u"], m["mu"], m["s"]], [*best.x[:J + 1], np.exp(best.x[J + 1])])
+
+    m, said = mode(compiled(w, "two", TWO, "--method", "nuts"), w.data("two", {"N": 5, "x": np.array([-4.0, -4.2, 5.0, 5.1, 5.2])}), "--starts", "20", "--init", "10")
+    near("the higher of two modes", m["m"], 5.1, 0.02)
+    values = {round(float(line.split()[1]), 3) for line in said.splitlines() if line.strip()[:1].isdigit()}
+    print("two modes: %d heights" % len(values))
+
+    x = np.array([0, 0.2, -0.3, 4, 4.4, 3.9])
+
+    def mixture(q):
+        m, d, p = q[0], np.exp(q[1]), 1 / (1 + np.exp(-q[2]))
+        return m ** 2 / 200 + d ** 2 / 50 - np.log(p * (1 - p)) - np.logaddexp(np.log(1 - p) - (x - m) ** 2 / 2, np.log(p) - (x - m - d) ** 2 / 2).sum()
+
+    best = minimize(mixture, [0, 1, 0], method="BFGS", options={"gtol": 1e-9}).x
+    m, said = mode(compiled(w, "mixture", MIXTURE), w.data("mixture", {"N": 6, "x": x}))
+    near("summed out", [m["m"], m["d"], m["p"]], [best[0], np.exp(best[1]), 1 / (1 + np.exp(-best[2]))])
+    print("summed out: z is %s, lp__ %s" % ("told" if "z[1]" in said or "z" in m else "not told", "up to a constant" if "up to a constant" in said else "whole"))
+
+    _, said = mode(compiled(w, "unbounded", UNBOUNDED, "--method", "nuts"), w.data("unbounded", {"J": 4, "y": np.array([1.0, 5, -3, 8])}), "--starts", "2", status=8)
+    print("unbounded: " + said.strip())
+    program, data = compiled(w, "discrete", DISCRETE), w.data("discrete", {"N": 3, "x": x[:3]})
+    print("discrete: " + mode(program, data, status=2)[1].strip())
+    data = w.data("missing", {"N": 12, "K": 3, "y": 7, "n": 20, "x": [None] * 12, "c": c})
+    print("missing: " + mode(w.path("supports"), data, status=2)[1].strip().splitlines()[-1])
+    print("gibbs: " + mode(compiled(w, "steps", LOGISTIC, "--method", "gibbs"), w.path("logistic.json"), status=2)[1].strip())
+    print("flag: " + subprocess.run([w.path("logistic"), w.path("logistic.json"), "--jacobian"], capture_output=True, text=True).stderr.strip().replace(w.folder, ""))
