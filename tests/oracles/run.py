@@ -9,6 +9,7 @@ A NAME is a folder here, or part of its name; without one all are run.  A folder
     reference.json        what compare.py compares the draws with
     settings              optional: command line of the program, in place of the default below
     skip                  optional: one line that says why the model is left out
+    infer                 optional: other ways to draw from it, the content of an `infer` block a line; each is run as well, against the same reference
 
 Exit status: 0 if nothing failed, else 1.  Python 3 standard library only.
 """
@@ -25,6 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 
 # 4 chains of 5000 draws: a bias of 0.05 posterior sd shows when draws are nearly independent (z = 0.05*sqrt(20000) = 7).
 DEFAULT = "--chains 4 --warmup 1000 --samples 5000 --threads 1"   # the models are small: more threads only wait for each other
+FEWER = DEFAULT.replace("5000", "2000")
 SEED = "20240229"                     # fixed, so that a failure comes back when it is run again
 
 
@@ -69,9 +71,14 @@ def disagreements(report):
     return "; ".join(bad[:3]) + (f"; and {len(bad) - 3} more" if len(bad) > 3 else "")
 
 
-def run_one(name, opt):
+def ways_of(name):
+    """Requests in place of the model's own choice: "" for none, then the lines of `infer`."""
+    return [""] + (text_of(os.path.join(HERE, name, "infer")) or "").splitlines()
+
+
+def run_one(name, way, opt):
     """-> dict(compile, run, verdict, z, why)"""
-    here, there = os.path.join(HERE, name), os.path.join(opt.build, name)
+    here, there = os.path.join(HERE, name), os.path.join(opt.build, f"{name}_{ways_of(name).index(way)}")
     row = dict(compile=None, run=None, z=None, why="")
     if text_of(os.path.join(here, "skip")) is not None:
         return row | dict(verdict="skipped", why=text_of(os.path.join(here, "skip")))
@@ -83,12 +90,15 @@ def run_one(name, opt):
             os.remove(path)                # nothing of an earlier run can pass for this one
 
     log = os.path.join(there, "compile.log")
-    status, row["compile"] = run_step([opt.gmc, os.path.join(here, "model.gm"), "-o", fit], log, opt.timeout)
+    model = os.path.join(there, "model.gm")
+    with open(model, "w") as f:
+        f.write(text_of(os.path.join(here, "model.gm")) + (f"\ninfer {{ {way} }}\n" if way else "\n"))
+    status, row["compile"] = run_step([opt.gmc, model, "-o", fit], log, opt.timeout)
     if status != 0:
         return row | dict(verdict="FAILED", why=reason(log, status, "compile", opt.timeout))
 
     log = os.path.join(there, "run.log")
-    settings = shlex.split(text_of(os.path.join(here, "settings")) or DEFAULT)
+    settings = shlex.split(FEWER if way else text_of(os.path.join(here, "settings")) or DEFAULT)
     status, row["run"] = run_step([fit, os.path.join(here, "data.json"), "--quiet", "--no-summary", "--seed", SEED,
                                    "-o", draws] + settings, log, opt.timeout)
     if status != 0:
@@ -125,10 +135,10 @@ def main():
 
     count = dict(passed=0, FAILED=0, skipped=0)
     print(f"{'name':<32} {'compile s':>9} {'run s':>8} {'worst z':>8}  verdict")
-    for name in names:
-        r = run_one(name, opt)
+    for name, way in [(name, way) for name in names for way in ways_of(name)]:
+        r = run_one(name, way, opt)
         count[r["verdict"]] += 1
-        print(f"{name:<32} {number(r['compile'], 9, '.1f')} {number(r['run'], 8, '.1f')} {number(r['z'], 8, '.2f')}  "
+        print(f"{'  infer ' + way if way else name:<32} {number(r['compile'], 9, '.1f')} {number(r['run'], 8, '.1f')} {number(r['z'], 8, '.2f')}  "
               f"{r['verdict']}{': ' + r['why'] if r['why'] else ''}", flush=True)
     print(f"{count['passed']} passed, {count['FAILED']} failed, {count['skipped']} skipped")
     return 1 if count["FAILED"] else 0

@@ -69,6 +69,14 @@ with Workplace() as w:
     print("sliced: %s with any number of threads and chains" % ("the same" if (same[0] == same[1]).all() and (one[:, 7] == same[0][0, :5]).all() else "other draws"))
     _, summary, said = run(program, data, "--warmup", "200")
     print("short: " + said.strip())
+    far = w.data("far", {"a": -6.5, "b": 0.9})
+    d, _, said = run(program, data, "--init", far)
+    print("from values of a file: " + said.strip())
+    near("from values of a file: mean of b", d["b"], (p * b).sum())
+    first = subprocess.run([program, data, "--seed", "5", "--chains", "1", "--warmup", "0", "--samples", "1", "--init", far, "-o", program + "_first", "-q"], capture_output=True, check=True)
+    with open(program + "_first_1.csv") as f:
+        one = dict(zip(*([v for v in line.strip().split(",")] for line in f if line[0] != "#")))
+    print("from values of a file: the first draw is %s" % ("near them" if abs(float(one["a"]) + 6.5) < 1 else "at " + one["a"]))
 
     program, data = w.compile("conjugate", CONJUGATE), w.data("conjugate", {"N": N, "y": counts})
     d, summary, said = run(program, data)

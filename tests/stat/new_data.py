@@ -47,6 +47,10 @@ PER_ROW = """data { int<lower=0> N; real y[N]; }
 prior { for (i in 1:N) a[i] ~ normal(0, 1); s ~ exponential(1); }
 likelihood { for (i in 1:N) y[i] ~ normal(a[i], s); }
 """
+BOUNDED = """data { int<lower=0> N; real y[N]; }
+prior { m ~ uniform(0, 2); }
+likelihood { for (i in 1:N) y[i] ~ uniform(0, 1 + m); }
+"""
 NOTHING = """data { int<lower=0> N; real y[N]; }
 prior { s ~ exponential(1); }
 likelihood { for (i in 1:N) y[i] ~ normal(0, s); }
@@ -127,6 +131,19 @@ with program.Workplace() as w:
     refused("nothing to compute", plain, ["--new", "--log-lik"], w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}))
     status, said = run(plain, w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}), "--log-lik", "--warmup", "50", "--samples", "20")
     rows.append((status == 0 and "log_lik_y[3]" in said, "on the screen alone", said[-300:]))
+
+    bounded, out = w.compile("bounded", BOUNDED), w.path("b")
+    status, said = run(bounded, w.data("a", {"y": [0.5, 1.4]}), "--new", w.data("b", {"y": [7, 0.3, 2.2]}), "--log-lik", "--chains", "1", "--warmup", "200", "--samples", "500", "-o", out)
+    with open(out + "_new.csv") as f:
+        table = {r["variable"]: r for r in csv.DictReader(f)}
+    never, inside, some = (table["log_lik_y.%d" % k] for k in (1, 2, 3))
+    with open(out + "_1.csv") as f:
+        header = next(line for line in f if line[0] != "#").strip().split(",")
+        m = np.loadtxt([line for line in f if line[0] != "#"], delimiter=",")[:, header.index("m")]
+    mean_density = np.log(np.where(m > 1.2, 1 / (1 + m), 0).mean())
+    rows.append((never["mean"].lower().startswith("-inf") and never["log_mean_exp"].lower().startswith("-inf"), "density 0 in every draw: -inf", str(never)))
+    rows.append((some["mean"].lower().startswith("-inf") and abs(float(some["log_mean_exp"]) - mean_density) < 1e-9, "density 0 in some draws: a mean density", str(some)))
+    rows.append((abs(float(inside["mean"]) + np.log1p(m).mean()) < 1e-9, "density above 0 in all of them", str(inside)))
 
 for good, what, more in rows:
     print("PASS" if good else "FAIL", what, "" if good and "error" not in more and "z =" not in more else more[:80])
