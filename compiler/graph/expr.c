@@ -571,16 +571,22 @@ Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c) { return ex_call(nam
 
 // ---- reductions and arrays ----
 
-// Gives the reduction its canonical index.
+// Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was, so that one of them would bind the index of
+// a reduction around it, which is about to be rebuilt: that height is passed over, and taken again once the index around is another one.
 static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
 {
-    int height = 1 + body->height;
-    if (lo && lo->height >= height) height = lo->height + 1;
-    if (hi->height >= height) height = hi->height + 1;
-    Index *b = bound(height, kind == EX_REDUCE ? least_from(lo) : 1);
-    if (b != i) body = ex_replace_index(body, i, ex_index(b));
-    if (kind == EX_REDUCE) return cons((Expr){.kind = kind, .name = intern(name), .fn = function_id(intern(name)), .index = b, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
-    return cons((Expr){.kind = kind, .index = b, .nargs = 2, .args = (Expr *[]){hi, body}});
+    for (;;) {
+        int height = 1 + body->height;
+        if (lo && lo->height >= height) height = lo->height + 1;
+        if (hi->height >= height) height = hi->height + 1;
+        Index *b;
+        while ((b = bound(height, kind == EX_REDUCE ? least_from(lo) : 1)) != i && ex_mentions_index(body, b)) height++;
+        if (b == i) break;
+        body = ex_replace_index(body, i, ex_index(b));
+        i = b;
+    }
+    if (kind == EX_REDUCE) return cons((Expr){.kind = kind, .name = intern(name), .fn = function_id(intern(name)), .index = i, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
+    return cons((Expr){.kind = kind, .index = i, .nargs = 2, .args = (Expr *[]){hi, body}});
 }
 
 // A sum gives away what does not depend on its index and falls apart over the terms of its body only when asked
@@ -972,8 +978,9 @@ static Expr *walk(Expr *e, Walk *w)
     if (known->from) return known->to;
     Expr *few[8], **args = e->nargs <= 8 ? few : malloc(sizeof *args * (size_t)e->nargs);
     bool changed = false;
+    const bool hides = s && s->kind == EX_INDEX && (e->kind == EX_REDUCE || e->kind == EX_ARRAY) && e->index == s->index;      // in its body the index is its own
     for (int i = 0; i < e->nargs; i++) {
-        args[i] = walk(e->args[i], w);
+        args[i] = hides && i == e->nargs - 1 ? e->args[i] : walk(e->args[i], w);
         changed |= args[i] != e->args[i];
     }
     Expr *out = changed ? rebuild(e, args) : e;
