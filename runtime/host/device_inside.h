@@ -95,6 +95,7 @@ typedef struct GmDevice {
     CUfunction    loop_kernel;
     CUstream      loop_stream;                   // in which the body of one is captured
     uint32_t     *told;                          // how many chains ask; pinned
+    GmMove        moved;                         // the last move
     long          sweeps_of[2];                  // made so far: plain ones, and those kept
     const GmOptions *keeping;                    // NULL: no draw leaves
     bool          derive, log_joint;

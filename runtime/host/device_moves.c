@@ -125,7 +125,8 @@ static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks
 void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
 {
     GmDevice *d = run->device;
-    GmMove move = *of;
+    GmMove move = d->moved = *of;
+    if (run->instead && run->instead(run, of, density)) return;
     move.name = (const char *)(uintptr_t)gm_device_text(d, of->name);
     const CUdeviceptr asks = gm_device_scratch(d, AT_ASKS, ASKS_BYTES);
     if (d->rehearsing) {

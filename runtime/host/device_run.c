@@ -357,20 +357,46 @@ static bool is_compared(const GmField *f)
 
 typedef struct Worst { double difference; const char *name; } Worst;
 
+static void compare_field(GmDevice *d, const GmMemory *m, int chain, int f, double least, Worst *w)
+{
+    const GmField *field = &d->model->state[f];
+    const long n = gm_shape_size(&m->shape[f]);
+    void *gpu = gm_alloc((size_t)n, sizeof(double));
+    gm_device_download(d, m, chain, f, gpu);
+    const double x = difference(field->type, gm_state_array(d->model, m, chain, f), gpu, n, least);
+    if (!(x <= w->difference)) *w = (Worst){ x, field->name };
+    free(gpu);
+}
+
 static Worst compare_all(GmDevice *d, const GmMemory *m)
 {
     Worst w = { 0, "" };
     for (int c = 0; c < d->chains && !d->failed; c++)
-        for (int f = 0; f < d->model->n_state && !d->failed; f++) {
-            const GmField *field = &d->model->state[f];
-            const long n = gm_shape_size(&m->shape[f]);
-            if (!is_compared(field)) continue;
-            void *gpu = gm_alloc((size_t)n, sizeof(double));
-            gm_device_download(d, m, c, f, gpu);
-            const double x = difference(field->type, gm_state_array(d->model, m, c, f), gpu, n, field->role == GM_SUM ? 1 : 0);
-            if (!(x <= w.difference)) w = (Worst){ x, field->name };
-            free(gpu);
-        }
+        for (int f = 0; f < d->model->n_state && !d->failed; f++)
+            if (is_compared(&d->model->state[f])) compare_field(d, m, c, f, d->model->state[f].role == GM_SUM ? 1 : 0, &w);
+    return w;
+}
+
+static int only_evaluate(GmRun *run, const GmMove *of, void (*density)(GmRun *))
+{
+    (void)of;
+    density(run);
+    return 1;
+}
+
+// The log density of the last move and its gradient by the coordinates, where the chains stand on both devices.
+static Worst compare_derivatives(GmDevice *d, GmRun *on_gpu, GmRun *on_cpu, int step, const GmMemory *m)
+{
+    Worst w = { 0, "" };
+    gm_device_upload(d, m);
+    on_cpu->instead = on_gpu->instead = only_evaluate;
+    d->model->step(on_cpu, step);
+    d->model->step(on_gpu, step);
+    gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a log density");
+    on_cpu->instead = on_gpu->instead = NULL;
+    for (int c = 0; c < d->chains && !d->failed; c++)
+        for (int f = 0; f < d->model->n_state && !d->failed; f++)
+            if (d->model->state[f].offset == d->moved.gradient || d->model->state[f].offset == d->moved.value) compare_field(d, m, c, f, 1, &w);
     return w;
 }
 
@@ -393,11 +419,16 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
         on_cpu->sweep = on_gpu->sweep = sweep;
         for (int k = 0; k < model->n_steps && !d->failed && !gm_fault_raised(); k++) {
             gm_device_upload(d, m);                // both begin where the CPU stands
+            d->moved = (GmMove){ 0 };
             model->step(on_cpu, k);
             model->step(on_gpu, k);
             gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a step");
             const Worst w = compare_all(d, m);
             if (sweep == SWEEPS - 1 || !(w.difference <= tolerance)) good &= verdict(model->step_name(k), w);
+            if (d->moved.name) {
+                const Worst slopes = compare_derivatives(d, on_gpu, on_cpu, k, m);
+                if (sweep == SWEEPS - 1 || !(slopes.difference <= tolerance)) good &= verdict("  its density and derivatives", slopes);
+            }
         }
         if (sweep == SWEEPS - 1 && !d->failed) {
             gm_device_upload(d, m);

@@ -101,7 +101,7 @@ typedef struct GmRun {                                   // one run: all that em
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int         seeking;                                 // only moves along gradients are made, each by `instead`
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
-    int       (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));     // called before each move along gradients on a CPU, or NULL: 1, it is not made
+    int       (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));     // called before each move along gradients, or NULL: 1, it is not made
     void       *host;                                    // the runtime's own
     struct GmDevice *device;                             // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;

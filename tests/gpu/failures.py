@@ -226,6 +226,10 @@ def statuses(place):
     report(ran.returncode == 0, "moves without --profile: status %d %s" % (ran.returncode, ran.stderr if ran.returncode else ""))
     ran = place.fit("moves", inputs, "--device", "gpu", "--warmup", "0", "--samples", "1000", STUB_FAIL="cuStreamSynchronize=700@99")
     report(ran.returncode == 7 and "bug of gmc" in ran.stderr, "a move that fails: status %d" % ran.returncode)
+    # The stub computes nothing: what it leaves differs from the CPU's draws, log densities and gradients.
+    ran = place.fit("moves", inputs, "--compare-devices", "--chains", "2")
+    differ = re.findall(r"^  its density and derivatives +(\S+)  FAILED: (\w+)", ran.stdout, re.M)
+    report(ran.returncode == 1 and len(differ) == 3 and all(float(x) > 1e-6 for x, _ in differ), "derivatives that differ: status %d, %s" % (ran.returncode, differ))
     # Memory.
     expect(place, "too little memory", 6, ["needs ", " MB and 0.984 MB are free", "fewer --chains", "--device cpu"], STUB_MEMORY="1e6")
     expect(place, "a limit too low", 6, ["under --device-memory", "a larger limit"], "--device-memory", "1MB")
