@@ -1488,7 +1488,10 @@ static void put_span(Moved *m, RowSpan *s, const Prepared *first)
     with_extent(l, s->n);
     with_name(l, s->sums);
     with_extent(l, ex_num(n - 1));
-    for (int i = 0; i < s->nproducts; i++) with_product(l, s->product[i]);
+    for (int i = 0; i < s->nproducts; i++) {
+        with_product(l, s->product[i]);
+        reads_rows(p, s->product[i]->matrix->dim[1]);
+    }
 }
 
 // What the rows of all spans have added up for an element that is named by numbers.

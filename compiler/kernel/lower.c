@@ -314,6 +314,14 @@ static void lower_steps(Lower *p)
     }
 }
 
+// Rows of so many columns are read by kernels that are compiled for them.
+void reads_rows(Lower *p, const Expr *columns)
+{
+    Program *out = p->out;
+    out->row_widths |= out->row_width && out->row_width != columns;
+    out->row_width = columns;
+}
+
 // What row passes read: the bytes of the last one of a draw, and the columns, if they are the same for all.
 static void row_sizes(Lower *p)
 {
@@ -322,13 +330,10 @@ static void row_sizes(Lower *p)
         RowDot dot = {0};
         if (s->kind != STEP_EXACT || !row_dot(p, s, &dot)) continue;
         for (int k = 0; k < 2; k++) out->row_bytes[k] = dot.matrix->dim[k];
-        out->row_widths |= out->row_width && out->row_width != dot.matrix->dim[1];
-        out->row_width = dot.matrix->dim[1];
+        reads_rows(p, dot.matrix->dim[1]);
     }
     for (int k = 0; k < p->npredictors; k++) {
-        if (!p->predictor[k]->pass) continue;
-        out->row_widths |= out->row_width && out->row_width != p->predictor[k]->of.matrix->dim[1];
-        out->row_width = p->predictor[k]->of.matrix->dim[1];
+        if (p->predictor[k]->pass) reads_rows(p, p->predictor[k]->of.matrix->dim[1]);
     }
 }
 

@@ -131,6 +131,7 @@ Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list
 
 const Rows *rows_of_factor(const Lower *p, const Factor *f);         // of the joint draw that may take these rows one by one, or NULL
 void          plan_rows(Lower *p);
+void          reads_rows(Lower *p, const Expr *columns);                                       // a launch reads rows of so many columns
 bool          row_dot(const Lower *p, const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows
 const RowSum *fused_sum(const Lower *p, const Step *draw);
 const RowSum *fused_squares(const Lower *p, const Step *joint);      // whose row pass makes the sum of squares of a scale move, or NULL

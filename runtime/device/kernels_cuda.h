@@ -3,6 +3,7 @@
 //   KERNEL        a thread for each element, in a grid-stride loop
 //   ROW           a __device__ function; row_pass.h makes the kernels around it
 //   KERNEL_TEAM   a team of blocks for each chain that can wait for each other (a cooperative launch, if there is more than one)
+//   KERNEL_SPAN   a team, all rows at once; and a __device__ function of one row, which products_pass.h makes kernels around
 //   KERNEL_ONCE   one thread for each chain
 #ifndef GM_KERNELS_CUDA_H
 #define GM_KERNELS_CUDA_H
@@ -134,10 +135,6 @@ template <typename T> static __device__ __forceinline__ T block_value(T v)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
 #define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (gm_thread == 0)
-// All rows at once, a row by a lane: what is done for one is work enough for chunks to be short.
-#define KERNEL_SPAN(name)          KERNEL_TEAM(name)
-#define SPAN(i, n, ...)            SUM_BY(span_chunk(n), i, 0, n, __VA_ARGS__)
-#define SPAN_TOTAL(k, place_, x)   SET(place_, x)
 #define SET(place_, x)         do { const wide gm_x = (x); TEAM_BARRIER(); if (gm_thread == 0) (place_) = gm_x; TEAM_BARRIER(); } while (0)
 #define STORE(place_, x)       do { const wide gm_x = (x); TEAM_BARRIER(); if (gm_thread == 0) (place_) = gm_x; } while (0)
 
@@ -149,12 +146,6 @@ DEVICE wide *gm_partial(const GmContext *c, int k)
 }
 
 DEVICE long team_chunk(long n) { return chunk_size(n) > 2048 ? chunk_size(n) : GM_TEAM_CHUNK(n); }
-
-DEVICE long span_chunk(long n)
-{
-    const long even = ((n + GM_MOST_CHUNKS - 1) / GM_MOST_CHUNKS + 255) / 256 * 256;
-    return even > 256 ? even : 256;
-}
 
 template<int count> static __device__ __forceinline__ GmSum sum_begin(const GmContext *c, long size, long n, wide *const (&into)[count])
 {
@@ -203,6 +194,46 @@ template<int count> static __device__ __forceinline__ int sum_next(GmContext *c,
     for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                              \
         for (GmSum gm_sum = sum_begin(GM, size, n, gm_into); sum_next(GM, &gm_sum, gm_into);)                     \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first + threadIdx.x; i < gm_0 + gm_sum.last; i += blockDim.x)
+
+// ---- spans of rows ----
+
+// The loops of a span over what it is called for: the lane's row of a tile (SpanRow, products_pass.h), or all rows, by a team, a row by a lane.
+#define KERNEL_SPAN(name)                                                                                               \
+    template <class Rows> static __device__ __forceinline__ void name##_span(GM_GIVEN, const Rows &gm_rows);            \
+    KERNEL_TEAM(name) { name##_span(GM, d, s, at, SpanTeam()); }                                                        \
+    PRODUCTS_KERNELS(name)                                                                                              \
+    template <class Rows> static __device__ __forceinline__ void name##_span(GM_GIVEN, const Rows &gm_rows)
+#define SPAN(i, n, ...)                                                                                                 \
+    for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                          \
+        for (auto gm_loop = span_begin(GM, gm_rows, n, gm_into); span_next(GM, &gm_loop, gm_into);)                     \
+            for (long i = span_first(gm_loop); i < span_last(gm_loop); i += span_step(gm_loop))
+#define SPAN_TOTAL(k, place_, x) span_total(GM, gm_rows, k, &(place_), x)
+
+typedef struct SpanTeam { char none; } SpanTeam;
+
+// What is done for a row is work enough for chunks to be short.
+DEVICE long span_chunk(long n)
+{
+    const long even = ((n + GM_MOST_CHUNKS - 1) / GM_MOST_CHUNKS + 255) / 256 * 256;
+    return even > 256 ? even : 256;
+}
+
+template <int count> static __device__ __forceinline__ GmSum span_begin(const GmContext *c, const SpanTeam &, long n, wide *const (&into)[count])
+{
+    return sum_begin(c, span_chunk(n), n, into);
+}
+
+template <int count> static __device__ __forceinline__ int span_next(GmContext *c, GmSum *s, wide *const (&into)[count]) { return sum_next(c, s, into); }
+
+DEVICE long span_first(const GmSum &s) { return s.first + threadIdx.x; }
+DEVICE long span_last(const GmSum &s)  { return s.last; }
+DEVICE long span_step(const GmSum &)   { return blockDim.x; }
+DEVICE void span_total(GmContext *c, const SpanTeam &, int, wide *place, wide x)
+{
+    team_barrier(c);
+    if (gm_thread == 0) *place = x;
+    team_barrier(c);
+}
 
 // ---- elements with sums ----
 //
@@ -491,5 +522,6 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 DEVICE wide normal_draw(Stream *g, long n, wide *J, const wide *h, wide *x) { return (wide)normal_precision_shift(g, n, J, h, x); }
 
 #include "row_pass.h"
+#include "products_pass.h"
 
 #endif

@@ -5,6 +5,7 @@
 // leave the main stream and come back to it; none waits for the host. Both are column-major: the upper triangle there is the lower one of a row-major matrix.
 #include "device_inside.h"
 #include "../device/dense_plan.h"
+#include "../device/products_plan.h"
 #include "../device/row_plan.h"
 
 #include <stdlib.h>
@@ -399,13 +400,49 @@ static void plain_outputs(GmDevice *d, long n, const GmProduct *r)
     while (gm_device_piece(d, &piece)) gm_device_launch(d, d->stream, "gm_product", (GmGrid){ .x = blocks_for(d, piece.rows * k), .y = d->chains }, parameters);
 }
 
+// In one reading of the matrix, by kernels of the program (products_pass.h). false: they do not serve here.
+static bool products_together(GmDevice *d, const char *kernel, long n, size_t totals, long ntotals, const GmProduct *list, int count)
+{
+    ProductsPlan plan;
+    ProductsPass *const pass = &plan.pass;
+    long width = 0;
+    if (d->rows_any || d->capability < 80 || gm_device_element(d, GM_REAL) != sizeof(float) || count > PRODUCTS_MOST) return false;
+    for (int e = 0; e < count; e++) {
+        if (list[e].X != list[0].X || list[e].p != list[0].p) return false;
+        width += list[e].k;
+    }
+    if (!products_plan(n, list[0].p, width, d->chains, (int)ntotals, d->shared_most, &plan)) return false;
+    for (pass->count = 0; pass->count < count; pass->count++) {
+        const GmProduct *r = &list[pass->count];
+        pass->of[pass->count] = (ProductsOf){ .eta = r->eta, .weight = r->weight, .coefficients = r->coefficients, .out = r->out,
+                                              .sums = r->sums == GM_NO_FIELD ? PRODUCTS_NO_FIELD : r->sums, .k = r->k, .transposed = r->transposed };
+    }
+    pass->total = totals;
+    pass->pieces = (float *)(uintptr_t)gm_device_scratch(d, AT_WIDE, sizeof(float) * (size_t)(plan.pieces + 1));
+    pass->part = (float *)(uintptr_t)gm_device_scratch(d, AT_PART, sizeof(float) * (size_t)(plan.part + 1));
+    pass->part_totals = (double *)(uintptr_t)gm_device_scratch(d, AT_PRODUCTS, sizeof(double) * (size_t)(plan.part_totals + 1));
+    void *parameters[] = { &d->states, pass }, *with_rows[] = { d->data, &d->states, &d->place, pass };
+    gm_device_launch(d, d->stream, "gm_products_pieces", (GmGrid){ .x = plan.piece_blocks }, parameters);
+    char name[300];
+    snprintf(name, sizeof name, "%s%s", kernel, plan.kernel);
+    GmKernelEntry *e = gm_device_kernel(d, name);
+    if (e && plan.shared > 48 << 10) gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, plan.shared), "shared memory");
+    GmPieces piece = gm_device_pieces(d, list[0].X, n, sizeof(float) * (size_t)pass->p, pass->rows);
+    while (gm_device_piece(d, &piece)) {
+        pass->X = (const float *)(const void *)piece.X;
+        pass->first_chunk = piece.first / pass->rows;
+        const long chunks = (piece.rows + pass->rows - 1) / pass->rows;
+        if (chunks > 0) gm_device_launch(d, d->stream, name, (GmGrid){ .x = chunks * pass->batches, .threads = PRODUCTS_THREADS, .shared = (size_t)plan.shared }, with_rows);
+    }
+    gm_device_launch(d, d->stream, "gm_products_sums", (GmGrid){ .x = plan.sum_blocks }, parameters);
+    return true;
+}
+
 void gm_device_products(GmRun *run, const char *kernel, long n, size_t totals, long ntotals, const GmProduct *list, int count)
 {
     GmDevice *d = run->device;
-    (void)totals;                                        // the kernel sets them
-    (void)ntotals;
     for (int e = 0; e < count && !kernel; e++) plain_outputs(d, n, &list[e]);
-    if (!kernel || !libraries(d)) return;
+    if (!kernel || products_together(d, kernel, n, totals, ntotals, list, count) || !libraries(d)) return;
     const size_t element = gm_device_element(d, GM_REAL);
     size_t coefficients = 0, joints = 0;
     for (int e = 0; e < count; e++) {

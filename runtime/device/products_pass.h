@@ -1,0 +1,408 @@
+// products_pass.h -- products of rows on a GPU (ROW_PRODUCTS of launch.h) in one reading of X[n, p], for several chains at once:
+//
+//   eta = X B        w, sums = the emitted KERNEL_SPAN, given eta of some rows        out = X'w, and 1'w
+//
+// Included by kernels_cuda.h after row_pass.h, once Data, State, GmPlace and GmContext are known. PRODUCTS_KERNELS(name) makes the kernels name_products_M_N around name_span(); products_plan.h says which to
+// launch and how. For single precision, and GPUs of compute capability 8.0 and later; where they do not serve, the host has two products by cuBLAS.
+//
+//   order      A block takes a chunk of rows, tile after tile in shared memory, where both products read it; the next tile is on its way. eta is shared between warps by columns of X, whose
+//              parts are added in order; X'w stays in registers, for some of the columns in each warp, until the chunk ends; gm_products_sums adds chunks, in double, in a fixed order.
+//   products   by tensor cores: each number is a sum of two of type tf32, and three of the four products are taken (Ootomo and Yokota 2022, IJHPCA 36). Their sums are of single precision, cut off
+//              rather than rounded; a sum of eta is one of p / 8 terms, one of out of 2048 rows at most.
+//   1'w        by a column of ones behind those of X.
+//   accuracy   eta: 5e-7 sum |X[i, j] B[j, k]|; out: 1e-6 of the sum of sizes. That of single precision.
+//   test       tests/gpu/products.cu
+#ifndef GM_PRODUCTS_PASS_H
+#define GM_PRODUCTS_PASS_H
+
+#include "products_plan.h"
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+#define PRODUCTS_INLINE static __device__ __forceinline__
+
+// ---- the rows of a span: a lane's share of them, and what becomes of totals ----
+
+typedef struct SpanRow {         // one row of a tile, or none
+    long  first, last;
+    wide *totals;                // of 16 lanes
+} SpanRow;
+
+typedef struct SpanRowLoop { long first, last; int begun; } SpanRowLoop;
+
+template <int count> PRODUCTS_INLINE SpanRowLoop span_begin(const GmContext *, const SpanRow &r, long, wide *const (&)[count])
+{
+    SpanRowLoop l;
+    l.first = r.first;
+    l.last = r.last;
+    l.begun = 0;
+    return l;
+}
+
+template <int count> PRODUCTS_INLINE int span_next(GmContext *, SpanRowLoop *l, wide *const (&)[count]) { return !l->begun++; }
+
+PRODUCTS_INLINE long span_first(const SpanRowLoop &l) { return l.first; }
+PRODUCTS_INLINE long span_last(const SpanRowLoop &l)  { return l.last; }
+PRODUCTS_INLINE long span_step(const SpanRowLoop &)   { return 1; }
+
+PRODUCTS_INLINE void span_total(GmContext *, const SpanRow &r, int k, wide *, wide x)
+{
+    for (int o = 8; o; o >>= 1) x += __shfl_xor_sync(0xffffffffu, x, o);
+    if ((threadIdx.x & 15) == 0) r.totals[k] += x;
+}
+
+// ---- tensor cores ----
+
+// x = high + low to 2^-22 of x; both of type tf32 where what is below it is cut off, as the tensor cores do.
+PRODUCTS_INLINE void products_split(float x, unsigned &high, unsigned &low)
+{
+    high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+    low = __float_as_uint(x - __uint_as_float(high));
+}
+
+// c += a b: 16 by 8, 8 by 8. Of lane 4 g + q: a[g, q], a[g + 8, q], a[g, q + 4], a[g + 8, q + 4]; b[q, g], b[q + 4, g]; c[g, 2 q], c[g, 2 q + 1], c[g + 8, 2 q], c[g + 8, 2 q + 1].
+PRODUCTS_INLINE void products_core(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    (void)c; (void)a; (void)b0; (void)b1;
+#endif
+}
+
+// The same to single precision, for n tiles of outputs in turns, since each product waits for the one before.
+template <int n_tiles> PRODUCTS_INLINE void products_add(float (&c)[n_tiles][4], const unsigned (&high)[4], const unsigned (&low)[4], const unsigned (&b)[n_tiles][2], const unsigned (&b_low)[n_tiles][2])
+{
+#pragma unroll
+    for (int n = 0; n < n_tiles; n++) products_core(c[n], low, b[n][0], b[n][1]);
+#pragma unroll
+    for (int n = 0; n < n_tiles; n++) products_core(c[n], high, b_low[n][0], b_low[n][1]);
+#pragma unroll
+    for (int n = 0; n < n_tiles; n++) products_core(c[n], high, b[n][0], b[n][1]);
+}
+
+// ---- copies that run ahead (RowStages of row_pass.h) ----
+
+// Rows `from` .. of a tile into a stage, in one piece, or row by row where rows lie further apart there. By all threads.
+PRODUCTS_INLINE void products_order(const RowStages *s, int stage, const ProductsPass &pass, long from, int rows)
+{
+    if (pass.stride == pass.p) {
+        row_order(s, stage, (const unsigned char *)(pass.X + from * pass.p), (rows * pass.p * 4 + 15) & ~15L);
+        return;
+    }
+    float *const to = (float *)(s->tiles + (long)stage * s->bytes);
+    const float *const x = pass.X + from * pass.p;
+#if __CUDA_ARCH__ >= 900 && !defined(GM_ROW_OLD_COPY)
+    const unsigned barrier = s->barriers + 8 * stage, bytes = (unsigned)pass.p * 4;
+    if (threadIdx.x >= 32) return;
+    if (threadIdx.x == 0) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(rows * bytes) : "memory");
+    __syncwarp();
+    for (int r = (int)threadIdx.x; r < rows; r += 32)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     :: "r"(row_shared_address(to + r * pass.stride)), "l"(x + r * pass.p), "r"(bytes), "r"(barrier) : "memory");
+#elif __CUDA_ARCH__ >= 800
+    for (int r = (int)threadIdx.x / 32; r < rows; r += PRODUCTS_WARPS)
+        for (int j = 4 * (threadIdx.x & 31); j < pass.p; j += 128)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(row_shared_address(to + r * pass.stride + j)), "l"(x + r * pass.p + j) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+    (void)to; (void)x;
+#endif
+}
+
+// ---- the pass ----
+
+template <class T> PRODUCTS_INLINE T *products_field(const void *state, unsigned long offset) { return *(T *const *)((const unsigned char *)state + offset); }
+
+typedef struct ProductsColumn { float *eta; const float *weight; long k; } ProductsColumn;      // an output: row i has it at eta[i * k]
+static_assert(sizeof(ProductsColumn) == PRODUCTS_COLUMN, "the plan counts its bytes");
+
+extern __shared__ __align__(128) unsigned char products_shared[];
+
+template <class Span, int m_tiles, int n_tiles, class D, class S>
+PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmPlace *place, const ProductsPass &pass)
+{
+    enum { OUTPUTS = 8 * n_tiles, ACROSS = PRODUCTS_ACROSS(n_tiles) };
+    const int  t = threadIdx.x, lane = t & 31, warp = t >> 5, g = lane >> 2, q = lane & 3;
+    const int  p = (int)pass.p, stride = (int)pass.stride, tile = 32 * pass.groups, batch = blockIdx.x % pass.batches;
+    const long chunk = pass.first_chunk + blockIdx.x / pass.batches, first = chunk * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
+    const int  first_chain = batch * pass.together, chains = pass.chains - first_chain < pass.together ? pass.chains - first_chain : pass.together;
+    const int  outputs = chains * pass.width;
+    float *const tiles = (float *)(products_shared + 128), *const share = tiles + 2 * PRODUCTS_STAGE(tile, stride);          // parts of eta, and then weights
+    ProductsColumn *const column = (ProductsColumn *)(share + PRODUCTS_KEPT(pass.groups) * ACROSS);
+    wide *const totals = (wide *)(column + OUTPUTS);     // of 16 rows and a chain, in turn
+
+    for (int c = t; c < outputs; c += PRODUCTS_THREADS) {
+        const ProductsOf *of = pass.of;
+        int o = c % pass.width;
+        for (; o >= of->k; of++) o -= (int)of->k;
+        const S *s = states + first_chain + c / pass.width;
+        column[c].eta = products_field<float>(s, of->eta) + o;
+        column[c].weight = products_field<const float>(s, of->weight) + o;
+        column[c].k = of->k;
+    }
+    for (int e = t; e < PRODUCTS_PAIRS / 16 * pass.totals; e += PRODUCTS_THREADS) totals[e] = 0;
+    for (int e = t; e < 2 * PRODUCTS_STAGE(tile, stride); e += PRODUCTS_THREADS) tiles[e] = 0;         // what lies beyond a row meets zeros, and must be a number
+    RowStages stages;
+    stages.tiles = (unsigned char *)tiles;
+    stages.barriers = row_shared_address(products_shared);
+    stages.bytes = 4 * PRODUCTS_STAGE(tile, stride);
+    stages.n = 2;
+    stages.stage = 0;
+    stages.turn = 0;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+    row_stages_begin(&stages);
+    __syncthreads();
+    const auto rows_from = [&](long row) { return last - row < tile ? (int)(last - row) : tile; };
+    if (first < last) products_order(&stages, 0, pass, first, rows_from(first));
+
+    float out[m_tiles][n_tiles][4];
+#pragma unroll
+    for (int m = 0; m < m_tiles; m++)
+#pragma unroll
+        for (int n = 0; n < n_tiles; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) out[m][n][i] = 0;
+
+    // Rows are taken at a distance, 8 of them 4 / v apart in X B, 4 of them 8 / v apart in X'w, v the power of 2 in the stride: lanes then read from different banks. In `share` those that are
+    // taken together lie together.
+    const int  v = stride % 2 ? 0 : stride % 4 ? 1 : 2, eights = 2 - v, fours = 3 - v;               // log2 of the distances
+    const int  group = warp % pass.groups, hand = warp / pass.groups, hands = PRODUCTS_WARPS / pass.groups, steps = (p + 7) / 8;
+    const auto eight = [&](int u) { return (u >> eights << (eights + 3)) + (g << eights) + (u & ((1 << eights) - 1)); };    // row g of the u-th 8 of a tile
+    const auto four = [&](int u) { return (u >> fours << (fours + 2)) + (q << fours) + (u & ((1 << fours) - 1)); };
+    const auto in_eights = [&](int r) { return (r >> (eights + 3) << (eights + 3)) + (r & ((1 << eights) - 1)) * 8 + (r >> eights & 7); };
+    const auto in_fours = [&](int r) { return (r >> (fours + 2) << (fours + 2)) + (r & ((1 << fours) - 1)) * 4 + (r >> fours & 3); };
+    const int  row_of[4] = {eight(4 * group), eight(4 * group + 1), eight(4 * group + 2), eight(4 * group + 3)};
+    const int  m_count = (p + 16) / 16, m_first = warp % pass.across;
+    const float2 *const pieces = (const float2 *)pass.pieces + (long)batch * steps * n_tiles * 32 + lane;
+    for (long row = first; row < last; row += tile) {
+        const int rows = rows_from(row);
+        const float *const x = tiles + stages.stage * PRODUCTS_STAGE(tile, stride);
+        row_arrived<PRODUCTS_WARPS>(&stages);
+        __syncthreads();                                 // nobody reads the tile before, nor its weights
+        if (row + tile < last) products_order(&stages, stages.stage ^ 1, pass, row + tile, rows_from(row + tile));
+
+        // eta of 32 rows, over every hands-th 8 columns: the lane's are q and q + 4 of them.
+        {
+            float eta[2][n_tiles][4];
+#pragma unroll
+            for (int f = 0; f < 2; f++)
+#pragma unroll
+                for (int n = 0; n < n_tiles; n++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) eta[f][n][i] = 0;
+            const float *a[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) a[i] = x + row_of[i] * stride + q;
+            float2 ahead[n_tiles];
+#pragma unroll
+            for (int n = 0; n < n_tiles; n++) ahead[n] = hand < steps ? __ldg(pieces + (hand * n_tiles + n) * 32) : make_float2(0, 0);
+            for (int s = hand; s < steps; s += hands) {
+                unsigned high[2][4], low[2][4];
+                const int next = s + hands < steps ? s + hands : s;
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    products_split(a[i][8 * s], high[i / 2][i % 2], low[i / 2][i % 2]);
+                    products_split(a[i][8 * s + 4], high[i / 2][i % 2 + 2], low[i / 2][i % 2 + 2]);
+                }
+                unsigned b[n_tiles][2], b_low[n_tiles][2];
+#pragma unroll
+                for (int n = 0; n < n_tiles; n++) {
+                    products_split(ahead[n].x, b[n][0], b_low[n][0]);
+                    products_split(ahead[n].y, b[n][1], b_low[n][1]);
+                    ahead[n] = __ldg(pieces + (next * n_tiles + n) * 32);
+                }
+#pragma unroll
+                for (int f = 0; f < 2; f++) products_add(eta[f], high[f], low[f], b, b_low);
+            }
+            // The upper half of the hands give theirs to the lower half.
+            const int half = hands > 1 ? hands / 2 : 1;
+            float *const mine = share + (hand % half * tile + 32 * group + g) * ACROSS + 2 * q;
+            const auto give = [&](bool add) {
+#pragma unroll
+                for (int f = 0; f < 2; f++)
+#pragma unroll
+                    for (int n = 0; n < n_tiles; n++)
+#pragma unroll
+                        for (int i = 0; i < 2; i++) {
+                            float2 *const at = (float2 *)(mine + (16 * f + 8 * i) * ACROSS + 8 * n);
+                            const float2 there = add ? *at : make_float2(0, 0);
+                            *at = make_float2(eta[f][n][2 * i] + there.x, eta[f][n][2 * i + 1] + there.y);
+                        }
+            };
+            if (hands > 1) {
+                if (hand >= half) give(false);
+                __syncthreads();
+                if (hand < half) give(true);
+            } else give(false);
+        }
+        __syncthreads();
+        for (int c = lane; c < outputs; c += 32) {
+            float *const eta = column[c].eta + row * column[c].k;
+            const int k = (int)column[c].k, parts = hands > 1 ? hands / 2 : 1;
+#pragma unroll 4
+            for (int r = warp; r < rows; r += PRODUCTS_WARPS) {
+                const float *const part = share + in_eights(r) * ACROSS + c;
+                float sum = part[0];
+                for (int h = 1; h < parts; h++) sum += part[h * tile * ACROSS];
+                eta[r * k] = sum;
+            }
+        }
+        __syncthreads();
+
+        // The density of rows, a row of a chain by a lane.
+        for (int from = 0; from < chains * tile; from += PRODUCTS_THREADS) {
+            const int pair = from + t, mine = pair < chains * tile ? pair / tile : chains - 1, r = pair % tile;
+            GmContext context;
+            context.place = place;
+            context.chain = first_chain + mine;
+            context.half = 0;
+            SpanRow span;
+            span.first = row + r;
+            span.last = span.first + (pair < chains * tile && r < rows);
+            span.totals = totals + pair / 16 * pass.totals;
+            const S s = states[first_chain + mine];
+            Span::rows(&context, d, s, gm_sweep_place(place, first_chain + mine), span);
+        }
+        __syncthreads();
+        for (int c = lane; c < OUTPUTS; c += 32) {
+            const bool there = c < outputs;
+            const float *const weight = there ? column[c].weight + row * column[c].k : NULL;
+            const int k = there ? (int)column[c].k : 0;
+#pragma unroll 4
+            for (int r = warp; r < tile; r += PRODUCTS_WARPS) share[in_fours(r) * ACROSS + c] = there && r < rows ? weight[r * k] : 0;
+        }
+        __syncthreads();
+
+        // out += X'w, 8 rows at a time.
+        for (int k = warp / pass.across; k < tile / 8; k += PRODUCTS_WARPS / pass.across) {
+            unsigned b[n_tiles][2], b_low[n_tiles][2];
+            const float *const w = share + (8 * k + q) * ACROSS + g, *const a = x + four(2 * k) * stride + g;
+            const int below = (four(2 * k + 1) - four(2 * k)) * stride;
+#pragma unroll
+            for (int n = 0; n < n_tiles; n++) {
+                products_split(w[8 * n], b[n][0], b_low[n][0]);
+                products_split(w[4 * ACROSS + 8 * n], b[n][1], b_low[n][1]);
+            }
+#pragma unroll
+            for (int m = 0; m < m_tiles; m++) {
+                const int at = m_first + m * pass.across, j = 16 * (at < m_count ? at : m_count - 1);          // some have a tile less than others: outputs that nobody keeps
+                unsigned high[4], low[4];
+                float value[4] = {a[j], a[j + 8], a[below + j], a[below + j + 8]};
+                if (m == m_tiles - 1) {                                        // a column of ones stands behind the last
+                    if (j + g == p) value[0] = value[2] = 1;
+                    if (j + g + 8 == p) value[1] = value[3] = 1;
+                }
+#pragma unroll
+                for (int i = 0; i < 4; i++) products_split(value[i], high[i], low[i]);
+                products_add(out[m], high, low, b, b_low);
+            }
+        }
+        row_next(&stages);
+    }
+
+    const int  shares = PRODUCTS_WARPS / pass.across, all = pass.together * pass.width;
+    float *const part = pass.part + ((batch * pass.chunks + chunk) * shares + warp / pass.across) * (p + 1) * all;
+#pragma unroll
+    for (int m = 0; m < m_tiles; m++)
+#pragma unroll
+        for (int n = 0; n < n_tiles; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int j = 16 * (m_first + m * pass.across) + g + i / 2 * 8, c = 8 * n + 2 * q + i % 2;
+                if (j <= p && c < outputs) part[(long)j * all + c] = out[m][n][i];
+            }
+    __syncthreads();
+    for (int e = t; e < chains * pass.totals; e += PRODUCTS_THREADS) {
+        const int chain = e / pass.totals, k = e % pass.totals;
+        wide sum = 0;
+        for (int r = 0; r < tile / 16; r++) sum += totals[(chain * (tile / 16) + r) * pass.totals + k];
+        pass.part_totals[(chunk * pass.chains + first_chain + chain) * pass.totals + k] = sum;
+    }
+}
+
+// ---- the kernels ----
+
+// A program that is compiled once the data are there defines GM_ROWS_WIDTH as their p, see row_pass.h.
+#if defined(GM_ROWS_ANY)
+static constexpr __host__ __device__ bool products_wanted(int) { return false; }
+#elif defined(GM_ROWS_WIDTH)
+static constexpr __host__ __device__ bool products_wanted(int m) { return GM_ROWS_WIDTH + 1 <= 128L * m && GM_ROWS_WIDTH + 1 > 128L * (m - 1); }
+#else
+static constexpr __host__ __device__ bool products_wanted(int) { return true; }
+#endif
+
+#define PRODUCTS_KERNELS(name)                                                                                          \
+    struct name##_of_rows {                                                                                             \
+        static __device__ __forceinline__ void rows(GmContext *context, const Data &d, const State &s, const Sweep at, const SpanRow &row) \
+        {                                                                                                               \
+            name##_span(context, &d, &s, at, row);                                                                      \
+        }                                                                                                               \
+    };                                                                                                                  \
+    PRODUCTS_SHAPES(PRODUCTS_KERNEL, name)
+
+#define PRODUCTS_KERNEL(name, m, n)                                                                                     \
+    extern "C" __global__ void __launch_bounds__(PRODUCTS_THREADS, 1)                                                   \
+    name##_products_##m##_##n(const Data d, const State *states, GmPlace *place, const ProductsPass pass)               \
+    {                                                                                                                   \
+        if constexpr (products_wanted(m) && sizeof(real) == 4) products_pass<name##_of_rows, m, n>(d, states, place, pass); \
+    }
+
+// The coefficients of a batch of chains, in the order in which lanes read them: 8 columns of X, 8 outputs, lane 4 g + q with columns q and q + 4 for output g.
+extern "C" __global__ void gm_products_pieces(const State *states, const ProductsPass pass)
+{
+    const long e = blockIdx.x * 256L + threadIdx.x, steps = (pass.p + 7) / 8;
+    const long batch = e / (steps * pass.n_tiles * 64);
+    if (batch >= pass.batches) return;
+    const int  lane = (int)(e / 2 % 32), o = (int)(e / 64 % pass.n_tiles) * 8 + lane / 4, chain = (int)batch * pass.together + o / pass.width;
+    const long j = e / 64 / pass.n_tiles % steps * 8 + lane % 4 + e % 2 * 4;
+    float value = 0;
+    if (j < pass.p && o < pass.together * pass.width && chain < pass.chains) {
+        const ProductsOf *of = pass.of;
+        int k = o % pass.width;
+        for (; k >= of->k; of++) k -= (int)of->k;
+        value = (float)products_field<const wide>(states + chain, of->coefficients)[of->transposed ? k * pass.p + j : j * of->k + k];
+    }
+    pass.pieces[e] = value;
+}
+
+// The sums of chunks: four hands take them in turn, and are added in order. The last blocks: totals, each by a warp.
+extern "C" __global__ void gm_products_sums(const State *states, const ProductsPass pass)
+{
+    __shared__ double hands[4][64];
+    const long all = pass.together * pass.width, height = pass.p + 1, elements = pass.batches * height * all, blocks = (elements + 63) / 64;
+    if (blockIdx.x >= blocks) {
+        const long at = (blockIdx.x - blocks) * 8 + threadIdx.x / 32, chain = at / pass.totals, k = at % pass.totals;
+        if (chain >= pass.chains) return;
+        double sum = 0;
+        for (long c = threadIdx.x % 32; c < pass.chunks; c += 32) sum += pass.part_totals[(c * pass.chains + chain) * pass.totals + k];
+        for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+        if (threadIdx.x % 32 == 0) products_field<wide>(states + chain, pass.total)[k] = sum;
+        return;
+    }
+    const int  place = threadIdx.x % 64, hand = threadIdx.x / 64;
+    const long e = blockIdx.x * 64L + place, batch = e / (height * all), j = e / all % height, o = e % all, slices = pass.chunks * (PRODUCTS_WARPS / pass.across);
+    const long chain = batch * pass.together + o / pass.width;
+    const bool there = e < elements && chain < pass.chains;
+    double sum = 0;
+    if (there) {
+        const float *const part = pass.part + (batch * slices * height + j) * all + o;
+#pragma unroll 8
+        for (long c = hand; c < slices; c += 4) sum += part[c * height * all];
+    }
+    hands[hand][place] = sum;
+    __syncthreads();
+    if (hand > 0 || !there) return;
+    sum = (hands[0][place] + hands[1][place]) + (hands[2][place] + hands[3][place]);
+    const ProductsOf *of = pass.of;
+    long k = o % pass.width;
+    for (; k >= of->k; of++) k -= of->k;
+    if (j < pass.p) products_field<wide>(states + chain, of->out)[of->transposed ? k * pass.p + j : j * of->k + k] = sum;
+    else if (of->sums != PRODUCTS_NO_FIELD) products_field<wide>(states + chain, of->sums)[k] = sum;
+}
+
+#endif
+#endif
