@@ -311,6 +311,10 @@ static const char *optional_members(Out *o, const Program *p)
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
     if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
+    const char *together = NULL;
+    for (const Step *s = p->g->steps; s; s = s->next)
+        for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
+    if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
     const Var *z = first_solution(p->g);
     if (z) all = text(o, "%s, .cpu_only = \"the differential equation of %s is solved on the CPU alone: --device cpu\"", all, z->name);
     return all;

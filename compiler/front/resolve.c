@@ -651,9 +651,9 @@ static int visit(Resolve *r, Decl *d)
 
 // ---- requests ----
 
-static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "hmc", "marginal" };
+static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "chees", "hmc", "marginal" };
 
-static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}};
+static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}};
 
 static void check_infer(Resolve *r, Request *q)
 {
@@ -666,7 +666,7 @@ static void check_infer(Resolve *r, Request *q)
     if (!known) {
         Diag *m = diag(r->d, q->span, DIAG_E0702, q->method);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
-        else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, hmc and marginal");
+        else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, chees, hmc and marginal");
     }
     for (int i = 0; i < q->nsettings; i++) {
         use(r, q->value[i]);

@@ -260,7 +260,7 @@ static bool test_other_method(const Var *v, void *with)
     bool nuts = a->g->by_nuts && has_coordinates(v, NULL);
     for (const Request *r = a->g->model->requests; r; r = r->next)
         for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++) {
-            if (r->names[i] == v->name) nuts = strcmp(r->method, "nuts") == 0 || strcmp(r->method, "hmc") == 0;
+            if (r->names[i] == v->name) nuts = asks_for_gradients(r);
         }
     a->other |= !nuts;
     return a->other;

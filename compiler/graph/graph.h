@@ -437,6 +437,7 @@ bool factor_confines_missing(const Factor *f);         // the ends of its suppor
 
 int  constraint_rank(const Var *v);       // of a value whose elements are constrained together: 1 vectors, 2 matrices, 0 there is none
 bool can_collapse(Graph *g, const Var *v);                            // v may be updated with auxiliaries integrated out
+bool asks_for_gradients(const Request *r);                           // moves along them are what a request of `infer` is for
 bool has_coordinates(const Var *v, const char **because);             // values of v can be written in reals without bounds, for moves along gradients
 
 #define STEPS(X)                                                                              \
@@ -527,6 +528,7 @@ typedef struct Step {
             double   accept;             // what the step size aims at
             int      depth;              // of a trajectory: at most 2^depth steps
             int      steps;              // HMC: of every trajectory; 0: NUTS
+            bool     named, chees;       // the model asks for the move by name; chains adapt together
             double   step;               // HMC: their size; 0: adapted
             double   anneal;             // HMC: temperature that warm-up begins with
         } nuts;

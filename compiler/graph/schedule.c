@@ -306,6 +306,8 @@ static double setting(Graph *g, const Request *asked, const char *name, bool who
     return otherwise;
 }
 
+bool asks_for_gradients(const Request *r) { return strcmp(r->method, "nuts") == 0 || strcmp(r->method, "chees") == 0 || strcmp(r->method, "hmc") == 0; }
+
 int constraint_rank(const Var *v)
 {
     switch (v->constraint) {
@@ -343,6 +345,8 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n,
     s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
     s->nblock = n;
     s->reason = asked->nnames ? "the model asks for it" : "--method nuts";
+    s->nuts.named = asked->nnames > 0;
+    s->nuts.chees = strcmp(asked->method, "chees") == 0;
     s->nuts.accept = setting(g, asked, "accept", false, 0.8, 0.01, 0.999);
     s->nuts.depth = (int)setting(g, asked, "depth", true, 10, 1, 10);
     if (strcmp(asked->method, "hmc") == 0) {
@@ -911,7 +915,7 @@ bool schedule(Graph *g)
         place(g, &o, gaussian(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &o.rest);
     }
     for (const Request *r = g->model->requests; r; r = r->next) {
-        if (r->block != BLOCK_INFER || (strcmp(r->method, "nuts") != 0 && strcmp(r->method, "hmc") != 0)) continue;
+        if (r->block != BLOCK_INFER || !asks_for_gradients(r)) continue;
         Var **block = NEW_N(g->arena, Var *, r->nnames + 1);
         int m = 0;
         for (int i = 0; i < r->nnames; i++) {

@@ -1795,7 +1795,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     set_number(l, "marginal", s->collapsed || s->over_sum);
     set_number(l, "competition", s->competition ? s->competition->number : 0);
     if (s->nuts.step == 0) set_number(l, "accept", s->nuts.accept);
-    if (s->nuts.steps == 0) set_number(l, "depth", s->nuts.depth);
+    if (s->nuts.steps == 0 && !s->nuts.chees) set_number(l, "depth", s->nuts.depth);
     set_number(l, "steps", s->nuts.steps);
     set_number(l, "step", s->nuts.step);
     if (s->nuts.anneal > 1) set_number(l, "anneal", s->nuts.anneal);
@@ -1806,5 +1806,6 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     }
     if (*summed) with_string(l, summed), as_setting(l, "summed");
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
+    if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
     launch_team(p, place);
 }

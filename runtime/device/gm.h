@@ -30,6 +30,7 @@
 #include "line.h"
 #include "constrained_line.h"
 #include "nuts.h"
+#include "chees.h"
 #include "within.h"
 #include "whole.h"
 #include "../host/model.h"

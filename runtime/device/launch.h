@@ -543,6 +543,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     Stream g = stream(sweep_place(run, chain), of->var, 0);
     settings.temperature = nuts_temperature(of->anneal, run->sweep, run->warmup);
     const GmChoice *const c = gm_choice(run, of->competition, chain);
+    if (of->together) chees_settings(m, &settings, run->sweep, run->warmup);
     gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
 }
 
@@ -624,6 +625,7 @@ static inline int gm_nuts_instead(GmRun *run, const GmMove *of, GmDensity *densi
 GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 {
     if (of.alone == GM_UNLESS_MISSING && any_missing(run)) of.alone = 0;
+    of.together = gm_goes_together(run, &of);
     if (run->device) {
         gm_device_move(run, &of, density);
         return;

@@ -74,6 +74,12 @@ typedef enum { NUTS_BEGUN, NUTS_AT_START, NUTS_SEARCHING, NUTS_MOVING, NUTS_DONE
 
 typedef enum { NUTS_LAUNCH, NUTS_DOUBLE, NUTS_LEAP, NUTS_FINISH, NUTS_STOP } NutsNext;            // what it leads to
 
+typedef struct NutsLength {            // of trajectories that all chains share (chees.h)
+    double log_time, log_mean;         // of their time; averaged, late ones more
+    double square;                     // of the slope, averaged
+    long   moves, averaged;
+} NutsLength;
+
 typedef struct NutsHalf { signed char first, last, sum; } NutsHalf;     // vectors: momenta at its ends, in the order built, and their sum
 
 typedef struct Nuts {
@@ -92,6 +98,7 @@ typedef struct Nuts {
     double    centre, error, log_step, log_step_mean;    // dual averaging
     long      averaged;
     long      foreground, background;  // draws in the estimates
+    NutsLength length;
     // Of the transition alone.
     wide     *vectors;                 // behind the header
     int       lane, lanes;             // this thread among those that share the vectors: 0 of 1, if it is alone
@@ -390,20 +397,19 @@ DEVICE void nuts_first_metric(Nuts *m)
 
 // ---- adaptation ----
 
-// Dual averaging begins anew around the step size that is.
-DEVICE void nuts_average_anew(Nuts *m)
+// Dual averaging begins anew, around so many times the step size that is.
+DEVICE void nuts_average_anew(Nuts *m, double times)
 {
     m->log_step = m->log_step_mean = log(m->step);
-    m->centre = m->log_step + log(10.0);
+    m->centre = m->log_step + log(times);
     m->error = 0;
     m->averaged = 0;
 }
 
-DEVICE void nuts_adapt_step(Nuts *m)
+DEVICE void nuts_adapt_step(Nuts *m, double accept, double target)
 {
-    const double target = m->settings.target > 0 ? m->settings.target : 0.8;
     const double t = (double)++m->averaged, share = 1 / (t + 10), late = pow(t, -0.75);
-    m->error = (1 - share) * m->error + share * (target - m->accept_stat);
+    m->error = (1 - share) * m->error + share * (target - accept);
     m->log_step = clamp(m->centre - m->error * sqrt(t) / 0.05, -40, 16);
     m->log_step_mean = late * m->log_step + (1 - late) * m->log_step_mean;
     m->step = exp(m->log_step);
@@ -433,7 +439,7 @@ DEVICE void nuts_adapt(Nuts *m)
     const long last_window = m->warmup - (long)(0.15 * (double)m->warmup);
     if (m->settings.metric == NUTS_ADAPTED && m->sweep < last_window) nuts_adapt_metric(m, last_window);
     if (m->settings.step > 0 || m->search) return;
-    nuts_adapt_step(m);
+    nuts_adapt_step(m, m->accept_stat, m->settings.target > 0 ? m->settings.target : 0.8);
     if (m->sweep == m->warmup - 1) m->step = exp(m->log_step_mean);
 }
 
@@ -573,7 +579,7 @@ DEVICE NutsNext nuts_searched(Nuts *m)
         return NUTS_LEAP;
     }
     m->search = 0;
-    nuts_average_anew(m);
+    nuts_average_anew(m, 10);
     return NUTS_LAUNCH;
 }
 
@@ -604,10 +610,8 @@ DEVICE NutsNext nuts_stepped(Nuts *m)
     if (!(h - m->start <= NUTS_ENERGY)) m->divergent = 1;
     if (h < INFINITY && m->n_leapfrog < m->settings.steps) return NUTS_LEAP;
     const double ratio = h < m->start ? 1 : exp(m->start - h);
-    if (uniform_open(&m->g) < ratio) {
-        nuts_try(m, h, m->n_leapfrog);
-        nuts_take(m);
-    }
+    nuts_try(m, h, m->n_leapfrog);                       // whatever comes of it: chees.h reads it
+    if (uniform_open(&m->g) < ratio) nuts_take(m);
     m->accepted = ratio * m->n_leapfrog;
     return NUTS_FINISH;
 }

@@ -8,7 +8,7 @@
 
 #include "rng.h"
 #include "gamma.h"
-#include "nuts.h"
+#include "chees.h"
 
 #define GM_KERNEL extern "C" __global__ void
 
@@ -335,6 +335,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         settings.step = of.step;
         settings.target = of.accept;
         settings.temperature = nuts_temperature(of.anneal, (long)place->sweep, place->warmup);
+        if (of.together) chees_settings(&m, &settings, (long)place->sweep, place->warmup);
         Stream g = stream(gm_sweep_of(place, chain), of.var, 0);
         nuts_begin(&m, &g, position, &settings, (long)place->sweep, place->warmup);
     } else if (m.phase != NUTS_DONE) {
@@ -368,6 +369,67 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
     asks->ask = ask;
     *told = ask;
     __threadfence_system();
+}
+
+// ---- chains that adapt together (chees.h), after a sweep of warm-up ----
+
+enum { GM_SHARED_SUMS = GM_ROOM / CHEES_SUMS };          // warps at most, whose sums a chain's part of place->partial has room for
+
+static __device__ Chees gm_chees(const State *states, const GmPlace *place, const GmMove *of, int chains)
+{
+    Chees w;
+    w.states = states;
+    w.size = sizeof(State);
+    w.machine = of->machine;
+    w.n = of->coordinates;
+    w.chains = chains;
+    w.sweep = (long)place->sweep;
+    w.warmup = place->warmup;
+    w.target = of->accept;
+    return w;
+}
+
+static __device__ bool gm_chees_adapts(const Chees *w) { return w->sweep < w->warmup && w->sweep + 1 >= chees_apart(w->warmup); }
+
+// A thread works at coordinates of all chains, a warp adds up what they give to a chain: place->partial[chain][warp].
+GM_KERNEL gm_together_coordinates(const State *states, GmPlace *place, const GmMove of, int chains)
+{
+    const Chees w = gm_chees(states, place, &of, chains);
+    const long threads = (long)gridDim.x * blockDim.x, first = blockIdx.x * (long)blockDim.x + threadIdx.x, warp = first / 32;
+    if (!gm_chees_adapts(&w)) return;
+    for (long from = 0; from < w.n; from += threads) {
+        const long i = from + first;
+        CheesCentre at = {0, 0, 0};
+        if (i < w.n) at = chees_coordinate(&w, i);
+        for (int c = 0; c < chains && !chees_begins(&w); c++) {
+            double sums[CHEES_SUMS] = {0};
+            if (i < w.n) chees_add(&w, i, c, &at, sums);
+            double *to = place->partial + (long)c * GM_ROOM + warp * CHEES_SUMS;
+            for (int k = 0; k < CHEES_SUMS; k++) {
+                for (int o = 16; o; o >>= 1) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], o);
+                if (threadIdx.x % 32 == 0) to[k] = from ? to[k] + sums[k] : sums[k];
+            }
+        }
+    }
+}
+
+// One block: a warp adds up what `warps` have given to a chain, then one thread adapts.
+GM_KERNEL gm_together_adapts(const State *states, GmPlace *place, const GmMove of, int chains, int warps)
+{
+    const Chees w = gm_chees(states, place, &of, chains);
+    const int lane = threadIdx.x % 32;
+    if (!gm_chees_adapts(&w)) return;
+    for (int c = threadIdx.x / 32; c < chains && !chees_begins(&w); c += blockDim.x / 32) {
+        double *of_chain = place->partial + (long)c * GM_ROOM, sums[CHEES_SUMS] = {0};
+        for (int from = lane; from < warps; from += 32)
+            for (int k = 0; k < CHEES_SUMS; k++) sums[k] += of_chain[from * CHEES_SUMS + k];
+        for (int k = 0; k < CHEES_SUMS; k++)
+            for (int o = 16; o; o >>= 1) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], o);
+        __syncwarp();
+        for (int k = 0; k < CHEES_SUMS && lane == 0; k++) of_chain[k] = sums[k];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) chees_adapt(&w, place->partial, GM_ROOM);
 }
 
 #endif

@@ -191,6 +191,8 @@ GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after 
 CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
 CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
 
+void gm_device_learned(GmDevice *d, GmRun *run);                  // chains that adapt together: step and length of their trajectories, after warm-up
+
 // Moves along gradients: what they hold is given back.
 void gm_device_moves_close(GmDevice *d);
 

@@ -5,6 +5,7 @@
 // In a sweep that is captured a round is the body of a loop within the graph, so that the host has nothing to do with how long trajectories are; a kernel decides after each round
 // whether there is another. Where the driver knows no such loops (before CUDA 12.4), and in sweeps that are launched plainly, the host looks after each round.
 #include "device_inside.h"
+#include "../device/nuts.h"
 
 #include <string.h>
 
@@ -122,6 +123,31 @@ static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks
                          .threads = blocks > 1 ? GM_THREADS : 32 * (int)(warps < 1 ? 1 : warps), .cooperative = blocks > 1 }, parameters);
 }
 
+// Chains that adapt together: after their move, two launches that do nothing once warm-up is over.
+static void put_adaptation(GmDevice *d, const GmMove *of)
+{
+    enum { MOST_COORDINATE_BLOCKS = 1024 };
+    const long blocks = (of->coordinates + GM_THREADS - 1) / GM_THREADS, some = blocks < 1 ? 1 : blocks < MOST_COORDINATE_BLOCKS ? blocks : MOST_COORDINATE_BLOCKS;
+    int warps = (int)some * GM_THREADS / 32;
+    GmMove move = *of;
+    void *coordinates[] = { &d->states, &d->place, &move, &d->chains }, *adapts[] = { &d->states, &d->place, &move, &d->chains, &warps };
+    if (!of->together) return;
+    gm_device_launch(d, d->stream, "gm_together_coordinates", (GmGrid){ .x = some }, coordinates);
+    gm_device_launch(d, d->stream, "gm_together_adapts", (GmGrid){ .x = 1, .threads = 1024 }, adapts);
+}
+
+// What they have learned, once warm-up is over.
+void gm_device_learned(GmDevice *d, GmRun *run)
+{
+    for (int k = 0; k < run->n_together && !d->failed; k++) {
+        GmTogether *t = &run->together[k];
+        Nuts m;
+        if (!t->made) continue;
+        const CUdeviceptr machine = (CUdeviceptr)(uintptr_t)*(void *const *)(d->state + t->of.machine);
+        if (gm_device_good(d, gm_device_get(d, &m, machine, sizeof m), "fetching what chains have learned")) gm_together_learned(t, m.step, m.length.log_time);
+    }
+}
+
 void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
 {
     GmDevice *d = run->device;
@@ -132,6 +158,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
     if (d->rehearsing) {
         put_move(d, &move, 1, asks);
         density(run);
+        put_adaptation(d, &move);
         return;
     }
     if (!d->told && gm_device_have_host(d, (void **)&d->told, sizeof *d->told, "a count")) {
@@ -148,6 +175,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
             *d->told = 0;
             put_move(d, &move, 0, asks);
         }
+        put_adaptation(d, &move);
         return;
     }
     CUgraphConditionalHandle handle = 0;
@@ -159,6 +187,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
     d->stream = outer;
     gm_device_good(d, put_condition(d, handle, asks), "a loop within a graph");
     gm_device_good(d, end_loop(d), "a loop within a graph");
+    put_adaptation(d, &move);
 }
 
 void gm_device_moves_close(GmDevice *d)

@@ -213,6 +213,10 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
     if (!gm_device_good(d, gm_cuda.cuEventSynchronize(b->done), "sweeping")) return (int)d->status;
     keep_pace(d, b, sweeps);
     const long n = (long)(b->kept[0] - b->kept[1]);
+    if (n > 0 && b->first == 0) {                        // warm-up is over
+        gm_device_learned(d, run);
+        for (int c = 0; c < d->chains && draws->file; c++) gm_together_note(draws->file[c], run, "# ");
+    }
     for (long k = 0; k < n; k++) {
         for (int c = 0; c < d->chains; c++)
             if (!gm_draws_store(draws, c, b->first + k, b->rows + (k * d->chains + c) * d->columns)) return GM_EXIT_FAULT;

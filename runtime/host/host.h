@@ -53,6 +53,8 @@ bool gm_interrupted(void);
 
 typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;     // AUTO: a GPU if there is one that can be used
 
+typedef enum { GM_MOVES_AUTO, GM_MOVES_NUTS, GM_MOVES_CHEES } GmMovesChoice;        // AUTO: as the model asks; else by the device and the number of chains
+
 typedef struct GmOptions {
     int         chains;             // > 0
     long        warmup, samples;    // >= 0 and >= 1; samples counts draws kept
@@ -66,6 +68,7 @@ typedef struct GmOptions {
     double      init_radius;        // 1 by default; 0: zeros
     int         threads;            // >= 1
     bool        quiet, check, summary, log_joint;
+    GmMovesChoice moves;            // along gradients
     GmDeviceChoice device;
     int         device_number;      // of the GPU, from 0
     GmPrecision precision;          // on a GPU; mixed by default
@@ -304,6 +307,16 @@ void       gm_choices_close(GmChoices *w);
 
 // Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.
 int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
+
+// ---- together.c: chains that adapt together (device/chees.h) ----
+
+bool gm_together_possible(const GmModel *model, const GmOptions *o);     // else a message
+void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);         // once the device is known: sets run->company and run->together
+long gm_together_until(const GmRun *run, long batch);    // sweeps from run->sweep on, of at most `batch`, after which chains meet
+void gm_together_meet(GmRun *run, const GmModel *model, long done);      // after so many sweeps of all chains, on a CPU: they adapt, if it is time
+void gm_together_learned(GmTogether *t, double step, double log_time);   // as the machine of a chain has them
+void gm_together_note(FILE *to, const GmRun *run, const char *before);   // a line a move, after `before`: what was learned
+void gm_together_close(GmRun *run);
 
 // ---- run.c ----
 

@@ -97,6 +97,8 @@ typedef struct GmRun {                                   // one run: all that em
     double      result;                                  // of the last kernel that gives a number
     long        colour;                                  // of the elements at work, for chains of neighbours
     struct GmChoice *choices;                            // by chain and competition; NULL: all is drawn step by step
+    int         company;                                 // GmCompany: of chains, for moves along gradients
+    struct GmTogether *together;   int n_together;       // those moves; NULL: no chain waits for another
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int         seeking;                                 // only moves along gradients are made, each by `instead`
@@ -138,7 +140,21 @@ typedef struct GmMove {
     double   anneal;                                     // temperature of the first sweep of warm-up (1)
     const char *summed;                                  // discrete unknowns that its density sums out; NULL: none
     void   (*jacobian)(struct GmRun *);                  // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
+    int32_t  by;                                         // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
+    int32_t  together;                                   // the runtime's own: chains adapt together (device/chees.h)
 } GmMove;
+
+enum { GM_BY_NUTS = 1, GM_BY_CHEES };
+
+// Which moves that are NUTS by themselves chains make together: those that the model asks for; those, and all that it does not name; all; none.
+typedef enum { GM_TOGETHER_BY_NAME, GM_TOGETHER_UNLESS_NAMED, GM_TOGETHER, GM_APART } GmCompany;
+
+typedef struct GmTogether {                              // a move, in runs in which chains may adapt together
+    uint64_t moves;                                      // the field of State that says which it is
+    int      made;                                       // chains make it together; then
+    GmMove   of;
+    double   step, time;                                 // and, once adapted, this long are its steps and its trajectories
+} GmTogether;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and
 // holds where `guard` is not 0. host/factors.c reads it.
@@ -198,6 +214,7 @@ typedef struct GmModel {
     void (*refresh)(GmRun *run);                         // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);               // of the matrix that row passes read
     long (*row_width)(const void *data);                 // its columns; -1: several widths
+    const char *by_chees;                                // the unknowns that the model asks to be moved so; NULL: none
     const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
@@ -221,6 +238,8 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);
 // --check: a gradient by a coordinate of a move beside what differences say, whose error is about `error`.
 void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error);
+// Whether chains make a move together.
+int  gm_goes_together(GmRun *run, const GmMove *of);
 // Has there been a fault? On a GPU, once all that was launched is done.
 int  gm_found_fault(GmRun *run);
 #endif

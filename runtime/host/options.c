@@ -20,7 +20,7 @@ enum { MAX_CHAINS = 10000, MAP_STARTS = 8 };
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
        OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
-       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW, OPT_STARTS, OPT_JACOBIAN };
+       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW, OPT_STARTS, OPT_JACOBIAN, OPT_MOVES };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -39,6 +39,7 @@ static const struct option long_options[] = {
     { "jacobian", no_argument, NULL, OPT_JACOBIAN },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
+    { "moves", required_argument, NULL, OPT_MOVES },
     { "device", required_argument, NULL, OPT_DEVICE },
     { "device-memory", required_argument, NULL, OPT_DEVICE_MEMORY },
     { "precision", required_argument, NULL, OPT_PRECISION },
@@ -82,6 +83,7 @@ void gm_usage(FILE *to, const char *program)
             "                       means and sds, in NAME_new.csv. Several are files of the same data; what they leave out is as in the run\n"
             "      --init FILE|R    initial values from a JSON file; or random within R of zero (1); 0: zeros\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
+            "      --moves M        along gradients: nuts, each chain for itself; chees, chains adapt together; auto: as the model asks, else chees on a GPU from 32 chains on\n"
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
             "      --device-memory SIZE  take at most so much of a GPU's memory (20GB, 500MB); data beyond it stay in the host's\n"
             "      --precision P    on a GPU: double, mixed (data and latents single, sums and parameters double; the default), single\n"
@@ -185,6 +187,16 @@ static bool device_choice(const char *text, GmOptions *out)
     return true;
 }
 
+static bool moves_choice(const char *text, GmOptions *out)
+{
+    if (strcmp(text, "auto") != 0 && strcmp(text, "nuts") != 0 && strcmp(text, "chees") != 0) {
+        gm_error("--moves: `%s` is none of auto, nuts, chees", text);
+        return false;
+    }
+    out->moves = *text == 'a' ? GM_MOVES_AUTO : *text == 'n' ? GM_MOVES_NUTS : GM_MOVES_CHEES;
+    return true;
+}
+
 // "20GB", "500M", "1.5e9": bytes, in powers of 1000.
 static bool memory_size(const char *text, GmOptions *out)
 {
@@ -269,6 +281,8 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--first-chain", text, 1, INT_MAX - MAX_CHAINS, &n);
         out->first_chain = (int)n;
         return good;
+    case OPT_MOVES:
+        return moves_choice(text, out);
     case OPT_DEVICE:
         return device_choice(text, out);
     case OPT_DEVICE_MEMORY:

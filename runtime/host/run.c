@@ -32,6 +32,7 @@ static void fit_close(Fit *f)
     free(f->step_seconds);
     gm_new_data_close(f->new_data);
     gm_choices_close(f->choices);
+    gm_together_close(&f->run);
     gm_draws_close(&f->draws);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
@@ -117,7 +118,7 @@ static int sample(Fit *f)
         if (f->run.batch > total - f->run.sweep)
             f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
-        f->run.batch = gm_choices_until(f->choices, f->run.sweep, batch);
+        f->run.batch = gm_together_until(&f->run, gm_choices_until(f->choices, f->run.sweep, batch));
         const double before = gm_seconds();
         if (f->step_seconds) {
             f->run.batch = 1;
@@ -127,6 +128,9 @@ static int sample(Fit *f)
         }
         f->run.sweep += f->run.batch;
         gm_choices_meet(f->choices, f->run.sweep);
+        gm_together_meet(&f->run, f->model, f->run.sweep);
+        for (int c = 0; c < o->chains && f->run.sweep == o->warmup && f->draws.file; c++)
+            gm_together_note(f->draws.file[c], &f->run, "# ");
         f->run.batch = batch;
         if (gm_seconds() - before < 0.05 && f->run.batch < 100000)
             f->run.batch *= 2;
@@ -221,6 +225,8 @@ static int finish(Fit *f, int status)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options);
     if (f->options.summary && f->draws.kept > 0)
         gm_choices_print(stdout, f->choices);
+    if (f->options.summary && f->draws.kept > 0)
+        gm_together_note(stdout, &f->run, "");
     if (f->device && f->device->profile && f->sweeps > 0)
         gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->step_seconds && f->sweeps > 0)
@@ -306,6 +312,8 @@ static int start(Fit *f)
     if (o->check || o->compare_devices)
         o->output = (free((char *)o->output), NULL);
     omp_set_num_threads(o->threads);
+    if (!gm_together_possible(model, o))
+        return GM_EXIT_USAGE;
     if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests))
         return GM_EXIT_USAGE;
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
@@ -359,6 +367,7 @@ static int start(Fit *f)
     if (!f->device && !o->check)
         f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o);
     f->run.choices = gm_choices_of(f->choices);
+    gm_together_open(&f->run, model, o);
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 

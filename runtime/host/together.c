@@ -1,0 +1,152 @@
+// together.c -- chains that adapt together (device/chees.h): which moves they are, where chains meet on a CPU, what is said of it.
+//
+// On a CPU a chain leaves what the others have to know of a move in its own machine; chains meet after each sweep of warm-up from the first that they share on, and one thread adapts
+// for all, in the order of coordinates and chains: the draws do not depend on the number of threads. On a GPU kernels do this within the sweep (device_moves.c). After warm-up nobody waits.
+#include "host.h"
+#include "../device/chees.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENOUGH_ON_GPU = 32,               // chains from which on they adapt together unless they are told: below, NUTS measures as well (docs/performance.md)
+       CHUNK = 256,                      // coordinates whose sums are added at a time
+       WORTH_THREADS = 20000 };          // coordinates of all chains
+
+// Moves of every sweep: all but those that compete with another way to draw the same.
+static int count_moves(const GmModel *model, GmTogether *out)
+{
+    int n = 0;
+    for (int f = 0; f < model->n_state; f++) {
+        bool competes = model->state[f].role != GM_DIAGNOSTIC;
+        for (int k = 0; k < model->n_competitions; k++)
+            competes |= model->competitions[k].told == f + 1;
+        if (competes)
+            continue;
+        if (out)
+            out[n] = (GmTogether){ .moves = model->state[f].offset };
+        n++;
+    }
+    return n;
+}
+
+bool gm_together_possible(const GmModel *model, const GmOptions *o)
+{
+    const bool by_name = o->moves == GM_MOVES_AUTO && model->by_chees;
+    if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_MOVES_CHEES))
+        return true;
+    char *who = by_name ? gm_format("%s by chees", model->by_chees) : gm_copy_text("--moves chees");
+    if (count_moves(model, NULL) == 0)
+        gm_error("%s: no unknown of this program moves along gradients in every sweep. Compile it with `gmc --method nuts`, or ask for it in the model: `infer { (a, b) by chees; }`", who);
+    else if (o->chains < CHEES_CHAINS)
+        gm_error("%s: chains learn from each other how long their trajectories should be, and %d %s too few: take --chains %d or more, or --moves nuts", who, o->chains,
+                 o->chains == 1 ? "is" : "are", CHEES_CHAINS);
+    else if (o->warmup < CHEES_WARMUP)
+        gm_error("%s: step size, length of trajectories and metric are learned in warm-up, and %ld sweeps are too few: take --warmup %d or more, or --moves nuts", who, o->warmup, CHEES_WARMUP);
+    else {
+        free(who);
+        return true;
+    }
+    free(who);
+    return false;
+}
+
+void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o)
+{
+    const bool many = run->device && o->chains >= ENOUGH_ON_GPU && o->warmup >= CHEES_WARMUP;
+    run->company = o->check || o->compare_devices || o->moves == GM_MOVES_NUTS ? GM_APART : o->moves == GM_MOVES_CHEES ? GM_TOGETHER : many ? GM_TOGETHER_UNLESS_NAMED : GM_TOGETHER_BY_NAME;
+    run->n_together = count_moves(model, NULL);
+    if (run->company == GM_APART || run->n_together == 0 || (run->company == GM_TOGETHER_BY_NAME && !model->by_chees)) {
+        run->n_together = 0;
+        return;
+    }
+    run->together = gm_alloc((size_t)run->n_together, sizeof *run->together);
+    count_moves(model, run->together);
+}
+
+int gm_goes_together(GmRun *run, const GmMove *of)
+{
+    if (!run->together || of->steps || of->competition || run->checking)
+        return 0;
+    if ((run->company == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) || (run->company == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
+        return 0;
+    for (int k = 0; k < run->n_together && run->chain <= 0; k++)         // one chain tells of it for all
+        if (run->together[k].moves == of->moves) {
+            run->together[k].of = *of;
+            run->together[k].made = 1;
+        }
+    return 1;
+}
+
+// ---- meetings ----
+
+long gm_together_until(const GmRun *run, long batch)
+{
+    const long apart = chees_apart(run->warmup);
+    if (!run->together || run->device || run->sweep >= run->warmup)
+        return batch;
+    const long most = run->sweep < apart ? apart - run->sweep : 1;
+    return batch < most ? batch : most;
+}
+
+// A chunk of coordinates; sums: CHEES_SUMS of each chain.
+static void make_chunk(const Chees *w, long first, double *sums)
+{
+    for (long i = first; i < w->n && i < first + CHUNK; i++) {
+        const CheesCentre at = chees_coordinate(w, i);
+        for (int c = 0; c < w->chains && !chees_begins(w); c++)
+            chees_add(w, i, c, &at, sums + (size_t)c * CHEES_SUMS);
+    }
+}
+
+static void adapt(const Chees *w, int threads)
+{
+    const long chunks = (w->n + CHUNK - 1) / CHUNK, size = (long)w->chains * CHEES_SUMS;
+    double *sums = gm_alloc((size_t)(chunks * size), sizeof *sums);
+    #pragma omp parallel for num_threads(threads) schedule(static) if (w->n * w->chains > WORTH_THREADS)
+    for (long k = 0; k < chunks; k++)
+        make_chunk(w, k * CHUNK, sums + k * size);
+    for (long k = 1; k < chunks; k++)
+        for (long e = 0; e < size; e++)
+            sums[e] += sums[k * size + e];
+    chees_adapt(w, sums, CHEES_SUMS);
+    free(sums);
+}
+
+void gm_together_meet(GmRun *run, const GmModel *model, long done)
+{
+    for (int k = 0; k < run->n_together && !run->device && done >= chees_apart(run->warmup) && done <= run->warmup; k++) {
+        GmTogether *t = &run->together[k];
+        const Chees w = { .states = run->state, .size = model->state_size, .machine = t->of.machine, .n = t->of.coordinates, .chains = run->chains, .sweep = done - 1,
+                          .warmup = run->warmup, .target = t->of.accept };
+        if (!t->made)
+            continue;
+        adapt(&w, run->threads);
+        gm_together_learned(t, chees_machine(&w, 0)->step, chees_machine(&w, 0)->length.log_time);
+    }
+}
+
+// ---- what came of it ----
+
+void gm_together_learned(GmTogether *t, double step, double log_time)
+{
+    t->step = step;
+    t->time = exp(log_time);
+}
+
+void gm_together_note(FILE *to, const GmRun *run, const char *before)
+{
+    for (int k = 0; k < run->n_together; k++) {
+        const GmTogether *t = &run->together[k];
+        if (t->made && t->step > 0)
+            fprintf(to, "%s%s: moved along gradients by %d chains that adapt together (ChEES-HMC); steps of %.3g, trajectories of %.3g, %.1f steps on average\n", before, t->of.name, run->chains, t->step,
+                    t->time, t->time / t->step < 1 ? 1 : t->time / t->step);
+    }
+}
+
+void gm_together_close(GmRun *run)
+{
+    free(run->together);
+    run->together = NULL;
+    run->n_together = 0;
+}
