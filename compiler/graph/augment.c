@@ -258,10 +258,8 @@ static bool test_other_method(const Var *v, void *with)
     Asked *a = with;
     if (!var_unknown(v)) return false;
     bool nuts = a->g->by_nuts && has_coordinates(v, NULL);
-    for (const Request *r = a->g->model->requests; r; r = r->next)
-        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++) {
-            if (r->names[i] == v->name) nuts = asks_for_gradients(r);
-        }
+    const Request *r = request_of(a->g, v);
+    if (r) nuts = asks_for_gradients(r);
     a->other |= !nuts;
     return a->other;
 }

@@ -40,6 +40,14 @@ Var *var_unique(Graph *g, const char *stem, VarKind kind)
 
 bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
 
+const Request *request_of(const Graph *g, const Var *v)
+{
+    for (const Request *r = g->model->requests; r; r = r->next)
+        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
+            if (r->names[i] == v->name) return r;
+    return NULL;
+}
+
 static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
 bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
 

@@ -509,7 +509,7 @@ static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
             slope = ex_pow(term, -1);
         } else if (ex_positive(term) && !ex_may_vanish(term)) slope = ex_div(e, term);
         else {
-            Index *l = index_new("l", e->args[0], e->args[1]);
+            Index *l = index_new(intern("l"), e->args[0], e->args[1]);
             slope = ex_reduce("prod", l, e->args[0], e->args[1], choice(ex_call2("==", ex_index(l), ex_index(j)), ex_num(1), ex_open(e, l)));
         }
     } else {
@@ -671,11 +671,11 @@ Moving block_with_series(const Graph *g, Var *const *block, int n)
     for (const Factored *f = g->factored; f; f = f->next) b.nfactored++;
     if (!b.nfactored) return b;
     b.factored = NEW_N(g->arena, Factored, b.nfactored);
+    Var **all = NEW_N(g->arena, Var *, b.n + b.nfactored);
     b.nfactored = 0;
-    Var **all = NEW_N(g->arena, Var *, b.n + 64);
     memcpy(all, b.var, sizeof *all * (size_t)b.n);
     b.var = all;
-    for (const Factored *f = g->factored; f && b.nfactored < 64; f = f->next) {
+    for (const Factored *f = g->factored; f; f = f->next) {
         bool read = false;
         for (int i = 0; i < n; i++) read |= ex_reads(f->call, block[i]);
         if (!read || !stands_alone(f->call)) continue;

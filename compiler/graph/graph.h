@@ -190,6 +190,7 @@ bool  series_reads(const Series *s, const Var *v);               // whether a ch
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
 bool  var_unknown(const Var *v);                                 // parameter, latent or auxiliary
+const Request *request_of(const Graph *g, const Var *v);         // what `infer` asks for v, alone or with others; NULL: nothing
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
 Factor *factor_new(Graph *g, Span at, Plates plates);

@@ -16,10 +16,8 @@
 
 static bool asked_for(const Graph *g, const Var *v, const char *method)
 {
-    for (const Request *r = g->model->requests; r; r = r->next)
-        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
-            if (r->names[i] == v->name) return strcmp(r->method, method) == 0;
-    return false;
+    const Request *r = request_of(g, v);
+    return r && strcmp(r->method, method) == 0;
 }
 
 bool asked_marginal(const Graph *g, const Var *v) { return asked_for(g, v, "marginal"); }
@@ -408,22 +406,12 @@ static int by_need(Graph *g, Var **list)
     return n;
 }
 
-static Span request_of(const Graph *g, const Var *v)
-{
-    for (const Request *r = g->model->requests; r; r = r->next)
-        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
-            if (r->names[i] == v->name) return r->span;
-    return v->span;
-}
-
 // ---- chains that are drawn together, without being asked ----
 
 // There are few values: numbers tell, or a table is looked up by the values of two neighbours, which then has as many entries as there are products to add up.
-typedef struct Table { const Conditional *c; } Table;
-
 static Look test_table(const Expr *e, void *with)
 {
-    const Conditional *c = ((const Table *)with)->c;
+    const Conditional *c = with;
     bool here = false, there = false;
     for (int k = 0; k < e->nargs && e->kind == EX_REF && e->var != c->var; k++) {
         here |= ex_mentions(e->args[k], c->u->var);
@@ -439,21 +427,13 @@ static bool has_few_values(const Conditional *c)
     const Expr *first = end_of_values(c->var, 0), *last = end_of_values(c->var, 1);
     if (first->kind == EX_NUM && last->kind == EX_NUM) return last->number - first->number < FEW_VALUES;
     for (const Part *q = c->density; q; q = q->next)
-        if (ex_mentions(q->value, c->var) && ex_find(q->value, test_table, &(Table){c})) return true;
-    return false;
-}
-
-static bool requested(const Graph *g, const Var *v)
-{
-    for (const Request *r = g->model->requests; r; r = r->next)
-        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
-            if (r->names[i] == v->name) return true;
+        if (ex_mentions(q->value, c->var) && ex_find(q->value, test_table, (void *)c)) return true;
     return false;
 }
 
 static void draw_together(Graph *g, Var *v)
 {
-    if (!var_unknown(v) || v->summed || !v->discrete || v->base != BASE_INT || requested(g, v) || !end_of_values(v, 0) || !end_of_values(v, 1)) return;
+    if (!var_unknown(v) || v->summed || !v->discrete || v->base != BASE_INT || request_of(g, v) || !end_of_values(v, 0) || !end_of_values(v, 1)) return;
     Conditional *c = conditional_density(g, v, can_collapse(g, v));
     if (c->recursion || c->nbatch == v->rank || !is_chain(c) || !has_few_values(c)) return;
     Expr *apart;
@@ -474,7 +454,7 @@ bool marginals(Graph *g)
             done = !because;
         }
         if (!done) {
-            Diag *m = diag(g->diags, request_of(g, list[0]), DIAG_E0513, list[0]->name);
+            Diag *m = diag(g->diags, request_of(g, list[0])->span, DIAG_E0513, list[0]->name);
             diag_because(m, "%s", first);
             diag_help(m, "leave the request out: gmc draws it given the rest");
             return false;

@@ -161,20 +161,11 @@ static Step *single(Graph *g, StepKind kind, Var *v, Conditional *c, bool collap
     return s;
 }
 
-// What the model asks for v, alone or with others; NULL: nothing.
-static const Request *request_for(const Graph *g, const Var *v)
-{
-    for (const Request *r = g->model->requests; r; r = r->next)
-        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
-            if (r->names[i] == v->name) return r;
-    return NULL;
-}
-
 // Is the auxiliary drawn from its whole conditional? Then what comes before it in the sweep may leave it out; a step that starts from where it
 // stands (slice, Metropolis) would start from where it no longer fits.
 static bool drawn_afresh(Graph *g, Var *v)
 {
-    const Request *asked = request_for(g, v);
+    const Request *asked = request_of(g, v);
     if (asked && (strcmp(asked->method, "slice") == 0 || strcmp(asked->method, "metropolis") == 0)) return false;
     return v->constraint != CONSTRAINT_NONE || (v->discrete && v->upper) || conditional_element(g, v, false)->family;
 }
@@ -234,7 +225,7 @@ static bool bounded_by_auxiliaries(const Conditional *c)
 // singly: not together with its other elements, along their chain.
 static Step *element_step(Graph *g, Var *v, bool singly)
 {
-    const Request *asked = request_for(g, v);
+    const Request *asked = request_of(g, v);
     const char *method = asked ? asked->method : NULL;
     const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
     const bool metropolis = method && strcmp(method, "metropolis") == 0;
@@ -409,7 +400,7 @@ static Look test_jump(const Expr *e, void *with)
 // A slice of reals that gmc has chosen: a move along gradients may stand beside it.
 static bool is_sliced(const Step *s, const Graph *g)
 {
-    return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_for(g, s->block[0]) && (!s->conditional->whole || s->conditional->recursion);
+    return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_of(g, s->block[0]) && (!s->conditional->whole || s->conditional->recursion);
 }
 
 // ---- competitions: gradients, or a step for each ----
@@ -487,7 +478,7 @@ static int *connected_sets(Graph *g)
 
 static bool is_requested(const Graph *g, const Var *v)
 {
-    if (request_for(g, v)) return true;
+    if (request_of(g, v)) return true;
     for (const Request *r = g->model->requests; r; r = r->next)          // of latents, which are named after the data
         for (int i = 0; r->block == BLOCK_AUGMENT && i < r->nnames && v->kind == VAR_AUXILIARY; i++)
             for (const Applied *a = g->applied; a; a = a->next)
@@ -832,7 +823,7 @@ static Step *move_over_sums(Graph *g, Candidate *list, int n)
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         const char *why = NULL;
-        if (c->taken || request_for(g, c->var) || c->var->summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why)) continue;
+        if (c->taken || request_of(g, c->var) || c->var->summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why)) continue;
         block[m++] = c->var;
     }
     for (int at = 0; at < m;) {                  // what the others would run into leaves the block
@@ -886,7 +877,7 @@ bool schedule(Graph *g)
         Candidate *c = &list[n++];
         c->var = v;
         improper(g, v);
-        const Request *asked = request_for(g, v);
+        const Request *asked = request_of(g, v);
         c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->because);
     }
     // Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
@@ -933,7 +924,7 @@ bool schedule(Graph *g)
         for (int i = 0; i < n; i++) {
             Candidate *c = &list[i];
             const char *why = NULL;
-            if (c->taken || request_for(g, c->var) || c->var->kind == VAR_AUXILIARY || !has_gradient(g, c->var, &why)) continue;
+            if (c->taken || request_of(g, c->var) || c->var->kind == VAR_AUXILIARY || !has_gradient(g, c->var, &why)) continue;
             block[m++] = c->var;
             c->taken = true;
         }

@@ -49,7 +49,7 @@ typedef struct Tied {                    // of a variable whose elements are con
 
 enum { MOST_PRODUCTS = 6 };              // of one span
 
-typedef struct RowSpan {                    // factors whose instances are rows of matrices that are multiplied by matrices of the block
+typedef struct RowSpan {                 // factors whose instances are rows of matrices that are multiplied by matrices of the block
     Expr    *n;                          // rows
     int      nproducts;
     Product *product[MOST_PRODUCTS];
@@ -79,7 +79,7 @@ typedef struct Moved {                   // a block
     Var        *lp;
     Total      *totals, **last_total;
     Pending    *pending, **last_pending;
-    RowSpan       *spans;
+    RowSpan    *spans;
     Inverse    *inverses;
     Once       *once;                    // arrays that the density reads, behind the series in `moving`
     int         nweights, nnamed;
@@ -266,7 +266,7 @@ static void order_ends(Moved *m)
             Derivative *terms;
             const char *why;
             ends.log_density = ex_add2(finite_end(b->term->args[1]), finite_end(b->term->args[2]));
-            m->ends[i].unknown |= moves && !derivatives((Graph *)m->p->g, &ends, m->step->block, n, &terms, &why);
+            m->ends[i].unknown |= moves && !derivatives(m->p->g, &ends, m->step->block, n, &terms, &why);
             m->ends[i].unknown |= moves && (b->term->args[0]->nargs ? !is_own(b->term->args[0], &b->f->plates) : b->f->plates.n > 0);
         }
 }
@@ -663,7 +663,7 @@ static Expr *with_one_of_two(Expr *e)
 typedef struct Prepared {
     Factor      f;
     Derivative *terms;
-    RowSpan       *span;                    // its rows; NULL: it is summed by itself
+    RowSpan    *span;                    // its rows; NULL: it is summed by itself
     Index      *row;                     // of its plates
     struct Prepared *next;
 } Prepared;
@@ -794,7 +794,7 @@ static bool differentiate(const Moved *m, Prepared *r)
     Var **block = NEW_N(m->p->g->arena, Var *, n + MOST_PRODUCTS);
     memcpy(block, m->moving.var, sizeof *block * (size_t)n);
     for (int k = 0; r->span && k < r->span->nproducts; k++) block[n++] = r->span->product[k]->eta;
-    return derivatives((Graph *)m->p->g, &r->f, block, n, &r->terms, &why);
+    return derivatives(m->p->g, &r->f, block, n, &r->terms, &why);
 }
 
 // An array stands among what moves, with an adjoint of its own.
@@ -1570,7 +1570,7 @@ static void put_end_slopes(Moved *m, int i)
         f.log_density = sum;
         Derivative *terms;
         const char *why;
-        if (!derivatives((Graph *)p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();       // order_ends has asked
+        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();       // order_ends has asked
         for (Derivative *d = terms; d; d = d->next) {
             Pending w = {.d = d, .weight = d->weight};
             put_pending(m, &w);
