@@ -303,6 +303,11 @@ void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *
 void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
 void       gm_choices_close(GmChoices *w);
 
+// ---- starts.c: where moves along gradients begin ----
+
+// For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
+int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
+
 // ---- map.c: the mode ----
 
 // Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.

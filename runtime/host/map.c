@@ -5,9 +5,8 @@
 //
 // Each move along gradients of the program is one ascent. Together they have to hold every unknown, and to hold sets that no factor connects (those that compete with steps are such): the
 // maximum over each is then the maximum over all. A program without is refused, with the command that makes one.
-#include "../device/rng.h"
 #include "ascent.h"
-#include "host.h"
+#include "starts.h"
 
 #include <errno.h>
 #include <float.h>
@@ -15,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EVALUATIONS = 20000, MOST_BLOCKS = 64, MOST_TRIES = 100 };      // of each start
-static const double tries_within = 2;    // of zero
+enum { MOST_EVALUATIONS = 20000, MOST_BLOCKS = 64 };         // of each start
 
 typedef struct Climb {                   // of one start in one block
     GmAscentState state;
@@ -38,64 +36,42 @@ typedef struct Map {
 
 // ---- the density of a block ----
 
-static const uint64_t STARTING_SWEEP = ((uint64_t)1 << 36) - 3;      // streams that neither sweeps nor initial values use (initial.c, feasible.c)
+typedef struct Target { GmMoving of; void (*jacobian)(GmRun *); } Target;        // jacobian: NULL, if it is to count, or there is none
 
-typedef struct Target {                  // a block of one chain
-    GmRun  *run;
-    void  (*density)(GmRun *), (*jacobian)(GmRun *);         // jacobian: NULL, if it is to count, or there is none
-    long    n;
-    double *position, *value, *gradient;
-} Target;
-
-static double density(void *of, const double *x, double *gradient)
+static double density(void *with, const double *x, double *gradient)
 {
-    const Target *t = of;
-    memcpy(t->position, x, sizeof *x * (size_t)t->n);
-    t->density(t->run);
-    const double by_coordinates = t->value[0], by_variables = t->value[1];
-    memcpy(gradient, t->gradient, sizeof *gradient * (size_t)t->n);
+    const Target *t = with;
+    const GmMoving *m = &t->of;
+    memcpy(m->position, x, sizeof *x * (size_t)m->n);
+    m->density(m->run);
+    const double by_coordinates = m->value[0], by_variables = m->value[1];
+    memcpy(gradient, m->gradient, sizeof *gradient * (size_t)m->n);
     if (!t->jacobian || !isfinite(by_coordinates))
         return by_coordinates;
-    t->jacobian(t->run);
-    for (long i = 0; i < t->n; i++)
-        gradient[i] -= t->gradient[i];
+    t->jacobian(m->run);
+    for (long i = 0; i < m->n; i++)
+        gradient[i] -= m->gradient[i];
     return by_variables;
-}
-
-// An ascent from where the block stands, or else from one of a hundred random places in the coordinates without bounds. false: nowhere is a density.
-static bool begin(GmAscent *a, const Target *t, Stream *g)
-{
-    bool begun = gm_ascent_begin(a, t->position);
-    double *x = gm_alloc((size_t)t->n, sizeof *x);
-    for (int k = 0; k < MOST_TRIES && !begun && a->state == GM_ASCENT_NOWHERE; k++) {
-        for (long i = 0; i < t->n; i++)
-            x[i] = tries_within * (2 * uniform_open(g) - 1);
-        begun = gm_ascent_begin(a, x);
-    }
-    free(x);
-    return begun;
 }
 
 // In place of a move: an ascent.
 static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
 {
     Map *map = one->host;
-    const char *s = (const char *)one->state + (size_t)one->chain * map->model->state_size;
-    Target t = { .run = one, .density = density_of, .jacobian = map->options->jacobian ? NULL : of->jacobian, .n = (long)of->coordinates, .position = *(double *const *)(s + of->position),
-                 .value = *(double *const *)(s + of->value), .gradient = *(double *const *)(s + of->gradient) };
+    Target t = { gm_moving(one, of, density_of), map->options->jacobian ? NULL : of->jacobian };
     Climb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
-    Stream g = stream((Sweep){ .seed = one->seed, .chain = (uint32_t)(one->first_chain + one->chain), .sweep = STARTING_SWEEP }, of->var, 0);
     if (one->chain == 0)
         map->block[map->at] = (Block){ gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->competition != 0, !of->marginal || of->competition };
-    GmAscent *a = gm_ascent_open(t.n, density, &t);
-    if (begin(a, &t, &g))
+    GmAscent *a = gm_ascent_open(t.of.n, density, &t);
+    gm_moving_stands(&t.of);
+    if (gm_ascent_begin(a, t.of.position))
         while (gm_ascent_step(a) && a->evaluations < MOST_EVALUATIONS && !gm_interrupted()) { }
     *c = (Climb){ a->state, a->evaluations, a->log_density, 0, 0 };
     for (long i = 0; i < a->n; i++)
         c->slope = fmax(c->slope, fabs(a->gradient[i]));
-    memcpy(t.position, a->x, sizeof *a->x * (size_t)a->n);
-    t.density(one);                                      // the variables are where the ascent stands
-    c->by_variables = t.value[1];
+    memcpy(t.of.position, a->x, sizeof *a->x * (size_t)a->n);
+    t.of.density(one);                                   // the variables are where the ascent stands
+    c->by_variables = t.of.value[1];
     gm_ascent_close(a);
     return 1;
 }
@@ -202,7 +178,7 @@ static const char *end_of(const Climb *c)
     case GM_ASCENT_ON_ITS_WAY: return "still rising";
     case GM_ASCENT_STUCK: return "no step leads up, but it is steep";
     case GM_ASCENT_UNBOUNDED: return "the density has no bound";
-    case GM_ASCENT_NOWHERE: return "the density is not finite at the start";
+    case GM_ASCENT_NOWHERE: return "the density is not finite at the start, nor at a hundred random places";
     }
     return "";
 }

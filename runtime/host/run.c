@@ -113,6 +113,7 @@ static int sample(Fit *f)
     }
     f->run.host = f;
     f->run.after = after_sweep;
+    f->run.instead = o->init_file ? NULL : gm_find_start;
     f->run.batch = 1;
     for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
         if (f->run.batch > total - f->run.sweep)

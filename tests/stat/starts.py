@@ -1,0 +1,53 @@
+"""Starts of moves along gradients: where the random start has no density, a recursion having made a variance negative or a covariance being no covariance, another one is tried; all chains of
+eight seeds run, and give the same draws with any number of threads. What is given, or has no density anywhere, stays where it is and is told."""
+import os
+import subprocess
+
+from program import GMC, Workplace
+
+SERIES = """data { int<lower=0> T; vector[T] y; }
+prior { c ~ normal(0, 1); k ~ normal(0, 1); }
+likelihood {
+  v[1] = 0.5;
+  for (t in 2:T) v[t] = v[t-1] - c - 0.1 * k;
+  for (t in 1:T) y[t] ~ normal(0, sqrt(v[t]));
+}
+"""
+MATRIX = """data { int<lower=0> N; vector[3] y[N]; }
+prior { for (i in 1:3) r[i] ~ uniform(-1, 1); s ~ half_normal(0, 2); }
+likelihood {
+  K[1, 1] = s; K[2, 2] = s; K[3, 3] = s;
+  K[1, 2] = r[1]; K[2, 1] = r[1]; K[1, 3] = r[2]; K[3, 1] = r[2]; K[2, 3] = r[3]; K[3, 2] = r[3];
+  for (i in 1:N) y[i] ~ multi_normal(rep_vector(0, 3), K);
+}
+"""
+NOWHERE = SERIES.replace("0.5", "-1 - square(c)").replace("- 0.1 * k", "- square(k)").replace("v[t-1] - c", "v[t-1]")
+
+
+def run(program, data, seed, *more):
+    return subprocess.run([program, data, "--seed", str(seed), "--warmup", "20", "--samples", "5", "-q", "--no-summary", *more], capture_output=True, text=True)
+
+
+with Workplace() as w:
+    for name, model, values in (("series", SERIES, {"T": 6, "y": [1, 2, 1, 2, 3, 1]}), ("matrix", MATRIX, {"N": 3, "y": [[1, 2, 1], [2, 3, 1], [0, 1, 0]]})):
+        program, data = w.path(name), w.data(name, values)
+        with open(program + ".gm", "w") as f:
+            f.write(model)
+        subprocess.run([GMC, "-q", "--no-device", "--method", "nuts", program + ".gm", "-o", program], check=True)
+        print("%s: %d of 8 runs" % (name, sum(run(program, data, seed).returncode == 0 for seed in range(8))))
+        files = []
+        for threads in ("1", "4"):
+            run(program, data, 5, "--threads", threads, "-o", program + "_draws")
+            files.append([open("%s_draws_%d.csv" % (program, c)).read() for c in (1, 2, 3, 4)])
+        print("%s: %s" % (name, "the same with any number of threads" if files[0] == files[1] else "other draws"))
+    given = w.data("given", {"c": 1.0, "k": 0.0})
+    ran = run(w.path("series"), w.path("series.json"), 1, "--init", given)
+    print("given: %d %s" % (ran.returncode, ran.stderr.splitlines()[0]))
+    program = w.path("nowhere")
+    with open(program + ".gm", "w") as f:
+        f.write(NOWHERE)
+    subprocess.run([GMC, "-q", "--no-device", "--method", "nuts", program + ".gm", "-o", program], check=True)
+    ran = run(program, w.path("series.json"), 1)
+    print("nowhere: %d %s" % (ran.returncode, ran.stderr.splitlines()[0]))
+    ran = subprocess.run([program, "map", w.path("series.json"), "--seed", "1", "--starts", "2"], capture_output=True, text=True)
+    print("nowhere, map: %d %s" % (ran.returncode, ran.stderr.splitlines()[0]))
