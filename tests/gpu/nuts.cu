@@ -5,25 +5,10 @@
 #include <cstring>
 #include <vector>
 #include "../../runtime/device/nuts.h"
+#include "../runtime/chained_normals.h"
 
 #define CK(call) do { const cudaError_t e_ = (call); if (e_) { printf("failed %s: %s\n", #call, cudaGetErrorString(e_)); return 1; } } while (0)
 #define N   5
-#define RHO 0.8
-
-// x_0 ~ normal(0, 1), x_i ~ normal(RHO x_(i-1), sqrt(1 - RHO^2)).
-static __device__ double density(long n, const double *x, double *g)
-{
-    const double q = 1 / (1 - RHO * RHO);
-    double lp = -0.5 * x[0] * x[0];
-    g[0] = -x[0];
-    for (long i = 1; i < n; i++) {
-        const double e = x[i] - RHO * x[i - 1];
-        lp -= 0.5 * q * e * e;
-        g[i] = -q * e;
-        g[i - 1] += q * RHO * e;
-    }
-    return lp;
-}
 
 static __device__ void begin(Nuts *m, int chain, long sweep, long warmup)
 {
@@ -46,7 +31,7 @@ static __global__ void runs(wide *rooms, long n, long room, int chains, long swe
     Nuts *m = nuts_of(rooms + chain * room, n);
     for (long k = 0; k < sweeps; k++) {
         begin(m, chain, k, warmup);
-        while (nuts_next(m)) m->log_density = density(n, nuts_position(m), nuts_gradient(m));
+        while (nuts_next(m)) m->log_density = chained(n, nuts_position(m), nuts_gradient(m));
     }
 }
 
@@ -59,7 +44,7 @@ static __global__ void __launch_bounds__(1024) runs_of_blocks(wide *rooms, long 
         begin(&m, chain, k, warmup);
         while (nuts_next(&m)) {
             nuts_meet(&m);
-            if (m.lane == 0) answers[chain] = density(n, nuts_position(&m), nuts_gradient(&m));
+            if (m.lane == 0) answers[chain] = chained(n, nuts_position(&m), nuts_gradient(&m));
             nuts_meet(&m);
             m.log_density = answers[chain];
         }
@@ -84,7 +69,7 @@ static __global__ void answers(wide *rooms, long room, int chains, int *asks)
     if (chain >= chains) return;
     Nuts *m = nuts_of(rooms + chain * room, N);
     if (m->phase == NUTS_DONE) return;
-    m->log_density = density(N, nuts_position(m), nuts_gradient(m));
+    m->log_density = chained(N, nuts_position(m), nuts_gradient(m));
     if (nuts_next(m)) *asks = 1;
 }
 

@@ -6,28 +6,12 @@
 #include "../../runtime/device/nuts.h"
 #include "../../runtime/device/normal.h"
 #include "../../runtime/device/gamma.h"
+#include "chained_normals.h"
 #include <gsl/gsl_cdf.h>
 
 // ---- densities: value up to a constant, gradient in g ----
 
 typedef double Density(long n, const double *x, double *g);
-
-#define RHO 0.8
-
-// x_0 ~ normal(0, 1), x_i ~ normal(RHO x_(i-1), sqrt(1 - RHO^2)): every x_i is standard normal.
-static double chained(long n, const double *x, double *g)
-{
-    const double q = 1 / (1 - RHO * RHO);
-    double lp = -0.5 * x[0] * x[0];
-    g[0] = -x[0];
-    for (long i = 1; i < n; i++) {
-        const double e = x[i] - RHO * x[i - 1];
-        lp -= 0.5 * q * e * e;
-        g[i] = -q * e;
-        g[i - 1] += q * RHO * e;
-    }
-    return lp;
-}
 
 static void draw_chained(Stream *g, long n, double *x)
 {
