@@ -308,6 +308,9 @@ void       gm_choices_close(GmChoices *w);
 // For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
 int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
 
+// What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On the CPU.
+char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
+
 // ---- map.c: the mode ----
 
 // Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.

@@ -417,6 +417,8 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
                 highest = c;
         if (best < 0 || (worst(&map, highest)->state != GM_ASCENT_DONE && whole(&map, highest) > whole(&map, best))) {
             char *where = outermost(&map, m, highest), *zero = gm_zero_factor(model, m, d, highest);
+            if (!zero && worst(&map, highest)->state == GM_ASCENT_NOWHERE)
+                zero = gm_infinite_log_lik(model, m, d, run, highest);
             gm_error("map: no maximum was found: %s%s%s%s", end_of(worst(&map, highest)), where ? ", and rises towards " : "", where ? where : "", zero ? "" : where ?
                      ". Such a density has no mode; with a prior that keeps away from there it has one" : "");
             if (zero)

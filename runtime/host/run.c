@@ -189,6 +189,8 @@ static void explain_fault(const Fit *f)
     if (!gm_fault_raised() || explain_definition(f))
         return;
     char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, gm_fault_chain() - f->run.first_chain);
+    if (!zero && !f->device && gm_fault_sweep() == 0)
+        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, gm_fault_chain() - f->run.first_chain);
     if (zero)
         gm_error("  there %s", zero);
     if (gm_fault_sweep() < f->options.warmup)

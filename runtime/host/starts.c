@@ -64,3 +64,49 @@ int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *))
     gm_moving_stands(&m);
     return 0;
 }
+
+// ---- which density it is that is not finite ----
+
+// A copy of a chain that has log-likelihoods.
+static bool copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out)
+{
+    if (!gm_memory_open(out, model, d, 1, GM_LOG_LIK))
+        return false;
+    for (int f = 0; f < model->n_state; f++) {
+        const long size = gm_shape_size(&m->shape[f]);
+        const void *from = gm_state_array(model, m, chain, f);
+        void *to = gm_state_array(model, out, 0, f);
+        if (from != to && size == gm_shape_size(&out->shape[f]))         // data without missing values are not copied
+            memcpy(to, from, (size_t)size * (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+    }
+    return true;
+}
+
+char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain)
+{
+    GmMemory copy;
+    char *says = NULL;
+    if (!model->derive_chain || !model->observed || !copy_chain(model, m, d, chain, &copy))
+        return NULL;
+    GmRun one = *run;
+    one.state = copy.state;
+    one.chain = 0;
+    one.first_chain += chain;
+    one.requests = GM_LOG_LIK;
+    model->derive_chain(&one);
+    for (const GmObserved *o = model->observed; o->where && !says; o++) {
+        const int f = o->log_lik - 1;
+        // Where elements have no likelihood, because they are missing or nothing names them, NaN tells nothing.
+        if (f < 0 || model->state[f].partial || (o->data && d->missing[o->data - 1].count > 0))
+            continue;
+        const double *x = gm_state_array(model, &copy, 0, f);
+        for (long i = 0; i < gm_shape_size(&copy.shape[f]) && !says; i++)
+            if (!isfinite(x[i])) {
+                char *name = gm_element_name(o->name, copy.shape[f].rank, copy.shape[f].dim, i);
+                says = gm_format("the log density of %s is %s (%s)", name, isnan(x[i]) ? "NaN, not a number" : x[i] > 0 ? "infinite" : "minus infinity", o->where);
+                free(name);
+            }
+    }
+    gm_memory_close(&copy);
+    return says;
+}

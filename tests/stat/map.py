@@ -51,6 +51,15 @@ likelihood {
   c ~ multinomial(w);
 }
 """
+MATRICES = """data { int<lower=0> p; matrix[p, p] S; vector[4] a; }
+prior {
+  K ~ inv_wishart(7, S);
+  W ~ wishart(8, S);
+  corr_matrix[3] C ~ lkj_corr(3);
+  ordered[4] o;
+  for (k in 1:4) o[k] ~ normal(a[k], 1);
+}
+"""
 LOGISTIC = """data { int<lower=0> N, P; matrix[N, P] X; int<lower=0, upper=1> y[N]; }
 prior { a ~ normal(0, 5); for (j in 1:P) b[j] ~ normal(0, 2); }
 likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + X[i] * b); }
@@ -92,6 +101,13 @@ with Workplace() as w:
     near("by coordinates: scale", m["s"], 3 / 2)
     near("by coordinates: simplex", m["w"], (c + 2) / (c + 2).sum())
     near("by coordinates: an end that is an unknown", [m["u"], m["low"] / m["u"]], [2 / 6, 0.5])
+
+    S = np.array([[2, 0.5], [0.5, 1]])
+    m, said = mode(compiled(w, "matrices", MATRICES, "--method", "nuts"), w.data("matrices", {"p": 2, "S": S, "a": np.array([1.0, 2, 3, 4])}), "--starts", "3")
+    near("covariance", m["K"], S / (7 + 2 + 1))
+    near("precision", m["W"], S * (8 - 2 - 1))
+    near("correlation", m["C"], np.eye(3))
+    near("ordered", m["o"], [1, 2, 3, 4])
 
     N, P = 200, 4
     X = rng.normal(size=(N, P))

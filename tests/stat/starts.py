@@ -48,6 +48,6 @@ with Workplace() as w:
         f.write(NOWHERE)
     subprocess.run([GMC, "-q", "--no-device", "--method", "nuts", program + ".gm", "-o", program], check=True)
     ran = run(program, w.path("series.json"), 1)
-    print("nowhere: %d %s" % (ran.returncode, ran.stderr.splitlines()[0]))
+    print("nowhere: %d %s" % (ran.returncode, " / ".join(ran.stderr.splitlines()[:2])))
     ran = subprocess.run([program, "map", w.path("series.json"), "--seed", "1", "--starts", "2"], capture_output=True, text=True)
-    print("nowhere, map: %d %s" % (ran.returncode, ran.stderr.splitlines()[0]))
+    print("nowhere, map: %d %s" % (ran.returncode, " / ".join(ran.stderr.splitlines())))
