@@ -143,7 +143,10 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
         column[c].k = of->k;
     }
     for (int e = t; e < PRODUCTS_PAIRS / 16 * pass.totals; e += PRODUCTS_THREADS) totals[e] = 0;
-    for (int e = t; e < 2 * PRODUCTS_STAGE(tile, stride); e += PRODUCTS_THREADS) tiles[e] = 0;         // what lies beyond a row meets zeros, and must be a number
+    // What lies beyond a row meets zeros, and must be a number: what no copy fills.
+    if (stride > p || last - first < 2 * tile)
+        for (int e = t; e < 2 * PRODUCTS_STAGE(tile, stride); e += PRODUCTS_THREADS) tiles[e] = 0;
+    else if (t < 32) tiles[(t / 16 + 1) * PRODUCTS_STAGE(tile, stride) - 1 - t % 16] = 0;
     RowStages stages;
     stages.tiles = (unsigned char *)tiles;
     stages.barriers = row_shared_address(products_shared);
@@ -176,7 +179,8 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
     const auto in_eights = [&](int r) { return (r >> (eights + 3) << (eights + 3)) + (r & ((1 << eights) - 1)) * 8 + (r >> eights & 7); };
     const auto in_fours = [&](int r) { return (r >> (fours + 2) << (fours + 2)) + (r & ((1 << fours) - 1)) * 4 + (r >> fours & 3); };
     const int  row_of[4] = {eight(4 * group), eight(4 * group + 1), eight(4 * group + 2), eight(4 * group + 3)};
-    const int  m_count = (p + 16) / 16, m_first = warp % pass.across;
+    const auto lanes_across = [](int left) { return left > 16 ? 32 : left > 8 ? 16 : 8; };            // of a warp; the others take more rows
+    const int  m_first = warp % pass.across;
     const float2 *const pieces = (const float2 *)pass.pieces + (long)batch * steps * n_tiles * 32 + lane;
     for (long row = first; row < last; row += tile) {
         const int rows = rows_from(row);
@@ -240,11 +244,13 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
             } else give(false);
         }
         __syncthreads();
-        for (int c = lane; c < outputs; c += 32) {
+        for (int from = 0; from < outputs; from += 32) {
+            const int across = lanes_across(outputs - from), c = from + lane % across, parts = hands > 1 ? hands / 2 : 1;
+            if (c >= outputs) continue;
             float *const eta = column[c].eta + row * column[c].k;
-            const int k = (int)column[c].k, parts = hands > 1 ? hands / 2 : 1;
+            const int k = (int)column[c].k;
 #pragma unroll 4
-            for (int r = warp; r < rows; r += PRODUCTS_WARPS) {
+            for (int r = t / across; r < rows; r += PRODUCTS_THREADS / across) {
                 const float *const part = share + in_eights(r) * ACROSS + c;
                 float sum = part[0];
                 for (int h = 1; h < parts; h++) sum += part[h * tile * ACROSS];
@@ -268,12 +274,14 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
             Span::rows(&context, d, s, gm_sweep_place(place, first_chain + mine), span);
         }
         __syncthreads();
-        for (int c = lane; c < OUTPUTS; c += 32) {
+        for (int from = 0; from < OUTPUTS; from += 32) {
+            const int across = lanes_across(OUTPUTS - from), c = from + lane % across;
+            if (c >= OUTPUTS) continue;
             const bool there = c < outputs;
             const float *const weight = there ? column[c].weight + row * column[c].k : NULL;
             const int k = there ? (int)column[c].k : 0;
 #pragma unroll 4
-            for (int r = warp; r < tile; r += PRODUCTS_WARPS) share[in_fours(r) * ACROSS + c] = there && r < rows ? weight[r * k] : 0;
+            for (int r = t / across; r < tile; r += PRODUCTS_THREADS / across) share[in_fours(r) * ACROSS + c] = there && r < rows ? weight[r * k] : 0;
         }
         __syncthreads();
 
@@ -289,7 +297,8 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
             }
 #pragma unroll
             for (int m = 0; m < m_tiles; m++) {
-                const int at = m_first + m * pass.across, j = 16 * (at < m_count ? at : m_count - 1);          // some have a tile less than others: outputs that nobody keeps
+                const int j = 16 * (m_first + m * pass.across);
+                if (m == m_tiles - 1 && j > p) break;                          // some have a tile less than others
                 unsigned high[4], low[4];
                 float value[4] = {a[j], a[j + 8], a[below + j], a[below + j + 8]};
                 if (m == m_tiles - 1) {                                        // a column of ones stands behind the last
@@ -354,10 +363,10 @@ static constexpr __host__ __device__ bool products_wanted(int) { return true; }
 // The coefficients of a batch of chains, in the order in which lanes read them: 8 columns of X, 8 outputs, lane 4 g + q with columns q and q + 4 for output g.
 extern "C" __global__ void gm_products_pieces(const State *states, const ProductsPass pass)
 {
-    const long e = blockIdx.x * 256L + threadIdx.x, steps = (pass.p + 7) / 8;
-    const long batch = e / (steps * pass.n_tiles * 64);
+    const unsigned e = blockIdx.x * 256 + threadIdx.x, steps = (unsigned)(pass.p + 7) / 8;
+    const int  batch = (int)(e / (steps * pass.n_tiles * 64));
     if (batch >= pass.batches) return;
-    const int  lane = (int)(e / 2 % 32), o = (int)(e / 64 % pass.n_tiles) * 8 + lane / 4, chain = (int)batch * pass.together + o / pass.width;
+    const int  lane = (int)(e / 2 % 32), o = (int)(e / 64 % pass.n_tiles) * 8 + lane / 4, chain = batch * pass.together + o / pass.width;
     const long j = e / 64 / pass.n_tiles % steps * 8 + lane % 4 + e % 2 * 4;
     float value = 0;
     if (j < pass.p && o < pass.together * pass.width && chain < pass.chains) {
@@ -373,7 +382,7 @@ extern "C" __global__ void gm_products_pieces(const State *states, const Product
 extern "C" __global__ void gm_products_sums(const State *states, const ProductsPass pass)
 {
     __shared__ double hands[4][64];
-    const long all = pass.together * pass.width, height = pass.p + 1, elements = pass.batches * height * all, blocks = (elements + 63) / 64;
+    const unsigned all = pass.together * pass.width, height = (unsigned)pass.p + 1, elements = pass.batches * height * all, blocks = (elements + 63) / 64;
     if (blockIdx.x >= blocks) {
         const long at = (blockIdx.x - blocks) * 8 + threadIdx.x / 32, chain = at / pass.totals, k = at % pass.totals;
         if (chain >= pass.chains) return;
@@ -384,21 +393,23 @@ extern "C" __global__ void gm_products_sums(const State *states, const ProductsP
         return;
     }
     const int  place = threadIdx.x % 64, hand = threadIdx.x / 64;
-    const long e = blockIdx.x * 64L + place, batch = e / (height * all), j = e / all % height, o = e % all, slices = pass.chunks * (PRODUCTS_WARPS / pass.across);
-    const long chain = batch * pass.together + o / pass.width;
+    const unsigned e = blockIdx.x * 64 + place, batch = e / (height * all), j = e / all % height, o = e % all;
+    const long slices = pass.chunks * (PRODUCTS_WARPS / pass.across);
+    const int  chain = (int)(batch * pass.together + o / pass.width);
     const bool there = e < elements && chain < pass.chains;
     double sum = 0;
     if (there) {
         const float *const part = pass.part + (batch * slices * height + j) * all + o;
+        const long step = (long)height * all;
 #pragma unroll 8
-        for (long c = hand; c < slices; c += 4) sum += part[c * height * all];
+        for (long c = hand; c < slices; c += 4) sum += part[c * step];
     }
     hands[hand][place] = sum;
     __syncthreads();
     if (hand > 0 || !there) return;
     sum = (hands[0][place] + hands[1][place]) + (hands[2][place] + hands[3][place]);
     const ProductsOf *of = pass.of;
-    long k = o % pass.width;
+    long k = o % (unsigned)pass.width;
     for (; k >= of->k; of++) k -= of->k;
     if (j < pass.p) products_field<wide>(states + chain, of->out)[of->transposed ? k * pass.p + j : j * of->k + k] = sum;
     else if (of->sums != PRODUCTS_NO_FIELD) products_field<wide>(states + chain, of->sums)[k] = sum;
