@@ -443,7 +443,7 @@ DEVICE void nuts_adapt(Nuts *m)
     if (m->sweep == m->warmup - 1) m->step = exp(m->log_step_mean);
 }
 
-// The temperature of sweep `sweep` where warm-up begins at `first`: it falls by the same factor from sweep to sweep and is 1, exactly, from two thirds of warm-up on. (Beam, Ghosh and Doyle 2014,
+// The temperature of sweep `sweep` where warm-up begins at `first`: it falls by the same factor from sweep to sweep and is 1, exactly, from two thirds of warm-up on. (Beam, Ghosh and Doyle 2016,
 // Journal of Computational and Graphical Statistics 25: from 1000 by 0.9 a sweep, 66 of 100.)
 DEVICE double nuts_temperature(double first, long sweep, long warmup)
 {
