@@ -265,6 +265,8 @@ void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.
 
 bool marginals(Graph *g);
 bool asked_marginal(const Graph *g, const Var *v);
+// The first and the last value of an integer, if data tell them; NULL: they do not.
+Expr *end_of_summed(const Var *v, int side);
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);

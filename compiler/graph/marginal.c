@@ -37,7 +37,7 @@ bool factor_counts(const Factor *f, const Var *v, bool collapsed) { return facto
 static const char *line_of(Graph *g, Span at) { return arena_printf(g->arena, "line %d", span_line(at)); }
 
 // The first and the last value, those that a draw of it weighs; NULL: there are none that data tell.
-static Expr *end_of_values(const Var *v, int side)
+Expr *end_of_summed(const Var *v, int side)
 {
     Expr *e = side ? v->upper : v->lower ? v->lower : isfinite(v->lower_number) ? ex_num(v->lower_number) : NULL;
     return e && ex_data_only(e) ? e : NULL;
@@ -151,8 +151,8 @@ static Expr *message(const Var *v, Expr *const *at, Expr *state)
 }
 
 // The place of a value among the messages, from 1, and back.
-static Expr *place_of(const Var *v, Expr *value) { return ex_add2(ex_sub(value, end_of_values(v, 0)), ex_num(1)); }
-static Expr *value_at(const Var *v, Expr *place) { return ex_sub(ex_add2(place, end_of_values(v, 0)), ex_num(1)); }
+static Expr *place_of(const Var *v, Expr *value) { return ex_add2(ex_sub(value, end_of_summed(v, 0)), ex_num(1)); }
+static Expr *value_at(const Var *v, Expr *place) { return ex_sub(ex_add2(place, end_of_summed(v, 0)), ex_num(1)); }
 
 // The series of messages; returns log_sum_exp of the first, in the other subscripts of the element.
 static Expr *sum_along(Graph *g, const Conditional *c, Expr *local)
@@ -163,7 +163,7 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local)
     m->span = v->span;
     for (int k = 0; k < v->rank; k++)
         if (k != v->chain) m->dim[m->rank++] = v->dim[k];
-    Expr *length = m->dim[m->rank++] = v->dim[v->chain], *states = m->dim[m->rank++] = place_of(v, end_of_values(v, 1)), *link = link_before(c), *at[MAX_RANK];
+    Expr *length = m->dim[m->rank++] = v->dim[v->chain], *states = m->dim[m->rank++] = place_of(v, end_of_summed(v, 1)), *link = link_before(c), *at[MAX_RANK];
     Index *last = c->element[v->chain];
     for (int site = 0; site < 2; site++) {
         Index *j = index_new(intern("j"), ex_num(1), states), *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1)));
@@ -253,7 +253,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
 {
     Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);
     Part *all = c->density, *alone = NULL, **last = &alone;
-    Expr *states = place_of(v, end_of_values(v, 1)), *apart;
+    Expr *states = place_of(v, end_of_summed(v, 1)), *apart;
     v->chain = v->rank - 1;
     m->hidden = true;
     m->span = v->span;
@@ -297,7 +297,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
 static const char *obstacle(Graph *g, const Var *v, const Conditional *c, bool chains)
 {
     if (!v->discrete || v->base != BASE_INT) return "its values are reals";
-    if (!end_of_values(v, 0) || !end_of_values(v, 1))
+    if (!end_of_summed(v, 0) || !end_of_summed(v, 1))
         return arena_printf(g->arena, "its values do not lie between two ends that are the same for all elements and known from data; bounds say it: int<lower=0, upper=10> %s", v->name);
     if (c->recursion && c->recursion->hidden) return "it enters the sum along a chain of other unknowns, as a whole";
     if (c->recursion) return arena_printf(g->arena, "it enters the recursion of `%s` (%s)", c->recursion->name, line_of(g, c->recursion->span));
@@ -355,7 +355,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains)
         e = sum_by_rows(g, scattered, number);
         apart = ex_num(0);
         p.index = scattered->element;
-    } else e = chain ? sum_along(g, c, e) : over_values(c, e, end_of_values(v, 0), end_of_values(v, 1));
+    } else e = chain ? sum_along(g, c, e) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     for (Factor *f = g->factors; f; f = f->next)
         if (!f->original && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
@@ -424,7 +424,7 @@ enum { FEW_VALUES = 32 };
 
 static bool has_few_values(const Conditional *c)
 {
-    const Expr *first = end_of_values(c->var, 0), *last = end_of_values(c->var, 1);
+    const Expr *first = end_of_summed(c->var, 0), *last = end_of_summed(c->var, 1);
     if (first->kind == EX_NUM && last->kind == EX_NUM) return last->number - first->number < FEW_VALUES;
     for (const Part *q = c->density; q; q = q->next)
         if (ex_mentions(q->value, c->var) && ex_find(q->value, test_table, (void *)c)) return true;
@@ -433,7 +433,7 @@ static bool has_few_values(const Conditional *c)
 
 static void draw_together(Graph *g, Var *v)
 {
-    if (!var_unknown(v) || v->summed || !v->discrete || v->base != BASE_INT || request_of(g, v) || !end_of_values(v, 0) || !end_of_values(v, 1)) return;
+    if (!var_unknown(v) || v->summed || !v->discrete || v->base != BASE_INT || request_of(g, v) || !end_of_summed(v, 0) || !end_of_summed(v, 1)) return;
     Conditional *c = conditional_density(g, v, can_collapse(g, v));
     if (c->recursion || c->nbatch == v->rank || !is_chain(c) || !has_few_values(c)) return;
     Expr *apart;

@@ -223,6 +223,27 @@ static bool bounded_by_auxiliaries(const Conditional *c)
 }
 
 // singly: not together with its other elements, along their chain.
+// One end of the values that are weighed. What is drawn after v, since it is summed out of v's conditional, has no value yet: the end is the outermost that any value of it gives.
+typedef struct Outermost { const Var *v; Expr *end; int side; } Outermost;
+
+static void over_values_of(Expr *ref, void *with)
+{
+    Outermost *o = with;
+    Var *w = ref->var;
+    Index *j = index_new(w->name, end_of_summed(w, 0), end_of_summed(w, 1));
+    o->end = ex_reduce(o->side ? "max" : "min", j, j->lo, j->hi, ex_replace(o->end, ref, ex_index(j)));
+}
+
+static Expr *end_weighed(const Graph *g, const Var *v, int side)
+{
+    Outermost o = {v, side ? v->upper : v->lower ? v->lower : ex_num(v->lower_number), side};
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *w = g->vars[i];
+        if (w->summed && w->summed <= v->sums && ex_mentions(o.end, w)) ex_references(o.end, w, over_values_of, &o);
+    }
+    return o.end;
+}
+
 static Step *element_step(Graph *g, Var *v, bool singly)
 {
     const Request *asked = request_of(g, v);
@@ -239,8 +260,8 @@ static Step *element_step(Graph *g, Var *v, bool singly)
         Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
         s->reason = s->conditional->because;
         s->by_messages = s->marginal = true;
-        s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
-        s->enumerate.upper = v->upper;
+        s->enumerate.lower = end_weighed(g, v, 0);
+        s->enumerate.upper = end_weighed(g, v, 1);
         return s;
     }
     Conditional *c = conditional_element(g, v, false);
@@ -263,8 +284,8 @@ static Step *element_step(Graph *g, Var *v, bool singly)
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
         Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");
         s->marginal = collapsed;
-        s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
-        s->enumerate.upper = v->upper;
+        s->enumerate.lower = end_weighed(g, v, 0);
+        s->enumerate.upper = end_weighed(g, v, 1);
         return s;
     }
     if (method && strcmp(method, "enum") == 0) {
@@ -493,6 +514,19 @@ static bool reads_sum(Graph *g, Var *const *block, int n)
     for (int q = 0; q < of.n; q++)
         if (of.factor[q]->made && factor_counts_at(of.factor[q], sums, true)) return true;
     return false;
+}
+
+// Is it drawn without some unknown that is summed out? Also where the sum says nothing of it: sum over v of P(z = v | m) is 1, and z depends on m.
+static bool without_summed(Graph *g, Var *const *block, int n)
+{
+    const Reading of = factors_of_block(g, block, n);
+    const int sums = block_sums(block, n);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *written = of.factor[q];
+        while (written->original) written = written->original;
+        if (written->gone && written->gone <= sums) return true;
+    }
+    return reads_sum(g, block, n);
 }
 
 enum { MOST_COMPETING_STEPS = 40 };      // more kernels than these, and those of the move beside them, would keep the C compiler too long
@@ -856,7 +890,7 @@ static Step **usual(Order *o, const Var *v) { return v->kind == VAR_AUXILIARY ? 
 static void place(Graph *g, Order *o, Step *s, Step **otherwise)
 {
     const int number = s->block[0]->summed;
-    s->over_sum = reads_sum(g, s->block, s->nblock);
+    s->over_sum = without_summed(g, s->block, s->nblock);
     s->marginal |= s->over_sum;
     if (number) {
         Step **at = &o->summed;
