@@ -81,6 +81,7 @@ struct GmMove;
 typedef struct GmRun {                                   // one run: all that emitted code may ask for
     const void *data;                                    // the emitted file's Data
     void       *state;                                   // array of the emitted file's State, one per chain
+    size_t      state_size;                              // bytes of each
     int         chains;
     int         first_chain;                             // global number of chain 0: streams are keyed by it
     uint64_t    seed;

@@ -321,7 +321,7 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
-    f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .chains = o->chains, .first_chain = o->first_chain - 1,
+    f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .state_size = model->state_size, .chains = o->chains, .first_chain = o->first_chain - 1,
                       .seed = o->seed, .threads = o->threads, .missing = f->data.missing, .warmup = o->warmup, .requests = o->requests };
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);

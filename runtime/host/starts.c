@@ -17,7 +17,7 @@ static const uint64_t STARTING_SWEEP = ((uint64_t)1 << 36) - 3;      // of strea
 
 static void *field_of(const GmRun *one, uint64_t offset)
 {
-    return *(void *const *)((const char *)one->state + (size_t)one->chain * gm_model.state_size + offset);
+    return *(void *const *)((const char *)one->state + (size_t)one->chain * one->state_size + offset);
 }
 
 GmMoving gm_moving(GmRun *one, const GmMove *of, void (*density)(GmRun *))
