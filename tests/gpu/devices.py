@@ -38,7 +38,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "stat"))
 PRECISIONS = ("mixed", "single", "double")
 ASKED = ("poisson_gamma", "hierarchical_normal", "ar1_missing")
 OF_A_RUN = [("stepsize",), ("stepsize", "n_leapfrog", "accept_stat")]       # what has one value in a chain, or in all that adapt together, or follows from it
-REPEATED = ("probit", "hierarchical_normal", "ar1_missing", "moves")
+REPEATED = ("probit", "hierarchical_normal", "ar1_missing", "moves", "several")
 # A coefficient with a prior sd of 1000 comes out of a system of the rows as a small difference of large numbers: against exact arithmetic the CPU's own
 # draws of examples/lasso on four rows are off by more than 3e-9 in a tenth of the cases, by 7e-8 in the worst of 300.
 BY_ROWS = 1e-6
@@ -87,6 +87,33 @@ def moves_data(n, p, groups):
     eta = X[:, :3] @ np.array([1.0, -0.5, 0.2]) + 0.7 * r.normal(size=groups)[g - 1]
     return {"N": n, "p": p, "G": groups, "X": X.tolist(), "g": g.tolist(), "y": (r.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(int).tolist(),
             "z": r.choice([1, 2, 3], n, p=[0.5, 0.3, 0.2]).tolist(), "v": (0.8 + 1.5 * r.normal(size=n)).round(3).tolist()}
+
+
+# Predictors of several outputs: two matrices of coefficients in one reading of the rows, a scale that they add up a slope for, rows that a condition leaves out.
+SEVERAL = """
+model several
+data { int N, p; int<lower=2> K; matrix[N, p] X; int<lower=1, upper=K> y[N], z[N]; vector[N] v; }
+prior {
+  matrix[p, K] B ~ normal(0, 1);
+  vector[K] b ~ normal(0, 1);
+  matrix[K, p] C ~ normal(0, 1);
+  real<lower=0> s ~ half_normal(0, 1);
+}
+likelihood {
+  for (i in 1:N) {
+    y[i] ~ categorical_logit(b + X[i] * B);
+    if (v[i] > -1) z[i] ~ categorical_logit(s * (C * X[i]));
+  }
+}
+infer { (B, b, C, s) by nuts; }
+"""
+
+
+def several_data(n, p, K):
+    r = np.random.default_rng(8)
+    X = r.normal(size=(n, p)).round(3)
+    classes = [((X @ r.normal(size=(p, K)) + r.gumbel(size=(n, K))).argmax(1) + 1).tolist() for _ in range(2)]
+    return {"N": n, "p": p, "K": K, "X": X.tolist(), "y": classes[0], "z": classes[1], "v": r.normal(size=n).round(3).tolist()}
 
 
 LARGE = """
@@ -143,11 +170,13 @@ def build(folder):
     runs, shown, by_rows = {}, examples(), []
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
-    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("large", LARGE)]
+    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("large", LARGE)]
     models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])]
-    shown["moves"], shown["together"] = (["moves_0.json"], []), (["together_0.json"], [])
+    for name in ("moves", "together", "several"):
+        shown[name] = ([name + "_0.json"], [])
     given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of turns, more columns than a block has threads
               "together": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
+              "several": [several_data(300, 8, 3), several_data(1500, 141, 4)],
               "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
 
     def one(model):
