@@ -437,7 +437,8 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
 DEVICE void nuts_adapt(Nuts *m)
 {
     const long last_window = m->warmup - (long)(0.15 * (double)m->warmup);
-    if (m->settings.metric == NUTS_ADAPTED && m->sweep < last_window) nuts_adapt_metric(m, last_window);
+    if (m->cooling < 1) m->foreground = m->background = 0;       // what is far out at a high temperature tells nothing of the scales at 1
+    else if (m->settings.metric == NUTS_ADAPTED && m->sweep < last_window) nuts_adapt_metric(m, last_window);
     if (m->settings.step > 0 || m->search) return;
     nuts_adapt_step(m, m->accept_stat, m->settings.target > 0 ? m->settings.target : 0.8);
     if (m->sweep == m->warmup - 1) m->step = exp(m->log_step_mean);
