@@ -16,7 +16,7 @@
 //   errors      those of HMC (nuts.h). Fewer than CHEES_CHAINS chains or CHEES_WARMUP sweeps of warm-up tell too little
 //   memory      that of nuts.h: start and proposal are where the two trees' draws would be, the estimates are chain 0's; what chains share each has a copy of
 //   lanes       on a GPU a thread works at a coordinate of all chains; sums over coordinates are taken by warps, and those in order
-//   test        tests/runtime/chees.c, tests/stat/together.py
+//   test        tests/stat/together.py, tests/gpu/devices.py
 #ifndef GM_CHEES_H
 #define GM_CHEES_H
 

@@ -2,6 +2,7 @@
 
     moves_gpu.py build FOLDER            compiles the models
     moves_gpu.py run FOLDER [NAME...]    measures; needs NumPy. A NAME is a part of a workload's name
+    moves_gpu.py many FOLDER [NAME...]   64 chains: each for itself (NUTS) and together (ChEES-HMC)
     moves_gpu.py profile FOLDER NAME     the time of each kernel
 
 Milliseconds a gradient are those of the sweeps after warm-up over the answers that a sweep has asked for: those of the chain that asked for most, since chains go in step. Effective draws are the
@@ -26,6 +27,11 @@ WORKLOADS = [
     ("Poisson regression, 10^6 x 20, 10^4 groups", "moves_poisson", (1_000_000, 20, 10_000), {1: 0.25, 4: 0.5}, 150, 100, "beta"),
     ("horseshoe probit, 10^4 x 100", "moves_horseshoe", (10_000, 100), {1: None, 4: None, 16: None}, 300, 300, "beta"),
     ("multinomial regression, 60000 x 785, 10 classes", "moves_multinomial", (60_000, 785), {1: 0.30, 4: 0.45, 16: 1.1}, 60, 40, "b"),
+]
+
+MANY = [
+    ("Poisson regression, 10^5 x 20, 10^3 groups", "moves_poisson", (100_000, 20, 1_000), 64, 150, 100, "beta"),
+    ("horseshoe probit, 10^4 x 100", "moves_horseshoe", (10_000, 100), 64, 300, 300, "beta"),
 ]
 
 
@@ -87,16 +93,34 @@ def run(folder, only):
         for chains, target in targets.items():
             _, start = fit(folder, model, inputs, chains, warmup, 1, "--params", kept, "--no-summary")
             table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept, "-o", "moves", "--summary", "all")
-            drawn = columns(folder, chains)
-            steps = np.array([c["n_leapfrog__"] for c in drawn])
+            steps, ess, far = measured(folder, chains, beta, kept, table)
             asked = float((steps + 1).max(axis=0)[1:].sum())
-            strong = [j for j in range(len(beta)) if beta[j] != 0]
-            x = {j: np.concatenate([c["%s.%d" % (kept, j + 1)] for c in drawn]) for j in strong}
-            far = max(abs(x[j].mean() - beta[j]) / x[j].std() for j in strong)
-            found = re.findall(r"^%s\[(\d+)\].*?(\S+) +\S+ +\S+$" % kept, table, re.M)
-            ess = min([float(v) for k, v in found if int(k) - 1 in strong and v != "-"] or [math.nan])
             print("| %s | %d | %.3f | %s | %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, 1000 * (whole - start) / asked, target or "", steps.mean(), ess, whole, ess / whole,
                                                                    "" if far < 6 else " FAILED: %.1f sd from the data's" % far), flush=True)
+
+
+def measured(folder, chains, beta, kept, table):
+    """Leapfrog steps [chain, sweep]; effective draws of the worst coefficient that is not 0; how far the farthest of them is from what the data were made with, in sd."""
+    drawn = columns(folder, chains)
+    strong = [j for j in range(len(beta)) if beta[j] != 0]
+    x = {j: np.concatenate([c["%s.%d" % (kept, j + 1)] for c in drawn]) for j in strong}
+    found = re.findall(r"^%s\[(\d+)\].*?(\S+) +\S+ +\S+$" % kept, table, re.M)
+    return (np.array([c["n_leapfrog__"] for c in drawn]), min([float(v) for k, v in found if int(k) - 1 in strong and v != "-"] or [math.nan]),
+            max(abs(x[j].mean() - beta[j]) / x[j].std() for j in strong))
+
+
+def many(folder, only):
+    print("| model | chains | sampler | leapfrog steps, of the longest | worst ESS | s | ESS a second |\n| --- | --- | --- | --- | --- | --- | --- |")
+    for name, model, sizes, chains, warmup, samples, kept in MANY:
+        if only and not any(o in name for o in only):
+            continue
+        inputs, beta = data(folder, model, sizes)
+        fit(folder, model, inputs, 1, 1, 1, "--params", kept, "--no-summary")        # compiles the kernels for these data
+        for moves in ("nuts", "chees"):
+            table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept, "-o", "moves", "--summary", "all", "--moves", moves)
+            steps, ess, far = measured(folder, chains, beta, kept, table)
+            print("| %s | %d | %s | %.0f, %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, moves, steps.mean(), steps.max(axis=0).mean(), ess, whole, ess / whole,
+                                                                         "" if far < 6 else " FAILED: %.1f sd from the data's" % far), flush=True)
 
 
 def main():
@@ -104,6 +128,8 @@ def main():
         build(sys.argv[2])
     elif sys.argv[1:2] == ["run"] and len(sys.argv) > 2:
         run(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1:2] == ["many"] and len(sys.argv) > 2:
+        many(sys.argv[2], sys.argv[3:])
     elif sys.argv[1:2] == ["profile"] and len(sys.argv) == 4:
         for name, model, sizes, targets, *_, kept in WORKLOADS:
             for chains in targets if sys.argv[3] in name else ():
