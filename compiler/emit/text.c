@@ -367,7 +367,7 @@ static Text product(Out *o, const Expr *e)
         if (ex_absorbed(e, i)) c = text(o, "times_log(%s, %s)", c, expr_c(o, e->args[i], LOOSE));
     for (int i = 0; i < e->nargs; i++) {
         const Expr *f = e->args[i];
-        if (f->kind != EX_POW || f->number >= 0 || scope_find(&o->scope, f)) continue;
+        if (f->kind != EX_POW || f->number >= 0 || ex_absorbed(e, i) || scope_find(&o->scope, f)) continue;
         const bool integer = ex_is_integer(f->args[0]) && f->number == -1;
         c = text(o, "%s / %s%s", c, integer ? "(wide)" : "", paren(o, power(o, f->args[0], -f->number), TIGHT));
     }

@@ -220,7 +220,11 @@ static Expr *isolate(Expr *e, void *with)
     Mentions m = {0};
     find_mentions(is->arena, body, v, &m);
     if (m.n != 1 || m.ref[0] != ref) { is->failed = true; return e; }
-    Expr *term = ex_sub(ex_replace(body, ref, is->c->u), body);
+    // Sums within, sum(l, f(sum(j, v[j, l]))), give up the term, too: the element is one of theirs.
+    Isolate within = {.arena = is->arena, .c = is->c, .ref = ref};
+    Expr *with_element = has_bound_index(ref) ? ex_map(body, isolate, &within) : ex_replace(body, ref, is->c->u);
+    if (within.failed) { is->failed = true; return e; }
+    Expr *term = ex_sub(with_element, body);
     if (!ex_is_num(e->args[0], 1) || e->args[1] != v->dim[at])
         term = ex_call3("if_else", ex_call2("&&", ex_call2("<=", e->args[0], key), ex_call2("<=", key, e->args[1])), term, ex_num(0));
     return ex_add2(e, term);
