@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TRIALS = 40 };
+enum { MOST_TRIALS = 40, MOST_LEVEL = 20 };
 static const double armijo = 1e-4, wolfe = 0.9;
 static const double most_density = 1e300, most_coordinate = 1e100;
 
@@ -83,7 +83,7 @@ static void forget(GmAscent *a)
 bool gm_ascent_begin(GmAscent *a, const double *x)
 {
     memmove(a->x, x, (size_t)a->n * sizeof *x);
-    a->steps = a->evaluations = 0;
+    a->steps = a->evaluations = a->level = 0;
     a->log_density = ask(a, a->x, a->gradient);
     a->state = isfinite(a->log_density) ? GM_ASCENT_ON_ITS_WAY : a->log_density > 0 ? GM_ASCENT_UNBOUNDED : GM_ASCENT_NOWHERE;
     if (a->state == GM_ASCENT_ON_ITS_WAY)
@@ -260,8 +260,12 @@ bool gm_ascent_step(GmAscent *a)
             return false;
         }
     }
+    const double before = a->log_density;
     take(a);
+    a->level = a->log_density - before <= 1e-13 * fabs(before) ? a->level + 1 : 0;
     if (leaves(a))
         a->state = GM_ASCENT_UNBOUNDED;
+    else if (a->level == MOST_LEVEL)                 // rounding hides what steps gain
+        a->state = a->gain < 1e-6 ? GM_ASCENT_DONE : GM_ASCENT_STUCK;
     return a->state == GM_ASCENT_ON_ITS_WAY;
 }

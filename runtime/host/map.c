@@ -409,13 +409,19 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
         for (int c = 0; c < o->chains; c++)
             if (worst(&map, c)->state == GM_ASCENT_DONE && (best < 0 || whole(&map, c) > whole(&map, best)))
                 best = c;
-        for (int c = 0; c < o->chains && best >= 0; c++)
-            reached += worst(&map, c)->state == GM_ASCENT_DONE && whole(&map, c) >= whole(&map, best) - 1e-6 * (1 + fabs(whole(&map, best)));
+        const double height = best < 0 ? -INFINITY : whole(&map, best), slack = best < 0 ? 0 : 1e-6 * (1 + fabs(height));
+        for (int c = 0; c < o->chains && best >= 0; c++) {
+            if (worst(&map, c)->state != GM_ASCENT_DONE || whole(&map, c) < height - slack)
+                continue;
+            reached++;
+            if (whole(&map, c) >= height - 1e-3 * slack && worst(&map, c)->slope < worst(&map, best)->slope)
+                best = c;                        // as high, as far as doubles tell, and closer
+        }
         int highest = 0;
         for (int c = 1; c < o->chains; c++)
             if (whole(&map, c) > whole(&map, highest))
                 highest = c;
-        if (best < 0 || (worst(&map, highest)->state != GM_ASCENT_DONE && whole(&map, highest) > whole(&map, best))) {
+        if (best < 0 || (worst(&map, highest)->state != GM_ASCENT_DONE && whole(&map, highest) > whole(&map, best) + slack)) {
             char *where = outermost(&map, m, highest), *zero = gm_zero_factor(model, m, d, highest);
             if (!zero && worst(&map, highest)->state == GM_ASCENT_NOWHERE)
                 zero = gm_infinite_log_lik(model, m, d, run, highest);
