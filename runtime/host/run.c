@@ -162,7 +162,6 @@ static void explain_end(const Fit *f, int status)
                  f->draws.kept);
 }
 
-// After a fault: the factor that is 0 where the chain stands, if there is one, and what can be done in warm-up.
 // A definition of data that is no number somewhere: names the element. (On a GPU the arrays are not here.)
 static bool explain_definition(const Fit *f)
 {
@@ -184,6 +183,7 @@ static bool explain_definition(const Fit *f)
     return false;
 }
 
+// After a fault: the factor that is 0 where the chain stands, if there is one, and what can be done in warm-up.
 static void explain_fault(const Fit *f)
 {
     if (!gm_fault_raised() || explain_definition(f))
