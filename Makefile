@@ -58,7 +58,7 @@ $(BUILD)/obj/runtime/%.o: runtime/%.c
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(LOOPS) -fopenmp -MMD -c -o $@ $<
 
-$(BUILD)/obj/runtime/host/nuts.o: LOOPS = -ftree-vectorize -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros
+$(BUILD)/obj/runtime/host/nuts.o $(BUILD)/obj/runtime/host/metric.o: LOOPS = -ftree-vectorize -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros
 
 $(BUILD)/obj/runtime/host/decimal_cc.o: runtime/host/decimal.cc
 	@mkdir -p $(@D)
@@ -76,6 +76,11 @@ $(BUILD)/tests/runtime/%: tests/runtime/%.c $(wildcard runtime/device/*.h tests/
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -Iruntime/device -o $@ $< -lgsl -lgslcblas -lm
+
+$(BUILD)/tests/runtime/nuts: tests/runtime/nuts.c tests/runtime/check.h $(wildcard runtime/device/*.h) $(BUILD)/libgmhost.a
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -lgsl -lgslcblas -lm
 
 $(BUILD)/tests/runtime/linalg: tests/runtime/linalg.c tests/runtime/check.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)

@@ -250,7 +250,7 @@ static int compile(const Options *o, const Home *h, const Program *p)
         return EXIT_USAGE;
     }
     current_pass = "C compiler";
-    const int status = build_program(o, h, p->g->arena, p->nsteps, first_solution(p->g) != NULL, path, temporary);
+    const int status = build_program(o, h, p->g->arena, p->nsteps, only_on_cpu(p->g) != NULL, path, temporary);
     if (status != 0) {
         unlink(temporary);
         return status;

@@ -315,8 +315,8 @@ static const char *optional_members(Out *o, const Program *p)
     for (const Step *s = p->g->steps; s; s = s->next)
         for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
-    const Var *z = first_solution(p->g);
-    if (z) all = text(o, "%s, .cpu_only = \"the differential equation of %s is solved on the CPU alone: --device cpu\"", all, z->name);
+    const char *cpu = only_on_cpu(p->g);
+    if (cpu) all = text(o, "%s, .cpu_only = \"%s\"", all, cpu);
     return all;
 }
 

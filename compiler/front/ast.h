@@ -187,9 +187,11 @@ typedef struct Request {         // y by RULE as z;   (alpha, beta) by gibbs;   
     const char     *as;          // augment: name of the new variable, or NULL
     int             nsettings;   // infer: `x by slice(width = 2)`
     const char    **setting;
-    Ast           **value;
+    Ast           **value;       // an expression; of `metric` a word
     struct Request *next;
 } Request;
+
+extern const char *const metrics[];      // resolve.c: the words that `metric` takes, in the order of MetricKind (runtime/device/metric.h); the last is NULL
 
 // ---- stdlib: distributions, families, augmentations ----
 

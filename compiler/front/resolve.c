@@ -653,7 +653,16 @@ static int visit(Resolve *r, Decl *d)
 
 static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "chees", "hmc", "marginal" };
 
-static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}};
+static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}, {"nuts", "metric"}, {"hmc", "metric"}};
+
+const char *const metrics[] = {"chosen", "diagonal", "low_rank", "dense", NULL};
+
+static bool is_metric(const Ast *e)
+{
+    for (int k = 0; e->kind == AST_NAME && metrics[k]; k++)
+        if (strcmp(e->name, metrics[k]) == 0) return true;
+    return false;
+}
 
 static void check_infer(Resolve *r, Request *q)
 {
@@ -669,7 +678,11 @@ static void check_infer(Resolve *r, Request *q)
         else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, chees, hmc and marginal");
     }
     for (int i = 0; i < q->nsettings; i++) {
-        use(r, q->value[i]);
+        const bool word = strcmp(q->setting[i], "metric") == 0;
+        if (word && !is_metric(q->value[i])) {
+            Diag *m = diag(r->d, q->value[i]->span, DIAG_E0708, q->setting[i]);
+            diag_help(m, "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay");
+        } else if (!word) use(r, q->value[i]);
         bool takes = !known;
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) takes |= strcmp(settings[k][0], q->method) == 0 && strcmp(settings[k][1], q->setting[i]) == 0;
         if (!takes)

@@ -1403,7 +1403,7 @@ bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
     for (const Block *b = m->blocks; b; b = b->next) check_stmts(&t, b->body);
     for (const Request *r = m->requests; r; r = r->next)
         for (int i = 0; i < r->nsettings; i++)
-            if (type_of(&t, r->value[i]) && need_scalar(&t, r->value[i], "a setting")) need_data(&t, r->value[i], "a setting");
+            if (strcmp(r->setting[i], "metric") != 0 && type_of(&t, r->value[i]) && need_scalar(&t, r->value[i], "a setting")) need_data(&t, r->value[i], "a setting");
     return diags_errors(d) == errors;
 }
 

@@ -293,12 +293,14 @@ static Description describe(Graph *g, const Step *s)
         break;
     }
     case STEP_NUTS: {
+        static const char *const words[] = {"metric", "diagonal metric", "metric of low rank", "dense metric"};
+        const char *metric = words[s->nuts.metric];
         if (s->nuts.steps) {
             d.method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; %s in warm-up", s->nuts.steps,
-                                    s->nuts.step > 0 ? "the metric is adapted" : "step size and metric are adapted");
+                                    arena_printf(g->arena, s->nuts.step > 0 ? "the %s is adapted" : "step size and %s are adapted", metric));
             if (s->nuts.anneal > 1) d.method = arena_printf(g->arena, "%s, in the first two thirds of which the temperature falls from %g to 1", d.method, s->nuts.anneal);
         } else if (s->nuts.chees) d.method = arena_printf(g->arena, "ChEES-HMC (Hoffman, Radul and Sountsov 2021): trajectories along the gradient of the log density, in coordinates without bounds, of one length for all chains; length, step size and metric are adapted in warm-up from all of them, the step size towards accepting %g", s->nuts.accept);
-        else d.method = arena_printf(g->arena, "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in coordinates without bounds; step size and metric are adapted in warm-up, towards accepting %g", s->nuts.accept);
+        else d.method = arena_printf(g->arena, "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in coordinates without bounds; step size and %s are adapted in warm-up, towards accepting %g", metric, s->nuts.accept);
         says(g, &d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d.subject) : d.subject, ": moved together by Hamiltonian Monte Carlo");
         d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
         for (int i = 0; i < s->nuts.n; i++) {

@@ -234,7 +234,7 @@ typedef struct Ode {
 
 struct Derivative;
 bool  find_odes(Graph *g);                                       // called by build
-const Var *first_solution(const Graph *g);                       // NULL: no differential equation is solved. They are on the CPU alone
+const Var *first_solution(const Graph *g);                       // NULL: no differential equation is solved
 bool  is_solution(const Site *t);
 const Ode *ode_of(const Graph *g, const Expr *call);             // NULL: none of the graph's
 bool  ode_derivatives(const Graph *g, const Ode *o, int k, struct Derivative **terms, const char **because);     // of component k, by state, inputs, elements of arrays
@@ -534,6 +534,7 @@ typedef struct Step {
             bool     named, chees;       // the model asks for the move by name; chains adapt together
             double   step;               // HMC: their size; 0: adapted
             double   anneal;             // HMC: temperature that warm-up begins with
+            int      metric;             // of front's `metrics`
         } nuts;
     };
     struct Step *next;
@@ -541,6 +542,7 @@ typedef struct Step {
 
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
 bool schedule(Graph *g);
+const char *only_on_cpu(const Graph *g);                         // why its program runs on the CPU alone; NULL: it does not
 void schedule_print(FILE *out, const Graph *g);                  // with the law of each step, once describe_steps has been there
 bool complete_blocks(Graph *g);                                  // joint normals hold all elements of their variables, also those that do not exist; then their routes
 void conditionals_print(FILE *out, const Graph *g);

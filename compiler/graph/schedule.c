@@ -320,6 +320,24 @@ static double setting(Graph *g, const Request *asked, const char *name, bool who
 
 bool asks_for_gradients(const Request *r) { return strcmp(r->method, "nuts") == 0 || strcmp(r->method, "chees") == 0 || strcmp(r->method, "hmc") == 0; }
 
+static int metric_setting(const Request *asked)
+{
+    for (int i = 0; i < asked->nsettings; i++)
+        for (int k = 0; strcmp(asked->setting[i], "metric") == 0 && metrics[k]; k++)
+            if (strcmp(asked->value[i]->name, metrics[k]) == 0) return k;
+    return 0;
+}
+
+const char *only_on_cpu(const Graph *g)
+{
+    const Var *z = first_solution(g);
+    if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
+    for (const Step *s = g->steps; s; s = s->next)
+        if (s->kind == STEP_NUTS && s->nuts.metric > 1)
+            return arena_printf(g->arena, "the metric that was asked for (%s, to move %s) is there on the CPU alone: --device cpu", metrics[s->nuts.metric], s->block[0]->name);
+    return NULL;
+}
+
 int constraint_rank(const Var *v)
 {
     switch (v->constraint) {
@@ -361,6 +379,7 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n,
     s->nuts.chees = strcmp(asked->method, "chees") == 0;
     s->nuts.accept = setting(g, asked, "accept", false, 0.8, 0.01, 0.999);
     s->nuts.depth = (int)setting(g, asked, "depth", true, 10, 1, 10);
+    s->nuts.metric = metric_setting(asked);
     if (strcmp(asked->method, "hmc") == 0) {
         s->nuts.steps = (int)setting(g, asked, "steps", true, 10, 1, 1e6);
         s->nuts.step = setting(g, asked, "step", false, 0, 1e-12, 1e12);

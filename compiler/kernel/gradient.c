@@ -1807,5 +1807,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     if (*summed) with_string(l, summed), as_setting(l, "summed");
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
     if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
+    static const char *const kinds[] = {NULL, "METRIC_DIAGONAL", "METRIC_LOW_RANK", "METRIC_DENSE"};
+    if (s->nuts.metric) with_function(l, kinds[s->nuts.metric]), as_setting(l, "metric");
     launch_team(p, place);
 }

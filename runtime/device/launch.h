@@ -521,6 +521,9 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
 GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
 GM_C int  gm_nuts_ask(Nuts *m);
 
+// The metric of a chain's move, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
+GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmMove *of, int chain);
+
 // What a chain takes of a competition; NULL: there is none, or it is left at drawing step by step.
 static inline GmChoice *gm_choice(const GmRun *run, int competition, int chain)
 {
@@ -539,6 +542,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     settings.step = of->step;
     if (nuts_room(of->coordinates) > of->room) abort();
     Nuts *const m = nuts_of(gm_array(s, of->machine), of->coordinates);
+    m->linear = of->together ? NULL : gm_metric_of(run->metrics, run, of, chain);
     settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, 0);
     settings.temperature = nuts_temperature(of->anneal, run->sweep, run->warmup);
@@ -570,6 +574,7 @@ static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answ
         c->mean += away / (double)++c->moves;
         c->squares += away * (m->energy - c->mean);
         c->evaluations += m->evaluations;
+        c->metric += m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0;
         c->divergent += m->divergent;
         c->failed += m->failed != 0;
         c->fails = m->failed != 0;

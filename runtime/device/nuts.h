@@ -21,7 +21,7 @@
 //   warm-up     sweeps before `warmup`, afterwards nothing is adapted. Step size: doubled or halved until one step is accepted with 0.8, then dual averaging towards settings.target
 //               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the Fisher divergence from a normal
 //               distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last window but one began; the first is 1 / |gradient|. The first 30 % have short
-//               windows, the last 15 % adapt the step size alone. With a warm-up of 0 sweeps step size and metric are those of the first search.
+//               windows, the last 15 % adapt the step size alone. On a CPU m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric are those of the first search.
 //   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
 //               1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
@@ -30,6 +30,7 @@
 #ifndef GM_NUTS_H
 #define GM_NUTS_H
 
+#include "metric.h"
 #include "rng.h"
 #include "special.h"
 
@@ -47,7 +48,7 @@ enum {                                 // vectors of n numbers, behind the heade
     NUTS_SUM,                                                  // of the momenta of the tree
     NUTS_FIRST, NUTS_FIRST_GRADIENT,                           // the draw so far and the subtree's, m->draw says which is which
     NUTS_SECOND, NUTS_SECOND_GRADIENT,
-    NUTS_METRIC,                                               // inverse of the metric's diagonal: variances, roughly
+    NUTS_METRIC,                                               // inverse of the metric's diagonal: variances, roughly; D where the metric is that of metric.h
     NUTS_FOREGROUND,                                           // means and sums of squares, of draws and of gradients
     NUTS_BACKGROUND = NUTS_FOREGROUND + 4,
     NUTS_POOL       = NUTS_BACKGROUND + 4,                     // halves that wait: one vector at level 0, three at the others, one in passing
@@ -94,6 +95,7 @@ typedef struct Nuts {
     int       search;                  // a step size is to be searched for
     int       metric_known;            // the metric is an estimate from draws
     long      n;
+    Metric   *linear;                  // on a CPU: a metric that is not diagonal, or may become so; NULL: it is diagonal
     double    step;
     double    centre, error, log_step, log_step_mean;    // dual averaging
     long      averaged;
@@ -291,23 +293,49 @@ DEVICE double nuts_draw_momentum(Nuts *m)
     return 0.5 * twice[0];
 }
 
+// What the gradient where the chain stands gives momenta (metric.h), once it is known; the gradient itself with a diagonal metric.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define NUTS_LINEAR(m)    0
+#define NUTS_LINEAR_DUE(m, moved) 0
+#define NUTS_PUSH(m)      ((const wide *)nuts_gradient(m))
+#define NUTS_FIND_PUSH(m) ((void)0)
+#else
+#define NUTS_LINEAR(m)    ((m)->linear && (m)->linear->used)
+#define NUTS_LINEAR_DUE(m, moved) metric_due((m)->linear, moved)
+#define NUTS_PUSH(m)      (NUTS_LINEAR(m) ? (const wide *)(m)->linear->push : nuts_gradient(m))
+#define NUTS_FIND_PUSH(m) ((void)(NUTS_LINEAR(m) && metric_push((m)->linear, nuts_gradient(m))))
+
+// The move of a leapfrog step by a metric that is not diagonal.
+DEVICE void nuts_drift_linear(Nuts *m)
+{
+    wide *__restrict__ x = nuts_vector(m, NUTS_POSITION);
+    const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC), *__restrict__ velocity = metric_drift(m->linear, nuts_vector(m, NUTS_MOMENTUM));
+    const double drift = m->side * m->drift;
+    NUTS_EACH (i, m) x[i] += drift * v[i] * velocity[i];
+}
+#endif
+
 // First half of a leapfrog step and its move.
 DEVICE void nuts_kick_and_drift(Nuts *m)
 {
     wide *__restrict__ x = nuts_vector(m, NUTS_POSITION), *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
-    const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
-    const double kick = m->side * m->kick, drift = m->side * m->drift;
+    const wide *__restrict__ g = NUTS_PUSH(m), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
+    const double kick = m->side * m->kick, drift = NUTS_LINEAR(m) ? 0 : m->side * m->drift;
     NUTS_EACH (i, m) {
         p[i] += kick * g[i];
         x[i] += drift * v[i] * p[i];
     }
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    if (NUTS_LINEAR(m)) nuts_drift_linear(m);
+#endif
 }
 
 // Its second half; the kinetic energy.
 DEVICE double nuts_kick(Nuts *m)
 {
+    NUTS_FIND_PUSH(m);
     wide *__restrict__ p = nuts_vector(m, NUTS_MOMENTUM);
-    const wide *__restrict__ g = nuts_vector(m, NUTS_GRADIENT), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
+    const wide *__restrict__ g = NUTS_PUSH(m), *__restrict__ v = nuts_vector(m, NUTS_METRIC);
     const double kick = m->side * m->kick;
     double twice[] = {0};
     NUTS_EACH (i, m) {
@@ -430,8 +458,11 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
         m->background = 0;
     }
     if (m->foreground < 3) return;
-    if (nuts_set_metric(m) || !m->metric_known) m->search = m->settings.step == 0;     // the step size was for another metric
+    if (!NUTS_LINEAR(m) || NUTS_LINEAR_DUE(m, moved)) m->search |= (nuts_set_metric(m) || !m->metric_known) && m->settings.step == 0;     // the step size was for another metric
     m->metric_known = 1;
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    if (m->linear && metric_adapt(m->linear, nuts_position(m), nuts_gradient(m), nuts_metric(m), moved, m->evaluations, last_window - m->sweep)) m->search = m->settings.step == 0;
+#endif
 }
 
 DEVICE void nuts_adapt(Nuts *m)
@@ -488,6 +519,7 @@ DEVICE double nuts_arrive(Nuts *m)
 // A new momentum where the chain stands.
 DEVICE void nuts_push(Nuts *m)
 {
+    NUTS_FIND_PUSH(m);
     const double kinetic = nuts_draw_momentum(m);
     m->start = kinetic - m->cooling * m->draw_density;
     m->side = 1;
@@ -514,7 +546,10 @@ DEVICE void nuts_finish(Nuts *m)
 DEVICE void nuts_double(Nuts *m)
 {
     const int side = uniform_open(&m->g) < 0.5 ? -1 : 1;
-    if (side != m->side && m->treedepth > 0) nuts_turn(m);
+    if (side != m->side && m->treedepth > 0) {
+        nuts_turn(m);
+        NUTS_FIND_PUSH(m);
+    }
     m->side = side;
     nuts_copy(m, NUTS_NEAR_MOMENTUM, NUTS_MOMENTUM);
     m->leaf = 0;

@@ -188,7 +188,7 @@ static void settle(GmChoices *w, int chain, int k, bool gradients, const char *b
     x->draw = NULL;
     c->first = 0;
     c->adapts = w->warmup;
-    const double of_move = cost_of_move(w, k, c->moves > 0 ? (double)c->evaluations / (double)c->moves : LEAST_EVALUATIONS);
+    const double of_move = cost_of_move(w, k, c->moves > 0 ? (double)c->evaluations / (double)c->moves : LEAST_EVALUATIONS) + (c->moves > 0 ? c->metric / (double)c->moves : 0);
     if (gradients)
         x->every = (long)fmin(fmax(2, ceil(SHARE_OF_STEPS * w->cost[k][0] / of_move)), 1e9);
     if (!gradients)                      // what moves tell of themselves is 0 where none is made
@@ -221,7 +221,7 @@ static void finish_measuring(GmChoices *w, int chain, int k, Window in)
     Watch *x = &w->watch[chain * w->n + k];
     const GmChoice *c = &w->choice[chain * w->n + k];
     x->effective[BY_GRADIENTS] = effective(w, x, k, in);
-    x->cost[BY_GRADIENTS] = cost_of_move(w, k, (double)c->evaluations / (double)c->moves);
+    x->cost[BY_GRADIENTS] = cost_of_move(w, k, (double)c->evaluations / (double)c->moves) + c->metric / (double)c->moves;
     x->measured = true;
 }
 

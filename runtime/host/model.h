@@ -100,6 +100,7 @@ typedef struct GmRun {                                   // one run: all that em
     struct GmChoice *choices;                            // by chain and competition; NULL: all is drawn step by step
     int         company;                                 // GmCompany: of chains, for moves along gradients
     struct GmTogether *together;   int n_together;       // those moves; NULL: no chain waits for another
+    struct GmMetrics *metrics;                           // of moves along gradients, where they are not diagonal; NULL: all are
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int         seeking;                                 // only moves along gradients are made, each by `instead`
@@ -143,6 +144,7 @@ typedef struct GmMove {
     void   (*jacobian)(struct GmRun *);                  // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
     int32_t  by;                                         // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
     int32_t  together;                                   // the runtime's own: chains adapt together (device/chees.h)
+    int32_t  metric;                                     // a MetricKind (metric.h): diagonal, or of low rank where that pays
 } GmMove;
 
 enum { GM_BY_NUTS = 1, GM_BY_CHEES };
@@ -193,6 +195,7 @@ typedef struct GmChoice {                                // of a chain in a comp
     int  fails;                                          // the last move found no finite density where it stands
     long first, adapts;                                  // moves count sweeps from here, and adapt in so many
     long moves, evaluations, divergent, failed;          // so far; the runtime clears them, and what follows
+    double metric;                                       // multiply-adds that metrics took which are not diagonal
     double energy, mean, squares, jumps;                 // of the last move; of all, and the sums of squares about their mean and of their changes
 } GmChoice;
 

@@ -33,6 +33,7 @@ static void fit_close(Fit *f)
     gm_new_data_close(f->new_data);
     gm_choices_close(f->choices);
     gm_together_close(&f->run);
+    gm_metrics_close(f->run.metrics);
     gm_draws_close(&f->draws);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
@@ -51,8 +52,10 @@ static void after_sweep(GmRun *one)
     const GmOptions *o = &f->options;
     const long sampled = one->sweep + 1 - o->warmup;
     gm_choices_after(f->choices, one->chain, one->sweep);
-    if (sampled == 0 && f->draws.file)
+    if (sampled == 0 && f->draws.file) {
         gm_choices_note(f->draws.file[one->chain], f->choices, one->chain, "# ");
+        gm_metrics_note(f->draws.file[one->chain], f->run.metrics, one->chain, "# ");
+    }
     if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
         return;
     const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;       // first: `derive` makes elements that do not exist NaN
@@ -230,6 +233,8 @@ static int finish(Fit *f, int status)
         gm_choices_print(stdout, f->choices);
     if (f->options.summary && f->draws.kept > 0)
         gm_together_note(stdout, &f->run, "");
+    if (f->options.summary && f->draws.kept > 0)
+        gm_metrics_print(stdout, f->run.metrics);
     if (f->device && f->device->profile && f->sweeps > 0)
         gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->step_seconds && f->sweeps > 0)
@@ -371,6 +376,8 @@ static int start(Fit *f)
         f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o);
     f->run.choices = gm_choices_of(f->choices);
     gm_together_open(&f->run, model, o);
+    if (!f->device && !o->check)
+        f->run.metrics = gm_metrics_open(model, &f->data, o->chains);
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 

@@ -668,8 +668,215 @@ static void starts(void)
     check("evaluations besides steps", "wrong", spent[0] != 100 || spent[1] != 1, 0);
 }
 
+// ---- metrics that are not diagonal ----
+
+enum { ROTATED = 40 };
+static double turned[ROTATED][ROTATED], spread[ROTATED];
+
+// Normal, with variances `spread` along directions that are no coordinates: x = turned' z. Five of them are 100 and more, or 1/100 and less; the condition is 10^4 of scales that have no pattern.
+static void rotate_target(void)
+{
+    const Sweep at = { SEED, 7, 0 };
+    Stream g = stream(at, 17, 0);
+    for (int k = 0; k < ROTATED; k++) {
+        for (int i = 0; i < ROTATED; i++) turned[k][i] = normal_standard(&g);
+        for (int j = 0; j < k; j++) {
+            double d = 0;
+            for (int i = 0; i < ROTATED; i++) d += turned[k][i] * turned[j][i];
+            for (int i = 0; i < ROTATED; i++) turned[k][i] -= d * turned[j][i];
+        }
+        double d = 0;
+        for (int i = 0; i < ROTATED; i++) d += turned[k][i] * turned[k][i];
+        for (int i = 0; i < ROTATED; i++) turned[k][i] /= sqrt(d);
+        spread[k] = k < 3 ? 100 : k < 5 ? 0.01 : 1;
+    }
+}
+
+static double scale_at(long i) { return 1 + (double)(i % 4); }
+
+static double rotated(long n, const double *x, double *g)
+{
+    double lp = 0;
+    for (long i = 0; i < n; i++) g[i] = 0;
+    for (long k = 0; k < n; k++) {
+        double z = 0;
+        for (long i = 0; i < n; i++) z += turned[k][i] * x[i] / scale_at(i);
+        lp -= 0.5 * z * z / spread[k];
+        for (long i = 0; i < n; i++) g[i] -= turned[k][i] * z / spread[k] / scale_at(i);
+    }
+    return lp;
+}
+
+// The variance of x_i.
+static double rotated_variance(long i)
+{
+    double v = 0;
+    for (int k = 0; k < ROTATED; k++) v += turned[k][i] * turned[k][i] * spread[k];
+    return v * scale_at(i) * scale_at(i);
+}
+
+// Along direction k, in units of its sd.
+static double rotated_score(const double *x, int k)
+{
+    double z = 0;
+    for (int i = 0; i < ROTATED; i++) z += turned[k][i] * x[i] / scale_at(i);
+    return z / sqrt(spread[k]);
+}
+
+static void draw_rotated(Stream *g, double *x)
+{
+    memset(x, 0, sizeof(double) * ROTATED);
+    for (int k = 0; k < ROTATED; k++) {
+        const double z = sqrt(spread[k]) * normal_standard(g);
+        for (int i = 0; i < ROTATED; i++) x[i] += turned[k][i] * z * scale_at(i);
+    }
+}
+
+// A warm-up that learns the metric, then what the metric must be: steps are few, moments exact. Then the integrator with it: back to where it came from, an energy error that falls four times as the step halves,
+// and E exp(-dH) = 1, whose momenta have to be drawn from the law of the kinetic energy.
+static void metric_of_kind(MetricKind kind, const char *what, double most_steps, int steps)
+{
+    const long n = ROTATED, count = 4000;
+    char name[100];
+    NutsSettings s;
+    memset(&s, 0, sizeof s);
+    s.steps = steps;
+    Nuts *m = machine(n);
+    m->linear = metric_open(n, kind, 40.0 * n, 1000);
+    double *along = (double *)malloc(sizeof(double) * 5 * (size_t)count), leapfrogs = 0, accepted = 0;
+    for (long k = 0; k < 1000 + count; k++) {
+        sweep_alone(m, 40 + (uint32_t)kind, &s, k, 1000, rotated);
+        if (k < 1000) continue;
+        leapfrogs += m->n_leapfrog / (double)count;
+        accepted += m->accept_stat / (double)count;
+        const double *x = nuts_position(m);
+        for (int j = 0; j < 5; j++) along[j * count + k - 1000] = rotated_score(x, j < 4 ? 2 * j : 5);
+        for (long i = 0; i < 3; i++) kept[i][k - 1000] = x[i];
+    }
+    printf("     %-40s step %.3f, acceptance %.3f, %.1f steps a draw, rank %d, eigenvalues from %.2g to %.2g, measured gain %.3g\n", what, m->step, accepted, leapfrogs, m->linear->rank,
+           m->linear->smallest, m->linear->largest, m->linear->gain);
+    check(what, "steps", leapfrogs, most_steps);
+    check(what, "acceptance", fabs(accepted - 0.8), 0.1);
+    check(what, "unused", m->linear->used != (kind != METRIC_DIAGONAL), 0);
+    for (long i = 0; i < 3; i++) batch_check(what, kept[i], count, 0, rotated_variance(i));
+    for (int j = 0; j < 5; j++) batch_check(what, along + j * count, count, 0, 1);
+    free(along);
+    double back = 0, error[2] = { 0, 0 }, sum = 0, squares = 0;
+    const double step = m->step;
+    const long trials = 2000;
+    m->cooling = 1;
+    for (long k = 0; k < trials; k++) {
+        const Sweep at = { SEED, 8, (uint64_t)k };
+        Stream g = stream(at, 18, 0);
+        double x[ROTATED], p[ROTATED];
+        draw_rotated(&g, x);
+        m->g = g;
+        stream_pass(&m->g);
+        for (int half = 0; half < 2; half++) {
+            memcpy(nuts_position(m), x, sizeof x);
+            m->draw_density = m->log_density = rotated(n, x, nuts_gradient(m));
+            if (half == 0) {
+                nuts_push(m);
+                memcpy(p, nuts_vector(m, NUTS_MOMENTUM), sizeof p);
+            }
+            memcpy(nuts_vector(m, NUTS_MOMENTUM), p, sizeof p);
+            NUTS_FIND_PUSH(m);
+            const double d = steps_of(m, 1, half ? 0.25 * step : 0.5 * step, half ? 16 : 8, rotated) - m->start;
+            error[half] += d * d;
+            if (half == 0) {
+                sum += exp(-d);
+                squares += exp(-2 * d);
+                continue;
+            }
+            steps_of(m, -1, 0.25 * step, 16, rotated);
+            for (long i = 0; i < n; i++) back = fmax(back, fabs(nuts_position(m)[i] - x[i]) + fabs(nuts_vector(m, NUTS_MOMENTUM)[i] - p[i]));
+        }
+    }
+    snprintf(name, sizeof name, "%s, 16 steps and 16 back", what);
+    check(name, "apart", back, 1e-9);
+    snprintf(name, sizeof name, "%s, error of the energy, halved step: 4", what);
+    check(name, "ratio", fabs(sqrt(error[0] / error[1]) - 4), 0.3);
+    const double mean = sum / (double)trials, se = sqrt((squares / (double)trials - mean * mean) / (double)trials);
+    snprintf(name, sizeof name, "%s, E exp(-dH) = 1", what);
+    check(name, "z", fabs(mean - 1) / se, BOUND_Z);
+    metric_close(m->linear);
+}
+
+// Standard normals whose sum, signs alternating, is held to a hundredth of its variance: one narrow direction in more coordinates than there are draws to learn from.
+#define HELD 99.0
+static double held(long n, const double *x, double *g)
+{
+    double sum = 0, lp = 0;
+    for (long i = 0; i < n; i++) sum += i % 2 ? -x[i] : x[i];
+    for (long i = 0; i < n; i++) {
+        g[i] = -x[i] - (i % 2 ? -1 : 1) * HELD * sum / (double)n;
+        lp += 0.5 * x[i] * g[i];
+    }
+    return lp;
+}
+
+static void metric_of_many(MetricKind kind, const char *what)
+{
+    const long n = 300, count = 3000;
+    NutsSettings s;
+    memset(&s, 0, sizeof s);
+    Nuts *m = machine(n);
+    m->linear = metric_open(n, kind, 30.0 * n, 600);
+    double *along = (double *)malloc(sizeof(double) * (size_t)count), leapfrogs = 0;
+    for (long k = 0; k < 600 + count; k++) {
+        sweep_alone(m, 50 + (uint32_t)kind, &s, k, 600, held);
+        if (k < 600) continue;
+        leapfrogs += m->n_leapfrog / (double)count;
+        const double *x = nuts_position(m);
+        double sum = 0;
+        for (long i = 0; i < n; i++) sum += i % 2 ? -x[i] : x[i];
+        along[k - 600] = sum / sqrt((double)n / (1 + HELD));
+        kept[0][k - 600] = x[0];
+    }
+    printf("     %-40s step %.3f, %.1f steps a draw, rank %d, eigenvalues from %.2g to %.2g, gain %.3g\n", what, m->step, leapfrogs, m->linear->rank, m->linear->smallest, m->linear->largest, m->linear->gain);
+    check(what, "steps", leapfrogs, kind == METRIC_DIAGONAL ? 100 : 20);
+    check(what, "not used as asked", m->linear->used != (kind != METRIC_DIAGONAL), 0);
+    batch_check(what, kept[0], count, 0, 1 - HELD / (1 + HELD) / (double)n);
+    batch_check(what, along, count, 0, 1);
+    free(along);
+    metric_close(m->linear);
+}
+
+// Where a diagonal metric is right, or there is no time to learn another one, a choice stays with it.
+static void metric_not_taken(void)
+{
+    NutsSettings s;
+    memset(&s, 0, sizeof s);
+    Nuts *m = machine(30);
+    m->linear = metric_open(30, METRIC_CHOSEN, 1200, 1000);
+    const Run r = run(m, 46, &s, 1000, 100, standard);
+    check("30 standard normals: diagonal", "not", m->linear->used || r.leapfrogs > 8, 0);
+    metric_close(m->linear);
+    m = machine(ROTATED);
+    m->linear = metric_open(ROTATED, METRIC_CHOSEN, 1200, 60);
+    run(m, 47, &s, 60, 100, rotated);
+    check("a warm-up of 60 sweeps: diagonal", "not", m->linear->used, 0);
+    metric_close(m->linear);
+}
+
+static void metrics(void)
+{
+    rotate_target();
+    metric_of_kind(METRIC_DIAGONAL, "rotated, diagonal", 1000, 0);
+    metric_of_kind(METRIC_LOW_RANK, "rotated, low rank", 12, 0);
+    metric_of_kind(METRIC_DENSE, "rotated, dense", 12, 0);
+    metric_of_kind(METRIC_CHOSEN, "rotated, chosen", 12, 0);
+    metric_of_kind(METRIC_LOW_RANK, "rotated, low rank, HMC", 12, 5);
+    metric_of_many(METRIC_DIAGONAL, "one narrow of 300, diagonal");
+    metric_of_many(METRIC_LOW_RANK, "one narrow of 300, low rank");
+    metric_of_many(METRIC_CHOSEN, "one narrow of 300, chosen");
+    metric_of_many(METRIC_DENSE, "one narrow of 300, dense");
+    metric_not_taken();
+}
+
 int main(void)
 {
+    metrics();
     integrator();
     same_trees("recursive trees, 4 normals in a chain", 4, chained, 0.01, 1.5, 3000);
     same_trees("recursive trees, 30 normals in a chain", 30, chained, 0.02, 1.2, 1000);

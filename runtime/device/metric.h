@@ -1,0 +1,89 @@
+// metric.h -- metrics of nuts.h that are not diagonal: of low rank, and dense. On the CPU; the functions are in host/metric.c.
+//
+//   M^-1 = D^1/2 F F' D^1/2     D diagonal: the inverse metric that nuts.h keeps
+//     low rank                  F = I + U (S - I) U', the columns of U orthonormal, n by rank, S diagonal: the eigenvalues of F F' are those of S^2 along U, else 1
+//     dense                     F = L, lower triangular
+//
+// nuts.h moves q = D^-1/2 F' D^1/2 p in place of the momentum p. Its law is normal(0, D^-1), and p' M^-1 p* = q' D q*: kinetic energy and turning criterion are those of the diagonal metric D. Two things differ:
+//
+//   gradient    the force on q is  D^-1/2 F' D^1/2 times the gradient                   metric_push
+//   velocity    x' = M^-1 p = D times  D^-1/2 F D^1/2 q                                 metric_drift
+//
+//   cost        2 * 2 n rank multiply-adds an evaluation, or n (n + 1)
+//   estimate    from the last draws and their gradients, scaled by D: of all metrics the geometric mean of cov(draws) and cov(gradients)^-1 makes the Fisher divergence from a normal distribution least (Seyboldt, Carlson and
+//               Carpenter 2025); for draws of a normal it is the covariance, however few they are. Where coordinates are more than half of the draws it is taken in the span of the leading principal components of both: along a wide
+//               direction draws vary most, along a narrow one gradients. Low rank keeps at most METRIC_RANK eigenvectors, whose eigenvalues lie beyond 1/2 and 2; dense keeps all there are.
+//   chosen      METRIC_CHOSEN begins diagonal. What low rank may save is the root of the ratio of the extreme eigenvalues, sqrt(condition), over that of those which stay; the vectors are as many as make this, divided by what an
+//               evaluation then costs, the largest. If that is 1.5 or more, some sweeps of warm-up try it, and it stays if evaluations times their cost for one effective draw (by the autocorrelation of neighbouring draws, on average over the
+//               coordinates) fall by a tenth. Costs are counted, never timed.
+//   test        tests/runtime/nuts.c
+#ifndef GM_METRIC_H
+#define GM_METRIC_H
+
+#include "base.h"
+
+enum {
+    METRIC_RANK       = 10,              // vectors of a metric of low rank, at most
+    METRIC_DRAWS      = 128,             // that it is estimated from
+    METRIC_MOST       = 2000,            // coordinates that METRIC_CHOSEN looks at
+    METRIC_MOST_DENSE = 1000,
+};
+
+typedef enum { METRIC_CHOSEN, METRIC_DIAGONAL, METRIC_LOW_RANK, METRIC_DENSE } MetricKind;
+
+typedef enum { METRIC_WATCHING, METRIC_TRYING, METRIC_TAKEN, METRIC_REFUSED } MetricStage;
+
+typedef struct MetricCount {             // over some sweeps
+    long   sweeps, evaluations;
+    double *jumps;                       // coordinate by coordinate: squared differences of neighbouring draws
+} MetricCount;
+
+typedef struct Metric {
+    long        n;
+    MetricKind  kind;
+    MetricStage stage;
+    int         used;                    // 0: the metric is D
+    int         full;                    // 1: L; 0: low rank
+    int         rank;                    // of low rank
+    double      smallest, largest;       // eigenvalues that it has besides 1
+    double      work;                    // what an evaluation costs with a diagonal metric, in multiply-adds
+    double      gain;                    // measured: work for an effective draw, diagonal over low rank
+    wide       *push, *velocity;         // what metric_push and metric_drift return
+    wide       *along, *across;          // low rank: D^1/2 U, D^-1/2 U (S - I), vector by vector
+    wide       *scale, *lower;           // dense: D^1/2; D^1/2 L D^-1/2 would be this, unscaled: L, row by row
+    long        window, kept;            // draws that there is room for; that came: number k stands in row k % window
+    wide       *draws, *gradients;
+    long        next;                    // estimates are made when so many have come
+    long        since;                   // sweeps since the metric changed
+    MetricCount before, now;
+    wide       *last;                    // draw
+} Metric;
+
+// Multiply-adds that it takes for an evaluation, in use.
+DEVICE double metric_work(const Metric *m)
+{
+    return m->full ? (double)m->n * (double)(m->n + 1) : 4.0 * (double)m->n * m->rank;
+}
+
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+
+// A metric for n coordinates, diagonal at first; METRIC_DENSE: n <= METRIC_MOST_DENSE. warmup: sweeps in which draws may come. NULL: there is no memory.
+Metric *metric_open(long n, MetricKind kind, double work, long warmup);
+void    metric_close(Metric *m);
+
+// Once nothing is adapted any more: what only estimates need is given back. Whether the metric is in use.
+int metric_settle(Metric *m);
+
+// Where the metric is in use. What is returned holds until the next call.
+const wide *metric_push(Metric *m, const wide *gradient);
+const wide *metric_drift(Metric *m, const wide *momentum);
+
+// Whether metric_adapt will make another estimate, if it is given another draw or not: then D is to be what is known of it.
+int metric_due(const Metric *m, int moved);
+
+// After a sweep of warm-up: where the chain stands, its gradient, D, whether that may count as another draw, what the sweep took, and how many sweeps may still change the metric. 1: the metric is another now.
+int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, long left);
+
+#endif
+
+#endif

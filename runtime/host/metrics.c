@@ -1,0 +1,129 @@
+// metrics.c -- the metrics of a run's moves along gradients that are not diagonal, or may become so (metric.h): one for each move and chain, from its first move on.
+#include "host.h"
+#include "../device/metric.h"
+
+#include <stdlib.h>
+
+// What the move itself does with each coordinate in an evaluation, in multiply-adds, besides the density, whose cost is known where it competes with steps.
+static const double of_move = 30;
+
+typedef struct Kept {
+    uint64_t     machine;                // which move it is
+    const char  *name;                   // of what it moves
+    Metric      *metric;                 // NULL: diagonal
+    struct Kept *next;
+} Kept;
+
+struct GmMetrics {
+    int      chains;
+    Kept   **first;                      // by chain, which alone writes there
+    int      competitions;
+    double (*cost)[3];
+};
+
+GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains)
+{
+    GmMetrics *w = gm_alloc(1, sizeof *w);
+    *w = (GmMetrics){ .chains = chains, .first = gm_alloc((size_t)chains, sizeof *w->first), .competitions = model->n_competitions };
+    w->cost = gm_alloc((size_t)w->competitions + 1, sizeof *w->cost);
+    for (int k = 0; k < w->competitions; k++)
+        model->competitions[k].cost(data->data, w->cost[k]);
+    return w;
+}
+
+static Kept *keep(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
+{
+    Kept **at = &w->first[chain];
+    while (*at && (*at)->machine != of->machine)
+        at = &(*at)->next;
+    if (*at || run->sweep >= run->warmup)
+        return *at;
+    Kept *k = *at = gm_alloc(1, sizeof *k);
+    *k = (Kept){ .machine = of->machine, .name = of->name };
+    const bool looked_at = of->metric != METRIC_CHOSEN || (of->coordinates > 1 && of->coordinates <= METRIC_MOST);
+    if (of->metric == METRIC_DENSE && of->coordinates > METRIC_MOST_DENSE) {
+        const long sizes[] = { of->coordinates, METRIC_MOST_DENSE };
+        gm_fault_at(run, chain, of->name, "a dense metric of # coordinates was asked for: there may be # of them; nuts(metric = low_rank) has no such limit", 2, sizes);
+    } else if (of->metric != METRIC_DIAGONAL && looked_at) {
+        k->metric = metric_open(of->coordinates, of->metric, of_move * (double)of->coordinates + (of->competition ? w->cost[of->competition - 1][2] : 0), run->warmup);
+        if (!k->metric)
+            gm_fault(run, chain, of->name, -1, "there is no memory for the metric of a move along gradients: nuts(metric = diagonal) needs less");
+    }
+    return k;
+}
+
+Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
+{
+    Kept *k = w ? keep(w, run, of, chain) : NULL;
+    if (k && k->metric && run->sweep >= run->warmup && !metric_settle(k->metric)) {
+        metric_close(k->metric);
+        k->metric = NULL;
+    }
+    return k ? k->metric : NULL;
+}
+
+// ---- what came of it ----
+
+static const char *kind_of(const Metric *m)
+{
+    return m->full ? "dense" : "of low rank";
+}
+
+void gm_metrics_note(FILE *to, const GmMetrics *w, int chain, const char *before)
+{
+    for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
+        const Metric *m = k->metric;
+        if (!m || !m->used)
+            continue;
+        fprintf(to, "%s%s: metric %s", before, k->name, kind_of(m));
+        if (!m->full)
+            fprintf(to, ", %d direction%s", m->rank, m->rank > 1 ? "s" : "");
+        fprintf(to, ", eigenvalues from %.2g to %.2g", m->smallest, m->largest);
+        fprintf(to, m->gain > 0 ? "; in warm-up it gave %.2g times the effective draws for the same work\n" : "\n", m->gain);
+    }
+}
+
+void gm_metrics_print(FILE *to, const GmMetrics *w)
+{
+    // Moves by their first chain that has one; a chain may have none.
+    for (int c = 0; w && c < w->chains; c++)
+        for (const Kept *k = w->first[c]; k; k = k->next) {
+            int used = 0, least = METRIC_RANK, most = 0;
+            bool dense = false, told = false;
+            for (int other = 0; other < w->chains; other++)
+                for (const Kept *o = w->first[other]; o; o = o->next) {
+                    if (o->machine != k->machine || !o->metric || !o->metric->used)
+                        continue;
+                    told |= other < c;
+                    used++;
+                    dense = o->metric->full;
+                    least = o->metric->rank < least ? o->metric->rank : least;
+                    most = o->metric->rank > most ? o->metric->rank : most;
+                }
+            if (!k->metric || !k->metric->used || told)
+                continue;
+            fprintf(to, "%s: metric %s", k->name, kind_of(k->metric));
+            if (!dense && least < most)
+                fprintf(to, ", %d to %d directions", least, most);
+            else if (!dense)
+                fprintf(to, ", %d direction%s", most, most > 1 ? "s" : "");
+            if (used < w->chains)
+                fprintf(to, ", in %d of %d chains", used, w->chains);
+            fputc('\n', to);
+        }
+}
+
+void gm_metrics_close(GmMetrics *w)
+{
+    for (int c = 0; w && c < w->chains; c++)
+        for (Kept *k = w->first[c], *next; k; k = next) {
+            next = k->next;
+            metric_close(k->metric);
+            free(k);
+        }
+    if (w) {
+        free(w->first);
+        free(w->cost);
+        free(w);
+    }
+}
