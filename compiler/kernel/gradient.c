@@ -1545,6 +1545,13 @@ static void put_density_store(Moved *m, int which)
     leave(p, lane);                              // all wait for it
 }
 
+// Of several ends this one, up to rounding: the outermost was found at the variables, and this end may be written in their coordinates, log(a) as that of a.
+static Expr *is_outermost(Expr *end, Expr *outermost)
+{
+    Expr *size = ex_add2(ex_call1("abs", outermost), ex_num(1e-4));
+    return ex_call2("<=", ex_call1("abs", ex_sub(end, outermost)), ex_mul2(ex_num(1e-12), size));
+}
+
 // What moving ends of a variable give to the variables that they are made of.
 static void put_end_slopes(Moved *m, int i)
 {
@@ -1563,7 +1570,7 @@ static void put_end_slopes(Moved *m, int i)
         for (int side = 0; side < 2; side++) {
             Expr *end = b->term->args[1 + side];
             if (!reads_block(m, end)) continue;
-            Expr *decides = ex_call2("==", end, end_of(ends, side, ref));            // of several ends this one
+            Expr *decides = is_outermost(end, end_of(ends, side, ref));
             sum = ex_add2(sum, ex_call3("if_else", decides, ex_mul2(end, ex_ref(ends->slope[side], ref->nargs, ref->args)), ex_num(0)));
         }
         if (ex_is_num(sum, 0)) continue;
