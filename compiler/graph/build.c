@@ -456,6 +456,14 @@ static void check_ends(Factor *f, Expr *lo, Expr *hi)
     f->to = hi;
 }
 
+// An angle lies from -pi to pi, unless the model gives an interval of at most one turn.
+static void restrict_to_circle(Factor *f, Var *v)
+{
+    const Expr *lo = f->truncated ? f->lower : NULL, *hi = f->truncated ? f->upper : NULL;
+    if (lo && hi && lo->kind == EX_NUM && hi->kind == EX_NUM && hi->number - lo->number <= 2 * M_PI * (1 + 1e-6)) return;
+    restrict_support(f, v, ex_num(-M_PI), ex_num(M_PI));
+}
+
 // The log density of one instance, with what the support and the truncation add.
 void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args)
 {
@@ -470,10 +478,12 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
     if (v) {
         if (d->support == SUPPORT_POSITIVE) restrict_support(f, v, ex_num(0), NULL);
         if (d->support == SUPPORT_UNIT) restrict_support(f, v, ex_num(0), ex_num(1));
+        if (d->support == SUPPORT_CIRCLE) restrict_to_circle(f, v);
         if (d->support == SUPPORT_SIMPLEX) restrict_support(f, v, ex_num(0), ex_num(1));
         constrain_whole(v, d);
         if (d->discrete) v->discrete = true;
     }
+    if (f->observed && d->support == SUPPORT_CIRCLE) restrict_to_circle(f, NULL);
     if (f->observed && d->support == SUPPORT_POSITIVE) {
         f->least = ex_num(0);
         restrict_support(f, NULL, f->least, NULL);
@@ -524,6 +534,8 @@ Expr *component_density(Graph *g, const Factor *f, const Component *c)
     support_ends(g, c->dist, c->nargs, c->args, f->value, &lo, &hi);
     if (lo && lo != f->least) e = ex_call3("if_else", ex_call2("<=", lo, f->value), e, ex_num(-INFINITY));      // where others are possible, this one is not
     if (hi && hi != f->most) e = ex_call3("if_else", ex_call2("<=", f->value, hi), e, ex_num(-INFINITY));
+    if (c->dist->support == SUPPORT_CIRCLE && f->dist->support != SUPPORT_CIRCLE && !f->observed)
+        e = ex_call3("if_else", ex_call2("<=", ex_call1("fabs", f->value), ex_num(M_PI)), e, ex_num(-INFINITY));
     return e;
 }
 
@@ -557,6 +569,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
     }
     add_density(f, sum);
     if (!(v && v->discrete)) restrict_support(f, v, f->least, f->most);
+    if (v && f->dist->support == SUPPORT_CIRCLE) restrict_to_circle(f, v);
 }
 
 // An argument for one element of a vectorised statement: leading subscripts are the element's.

@@ -345,10 +345,20 @@ static void couple(Conditional *c, const Factor *f, const Mentions *m)
 
 // ---- families ----
 
-static bool same_support(const Distribution *f, const Var *v, bool bounded, bool *truncated)
+// Whether anything but a whole turn bounds it.
+static bool bounded_on_circle(const Part *bounds)
 {
+    for (const Part *b = bounds; b; b = b->next)
+        if (b->value->kind != EX_NUM || b->value->number != (b->which ? M_PI : -M_PI)) return true;
+    return false;
+}
+
+static bool same_support(const Distribution *f, const Var *v, const Part *bounds, bool *truncated)
+{
+    const bool bounded = f->support == SUPPORT_CIRCLE ? bounded_on_circle(bounds) : bounds != NULL;
     bool lower = isfinite(v->lower_number), upper = isfinite(v->upper_number);
-    if (f->support == SUPPORT_REAL || f->support == SUPPORT_CIRCLE) *truncated = lower || upper || bounded;
+    if (f->support == SUPPORT_REAL) *truncated = lower || upper || bounded;
+    else if (f->support == SUPPORT_CIRCLE) *truncated = ((lower || upper) && !(v->lower_number == -M_PI && v->upper_number == M_PI)) || bounded;
     else if (f->support == SUPPORT_POSITIVE) {
         if (!(v->lower_number >= 0)) return false;
         *truncated = v->lower_number > 0 || upper || bounded;
@@ -422,7 +432,7 @@ static bool recognise(Graph *g, Conditional *c, const Statistics *all)
             int count = 0;
             for (const Natural *n = f->natural; n; n = n->next) count++;
             bool truncated;
-            if (count != size || !same_support(f, c->var, c->bounds != NULL, &truncated)) continue;
+            if (count != size || !same_support(f, c->var, c->bounds, &truncated)) continue;
             for (int k = 0; k < (f->power ? npowers : 1); k++)
                 if (family_matches(g, f, powers[k], c->u, all, which, c)) {
                     c->family = f;
