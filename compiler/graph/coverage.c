@@ -14,6 +14,7 @@ typedef struct Naming {                  // the elements that one statement draw
     Span          span;
     const Plates *plates;
     Expr         *at[MAX_RANK];
+    Expr         *what;                  // it draws this function of the element at the coordinates; NULL: the element
     bool          defines;               // else it draws
     bool          once;                  // it names none twice
     bool          box;                   // then
@@ -26,6 +27,7 @@ struct Coverage {
     int     n, nmerged;
     Naming *naming, *merged;             // as written; those that are boxes, joined
     bool    complete;
+    bool    overlaid;                    // an element may have distributions of several functions of it
     Expr   *total;                       // how often the element at the coordinates is named; NULL: not asked
 };
 
@@ -283,6 +285,33 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
     return true;
 }
 
+// Distributions of different functions of an element, as of y[i] == 0 and of y[i], are no repetition: each is looked at with its like.
+static bool check_each_once(Claims *claims, Var *v, Coverage *c)
+{
+    Graph *g = claims->g;
+    bool good = true, same = true;
+    for (int i = 1; i < c->n; i++) same &= c->naming[i].what == c->naming[0].what;
+    if (same) return check_once(claims, v, c);
+    for (int i = 0; i < c->n; i++) {
+        bool first = true;
+        for (int j = 0; j < i; j++) {
+            first &= c->naming[j].what != c->naming[i].what;
+            c->overlaid |= c->naming[j].what != c->naming[i].what && !(c->naming[i].box && c->naming[j].box && disjoint(c, &c->naming[i], &c->naming[j]));
+        }
+        if (!first) continue;
+        Coverage *alike = NEW(g->arena, Coverage);
+        *alike = *c;
+        alike->naming = NEW_N(g->arena, Naming, c->n);
+        alike->n = 0;
+        for (int j = i; j < c->n; j++)
+            if (c->naming[j].what == c->naming[i].what) alike->naming[alike->n++] = c->naming[j];
+        good &= check_once(claims, v, alike);
+    }
+    return good;
+}
+
+bool coverage_overlaid(const Var *v) { return v->coverage && v->coverage->overlaid; }
+
 static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Plates *plates, bool defines, int n, Expr *const *at)
 {
     Naming *more = NEW_N(g->arena, Naming, c->n + 1);
@@ -328,6 +357,19 @@ static bool names(const Factor *f, const Var *v)
     return r && r->var == v;
 }
 
+// log(y[i]) as log(y[k]), k being the coordinate, so that statements with loops of their own are compared.
+static Expr *function_drawn(const Coverage *c, const Factor *f)
+{
+    const Expr *r = drawn_by(f);
+    if (r == f->value) return NULL;
+    Expr *at[MAX_RANK], *what = f->value;
+    for (int k = 0; k < r->nargs; k++) at[k] = ex_index(c->coordinate[k]);
+    what = ex_replace(what, (Expr *)r, ex_ref(r->var, r->nargs, at));
+    for (int k = 0; k < r->nargs; k++)
+        if (r->args[k]->kind == EX_INDEX) what = ex_replace_index(what, r->args[k]->index, at[k]);
+    return what;
+}
+
 // By its distributions, its definitions, or both. A definition of data has its elements by the latter alone.
 static Coverage *coverage_of(Graph *g, Var *v, bool drawn, bool defined)
 {
@@ -340,7 +382,10 @@ static Coverage *coverage_of(Graph *g, Var *v, bool drawn, bool defined)
     c->rank = most;
     for (int k = 0; k < most; k++) c->coordinate[k] = index_new(intern(k == 0 ? "k" : k == 1 ? "l" : "m"), ex_num(1), v->dim[k]);
     for (const Factor *f = drawn ? g->factors : NULL; f; f = f->next)
-        if (names(f, v)) add_naming(g, c, v, f->span, &f->plates, false, drawn_by(f)->nargs, drawn_by(f)->args);
+        if (names(f, v)) {
+            add_naming(g, c, v, f->span, &f->plates, false, drawn_by(f)->nargs, drawn_by(f)->args);
+            c->naming[c->n - 1].what = function_drawn(c, f);
+        }
     for (const Site *t = defined ? v->sites : NULL; t; t = t->next)
         if (!t->again) add_naming(g, c, v, t->span, &t->plates, true, t->n, t->subscript);
     if (!c->n) return NULL;                      // flat, or data that no statement is about
@@ -409,6 +454,22 @@ static void claim_existence(Claims *claims, const Var *v, const Coverage *c)
     }
 }
 
+// A missing value is drawn by statements about it, not by those about functions of it: these say nothing of its own density.
+static void claim_not_missing(Claims *claims, const Var *v)
+{
+    Graph *g = claims->g;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        const Expr *r = names(f, v) ? drawn_by(f) : NULL;
+        if (!r || r == f->value || r->nargs != v->rank || f->plates.n > MAX_LOOPS) continue;
+        Claim k = {.span = f->span, .name = v->name, .loops = {.guard = f->plates.guard}, .nparts = 1};
+        for (int i = 0; i < f->plates.n; i++) k.loops.index[k.loops.n++] = f->plates.index[i];
+        for (int d = 0; d < r->nargs; d++) k.number[k.nnumbers++] = r->args[d];
+        k.fails[0] = ex_call1("missing", (Expr *)r);
+        k.says = arena_printf(g->arena, "%s is missing, and a function of it has a distribution (%s)", element_text(g, v, r->nargs), claims_line(g, f->span));
+        claim(claims, k);
+    }
+}
+
 bool find_coverage(Claims *claims)
 {
     Graph *g = claims->g;
@@ -419,10 +480,11 @@ bool find_coverage(Claims *claims)
         if (!v->decl) continue;                  // of augmentations, and what the compiler made
         const bool let = v->kind == VAR_LET;
         Coverage *c = v->coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
-        if (drawn) good &= check_once(claims, v, drawn);
+        if (drawn) good &= check_each_once(claims, v, drawn);
         if (!c) continue;
         v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
-        good &= check_once(claims, v, c);
+        good &= check_each_once(claims, v, c);
+        if (v->kind == VAR_DATA && v->response) claim_not_missing(claims, v);
         if (v->kind == VAR_DATA && v->holes && v->rank == c->rank) claim_existence(claims, v, c);
     }
     return good;

@@ -587,6 +587,7 @@ Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);     // argu
 void claims_print(FILE *out, const Graph *g);
 Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the condition, by counting; NULL: always
 const Expr *drawn_by(const Factor *f);                               // the element that a statement draws, or whose function it draws; NULL: none, or several
+bool coverage_overlaid(const Var *v);                                  // an element of it may have distributions of several functions of it, as y[i] and log(y[i])
 
 // ---- observed.c: log-likelihoods and replicates of what is observed, for runs that ask for them ----
 

@@ -4,7 +4,7 @@
 //   after    log_lik_y[i] = log normal(y[i] | mu, s) over i in 1:N;    y_rep[i] ~ normal(mu, s) over i in 1:N
 //
 // Both are of the model as written: what an augmentation replaced counts, not what took its place. A distribution of vectors gives one number for each
-// vector. An element has one statement at most (coverage.c), so each is computed once, on its own.
+// vector. An element has one statement at most, or there is no log-likelihood of it (coverage.c), so each is computed once, on its own.
 //
 // Needs: factors, and which elements they name.     Gives: predicted variables that only runs which ask for them have.     Keeps: all else.
 #include <string.h>
@@ -39,6 +39,10 @@ static bool is_about(const Factor *f, const Var *v)
 static void find_log_lik(Graph *g, Observed *o)
 {
     int rank = -1;
+    if (coverage_overlaid(o->var)) {
+        o->no_log_lik = arena_printf(g->arena, "several functions of an element have distributions (%s)", claims_line(g, o->span));
+        return;
+    }
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!is_about(f, o->var)) continue;
         const int n = drawn_by(f)->nargs;
