@@ -15,7 +15,8 @@
 //               direction draws vary most, along a narrow one gradients. Low rank keeps at most METRIC_RANK eigenvectors, whose eigenvalues lie beyond 1/2 and 2; dense keeps all there are.
 //   chosen      METRIC_CHOSEN begins diagonal. What low rank may save is the root of the ratio of the extreme eigenvalues, sqrt(condition), over that of those which stay; the vectors are as many as make this, divided by what an
 //               evaluation then costs, the largest. If that is 1.5 or more, some sweeps of warm-up try it, and it stays if evaluations times their cost for one effective draw (by the autocorrelation of neighbouring draws, on average over the
-//               coordinates) fall by a tenth. Costs are counted, never timed.
+//               coordinates) fall by a fifth. Where a sweep of the trial, or three before it,
+//               diverged it does not: the curvature changes from place to place, which no one metric describes, and shorter trajectories would hide it. Costs are counted, never timed.
 //   test        tests/runtime/nuts.c
 #ifndef GM_METRIC_H
 #define GM_METRIC_H
@@ -34,7 +35,7 @@ typedef enum { METRIC_CHOSEN, METRIC_DIAGONAL, METRIC_LOW_RANK, METRIC_DENSE } M
 typedef enum { METRIC_WATCHING, METRIC_TRYING, METRIC_TAKEN, METRIC_REFUSED } MetricStage;
 
 typedef struct MetricCount {             // over some sweeps
-    long   sweeps, evaluations;
+    long   sweeps, evaluations, divergent;
     double *jumps;                       // coordinate by coordinate: squared differences of neighbouring draws
 } MetricCount;
 
@@ -81,8 +82,8 @@ const wide *metric_drift(Metric *m, const wide *momentum);
 // Whether metric_adapt will make another estimate, if it is given another draw or not: then D is to be what is known of it.
 int metric_due(const Metric *m, int moved);
 
-// After a sweep of warm-up: where the chain stands, its gradient, D, whether that may count as another draw, what the sweep took, and how many sweeps may still change the metric. 1: the metric is another now.
-int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, long left);
+// After a sweep of warm-up: where the chain stands, its gradient, D, whether that may count as another draw, what the sweep took, whether it diverged, and how many sweeps may still change the metric. 1: the metric is another now.
+int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, int divergent, long left);
 
 #endif
 

@@ -461,7 +461,9 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
     if (!NUTS_LINEAR(m) || NUTS_LINEAR_DUE(m, moved)) m->search |= (nuts_set_metric(m) || !m->metric_known) && m->settings.step == 0;     // the step size was for another metric
     m->metric_known = 1;
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    if (m->linear && metric_adapt(m->linear, nuts_position(m), nuts_gradient(m), nuts_metric(m), moved, m->evaluations, last_window - m->sweep)) m->search = m->settings.step == 0;
+    // A step size that is tried out, far above the mean so far, may diverge anywhere.
+    const int divergent = m->divergent && m->stepsize < 1.5 * exp(m->log_step_mean);
+    if (m->linear && metric_adapt(m->linear, nuts_position(m), nuts_gradient(m), nuts_metric(m), moved, m->evaluations, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
 #endif
 }
 

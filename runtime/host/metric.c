@@ -516,15 +516,16 @@ static bool estimate(Metric *m, const wide *diagonal)
 
 static void clear(MetricCount *c, long n)
 {
-    c->sweeps = c->evaluations = 0;
+    c->sweeps = c->evaluations = c->divergent = 0;
     memset(c->jumps, 0, sizeof *c->jumps * (size_t)n);
 }
 
-static void count(Metric *m, const wide *draw, int evaluations)
+static void count(Metric *m, const wide *draw, int evaluations, int divergent)
 {
     if (m->since > SETTLING) {
         m->now.sweeps++;
         m->now.evaluations += evaluations;
+        m->now.divergent += divergent;
         for (long i = 0; i < m->n; i++)
             m->now.jumps[i] += (draw[i] - m->last[i]) * (draw[i] - m->last[i]);
     }
@@ -575,13 +576,13 @@ int metric_due(const Metric *m, int moved)
     return m->stage == METRIC_TAKEN && m->kept + moved >= m->next;
 }
 
-int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, long left)
+int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, int divergent, long left)
 {
     if (m->stage == METRIC_REFUSED)
         return 0;
     m->since++;
     if (m->kind == METRIC_CHOSEN && m->stage != METRIC_TAKEN)
-        count(m, draw, evaluations);
+        count(m, draw, evaluations, divergent);
     if (moved) {
         const long row = m->kept++ % m->window;
         memcpy(m->draws + row * m->n, draw, sizeof *draw * (size_t)m->n);
@@ -591,7 +592,7 @@ int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *
         if (m->now.sweeps < MEASURED && left > 1)
             return 0;
         compare(m);
-        const int taken = m->now.sweeps >= MEASURED / 2 && m->gain * better > 1;
+        const int taken = m->now.sweeps >= MEASURED / 2 && m->gain * better > 1 && m->now.divergent == 0 && m->before.divergent < 3;
         if (!taken)
             return change(m, METRIC_REFUSED, 0);
         m->stage = METRIC_TAKEN;
