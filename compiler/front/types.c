@@ -993,11 +993,46 @@ static bool merge(Types *t, Type *into, const Type *other)
     return true;
 }
 
+static void suggest_type(Diag *m, const Decl *d, BaseType base)
+{
+    diag_help(m, base == BASE_INT ? "write its type, for example int %s[N]" : "write its type, for example vector[N] %s", d->name);
+}
+
 static void untold(Types *t, Decl *d, Span at)
 {
     Diag *m = diag(t->d, at, DIAG_E0307, d->name);
-    diag_help(m, "write its type, for example vector[N] %s", d->name);
+    suggest_type(m, d, d->type.base);
     d->poisoned = true;
+}
+
+static bool names_decl(const Ast *e, const Decl *d)
+{
+    if (e->decl == d) return true;
+    for (int i = 0; i < e->nkids; i++)
+        if (e->kid[i] && names_decl(e->kid[i], d)) return true;
+    return false;
+}
+
+// Whether the elements are vectors or matrices is told by a statement whose right side does without them, as u[1] ~ multi_normal(m, S) beside
+// u[t] ~ multi_normal(A * u[t - 1], S). Adds these dimensions to those that the left sides tell.
+static void start_of_series(Types *t, Decl *d, const List *sites, const List *subs)
+{
+    const Facts *f = facts(t->a, d);
+    bool others = false;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < sites->n; i++) {
+            Stmt *s = sites->item[i];
+            bool of_itself = s->kind == STMT_DEFINE && names_decl(s->rhs, d);
+            for (int k = 0; k < s->nargs; k++) of_itself |= names_decl(s->args[k], d);
+            others |= of_itself;
+            Type right, type;
+            if (pass == 0 || !others || of_itself || subs[i].n != d->type.rank) continue;
+            if (!shape_of_right(t, s, &subs[i], &right) || right.rank == 0 || !shape_from_site(t, s, &subs[i], &right, &type)) continue;
+            if (f->provisional_used || type.rank <= d->type.rank) return;
+            for (int k = d->type.rank; k < type.rank; k++) d->type.dim[k] = type.dim[k];
+            d->type.rank = type.rank;
+            return;
+        }
 }
 
 static void infer(Types *t, Decl *d, const List *sites)
@@ -1019,6 +1054,7 @@ static void infer(Types *t, Decl *d, const List *sites)
         if (d->type.rank == 0) d->type = type;
         else if (!merge(t, &d->type, &type)) break;
     }
+    start_of_series(t, d, sites, subs);
     Type provisional = d->type, all = { 0 };
     bool some = false;
     for (int i = 0; i < sites->n; i++) {
@@ -1028,7 +1064,7 @@ static void infer(Types *t, Decl *d, const List *sites)
         if (!some) all = type;
         else if (!merge(t, &all, &type)) {
             Diag *m = diag(t->d, s->lhs->span, DIAG_E0308, d->name, ast_type_text(t->a, &all), ast_type_text(t->a, &type));
-            diag_help(m, "write its type, for example vector[N] %s", d->name);
+            suggest_type(m, d, all.base);
             d->poisoned = true;
             return;
         }

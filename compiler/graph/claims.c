@@ -410,7 +410,7 @@ static void claim_divisor(Claims *c, const Place *p, const Ast *divisor)
     claim(c, k);
 }
 
-// The times of a differential equation: none before the one before it, nor before the start.
+// The times of a differential equation: none before the one before it, nor before the start. Its tolerances, where they are data: above 0.
 static void claim_times(Claims *c, const Place *p, const Ast *e)
 {
     Place q = *p;
@@ -420,10 +420,17 @@ static void claim_times(Claims *c, const Place *p, const Ast *e)
     const char *text = ast_text(c->g->arena, e->kid[3]);
     k.says = arena_printf(c->g->arena, "times of a differential equation decrease: element # of %.40s%s is less than the one before it (%s)", text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
     if (!ex_is_num(k.fails[0], 0)) claim(c, k);
-    Claim first = {.span = p->span, .name = "the first time", .loops = p->loops, .nparts = 1};
+    const Place there = given(p, ex_call2("<=", one, n));
+    Claim first = {.span = p->span, .name = "the first time", .loops = there.loops, .nparts = 1};
     first.fails[0] = ex_call2("<", elaborate(c->g, e->kid[3], p->env, 1, &one), elaborate(c->g, e->kid[2], p->env, 0, NULL));
     first.says = arena_printf(c->g->arena, "the first time of a differential equation lies before that of its start (%s)", claims_line(c->g, p->span));
     if (!ex_is_num(first.fails[0], 0)) claim(c, first);
+    for (int k = 4; k < e->nkids; k++) {
+        Expr *tolerance = elaborate(c->g, e->kid[k], p->env, 0, NULL), *fails = ex_call1("!", ex_call2("<", ex_num(0), tolerance));
+        Claim above = {.span = p->span, .name = "a tolerance", .loops = p->loops, .nparts = 1, .fails = {fails}};
+        above.says = arena_printf(c->g->arena, "a tolerance of a differential equation is not above 0 (%s)", claims_line(c->g, p->span));
+        if (!ex_unknown(tolerance) && !ex_is_num(fails, 0)) claim(c, above);
+    }
 }
 
 // Two sizes that must agree: where they are compared as sums of names already, or not at all yet.

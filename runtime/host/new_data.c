@@ -64,7 +64,8 @@ static bool unknowns_fit(const GmNewData *n, const GmDraws *d, const GmMemory *m
             free(was);
             free(is);
         } else if (there[f] < gm_shape_size(old)) {
-            gm_error("--new: %s is not in the draws; leave --params out, or name it, too%s", field->name, field->role == GM_LATENT ? " (--params all)" : "");
+            gm_error(field->role == GM_LATENT ? "--new: %s is not in the draws: it is latent, and latent variables are kept if --params names them (--params all)"
+                                              : "--new: %s is not in the draws; leave --params out, or name it, too", field->name);
             good = false;
         }
     }
@@ -219,8 +220,11 @@ static void print_table(FILE *to, const GmNewData *n, long draws, const char *ou
             total += x;
             squares += e ? (x - before) * (x - total / (double)(e + 1)) : 0;
         }
-        fprintf(to, "%s: the log of the mean density of each observation is %.6g in all, %.6g each (standard error of the sum %.3g)\n", field->name, total, total / (double)size,
-                size > 1 ? sqrt(squares / (double)(size - 1) * (double)size) : NAN);
+        if (size == 1)
+            fprintf(to, "%s: the log of the mean density of the observation is %.6g\n", field->name, total);
+        else
+            fprintf(to, "%s: the log of the mean density of each observation is %.6g in all, %.6g each (standard error of the sum %.3g)\n", field->name, total, total / (double)size,
+                    sqrt(squares / (double)(size - 1) * (double)size));
     }
 }
 
