@@ -271,6 +271,12 @@ Expr *end_of_summed(const Var *v, int side);
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);
 
+// ---- ties.c: discrete unknowns that hold each other ----
+
+enum { MOST_TIED = 8 };
+// The discrete unknowns in f whose possible values are not connected by changes of one of them at a time, into `tied`; their number, 0 if there are none.
+int tied_in(const Graph *g, const Factor *f, Var **tied);
+
 // ---- polynomial.c: expansion in an element, or in the elements of a block ----
 
 enum {

@@ -441,6 +441,35 @@ static void draw_together(Graph *g, Var *v)
     else v->messages = NULL;
 }
 
+// ---- unknowns that hold each other, without being asked ----
+
+// Sums out one of those that a factor ties, the one with the most elements that can be; false: there are none.
+static bool untie(Graph *g)
+{
+    for (Factor *f = g->factors; f; f = f->next) {
+        Var *tied[MOST_TIED];
+        const int n = tied_in(g, f, tied);
+        for (int rank = MAX_RANK; rank >= 0 && n; rank--)
+            for (int i = 0; i < n; i++) {
+                if (tied[i]->rank != rank || request_of(g, tied[i]) || sum_out(g, tied[i], g->nsums + 1, false)) continue;
+                g->nsums++;
+                return true;
+            }
+    }
+    return false;
+}
+
+static void tell_ties(Graph *g)
+{
+    for (const Factor *f = g->factors; f; f = f->next) {
+        Var *tied[MOST_TIED];
+        if (!tied_in(g, f, tied)) continue;
+        Diag *m = diag(g->diags, f->span, DIAG_W0605, tied[0]->name, tied[1]->name);
+        diag_because(m, "their possible values are not connected by changes of one of them at a time");
+        diag_help(m, "`infer { %s by marginal; }` draws them together, where it can be summed out", tied[1]->name);
+    }
+}
+
 bool marginals(Graph *g)
 {
     Var **list = NEW_N(g->arena, Var *, g->nvars + 1);
@@ -462,6 +491,8 @@ bool marginals(Graph *g)
         if (n == 0) break;
         g->nsums++;
     }
+    while (untie(g)) ;
+    tell_ties(g);
     for (int i = 0; i < g->nvars && g->nsums; i++) {
         Var *v = g->vars[i];
         if (v->summed) v->sums = v->summed - 1;
