@@ -1087,6 +1087,29 @@ static bool bound_fits(Types *t, const Decl *d, const Ast *bound)
     return true;
 }
 
+// Does a statement elsewhere name elements that the type in the loop does not give the variable? Reported.
+static bool reaches_beyond(Types *t, Decl *d, Ast *const *extent, int leading)
+{
+    List sites = facts(t->a, d)->tildes;
+    for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &sites, s);
+    for (int i = 0; i < sites.n; i++) {
+        Stmt *s = sites.item[i];
+        List subs = { 0 };
+        if (s->lhs == d->in_loop || !subscripts(t, s->lhs, &subs)) continue;
+        for (int k = 0; k < leading && k < subs.n; k++) {
+            Ast *sub = subs.item[k], *end = sub->kind == AST_ALL ? NULL : sub->kind == AST_RANGE ? sub->kid[1] : sub, *most = end ? largest(t, end) : NULL;
+            double excess;
+            if (!most || compare(t, most, extent[k], &excess) != DIFFERENT || excess <= 0) continue;
+            Diag *m = diag(t->d, s->lhs->span, DIAG_E0308, d->name, ast_text(t->a, d->in_loop), ast_text(t->a, s->lhs));
+            diag_help(m, "the type in the loop ends at %s, and this statement reaches %s; what has neither the type nor a distribution of that loop has a name of its own",
+                      text_of(t, extent[k]), text_of(t, most));
+            d->poisoned = true;
+            return true;
+        }
+    }
+    return false;
+}
+
 // A type in a loop: the largest values of the subscripts are extents before its own.
 static void shape_in_loop(Types *t, Decl *d)
 {
@@ -1099,6 +1122,7 @@ static void shape_in_loop(Types *t, Decl *d)
         d->poisoned = true;
         return;
     }
+    if (reaches_beyond(t, d, extent, leading)) return;
     memmove(d->type.dim + leading, d->type.dim, sizeof *d->type.dim * (size_t)d->type.rank);
     memcpy(d->type.dim, extent, sizeof *extent * (size_t)leading);
     d->type.rank += leading;

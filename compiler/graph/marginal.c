@@ -293,13 +293,26 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
 
 // ---- one unknown ----
 
+// A sum that is an array of the sweep cannot hold another sum out of it: which it is, and of which unknown.
+static const char *why_not_within(Graph *g, const Var *messages)
+{
+    const Var *other = NULL;
+    for (int i = 0; i < g->nvars && !other; i++)
+        if (g->vars[i]->messages == messages) other = g->vars[i];
+    const char *name = other ? other->name : messages->name;
+    for (const Site *t = messages->sites; t; t = t->next)
+        if (t->adds)
+            return arena_printf(g->arena, "the rows of %s look up elements of `%s`, and the sum over its values gathers them as a whole; a second unknown cannot be summed out of it", line_of(g, t->span), name);
+    return arena_printf(g->arena, "it enters the sum along the chain of `%s` (%s), as a whole; a second unknown cannot be summed out of it", name, line_of(g, messages->span));
+}
+
 // Why v cannot be summed out; NULL: it can.
 static const char *obstacle(Graph *g, const Var *v, const Conditional *c, bool chains)
 {
     if (!v->discrete || v->base != BASE_INT) return "its values are reals";
     if (!end_of_summed(v, 0) || !end_of_summed(v, 1))
         return arena_printf(g->arena, "its values do not lie between two ends that are the same for all elements and known from data; bounds say it: int<lower=0, upper=10> %s", v->name);
-    if (c->recursion && c->recursion->hidden) return "it enters the sum along a chain of other unknowns, as a whole";
+    if (c->recursion && c->recursion->hidden) return why_not_within(g, c->recursion);
     if (c->recursion) return arena_printf(g->arena, "it enters the recursion of `%s` (%s)", c->recursion->name, line_of(g, c->recursion->span));
     if ((c->whole || c->nbatch < v->rank) && !(chains && is_chain(c))) {
         const char *where = c->couples ? arena_printf(g->arena, "the statement of %s", line_of(g, c->couples->span)) : "a statement";
