@@ -224,7 +224,7 @@ Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v)
         range_of(e, &range[0], &range[1]);
         for (int side = 0; side < 2; side++) {
             if (!end_of(g, f, side ? p->upper : p->lower, &end) || (side ? range[1] < end : range[0] > end)) continue;
-            const bool open = end_is_open(g, f->dist, k, end, side), never_at_end = ex_positive(e) || (e->kind == EX_REF && e->var->base == BASE_REAL);
+            const bool open = end_is_open(g, f->dist, k, end, side), never_at_end = (ex_positive(e) && !ex_may_vanish(e)) || (e->kind == EX_REF && e->var->base == BASE_REAL);
             if (range[side] == end && (!open || never_at_end)) continue;
             Expr *inside = ex_call2(open ? "<" : "<=", side ? e : ex_num(end), side ? ex_num(end) : e);
             all = all ? ex_call2("&&", all, inside) : inside;

@@ -405,6 +405,12 @@ static bool lies_within(const Expr *bound, const Expr *end, int side)
     return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);
 }
 
+// An end of a truncation that is an end of the support leaves nothing out, and a log of nothing has no derivative.
+static Expr *unless_at_end(Expr *end, Expr *support, Expr *there, Expr *else_)
+{
+    return support && !(end->kind == EX_NUM && support->kind == EX_NUM) ? ex_call3("if_else", ex_call2("==", end, support), there, else_) : else_;
+}
+
 // The normaliser of a truncation. Its ends may lie beyond those of the support, where distribution functions are not asked.
 static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
 {
@@ -425,9 +431,10 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
     }
     if (d->discrete) left = log_mass_left(g, f, d, nargs, args, true);
     if (left) ;
-    else if (lo && hi && below[1] && above[0])   // in the upper tail by what lies above: what lies below is 1 there in doubles
+    else if (lo && hi && below[1] && above[0]) { // in the upper tail by what lies above: what lies below is 1 there in doubles
         left = ex_call3("if_else", ex_call2("<", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), ex_call2("log_diff_exp", below[1], below[0]));
-    else if (lo && hi && below[1]) left = ex_call2("log_diff_exp", below[1], below[0]);
+        if (d->discrete) left = unless_at_end(hi, ends[1], above[0], unless_at_end(lo, ends[0], below[1], left));
+    } else if (lo && hi && below[1]) left = ex_call2("log_diff_exp", below[1], below[0]);
     else if (hi && below[1]) left = below[1];
     else if (lo && above[0]) left = above[0];
     else if (d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
