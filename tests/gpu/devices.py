@@ -227,7 +227,8 @@ def draws(folder, stem, chains=4):
         with open(os.path.join(folder, "%s_%d.csv" % (stem, c))) as f:
             out.append([line for line in f if line[0] != "#"])
     names = out[0][0].strip().split(",")
-    return names, np.array([[[float(x) for x in line.split(",")] for line in chain[1:]] for chain in out])
+    kept = [k for k, name in enumerate(names) if name == "lp__" or not name.endswith("__")]          # what a sampler says of its moves is no quantity
+    return [names[k] for k in kept], np.array([[[float(line.split(",")[k]) for k in kept] for line in chain[1:]] for chain in out])
 
 
 def means(x, batches=20):
@@ -342,6 +343,7 @@ def run(folder, only, posteriors=True):
         several = [pool.submit(repeats, folder, name, shown[name]) for name in REPEATED if name in shown]
         results += [j.result() for j in jobs] + [r for s in several for r in s.result()]
     clock("compared", len(jobs))
+    shown_so_far = show(results, 0)
     if os.path.exists(os.path.join(folder, "large")) and (not only or "large" in only):
         results.append(large(folder))
     if "wide" in runs:
@@ -350,11 +352,17 @@ def run(folder, only, posteriors=True):
         results += away.run(folder, fit, body)
     if "improper" in runs:
         results.append(fault(folder))
-    for good, text in results:
-        print("ok  " if good else "FAIL", text)
+    show(results, shown_so_far)
     failed = sum(not good for good, _ in results)
     print("models: %d passed, %d failed" % (len(results) - failed, failed))
     return 1 if failed else 0
+
+
+def show(results, first):
+    """Prints what came since; how many there are."""
+    for good, text in results[first:]:
+        print("ok  " if good else "FAIL", text, flush=True)
+    return len(results)
 
 
 def clock(what, n, started=time.monotonic()):
