@@ -103,7 +103,9 @@ char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData 
         for (long i = 0; i < gm_shape_size(&copy.shape[f]) && !says; i++)
             if (!isfinite(x[i])) {
                 char *name = gm_element_name(o->name, copy.shape[f].rank, copy.shape[f].dim, i);
-                says = gm_format("the log density of %s is %s (%s)", name, isnan(x[i]) ? "NaN, not a number" : x[i] > 0 ? "infinite" : "minus infinity", o->where);
+                const bool of_vectors = o->data && model->data[o->data - 1].rank > copy.shape[f].rank;
+                says = gm_format("the log density of %s is %s (%s)%s", name, isnan(x[i]) ? "NaN, not a number" : x[i] > 0 ? "infinite" : "minus infinity", o->where,
+                                 of_vectors && !(x[i] > 0) ? "; a matrix that it depends on may not be positive definite" : "");
                 free(name);
             }
     }
