@@ -666,7 +666,7 @@ void step_density(Lower *p, const Step *s)
                 dims[k] = v->dim[k];
                 at[k] = ex_index(c->element[k]);
             }
-            dims[own] = count;
+            dims[own] = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0));       // data may leave no value, and are told so
             at[own] = ex_num(1);
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), own + 1, dims);
             n->weigh.at = ex_ref(n->weigh.weights, own + 1, at);

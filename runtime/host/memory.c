@@ -104,6 +104,10 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
                 gm_error("data: the size of %s comes out as %ld (%s)", field->name, m->shape[f].dim[k], field->where ? field->where : "");
                 return false;
             }
+        if (field->constraint == GM_UNIT_VECTOR && (field->role == GM_PARAMETER || field->role == GM_LATENT) && m->shape[f].dim[m->shape[f].rank - 1] == 1) {
+            gm_error("data: %s is a unit vector of one element (%s): 1 or -1, and no step leads from one to the other. Write 2 * b - 1 in its place, b ~ bernoulli(0.5)", field->name, field->where ? field->where : "");
+            return false;
+        }
     }
     const size_t own = lay_out(model, d, m, 0, NULL, 0), shared = lay_out(model, d, m, 1, NULL, 0);
     m->block[chains] = gm_alloc(shared + LINE, 1);

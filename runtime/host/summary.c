@@ -201,9 +201,10 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
     out.q5 = quantile(sorted, size, 0.05);
     out.q50 = quantile(sorted, size, 0.5);
     out.q95 = quantile(sorted, size, 0.95);
-    const bool constant = sorted[0] == sorted[size - 1];
+    const double size_of_all = fmax(fabs(sorted[0]), fabs(sorted[size - 1]));
+    const bool constant = sorted[size - 1] - sorted[0] <= 1e-12 * size_of_all;      // or rounding of one, as the diagonal of L * L'
     if (constant) {                                      // the mean of equal numbers, without rounding
-        out.mean = x[0];
+        out.mean = sorted[0] == sorted[size - 1] ? x[0] : out.q50;
         out.sd = 0;
     }
     if (draws >= 8 && !constant) {

@@ -80,6 +80,10 @@ static void edges(void)
         x[i] = 3;
     GmSummary s = gm_summarise(x, 4, 10);
     is_true("a constant: mean 3, sd 0, no diagnostics", s.mean == 3 && s.sd == 0 && isnan(s.rhat) && isnan(s.ess_bulk));
+    for (int i = 0; i < 40; i++)
+        x[i] = 3 + (i % 7) * 4e-15;
+    s = gm_summarise(x, 4, 10);
+    is_true("a constant but for rounding", fabs(s.mean - 3) < 1e-13 && s.sd == 0 && isnan(s.rhat) && isnan(s.ess_bulk));
     x[7] = NAN;
     s = gm_summarise(x, 4, 10);
     is_true("a draw that is not finite: no numbers", isnan(s.mean) && isnan(s.rhat));
