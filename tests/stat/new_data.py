@@ -51,6 +51,15 @@ BOUNDED = """data { int<lower=0> N; real y[N]; }
 prior { m ~ uniform(0, 2); }
 likelihood { for (i in 1:N) y[i] ~ uniform(0, 1 + m); }
 """
+EFFECTS = """data { int<lower=0> N; real y[N]; }
+prior { m ~ normal(0, 1); }
+latent { for (i in 1:N) u[i] ~ normal(m, 1); }
+likelihood { for (i in 1:N) y[i] ~ student_t(4, u[i], 1); }
+"""
+ONE = """data { int<lower=0> N; vector[N] y; }
+prior { m ~ normal(0, 1); }
+likelihood { y ~ multi_normal(rep_vector(m, N), identity_matrix(N)); }
+"""
 NOTHING = """data { int<lower=0> N; real y[N]; }
 prior { s ~ exponential(1); }
 likelihood { for (i in 1:N) y[i] ~ normal(0, s); }
@@ -127,10 +136,15 @@ with program.Workplace() as w:
     refused("an array of the run has another size", fit, ["in no file", "X[N, p]"], old, "--new", w.data("part", {"y": second["y"]}))
     apart = w.compile("apart", PER_ROW)
     refused("an unknown for each row", apart, ["--new: a has size 40", "3"], w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}), "--log-lik")
+    effects = w.compile("effects", EFFECTS)
+    refused("latent effects are not kept", effects, ["--new", "u is not in the draws: it is latent", "--params all"], w.data("e", {"y": first["y"]}), "--new", w.data("f", {"y": first["y"]}), "--log-lik")
     plain = w.compile("plain", NOTHING)
     refused("nothing to compute", plain, ["--new", "--log-lik"], w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}))
     status, said = run(plain, w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}), "--log-lik", "--warmup", "50", "--samples", "20")
     rows.append((status == 0 and "log_lik_y[3]" in said, "on the screen alone", said[-300:]))
+
+    status, said = run(w.compile("one", ONE), w.data("a", {"y": [1, 2]}), "--new", w.data("b", {"y": [2, 1]}), "--log-lik", "--warmup", "50", "--samples", "20")
+    rows.append((status == 0 and "mean density of the observation is" in said and "standard error of" not in said, "one observation has no standard error", said[-300:]))
 
     bounded, out = w.compile("bounded", BOUNDED), w.path("b")
     status, said = run(bounded, w.data("a", {"y": [0.5, 1.4]}), "--new", w.data("b", {"y": [7, 0.3, 2.2]}), "--log-lik", "--chains", "1", "--warmup", "200", "--samples", "500", "-o", out)
