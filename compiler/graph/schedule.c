@@ -222,28 +222,61 @@ static bool bounded_by_auxiliaries(const Conditional *c)
     return false;
 }
 
-// singly: not together with its other elements, along their chain.
 // One end of the values that are weighed. What is drawn after v, since it is summed out of v's conditional, has no value yet: the end is the outermost that any value of it gives.
-typedef struct Outermost { const Var *v; Expr *end; int side; } Outermost;
+typedef struct Outermost { Expr *end; int side; bool none; } Outermost;
+
+enum { GROWS = 1, FALLS = 2, NEITHER = 4 };
+
+// Whether e grows or falls with what is referred to: a union of the above, 0 if it does not depend on it.
+static int direction(Expr *e, const Expr *ref)
+{
+    if (e == ref) return GROWS;
+    if (!ex_mentions(e, ref->var)) return 0;
+    int all = 0;
+    const bool sum = e->kind == EX_ADD || (e->kind == EX_CALL && (e->fn == FN_fmin || e->fn == FN_fmax));
+    const bool multiple = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM;
+    if (!sum && !multiple) return NEITHER;
+    for (int i = 0; i < e->nargs; i++) all |= direction(e->args[i], ref);
+    if (multiple && e->args[0]->number < 0 && all < NEITHER) all = (all & GROWS ? FALLS : 0) | (all & FALLS ? GROWS : 0);
+    return all;
+}
+
+enum { FEW_ENDS = 64 };
 
 static void over_values_of(Expr *ref, void *with)
 {
     Outermost *o = with;
-    Var *w = ref->var;
-    Index *j = index_new(w->name, end_of_summed(w, 0), end_of_summed(w, 1));
-    o->end = ex_reduce(o->side ? "max" : "min", j, j->lo, j->hi, ex_replace(o->end, ref, ex_index(j)));
+    Expr *first = end_of_summed(ref->var, 0), *last = end_of_summed(ref->var, 1), *end = NULL;
+    const int way = direction(o->end, ref);
+    if (way == GROWS || way == FALLS) {
+        o->end = ex_replace(o->end, ref, (way == GROWS) == (o->side == 1) ? last : first);
+        return;
+    }
+    o->none |= first->kind != EX_NUM || last->kind != EX_NUM || last->number - first->number > FEW_ENDS;
+    for (double j = first->number; !o->none && j <= last->number; j++) {
+        Expr *one = ex_replace(o->end, ref, ex_num(j));
+        end = end ? ex_call2(o->side ? "fmax" : "fmin", end, one) : one;
+    }
+    if (end) o->end = end;
 }
 
-static Expr *end_weighed(const Graph *g, const Var *v, int side)
+static Expr *end_weighed(Graph *g, const Var *v, int side)
 {
-    Outermost o = {v, side ? v->upper : v->lower ? v->lower : ex_num(v->lower_number), side};
+    Outermost o = {side ? v->upper : v->lower ? v->lower : ex_num(v->lower_number), side, false};
     for (int i = 0; i < g->nvars; i++) {
         const Var *w = g->vars[i];
-        if (w->summed && w->summed <= v->sums && ex_mentions(o.end, w)) ex_references(o.end, w, over_values_of, &o);
+        if (!w->summed || w->summed > v->sums || !ex_mentions(o.end, w)) continue;
+        ex_references(o.end, w, over_values_of, &o);
+        if (!o.none) continue;
+        Diag *m = diag(g->diags, v->span, DIAG_E0513, w->name);
+        diag_because(m, "the values of `%s` end where a function of `%s` says, and it is not known at which of its values they end outermost", v->name, w->name);
+        diag_help(m, "declare bounds that are the same for all values: int<lower=0, upper=10> %s", v->name);
+        break;
     }
     return o.end;
 }
 
+// singly: not together with its other elements, along their chain.
 static Step *element_step(Graph *g, Var *v, bool singly)
 {
     const Request *asked = request_of(g, v);

@@ -79,7 +79,7 @@ void gm_metrics_note(FILE *to, const GmMetrics *w, int chain, const char *before
         if (!m->full)
             fprintf(to, ", %d direction%s", m->rank, m->rank > 1 ? "s" : "");
         fprintf(to, ", eigenvalues from %.2g to %.2g", m->smallest, m->largest);
-        fprintf(to, m->gain > 0 ? "; in warm-up it gave %.2g times the effective draws for the same work\n" : "\n", m->gain);
+        fprintf(to, m->gain > 0 ? "; in warm-up it gave %.3g times the effective draws for the same work\n" : "\n", m->gain);
     }
 }
 
