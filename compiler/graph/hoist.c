@@ -154,7 +154,7 @@ static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const S
             bool fixed = false;
             for (int m = 0; m < keys->n; m++) fixed |= keys->key[m] == s;
             if (fixed) continue;
-            if (keys->n || (key && key != s) || !ex_data_only(s)) return NULL;
+            if (keys->n || (key && key != s) || s->loose || !ex_data_only(s)) return NULL;
             for (int m = 0; m < t->loops.n; m++)
                 if (ex_mentions_index(s, t->loops.index[m])) return NULL;
             key = s;
@@ -230,7 +230,8 @@ static bool same_by_group(const Loops *l, Expr *t, Gather *found)
 {
     Gather g = {.l = l};
     ex_find(t, gathered, &g);
-    if (g.several || !g.key || !ex_data_only(g.key) || (found->key && found->key != g.key) || (g.key->kind == EX_INDEX && l->n == 1)) return false;
+    if (g.several || !g.key || g.key->loose || !ex_data_only(g.key) ||       // loose: u[g[i, q]] within a sum over q has many keys a row
+        (found->key && found->key != g.key) || (g.key->kind == EX_INDEX && l->n == 1)) return false;
     if (varies(ex_replace(t, g.key, ex_num(1)), l)) return false;
     *found = g;
     return true;
