@@ -39,6 +39,7 @@ typedef struct GmAscent {
 GmAscent *gm_ascent_open(long n, GmTarget *target, void *of);
 bool      gm_ascent_begin(GmAscent *a, const double *x);       // false: NOWHERE
 bool      gm_ascent_step(GmAscent *a);                         // one step to a higher place; false: there is none, a->state says why
+void      gm_ascent_polish(GmAscent *a, long most);             // what L-BFGS takes for the end: Newton's steps from there, of at most so many evaluations
 void      gm_ascent_close(GmAscent *a);
 
 #endif

@@ -66,6 +66,7 @@ static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
     gm_moving_stands(&t.of);
     if (gm_ascent_begin(a, t.of.position))
         while (gm_ascent_step(a) && a->evaluations < MOST_EVALUATIONS && !gm_interrupted()) { }
+    gm_ascent_polish(a, MOST_EVALUATIONS);
     *c = (Climb){ a->state, a->evaluations, a->log_density, 0, 0 };
     for (long i = 0; i < a->n; i++)
         c->slope = fmax(c->slope, fabs(a->gradient[i]));
@@ -176,7 +177,7 @@ static const char *end_of(const Climb *c)
     switch (c->state) {
     case GM_ASCENT_DONE: return "a mode";
     case GM_ASCENT_ON_ITS_WAY: return "still rising";
-    case GM_ASCENT_STUCK: return "no step leads up, but it is steep";
+    case GM_ASCENT_STUCK: return "no step leads up, but it is steep: a kink of the density, or an end of its domain";
     case GM_ASCENT_UNBOUNDED: return "the density has no bound";
     case GM_ASCENT_NOWHERE: return "the density is not finite at the start, nor at a hundred random places";
     }

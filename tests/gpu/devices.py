@@ -341,9 +341,11 @@ def run(folder, only, posteriors=True):
         jobs = [pool.submit(compare, folder, name, data, name in built["by_rows"]) for name in runs if name != "improper" for data in runs[name]]
         jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS]
         several = [pool.submit(repeats, folder, name, shown[name]) for name in REPEATED if name in shown]
-        results += [j.result() for j in jobs] + [r for s in several for r in s.result()]
+        shown_so_far = show(results, 0)
+        for more in (j.result() if isinstance(j.result(), list) else [j.result()] for j in jobs + several):
+            results += more
+            shown_so_far = show(results, shown_so_far)
     clock("compared", len(jobs))
-    shown_so_far = show(results, 0)
     if os.path.exists(os.path.join(folder, "large")) and (not only or "large" in only):
         results.append(large(folder))
     if "wide" in runs:

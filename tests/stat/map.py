@@ -36,6 +36,14 @@ def near(what, got, known, error=1e-5):
     print("%s: %s" % (what, "as known" if off < error else "%g off: %s, known %s" % (off, got, known)))
 
 
+NARROW = """data { int N; vector[N] x; vector[N] y; }
+prior { a ~ normal(0, 1000); b ~ normal(0, 10); }
+likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], 0.1); }
+"""
+KINK = """data { int N; vector[N] y; }
+prior { m ~ double_exponential(0, 1); }
+likelihood { y ~ double_exponential(m, 1); }
+"""
 SUPPORTS = """data { int<lower=0> N, K; int<lower=0> y, n; vector[N] x; int<lower=0> c[K]; }
 prior {
   mu ~ normal(1, 3);
@@ -157,6 +165,14 @@ with Workplace() as w:
     m, said = mode(compiled(w, "mixture", MIXTURE), w.data("mixture", {"N": 6, "x": x}))
     near("summed out", [m["m"], m["d"], m["p"]], [best[0], np.exp(best[1]), 1 / (1 + np.exp(-best[2]))])
     print("summed out: z is %s, lp__ %s" % ("told" if "z[1]" in said or "z" in m else "not told", "up to a constant" if "up to a constant" in said else "whole"))
+
+    # Scales that lie far apart along directions that are no axes: a normal posterior, whose mode is a least squares solution.
+    x, y = np.array([10001, 10002, 10003, 10004.5]), np.array([1, 2.2, 2.9, 4.6])
+    X, rows = np.vstack([np.c_[np.ones(4), x] / 0.1, np.diag([1e-3, 0.1])]), np.r_[y / 0.1, 0, 0]
+    m, _ = mode(compiled(w, "narrow", NARROW, "--method", "nuts"), w.data("narrow", {"N": 4, "x": x, "y": y}))
+    near("a narrow ridge", [m["a"], m["b"]], np.linalg.lstsq(X, rows, rcond=None)[0])
+    m, _ = mode(compiled(w, "kink", KINK, "--method", "nuts"), w.data("kink", {"N": 4, "y": [1, 2, 3.5, 4]}))
+    near("a kink", m["m"], 2)
 
     _, said = mode(compiled(w, "unbounded", UNBOUNDED, "--method", "nuts"), w.data("unbounded", {"J": 4, "y": np.array([1.0, 5, -3, 8])}), "--starts", "2", status=8)
     print("unbounded: " + said.strip())
