@@ -581,6 +581,8 @@ int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *
     if (m->stage == METRIC_REFUSED)
         return 0;
     m->since++;
+    if (m->kind == METRIC_CHOSEN && m->stage == METRIC_TAKEN && divergent && m->since > SETTLING)
+        return change(m, METRIC_REFUSED, 0);
     if (m->kind == METRIC_CHOSEN && m->stage != METRIC_TAKEN)
         count(m, draw, evaluations, divergent);
     if (moved) {
