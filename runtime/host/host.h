@@ -305,8 +305,8 @@ void       gm_choices_close(GmChoices *w);
 
 typedef struct GmMetrics GmMetrics;                      // metrics.c: metrics of moves along gradients that are not diagonal
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains);
-void       gm_metrics_note(FILE *to, const GmMetrics *w, int chain, const char *before);       // what a chain has taken, a line a move that is not diagonal
-void       gm_metrics_print(FILE *to, const GmMetrics *w);
+void       gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);       // what a chain has taken, a line a move that is not diagonal
+void       gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);       // choices: NULL, where nothing competes
 void       gm_metrics_close(GmMetrics *w);
 
 // ---- starts.c: where moves along gradients begin ----

@@ -10,6 +10,7 @@ static const double of_move = 30;
 typedef struct Kept {
     uint64_t     machine;                // which move it is
     const char  *name;                   // of what it moves
+    int          competition;            // where it competes with steps, counted from 1; else 0
     Metric      *metric;                 // NULL: diagonal
     struct Kept *next;
 } Kept;
@@ -39,7 +40,7 @@ static Kept *keep(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
     if (*at || run->sweep >= run->warmup)
         return *at;
     Kept *k = *at = gm_alloc(1, sizeof *k);
-    *k = (Kept){ .machine = of->machine, .name = of->name };
+    *k = (Kept){ .machine = of->machine, .name = of->name, .competition = of->competition };
     const bool looked_at = of->metric != METRIC_CHOSEN || (of->coordinates > 1 && of->coordinates <= METRIC_MOST);
     if (of->metric == METRIC_DENSE && of->coordinates > METRIC_MOST_DENSE) {
         const long sizes[] = { of->coordinates, METRIC_MOST_DENSE };
@@ -69,11 +70,17 @@ static const char *kind_of(const Metric *m)
     return m->full ? "dense" : "of low rank";
 }
 
-void gm_metrics_note(FILE *to, const GmMetrics *w, int chain, const char *before)
+// Whether a chain moves by it: not where steps have won.
+static bool is_taken(const GmMetrics *w, const GmChoice *choices, const Kept *k, int chain)
+{
+    return k->metric && k->metric->used && (!k->competition || !choices || choices[(long)chain * w->competitions + k->competition - 1].gradients);
+}
+
+void gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before)
 {
     for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
         const Metric *m = k->metric;
-        if (!m || !m->used)
+        if (!is_taken(w, choices, k, chain))
             continue;
         fprintf(to, "%s%s: metric %s", before, k->name, kind_of(m));
         if (!m->full)
@@ -83,7 +90,7 @@ void gm_metrics_note(FILE *to, const GmMetrics *w, int chain, const char *before
     }
 }
 
-void gm_metrics_print(FILE *to, const GmMetrics *w)
+void gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices)
 {
     // Moves by their first chain that has one; a chain may have none.
     for (int c = 0; w && c < w->chains; c++)
@@ -92,7 +99,7 @@ void gm_metrics_print(FILE *to, const GmMetrics *w)
             bool dense = false, told = false;
             for (int other = 0; other < w->chains; other++)
                 for (const Kept *o = w->first[other]; o; o = o->next) {
-                    if (o->machine != k->machine || !o->metric || !o->metric->used)
+                    if (o->machine != k->machine || !is_taken(w, choices, o, other))
                         continue;
                     told |= other < c;
                     used++;
@@ -100,7 +107,7 @@ void gm_metrics_print(FILE *to, const GmMetrics *w)
                     least = o->metric->rank < least ? o->metric->rank : least;
                     most = o->metric->rank > most ? o->metric->rank : most;
                 }
-            if (!k->metric || !k->metric->used || told)
+            if (!is_taken(w, choices, k, c) || told)
                 continue;
             fprintf(to, "%s: metric %s", k->name, kind_of(k->metric));
             if (!dense && least < most)

@@ -54,7 +54,7 @@ static void after_sweep(GmRun *one)
     gm_choices_after(f->choices, one->chain, one->sweep);
     if (sampled == 0 && f->draws.file) {
         gm_choices_note(f->draws.file[one->chain], f->choices, one->chain, "# ");
-        gm_metrics_note(f->draws.file[one->chain], f->run.metrics, one->chain, "# ");
+        gm_metrics_note(f->draws.file[one->chain], f->run.metrics, f->run.choices, one->chain, "# ");
     }
     if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
         return;
@@ -234,7 +234,7 @@ static int finish(Fit *f, int status)
     if (f->options.summary && f->draws.kept > 0)
         gm_together_note(stdout, &f->run, "");
     if (f->options.summary && f->draws.kept > 0)
-        gm_metrics_print(stdout, f->run.metrics);
+        gm_metrics_print(stdout, f->run.metrics, f->run.choices);
     if (f->device && f->device->profile && f->sweeps > 0)
         gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->step_seconds && f->sweeps > 0)
