@@ -749,7 +749,7 @@ static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {
     if (run->seeking) return step->moves;
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
-    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_CPU) == !run->device;
+    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu);
 #if defined(__CUDACC__)
     (void)chain;
     return step->when == GM_WITHOUT_GRADIENTS;

@@ -298,6 +298,7 @@ static int compare_devices(Fit *f)
     char why[1000];
     GmExit status;
     GmRun on_cpu = f->run, on_gpu = f->run;
+    on_cpu.like_gpu = true;
     f->options.precision = GM_DOUBLE;
     f->options.profile = false;
     f->device = gm_device_open(f->model, &f->data, &f->memory, &f->options, NULL, &on_gpu, &status, why, sizeof why);
