@@ -650,7 +650,7 @@ static void emit_weigh(Out *o, const Node *n)
     if (!n->weigh.weights && o->team) line(o, "TEAM_RELEASE(weight);");
 }
 
-static bool is_vector(const Var *v) { return v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_UNIT_VECTOR; }
+static bool is_vector(const Var *v) { return constraint_rank(v) == 1; }
 
 static void emit_move(Out *o, const Node *n)
 {
@@ -665,7 +665,7 @@ static void emit_move(Out *o, const Node *n)
     line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
     begin(o, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
     line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
-         k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+         k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
          : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
@@ -741,7 +741,7 @@ static void emit_transform(Out *o, const Node *n)
 {
     static const char *const name[] = {
         [CONSTRAINT_NONE] = "", [CONSTRAINT_SIMPLEX] = "simplex", [CONSTRAINT_ORDERED] = "ordered", [CONSTRAINT_POSITIVE_ORDERED] = "positive_ordered",
-        [CONSTRAINT_UNIT_VECTOR] = "unit_vector", [CONSTRAINT_COVARIANCE] = "covariance", [CONSTRAINT_CORRELATION] = "correlation",
+        [CONSTRAINT_UNIT_VECTOR] = "unit_vector", [CONSTRAINT_SUM_TO_ZERO] = "sum_to_zero", [CONSTRAINT_COVARIANCE] = "covariance", [CONSTRAINT_CORRELATION] = "correlation",
         [CONSTRAINT_CHOLESKY_COV] = "cholesky_cov", [CONSTRAINT_CHOLESKY_CORR] = "cholesky_corr"};
     const Var *v = n->transform.var;
     const bool ordered = v->constraint == CONSTRAINT_ORDERED, within = (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) && (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);

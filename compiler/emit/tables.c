@@ -33,6 +33,7 @@ static const char *constraint_name(Constraint c)
     case CONSTRAINT_ORDERED: return "GM_ORDERED";
     case CONSTRAINT_POSITIVE_ORDERED: return "GM_POSITIVE_ORDERED";
     case CONSTRAINT_UNIT_VECTOR: return "GM_UNIT_VECTOR";
+    case CONSTRAINT_SUM_TO_ZERO: return "GM_SUM_TO_ZERO";
     case CONSTRAINT_COVARIANCE: return "GM_COVARIANCE";
     case CONSTRAINT_CORRELATION: return "GM_CORRELATION";
     case CONSTRAINT_CHOLESKY_COV: return "GM_CHOLESKY_COV";

@@ -40,7 +40,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> AUGMENT "`augment`" INFER "`infer`" PREDICT "`predict`" TARGET "`target`" BY "`by`" AS "`as`" ON "`on`"
 %token FOR "`for`" IN "`in`" IF "`if`" ELSE "`else`"
 %token <const char *> INT "`int`" REAL "`real`" VECTOR "`vector`" ROW_VECTOR "`row_vector`" MATRIX "`matrix`" ARRAY "`array`"
-%token <const char *> SIMPLEX "`simplex`" ORDERED "`ordered`" POSITIVE_ORDERED "`positive_ordered`" UNIT_VECTOR "`unit_vector`"
+%token <const char *> SIMPLEX "`simplex`" ORDERED "`ordered`" POSITIVE_ORDERED "`positive_ordered`" UNIT_VECTOR "`unit_vector`" SUM_TO_ZERO_VECTOR "`sum_to_zero_vector`"
 %token <const char *> COV_MATRIX "`cov_matrix`" CORR_MATRIX "`corr_matrix`" CHOLESKY_FACTOR_COV "`cholesky_factor_cov`"
 %token <const char *> CHOLESKY_FACTOR_CORR "`cholesky_factor_corr`"
 %token <const char *> DISTRIBUTION "`distribution`" FAMILY "`family`" AUGMENTATION "`augmentation`" REFERENCE "`reference`"
@@ -221,7 +221,7 @@ type:
   ;
 
 type_word:
-    VECTOR | ROW_VECTOR | MATRIX | SIMPLEX | ORDERED | POSITIVE_ORDERED | UNIT_VECTOR | COV_MATRIX | CORR_MATRIX
+    VECTOR | ROW_VECTOR | MATRIX | SIMPLEX | ORDERED | POSITIVE_ORDERED | UNIT_VECTOR | SUM_TO_ZERO_VECTOR | COV_MATRIX | CORR_MATRIX
   | CHOLESKY_FACTOR_COV | CHOLESKY_FACTOR_CORR
   ;
 

@@ -1255,7 +1255,7 @@ static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
 
 static bool elementwise(Constraint c)
 {
-    return c == CONSTRAINT_NONE || c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED;
+    return c == CONSTRAINT_NONE || c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED || c == CONSTRAINT_SUM_TO_ZERO;
 }
 
 // Constants may leave no value between the ends of the support, those of T[ ], and declared bounds.

@@ -243,6 +243,7 @@ static bool declare(Graph *g)
         v->base = d->type.base;
         v->discrete = v->base == BASE_INT;
         v->constraint = d->constraint;
+        v->mixed = v->constraint == CONSTRAINT_SUM_TO_ZERO;          // ends of its elements are no part of its coordinates
         d->user = v;
     }
     for (int i = 0; i < m->ndecls; i++) {

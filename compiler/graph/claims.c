@@ -775,7 +775,7 @@ bool find_claims(Graph *g)
     if (!find_coverage(&c) || !claim_arguments(&c)) return false;
     for (const Block *b = g->model->blocks; b; b = b->next) walk(&c, b->body, &(Place){.span = b->span});
     for (int i = 0; i < g->nvars; i++)
-        if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED)) claim_whole(&c, g->vars[i]);
+        if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED || g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO)) claim_whole(&c, g->vars[i]);
     for (const Step *s = g->steps; s; s = s->next)       // a value that is tried may be outside, too
         if (s->conditional && s->conditional->u) s->conditional->u->var->wild = s->conditional->var->wild;
     return diags_errors(g->diags) == 0;

@@ -592,6 +592,6 @@ void claim_whole(Claims *claims, Var *v)
     Expr *here = element_exists(g, v, c->coordinate), *first = ex_replace_index(here, c->coordinate[c->rank - 1], ex_num(1));
     if (here == first) return;
     k.fails[0] = ex_call2("!=", here, first);
-    k.says = arena_printf(g->arena, "%s and the first element of its ordered vector: one has a distribution, the other has none (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
+    k.says = arena_printf(g->arena, "%s and the first element of its %s: one has a distribution, the other has none (%s)", element_text(g, v, c->rank), v->constraint == CONSTRAINT_SUM_TO_ZERO ? "vector whose sum is 0" : "ordered vector", list_of_lines(g, c));
     claim(claims, k);
 }

@@ -104,7 +104,7 @@ struct Var {
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
     int         chain;                   // the subscript that the chain goes along, or the last
     int         sums;                    // how many sums over values of others what moves it has behind it
-    bool        mixed;                   // its elements have distributions of several supports: no static support, each `~` brings bounds
+    bool        mixed;                   // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     const char *cached_text;
 };
 

@@ -375,7 +375,7 @@ int constraint_rank(const Var *v)
 {
     switch (v->constraint) {
     case CONSTRAINT_NONE: return 0;
-    case CONSTRAINT_SIMPLEX: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_UNIT_VECTOR: return 1;
+    case CONSTRAINT_SIMPLEX: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_UNIT_VECTOR: case CONSTRAINT_SUM_TO_ZERO: return 1;
     case CONSTRAINT_COVARIANCE: case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_COV: case CONSTRAINT_CHOLESKY_CORR: return 2;
     }
     return 0;
@@ -473,7 +473,9 @@ static Look test_jump(const Expr *e, void *with)
 // A slice of reals that gmc has chosen: a move along gradients may stand beside it.
 static bool is_sliced(const Step *s, const Graph *g)
 {
-    return s->kind == STEP_SLICE && !s->imputes && !s->block[0]->discrete && s->block[0]->constraint == CONSTRAINT_NONE && !request_of(g, s->block[0]) && (!s->conditional->whole || s->conditional->recursion);
+    const Var *v = s->block[0];
+    if (s->kind != STEP_SLICE || s->imputes || v->discrete || request_of(g, v)) return false;
+    return v->constraint == CONSTRAINT_SUM_TO_ZERO || (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
 }
 
 // ---- competitions: gradients, or a step for each ----
@@ -1099,9 +1101,25 @@ static void add_absent(Graph *g, Step *s)
     }
 }
 
+// Slices move all vectors whose sum is 0; those without a statement have to stay somewhere.
+static void add_absent_vectors(Graph *g, Step *s)
+{
+    Var *v = s->block[0];
+    Part *p = NEW(g->arena, Part), **last = &s->conditional->density;
+    p->loops.n = v->rank;
+    Expr *element = var_element(g, v, p->loops.index), *domain = exists_at(v, p->loops.index);
+    if (!domain || !*last) return;
+    p->loops.guard = ex_call1("!", domain);
+    p->factor = (*last)->factor;
+    p->value = ex_mul2(ex_num(-0.5), ex_pow(element, 2));
+    while (*last) last = &(*last)->next;
+    *last = p;
+}
+
 bool complete_blocks(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
+        if (s->kind == STEP_SLICE && s->block[0]->constraint == CONSTRAINT_SUM_TO_ZERO) add_absent_vectors(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
         add_absent(g, s);
         if (s->gaussian.nbatch == 0) find_scale_move(g, s);

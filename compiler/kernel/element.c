@@ -689,6 +689,7 @@ void step_constrained(Lower *p, const Step *s)
         [CONSTRAINT_NONE] = "", [CONSTRAINT_ORDERED] = "", [CONSTRAINT_POSITIVE_ORDERED] = "",
         [CONSTRAINT_SIMPLEX] = "mass moves between neighbours, their sum stays",
         [CONSTRAINT_UNIT_VECTOR] = "neighbours turn in their plane, the length stays",
+        [CONSTRAINT_SUM_TO_ZERO] = "one element moves, all others share what makes up for it",
         [CONSTRAINT_COVARIANCE] = "an element and its mirror image move while the matrix stays positive definite",
         [CONSTRAINT_CORRELATION] = "an element and its mirror image move while the matrix stays positive definite",
         [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle move, the diagonal stays positive",

@@ -363,6 +363,7 @@ static Tied tied_new(Lower *p, const Var *v)
     Tied t = {.nbatch = v->rank - rank};
     switch (v->constraint) {
     case CONSTRAINT_SIMPLEX: t.length = ex_sub(K, ex_num(1)); break;
+    case CONSTRAINT_SUM_TO_ZERO: t.length = K->kind == EX_NUM ? ex_sub(K, ex_num(1)) : ex_call2("fmax", ex_sub(K, ex_num(1)), ex_num(0)); break;
     case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_CORR: t.length = ex_mul2(half, ex_sub(ex_pow(K, 2), K)); break;
     case CONSTRAINT_COVARIANCE: case CONSTRAINT_CHOLESKY_COV: t.length = ex_mul2(half, ex_add2(ex_pow(K, 2), K)); break;
     case CONSTRAINT_NONE: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_UNIT_VECTOR: t.length = K; break;

@@ -754,6 +754,7 @@ static Expr *harmless(const Var *v, Expr *const *at)
     switch (v->constraint) {
     case CONSTRAINT_SIMPLEX: return ex_pow(size, -1);
     case CONSTRAINT_UNIT_VECTOR: return ex_pow(size, -0.5);
+    case CONSTRAINT_SUM_TO_ZERO: return ex_num(0);
     case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: return last;
     case CONSTRAINT_COVARIANCE: case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_COV: case CONSTRAINT_CHOLESKY_CORR:
         return ex_call2("==", at[v->rank - 2], last);

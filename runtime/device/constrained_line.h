@@ -9,6 +9,7 @@
 //   positive_ordered     m = n               x[k] = x[k - 1] + exp(y[k]), x[0] = 0; log |J| = sum(y)
 //   ordered_within       m = n               between lo and hi, which follow n: the same from lo on or down from hi; or the n + 1 distances are hi - lo times a simplex:
 //                                            log |J| = n log(hi - lo) + log |J| of that simplex
+//   sum_to_zero          m = n - 1           x = V y, V as for a simplex: an isometry onto the plane of the vectors whose sum is 0; log |J| = 0
 //   unit_vector          m = n               x = y / |y|; y would be standard normal if x were uniform: log |J| stands for -|y|^2 / 2
 //   cholesky_corr        m = n (n - 1) / 2   rows of length 1: x[i, j] = tanh(y[i, j]) sqrt(1 - sum(x[i, k]^2, k < j)), j < i; density of the elements below the diagonal
 //   correlation          the same            x = L L', L a cholesky_corr; log |J| has sum((n - k) log L[k, k]) besides; density of the elements below the diagonal
@@ -240,6 +241,27 @@ DEVICE double ordered_within_chain(long n, double lo, double hi, const double *y
     }
     basis_transpose_times(n + 1, work, out);
     return sum + 0.5 * log((double)(n + 1)) + (double)n * log(hi - lo);
+}
+
+// ---- vectors whose sum is 0 ----
+
+DEVICE void sum_to_zero_from_line(long n, const double *y, double *x) { basis_times(n, y, x); }
+
+// What is off the plane goes to its nearest point there.
+DEVICE void sum_to_zero_to_line(long n, const double *x, double *y, double *work)
+{
+    sum_to_zero_from_line(n, y, work);
+    if (line_stands_for(n, x, work)) return;
+    basis_transpose_times(n, x, y);
+}
+
+DEVICE double sum_to_zero_chain(long n, const double *y, const double *x, const double *slope, double *out, double *work)
+{
+    (void)y;
+    (void)x;
+    (void)work;
+    basis_transpose_times(n, slope, out);
+    return 0;
 }
 
 // ---- unit vectors ----

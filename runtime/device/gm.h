@@ -164,8 +164,9 @@ DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 
 // One coordinate of an array whose elements are constrained together, for the slice sampler. The densities are those of the
 // constraint's usual coordinates: all but the last element of a simplex, the lower triangle of a covariance matrix, the elements
-// below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector.
-typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_UNIT, GM_MOVE_COVARIANCE, GM_MOVE_CORRELATION, GM_MOVE_CHOLESKY_COV, GM_MOVE_CHOLESKY_CORR } ConstrainedKind;
+// below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector, lines in the plane of
+// the vectors whose sum is 0 on which one element moves and all others move against it by equal parts.
+typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_SUM_TO_ZERO, GM_MOVE_UNIT, GM_MOVE_COVARIANCE, GM_MOVE_CORRELATION, GM_MOVE_CHOLESKY_COV, GM_MOVE_CHOLESKY_CORR } ConstrainedKind;
 
 typedef struct ConstrainedMove {
     ConstrainedKind kind;
@@ -193,6 +194,8 @@ DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, lo
         m.start = value[m.i];
         m.lo = 0;
         m.hi = m.rest;
+    } else if (kind == GM_MOVE_SUM_TO_ZERO) {
+        m.start = value[m.i];
     } else if (kind == GM_MOVE_UNIT) {
         m.rest = sqrt(value[m.i] * value[m.i] + value[m.j] * value[m.j]);
         m.start = atan2(value[m.j], value[m.i]);
@@ -225,6 +228,13 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         m->value[m->i] = x;
         m->value[m->j] = m->rest - x;
         return x > 0 && x < m->rest;
+    case GM_MOVE_SUM_TO_ZERO: {
+        double sum = x;                          // of all, anew each time: roundings do not add up
+        m->value[m->i] = x;
+        for (long k = 0; k < n; k++) sum += k == m->i ? 0 : m->value[k];
+        for (long k = 0; k < n; k++) m->value[k] -= k == m->i ? 0 : sum / (double)(n - 1);
+        return 1;
+    }
     case GM_MOVE_UNIT:
         m->value[m->i] = m->rest * cos(x);
         m->value[m->j] = m->rest * sin(x);

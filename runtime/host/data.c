@@ -35,7 +35,7 @@ char *gm_declared_text(const GmField *f, const GmShape *s)
         snprintf(bounds, sizeof bounds, "<lower=%g>", s->lower);
     else if (s && isfinite(s->upper))
         snprintf(bounds, sizeof bounds, "<upper=%g>", s->upper);
-    static const char *const constrained[] = {[GM_SIMPLEX] = "simplex", [GM_UNIT_VECTOR] = "unit_vector", [GM_ORDERED] = "ordered", [GM_POSITIVE_ORDERED] = "positive_ordered",
+    static const char *const constrained[] = {[GM_SIMPLEX] = "simplex", [GM_UNIT_VECTOR] = "unit_vector", [GM_SUM_TO_ZERO] = "sum_to_zero_vector", [GM_ORDERED] = "ordered", [GM_POSITIVE_ORDERED] = "positive_ordered",
                                               [GM_COVARIANCE] = "cov_matrix", [GM_CORRELATION] = "corr_matrix", [GM_CHOLESKY_COV] = "cholesky_factor_cov",
                                               [GM_CHOLESKY_CORR] = "cholesky_factor_corr"};
     const char *type = f->type == GM_INT ? "int" : "real";
@@ -119,10 +119,11 @@ static const double CONSTRAINT_TOLERANCE = 1e-8;
 // Why x (a vector of n) violates c, with *bad the element; or NULL.
 static const char *vector_fault(GmConstraint c, const double *x, long n, long *bad)
 {
-    double sum = 0, squares = 0;
+    double sum = 0, squares = 0, most = 1;
     for (long i = 0; i < n; i++) {
         *bad = i;
         sum += x[i];
+        most = fabs(x[i]) > most ? fabs(x[i]) : most;
         squares += x[i] * x[i];
         if (c == GM_SIMPLEX && x[i] < 0)
             return "is negative, which a simplex cannot be";
@@ -136,6 +137,8 @@ static const char *vector_fault(GmConstraint c, const double *x, long n, long *b
         return "begins a vector that does not sum to 1";
     if (c == GM_UNIT_VECTOR && !(fabs(squares - 1) <= CONSTRAINT_TOLERANCE))
         return "begins a vector that is not of length 1";
+    if (c == GM_SUM_TO_ZERO && !(fabs(sum) <= CONSTRAINT_TOLERANCE * most * (double)n))
+        return "begins a vector that does not sum to 0";
     return NULL;
 }
 
@@ -193,6 +196,7 @@ static int constraint_rank(GmConstraint c)
     case GM_ORDERED:
     case GM_POSITIVE_ORDERED:
     case GM_UNIT_VECTOR:
+    case GM_SUM_TO_ZERO:
         return 1;
     case GM_COVARIANCE:
     case GM_CORRELATION:

@@ -65,6 +65,12 @@ static void vector(const Start *s, long first, double *x, long n)
         for (long i = 0; i < n; i++)
             x[i] /= sqrt(sum);
         return;
+    case GM_SUM_TO_ZERO:
+        for (long i = 0; i < n; i++)
+            sum += x[i] = 0.5 * spread(s, first + i);
+        for (long i = 0; i < n; i++)
+            x[i] -= sum / (double)n;
+        return;
     case GM_ORDERED:
     case GM_POSITIVE_ORDERED:                            // gaps of about 2/n: the vector spans (-1, 1), or (0, 2)
         for (long i = 0; i < n; i++) {
@@ -102,6 +108,7 @@ static void fill(const Start *s, void *elements)
         return;
     case GM_SIMPLEX:
     case GM_UNIT_VECTOR:
+    case GM_SUM_TO_ZERO:
     case GM_ORDERED:
     case GM_POSITIVE_ORDERED:
         for (long i = 0; i < size; i += last)

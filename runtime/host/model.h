@@ -39,7 +39,7 @@ typedef enum {
 
 typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;         // what a run may ask for besides: bits
 
-typedef enum { GM_ANY, GM_SIMPLEX, GM_ORDERED, GM_POSITIVE_ORDERED, GM_UNIT_VECTOR, GM_COVARIANCE, GM_CORRELATION, GM_CHOLESKY_COV,
+typedef enum { GM_ANY, GM_SIMPLEX, GM_ORDERED, GM_POSITIVE_ORDERED, GM_UNIT_VECTOR, GM_SUM_TO_ZERO, GM_COVARIANCE, GM_CORRELATION, GM_CHOLESKY_COV,
                GM_CHOLESKY_CORR, GM_COUNTS } GmConstraint;
 
 typedef struct GmShape {                                 // of a field, once the sizes are known: gm_field_shape

@@ -1,11 +1,11 @@
-// If this failed, a move along gradients would leave a simplex, an order, a sphere or the positive definite matrices, forget a Jacobian, or follow a wrong slope.
+// If this failed, a move along gradients would leave a simplex, an order, a sphere, a plane or the positive definite matrices, forget a Jacobian, or follow a wrong slope.
 //
 // Images satisfy their constraint and come back; log |J| is that of a determinant of central differences; the chain rule is the difference of F(x(y)) + log |J| for a
 // function F of all elements. Differences have an error of h^2 and a rounding of eps / h: 1e-7 in all, relative to what they come from.
 #include "check.h"
 #include "../../runtime/device/constrained_line.h"
 
-enum { MOST = 36, LOWER = 1, BELOW = 2, BUT_LAST = 3, ALL = 4 };
+enum { MOST = 36, LOWER = 1, BELOW = 2, BUT_LAST = 3, ALL = 4, PLANE = 5 };
 
 typedef struct Kind {
     const char *name;
@@ -27,7 +27,7 @@ WITHIN(between, -1, 3)
 #define KIND(name, matrix, density) { #name, matrix, density, name##_from_line, name##_to_line, name##_chain }
 
 static const Kind kinds[] = {
-    KIND(simplex, 0, BUT_LAST), KIND(ordered, 0, ALL), KIND(positive_ordered, 0, ALL), KIND(unit_vector, 0, 0),
+    KIND(simplex, 0, BUT_LAST), KIND(sum_to_zero, 0, PLANE), KIND(ordered, 0, ALL), KIND(positive_ordered, 0, ALL), KIND(unit_vector, 0, 0),
     KIND(above_2, 0, ALL), KIND(below_1, 0, ALL), KIND(between, 0, ALL),
     KIND(cholesky_corr, 1, BELOW), KIND(correlation, 1, BELOW), KIND(cholesky_cov, 1, LOWER), KIND(covariance, 1, LOWER),
 };
@@ -37,7 +37,7 @@ static long elements_of_density(const Kind *k, long n, long *at)
     long m = 0;
     for (long i = 0; i < (k->matrix ? n * n : n); i++) {
         const long row = i / n, column = i % n;
-        if (k->density == ALL || (k->density == BUT_LAST && i < n - 1) || (k->density == LOWER && column <= row) || (k->density == BELOW && column < row)) at[m++] = i;
+        if (k->density == ALL || ((k->density == BUT_LAST || k->density == PLANE) && i < n - 1) || (k->density == LOWER && column <= row) || (k->density == BELOW && column < row)) at[m++] = i;
     }
     return m;
 }
@@ -57,6 +57,7 @@ static double outside(const Kind *k, long n, const double *x)
         if ((k->from == above_2_from_line && !(x[i] > 2)) || (k->from == below_1_from_line && !(x[i] < 1)) || (k->from == between_from_line && !(x[i] > -1 && x[i] < 3))) return 1;
     }
     if (k->from == simplex_from_line) return fabs(sum - 1);
+    if (k->from == sum_to_zero_from_line) return fabs(sum);
     if (k->from == unit_vector_from_line) return fabs(squares - 1);
     if (!k->matrix) return 0;
     const int factor = k->from == cholesky_corr_from_line || k->from == cholesky_cov_from_line;
@@ -103,7 +104,7 @@ static double some_density(long size, const double *x, double *slope)
 
 static long coordinates(const Kind *k, long n)
 {
-    return k->density == BUT_LAST ? n - 1 : k->density == BELOW ? n * (n - 1) / 2 : k->density == LOWER ? n * (n + 1) / 2 : n;
+    return k->density == BUT_LAST || k->density == PLANE ? n - 1 : k->density == BELOW ? n * (n - 1) / 2 : k->density == LOWER ? n * (n + 1) / 2 : n;
 }
 
 static double target(const Kind *k, long n, const double *y, double *gradient)
@@ -153,7 +154,8 @@ static void check_at(const Kind *k, long n, double scale, long seed)
         worst = fmax(worst, fabs(difference - gradient[i]) / (largest + fabs(gradient[i])));
     }
     check(what, "chain", worst, 1e-6);
-    if (k->density) check(what, "Jacobian", selected != m ? 1 : fabs(log_abs_determinant(m, J) - log_jacobian), 1e-5);
+    const double slant = k->density == PLANE ? 0.5 * log((double)n) : 0;       // of the plane to that of all elements but one
+    if (k->density) check(what, "Jacobian", selected != m ? 1 : fabs(log_abs_determinant(m, J) + slant - log_jacobian), 1e-5);
 }
 
 static void check_boundary(const char *what, void (*to)(long, const double *, double *, double *), void (*from)(long, const double *, double *), long n, long size, const double *x)
@@ -201,6 +203,11 @@ int main(void)
     check_boundary("correlation", correlation_to_line, correlation_from_line, 2, 4, (double[]){ 1, 1, 1, 1 });
     check_boundary("cholesky_cov", cholesky_cov_to_line, cholesky_cov_from_line, 2, 4, (double[]){ 2, 0, 3, 0 });
     check_boundary("covariance", covariance_to_line, covariance_from_line, 2, 4, (double[]){ 4, 6, 6, 9 });
+    // Off the plane: its nearest point there.
+    double y3[2], x3[3], work3[6];
+    sum_to_zero_to_line(3, (double[]){ 1, 2, 6 }, y3, work3);
+    sum_to_zero_from_line(3, y3, x3);
+    check("sum_to_zero", "nearest", fabs(x3[0] + 2) + fabs(x3[1] + 1) + fabs(x3[2] - 3), 1e-14);
     // The length of y is none of x's business.
     double y[2] = { 3, 4 }, work[4];
     unit_vector_to_line(2, (double[]){ 0, -1 }, y, work);

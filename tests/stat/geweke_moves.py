@@ -111,6 +111,17 @@ def unit_vector():
     return {"u.1": u[:, 0], "u.2": u[:, 1], "u.3": u[:, 2], "y_u.1": normal(u[:, 0], 0.7)}
 
 
+# With an unknown scale of the elements: all K of them count in the density, K - 1 of them are free, so the scale's own density is that written divided by s.
+@Block("vector[3] y_z; vector[2] y_zr;", "s_z ~ gamma(4, 3); sum_to_zero_vector[3] z0 ~ normal(0, s_z); sum_to_zero_vector[2] zr[2]; for (i in 1:2, k in 1:2) zr[i, k] ~ normal(0, 1);",
+       "for (k in 1:3) y_z[k] ~ normal(z0[k], 0.7); for (i in 1:2) y_zr[i] ~ normal(zr[i, 2], 1);", ["s_z", "z0", "zr"], {"y_z": [null] * 3, "y_zr": [null] * 2},
+       {"s_z": log, "z0.1": identity, "z0.2": identity, "z0.3": identity, "zr.1.1": identity, "zr.2.2": identity, "y_z.1": identity, "y_zr.2": identity})
+def sum_to_zero():
+    s, z, zr = rng.gamma(3, 1 / 3, M), rng.normal(size=(M, 3)), rng.normal(size=(M, 2, 2))
+    z = s[:, None] * (z - z.mean(axis=1)[:, None])
+    zr = zr - zr.mean(axis=2)[:, :, None]
+    return {"s_z": s, "z0.1": z[:, 0], "z0.2": z[:, 1], "z0.3": z[:, 2], "zr.1.1": zr[:, 0, 0], "zr.2.2": zr[:, 1, 1], "y_z.1": normal(z[:, 0], 0.7), "y_zr.2": normal(zr[:, 1, 1])}
+
+
 R = np.array([[1.5, 0.5, 0.1], [0.5, 1, -0.3], [0.1, -0.3, 2]])
 
 

@@ -167,6 +167,8 @@ def random_data(text, seed, chosen=None):
             x = rng.normal(size=shape)
             if base.endswith("ordered"):
                 x = np.sort(np.abs(x) if base.startswith("pos") else x)
+            elif base == "sum_to_zero_vector":
+                x = x - x.mean(axis=-1, keepdims=True)
             elif np.isfinite(least) and np.isfinite(most):
                 x = least + (most - least) * rng.uniform(0.05, 0.95, size=shape)
             elif np.isfinite(least):
