@@ -77,7 +77,7 @@ static void emit_launch(Out *o, const Launch *l)
         else list = text(o, "%s,%s.%s = %s", list, i > 0 && !l->arg[i - 1].setting ? "\n         " : " ", a->setting, value);
     }
     o->launching = false;
-    line(o, "%s(%s%srun%s);", macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
+    line(o, "%s%s(%s%srun%s);", l->unless_kept ? "if (!run->kept) " : "", macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
 }
 
 // Launches that depend on how many rows there are stand together under their condition.
@@ -218,7 +218,10 @@ static void emit_derive(Out *o, const Program *p)
 static void emit_sweep(Out *o, const Program *p)
 {
     emit_steps(o, p);
+    bool keeps = false;
+    for (int i = 0; i < p->nsteps; i++) keeps |= p->steps[i].made.first != NULL;
     begin_function(o, "sweep", "");
+    if (keeps) fprintf(o->file, "    run->kept = 1;\n");
     emit_launches(o, &p->before);
     for (int i = 0, next; i < p->nsteps; i = next) {
         const bool imputes = p->steps[i].step->imputes;
@@ -226,10 +229,12 @@ static void emit_sweep(Out *o, const Program *p)
             fprintf(o->file, "    if (ANY_MISSING(run)) ");
             emit_launch(o, p->again.first);
         }
-        for (next = i + 1; next < p->nsteps && p->steps[next].step->imputes == imputes && !(p->steps[next].again && p->again.first);) next++;
+        emit_launches(o, &p->steps[i].made);
+        for (next = i + 1; next < p->nsteps && p->steps[next].step->imputes == imputes && !(p->steps[next].again && p->again.first) && !p->steps[next].made.first;) next++;
         fprintf(o->file, "    %stake_steps(run, %s, %d);%s%s\n", imputes ? "if (ANY_MISSING(run)) " : "", i ? text(o, "&steps[%d]", i) : "steps", next - i,
                 next - i == 1 ? "      // " : "", next - i == 1 ? p->steps[i].name : "");
     }
+    if (keeps) fprintf(o->file, "    run->kept = 0;\n");
     fprintf(o->file, "}\n\n");
     emit_stage(o, "refresh", "      // after missing values were drawn", NULL, &p->refresh);
     begin_function(o, "setup", "");

@@ -496,7 +496,7 @@ typedef struct Sum {                     // a statistic, an array target[...] +=
     Expr  *target[MAX_RANK];             // subscripts, in terms of the loops' indices
     Expr  *at[MAX_RANK];                 // the same where it was asked for first: names for the subscripts
     Expr  *value;
-    bool   data_only;                    // computed once for the run
+    bool   data_only;                    // computed once for the run; else a subscript is an unknown, and it is computed again when that was drawn
     struct Server *serves;               // steps that read it, in order
     const char *purpose;                 // what else it is for; or NULL
     const Rows *route;                   // only the route with many rows of this draw reads it; NULL: others do, too
@@ -634,6 +634,14 @@ typedef struct Keys { int n; Expr *key[MAX_RANK], *extent[MAX_RANK], *at[MAX_RAN
 // NULL if it must stay in the sweep.
 Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value);
 Expr *keys_at(const Keys *keys, Expr *ref);                       // the reference with its subscripts that are keys at `at`
+bool  varies(const Expr *e, const Loops *l);                      // with an index of the loops
+Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);      // sum of data by targets, at `at`: found again if it exists
+
+// ---- keyed.c: the same where a key is drawn in the sweep ----
+
+bool  is_drawn_key(const Expr *e);                                // c[i], of a discrete unknown
+bool  has_drawn_key(int n, Expr *const *target);
+Expr *hoist_keyed(Sums *to, const Keys *keys, const Loops *l, Expr *value);      // of hoist_sum, if a key is one
 
 // ---- naming.c: what a reader calls a statistic ----
 

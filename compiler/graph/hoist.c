@@ -9,7 +9,7 @@
 #include <string.h>
 #include "graph.h"
 
-static bool varies(const Expr *e, const Loops *l)
+bool varies(const Expr *e, const Loops *l)
 {
     for (int i = 0; i < l->n; i++)
         if (ex_mentions_index(e, l->index[i])) return true;
@@ -62,7 +62,7 @@ void fresh_forget(Fresh *n, const Var *v) { map_put(n->g->arena, &n->taken, v->n
 
 static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);
 
-static Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
+Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
 {
     double c = leading(value);
     if (c == 0) return ex_num(0);
@@ -94,7 +94,7 @@ static bool alike(const Expr *a, const Expr *b)
 static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
 {
     for (Sum *s = to->first; s; s = s->next) {
-        if (!s->data_only || s->n != n || s->loops.n != loops->n || !alike(s->value, value)) continue;
+        if (s->n != n || s->loops.n != loops->n || !alike(s->value, value)) continue;
         Expr *v = value, *guard = loops->guard;
         Expr *t[MAX_RANK];
         for (int i = 0; i < n; i++) t[i] = target[i];
@@ -114,7 +114,11 @@ static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *
     }
     Sum *s = NEW(to->g->arena, Sum);
     *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = true, .route = to->route};
-    for (int i = 0; i < n; i++) { s->target[i] = target[i]; s->at[i] = at[i]; }
+    for (int i = 0; i < n; i++) {
+        s->target[i] = target[i];
+        s->at[i] = at[i];
+        s->data_only &= ex_data_only(target[i]);
+    }
     s->var = fresh_var(to->names, statistic_name(to->g, s), VAR_SUM);
     s->var->rank = n;
     for (int i = 0; i < n; i++) s->var->dim[i] = extent[i];
@@ -346,11 +350,15 @@ Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value)
     for (int i = 0; i < loops->n; i++)
         if (ex_unknown(loops->index[i]->lo) || ex_unknown(loops->index[i]->hi)) return NULL;
     if (loops->guard && ex_unknown(loops->guard)) return NULL;
-    for (int i = 0; i < keys->n; i++)
-        if (!ex_data_only(keys->key[i])) return NULL;
+    bool drawn = false;
+    for (int i = 0; i < keys->n; i++) {
+        if (ex_data_only(keys->key[i])) continue;
+        if (!is_drawn_key(keys->key[i])) return NULL;
+        drawn = true;
+    }
     Sum **last = &to->first;
     while (*last) last = &(*last)->next;
-    Expr *e = hoist(to, keys, loops, value);
+    Expr *e = drawn ? hoist_keyed(to, keys, loops, value) : hoist(to, keys, loops, value);
     if (!e) {                                    // forget statistics that nobody will read
         for (Sum *s = *last; s; s = s->next) fresh_forget(to->names, s->var);
         *last = NULL;

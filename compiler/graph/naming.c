@@ -51,13 +51,18 @@ static Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == 
 
 static void say_expr(Words *w, const Expr *e, const Loops *l);
 
+// A mean of each column, computed before: sum_y_by_column[j]/N.
+static bool test_statistic(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM; }
+static bool test_read(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->rank > 0; }
+static bool is_mean(const Expr *e) { return ex_any_var(e, test_statistic, NULL) && !ex_any_var(e, test_read, NULL); }
+
 // What varies in a sum, and what was done to it: x - mean(x) is x_centred, y - 1/2 is y_shifted.
 static void say_sum(Words *w, const Expr *e, const Loops *l)
 {
     bool first = true, shifted = false, centred = false;
     for (int i = 0; i < e->nargs; i++) {
         const Expr *t = e->args[i];
-        if (!moves(t, l)) {
+        if (!moves(t, l) || is_mean(t)) {
             shifted = true;
             centred |= ex_any_var(t, test_total, NULL) || ex_find(t, test_sum, NULL);
             continue;

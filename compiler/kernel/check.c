@@ -363,7 +363,7 @@ static bool launched(const Program *p, const Kernel *k)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (launches(lists[i], k)) return true;
     for (int i = 0; i < p->nsteps; i++)
-        if (launches(&p->steps[i].launches, k) || launches(&p->steps[i].density, k) || launches(&p->steps[i].jacobian, k)) return true;
+        if (launches(&p->steps[i].made, k) || launches(&p->steps[i].launches, k) || launches(&p->steps[i].density, k) || launches(&p->steps[i].jacobian, k)) return true;
     return false;
 }
 
@@ -427,6 +427,7 @@ const char *kernels_check(const Program *p, const char *pass)
     for (int i = 0; i < p->nsteps; i++) {
         check_launches(&c, &p->steps[i].density);
         check_launches(&c, &p->steps[i].jacobian);
+        check_launches(&c, &p->steps[i].made);
         check_launches(&c, &p->steps[i].launches);
     }
     return c.wrong;

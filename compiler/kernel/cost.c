@@ -371,7 +371,8 @@ static const char *route_text(const Program *p, const StepCode *s, When route)
     Counter k = {.p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
     Cost c = none();
     for (const Launch *l = s->launches.first; l; l = l->next)
-        if (l->when == ALWAYS || l->when == route) count_launch(&k, l, &c);
+        if ((l->when == ALWAYS || l->when == route) && !l->unless_kept) count_launch(&k, l, &c);
+    for (const Launch *l = s->made.first; l; l = l->next) count_launch(&k, l, &c);
     Arena *a = p->g->arena;
     return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s", ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
 }
@@ -425,7 +426,7 @@ static Cost count_launches(const Program *p, const Launches *list)
     Counter k = {.p = p, .route = IF_MANY, .scope = {.arena = p->g->arena, .g = p->g}};
     Cost c = none();
     for (const Launch *l = list->first; l; l = l->next)
-        if (l->when != IF_FEW) count_launch(&k, l, &c);
+        if (l->when != IF_FEW && !l->unless_kept) count_launch(&k, l, &c);
     return c;
 }
 
@@ -435,6 +436,7 @@ CompetitionCost cost_of_competition(const Program *p, const Competition *of)
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
         if (s->imputes || s->when == ON_GPU || (s->competition && s->competition != of)) continue;
+        add(&every, count_launches(p, &p->steps[i].made));
         add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &move : &steps, count_launches(p, &p->steps[i].launches));
         if (s->when != WITH_GRADIENTS) continue;
         evaluation = count_launches(p, &p->steps[i].density);

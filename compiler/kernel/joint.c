@@ -27,8 +27,15 @@ void step_array(Lower *p, const Step *s)
     put_barrier(p);
     for (const Part *q = c->natural; q; q = q->next) {
         Var *to = q->which == 0 && scalar ? scalar : array;
-        Node *n = enter_nest(p, NODE_REDUCE, &q->loops, to->rank, q->target, to->dim);
-        put_update(p, UPDATE_ADD, place_element(ex_ref(to, to->rank, q->target)), q->value);
+        Loops loops = q->loops;
+        Expr **target = NEW_N(p->g->arena, Expr *, to->rank + 1), *value = q->value;
+        if (!hoisted_by_key(p, &q->loops, to->rank, q->target, to->dim, q->value, &loops, target, &value)) {
+            loops = q->loops;
+            value = q->value;
+            for (int k = 0; k < to->rank; k++) target[k] = q->target[k];
+        }
+        Node *n = enter_nest(p, NODE_REDUCE, &loops, to->rank, target, to->dim);
+        put_update(p, UPDATE_ADD, place_element(ex_ref(to, to->rank, target)), value);
         leave(p, n);
     }
     close_kernel(p);

@@ -244,6 +244,7 @@ typedef struct Launch {
     const Kernel *kernel;                // NULL: a library call
     When          when;
     const Rows   *rows;                  // of `when`
+    bool          unless_kept;           // left out in a sweep, which has launched it
     int           nargs;
     LaunchArg     arg[MOST_LAUNCH_ARGS];
     struct Launch *next;
@@ -255,6 +256,7 @@ typedef struct StepCode {                // of one step of the schedule
     const Step *step;
     const char *name;
     bool        again;                   // sums of responses are made again before it, since values were imputed
+    Launches    made;                    // statistics that a sweep makes before it
     Launches    launches;
     const char  *density_name;           // NUTS: the function that launches
     Launches     density;                // the log density and its gradient at given coordinates

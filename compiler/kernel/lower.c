@@ -306,7 +306,7 @@ static void lower_steps(Lower *p)
         lower_step(p, s, code);
     }
     p->step = p->statistics.serving = NULL;
-    for (const Sum *s = p->statistics.first; s; s = s->next) responses |= reads_response(s);
+    for (const Sum *s = p->statistics.first; s; s = s->next) responses |= s->data_only && reads_response(s);
     for (int i = 0; i < out->nsteps; i++) {
         const bool imputes = out->steps[i].step->imputes;
         out->steps[i].again = !imputes && imputing && responses;
@@ -366,6 +366,7 @@ void lower(Lower *p)
     p->list = &out->sweep;
     lower_series(p);
     lower_steps(p);
+    lower_keyed(p);
     lower_observed(p);
     lower_derive(p);
     lower_log_joint(p);

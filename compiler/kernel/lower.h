@@ -158,7 +158,14 @@ void step_array(Lower *p, const Step *s);
 void step_gaussian(Lower *p, const Step *s);
 void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
 
+// ---- keyed.c ----
+
+void lower_keyed(Lower *p);                                          // statistics by what the sweep draws, and their launches
+bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, Loops *places, Expr **at, Expr **out);
+
 // ---- setup.c ----
+
+void put_sum(Lower *p, const Sum *s);
 
 bool ex_reads_response(const Expr *e);
 bool lower_series(Lower *p);                                         // functions that compute the series of the sweep; false: there are none

@@ -97,7 +97,7 @@ void place_variables(Program *p)
 void place_sums(Program *p, const Sum *sums)
 {
     for (const Sum *s = sums; s; s = s->next) {
-        Placement *at = place(p, s->var, reads_response(s) ? HOME_RESPONSES : HOME_SETUP, TYPE_WIDE);
+        Placement *at = place(p, s->var, !s->data_only ? HOME_WORK : reads_response(s) ? HOME_RESPONSES : HOME_SETUP, TYPE_WIDE);
         at->rows = s->route;
         at->when = s->route ? IF_MANY : ALWAYS;
     }
@@ -181,6 +181,7 @@ void place_routes(Program *p)
     for (int i = 0; i < p->nsteps; i++) {
         use_launches(&u, &p->steps[i].density);
         use_launches(&u, &p->steps[i].jacobian);
+        use_launches(&u, &p->steps[i].made);
         use_launches(&u, &p->steps[i].launches);
     }
     for (int i = 0; i < p->nwork; i++) {

@@ -232,6 +232,7 @@ void kernels_print(FILE *out, const Program *p)
     for (int i = 0; i < p->nsteps; i++) {
         if (p->steps[i].density.first) print_launches(out, p->steps[i].density_name, &p->steps[i].density);
         if (p->steps[i].jacobian.first) print_launches(out, p->steps[i].jacobian_name, &p->steps[i].jacobian);
+        if (p->steps[i].made.first) print_launches(out, arena_printf(p->g->arena, "statistics before %s", p->steps[i].name), &p->steps[i].made);
         print_launches(out, p->steps[i].name, &p->steps[i].launches);
     }
     print_launches(out, "derived quantities", &p->derive);

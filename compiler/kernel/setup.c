@@ -378,7 +378,7 @@ static Launch *launch_gram(Lower *p, const Sum *s)
     return l;
 }
 
-static void put_sum(Lower *p, const Sum *s)
+void put_sum(Lower *p, const Sum *s)
 {
     Launch *gram = launch_gram(p, s);
     put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", statistic_text(p->g, s), gram ? "; a matrix product, see setup" : "");
@@ -495,10 +495,10 @@ static Kernel *lower_sums(Lower *p, bool responses)
 {
     note(p, responses ? "Sums that hold a response: computed once, or after each imputation if values are missing." : "Sums of data: computed once.");
     bool whole = false;
-    for (const Sum *s = p->statistics.first; s; s = s->next) whole |= reads_response(s) == responses && needs_own_array(s->value, &s->loops);
+    for (const Sum *s = p->statistics.first; s; s = s->next) whole |= s->data_only && reads_response(s) == responses && needs_own_array(s->value, &s->loops);
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, responses ? "sums_of_responses" : "sums_of_data", "wide");
     for (const Sum *s = p->statistics.first; s; s = s->next)
-        if (reads_response(s) == responses) put_sum(p, s);
+        if (s->data_only && reads_response(s) == responses) put_sum(p, s);
     return close_kernel(p) ? k : NULL;
 }
 

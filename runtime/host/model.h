@@ -103,6 +103,7 @@ typedef struct GmRun {                                   // one run: all that em
     struct GmMetrics *metrics;                           // of moves along gradients, where they are not diagonal; NULL: all are
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
+    int         kept;                                    // within a sweep, which makes statistics of what it draws before the first step that reads them
     int         like_gpu;                                // the steps that a GPU takes, on whatever the run is
     int         seeking;                                 // only moves along gradients are made, each by `instead`
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL

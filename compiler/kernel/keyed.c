@@ -1,0 +1,122 @@
+// keyed.c -- statistics by keys that the sweep draws: made before the steps that read them, once for all.
+//
+//   draw c       statistics_c: count_by_c, sum_y_by_c       draw w       draw mu       draw Sigma
+//
+// In a sweep they are made before the first step that reads them, and again where something that they are made of was drawn since. A step that is run by
+// itself (--check, a method of a competition on its own) makes its own before: `run->kept` says that a sweep takes care of it.
+//
+// Needs: the steps lowered.     Gives: a kernel for the statistics of the same keys, launches before steps.
+#include <string.h>
+#include "lower.h"
+
+enum { MOST_KEYS = 4 };
+
+typedef struct Group { int n; const Var *key[MOST_KEYS]; } Group;
+
+static Group group_of(const Sum *s)
+{
+    Group g = {0};
+    for (int k = 0; k < s->n; k++) {
+        const Var *v = is_drawn_key(s->target[k]) ? s->target[k]->var : NULL;
+        for (int i = 0; i < g.n && v; i++)
+            if (g.key[i] == v) v = NULL;
+        if (v && g.n < MOST_KEYS) g.key[g.n++] = v;
+    }
+    return g;
+}
+
+static bool in_group(const Sum *s, const Group *g)
+{
+    const Group of = group_of(s);
+    return !s->data_only && of.n == g->n && memcmp(of.key, g->key, sizeof of.key) == 0;
+}
+
+static bool is_read(const Sum *s, const Step *by)
+{
+    for (const Server *t = s->serves; t; t = t->next)
+        if (t->step == by) return true;
+    return false;
+}
+
+static bool mentions(const Sum *s, const Var *v)
+{
+    bool yes = ex_mentions(s->value, v) || (s->loops.guard && ex_mentions(s->loops.guard, v));
+    for (int k = 0; k < s->n; k++) yes |= ex_mentions(s->target[k], v);
+    for (int i = 0; i < s->loops.n; i++) yes |= ex_mentions(s->loops.index[i]->lo, v) || ex_mentions(s->loops.index[i]->hi, v);
+    return yes;
+}
+
+static void lower_group(Lower *p, const Group *g)
+{
+    Program *out = p->out;
+    const char *names = "", *list = "";
+    for (int i = 0; i < g->n; i++) {
+        names = words(p, "%s_%s", names, g->key[i]->name);
+        list = words(p, "%s%s%s", list, i ? ", " : "", g->key[i]->name);
+    }
+    bool whole = false;
+    for (const Sum *s = p->statistics.first; s; s = s->next) whole |= in_group(s, g) && needs_own_array(s->value, &s->loops);
+    note(p, "Statistics by %s: made again after that was drawn", list);
+    Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "statistics%s", names), "wide");
+    for (const Sum *s = p->statistics.first; s; s = s->next)
+        if (in_group(s, g)) put_sum(p, s);
+    if (!close_kernel(p)) return;
+    bool fresh = false;
+    for (int i = 0; i < out->nsteps; i++) {
+        StepCode *code = &out->steps[i];
+        bool reads = false, changes = false;
+        for (const Sum *s = p->statistics.first; s; s = s->next) {
+            if (!in_group(s, g)) continue;
+            reads |= is_read(s, code->step);
+            for (int b = 0; b < code->step->nblock; b++) changes |= mentions(s, code->step->block[b]);
+        }
+        for (int own = 0; own < 2 && reads; own++) {
+            if (!own && fresh) continue;
+            Launches list = {0};
+            p->launches = &list;
+            if (whole) launch(p, LAUNCH_ONCE, k);
+            else launch_team(p, k);
+            list.first->unless_kept = own;
+            Launches *to = own ? &code->launches : &code->made;
+            list.first->next = to->first;
+            to->first = list.first;
+            if (!list.first->next) to->last = &list.first->next;
+        }
+        fresh = (fresh || reads) && !changes;
+    }
+}
+
+void lower_keyed(Lower *p)
+{
+    for (const Sum *s = p->statistics.first; s; s = s->next) {
+        if (s->data_only) continue;
+        const Group g = group_of(s);
+        bool first = true;
+        for (const Sum *t = p->statistics.first; t != s; t = t->next) first &= !in_group(t, &g);
+        if (first) lower_group(p, &g);
+    }
+}
+
+// The statement target += value over the loops, where a key of the target is drawn, as one over places: *at for the targets, *out for the value. False: it stays.
+bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, Loops *places, Expr **at, Expr **out)
+{
+    static const char *const names[] = {"a", "b", "c", "e"};
+    Keys keys = {0};
+    if (!has_drawn_key(n, target) || n > 4) return false;
+    *places = (Loops){0};
+    for (int k = 0; k < n; k++) {
+        int seen = 0;
+        while (seen < keys.n && keys.key[seen] != target[k]) seen++;
+        at[k] = target[k];
+        if (!varies(target[k], l)) continue;
+        if (seen == keys.n) {
+            Index *i = index_new(intern(names[keys.n]), ex_num(1), extent[k]);
+            keys.key[keys.n] = target[k];
+            keys.extent[keys.n] = extent[k];
+            keys.at[keys.n++] = ex_index(places->index[places->n++] = i);
+        }
+        at[k] = keys.at[seen];
+    }
+    *out = hoist_sum(&p->statistics, &keys, l, value);
+    return *out != NULL;
+}
