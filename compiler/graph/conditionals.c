@@ -565,6 +565,75 @@ static Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Menti
     return p;
 }
 
+// ---- terms of a factor that hold different elements ----
+
+// A log density that is a sum holds several elements of v without tying them to each other, if each of its terms holds one: the log of a stick's part, log(v[c]) + sum(j in 1:c-1, log1m(v[j])).
+// Each term is a factor of its own then, for v; what a sum holds at its own index stands over one more plate. `alone`: every term came down to one element.
+typedef struct Apart { Graph *g; const Var *v; const Factor *f; Factor **last; bool alone; } Apart;
+
+static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
+{
+    if (!a->alone || !ex_mentions(e, a->v)) return;
+    if (e->size > MAX_TREE) { a->alone = false; return; }
+    Mentions m = {0};
+    find_mentions(a->g->arena, e, a->v, &m);
+    const bool one = m.n == 1 && !m.dense && !m.partial && !m.too_many;
+    if (e->kind == EX_ADD) {
+        for (int i = 0; i < e->nargs; i++) take_terms(a, e->args[i], p, times);
+        return;
+    }
+    if (e->kind == EX_MUL) {
+        Expr *inner = NULL, *outer = times;
+        int holding = 0;
+        for (int i = 0; i < e->nargs; i++)
+            if (ex_mentions(e->args[i], a->v)) { inner = e->args[i]; holding++; }
+            else outer = ex_mul2(outer, e->args[i]);
+        if (holding == 1) { take_terms(a, inner, p, outer); return; }
+    }
+    if (e->kind == EX_CALL && e->fn == FN_if_else && !ex_mentions(e->args[0], a->v)) {
+        Expr *c = e->args[0];
+        bool varies = false;                     // then it is a condition of the loop: where it does not hold, the element may not exist
+        for (int i = 0; i < p->n; i++) varies |= ex_mentions_index(c, p->index[i]);
+        Plates where = *p, where_not = *p;
+        if (varies) {
+            where.guard = also(p->guard, c);
+            where_not.guard = also(p->guard, ex_call1("!", c));
+        }
+        take_terms(a, e->args[1], &where, varies ? times : ex_call3("if_else", c, times, ex_num(0)));
+        take_terms(a, e->args[2], &where_not, varies ? times : ex_call3("if_else", c, ex_num(0), times));
+        return;
+    }
+    if (e->kind == EX_REDUCE && e->fn == FN_sum && !one && !ex_mentions(e->args[0], a->v) && !ex_mentions(e->args[1], a->v) && p->n < MAX_PLATES) {
+        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Plates more = *p;
+        more.index = NEW_N(a->g->arena, Index *, p->n + 1);
+        memcpy(more.index, p->index, sizeof *p->index * (size_t)p->n);
+        more.index[more.n++] = j;
+        take_terms(a, ex_open(e, j), &more, times);
+        return;
+    }
+    if (!one) { a->alone = false; return; }
+    Factor *f = arena_copy(a->g->arena, a->f, sizeof *f);
+    f->log_density = ex_mul2(times, e);
+    f->plates = *p;
+    f->next = NULL;
+    *a->last = f;
+    a->last = &f->next;
+}
+
+// The terms of f as factors, or f itself.
+static Factor *apart(Graph *g, Factor *f, const Var *v, const Mentions *m)
+{
+    Factor *terms = NULL;
+    Apart a = {.g = g, .v = v, .f = f, .last = &terms, .alone = true};
+    if (v->discrete || m->partial || m->too_many || (m->n == 1 && !m->dense)) return f;
+    for (int i = 0; i < m->n; i++)
+        for (int k = 0; k < m->ref[i]->nargs; k++)
+            if (ex_mentions(m->ref[i]->args[k], v)) return f;
+    take_terms(&a, f->log_density, &f->plates, ex_num(1));
+    return a.alone && terms ? terms : f;
+}
+
 static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
 {
     Conditional *c = NEW(g->arena, Conditional);
@@ -583,44 +652,51 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     for (int q = 0; q < enters.n; q++) {
         Factor *written = enters.factor[q];
         if (!factor_counts(written, v, collapsed) || !factor_mentions(written, v)) continue;
-        Factor *f = weighed(g, written, v);
+        Factor *all = weighed(g, written, v);
         Mentions m = {0};
-        find_mentions(g->arena, f->log_density, v, &m);
-        couple(c, f, &m);
-        const Var *series = through_series(f->log_density, v);
-        bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1);
-        for (int i = 0; i < m.n; i++)
-            for (int k = 0; k < i; k++) clean &= distinct(m.ref[i], m.ref[k]);
-        for (int i = 0; i < m.n && clean; i++)
-            for (int k = 0; k < m.ref[i]->nargs; k++) clean &= !ex_mentions(m.ref[i]->args[k], v);
-        Part *parts = NULL;
-        for (int i = 0; i < m.n && clean; i++) {
-            Solved s = solve(g, c, f, m.ref[i], scatter);
-            if (!s.ok) { clean = false; break; }
-            if (s.part->scatter && (m.n > 1)) {  // scattering needs elements that do not move while it is done
-                s = solve(g, c, f, m.ref[i], false);
-            }
-            append(&parts, s.part);
-        }
-        if (!clean) {                            // evaluate the whole factor, reading the state
-            c->whole = true;
-            exact = false;
-            c->nbatch = 0;
-            c->colours = 0;
-            if (series) {
-                c->recursion = series;
-                c->because = arena_printf(g->arena, series->sites->ode ? "it enters the differential equation of `%s` (line %d), which is solved again for each value that is tried"
-                                                                       : "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried", series->name, span_line(series->span));
+        find_mentions(g->arena, all->log_density, v, &m);
+        Factor *terms = through_series(all->log_density, v) ? all : apart(g, all, v, &m);
+        for (Factor *f = terms; f; f = terms == all ? NULL : f->next) {
+            if (terms != all) {
                 m = (Mentions){0};
+                find_mentions(g->arena, f->log_density, v, &m);
             }
-            if (!c->because && m.too_many)
-                c->because = arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
-            if (!c->because)
-                c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
-            parts = whole_factor(g, c, f, &m);
+            couple(c, f, &m);
+            const Var *series = through_series(f->log_density, v);
+            bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1);
+            for (int i = 0; i < m.n; i++)
+                for (int k = 0; k < i; k++) clean &= distinct(m.ref[i], m.ref[k]);
+            for (int i = 0; i < m.n && clean; i++)
+                for (int k = 0; k < m.ref[i]->nargs; k++) clean &= !ex_mentions(m.ref[i]->args[k], v);
+            Part *parts = NULL;
+            for (int i = 0; i < m.n && clean; i++) {
+                Solved s = solve(g, c, f, m.ref[i], scatter);
+                if (!s.ok) { clean = false; break; }
+                if (s.part->scatter && (m.n > 1)) {  // scattering needs elements that do not move while it is done
+                    s = solve(g, c, f, m.ref[i], false);
+                }
+                append(&parts, s.part);
+            }
+            if (!clean) {                            // evaluate the whole factor, reading the state
+                c->whole = true;
+                exact = false;
+                c->nbatch = 0;
+                c->colours = 0;
+                if (series) {
+                    c->recursion = series;
+                    c->because = arena_printf(g->arena, series->sites->ode ? "it enters the differential equation of `%s` (line %d), which is solved again for each value that is tried"
+                                                                           : "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried", series->name, span_line(series->span));
+                    m = (Mentions){0};
+                }
+                if (!c->because && m.too_many)
+                    c->because = arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
+                if (!c->because)
+                    c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
+                parts = whole_factor(g, c, f, &m);
+            }
+            for (Part *p = parts; p; p = p->next) p->factor = written;
+            append(&c->density, parts);
         }
-        for (Part *p = parts; p; p = p->next) p->factor = written;
-        append(&c->density, parts);
     }
     if (c->whole)                                // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);

@@ -155,6 +155,22 @@ Expr *ex_ref(Var *v, int n, Expr *const *subscripts)
 
 bool ex_is_num(const Expr *e, double v) { return e->kind == EX_NUM && e->number == v; }
 
+// 1 - p, 1 - 0.3*p - q: a number less multiples of continuous variables, none of which takes away more than its upper bound times its coefficient.
+static bool leaves_some(const Expr *e)
+{
+    if (e->args[0]->kind != EX_NUM) return false;
+    double least = e->args[0]->number;
+    for (int i = 1; i < e->nargs; i++) {
+        const Expr *t = e->args[i];
+        const bool times = t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM;
+        const double c = times ? t->args[0]->number : 1;
+        const Var *v = (times ? t->args[1] : t)->var;
+        if ((times ? t->args[1] : t)->kind != EX_REF || v->discrete || v->kind == VAR_DATA) return false;
+        least += c * (c > 0 ? v->lower_number : v->upper_number);
+    }
+    return least >= 0;
+}
+
 // All parts that it looks at must be positive: what this walk has seen is, or the answer is no already.
 static bool positive(const Expr *e, uint64_t walk)
 {
@@ -164,6 +180,10 @@ static bool positive(const Expr *e, uint64_t walk)
     case EX_REF: return e->var->lower_number >= 0;
     case EX_INDEX: return e->index->least >= 0;
     case EX_ADD:
+        if (leaves_some(e)) return true;
+        for (int i = 0; i < e->nargs; i++)
+            if (!positive(e->args[i], walk)) return false;
+        return true;
     case EX_MUL:
         for (int i = 0; i < e->nargs; i++)
             if (!positive(e->args[i], walk)) return false;
@@ -411,6 +431,10 @@ Expr *ex_log(Expr *a)
         if (a->fn == FN_inv_cloglog) return ex_call1("log1m_exp", ex_neg(ex_call1("exp", a->args[0])));
         if (a->fn == FN_Phi) return ex_call1("log_Phi", a->args[0]);
         if (a->fn == FN_if_else) return ex_call3("if_else", a->args[0], ex_log(a->args[1]), ex_log(a->args[2]));
+    }
+    if (a->kind == EX_REDUCE && a->fn == FN_prod && ex_positive(a->args[2])) {      // log of a product: the sum of the logs
+        Index *j = index_new(a->index->name, a->args[0], a->args[1]);
+        return ex_reduce("sum", j, j->lo, j->hi, ex_log(ex_open(a, j)));
     }
     if (a->kind == EX_ADD && a->nargs == 2 && ex_is_num(a->args[0], 1)) {      // log(1 - x)
         Expr *rest;

@@ -347,10 +347,10 @@ static void add_part(Lower *p, PartList *l, const Part *q)
 }
 
 // Sums for the natural parameters of all elements, over the same rows, before they are drawn.
-static void lower_scattered(Lower *p, const Conditional *c, const PartList *l, Var *const *array)
+static void lower_scattered(Lower *p, const Conditional *c, const PartList *l, Var *const *array, const char *name)
 {
     const Var *v = c->var;
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, name, "wide");
     for (int i = 0; i < MAX_NATURAL; i++)
         if (array[i]) put_fill(p, array[i], count_dims(v, 0, v->rank), true);
     bool *done = NEW_N(p->g->arena, bool, l->n);
@@ -362,6 +362,7 @@ static void lower_scattered(Lower *p, const Conditional *c, const PartList *l, V
         for (int j = i; j < l->n; j++) {
             const Part *q = l->part[j];
             if (done[j] || q->factor != first->factor || memcmp(q->target, first->target, sizeof q->target) != 0) continue;
+            if (q->loops.n != first->loops.n || memcmp(q->loops.index, first->loops.index, sizeof q->loops.index) != 0) continue;
             if (loops_where_chosen(&q->loops, q->value, v->rank, q->target).guard != loops.guard) continue;
             done[j] = true;
             put_update(p, UPDATE_ADD, place_element(ex_ref(array[q->which], v->rank, q->target)), q->value);
@@ -371,8 +372,99 @@ static void lower_scattered(Lower *p, const Conditional *c, const PartList *l, V
     if (close_kernel(p)) launch_team(p, k);
 }
 
+// An end that is an integer variable and a number, at the last (first) value that the variable has; NULL: not known.
+static Expr *farthest(Expr *e, bool last)
+{
+    Expr *ref = e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM ? e->args[1] : e;
+    Expr *value = ref->kind == EX_REF ? end_of_summed(ref->var, last) : NULL;
+    return value ? ex_replace(e, ref, value) : NULL;
+}
+
+// A sum over the rows that reach the element, l <= last[i], or begin at it or before, first[i] <= l, of what is the same for all elements: totals by the last (first) element, added up from the element on (up to it).
+// K elements and N rows take N + K*K additions in place of N*K. q as a part that is scattered; NULL: it is none of these.
+typedef enum { ALONE, BEGINS, REACHES } Reach;           // a row counts for the element that it names; from it on; up to it
+
+static Expr *also(Expr *guard, Expr *more) { return guard ? ex_call2("&&", guard, more) : more; }
+
+static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *reach)
+{
+    const Var *v = c->var;
+    bool from = true, only = false;
+    if (q->scatter || q->loops.n == 0 || v->rank != 1 || !q->loops.guard || ex_mentions_index(q->value, c->element[0])) return NULL;
+    Expr *key = ex_index(c->element[0]), *end = NULL, *others = NULL, *todo[16] = {q->loops.guard};
+    for (int i = 0; i < q->loops.n; i++)
+        if (ex_mentions_index(q->loops.index[i]->lo, c->element[0]) || ex_mentions_index(q->loops.index[i]->hi, c->element[0])) return NULL;
+    for (int n = 1; n > 0;) {                    // conditions that hold together
+        Expr *e = todo[--n];
+        if (e->kind == EX_CALL && e->fn == FN_AND && n + 2 <= 16) { todo[n++] = e->args[1]; todo[n++] = e->args[0]; continue; }
+        if (!ex_mentions_index(e, c->element[0])) { others = others ? ex_call2("&&", others, e) : e; continue; }
+        if (end || e->kind != EX_CALL || (e->fn != FN_LE && e->fn != FN_EQ)) return NULL;
+        only = e->fn == FN_EQ;
+        const bool reaches = ex_mentions_index(e->args[0], c->element[0]);
+        Expr *rest = ex_sub(e->args[!reaches ? 1 : 0], key);
+        if (ex_mentions_index(rest, c->element[0]) || ex_mentions_index(e->args[reaches ? 1 : 0], c->element[0])) return NULL;
+        end = ex_sub(e->args[reaches ? 1 : 0], rest);
+        from = reaches;
+    }
+    Part *r = arena_copy(p->g->arena, q, sizeof *q);
+    r->scatter = true;
+    *reach = !end ? REACHES : only ? ALONE : from ? REACHES : BEGINS;
+    if (!end) {                                  // all elements
+        r->target[0] = v->dim[0];
+        return r;
+    }
+    if (only) {
+        r->loops.guard = also(others, ex_call2("&&", ex_call2("<=", ex_num(1), end), ex_call2("<=", end, v->dim[0])));
+        r->target[0] = end;
+        return r;
+    }
+    Expr *exists = from ? ex_call2("<=", ex_num(1), end) : ex_call2("<=", end, v->dim[0]);
+    r->loops.guard = also(others, exists);
+    Expr *most = farthest(end, from);
+    Expr *room = most ? from ? ex_sub(v->dim[0], most) : ex_sub(most, ex_num(1)) : NULL;
+    const bool inside = room && room->kind == EX_NUM && room->number >= 0;
+    r->target[0] = inside ? end : from ? ex_call2("fmin", end, v->dim[0]) : ex_call2("fmax", end, ex_num(1));
+    return r;
+}
+
+typedef struct Cumulated { PartList parts; Var *array[MAX_NATURAL]; } Cumulated;     // of one direction
+
+// The step with these sums taken out of it: what is left may need no sum for each element.
+static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cumulated *beyond)
+{
+    Conditional *c = s->conditional, *less = NULL;
+    Part *kept = NULL, **last = &kept;
+    for (Part *q = c->natural; q; q = q->next) {
+        Reach reach = ALONE;
+        const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
+        Part *r = s->imputes || rows || ex_mentions(q->value, c->var) || c->nbatch < c->var->rank || !q->loops.guard || !ex_unknown(q->loops.guard) ? NULL : cumulated(p, c, q, &reach);
+        if (!r || reach == ALONE) {
+            *last = arena_copy(p->g->arena, r ? r : q, sizeof *q);
+            (*last)->next = NULL;
+            last = &(*last)->next;
+            if (r) less = c;
+            continue;
+        }
+        const bool from = reach == REACHES;
+        Cumulated *to = from ? beyond : before;
+        const Natural *n = c->family->natural;
+        for (int k = 0; k < q->which; k++) n = n->next;
+        if (!to->array[q->which]) to->array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_%s_%s", c->var->name, n->name, from ? "to" : "from"), 1, c->var->dim);
+        add_part(p, &to->parts, r);
+        less = c;
+    }
+    if (!less) return s;
+    less = arena_copy(p->g->arena, c, sizeof *c);
+    less->natural = kept;
+    Step *out = arena_copy(p->g->arena, s, sizeof *s);
+    out->conditional = less;
+    return out;
+}
+
 void step_exact(Lower *p, const Step *s)
 {
+    Cumulated before = {0}, beyond = {0};        // of rows that begin at an element or before, and that reach it
+    s = take_cumulated(p, s, &before, &beyond);
     Conditional *c = s->conditional;
     Var *v = c->var;
     // Parts that stay sums over rows: scattered into work arrays before the draws.
@@ -409,7 +501,13 @@ void step_exact(Lower *p, const Step *s)
     for (int k = 0; k < MAX_NATURAL; k++) closed[k] = ex_add(nclosed[k], sum[k]);
     if (scattered.n) {
         note(p, "Sums over rows for each element of %s, before they are drawn", v->name);
-        lower_scattered(p, c, &scattered, array);
+        lower_scattered(p, c, &scattered, array, words(p, "sums_%s", v->name));
+    }
+    for (int side = 0; side < 2; side++) {
+        Cumulated *of = side ? &beyond : &before;
+        if (!of->parts.n) continue;
+        note(p, side ? "Sums over the rows whose last element of %s it is" : "Sums over the rows whose first element of %s it is", v->name);
+        lower_scattered(p, c, &of->parts, of->array, words(p, side ? "sums_%s_to" : "sums_%s_from", v->name));
     }
     comment_step(p, s);
     RowDot dot = {0};
@@ -433,6 +531,14 @@ void step_exact(Lower *p, const Step *s)
     for (const Natural *n = c->family->natural; n; n = n->next, k++) {
         Expr *e = closed[k];
         if (array[k]) e = ex_add2(e, ex_ref(array[k], v->rank, c->current->args));
+        for (int side = 0; side < 2; side++) {
+            Var *totals = (side ? &beyond : &before)->array[k];
+            if (!totals) continue;
+            Expr *key = ex_index(c->element[0]);
+            Index *m = index_new(intern("m"), ex_num(1), v->dim[0]);
+            Expr *at = ex_index(m), *counts = side ? ex_call2("<=", key, at) : ex_call2("<=", at, key);
+            e = ex_add2(e, ex_reduce("sum", m, m->lo, m->hi, ex_call3("if_else", counts, ex_ref(totals, 1, &at), ex_num(0))));
+        }
         bool more = false;
         for (int i = 0; i < inlined.n; i++) more |= inlined.part[i]->which == k;
         for (const Routed *r = routed; r; r = r->next) more |= r->part->which == k;

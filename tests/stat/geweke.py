@@ -280,6 +280,21 @@ def bilinear():
     return {"l.1": l1, "l.2": l2, "f.1": f1, "f.2": f2, "y.1": normal(l1 * f1 + l2, 0.5)}
 
 
+@test("""data { int N, K; vector[N] y; }
+prior { alpha ~ gamma(3, 3); for (k in 1:K-1) v[k] ~ beta(1, alpha); for (k in 1:K) mu[k] ~ normal(0, 2); s2 ~ inv_gamma(3, 2);
+  for (k in 1:K) w[k] = (k < K ? v[k] : 1) * prod(j in 1:k-1, 1 - v[j]); }
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], sqrt(s2)); }""",
+      {"N": N, "K": 5, "y": null}, {"alpha": log, "v.1": identity, "v.2": identity, "v.4": identity, "c.1": identity, "c.2": identity, "mu.1": identity, "y.1": squash})
+def stick_breaking():
+    alpha = gamma(3, 3)
+    v = rng.beta(1, alpha[:, None], size=(M, 4))
+    w = np.column_stack([v, np.ones(M)]) * np.cumprod(np.column_stack([np.ones(M), 1 - v]), axis=1)
+    c1, c2 = [(rng.random(M)[:, None] > np.cumsum(w, axis=1)[:, :-1]).sum(axis=1) for _ in range(2)]
+    mu, s2 = rng.normal(0, 2, (M, 5)), 1 / gamma(3, 2)
+    return {"alpha": alpha, "v.1": v[:, 0], "v.2": v[:, 1], "v.4": v[:, 3], "c.1": c1 + 1, "c.2": c2 + 1, "mu.1": mu[:, 0], "y.1": normal(mu[np.arange(M), c1], np.sqrt(s2))}
+
+
 def differences(draws, known, transforms, groups=None):
     """z of the mean of each column of `transforms`, and of each product of two of one group (default: all columns are one), between draws of chains and independent ones."""
     chain, forward, z = {}, {}, {}
