@@ -110,14 +110,15 @@ static void begin_loop(Out *o, const Node *n)
         break;
     }
     case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: begin_elements(o, n); break;
-    case SHARE_ALONG: case SHARE_PLACES:
+    case SHARE_ALONG: case SHARE_LANES: case SHARE_PLACES: case SHARE_SUM_ALONG:
         if (n->loop.n == 2) {
             const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);
-            begin(o, "%s2 (%s, %s, %s, %s)", macro, first, a, fresh_index(o, i[1]), b);
+            const char *second = fresh_index(o, i[1]);
+            begin(o, "%s2 (%s, %s, %s, %s%s)", macro, first, a, second, b, totals_text(o, n));
             break;
         }
         // fall through
-    case SHARE_SUM_ALONG: case SHARE_SUM_TURNS: case SHARE_SPAN: {
+    case SHARE_SUM_TURNS: case SHARE_SPAN: {
         const char *range = range_text(o, i[0], &c);
         begin(o, "%s%s%s)", macro, range, totals_text(o, n));
         break;
@@ -155,7 +156,7 @@ static void emit_loop(Out *o, const Node *n)
     const char *flat = o->flat;
     const Sharing how = n->loop.how;
     scope_written(&o->scope, n->body);           // before the second turn
-    const bool brief = o->brief = (how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_PLACES) && one_statement(n->body);
+    const bool brief = o->brief = (how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_PLACES) && one_statement(n->body);
     begin_loop(o, n);
     o->brief = false;
     if (how == SHARE_SERIAL || how == SHARE_BACKWARD) emit_scope(o, n->body, o->team, o->crew);

@@ -295,6 +295,7 @@ void share(Lower *p);                     // share.c
 void outside(Lower *p);                   // outside.c
 void predictors(Lower *p);                // rows.c
 void alone(Lower *p);                     // alone.c
+void find_waits(Lower *p);                // waits.c
 void placement(Lower *p);                 // placement.c
 
 // ---- cost.c ----

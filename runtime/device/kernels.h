@@ -18,6 +18,7 @@
 //   ALONG (j, n) { ... }                                  iterations j = 0 .. n-1, in any order; ALONG_FROM (j, first, n) begins at first
 //   ALONG2 (j, n, k, m) { ... }                           pairs (j, k)
 //   SUM_ALONG (i, n, &a, &b) { a += ...; b += ...; }      then a and b have grown by the whole sums, in every lane
+//   SUM_ALONG2 (i, n, j, m, &a) { a += ...; }             the same over pairs
 //   LANES (j, n) { ... }, LANES2 (j, n, k, m) { ... }     as ALONG, each lane the same elements every time, and nobody waits
 //   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
 //       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch.h

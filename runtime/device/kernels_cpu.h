@@ -154,6 +154,8 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
             for (long gm_0 = (from), i = gm_0 + gm_sum.first, gm_to = gm_0 + gm_sum.last, gm_begun = 0; !gm_begun; gm_begun = 1)  \
                 GM_ANY_ORDER for (; i < gm_to; i++)
 
+#define SUM_ALONG2(i, n, j, m, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__) for (long j = 0; j < (m); j++)
+
 // Elements, each by one lane.
 #define EACH_ELEMENT(k, count, turns)      LANES(k, count)
 #define SUM_TURNS_FROM(i, from, n, ...)    for (long gm_0 = (from), i = gm_0, gm_to = gm_0 + (n); i < gm_to; i++)

@@ -195,6 +195,13 @@ template<int count> static __device__ __forceinline__ int sum_next(GmContext *c,
         for (GmSum gm_sum = sum_begin(GM, size, n, gm_into); sum_next(GM, &gm_sum, gm_into);)                     \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first + threadIdx.x; i < gm_0 + gm_sum.last; i += blockDim.x)
 
+// A pair is a lane's turn, unless there are rows enough for all lanes: then a row is, whose columns need no division.
+#define GM_PAIRS_TURNS(n, m)   ((n) >= 65536 || (m) < 2 ? 1L : (long)(m))
+#define SUM_ALONG2(i, n, j, m, ...)                                                                                     \
+    for (long gm_rows_ = (n), gm_columns = (m), gm_w = GM_PAIRS_TURNS(gm_rows_, gm_columns), gm_2 = 1; gm_2; gm_2 = 0)  \
+        SUM_BY(team_chunk(gm_rows_ * gm_w), gm_e, 0, gm_rows_ * gm_w, __VA_ARGS__)                                      \
+            for (long i = gm_w == 1 ? gm_e : gm_e / gm_w, j = gm_e - i * gm_w, gm_j = gm_w == 1 ? gm_columns : j + 1; j < gm_j; j++)
+
 // ---- spans of rows ----
 
 // The loops of a span over what it is called for: the lane's row of a tile (SpanRow, products_pass.h), or all rows, by a team, a row by a lane.

@@ -245,7 +245,7 @@ KERNEL_ON_REQUEST(log_likelihood) {
     ONE_LANE s->log_lik_y[0] = -0.005 * c1 - 3.2215236261987186;
     const wide c2 = log(*s->s2);
     const wide c3 = 1 / *s->s2;
-    ALONG_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * c2 - 0.5 * c3 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
+    LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * c2 - 0.5 * c3 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
 }
 
 // Replicates of what is observed, in runs that ask for them.
@@ -259,7 +259,7 @@ KERNEL_ON_REQUEST(replicate) {
         }
     }
     const wide c1 = sqrt(*s->s2);
-    ALONG_FROM (t, 1, d->T - 1) {
+    LANES_FROM (t, 1, d->T - 1) {
         {
             Stream g = stream(at, VAR_y_rep, t);
             const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], c1);

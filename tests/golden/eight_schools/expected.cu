@@ -49,7 +49,7 @@ enum {                           // streams of random numbers
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
-    ALONG (j, d->J) {
+    LANES (j, d->J) {
         if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
     }
 }
@@ -136,7 +136,7 @@ KERNEL_TEAM(enter_mu) {
     ONE_LANE s->position_mu[0] = *s->mu;
     const wide c1 = (exp(s->position_mu[1]) == *s->tau) ? s->position_mu[1] : log(*s->tau);
     ONE_LANE s->position_mu[1] = c1;
-    ALONG (k, d->J) s->position_mu[k + 2] = s->theta[k];
+    LANES (k, d->J) s->position_mu[k + 2] = s->theta[k];
 }
 
 // mu, tau, theta at these coordinates
@@ -144,7 +144,7 @@ KERNEL_TEAM(move_to_mu) {
     ONE_LANE *s->mu = s->position_mu[0];
     const wide c1 = exp(s->position_mu[1]);
     ONE_LANE *s->tau = c1;
-    ALONG (k, d->J) s->theta[k] = s->position_mu[k + 2];
+    LANES (k, d->J) s->theta[k] = s->position_mu[k + 2];
 }
 
 // (mu, tau, theta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
@@ -182,7 +182,6 @@ KERNEL_TEAM(density_mu) {
         lp -= 0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]);
         s->gradient_mu[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
     }
-    TEAM_BARRIER();
     ONE_LANE {
         s->log_density_mu[1] = lp;
         s->gradient_mu[0] += slope_mu;
@@ -211,12 +210,12 @@ KERNEL_TEAM(jacobian_mu) {
 
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    ALONG (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
+    LANES (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
 }
 
 // Replicates of what is observed, in runs that ask for them.
 KERNEL_ON_REQUEST(replicate) {
-    ALONG (j, d->J) {
+    LANES (j, d->J) {
         {
             Stream g = stream(at, VAR_y_rep, j);
             const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);

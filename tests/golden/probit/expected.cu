@@ -60,7 +60,7 @@ enum {                           // streams of random numbers
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
-    ALONG (i, d->N) {
+    LANES (i, d->N) {
         if (d->y[i] != -2147483648.0 && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
     }
 }
@@ -135,8 +135,8 @@ KERNEL_TEAM(collect_rows_alpha) {
     LANES (e, d->N) s->target_alpha[e] = 0;
     TEAM_BARRIER();
     ONE_LANE s->diagonal_alpha[0] += 0.04;
-    ALONG (i, d->p) s->diagonal_alpha[at_beta + i] += 0.16;
-    ALONG (i, d->N) s->target_alpha[i] = s->z_y[i];
+    LANES (i, d->p) s->diagonal_alpha[at_beta + i] += 0.16;
+    LANES (i, d->N) s->target_alpha[i] = s->z_y[i];
     ALONG (i, d->N) s->rows_of_alpha[i * n] += 1;
     ALONG2 (i, d->N, j, d->p) s->rows_of_alpha[i * n + at_beta + j] += d->X[i * d->p + j];
     ONE_LANE s->joint_alpha[0] = *s->alpha;
@@ -172,7 +172,7 @@ KERNEL_TEAM(collect_alpha) {
         total2 += s->z_y[i];
     }
     ONE_LANE s->shift_alpha[0] += total2;
-    ALONG2 (a, d->p, b, d->p) s->precision_alpha[(at_beta + a) * n + at_beta + b] += s->sum_X_X[a * d->p + b];
+    LANES2 (a, d->p, b, d->p) s->precision_alpha[(at_beta + a) * n + at_beta + b] += s->sum_X_X[a * d->p + b];
     ALONG (j, d->p) s->shift_alpha[at_beta + j] += s->rows_beta[j];
     ONE_LANE s->joint_alpha[0] = *s->alpha;
     ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
@@ -183,7 +183,7 @@ KERNEL_TEAM(collect_alpha) {
 KERNEL_TEAM(place_alpha) {
     ONE_LANE *s->alpha = s->joint_alpha[0];
     ALONG (e, d->p) s->beta[e] = s->joint_alpha[1 + e];
-    ALONG (i, d->N) s->z_y[i] *= s->scale_alpha[2];
+    LANES (i, d->N) s->z_y[i] *= s->scale_alpha[2];
 }
 
 // ---- what competes with these steps: the same unknowns, moved together along gradients ----
@@ -193,13 +193,13 @@ KERNEL_TEAM(place_alpha) {
 // Coordinates without bounds of alpha, beta
 KERNEL_TEAM(enter_alpha) {
     ONE_LANE s->position_alpha[0] = *s->alpha;
-    ALONG (k, d->p) s->position_alpha[k + 1] = s->beta[k];
+    LANES (k, d->p) s->position_alpha[k + 1] = s->beta[k];
 }
 
 // alpha, beta at these coordinates
 KERNEL_TEAM(move_to_alpha) {
     ONE_LANE *s->alpha = s->position_alpha[0];
-    ALONG (k, d->p) s->beta[k] = s->position_alpha[k + 1];
+    LANES (k, d->p) s->beta[k] = s->position_alpha[k + 1];
 }
 
 // (alpha, beta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
@@ -228,7 +228,6 @@ KERNEL_TEAM(density_alpha) {
         s->weight_alpha_1[i] = w1;
         slope_alpha += w1;
     }
-    TEAM_BARRIER();
     ONE_LANE {
         s->log_density_alpha[1] = lp;
         s->gradient_alpha[0] += slope_alpha;
@@ -248,7 +247,7 @@ KERNEL_TEAM(gradient_alpha) {
 
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    ALONG (i, d->N) {
+    LANES (i, d->N) {
         const wide sum1 = s->X_beta[i];
         s->log_lik_y[i] = s->y[i] * log_Phi(*s->alpha + sum1) + log_Phi(-*s->alpha - sum1) * (1L - s->y[i]);
     }
@@ -256,7 +255,7 @@ KERNEL_ON_REQUEST(log_likelihood) {
 
 // Replicates of what is observed, in runs that ask for them.
 KERNEL_ON_REQUEST(replicate) {
-    ALONG (i, d->N) {
+    LANES (i, d->N) {
         const wide sum1 = s->X_beta[i];
         {
             Stream g = stream(at, VAR_y_rep, i);

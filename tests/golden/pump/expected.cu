@@ -43,7 +43,7 @@ enum {                           // streams of random numbers
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
-    ALONG (i, d->N) {
+    LANES (i, d->N) {
         if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
     }
 }
@@ -97,14 +97,14 @@ KERNEL(draw_theta) {
 KERNEL_TEAM(enter_b) {
     const wide c1 = (exp(s->position_b[0]) == *s->b) ? s->position_b[0] : log(*s->b);
     ONE_LANE s->position_b[0] = c1;
-    ALONG (k, d->N) s->position_b[k + 1] = (exp(s->position_b[k + 1]) == s->theta[k]) ? s->position_b[k + 1] : log(s->theta[k]);
+    LANES (k, d->N) s->position_b[k + 1] = (exp(s->position_b[k + 1]) == s->theta[k]) ? s->position_b[k + 1] : log(s->theta[k]);
 }
 
 // b, theta at these coordinates
 KERNEL_TEAM(move_to_b) {
     const wide c1 = exp(s->position_b[0]);
     ONE_LANE *s->b = c1;
-    ALONG (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
+    LANES (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
 }
 
 // (b, theta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
@@ -133,7 +133,6 @@ KERNEL_TEAM(density_b) {
         lp += times_log(s->y[i], log((wide)d->t[i]) + s->position_b[i + 1]) - d->t[i] * s->theta[i];
         s->gradient_b[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
     }
-    TEAM_BARRIER();
     ONE_LANE {
         s->log_density_b[1] = lp;
         s->gradient_b[0] += slope_b;
@@ -169,12 +168,12 @@ KERNEL_TEAM(jacobian_b) {
 
 // The log-likelihood, point by point, in runs that ask for it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    ALONG (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
+    LANES (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
 }
 
 // Replicates of what is observed, in runs that ask for them.
 KERNEL_ON_REQUEST(replicate) {
-    ALONG (i, d->N) {
+    LANES (i, d->N) {
         {
             Stream g = stream(at, VAR_y_rep, i);
             const wide x = poisson(&g, d->t[i] * s->theta[i]);
