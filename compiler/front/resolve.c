@@ -578,6 +578,13 @@ static void settle_both(Resolve *r, Decl *d)
         }
     }
     if (d->observed) return;
+    if (d->constraint == CONSTRAINT_SUM_TO_ZERO) {
+        Diag *m = diag(r->d, d->sites->span, DIAG_E0209, d->name);
+        diag_because(m, "elements of a vector whose sum is 0 are drawn together");
+        diag_help(m, "leave the definition out, or declare an ordinary vector, one element of which is computed: x[K] = -sum(x[1:K - 1]);");
+        d->poisoned = true;
+        return;
+    }
     d->kind = DECL_VARIABLE;
     d->block = ((const Stmt *)drawn->item[0])->block;
     facts(r->a, d)->data_only = DATA_UNKNOWN;

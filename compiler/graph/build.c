@@ -684,6 +684,14 @@ static Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plat
             diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, theta[1]), ... (with theta from its distribution, if that is summed out)");
         return NULL;
     }
+    const Constraint c = value->var->constraint;
+    if (constraint_rank(value->var) == 1 && support_table[d->support].constraint != c) {
+        Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, value->var->name);
+        diag_because(m, "its elements are constrained together, and `%s` would draw them as if they were not", d->name);
+        diag_help(m, c == CONSTRAINT_SUM_TO_ZERO ? "draw an ordinary vector and subtract its mean: vector[K] w ~ normal(0, s); x = w - mean(w); (for elements of one variance that is the same)"
+                   : c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED ? "draw an ordinary vector and sort it: vector[K] w ~ ...; x = sort_asc(w); (for elements of one distribution that is the same)" : "compute it from draws that are not");
+        return NULL;
+    }
     return draw_site(g, s->span, d, plates, value, s->nargs, args, lo, hi);
 }
 

@@ -251,6 +251,11 @@ static void block(Graph *g, Description *d, const Step *s)
     const char *last = s->block[s->nblock - 1]->name;
     d->elements = s->gaussian.arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
                 : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
+    if (s->gaussian.on_plane) {
+        d->brief = "~ joint normal, their sum 0";
+        line(g, d, "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)");
+        d->elements = arena_printf(g->arena, s->gaussian.diagonal ? "each element, and then what takes their sum away%s" : "one Cholesky factorisation%s, no inverse", s->gaussian.nbatch ? "; for each element of the leading dimensions, in parallel" : "");
+    }
     if (s->gaussian.rows) d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, Chakraborty and Mallick 2016)";
     else if (!s->gaussian.arrow && s->gaussian.no_rows) d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
 }

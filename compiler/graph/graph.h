@@ -528,6 +528,8 @@ typedef struct Step {
             const Rows *rows;            // how to draw it if rows->count < rows->size, or NULL
             const char *no_rows;         // why not
             int         nbatch;          // leading dimensions over which the block is independent
+            bool        on_plane;        // one variable, each of whose vectors has the sum 0
+            bool        diagonal;        // the same, and its precision has nothing but the diagonal
         } gaussian;
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
         struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one

@@ -28,7 +28,7 @@ static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
     BlockTerm *terms;
     *nbatch = v->rank;
     *because = v->discrete ? arena_printf(g->arena, "`%s` is discrete", v->name)
-             : v->constraint != CONSTRAINT_NONE ? arena_printf(g->arena, "the elements of `%s` are constrained together", v->name)
+             : v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_SUM_TO_ZERO ? arena_printf(g->arena, "the elements of `%s` are constrained together", v->name)
              : isfinite(v->lower_number) || isfinite(v->upper_number) ? arena_printf(g->arena, "`%s` has bounds", v->name) : NULL;
     if (*because) return NOT_GAUSSIAN;
     if (!block_terms(g, &v, 1, &terms, because)) return NOT_GAUSSIAN;
@@ -199,11 +199,11 @@ bool can_collapse(Graph *g, const Var *v)
 }
 
 // Elements that are constrained together: conjugate as a whole, or moved along the constraint one coordinate at a time.
-static Step *constrained_step(Graph *g, Var *v)
+static Step *constrained_step(Graph *g, Var *v, const char *no_plane)
 {
     Conditional *c = conditional_array(g, v);
     if (c->family) return single(g, STEP_EXACT, v, c, false, "conjugate");
-    const char *because = c->because;
+    const char *because = v->constraint == CONSTRAINT_SUM_TO_ZERO && no_plane ? no_plane : c->because;
     bool collapsed = can_collapse(g, v);
     c = conditional_whole(g, v, collapsed);
     c->because = because;
@@ -276,8 +276,8 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
     return o.end;
 }
 
-// singly: not together with its other elements, along their chain.
-static Step *element_step(Graph *g, Var *v, bool singly)
+// singly: not together with its other elements, along their chain. no_plane: why it is not jointly normal given that its sum is 0.
+static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
 {
     const Request *asked = request_of(g, v);
     const char *method = asked ? asked->method : NULL;
@@ -288,7 +288,7 @@ static Step *element_step(Graph *g, Var *v, bool singly)
         diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
         diag_help(m, "leave the request out: gmc chooses");
     }
-    if (tied) return constrained_step(g, v);
+    if (tied) return constrained_step(g, v, no_plane);
     if (v->messages && !singly) {
         Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
         s->reason = s->conditional->because;
@@ -979,6 +979,7 @@ bool schedule(Graph *g)
             Candidate *c = find(list, n, r->names[i]);
             if (!c || c->taken) continue;
             if (c->form == NOT_GAUSSIAN && !why) why = c->because;
+            if (c->var->constraint == CONSTRAINT_SUM_TO_ZERO && !why) why = arena_printf(g->arena, "the elements of `%s` are drawn given that their sum is 0, without other variables", c->var->name);
             if (c->form == ELEMENTWISE && diagonal < 0) diagonal = m;
             block[m++] = c->var;
             c->taken = true;
@@ -1023,6 +1024,21 @@ bool schedule(Graph *g)
         Step *s = move_over_sums(g, list, n);
         if (s) place(g, &o, s, &o.rest);
     }
+    // Vectors whose sum is 0, each variable by itself: given that sum it is no part of a larger block.
+    for (int i = 0; i < n; i++) {
+        Candidate *c = &list[i];
+        if (c->taken || c->form == NOT_GAUSSIAN || c->var->constraint != CONSTRAINT_SUM_TO_ZERO) continue;
+        const int nbatch = c->var->rank - 1;
+        const bool diagonal = c->form == ELEMENTWISE;
+        c->form = NOT_GAUSSIAN;
+        c->because = "its vectors depend on each other";
+        if (c->nbatch < nbatch) continue;
+        c->taken = true;
+        Step *s = gaussian(g, &c->var, 1, false, nbatch, diagonal ? "its elements are independent, given that their sum is 0" : "its elements share a linear predictor, and their sum is 0");
+        s->gaussian.on_plane = true;
+        s->gaussian.diagonal = diagonal;
+        place(g, &o, s, usual(&o, c->var));
+    }
     Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
     // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
     for (int i = 0; i < n; i++) {
@@ -1060,7 +1076,7 @@ bool schedule(Graph *g)
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
-        Step *s = element_step(g, c->var, false), *other = s && s->by_messages && !c->var->summed ? element_step(g, c->var, true) : NULL;
+        Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed ? element_step(g, c->var, true, NULL) : NULL;
         if (other) {                             // on a GPU one lane would go along the chain, while neighbours that do not touch are drawn at once
             s->when = ON_CPU;
             other->when = ON_GPU;
@@ -1122,6 +1138,7 @@ bool complete_blocks(Graph *g)
         if (s->kind == STEP_SLICE && s->block[0]->constraint == CONSTRAINT_SUM_TO_ZERO) add_absent_vectors(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
         add_absent(g, s);
+        if (s->gaussian.on_plane) continue;
         if (s->gaussian.nbatch == 0) find_scale_move(g, s);
         find_rows(g, s);
     }

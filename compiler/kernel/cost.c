@@ -280,7 +280,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     }
     case NODE_DRAW_NORMAL: {
         Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
-        operate(to, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
+        if (!n->normal.step->gaussian.diagonal) operate(to, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
         draw(to, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW));
         break;
     }

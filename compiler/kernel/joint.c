@@ -58,9 +58,9 @@ void step_array(Lower *p, const Step *s)
 typedef struct BlockPlace {
     const Step *step;
     Var  *J, *h, *E, *D, *k;     // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
-    Var  *diagonal, *rows, *y;   // with few rows: precision apart from them, rows and targets
+    Var  *diagonal, *rows, *y;   // with few rows: precision apart from them, rows and targets; diagonal: all of the precision, of a block that has no more
     Var  *row;                   // with few rows: its dimensions are those of the plates of the rows
-    bool  few;                   // this route is being made
+    bool  few;                   // this route is being made, or there is a diagonal alone
     Var  *n;                     // the local that holds the size of the dense part
     Expr **offset;               // where each variable begins in it; NULL: at 0
 } BlockPlace;
@@ -72,7 +72,7 @@ static Sub inner_sub(const BlockPlace *b, Expr *ref)
 {
     int i = 0;
     while (b->step->block[i] != ref->var) i++;
-    const int nb = b->step->gaussian.nbatch;
+    const int nb = b->step->gaussian.diagonal ? 0 : b->step->gaussian.nbatch;
     return (Sub){.offset = is_arrow(b, ref->var) ? NULL : b->offset[i], .of = ref->var, .first = nb, .n = ref->nargs - nb, .at = ref->args + nb, .extent = local_ref(b->n)};
 }
 
@@ -247,7 +247,7 @@ static void put_offsets(Lower *p, BlockPlace *b, int ndense, Expr *size)
             put_let(p, NULL, local, at, "long");
             b->offset[i] = local_ref(local);
         }
-        at = ex_add2(at, size_of(s->block[i], s->gaussian.nbatch));
+        at = ex_add2(at, size_of(s->block[i], s->gaussian.diagonal ? 0 : s->gaussian.nbatch));
     }
 }
 
@@ -356,6 +356,20 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
     b->few = false;
 }
 
+// A draw for each element of the leading dimensions: by one lane.
+static void draw_each(Lower *p, const Step *s, Var *J, Var *h, Expr *size, const char *collected)
+{
+    note(p, s->gaussian.nbatch ? "A joint normal for each element of the leading dimensions, from what %s has collected" : "A joint normal, from what %s has collected", collected);
+    Kernel *draw = open_kernel(p, KERNEL_ELEMENTS, words(p, "draw_%s", s->block[0]->name), "wide");
+    Node *d = put(p, NODE_DRAW_NORMAL);
+    d->normal.step = s;
+    d->normal.J = J;
+    d->normal.h = h;
+    d->normal.size = size;
+    close_kernel(p);
+    with_count(launch(p, LAUNCH_EACH, draw), count_dims(s->block[0], 0, s->gaussian.nbatch));
+}
+
 static Launch *launch_normal(Lower *p, LaunchKind kind, const Var *first)
 {
     Launch *l = launch(p, kind, NULL);
@@ -364,8 +378,36 @@ static Launch *launch_normal(Lower *p, LaunchKind kind, const Var *first)
     return l;
 }
 
+// A variable whose vectors have the sum 0 and whose elements are independent but for that: two numbers for each element.
+static void step_diagonal(Lower *p, const Step *s)
+{
+    BlockPlace b = {.step = s, .few = true};
+    const Var *v = s->block[0];
+    Expr *size = size_of(v, 0);
+    b.diagonal = work_array(p, ROLE_BLOCK, words(p, "precision_%s", v->name), 1, &size);
+    b.h = work_array(p, ROLE_BLOCK, words(p, "shift_%s", v->name), 1, &size);
+    bool whole = false;
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
+    comment_step(p, s);
+    Kernel *collect = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "collect_%s", v->name), "wide");
+    put_offsets(p, &b, 1, size);
+    Expr *n = local_ref(b.n);
+    put_fill(p, b.diagonal, (Count){1, {n}}, false);
+    put_fill(p, b.h, (Count){1, {n}}, false);
+    put_barrier(p);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) accumulate(p, &b, t);
+    close_kernel(p);
+    if (whole) launch(p, LAUNCH_ONCE, collect);
+    else launch_team(p, collect);
+    draw_each(p, s, b.diagonal, b.h, v->dim[v->rank - 1], collect->name);
+}
+
 void step_gaussian(Lower *p, const Step *s)
 {
+    if (s->gaussian.diagonal) {
+        step_diagonal(p, s);
+        return;
+    }
     BlockPlace b = {.step = s};
     const char *stem = s->block[0]->name;
     const int ndense = s->nblock - s->gaussian.arrow;
@@ -375,7 +417,8 @@ void step_gaussian(Lower *p, const Step *s)
     Var *first = s->block[0], *effects = s->gaussian.arrow ? s->block[s->nblock - 1] : NULL;
     Expr *batch = ex_num(1), *neffects = effects ? size_of(effects, 0) : NULL;
     for (int k = 0; k < s->gaussian.nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
-    const ArrayRole matrices = s->gaussian.nbatch ? ROLE_BLOCK : ROLE_SYSTEM;        // one for each element is factored by a lane
+    const bool by_lanes = s->gaussian.nbatch || s->gaussian.on_plane;
+    const ArrayRole matrices = by_lanes ? ROLE_BLOCK : ROLE_SYSTEM;        // one for each element is factored by a lane
     b.J = work_array(p, matrices, words(p, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
     b.h = work_array(p, matrices, words(p, "shift_%s", stem), 2, (Expr *[]){batch, size});
     if (effects) {
@@ -384,7 +427,7 @@ void step_gaussian(Lower *p, const Step *s)
         b.k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", effects->name), 1, &neffects);
     }
     const bool direct = ndense == 1;
-    Var *x = direct || s->gaussian.nbatch ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
+    Var *x = direct || by_lanes ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
     const RowSum *squares = fused_squares(p, s);
     Var *scale = squares ? squares->scale : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
     bool whole = false;
@@ -428,21 +471,13 @@ void step_gaussian(Lower *p, const Step *s)
     put_barrier(p);
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) accumulate(p, &b, t);
     add_row_sums(p, &b);
-    if (!direct && !s->gaussian.nbatch) copy_block(p, s, x, ndense, true);
+    if (!direct && !by_lanes) copy_block(p, s, x, ndense, true);
     if (scale) put_squares(p, s, scale);
     close_kernel(p);
     if (whole) launch(p, LAUNCH_ONCE, collect);
     else launch_team(p, collect);
-    if (s->gaussian.nbatch) {
-        note(p, "A joint normal for each element of the leading dimensions, from what %s has collected", collect->name);
-        Kernel *draw = open_kernel(p, KERNEL_ELEMENTS, words(p, "draw_%s", stem), "wide");
-        Node *d = put(p, NODE_DRAW_NORMAL);
-        d->normal.step = s;
-        d->normal.J = b.J;
-        d->normal.h = b.h;
-        d->normal.size = size;
-        close_kernel(p);
-        with_count(launch(p, LAUNCH_EACH, draw), count_dims(first, 0, s->gaussian.nbatch));
+    if (by_lanes) {
+        draw_each(p, s, b.J, b.h, size, collect->name);
         return;
     }
     static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED}, {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};

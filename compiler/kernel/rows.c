@@ -405,7 +405,7 @@ static void plan_squares(Lower *p, RowSum *r)
 void plan_rows(Lower *p)
 {
     for (const Step *s = p->g->steps; s; s = s->next) {
-        if (s->kind != STEP_GAUSSIAN || s->gaussian.nbatch) continue;
+        if (s->kind != STEP_GAUSSIAN || s->gaussian.nbatch || s->gaussian.diagonal) continue;
         for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) plan_term(p, s, t);
     }
     for (RowSum *r = p->row_sums; r; r = r->next) {

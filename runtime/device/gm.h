@@ -29,6 +29,7 @@
 #include "metropolis.h"
 #include "line.h"
 #include "constrained_line.h"
+#include "sum_to_zero.h"
 #include "nuts.h"
 #include "chees.h"
 #include "within.h"

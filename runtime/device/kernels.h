@@ -109,6 +109,14 @@ DEVICE wide dirichlet_claim(const wide *a, long n, const wide *x, const wide *ol
     return v;
 }
 
+// Of a normal whose precision is D and whose shift is h, element by element.
+DEVICE wide normal_diagonal_claim(const wide *D, const wide *h, long n, const wide *x, const wide *old)
+{
+    wide v = 0;
+    for (long i = 0; i < n; i++) v += (x[i] - old[i]) * (h[i] - 0.5 * D[i] * (x[i] + old[i]));
+    return v;
+}
+
 DEVICE wide wishart_claim(wide d, const wide *B, long n, const wide *x, const wide *old)
 {
     wide v = d * (log_determinant_of(n, x) - log_determinant_of(n, old));
