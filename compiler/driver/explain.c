@@ -35,6 +35,20 @@ void explain(FILE *out, const Program *p)
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
         fprintf(out, ": %s\n%s", c->because, c->next ? "" : "\n");
     }
+    for (const Labels *l = g->labels; l; l = l->next) {
+        fprintf(out, "labels of %s: 1 to %s\n", l->by->name, ex_text(g->arena, l->count));
+        if (l->told_apart) row(out, "apart", l->told_apart);
+        else row(out, "law", "permuting them leaves the density as it is: summaries by label need relabelled draws (the program's `relabel`)");
+        for (const Alike *a = l->alike; a && !l->told_apart; a = a->next) row(out, "if", arena_printf(g->arena, "the elements of %s are equal along dimension %d", a->var->name, a->dim + 1));
+        const char *permuted = NULL, *stays = NULL;
+        for (const Labelled *v = l->vars; v; v = v->next) {
+            const char **list = v->apart ? &stays : &permuted;
+            if (v->dims) *list = *list ? arena_printf(g->arena, "%s, %s", *list, v->var->name) : v->var->name;
+        }
+        row(out, "permuted", l->not_permuted ? NULL : permuted);
+        row(out, "stays", stays);
+        fputc('\n', out);
+    }
     for (int k = 0; k < p->nsteps; k++) {
         const Step *s = p->steps[k].step;
         const Description *d = s->description;

@@ -366,6 +366,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     const char *slash = strrchr(source, '/');
     if (emit_observed(o, p, state, nstate)) members = text(o, "%s, .observed = observed", members);
+    if (emit_labels(o, p, state, nstate)) members = text(o, "%s, .labels = labels", members);
     if (emit_competitions(o, p, state, nstate)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
     members = text(o, "%s%s", optional_members(o, p), members);
     fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps,

@@ -306,6 +306,45 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
     return members;
 }
 
+bool emit_labels(Out *o, const Program *p, const Var *const *state, int nstate)
+{
+    if (!p->g->labels) return false;
+    fprintf(o->file, "// Names of components, and the variables that run over them: what `relabel` may permute.\n");
+    int n = 0;
+    for (const Labels *l = p->g->labels; l; l = l->next) {
+        n++;
+        if (l->alike) {
+            fprintf(o->file, "static const GmAlike alike_%d[] = {", n);
+            for (const Alike *a = l->alike; a; a = a->next) {
+                int at = 0;
+                for (int i = 0; i < p->g->nvars && p->g->vars[i] != a->var; i++) at += p->g->vars[i]->kind == VAR_DATA;
+                fprintf(o->file, "{%d, %d}, ", 1 + at, a->dim);
+            }
+            fprintf(o->file, "{0, 0}};\n");
+        }
+        fprintf(o->file, "static const GmLabelled labelled_%d[] = {\n", n);
+        for (const Labelled *v = l->vars; v; v = v->next) {
+            const int field = field_of(state, nstate, v->var);
+            if (field < 0) continue;
+            fprintf(o->file, "    {.field = %d", 1 + field);
+            if (v->dims) fprintf(o->file, ", .dims = %u", v->dims);
+            fprintf(o->file, "%s%s%s},      // %s\n", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "", v->var->name);
+        }
+        fprintf(o->file, "    {0},\n};\n");
+    }
+    fprintf(o->file, "\nstatic const GmLabels labels[] = {\n");
+    n = 0;
+    for (const Labels *l = p->g->labels; l; l = l->next) {
+        fprintf(o->file, "    {.by = %d", 1 + field_of(state, nstate, l->by));
+        if (l->told_apart) fprintf(o->file, ", .told_apart = \"%s\"", l->told_apart);
+        if (l->not_permuted) fprintf(o->file, ", .not_permuted = \"%s\"", l->not_permuted);
+        if (l->alike) fprintf(o->file, ", .alike = alike_%d", n + 1);
+        fprintf(o->file, ", .fields = labelled_%d},\n", ++n);
+    }
+    fprintf(o->file, "    {0},\n};\n\n");
+    return true;
+}
+
 bool emit_observed(Out *o, const Program *p, const Var *const *state, int nstate)
 {
     const Graph *g = p->g;

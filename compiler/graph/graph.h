@@ -172,6 +172,7 @@ typedef struct Graph {
     struct Sum    *sums;
     struct Claim  *claims;               // what is checked when the data have been read
     struct Observed *observed;           // what runs may ask for
+    struct Labels *labels;               // kinds of labels
     int            nsums;                // unknowns that are summed out
     bool           no_augment;
     bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
@@ -610,6 +611,33 @@ typedef struct Observed {                // a variable, or a statement that is n
 
 bool find_observed(Graph *g);
 void observed_print(FILE *out, const Graph *g);
+
+// ---- labels.c: names of components that can be permuted ----
+
+typedef struct Labelled {                // a variable that runs over labels
+    const Var *var;
+    unsigned   dims;                     // bit d: dimension d does
+    bool       values;                   // its values are labels
+    bool       apart;                    // its elements have an order of their own, and stay where they are: the parts of a stick
+    bool       lost;                     // a definition that depends on which label is which
+    struct Labelled *next;
+} Labelled;
+
+typedef struct Alike { const Var *var; int dim; struct Alike *next; } Alike;     // data along the labels: these are exchangeable only if nothing differs there
+
+typedef struct Labels {                  // 1 to count
+    const Var  *by;                      // the first unknown whose values they are
+    Expr       *count;
+    int         set;                     // labels.c: the class
+    const char *told_apart;              // NULL: each permutation of them leaves the log joint as it is
+    const char *not_permuted;            // why draws should not be permuted; NULL: they may be
+    Alike      *alike;
+    Labelled   *vars;                    // all others do not depend on the labels
+    struct Labels *next;
+} Labels;
+
+bool find_labels(Graph *g);
+void labels_print(FILE *out, const Graph *g);
 
 // ---- hoist.c: sums that depend on data only leave the sweep ----
 

@@ -181,6 +181,24 @@ typedef struct GmObserved {
     const char *no_log_lik, *no_replicate;
 } GmObserved;
 
+// A variable that runs over labels.
+typedef struct GmLabelled {
+    int         field;                                   // 1 + state field; the last one is 0
+    unsigned    dims;                                    // bit d: dimension d is permuted with the labels
+    int         values;                                  // its values are labels
+    int         apart, lost;                             // it has an order of its own, and stays; a definition that depends on which label is which
+} GmLabelled;
+
+typedef struct GmAlike { int field, dim; } GmAlike;      // 1 + data field, the last one is 0
+
+// Names of components: values 1 to K of `by`.
+typedef struct GmLabels {
+    int         by;                                      // 1 + state field, the last one is 0
+    const char *told_apart, *not_permuted;               // NULL: permuting labels leaves the log joint density as it is; draws may be permuted. Else why not
+    const GmAlike *alike;                                // data that must be the same along a dimension, or labels are told apart; NULL: none
+    const GmLabelled *fields;
+} GmLabels;
+
 // Unknowns that can be drawn step by step, or moved together along gradients. Fields are counted from 1, the last one is 0.
 typedef struct GmCompetition {
     const char *name;                                    // of the unknowns: "beta, sigma"
@@ -229,6 +247,7 @@ typedef struct GmModel {
     const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;                     // the last one has no name
     const GmObserved *observed;                          // the last one has no place (where). NULL: none
+    const GmLabels *labels;                              // NULL: there are none
     const GmCompetition *competitions; int n_competitions;
 } GmModel;
 

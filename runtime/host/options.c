@@ -61,6 +61,7 @@ void gm_usage(FILE *to, const char *program)
     fprintf(to,
             "usage: %s [options] data...\n"
             "       %s map [options] data...\n"
+            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
             "\n"
             "  data.json            an object of names and values, as CmdStan reads it\n"
             "  table.csv            columns with a header: `y` a vector, `X.1,X.2` or `X[1],X[2]` the columns of a matrix\n"
@@ -106,7 +107,7 @@ void gm_usage(FILE *to, const char *program)
             "\n"
             "Exit status: 0 done, 1 --check failed, 2 bad flag or data, 4 the sampler stopped, 5 the GPU cannot be used, 6 its memory does\n"
             "not suffice, 7 it failed, 8 `map` found no maximum, 130 interrupted (after 4, 6, 7 and 130 the draws so far are kept).\n",
-            program, program);
+            program, program, program);
 }
 
 // A whole number in [lowest, highest], or a message.

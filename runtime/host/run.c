@@ -1,6 +1,7 @@
 // run.c -- a whole run: command line, data, memory, initial values, the sweeps, the files, the summary.
 #include "device_inside.h"
 #include "../backends/linalg.h"
+#include "relabel.h"
 
 #include <math.h>
 #include <omp.h>
@@ -230,6 +231,8 @@ static int finish(Fit *f, int status)
     if (f->options.summary && f->draws.kept > 0)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options);
     if (f->options.summary && f->draws.kept > 0)
+        gm_labels_note(stdout, f->model, &f->memory, &f->data, &f->draws);
+    if (f->options.summary && f->draws.kept > 0)
         gm_choices_print(stdout, f->choices);
     if (f->options.summary && f->draws.kept > 0)
         gm_together_note(stdout, &f->run, "");
@@ -386,6 +389,10 @@ int gm_fit(const GmModel *model, int argc, char **argv)
 {
     Fit fit = { .model = model };
     gm_fault_clear();
+    if (argc > 1 && strcmp(argv[1], "relabel") == 0) {
+        const int status = gm_relabel(model, argc - 1, argv + 1);
+        return fflush(stdout) != 0 && status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
+    }
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
     if (status < 0)

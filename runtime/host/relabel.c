@@ -1,0 +1,988 @@
+// relabel.c -- `fit relabel DRAWS --by c`: labels of components are made to agree over stored draws. The chains are not touched: draws of a model whose components can be permuted are
+// permuted back, each by the permutation of least cost.
+//
+// By allocations, if c is stored: the cost of calling label k of a draw l is the number of points with c = k in the draw that the reference does not call l. The reference is at first the draw of
+// the largest lp__, then the label that most draws give to each point, as often as the number of disagreements falls (equivalence classes representatives, Papastamoulis and Iliopoulos 2010,
+// Journal of Computational and Graphical Statistics 19, in the iterative form of Papastamoulis 2016, Journal of Statistical Software 69). Where allocations leave a choice (components
+// without points), parameters decide, by their squared distance to those of the reference draw.
+// By parameters, `--by mu,w`: the cost is that squared distance, each element in units of its standard deviation over all labels and draws, and the reference becomes the mean of the
+// permuted draws as often as the cost falls (as Stephens 2000, Journal of the Royal Statistical Society B 62, does with probabilities of allocation).
+//
+// The compiler knows what is permuted (GmLabels). Cells are copied as text, so numbers keep all their digits.
+#include "relabel.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_ROUNDS = 100, MOST_CHAINS = 10000, MOST_LABELS = 5000 };
+
+typedef struct Options {
+    const char *draws, *by, *output, *cocluster, *partition, *svg, *points;
+    char  **files;
+    int     n_files;
+    bool    summary, quiet;
+    long    summary_rows;
+    int     argc;
+} Options;
+
+typedef struct Column {
+    int  field;                      // of state; -1: lp__; -2: something that a move says of itself
+    long element;                    // row-major
+} Column;
+
+typedef struct Relabel {
+    const GmModel  *model;
+    Options         o;
+    const GmLabels *labels;
+    int      chain, n_labels;        // files; K
+    long     rows, draws;            // of each file; in all
+    char    *header;
+    long     n_columns;
+    Column  *column;
+    GmMemory memory;                 // shapes alone
+    long   **column_of;              // by field and element; NULL: the field is not stored
+    double  *number;                 // [draw][column], but of allocations
+    int32_t *z;                      // [draw][point]: labels from 0
+    int      by;                     // field of the allocations; -1: by parameters
+    bool    *wanted;                 // by field: parameters that decide
+    long     points;
+    int     *to;                     // [draw][label]: the label it becomes
+} Relabel;
+
+// ---- the command line ----
+
+static void usage(FILE *to, const char *program)
+{
+    fprintf(to,
+            "usage: %s relabel [options] DRAWS\n"
+            "\n"
+            "  DRAWS                the NAME of `-o NAME`: NAME_1.csv, NAME_2.csv, ...; or files\n"
+            "      --by c           agree by the allocations c, which must be stored (--params); without --by: those of the model, if it has one kind of labels\n"
+            "      --by mu,w        agree by the parameters mu and w\n"
+            "  -o, --output NAME    write to NAME_1.csv, ... (DRAWS_relabelled)\n"
+            "      --cocluster FILE the fraction of the draws that hold two points together, a square table\n"
+            "      --partition FILE the partition of a draw that is nearest to these fractions (least squares, Dahl 2006): point,cluster\n"
+            "      --svg FILE       a picture of that partition: points in the plane, coloured by cluster, where --points says\n"
+            "      --points T.csv:a,b   two columns of a table with a line for each point\n"
+            "      --summary N|all  most rows of the summary (50)\n"
+            "      --no-summary     no summary\n"
+            "  -q, --quiet          no notes\n"
+            "  -h, --help           this text\n",
+            program);
+}
+
+// -1 to go on, else the status.
+static int read_options(Options *o, int argc, char **argv)
+{
+    enum { BY = 256, COCLUSTER, PARTITION, SVG, POINTS, SUMMARY, NO_SUMMARY };
+    static const struct option all[] = {
+        { "by", required_argument, NULL, BY },           { "output", required_argument, NULL, 'o' },   { "cocluster", required_argument, NULL, COCLUSTER },
+        { "partition", required_argument, NULL, PARTITION }, { "svg", required_argument, NULL, SVG }, { "points", required_argument, NULL, POINTS },
+        { "summary", required_argument, NULL, SUMMARY }, { "no-summary", no_argument, NULL, NO_SUMMARY }, { "quiet", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' },              { NULL, 0, NULL, 0 },
+    };
+    *o = (Options){ .summary = true, .summary_rows = 50 };
+    optind = 0;
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":o:qh", all, NULL)) >= 0;)
+        switch (option) {
+        case BY: o->by = optarg; break;
+        case 'o': o->output = optarg; break;
+        case COCLUSTER: o->cocluster = optarg; break;
+        case PARTITION: o->partition = optarg; break;
+        case SVG: o->svg = optarg; break;
+        case POINTS: o->points = optarg; break;
+        case NO_SUMMARY: o->summary = false; break;
+        case 'q': o->quiet = true; break;
+        case SUMMARY: {
+            char *end;
+            const long n = strtol(optarg, &end, 10);
+            if (strcmp(optarg, "all") != 0 && (*end || end == optarg || n < 1)) {
+                gm_error("--summary: `%s` is not a whole number of at least 1", optarg);
+                return GM_EXIT_USAGE;
+            }
+            o->summary_rows = *optarg == 'a' ? LONG_MAX : n;
+            break;
+        }
+        case 'h':
+            usage(stdout, "fit");
+            return GM_EXIT_OK;
+        default:
+            gm_error(option == ':' ? "relabel: %s: a value is missing; try --help" : "relabel: %s: no such option; try --help", argv[optind - 1]);
+            return GM_EXIT_USAGE;
+        }
+    if (optind >= argc) {
+        gm_error("relabel: no draws are given: relabel DRAWS, which is the NAME of `-o NAME`; try --help");
+        return GM_EXIT_USAGE;
+    }
+    if ((o->svg != NULL) != (o->points != NULL)) {
+        gm_error("relabel: %s is missing: --svg FILE --points TABLE.csv:a,b", o->svg ? "--points" : "--svg");
+        return GM_EXIT_USAGE;
+    }
+    o->files = argv + optind;
+    o->n_files = argc - optind;
+    return -1;
+}
+
+// ---- files ----
+
+static bool ends_in_csv(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".csv") == 0;
+}
+
+// The files of the draws, in order: those given, or NAME_1.csv and so on from the first that there is. NULL after a message.
+static char **find_files(const Options *o, int *n)
+{
+    char **files = gm_alloc((size_t)o->n_files + MOST_CHAINS, sizeof *files);
+    *n = 0;
+    if (o->n_files > 1 || ends_in_csv(o->files[0])) {
+        for (; *n < o->n_files; ++*n)
+            files[*n] = gm_copy_text(o->files[*n]);
+        return files;
+    }
+    for (int c = 1; c < MOST_CHAINS; c++) {
+        char *path = gm_format("%s_%d.csv", o->files[0], c);
+        if (access(path, F_OK) == 0)
+            files[(*n)++] = path;
+        else {
+            free(path);
+            if (*n > 0 || c > 100)
+                break;
+        }
+    }
+    if (*n > 0)
+        return files;
+    gm_error("relabel: there are no draws %s_1.csv", o->files[0]);
+    free(files);
+    return NULL;
+}
+
+typedef struct Lines { const char *path; FILE *from; char *text; size_t room; long number; } Lines;
+
+// The next line; NULL at the end, or after a message: *good is false then. A last line without its end was not written whole.
+static char *next_line(Lines *l, bool *good)
+{
+    errno = 0;
+    const ssize_t n = getline(&l->text, &l->room, l->from);
+    *good = n >= 0 || !ferror(l->from);
+    if (!*good)
+        gm_error("%s: cannot be read: %s", l->path, strerror(errno));
+    if (n <= 0)
+        return NULL;
+    l->number++;
+    if (l->text[n - 1] != '\n' || memchr(l->text, 0, (size_t)n)) {
+        gm_error("%s: line %ld is not whole: the file was cut off", l->path, l->number);
+        *good = false;
+        return NULL;
+    }
+    l->text[n - 1] = 0;
+    if (n > 1 && l->text[n - 2] == '\r')
+        l->text[n - 2] = 0;
+    return l->text;
+}
+
+static bool lines_open(Lines *l, const char *path)
+{
+    *l = (Lines){ .path = path, .from = fopen(path, "r") };
+    if (!l->from)
+        gm_error("%s: cannot be read: %s", path, strerror(errno));
+    return l->from != NULL;
+}
+
+static void lines_close(Lines *l)
+{
+    if (l->from)
+        fclose(l->from);
+    free(l->text);
+}
+
+// ---- columns ----
+
+// "mu.3.1" as a field and subscripts from 1. -1: no field of the model.
+static int read_label(const GmModel *model, const char *label, size_t length, int *rank, long *at)
+{
+    const size_t stem = strcspn(label, ".,");
+    for (int f = 0; f < model->n_state; f++) {
+        const GmField *field = &model->state[f];
+        if (field->role == GM_SUM || field->role == GM_DIAGNOSTIC || strlen(field->name) != stem || strncmp(field->name, label, stem) != 0)
+            continue;
+        *rank = 0;
+        for (const char *p = label + stem; p < label + length && *rank < GM_MAX_RANK; ++*rank) {
+            char *end;
+            at[*rank] = strtol(p + 1, &end, 10);
+            if (*p != '.' || end == p + 1 || at[*rank] < 1 || (*end != '.' && end != label + length))
+                return -1;
+            p = end;
+        }
+        return *rank == field->rank ? f : -1;
+    }
+    return -1;
+}
+
+// What the names of the columns are, and with that the shapes. false after a message.
+static bool read_columns(Relabel *r, const char *path)
+{
+    const GmModel *model = r->model;
+    r->n_columns = 1;
+    for (const char *p = r->header; *p; p++)
+        r->n_columns += *p == ',';
+    r->column = gm_alloc((size_t)r->n_columns, sizeof *r->column);
+    r->memory.shape = gm_alloc((size_t)model->n_state, sizeof *r->memory.shape);
+    r->column_of = gm_alloc((size_t)model->n_state, sizeof *r->column_of);
+    for (int f = 0; f < model->n_state; f++)
+        r->memory.shape[f] = (GmShape){ .rank = model->state[f].rank };
+    for (int pass = 0; pass < 2; pass++) {               // sizes first, then places
+        const char *label = r->header;
+        for (long c = 0; c < r->n_columns; c++) {
+            const size_t length = strcspn(label, ",");
+            int rank;
+            long at[GM_MAX_RANK];
+            const int f = read_label(model, label, length, &rank, at);
+            if (f < 0) {
+                const bool lp = length == 4 && strncmp(label, "lp__", 4) == 0, told = length > 2 && strncmp(label + length - 2, "__", 2) == 0;
+                if (!lp && !told) {
+                    gm_error("%s: %.*s is no variable of %s: these are draws of another model", path, (int)length, label, model->source);
+                    return false;
+                }
+                r->column[c] = (Column){ .field = lp ? -1 : -2 };
+            } else if (pass == 0) {
+                for (int d = 0; d < rank; d++)
+                    if (at[d] > r->memory.shape[f].dim[d])
+                        r->memory.shape[f].dim[d] = at[d];
+            } else {
+                const GmShape *s = &r->memory.shape[f];
+                long element = 0;
+                for (int d = 0; d < rank; d++)
+                    element = element * s->dim[d] + at[d] - 1;
+                if (!r->column_of[f]) {
+                    r->column_of[f] = gm_alloc((size_t)gm_shape_size(s), sizeof **r->column_of);
+                    for (long e = 0; e < gm_shape_size(s); e++)
+                        r->column_of[f][e] = -1;
+                }
+                r->column_of[f][element] = c;
+                r->column[c] = (Column){ f, element };
+            }
+            label += length + 1;
+        }
+    }
+    return true;
+}
+
+// ---- what is permuted ----
+
+static bool named(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        at += strspn(at, " ");
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == ' ' || !at[n]))
+            return true;
+    }
+    return false;
+}
+
+static bool one_dimension(unsigned dims) { return dims && !(dims & (dims - 1)); }
+
+static void list_labels(const GmModel *model)
+{
+    fprintf(stderr, "  there are:");
+    for (const GmLabels *l = model->labels; l->by; l++)
+        fprintf(stderr, " --by %s", model->state[l->by - 1].name);
+    fputc('\n', stderr);
+}
+
+// Finds the labels that --by is about, and what decides. false after a message.
+static bool choose_labels(Relabel *r)
+{
+    const GmModel *model = r->model;
+    const char *by = r->o.by;
+    if (!model->labels) {
+        gm_error("relabel: the model %s has no labels: no unknown whose values 1 to K look up components", model->source);
+        return false;
+    }
+    if (!by && model->labels[1].by) {
+        gm_error("relabel: the model has several kinds of labels: --by says which");
+        list_labels(model);
+        return false;
+    }
+    if (!by)
+        by = model->state[model->labels->by - 1].name;
+    r->by = -1;
+    r->wanted = gm_alloc((size_t)model->n_state, sizeof *r->wanted);
+    long found = 0, asked = 1;
+    for (const char *p = by; *p; p++)
+        asked += *p == ',';
+    for (const GmLabels *l = model->labels; l->by && !r->labels; l++)
+        for (const GmLabelled *v = l->fields; v->field; v++) {
+            const char *name = model->state[v->field - 1].name;
+            if (!named(by, name))
+                continue;
+            if (v->lost || v->apart || (!v->values && !one_dimension(v->dims))) {
+                gm_error("relabel: --by %s: %s", name, v->lost ? "it depends on the labels otherwise than by a subscript" : v->apart ? "its elements have an order of their own, and are not permuted"
+                         : "two of its dimensions are permuted, which is no sum of costs: take variables with one");
+                return false;
+            }
+            found++;
+            r->labels = l;
+            if (v->values && !v->dims && asked == 1)
+                r->by = v->field - 1;
+            else
+                r->wanted[v->field - 1] = true;
+        }
+    if (found != asked) {
+        gm_error("relabel: --by %s: not all of these are variables that run over one kind of labels", by);
+        list_labels(model);
+        return false;
+    }
+    const int field = r->by >= 0 ? r->by : -1;
+    if (field >= 0 && !r->column_of[field]) {
+        char *others = gm_copy_text("");
+        for (const GmLabelled *v = r->labels->fields; v->field; v++) {
+            const GmField *f = &model->state[v->field - 1];
+            if (!v->values && !v->apart && !v->lost && one_dimension(v->dims) && r->column_of[v->field - 1] && f->role == GM_PARAMETER) {
+                char *more = gm_format("%s%s%s", others, *others ? "," : "", f->name);
+                free(others);
+                others = more;
+            }
+        }
+        gm_error("relabel: %s is not among the draws: run again with --params all (or names, %s among them)%s%s%s", model->state[field].name, model->state[field].name,
+                 *others ? ", or agree by parameters: --by " : "", others, "");
+        free(others);
+        return false;
+    }
+    for (int f = 0; f < model->n_state; f++)
+        if (r->wanted[f] && !r->column_of[f]) {
+            gm_error("relabel: %s is not among the draws", model->state[f].name);
+            return false;
+        }
+    if (r->labels->not_permuted) {
+        gm_error("relabel: the labels of %s are told apart by the model, and are not to be permuted: %s", model->state[r->labels->by - 1].name, r->labels->not_permuted);
+        return false;
+    }
+    return true;
+}
+
+// K, the same in all that runs over labels, and all elements there. false after a message.
+static bool check_shapes(Relabel *r, const char *path)
+{
+    for (const GmLabelled *v = r->labels->fields; v->field; v++) {
+        const int f = v->field - 1;
+        const GmShape *s = &r->memory.shape[f];
+        if (!r->column_of[f] || v->lost)
+            continue;
+        for (long e = 0; e < gm_shape_size(s) && !v->apart; e++)
+            if (r->column_of[f][e] < 0) {
+                char *name = gm_element_name(r->model->state[f].name, s->rank, s->dim, e);
+                gm_error("%s: %s is missing among the columns", path, name);
+                free(name);
+                return false;
+            }
+        for (int d = 0; d < s->rank; d++) {
+            if (!(v->dims >> d & 1))
+                continue;
+            if (r->n_labels && r->n_labels != s->dim[d]) {
+                gm_error("%s: %s has %ld elements by label, others have %d: these are no draws of %s", path, r->model->state[f].name, s->dim[d], r->n_labels, r->model->source);
+                return false;
+            }
+            r->n_labels = (int)s->dim[d];
+        }
+    }
+    return true;
+}
+
+static const GmLabelled *labelled(const Relabel *r, int field)
+{
+    for (const GmLabelled *v = r->labels->fields; v->field; v++)
+        if (v->field - 1 == field)
+            return v;
+    return NULL;
+}
+
+// ---- reading ----
+
+static bool holds_labels(const Relabel *r, int field)
+{
+    const GmLabelled *v = field >= 0 ? labelled(r, field) : NULL;
+    return v && v->values;
+}
+
+static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
+{
+    char *at = text;
+    for (long c = 0; c < r->n_columns; c++) {
+        char *end;
+        const double x = strtod(at, &end);
+        const bool last = c + 1 == r->n_columns;
+        if (end == at || *end != (last ? 0 : ',')) {
+            if (!*end || (last && *end == ','))
+                gm_error("%s: line %ld has %s cells than its header, %ld: the file was cut off, or joined", l->path, l->number, last ? "more" : "fewer", r->n_columns);
+            else
+                gm_error("%s: line %ld: `%.20s` is not a number", l->path, l->number, at);
+            return false;
+        }
+        const Column *of = &r->column[c];
+        r->number[draw * r->n_columns + c] = x;
+        if (holds_labels(r, of->field) && (x != floor(x) || x < 1 || x > (r->n_labels ? r->n_labels : MOST_LABELS))) {
+            gm_error("%s: line %ld: %s is %g, and labels are 1 to %d", l->path, l->number, r->model->state[of->field].name, x, r->n_labels ? r->n_labels : MOST_LABELS);
+            return false;
+        }
+        at = end + 1;
+    }
+    return true;
+}
+
+// Everything of the files into memory.
+static bool read_draws(Relabel *r, char **files, int n)
+{
+    long room = 0;
+    for (r->chain = 0; r->chain < n; r->chain++) {
+        Lines l;
+        bool good = lines_open(&l, files[r->chain]), header = false;
+        long rows = 0;
+        for (char *text; good && (text = next_line(&l, &good));) {
+            if (*text == '#' || !*text)
+                continue;
+            if (!header) {
+                header = true;
+                if (!r->header) {
+                    r->header = gm_copy_text(text);
+                    good = read_columns(r, l.path) && choose_labels(r) && check_shapes(r, l.path);
+                } else if (strcmp(r->header, text) != 0) {
+                    gm_error("%s: its columns are not those of %s: the files are not of one run", l.path, files[0]);
+                    good = false;
+                }
+                continue;
+            }
+            if (r->draws == room)
+                r->number = gm_grow(r->number, (size_t)(room = room ? 2 * room : 1024) * (size_t)r->n_columns, sizeof *r->number);
+            good = read_cells(r, text, &l, r->draws);
+            r->draws++;
+            rows++;
+        }
+        lines_close(&l);
+        if (!good)
+            return false;
+        if (rows == 0 || (r->chain > 0 && rows != r->rows)) {
+            if (rows)
+                gm_error("%s: has %ld draws, %s has %ld: the files are not of one run, or one was cut off", files[r->chain], rows, files[0], r->rows);
+            else
+                gm_error("%s: there are no draws in it", files[r->chain]);
+            return false;
+        }
+        r->rows = rows;
+    }
+    if (r->by >= 0) {
+        r->points = gm_shape_size(&r->memory.shape[r->by]);
+        r->z = gm_alloc((size_t)r->draws * (size_t)r->points, sizeof *r->z);
+        for (long d = 0; d < r->draws; d++)
+            for (long i = 0; i < r->points; i++) {
+                const double c = r->number[d * r->n_columns + r->column_of[r->by][i]];
+                r->z[d * r->points + i] = (int32_t)c - 1;
+                if (c > r->n_labels)
+                    r->n_labels = (int)c;
+            }
+    }
+    if (r->n_labels > MOST_LABELS) {
+        gm_error("relabel: %d labels are more than %d", r->n_labels, MOST_LABELS);
+        return false;
+    }
+    return true;
+}
+
+// ---- costs ----
+
+// Coordinates of the parameters: coordinate j of label k is column[j * K + k], in units of scale[j].
+typedef struct Coordinates { long n; long *column; double *scale; } Coordinates;
+
+// The element of a field in which the label along dimension `along` is l.
+static long with_label(const GmShape *s, int along, long element, long l)
+{
+    long stride = 1;
+    for (int d = s->rank - 1; d > along; d--)
+        stride *= s->dim[d];
+    const long now = element / stride % s->dim[along];
+    return element + (l - now) * stride;
+}
+
+static int dimension_of(unsigned dims)
+{
+    int d = 0;
+    while (!(dims >> d & 1))
+        d++;
+    return d;
+}
+
+static Coordinates coordinates_of(const Relabel *r)
+{
+    Coordinates c = { 0 };
+    const long k = r->n_labels;
+    for (const GmLabelled *v = r->labels->fields; v->field; v++) {
+        const int f = v->field - 1;
+        const GmShape *s = &r->memory.shape[f];
+        const bool wanted = r->by >= 0 ? r->model->state[f].role == GM_PARAMETER : r->wanted[f];
+        if (!wanted || v->values || v->apart || v->lost || !one_dimension(v->dims) || !r->column_of[f])
+            continue;
+        const int along = dimension_of(v->dims);
+        c.column = gm_grow(c.column, (size_t)(c.n * k + gm_shape_size(s)), sizeof *c.column);
+        for (long e = 0; e < gm_shape_size(s); e++) {
+            if (with_label(s, along, e, 0) != e)
+                continue;
+            for (long l = 0; l < k; l++)
+                c.column[c.n * k + l] = r->column_of[f][with_label(s, along, e, l)];
+            c.n++;
+        }
+    }
+    c.scale = gm_alloc((size_t)c.n, sizeof *c.scale);
+    for (long j = 0; j < c.n; j++) {
+        double mean = 0, square = 0, n = 0;
+        for (long d = 0; d < r->draws; d++)
+            for (long l = 0; l < k; l++) {
+                const double x = r->number[d * r->n_columns + c.column[j * k + l]];
+                if (!isfinite(x))
+                    continue;
+                const double step = x - mean;
+                mean += step / ++n;
+                square += step * (x - mean);
+            }
+        c.scale[j] = square > 0 ? sqrt(square / n) : 1;
+    }
+    return c;
+}
+
+// distance[k * K + l] of the parameters of label k to the reference's of label l, [coordinate][label].
+static void distances(const Relabel *r, const Coordinates *c, long draw, const double *reference, double *distance)
+{
+    const long k = r->n_labels;
+    memset(distance, 0, sizeof *distance * (size_t)(k * k));
+    for (long j = 0; j < c->n; j++)
+        for (long a = 0; a < k; a++) {
+            const double x = r->number[draw * r->n_columns + c->column[j * k + a]];
+            for (long b = 0; b < k; b++) {
+                const double off = (x - reference[j * k + b]) / c->scale[j];
+                distance[a * k + b] += isfinite(off) ? off * off : 1e6;
+            }
+        }
+}
+
+static long reference_draw(const Relabel *r)
+{
+    long best = 0, column = -1;
+    for (long c = 0; c < r->n_columns && column < 0; c++)
+        if (r->column[c].field == -1)
+            column = c;
+    for (long d = 1; d < r->draws && column >= 0; d++)
+        if (r->number[d * r->n_columns + column] > r->number[best * r->n_columns + column])
+            best = d;
+    return best;
+}
+
+// One round: the best permutation of each draw. reference: [coordinate][label]; agreed: by point, or NULL. Returns the cost: disagreements, or squared distances.
+static double assign_all(Relabel *r, const Coordinates *c, const double *reference, const int32_t *agreed)
+{
+    const int k = r->n_labels;
+    const size_t square = (size_t)k * (size_t)k;
+    double *cost = gm_alloc(square, sizeof *cost), *distance = gm_alloc(square, sizeof *distance), total = 0;
+    for (long d = 0; d < r->draws; d++) {
+        int *to = r->to + d * k;
+        distances(r, c, d, reference, distance);
+        if (agreed) {
+            double most = 0;
+            for (size_t i = 0; i < square; i++)
+                most = fmax(most, distance[i]);
+            for (size_t i = 0; i < square; i++)          // all of them together weigh less than one point
+                cost[i] = most > 0 ? 0.5 * distance[i] / (most * k) : 0;
+            for (long i = 0; i < r->points; i++)
+                cost[(size_t)r->z[d * r->points + i] * (size_t)k + (size_t)agreed[i]] -= 1;
+            gm_assign(k, cost, to);
+            for (long i = 0; i < r->points; i++)
+                total += to[r->z[d * r->points + i]] != agreed[i];
+        } else {
+            total += gm_assign(k, distance, to);
+        }
+    }
+    free(cost);
+    free(distance);
+    return total;
+}
+
+// The label that most draws give to each point, as permuted. Of several the one that it has, or that was so often given first: whatever labels are called, the same.
+static void most_given(const Relabel *r, int32_t *agreed)
+{
+    const int k = r->n_labels;
+    long *times = gm_alloc((size_t)k, sizeof *times);
+    for (long i = 0; i < r->points; i++) {
+        int best = agreed[i];
+        memset(times, 0, sizeof *times * (size_t)k);
+        for (long d = 0; d < r->draws; d++) {
+            const int l = r->to[d * k + r->z[d * r->points + i]];
+            if (++times[l] > times[best])
+                best = l;
+        }
+        agreed[i] = times[agreed[i]] == times[best] ? agreed[i] : best;
+    }
+    free(times);
+}
+
+static void mean_reference(const Relabel *r, const Coordinates *c, double *reference)
+{
+    const int k = r->n_labels;
+    memset(reference, 0, sizeof *reference * (size_t)(c->n * k));
+    for (long j = 0; j < c->n; j++)
+        for (long d = 0; d < r->draws; d++)
+            for (int l = 0; l < k; l++)
+                reference[j * k + r->to[d * k + l]] += r->number[d * r->n_columns + c->column[j * k + l]] / (double)r->draws;
+}
+
+// Permutations of all draws; returns the rounds made. *left: what the last one costs.
+static int agree(Relabel *r, double *left)
+{
+    const int k = r->n_labels;
+    Coordinates c = coordinates_of(r);
+    double *reference = gm_alloc((size_t)(c.n * k), sizeof *reference);
+    int32_t *agreed = r->by >= 0 ? gm_alloc((size_t)r->points, sizeof *agreed) : NULL;
+    const long first = reference_draw(r);
+    for (long j = 0; j < c.n * k; j++)
+        reference[j] = r->number[first * r->n_columns + c.column[j]];
+    for (long i = 0; i < r->points; i++)
+        agreed[i] = r->z[first * r->points + i];
+    r->to = gm_alloc((size_t)r->draws * (size_t)k, sizeof *r->to);
+    *left = assign_all(r, &c, reference, agreed);
+    int rounds = 1;
+    for (; rounds < MOST_ROUNDS && !gm_interrupted(); rounds++) {
+        if (agreed)
+            most_given(r, agreed);
+        else
+            mean_reference(r, &c, reference);
+        const double now = assign_all(r, &c, reference, agreed);
+        const bool better = now < *left * (1 - 1e-12);
+        *left = now;
+        if (!better)
+            break;
+    }
+    free(c.column);
+    free(c.scale);
+    free(reference);
+    free(agreed);
+    return rounds;
+}
+
+// ---- writing ----
+
+// The column whose cell stands in column c of a draw once it is permuted; from: the label that becomes each.
+static long source_of(const Relabel *r, long c, const int *from)
+{
+    const Column *of = &r->column[c];
+    const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
+    if (!v || !v->dims || v->apart || v->lost)
+        return c;
+    const GmShape *s = &r->memory.shape[of->field];
+    long element = of->element;
+    for (int d = 0; d < s->rank; d++) {
+        if (!(v->dims >> d & 1))
+            continue;
+        long stride = 1;
+        for (int q = s->rank - 1; q > d; q--)
+            stride *= s->dim[q];
+        element = with_label(s, d, element, from[element / stride % s->dim[d]]);
+    }
+    return r->column_of[of->field][element];
+}
+
+static void inverse(int k, const int *to, int *from)
+{
+    for (int l = 0; l < k; l++)
+        from[to[l]] = l;
+}
+
+static bool write_file(const Relabel *r, const char *path, const char *final, long first)
+{
+    Lines l;
+    if (!lines_open(&l, path))
+        return false;
+    char *temporary = gm_format("%s.%ld.part", final, (long)getpid());
+    FILE *to = fopen(temporary, "w");
+    bool good = to != NULL, header = false;
+    if (!to)
+        gm_error("%s: cannot be written: %s", final, strerror(errno));
+    char **cell = gm_alloc((size_t)r->n_columns, sizeof *cell);
+    int *from = gm_alloc((size_t)r->n_labels, sizeof *from);
+    long draw = first;
+    for (char *text; good && (text = next_line(&l, &good));) {
+        if (*text == '#' || !*text || !header) {
+            if (*text && *text != '#') {
+                header = true;
+                fprintf(to, "# relabelled by %s\n", r->o.by ? r->o.by : r->model->state[r->by].name);
+            }
+            fprintf(to, "%s\n", text);
+            continue;
+        }
+        for (long c = 0; c < r->n_columns; c++) {
+            cell[c] = text;
+            text += strcspn(text, ",");
+            *text++ = 0;
+        }
+        const int *permutation = r->to + draw * r->n_labels;
+        inverse(r->n_labels, permutation, from);
+        for (long c = 0; c < r->n_columns; c++) {
+            const long at = source_of(r, c, from);
+            if (holds_labels(r, r->column[c].field))
+                fprintf(to, "%s%d", c ? "," : "", permutation[(int)r->number[draw * r->n_columns + at] - 1] + 1);
+            else
+                fprintf(to, "%s%s", c ? "," : "", cell[at]);
+        }
+        fputc('\n', to);
+        draw++;
+    }
+    free(cell);
+    free(from);
+    if (to && ((fclose(to) != 0 || (good && rename(temporary, final) != 0)))) {
+        gm_error("%s: cannot be written: %s", final, strerror(errno));
+        good = false;
+    }
+    if (!good)
+        unlink(temporary);
+    free(temporary);
+    lines_close(&l);
+    return good;
+}
+
+// draws_2.csv -> draws_relabelled_2.csv, or as -o says.
+static char *output_of(const Relabel *r, const char *path, int chain)
+{
+    if (r->o.output)
+        return gm_format("%s_%d.csv", r->o.output, chain + 1);
+    const char *at = path + strlen(path) - (ends_in_csv(path) ? 4 : 0);
+    const char *digits = at;
+    while (digits > path && isdigit((unsigned char)digits[-1]))
+        digits--;
+    if (digits < at && digits > path && digits[-1] == '_')
+        return gm_format("%.*s_relabelled%s", (int)(digits - 1 - path), path, digits - 1);
+    return gm_format("%.*s_relabelled.csv", (int)(at - path), path);
+}
+
+// ---- what is said ----
+
+static void print_summary(const Relabel *r)
+{
+    GmDraws d = { .chains = r->chain, .first_chain = 1, .kept = r->rows, .held = r->rows, .capacity = r->rows, .summary = true };
+    long *kept = gm_alloc((size_t)r->n_columns, sizeof *kept);
+    d.column = gm_alloc((size_t)r->n_columns, sizeof *d.column);
+    for (long c = 0; c < r->n_columns; c++) {
+        const Column *of = &r->column[c];
+        if (of->field == -2 || holds_labels(r, of->field) || (of->field >= 0 && r->model->state[of->field].on_request))
+            continue;
+        const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
+        if (v && (v->lost || v->apart))
+            continue;
+        kept[d.n_columns] = c;
+        d.column[d.n_columns++] = (GmColumn){ .field = of->field, .element = of->element };
+    }
+    d.n_summarised = d.n_columns;
+    d.memory = gm_alloc((size_t)r->draws * (size_t)d.n_columns, sizeof *d.memory);
+    int *from = gm_alloc((size_t)r->n_labels, sizeof *from);
+    for (long i = 0; i < r->draws; i++) {
+        inverse(r->n_labels, r->to + i * r->n_labels, from);
+        for (long c = 0; c < d.n_columns; c++)
+            d.memory[i * d.n_columns + c] = r->number[i * r->n_columns + source_of(r, kept[c], from)];
+    }
+    const GmOptions o = { .chains = r->chain, .samples = r->rows, .warmup = r->rows, .thin = 1, .summary_rows = r->o.summary_rows };
+    gm_summary_print(stdout, &d, r->model, &r->memory, &o);
+    free(from);
+    free(kept);
+    free(d.column);
+    free(d.memory);
+}
+
+static void print_notes(const Relabel *r, int rounds, double left)
+{
+    long changed = 0;
+    for (long d = 0; d < r->draws; d++) {
+        bool same = true;
+        for (int l = 0; l < r->n_labels; l++)
+            same &= r->to[d * r->n_labels + l] == l;
+        changed += !same;
+    }
+    const char *by = r->o.by ? r->o.by : r->model->state[r->by].name;
+    if (r->by >= 0)
+        printf("relabelled by %s: %ld of %ld draws permuted, after %d round%s %.4g %% of the allocations agree\n", by, changed, r->draws, rounds, rounds > 1 ? "s" : "",
+               100 * (1 - left / ((double)r->draws * (double)r->points)));
+    else
+        printf("relabelled by %s: %ld of %ld draws permuted, %d round%s, squared distance %.4g a draw\n", by, changed, r->draws, rounds, rounds > 1 ? "s" : "", left / (double)r->draws);
+    for (const GmLabelled *v = r->labels->fields; v->field; v++) {
+        const char *name = r->model->state[v->field - 1].name;
+        if (r->column_of[v->field - 1] && v->apart)
+            printf("not permuted, and left out below: %s, whose elements have an order of their own (%s)\n", name, r->labels->told_apart);
+        if (r->column_of[v->field - 1] && v->lost)
+            printf("not permuted, and left out below: %s, which depends on the labels that the draws had\n", name);
+    }
+    if (r->labels->told_apart)
+        printf("the model tells labels apart (%s): what follows is about the components, not about numbers 1 to %d of the model\n", r->labels->told_apart, r->n_labels);
+}
+
+// The columns of `table.csv:a,b`, [point][2]. NULL after a message.
+static double *read_points(const Relabel *r, char **names)
+{
+    const GmField field = { .name = "points", .type = GM_REAL, .rank = 2 };
+    GmValues values = { .fields = &field, .n_fields = 1 };
+    const char *colon = strrchr(r->o.points, ':'), *comma = colon ? strchr(colon, ',') : NULL;
+    if (!comma || strchr(comma + 1, ',')) {
+        gm_error("--points: `%s` does not name two columns of a table: T.csv:a,b", r->o.points);
+        return NULL;
+    }
+    char *path = gm_format("%.*s", (int)(colon - r->o.points), r->o.points);
+    double *xy = NULL;
+    if (gm_csv_read(&values, path, "points", colon + 1)) {
+        const GmValue *v = gm_values_find(&values, "points");
+        if (!v || v->dim[0] != r->points)
+            gm_error("--points: %s has %ld lines, and %s has %ld elements", path, v ? v->dim[0] : 0, r->model->state[r->by].name, r->points);
+        else {
+            xy = gm_alloc((size_t)r->points * 2, sizeof *xy);
+            for (long i = 0; i < 2 * r->points; i++)
+                xy[i] = v->type == GM_INT ? ((const int32_t *)v->elements)[i] : ((const double *)v->elements)[i];
+            names[0] = gm_format("%.*s", (int)(comma - colon - 1), colon + 1);
+            names[1] = gm_copy_text(comma + 1);
+        }
+    }
+    gm_values_close(&values);
+    free(path);
+    return xy;
+}
+
+static bool label_free(const Relabel *r)
+{
+    const bool pairs = r->o.cocluster || r->o.partition || r->o.svg;
+    if (r->by < 0) {
+        if (pairs)
+            gm_error("relabel: --%s needs allocations: --by c", r->o.cocluster ? "cocluster" : r->o.partition ? "partition" : "svg");
+        return !pairs;
+    }
+    const GmPartitions p = { r->draws, r->points, r->n_labels, r->z };
+    gm_occupied_print(stdout, &p);
+    if (!pairs)
+        return true;
+    if (r->points > GM_MOST_PAIRED) {
+        gm_error("relabel: %s has %ld elements: pairs are counted of %d at most", r->model->state[r->by].name, r->points, GM_MOST_PAIRED);
+        return false;
+    }
+    char *names[2] = { NULL, NULL };
+    double *xy = r->o.svg ? read_points(r, names) : NULL;
+    if (r->o.svg && !xy)
+        return false;
+    uint32_t *together = gm_together(&p);
+    int *of = gm_alloc((size_t)r->points, sizeof *of);
+    const long best = gm_least_squares(&p, together);
+    const int clusters = gm_by_size(&p, best, of);
+    printf("least squares partition: that of draw %ld of chain %ld, with %d cluster%s\n", best % r->rows + 1, best / r->rows + 1, clusters, clusters > 1 ? "s" : "");
+    bool good = true;
+    if (r->o.cocluster)
+        good &= gm_cocluster_write(r->o.cocluster, &p, together);
+    if (r->o.partition)
+        good &= gm_partition_write(r->o.partition, &p, of);
+    if (r->o.svg)
+        good &= gm_scatter_write(r->o.svg, r->points, xy, names[0], names[1], clusters, of);
+    free(names[0]);
+    free(names[1]);
+    free(xy);
+    free(together);
+    free(of);
+    return good;
+}
+
+// ---- the note of a run ----
+
+// Whether data do not differ along a dimension.
+static bool alike(const GmModel *model, const GmData *data, const GmAlike *a)
+{
+    const GmField *field = &model->data[a->field - 1];
+    const GmShape *s = &data->shape[a->field - 1];
+    const void *x = *(void *const *)((const char *)data->data + field->offset);
+    for (long e = 0; e < gm_shape_size(s); e++) {
+        const long first = with_label(s, a->dim, e, 0);
+        if (field->type == GM_INT ? ((const int32_t *)x)[e] != ((const int32_t *)x)[first] : ((const double *)x)[e] != ((const double *)x)[first])
+            return false;
+    }
+    return true;
+}
+
+void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d)
+{
+    for (const GmLabels *l = model->labels; l && l->by; l++) {
+        bool exchangeable = !l->told_apart, stored = false;
+        for (const GmAlike *a = l->alike; a && a->field && exchangeable; a++)
+            exchangeable = alike(model, data, a);
+        char *names = gm_copy_text("");
+        for (const GmLabelled *v = l->fields; v->field && exchangeable; v++) {
+            bool shown = false;
+            for (long c = 0; c < d->n_columns; c++) {
+                shown |= d->column[c].field == v->field - 1 && c < d->n_summarised;
+                stored |= d->column[c].field == l->by - 1;
+            }
+            const int along = v->dims ? dimension_of(v->dims) : -1;
+            if (along >= 0 && m->shape[v->field - 1].dim[along] < 2)
+                exchangeable = false;
+            if (!shown || (!v->dims && !v->lost))
+                continue;
+            char *more = gm_format("%s%s%s", names, *names ? ", " : "", model->state[v->field - 1].name);
+            free(names);
+            names = more;
+        }
+        const char *by = model->state[l->by - 1].name;
+        if (exchangeable && *names)
+            fprintf(to, "Warning: components have no order: permuting the labels of %s leaves the density as it is, so what is said above of %s is about labels that may change within a chain and between chains. "
+                    "Relabel the draws: -o NAME%s, then `relabel NAME --by %s`.\n", by, names, stored ? "" : " --params all", by);
+        free(names);
+    }
+}
+
+int gm_relabel(const GmModel *model, int argc, char **argv)
+{
+    Relabel r = { .model = model, .by = -1 };
+    const int status = read_options(&r.o, argc, argv);
+    gm_quiet = r.o.quiet;
+    if (status >= 0)
+        return status;
+    int n;
+    char **files = find_files(&r.o, &n);
+    bool good = files && read_draws(&r, files, n);
+    if (good) {
+        double left;
+        const int rounds = agree(&r, &left);
+        for (int c = 0; c < n && good; c++) {
+            char *final = output_of(&r, files[c], c);
+            good = write_file(&r, files[c], final, c * r.rows);
+            if (good && c == 0)
+                gm_note("draws: %s%s", final, n > 1 ? ", ..." : "");
+            free(final);
+        }
+        if (good) {
+            print_notes(&r, rounds, left);
+            good = label_free(&r);
+        }
+        if (good && r.o.summary) {
+            putchar('\n');
+            print_summary(&r);
+        }
+    }
+    for (int c = 0; files && c < n; c++)
+        free(files[c]);
+    free(files);
+    for (int f = 0; r.column_of && f < model->n_state; f++)
+        free(r.column_of[f]);
+    free(r.column_of);
+    free(r.memory.shape);
+    free(r.column);
+    free(r.header);
+    free(r.number);
+    free(r.z);
+    free(r.wanted);
+    free(r.to);
+    return good ? GM_EXIT_OK : GM_EXIT_USAGE;
+}
