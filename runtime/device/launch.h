@@ -545,7 +545,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     m->linear = of->together ? NULL : gm_metric_of(run->metrics, run, of, chain);
     settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, 0);
-    settings.temperature = nuts_temperature(of->anneal, run->sweep, run->warmup);
+    settings.temperature = run->checking ? 1 : nuts_temperature(of->anneal, run->sweep, run->warmup);     // hot chains go to where a density is known to a few digits
     const GmChoice *const c = gm_choice(run, of->competition, chain);
     if (of->together) chees_settings(m, &settings, run->sweep, run->warmup);
     gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
@@ -601,7 +601,8 @@ static inline double gm_nuts_difference(GmRun *run, const GmMove *of, GmDensity 
     return (gm_nuts_density(run, of, density, i, above - x) - gm_nuts_density(run, of, density, i, below - x)) / (above - below);
 }
 
-// The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their error is estimated from two widths.
+// The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their error is estimated from three widths: where a
+// variable has lost digits, near an end of its support, a density goes in steps, and two differences may agree by chance.
 static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *density)
 {
     enum { GM_COMPARED = 40, GM_WIDTHS = 6 };
@@ -615,7 +616,8 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
         for (int width = 0, meets = 0; width < GM_WIDTHS && !meets; width++) {   // others where the first does not fit the scale
             const double h = widths[width] * (1 + 0.1 * fabs(x[i]));
             const double one = gm_nuts_difference(run, of, density, i, h), two = gm_nuts_difference(run, of, density, i, 2 * h);
-            const double at = one + (one - two) / 3, off = fabs(one - two) + 1e-13 * fabs(lp) / h;
+            const double three = gm_nuts_difference(run, of, density, i, 3 * h), apart = fmax(fabs(one - two), fmax(fabs(one - three), fabs(two - three)));
+            const double at = one + (one - two) / 3, off = apart + 1e-13 * fabs(lp) / h;
             meets = !isfinite(at) || (fabs(slope - at) <= 1e-6 * (1 + fabs(slope)) + 10 * off && (width == 0 || off <= 1e-3 * (1 + fabs(slope))));
             if (width > 0 && !(meets && isfinite(at))) continue;
             difference = at;
@@ -628,7 +630,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
 // What the runtime makes of a move, chain by chain: where it begins, or something else in its place.
 static inline int gm_nuts_instead(GmRun *run, const GmMove *of, GmDensity *density)
 {
-    if (!run->instead || run->checking) return 0;
+    if (!run->instead) return 0;
     int done = 0;
     if (run->chain != GM_IN_STEP) return run->instead(run, of, density);
     _Pragma("omp parallel for num_threads(run->threads) schedule(static, 1) reduction(|:done)")

@@ -117,7 +117,6 @@ static int sample(Fit *f)
     }
     f->run.host = f;
     f->run.after = after_sweep;
-    f->run.instead = o->init_file ? NULL : gm_find_start;
     f->run.batch = 1;
     for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
         if (f->run.batch > total - f->run.sweep)
@@ -382,6 +381,7 @@ static int start(Fit *f)
     gm_together_open(&f->run, model, o);
     if (!f->device && !o->check)
         f->run.metrics = gm_metrics_open(model, &f->data, o->chains);
+    f->run.instead = f->device || o->init_file ? NULL : gm_find_start;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 

@@ -1,5 +1,6 @@
 """Starts of moves along gradients: where the random start has no density, a recursion having made a variance negative or a covariance being no covariance, another one is tried; all chains of
-eight seeds run, and give the same draws with any number of threads. What is given, or has no density anywhere, stays where it is and is told."""
+eight seeds run, and give the same draws with any number of threads. What is given, or has no density anywhere, stays where it is and is told. --check starts where runs do, and looks at annealed moves where they are not hot: there variables lie so near an end that
+differences of the density tell nothing."""
 import os
 import subprocess
 
@@ -21,6 +22,11 @@ likelihood {
   for (i in 1:N) y[i] ~ multi_normal(rep_vector(0, 3), K);
 }
 """
+HOT = """data { vector[3] y; }
+prior { a ~ gamma(2, 1); b ~ beta(1.5, 2); c ~ normal(0, 1); corr_matrix[2] R ~ lkj_corr(2); }
+likelihood { for (i in 1:3) y[i] ~ normal(c + a * b * R[1, 2], 0.3 + a); }
+infer { (a, b, c, R) by hmc(anneal = 100); }
+"""
 NOWHERE = SERIES.replace("0.5", "-1 - square(c)").replace("- 0.1 * k", "- square(k)").replace("v[t-1] - c", "v[t-1]")
 
 
@@ -35,11 +41,17 @@ with Workplace() as w:
             f.write(model)
         subprocess.run([GMC, "-q", "--no-device", "--method", "nuts", program + ".gm", "-o", program], check=True)
         print("%s: %d of 8 runs" % (name, sum(run(program, data, seed).returncode == 0 for seed in range(8))))
+        print("%s, --check: %d of 8 runs" % (name, sum(subprocess.run([program, data, "--seed", str(seed), "--check"], capture_output=True).returncode == 0 for seed in range(8))))
         files = []
         for threads in ("1", "4"):
             run(program, data, 5, "--threads", threads, "-o", program + "_draws")
             files.append([open("%s_draws_%d.csv" % (program, c)).read() for c in (1, 2, 3, 4)])
         print("%s: %s" % (name, "the same with any number of threads" if files[0] == files[1] else "other draws"))
+    program, data = w.path("hot"), w.data("hot", {"y": [0.4, 1, -0.3]})
+    with open(program + ".gm", "w") as f:
+        f.write(HOT)
+    subprocess.run([GMC, "-q", "--no-device", program + ".gm", "-o", program], check=True)
+    print("annealed, --check: %d of 30 runs" % sum(subprocess.run([program, data, "--seed", str(seed), "--check"], capture_output=True).returncode == 0 for seed in range(30)))
     given = w.data("given", {"c": 1.0, "k": 0.0})
     ran = run(w.path("series"), w.path("series.json"), 1, "--init", given)
     print("given: %d %s" % (ran.returncode, ran.stderr.splitlines()[0]))
