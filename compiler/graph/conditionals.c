@@ -729,7 +729,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     if (!recognise(g, c, &all)) {
         char *text = arena_strdup(g->arena, "");
         for (int i = 0; i < all.n; i++) {        // a line of them
-            const char *statistic = ex_quote(g->arena, all.item[i].statistic);
+            const char *statistic = ex_quote(g->arena, ex_replace(all.item[i].statistic, c->u, c->current));
             const bool fits = strlen(text) + strlen(statistic) < 100 || i == 0;
             text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", fits ? statistic : "...");
             if (!fits) break;

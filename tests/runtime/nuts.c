@@ -859,9 +859,36 @@ static void metric_not_taken(void)
     metric_close(m->linear);
 }
 
+// Where moves diverge the curvature is not that of one metric: a choice goes back to the diagonal, in its trial and later, and stays there; what is asked for stays. Draws are exact, and trajectories short where the metric is used.
+static void metric_given_up(MetricKind kind, MetricStage diverges_when, int used, const char *what)
+{
+    double diagonal[ROTATED], x[ROTATED], g[ROTATED];
+    Metric *m = metric_open(ROTATED, kind, 1200, 1000);
+    int was_used = 0, diverged = 0;
+    for (long i = 0; i < ROTATED; i++) diagonal[i] = rotated_variance(i);
+    for (long k = 0; k < 1000; k++) {
+        const Sweep at = { SEED, 48, (uint64_t)k };
+        Stream s = stream(at, 17, 0);
+        draw_rotated(&s, x);
+        rotated(ROTATED, x, g);
+        const int divergent = !diverged && m->used && m->stage == diverges_when && m->since == 30;
+        diverged |= divergent;
+        metric_adapt(m, x, g, diagonal, 1, m->used ? 7 : 200, divergent, 1000 - k);
+        was_used |= m->used;
+    }
+    check(what, "not used", !was_used, 0);
+    check(what, "diverged", diverged != (diverges_when != METRIC_REFUSED), 0);
+    check(what, "used", m->used != used, 0);
+    metric_close(m);
+}
+
 static void metrics(void)
 {
     rotate_target();
+    metric_given_up(METRIC_CHOSEN, METRIC_REFUSED, 1, "a choice where nothing diverges");
+    metric_given_up(METRIC_CHOSEN, METRIC_TRYING, 0, "a choice that diverges in its trial");
+    metric_given_up(METRIC_CHOSEN, METRIC_TAKEN, 0, "a choice that diverges later");
+    metric_given_up(METRIC_LOW_RANK, METRIC_TAKEN, 1, "a request that diverges");
     metric_of_kind(METRIC_DIAGONAL, "rotated, diagonal", 1000, 0);
     metric_of_kind(METRIC_LOW_RANK, "rotated, low rank", 12, 0);
     metric_of_kind(METRIC_DENSE, "rotated, dense", 12, 0);
