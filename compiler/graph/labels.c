@@ -29,6 +29,8 @@ typedef struct Search {
     const Factor *factor;
     const Var    *defines;               // a definition for the draws: joins no two sets of labels
     Span          span;
+    int           nopen;
+    const Index  *open[MAX_LOOPS];       // of a definition: the loops around, and sums and arrays that were opened
     bool         *is_set;                // by node, once factors are done: it is the root of a set
 } Search;
 
@@ -146,7 +148,39 @@ static Index *opened(Search *s, const Expr *e, bool array)
 {
     Index *i = index_new(e->index->name, array ? ex_num(1) : e->args[0], array ? e->args[0] : e->args[1]);
     of_index(s, i);
+    if (s->nopen < MAX_LOOPS) s->open[s->nopen++] = i;
     return i;
+}
+
+// In a definition: e, or some factors of the product e, are what c ~ categorical(...) has for the value k, an index around. Then they go with the label, whatever they are. What remains, or NULL if
+// they are not found.
+static const Expr *beside_weight(Search *s, const Expr *e)
+{
+    for (const Factor *f = s->g->factors; f && s->defines; f = f->next) {
+        const Expr *drawn = f->value && f->value->kind == EX_REF ? f->value : NULL;
+        if (!drawn || drawn->var->base != BASE_INT || !var_unknown(drawn->var) || f->original || f->nargs != 1 || ex_rank(f->args[0]) != 1 || f->args[0]->kind == EX_REF) continue;
+        for (int i = 0; i < s->nopen; i++) {
+            const Expr *weight = ex_at(f->args[0], 1, (Expr *[]){ex_index((Index *)s->open[i])}), *rest = NULL;
+            if (!ex_mentions_index(weight, s->open[i])) continue;
+            if (weight == e) rest = ex_num(1);
+            else if (e->kind == EX_MUL) {
+                Expr *left[64];
+                int n = 0, found = 0;
+                const int parts = weight->kind == EX_MUL ? weight->nargs : 1;
+                for (int a = 0; a < e->nargs && n < 64; a++) {
+                    bool in = false;
+                    for (int b = 0; b < parts; b++) in |= e->args[a] == (weight->kind == EX_MUL ? weight->args[b] : weight);
+                    found += in;
+                    if (!in) left[n++] = e->args[a];
+                }
+                if (found == parts && n < 64) rest = ex_mul(n, left);
+            }
+            if (!rest) continue;
+            join(s, of_index(s, s->open[i]), values_of(s, drawn->var));
+            return rest;
+        }
+    }
+    return NULL;
 }
 
 // A vector of which only the set of its elements matters, or whose elements are looked up by `label` (or -1): the node of its subscript.
@@ -157,9 +191,11 @@ static int vector_of(Search *s, const Expr *e)
         return dimension(s, e->var, e->nargs);
     }
     if (e->kind != EX_ARRAY || e->args[1]->kind == EX_ARRAY) return -1;
+    const int before = s->nopen;
     Index *i = opened(s, e, true);
     walk(s, e->args[0]);
     walk(s, ex_open(e, i));
+    s->nopen = before;
     return of_index(s, i);
 }
 
@@ -174,6 +210,11 @@ static void walk(Search *s, const Expr *e)
     if (e->kind == EX_NUM || map_get(&s->seen, e)) return;
     map_put(s->g->arena, &s->seen, e, (void *)e);
     const char *in = line(s);
+    const Expr *beside = s->defines && (e->kind == EX_MUL || e->kind == EX_CALL) ? beside_weight(s, e) : NULL;
+    if (beside) {
+        walk(s, beside);
+        return;
+    }
     switch (e->kind) {
     case EX_NUM:
         return;
@@ -208,17 +249,21 @@ static void walk(Search *s, const Expr *e)
         for (int i = 0; i < e->nargs; i++) walk(s, e->args[i]);
         return;
     case EX_REDUCE: {
+        const int before = s->nopen;
         Index *i = opened(s, e, false);
         walk(s, e->args[0]);
         walk(s, e->args[1]);
         walk(s, ex_open(e, i));
+        s->nopen = before;
         return;
     }
     case EX_ARRAY: {
+        const int before = s->nopen;
         Index *i = opened(s, e, true);
         otherwise(s, of_index(s, i), arena_printf(s->g->arena, "an array is read as a whole%s", in));
         walk(s, e->args[0]);
         walk(s, ex_open(e, i));
+        s->nopen = before;
         return;
     }
     case EX_ADD: case EX_MUL: case EX_POW:
@@ -241,6 +286,8 @@ static void walk_site(Search *s, const Site *t)
     s->seen = (Map){0};
     s->span = t->span;
     walk_plates(s, &t->plates);
+    s->nopen = 0;
+    for (int k = 0; k < t->plates.n; k++) s->open[s->nopen++] = t->plates.index[k];
     for (int d = 0; d < t->n; d++) subscript(s, t->subscript[d], dimension(s, t->var, d));
     for (int k = 0; k < t->nargs && t->args; k++) {
         const int n = t->dist && t->var->base == BASE_INT && ex_rank(t->args[k]) == 1 ? vector_of(s, t->args[k]) : -1;      // the probabilities of values that are drawn

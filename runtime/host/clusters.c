@@ -38,12 +38,17 @@ void gm_occupied_print(FILE *to, const GmPartitions *p)
     }
     fprintf(to, "components with points:");
     const char *before = " ";
-    for (int n = 0; n <= p->labels; n++)
-        if (times[n] > 0) {
-            fprintf(to, "%s%d in %.3g %% of the draws", before, n, 100 * (double)times[n] / (double)p->draws);
-            before = ", ";
+    double rest = 0;
+    for (int n = 0; n <= p->labels; n++) {
+        const double percent = 100 * (double)times[n] / (double)p->draws;
+        if (percent < 0.1) {
+            rest += percent;
+            continue;
         }
-    fputc('\n', to);
+        fprintf(to, "%s%d (%.3g %%)", before, n, percent);
+        before = ", ";
+    }
+    fprintf(to, rest > 0 ? ", others (%.2g %%) of the draws\n" : " of the draws\n", rest);
     free(times);
     free(has);
 }

@@ -2,7 +2,7 @@
 // permuted back, each by the permutation of least cost.
 //
 // By allocations, if c is stored: the cost of calling label k of a draw l is the number of points with c = k in the draw that the reference does not call l. The reference is at first the draw of
-// the largest lp__, then the label that most draws give to each point, as often as the number of disagreements falls (equivalence classes representatives, Papastamoulis and Iliopoulos 2010,
+// the largest lp__ (and in another attempt, with at most MOST_STARTED points, the least squares partition: what costs less counts), then the label that most draws give to each point, as often as the number of disagreements falls (equivalence classes representatives, Papastamoulis and Iliopoulos 2010,
 // Journal of Computational and Graphical Statistics 19, in the iterative form of Papastamoulis 2016, Journal of Statistical Software 69). Where allocations leave a choice (components
 // without points), parameters decide, by their squared distance to those of the reference draw.
 // By parameters, `--by mu,w`: the cost is that squared distance, each element in units of its standard deviation over all labels and draws, and the reference becomes the mean of the
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ROUNDS = 100, MOST_CHAINS = 10000, MOST_LABELS = 5000 };
+enum { MOST_ROUNDS = 100, MOST_CHAINS = 10000, MOST_LABELS = 5000, MOST_STARTED = 3000 };
 
 typedef struct Options {
     const char *draws, *by, *output, *cocluster, *partition, *svg, *points;
@@ -641,36 +641,78 @@ static void mean_reference(const Relabel *r, const Coordinates *c, double *refer
                 reference[j * k + r->to[d * k + l]] += r->number[d * r->n_columns + c->column[j * k + l]] / (double)r->draws;
 }
 
-// Permutations of all draws; returns the rounds made. *left: what the last one costs.
-static int agree(Relabel *r, double *left)
+// Permutations of all draws, from a draw as the reference on. *left: what the last round costs. Returns the rounds made.
+static int agree_from(Relabel *r, const Coordinates *c, long first, double *left)
 {
     const int k = r->n_labels;
-    Coordinates c = coordinates_of(r);
-    double *reference = gm_alloc((size_t)(c.n * k), sizeof *reference);
+    double *reference = gm_alloc((size_t)(c->n * k), sizeof *reference);
     int32_t *agreed = r->by >= 0 ? gm_alloc((size_t)r->points, sizeof *agreed) : NULL;
-    const long first = reference_draw(r);
-    for (long j = 0; j < c.n * k; j++)
-        reference[j] = r->number[first * r->n_columns + c.column[j]];
+    for (long j = 0; j < c->n * k; j++)
+        reference[j] = r->number[first * r->n_columns + c->column[j]];
     for (long i = 0; i < r->points; i++)
         agreed[i] = r->z[first * r->points + i];
-    r->to = gm_alloc((size_t)r->draws * (size_t)k, sizeof *r->to);
-    *left = assign_all(r, &c, reference, agreed);
+    *left = assign_all(r, c, reference, agreed);
     int rounds = 1;
-    for (; rounds < MOST_ROUNDS && !gm_interrupted(); rounds++) {
+    for (bool better = true; better && rounds < MOST_ROUNDS; rounds++) {
         if (agreed)
             most_given(r, agreed);
         else
-            mean_reference(r, &c, reference);
-        const double now = assign_all(r, &c, reference, agreed);
-        const bool better = now < *left * (1 - 1e-12);
+            mean_reference(r, c, reference);
+        const double now = assign_all(r, c, reference, agreed);
+        better = now < *left * (1 - 1e-12);
         *left = now;
-        if (!better)
-            break;
     }
-    free(c.column);
-    free(c.scale);
     free(reference);
     free(agreed);
+    return rounds;
+}
+
+// Components in the order of the points that they have in all draws, the largest first.
+static void by_size(Relabel *r)
+{
+    const int k = r->n_labels;
+    long *size = gm_alloc((size_t)k, sizeof *size);
+    int *place = gm_alloc((size_t)k, sizeof *place);
+    for (long d = 0; d < r->draws; d++)
+        for (long i = 0; i < r->points; i++)
+            size[r->to[d * k + r->z[d * r->points + i]]]++;
+    for (int l = 0; l < k; l++)
+        for (int other = 0; other < k; other++)
+            place[l] += size[other] > size[l] || (size[other] == size[l] && other < l);
+    for (long i = 0; i < r->draws * k; i++)
+        r->to[i] = place[r->to[i]];
+    free(size);
+    free(place);
+}
+
+// From the draw of the largest lp__; and, where pairs are few enough to count, from the least squares partition: the one that costs less.
+static int agree(Relabel *r, double *left)
+{
+    const Coordinates c = coordinates_of(r);
+    const size_t size = (size_t)r->draws * (size_t)r->n_labels;
+    r->to = gm_alloc(size, sizeof *r->to);
+    int rounds = agree_from(r, &c, reference_draw(r), left);
+    if (r->by >= 0 && r->points <= MOST_STARTED) {
+        const GmPartitions p = { r->draws, r->points, r->n_labels, r->z };
+        uint32_t *together = gm_together(&p);
+        int *before = r->to;
+        double other;
+        r->to = gm_alloc(size, sizeof *r->to);
+        const int more = agree_from(r, &c, gm_least_squares(&p, together), &other);
+        if (other < *left) {
+            *left = other;
+            rounds = more;
+            free(before);
+        } else {
+            free(r->to);
+            r->to = before;
+        }
+        free(together);
+    }
+    if (r->by >= 0)
+        by_size(r);
+    free(c.column);
+    free(c.scale);
     return rounds;
 }
 
