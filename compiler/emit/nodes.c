@@ -366,7 +366,12 @@ static const char *claim_list(Out *o, const Node *n)
 
 static void emit_claim(Out *o, const Node *n)
 {
-    if (!n->claim.c) line(o, "NO_CLAIM();");
+    if (!n->claim.c && n->claim.value) {
+        const char *list = "";
+        for (int i = 0; i < (n->claim.value->kind == EX_ADD ? n->claim.value->nargs : 1); i++)
+            list = text(o, "%s%s%s", list, i ? ", " : "", expr_c(o, n->claim.value->kind == EX_ADD ? n->claim.value->args[i] : n->claim.value, LOOSE));
+        line(o, "if (CHECKING) CLAIM(%s);", list);
+    } else if (!n->claim.c) line(o, "NO_CLAIM();");
     else if (n->claim.n == 0) line(o, "CLAIM(0);");
     else line(o, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", o->kernel->number, place_text(o, &(Place){.element = n->claim.c->current}), claim_list(o, n));
 }

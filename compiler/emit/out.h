@@ -33,6 +33,8 @@ typedef struct Out {
     const char  *flat;           // position of the element that is drawn, where a loop gives it
     struct { const char *name; int depth; bool team; } buffer[64];   // to release at the end of their scopes
     int          nbuffers, depth;
+    int          nstreams;       // of one turn of a step that takes turns
+    bool         in_turns;       // what is written are launches of one of its turns
     int          ndrawn, drawn_size;
     Drawn       *drawn;          // functions by which scalars are drawn
     const Node  *alike;          // the draw that is a call of one of them, to the end of the kernel, or NULL

@@ -49,7 +49,7 @@ static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
     case ARG_WORK: return work_text(o, l->kernel);
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
-    case ARG_STREAM: return text(o, "VAR_%s", a->var->name);
+    case ARG_STREAM: return text(o, o->in_turns ? "GM_STREAM_OF_TURN(run, VAR_%s, turn, %d)" : "VAR_%s", a->var->name, o->nstreams);
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
     case ARG_NUMBER: return number_c(o, a->number);
@@ -66,6 +66,19 @@ static void emit_launch(Out *o, const Launch *l)
     };
     if (l->kind == LAUNCH_STOP) {
         line(o, "if (gm_found_fault(run)) return;");
+        return;
+    }
+    if (l->kind == LAUNCH_TURNS) {
+        line(o, "const Data *const d = (const Data *)run->data;");
+        o->launching = true;
+        begin(o, "for (long turn = 0; turn < %s; turn++)", extent_c(o, l->arg[0].extent, ADDITIVE));
+        o->launching = false;
+        o->in_turns = true;
+        return;
+    }
+    if (l->kind == LAUNCH_TURNS_END) {
+        o->in_turns = false;
+        end(o);
         return;
     }
     const char *list = "";
@@ -338,6 +351,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
     for (const Sum *s = p->sums; s; s = s->next) nsums++;
     const Var **state = NEW_N(g->arena, const Var *, g->nvars + p->nwork + nsums + 1);
     const int nstate = state_fields(p, state);
+    o->nstreams = nstate + 1;
     emit_banner(o, source);
     emit_structs(o, p, state, nstate);
     for (const Step *s = g->steps; s; s = s->next)

@@ -317,6 +317,23 @@ static Description describe(Graph *g, const Step *s)
         d.elements = "together";
         break;
     }
+    case STEP_TURNS: {
+        const Turns *t = s->turns;
+        const Description inner = describe(g, t->draw);
+        t->draw->description = arena_copy(g->arena, &inner, sizeof inner);
+        d.method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and Windle 2013)";
+        says(g, &d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d.subject) : d.subject, ": joint normals, one for each category in turn");
+        d.law = arena_printf(g->arena, "for %s in %s:%s", t->turn->name, text(g, t->lo), text(g, t->hi));
+        for (const Softmax *m = t->softmax; m; m = m->next) {
+            Loops l = {.guard = m->factor->plates.guard};
+            for (int k = 0; k < m->factor->plates.n; k++) l.index[l.n++] = m->factor->plates.index[k];
+            Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args);
+            line(g, &d, arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s%s", text(g, at_row), text(g, m->count), text(g, ex_sub(m->own, m->offset)), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+        }
+        for (int i = 0; i < inner.n; i++) line(g, &d, inner.line[i]);
+        d.elements = inner.elements;
+        break;
+    }
     case STEP_GAUSSIAN:
         d.method = "joint normal";
         block(g, &d, s);

@@ -457,7 +457,8 @@ bool has_coordinates(const Var *v, const char **because);             // values 
     X(ENUM,       "enum",       "finite support: weigh every value")                          \
     X(SLICE,      "slice",      "slice sample one real, or a plate of them")                  \
     X(METROPOLIS, "metropolis", "random-walk Metropolis for one real, or a plate of them")    \
-    X(NUTS,       "nuts",       "move a block of reals together along gradients")
+    X(NUTS,       "nuts",       "move a block of reals together along gradients")              \
+    X(TURNS,      "turns",      "coefficients by category, one category after the other, each with latents of its own")
 typedef enum {
 #define X(id, name, help) STEP_##id,
     STEPS(X)
@@ -471,6 +472,29 @@ typedef struct Rows {                    // few_rows.c: a block's precision is d
     Expr         *weight, *shift;        // log density of a row: -weight/2 (phi'x)^2 + shift (phi'x), weight >= 0
     BlockTerm    *phi;                   // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
 } Rows;                                  // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
+
+typedef struct Softmax {                 // turns.c: -count*log_sum_exp(k, eta) in a factor
+    const Factor *factor;
+    Expr         *sum;                   // the log_sum_exp
+    Expr         *count;                 // known, not negative
+    Index        *k;
+    Expr         *eta;                   // the predictor of category k
+    Expr         *own;                   // that of the category whose turn it is, in the columns
+    Var          *all;                   // eta of each row and category, kept while they take turns
+    Var          *latent;                // polya_gamma(count, own - offset)
+    Expr         *offset;                // log_sum_exp of eta over the other categories
+    struct Softmax *next;
+} Softmax;
+
+typedef struct Turns {                   // turns.c: what is drawn one category after the other
+    int      n;
+    Var    **var, **column;              // column: the elements of var whose subscript `at` is `turn`
+    int     *at;
+    Expr    *lo, *hi;                    // the categories
+    Var     *turn;                       // the one whose turn it is
+    Softmax *softmax;
+    struct Step *draw;                   // STEP_GAUSSIAN of the columns
+} Turns;
 
 typedef struct Competition {             // two ways to draw the same unknowns; a run finds out which is better (runtime/host/choice.c)
     int         number;                  // from 1
@@ -518,6 +542,7 @@ typedef struct Step {
     bool         imputes;                // missing values of data only
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // WITH and WITHOUT: a method of its competition, of which a run takes one
     struct Competition *competition;     // or NULL: there is one way to draw the block
+    const struct Step *in_turns;         // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
     const struct Description *description;       // describe.c: for readers
     union {
         struct {                         // GAUSSIAN
@@ -532,6 +557,7 @@ typedef struct Step {
             bool        on_plane;        // one variable, each of whose vectors has the sum 0
             bool        diagonal;        // the same, and its precision has nothing but the diagonal
         } gaussian;
+        Turns *turns;                    // TURNS
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
         struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one
         struct {                         // NUTS
@@ -549,6 +575,8 @@ typedef struct Step {
     struct Step *next;
 } Step;
 
+Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none
+void complete_turns(Graph *g, Step *s);                          // once find_domains has been there
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
 bool schedule(Graph *g);
 const char *only_on_cpu(const Graph *g);                         // why its program runs on the CPU alone; NULL: it does not

@@ -608,7 +608,7 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
         steps++;
     }
     const Conditional *c = only ? only->conditional : NULL;
-    if (steps == 1 && (only->kind == STEP_GAUSSIAN || c->array || (c->nbatch == c->var->rank && !c->whole)))
+    if (steps == 1 && (only->kind == STEP_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
         return only->kind == STEP_SLICE || only->kind == STEP_METROPOLIS ? "its elements do not depend on each other" : "one step draws all of it exactly";
     if (steps > MOST_COMPETING_STEPS) return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_COMPETING_STEPS);
     for (int i = 0; i < g->nvars; i++) {
@@ -1024,6 +1024,18 @@ bool schedule(Graph *g)
         Step *s = move_over_sums(g, list, n);
         if (s) place(g, &o, s, &o.rest);
     }
+    // Coefficients that meet in a softmax.
+    for (bool more = !g->no_augment; more;) {
+        Var **free = NEW_N(g->arena, Var *, n + 1);
+        int m = 0;
+        for (int i = 0; i < n; i++)
+            if (!list[i].taken && list[i].form == NOT_GAUSSIAN) free[m++] = list[i].var;
+        Step *s = turns_step(g, free, m);
+        more = s;
+        for (int i = 0; i < n && s; i++)
+            for (int k = 0; k < s->nblock; k++) list[i].taken |= list[i].var == s->block[k];
+        if (s) place(g, &o, s, &o.rest);
+    }
     // Vectors whose sum is 0, each variable by itself: given that sum it is no part of a larger block.
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
@@ -1136,6 +1148,7 @@ bool complete_blocks(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
         if (s->kind == STEP_SLICE && s->block[0]->constraint == CONSTRAINT_SUM_TO_ZERO) add_absent_vectors(g, s);
+        if (s->kind == STEP_TURNS) complete_turns(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
         add_absent(g, s);
         if (s->gaussian.on_plane) continue;
@@ -1217,6 +1230,23 @@ static void print_step(FILE *out, const Step *s)
     fputs(step_names[s->kind], out);
     for (int i = 0; i < s->nblock; i++) fprintf(out, "%s%s", i ? ", " : " ", s->block[i]->name);
     const Conditional *c = s->conditional;
+    if (s->kind == STEP_TURNS) {
+        fputs(", categories ", out);
+        ex_print(out, s->turns->lo);
+        fputc(':', out);
+        ex_print(out, s->turns->hi);
+        fprintf(out, " in turn    (%s)\n", s->reason);
+        for (const Softmax *m = s->turns->softmax; m; m = m->next) {
+            fprintf(out, "    latent %s: polya_gamma(", m->latent->name);
+            ex_print(out, m->count);
+            fputs(", ", out);
+            ex_print(out, ex_sub(m->own, m->offset));
+            fputs(")\n", out);
+        }
+        fputs("    ", out);
+        print_step(out, s->turns->draw);
+        return;
+    }
     if (s->kind == STEP_GAUSSIAN) {
         if (s->gaussian.arrow) fprintf(out, ", arrow");
         if (s->gaussian.scaled) fprintf(out, ", with a scale move of %s", s->gaussian.scaled_latent->var->name);

@@ -353,10 +353,23 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         in_lapack = true;
         break;
     case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
-    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: break;
+    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_TURNS: case LAUNCH_TURNS_END: break;
     }
     c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
     add(to, c);
+}
+
+// A list of launches, those of a loop over turns as often as there are.
+static Cost count_all(Counter *k, const Launches *list)
+{
+    Cost all = none(), turn = none();
+    Expr *turns = NULL;
+    for (const Launch *l = list->first; l; l = l->next) {
+        if (l->kind == LAUNCH_TURNS) { turns = l->arg[0].extent; turn = none(); }
+        else if (l->kind == LAUNCH_TURNS_END) { add(&all, times(turn, turns)); turns = NULL; }
+        else if ((l->when == ALWAYS || l->when == k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);
+    }
+    return all;
 }
 
 static bool by_route(const Node *list)
@@ -369,9 +382,7 @@ static bool by_route(const Node *list)
 static const char *route_text(const Program *p, const StepCode *s, When route)
 {
     Counter k = {.p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
-    Cost c = none();
-    for (const Launch *l = s->launches.first; l; l = l->next)
-        if ((l->when == ALWAYS || l->when == route) && !l->unless_kept) count_launch(&k, l, &c);
+    Cost c = count_all(&k, &s->launches);
     for (const Launch *l = s->made.first; l; l = l->next) count_launch(&k, l, &c);
     Arena *a = p->g->arena;
     return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s", ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
@@ -424,10 +435,7 @@ static Expr *by_sizes(Expr *e)
 static Cost count_launches(const Program *p, const Launches *list)
 {
     Counter k = {.p = p, .route = IF_MANY, .scope = {.arena = p->g->arena, .g = p->g}};
-    Cost c = none();
-    for (const Launch *l = list->first; l; l = l->next)
-        if (l->when != IF_FEW && !l->unless_kept) count_launch(&k, l, &c);
-    return c;
+    return count_all(&k, list);
 }
 
 CompetitionCost cost_of_competition(const Program *p, const Competition *of)

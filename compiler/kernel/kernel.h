@@ -132,7 +132,7 @@ struct Node {
             bool        whole;           // the place is an array
             DrawCheck   check;
         } draw;
-        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; } claim;   // c NULL: no claim
+        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; } claim;   // c NULL: the claim is the value, or none
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // and METROPOLIS; follows: `change` is wanted

@@ -264,6 +264,7 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     case STEP_OWN: step_own(p, s); break;
     case STEP_GAUSSIAN: step_gaussian(p, s); break;
     case STEP_NUTS: step_nuts(p, s, code); break;
+    case STEP_TURNS: step_turns(p, s); break;
     case STEP_ENUM: case STEP_SLICE: case STEP_METROPOLIS: {
         const Constraint k = s->block[0]->constraint;
         if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);

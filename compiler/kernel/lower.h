@@ -156,6 +156,7 @@ void step_density(Lower *p, const Step *s);
 void step_constrained(Lower *p, const Step *s);
 void step_array(Lower *p, const Step *s);
 void step_gaussian(Lower *p, const Step *s);
+void step_turns(Lower *p, const Step *s);                            // turns.c
 void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
 
 // ---- keyed.c ----

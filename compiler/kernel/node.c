@@ -215,6 +215,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     case NODE_SOLVE: f(n->solve.ode->site->var, with); break;
     case NODE_CLAIM:
         for (int i = 0; i < n->claim.n; i++) { f(n->claim.natural[i], with); reads(n->claim.statistic[i], f, with); }
+        if (n->claim.value) reads(n->claim.value, f, with);
         break;
     case NODE_COMMENT: case NODE_IF: case NODE_SKIP: case NODE_BARRIER: case NODE_BOUNDS: case NODE_CHECK: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: case NODE_TRANSFORM: break;
     }

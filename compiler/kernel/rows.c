@@ -86,6 +86,19 @@ bool row_dot(const Lower *p, const Step *s, RowDot *dot)
 
 static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 
+// Whether a kernel of step s may find v changed from what it was before the step: what is drawn in turns stays as it is in a kernel of the step itself, but not during its joint draws.
+static bool moves_within(const Step *s, const Var *v)
+{
+    if (!s || s->kind == STEP_NUTS || s->kind == STEP_TURNS) return false;
+    for (int i = 0; i < s->nblock; i++)
+        if (s->block[i] == v) return true;
+    for (int i = 0; s->in_turns && i < s->in_turns->nblock; i++)
+        if (s->in_turns->block[i] == v) return true;
+    return false;
+}
+
+static bool test_moves_within(const Var *v, void *with) { return moves_within(with, v); }
+
 const Predictor *predictor_of(Lower *p, const Product *r)
 {
     int k = 0;
@@ -127,8 +140,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
     }
     if (!*row || !ex_unknown(rest) || !ex_mentions_index(rest, j) || needs_array(rest) || ex_find(rest, test_not_made, j)) return false;
     const Step *s = kernel->step;
-    for (int i = 0; s && s->kind != STEP_NUTS && i < s->nblock; i++)
-        if (ex_reads(rest, s->block[i])) return false;                          // it moves within the kernel
+    if (s && ex_any_var(rest, test_moves_within, (void *)s)) return false;      // it moves within the kernel
     if (kernel->followed && ex_reads(rest, kernel->followed)) return false;
     for (int i = 0; i < p->npredictors; i++) {
         const Predictor *r = p->predictor[i];
@@ -155,8 +167,7 @@ Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
         if (!made_product(p, kernel, e, &r, &row)) return NULL;
     }
     if (!mentions_an_index(row)) return NULL;
-    for (int i = 0; s && s->kind != STEP_NUTS && i < s->nblock; i++)
-        if (s->block[i] == r.coefficients && kernel->followed != r.coefficients) return NULL;      // it moves within the kernel
+    if (moves_within(s, r.coefficients) && kernel->followed != r.coefficients) return NULL;
     if (column && kernel->followed == r.coefficients) return NULL;
     const Predictor *there = predictor_of(p, &r);
     PredictorUse **u = &p->uses;
@@ -404,7 +415,8 @@ static void plan_squares(Lower *p, RowSum *r)
 
 void plan_rows(Lower *p)
 {
-    for (const Step *s = p->g->steps; s; s = s->next) {
+    for (const Step *one = p->g->steps; one; one = one->next) {
+        const Step *s = one->kind == STEP_TURNS ? one->turns->draw : one;
         if (s->kind != STEP_GAUSSIAN || s->gaussian.nbatch || s->gaussian.diagonal) continue;
         for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) plan_term(p, s, t);
     }

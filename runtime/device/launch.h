@@ -422,6 +422,15 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
                                              gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
 }
 
+// Where a step takes turns, each of them has streams of its own: those of variable `var` of `count`.
+#define GM_STREAM_OF_TURN(run, var, turn, count) gm_stream_of_turn(run, var, turn, count)
+static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, uint32_t count)
+{
+    if (turn >= (1L << 24) / count)              // rng.h has room for 2^24
+        gm_fault(run, run->chain < 0 ? 0 : run->chain, "turns", turn, "there are more turns than streams of random numbers");
+    return var + (uint32_t)turn * count;
+}
+
 // Sizes read the data, d.
 #define LAUNCH(kernel, run, n)                              do { gm_data(run); launch_each(run, GM_NAMED(kernel), n); } while (0)
 #define LAUNCH_MISSING(kernel, run, field)                  launch_each(run, GM_NAMED(kernel), (run)->missing ? (run)->missing[field].count : 0)

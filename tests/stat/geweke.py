@@ -142,6 +142,34 @@ def polya_gamma():
     return {"a": a, "b": b, "y.1": y, "k.3": rng.binomial(3, 1 / (1 + np.exp(-a + b * x[2]))) * 1.0}
 
 
+def softmax_draws(eta):
+    """Categories 1, 2, ... with log odds eta[:, k]."""
+    return 1.0 + np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+
+
+@test("""data { int N, p, K; matrix[N, p] X; int<lower=1, upper=K> y[N]; }
+prior { for (j in 1:p, k in 1:K) B[j, k] ~ normal(0.2 * k, 1); }
+likelihood { for (i in 1:N) y[i] ~ categorical_logit(X[i] * B); }
+infer { B by gibbs; }""",
+      {"N": N, "p": 2, "K": 3, "X": X, "y": null}, {"B.1.1": identity, "B.2.1": identity, "B.1.3": identity, "y.1": identity, "y.3": identity})
+def categories_all():
+    B = [[normal(0.2 * k) for k in (1, 2, 3)] for j in range(2)]
+    y = [softmax_draws(np.stack([X[i, 0] * B[0][k] + X[i, 1] * B[1][k] for k in range(3)], axis=1)) for i in (0, 2)]
+    return {"B.1.1": B[0][0], "B.2.1": B[1][0], "B.1.3": B[0][2], "y.1": y[0], "y.3": y[1]}
+
+
+@test("""data { int N, p, K, J; matrix[N, p] X; int g[N]; int<lower=1, upper=K> y[N]; }
+prior { for (k in 1:K - 1) { a[k] ~ normal(0, 1); tau[k] ~ uniform(0.5, 2); for (j in 1:p) B[j, k] ~ double_exponential(0, 0.7); for (j in 1:J) u[j, k] ~ normal(0, tau[k]); } }
+likelihood { for (i in 1:N) y[i] ~ categorical_logit(append_row(a + u[g[i]] + X[i] * B, [0])); }
+infer { a by gibbs; B by gibbs; u by gibbs; }""",
+      {"N": N, "p": 2, "K": 3, "J": 2, "g": G, "X": X, "y": null}, {"a.1": identity, "B.1.1": identity, "B.2.2": identity, "u.1.1": identity, "u.2.2": identity, "tau.1": identity, "y.1": identity, "y.3": identity})
+def categories_reference():
+    a, B, tau = [normal(0), normal(0)], [[rng.laplace(0, 0.7, size=M) for k in range(2)] for j in range(2)], [rng.uniform(0.5, 2, size=M) for k in range(2)]
+    u = [[normal(0, tau[k]) for k in range(2)] for j in range(2)]
+    y = [softmax_draws(np.stack([a[k] + u[G[i] - 1][k] + X[i, 0] * B[0][k] + X[i, 1] * B[1][k] for k in range(2)] + [np.zeros(M)], axis=1)) for i in (0, 2)]
+    return {"a.1": a[0], "B.1.1": B[0][0], "B.2.2": B[1][1], "u.1.1": u[0][0], "u.2.2": u[1][1], "tau.1": tau[0], "y.1": y[0], "y.3": y[1]}
+
+
 # The errors' scale follows the effects': with fixed errors a large effect and its imputed response would hold each other in place.
 @test("""data { vector[2] y; }
 prior { tau ~ half_cauchy(0, 1); for (j in 1:2) { lambda[j] ~ half_cauchy(0, 1); beta[j] ~ normal(0, tau * lambda[j]); } }

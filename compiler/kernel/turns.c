@@ -1,0 +1,183 @@
+// turns.c -- steps whose columns take turns (graph/turns.c): predictors of all categories, then for each category its latents, its joint normal, and its predictors again.
+//
+//   eta[i, k] for all k                                     PRODUCT, and a kernel
+//   for each category                                       the host's loop; kernels read from the state whose turn it is
+//     column = B[, turn]
+//     omega[i] ~ polya_gamma(n[i], eta[i, turn] - offset[i])
+//     column ~ joint normal                                 as any other: step_gaussian
+//     B[, turn] = column, eta[i, turn]
+#include <math.h>
+#include "lower.h"
+
+static Expr *turn_of(const Turns *t) { return ex_ref(t->turn, 0, NULL); }
+
+// A kernel of one thread that sets the turn.
+static void put_turn(Lower *p, const Turns *t, const char *name, Expr *value)
+{
+    const Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "%s_%s", name, t->var[0]->name), "wide");
+    put_update(p, UPDATE_SET, place_element(turn_of(t)), value);
+    close_kernel(p);
+    launch(p, LAUNCH_ONCE, k);
+}
+
+// Columns from their variables, or back.
+static void copy_columns(Lower *p, const Turns *t, bool back)
+{
+    note(p, back ? "The columns that were drawn, to their places" : "The columns whose turn it is");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, back ? "put_%s" : "take_%s", t->column[0]->name), "wide");
+    for (int i = 0; i < t->n; i++) {
+        Var *v = t->var[i], *c = t->column[i];
+        Loops l = {.n = c->rank};
+        Expr *of_column = var_element(p->g, c, l.index), **at = NEW_N(p->g->arena, Expr *, v->rank + 1), **own = NEW_N(p->g->arena, Expr *, c->rank + 1);
+        for (int d = 0, m = 0; d < v->rank; d++)
+            if (d == t->at[i]) at[d] = turn_of(t);
+            else at[d] = own[m] = ex_index(l.index[m]), m++;
+        Expr *of_variable = ex_ref(v, v->rank, at);
+        Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, own, NULL) : enter(p, NODE_LANE);
+        put_update(p, UPDATE_SET, place_element(back ? of_variable : of_column), back ? of_column : of_variable);
+        leave(p, nest);
+    }
+    close_kernel(p);
+    launch_team(p, k);
+}
+
+// The rows of a softmax, and behind them all its categories if `categories`: a loop over elements of an array, with the names that its factor gives the indices.
+typedef struct Over { Node *each; Var *of; } Over;
+
+static Over enter_rows(Lower *p, const Softmax *s, bool categories)
+{
+    Over o = {.of = categories ? s->all : s->latent};
+    const Plates *plates = &s->factor->plates;
+    if (o.of->rank == 0) return o;
+    o.each = enter(p, NODE_LOOP);
+    o.each->loop.how = SHARE_EACH;
+    o.each->loop.of = o.of;
+    o.each->loop.keeps = true;
+    for (int i = 0; i < plates->n; i++) o.each->loop.index[o.each->loop.n++] = plates->index[i];
+    if (categories) o.each->loop.index[o.each->loop.n++] = s->k;
+    Expr *inside = plates->guard;
+    for (int i = 0; i < plates->n; i++) {                // the array has room for the longest row, from 1
+        Expr *at = ex_index(plates->index[i]), *test = NULL;
+        if (!ex_is_num(plates->index[i]->lo, 1)) test = ex_call2("<=", plates->index[i]->lo, at);
+        for (int k = 0; k < i; k++)
+            if (ex_mentions_index(plates->index[i]->hi, plates->index[k])) {
+                Expr *high = ex_call2("<=", at, plates->index[i]->hi);
+                test = test ? ex_call2("&&", test, high) : high;
+                break;
+            }
+        if (test) inside = inside ? ex_call2("&&", inside, test) : test;
+    }
+    if (categories && !ex_is_num(s->k->lo, 1)) {
+        Expr *test = ex_call2("<=", s->k->lo, ex_index(s->k));
+        inside = inside ? ex_call2("&&", inside, test) : test;
+    }
+    put_skip(p, inside);
+    return o;
+}
+
+static void close_rows(Lower *p, Over o, const Kernel *k)
+{
+    if (o.each) leave(p, o.each);
+    close_kernel(p);
+    if (o.of->rank) with_count(launch(p, LAUNCH_EACH, k), count_dims(o.of, 0, o.of->rank));
+    else launch(p, LAUNCH_ONCE, k);
+}
+
+static Expr *eta_at(const Softmax *s, Expr *category)
+{
+    Expr *at[MAX_RANK];
+    int n = 0;
+    for (; n < s->factor->plates.n; n++) at[n] = ex_index(s->factor->plates.index[n]);
+    at[n++] = category;
+    return ex_ref(s->all, n, at);
+}
+
+static Expr *latent_of(const Softmax *s) { return ex_ref(s->latent, s->offset->nargs, s->offset->args); }
+
+static KernelKind elements(const Var *v) { return v->rank ? KERNEL_ELEMENTS : KERNEL_ONCE; }
+
+static void put_predictors(Lower *p, const Softmax *s)
+{
+    note(p, "The predictors of all categories");
+    Kernel *k = open_kernel(p, elements(s->all), words(p, "predict_%s", s->all->name), number_of(p, s->all));
+    const Over o = enter_rows(p, s, true);
+    put_update(p, UPDATE_SET, place_element(eta_at(s, ex_index(s->k))), s->eta);
+    close_rows(p, o, k);
+}
+
+// Beyond it another category has all the probability, and where there is no other, this one.
+static Expr *least_offset(void) { return ex_num(-1e15); }
+
+static Expr *let(Lower *p, const char *name, Expr *value)
+{
+    Var *v = local_new(p->g->arena, name);
+    put_let(p, NULL, v, value, "wide");
+    return local_ref(v);
+}
+
+static void put_latents(Lower *p, const Turns *t, const Softmax *s)
+{
+    Expr *turn = turn_of(t);
+    note(p, "%s ~ polya_gamma(%s, %s), %s the log of the sum of exp of the other predictors", math(p, latent_of(s)), math(p, s->count), math(p, ex_sub(eta_at(s, turn), s->offset)), math(p, s->offset));
+    Kernel *k = open_kernel(p, elements(s->latent), words(p, "draw_%s", s->latent->name), number_of(p, s->latent));
+    const Over o = enter_rows(p, s, false);
+    Expr *here = ex_index(s->k), *other = ex_call3("if_else", ex_call2("==", here, turn), ex_num(-INFINITY), eta_at(s, here));
+    Expr *offset = let(p, "others", ex_reduce("log_sum_exp", s->k, s->k->lo, s->k->hi, other));
+    offset = let(p, "offset", ex_call2("fmax", offset, least_offset()));
+    Expr *natural = let(p, "natural", ex_mul2(ex_num(-0.5), ex_pow(ex_sub(eta_at(s, turn), offset), 2)));
+    Var *x = local_new(p->g->arena, "x");
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = s->latent;
+    d->draw.element = eta_at(s, turn);           // each category has streams of its own
+    d->draw.x = x;
+    d->draw.type = p->open->number;
+    d->draw.routine = "polya_gamma_natural";
+    d->draw.nargs = 2;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
+    d->draw.arg[0].value = s->count;
+    d->draw.arg[1].value = natural;
+    d->draw.check = DRAW_FINITE;
+    put_update(p, UPDATE_SET, place_element(latent_of(s)), local_ref(x));
+    put_update(p, UPDATE_SET, place_element(s->offset), offset);
+    close_rows(p, o, k);
+}
+
+// The predictors of the category that was drawn. With --check: the joint normal claims log q(new | omega) - log q(old | omega); that of the model has omega integrated out, and
+// log p(omega | new) - log p(omega | old) less.
+static void put_predictors_again(Lower *p, const Step *step, const Softmax *s)
+{
+    note(p, "The predictors of the category that was drawn");
+    Kernel *k = open_kernel(p, elements(s->latent), words(p, "update_%s", s->all->name), number_of(p, s->all));
+    const Over o = enter_rows(p, s, false);
+    Expr *eta = eta_at(s, turn_of(step->turns)), *new = let(p, "drawn", s->own);
+    if (!step->marginal) {
+        Expr *was = ex_sub(eta, s->offset), *is = ex_sub(new, s->offset), *half = ex_num(0.5);
+        Node *checking = enter(p, NODE_IF);
+        checking->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
+        Expr *terms[] = {ex_mul2(half, ex_mul2(latent_of(s), ex_pow(is, 2))), ex_neg(ex_mul2(half, ex_mul2(latent_of(s), ex_pow(was, 2)))), ex_mul2(s->count, ex_call1("log1p_exp", was)),
+                         ex_neg(ex_mul2(s->count, ex_call1("log1p_exp", is))), ex_mul2(half, ex_mul2(s->count, ex_sub(new, eta)))};
+        Expr *claim[5];
+        for (int i = 0; i < 5; i++) claim[i] = let(p, words(p, "claim%d", i + 1), terms[i]);
+        put(p, NODE_CLAIM)->claim.value = ex_add(5, claim);
+        leave(p, checking);
+    }
+    put_update(p, UPDATE_SET, place_element(eta), new);
+    close_rows(p, o, k);
+}
+
+void step_turns(Lower *p, const Step *s)
+{
+    const Turns *t = s->turns;
+    for (const Softmax *m = t->softmax; m; m = m->next) put_predictors(p, m);
+    put_turn(p, t, "before_turns_of", ex_sub(t->lo, ex_num(1)));
+    with_extent(launch(p, LAUNCH_TURNS, NULL), ex_add(3, (Expr *[]){t->hi, ex_neg(t->lo), ex_num(1)}));
+    put_turn(p, t, "next_turn_of", ex_add2(turn_of(t), ex_num(1)));
+    copy_columns(p, t, false);
+    for (const Softmax *m = t->softmax; m; m = m->next) put_latents(p, t, m);
+    p->step = t->draw;
+    step_gaussian(p, t->draw);
+    p->step = s;
+    copy_columns(p, t, true);
+    for (const Softmax *m = t->softmax; m; m = m->next) put_predictors_again(p, s, m);
+    launch(p, LAUNCH_TURNS_END, NULL);
+}
