@@ -396,7 +396,7 @@ static void check_launches(Check *c, const Launches *list)
 const char *kernels_check(const Program *p, const char *pass)
 {
     if (strcmp(pass, "placement") == 0) return placements_check(p);
-    const bool lowered = strcmp(pass, "lower") == 0, shared = strcmp(pass, "share") == 0;
+    const bool lowered = strcmp(pass, "lower") == 0 || strcmp(pass, "tables") == 0, shared = strcmp(pass, "share") == 0;
     Check c = {.p = p, .shared = !lowered, .named = !lowered && !shared, .scope = {.arena = p->g->arena, .g = p->g}};
     const Kernel *const lists[] = {p->setup.first, p->sweep.first};
     for (int i = 0; i < 2; i++)

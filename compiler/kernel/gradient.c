@@ -1649,10 +1649,10 @@ static void put_density(Moved *m, Prepared *first)
         whole_arrays |= needs_own_array(r->f.log_density, &l);
         for (const Derivative *d = r->terms; d; d = d->next) whole_arrays |= needs_own_array(ex_mul2(d->weight, d->rest), &d->loops);
     }
-    const KernelKind kind = whole_arrays ? KERNEL_ONCE : KERNEL_TEAM;
     for (RowSpan *s = m->spans; s; s = s->next) put_span(m, s, first);
     comment_step(p, m->step);
-    Kernel *k = open_kernel(p, kind, words(p, "density_%s", m->stem), "wide");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "density_%s", m->stem), "wide");
+    k->by_one = whole_arrays;
     put_offsets(m);
     m->lp = local_new(p->g->arena, "lp");
     put_let(p, NULL, m->lp, from_spans(m, NULL), "wide")->let.grows = true;
@@ -1677,8 +1677,7 @@ static void put_density(Moved *m, Prepared *first)
         if (!rows) {                             // the weights are filled by the kernel that ends here
             put_density_store(m, BY_VARIABLES);
             close_kernel(p);
-            if (kind == KERNEL_ONCE) launch(p, LAUNCH_ONCE, k);
-            else launch_team(p, k);
+            launch_team(p, k);
         }
         rows = true;
         if (!later.first) continue;              // one pass serves several
@@ -1688,7 +1687,8 @@ static void put_density(Moved *m, Prepared *first)
     }
     if (rows) {
         note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->step->description->what, k->name);
-        k = open_kernel(p, kind, words(p, "gradient_%s", m->stem), "wide");
+        k = open_kernel(p, KERNEL_TEAM, words(p, "gradient_%s", m->stem), "wide");
+        k->by_one = whole_arrays;
         put_offsets(m);
         m->lp = local_new(p->g->arena, "lp");
         put_let(p, NULL, m->lp, density_place(m, BY_VARIABLES), "wide")->let.grows = true;
@@ -1702,8 +1702,7 @@ static void put_density(Moved *m, Prepared *first)
     put_chain_rule(m);
     put_density_store(m, BY_COORDINATES);
     close_kernel(p);
-    if (kind == KERNEL_ONCE) launch(p, LAUNCH_ONCE, k);
-    else launch_team(p, k);
+    launch_team(p, k);
 }
 
 // 0 is what a setting is that is not written.

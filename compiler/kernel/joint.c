@@ -21,7 +21,8 @@ void step_array(Lower *p, const Step *s)
     bool whole = false;
     for (const Part *q = c->natural; q; q = q->next) whole |= needs_own_array(q->value, &q->loops);
     note(p, "Sums over rows for %s, before it is drawn", v->name);
-    Kernel *sums = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
+    Kernel *sums = open_kernel(p, KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
+    sums->by_one = whole;
     put_fill(p, array, count_dims(v, 0, v->rank), false);
     if (scalar) put_fill(p, scalar, count_dims(v, 0, c->nbatch), false);
     put_barrier(p);
@@ -39,8 +40,7 @@ void step_array(Lower *p, const Step *s)
         leave(p, n);
     }
     close_kernel(p);
-    if (whole) launch(p, LAUNCH_ONCE, sums);
-    else launch_team(p, sums);
+    launch_team(p, sums);
     comment_step(p, s);
     Kernel *draw = open_kernel(p, c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
     put_skip(p, exists_whole(v));
@@ -456,7 +456,8 @@ void step_gaussian(Lower *p, const Step *s)
     comment_step(p, s);
     if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
     if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
-    Kernel *collect = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
+    Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
+    collect->by_one = whole;
     put_offsets(p, &b, ndense, size);
     Expr *n = local_ref(b.n);
     put_fill(p, b.J, (Count){3, {batch, n, n}}, false);
@@ -474,8 +475,7 @@ void step_gaussian(Lower *p, const Step *s)
     if (!direct && !by_lanes) copy_block(p, s, x, ndense, true);
     if (scale) put_squares(p, s, scale);
     close_kernel(p);
-    if (whole) launch(p, LAUNCH_ONCE, collect);
-    else launch_team(p, collect);
+    launch_team(p, collect);
     if (by_lanes) {
         draw_each(p, s, b.J, b.h, size, collect->name);
         return;

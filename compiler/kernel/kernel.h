@@ -156,6 +156,7 @@ typedef struct Kernel {
     KernelKind     kind;
     const char    *name;
     const Index   *row;          // KERNEL_ROW: of the row
+    bool           by_one;       // KERNEL_TEAM, until tables.c: turns of its loops compute matrices of their own, which one lane does
     bool           on_request;   // KERNEL_TEAM: only some runs launch it
     bool           context;      // KERNEL_FUNCTION: it is told of the kernel that calls it
     const Ode     *ode;          // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
@@ -291,6 +292,7 @@ typedef struct Lower Lower;
 Lower         *lower_new(const Graph *g);
 const Program *lowered(const Lower *p);   // as the passes have left it
 void lower(Lower *p);                     // lower.c, element.c, joint.c, rows.c, setup.c
+void tables(Lower *p);                    // tables.c
 void share(Lower *p);                     // share.c
 void outside(Lower *p);                   // outside.c
 void predictors(Lower *p);                // rows.c

@@ -50,7 +50,7 @@ void note(Lower *p, const char *format, ...)
 
 enum { WIDTH = 150, MOST_LINES = 12 };           // of the comment above a kernel; --explain prints all of it
 
-static const char *cut(Lower *p, const char *line)
+const char *cut_line(Lower *p, const char *line)
 {
     return strlen(line) <= WIDTH ? line : words(p, "%.*s...", WIDTH - 3, line);
 }
@@ -73,7 +73,7 @@ void comment_step(Lower *p, const Step *s)
             note(p, "  and %d lines more: gmc --explain", d->n - i);
             break;
         }
-        note(p, "  %s", cut(p, d->line[i]));
+        note(p, "  %s", cut_line(p, d->line[i]));
     }
 }
 

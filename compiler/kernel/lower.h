@@ -66,6 +66,7 @@ struct Lower {
 Var        *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *const *dim);
 const char *words(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *math(Lower *p, const Expr *e);                           // in the language's notation
+const char *cut_line(Lower *p, const char *line);                    // to the width of a comment
 const char *line_of(Lower *p, Span s);                               // file.gm:12
 const char *loops_over(Lower *p, const Loops *l);                    // "  over i, j"
 void        comment_step(Lower *p, const Step *s);                   // the law that the next kernel draws from, in textbook form: lines above it

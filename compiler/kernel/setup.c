@@ -683,7 +683,8 @@ void lower_log_joint(Lower *p)
     const Kernel **part;
     const int parts = lower_parts(p, &part);
     note(p, either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
-    Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "log_joint", "wide");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, "log_joint", "wide");
+    k->by_one = whole;
     Var *lp = begin_sum(p);
     for (int i = 0; i < parts; i++) {
         Node *n = put(p, NODE_CALL);
@@ -813,7 +814,8 @@ void lower_observed(Lower *p)
 {
     for (int once = 0; once < 2; once++) {               // what needs matrices of its own is computed by one lane
         note(p, "The log-likelihood, point by point, in runs that ask for it.");
-        Kernel *k = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, once ? "log_likelihood_by_one" : "log_likelihood", "wide");
+        Kernel *k = open_kernel(p, KERNEL_TEAM, once ? "log_likelihood_by_one" : "log_likelihood", "wide");
+        k->by_one = once;
         k->on_request = true;
         for (int i = 0; i < p->g->nvars; i++) {
             Var *v = p->g->vars[i];

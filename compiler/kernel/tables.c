@@ -1,0 +1,488 @@
+// tables.c -- what a row needs of its component alone is computed once for each component, before the loops over rows.
+//
+//   before   kernel draw_c: each element by a lane of its own       after   kernel tables_draw_c: each element by a lane of its own
+//              weigh c[i] in 1:K                                              loop a in 1:K
+//                lp += -1/2*log_determinant(Sigma[c]) - ...                     update table_1[a] = -1/2*log_determinant(Sigma[a])
+//                                                                           kernel draw_c
+//                                                                             weigh c[i] in 1:K
+//                                                                               lp += table_1[c] - ...
+//
+// A key is an integer of the row, c[i], or the value that is weighed; what is tabulated holds the row through keys alone. Indices of sums around it may be further dimensions.
+//
+// Where it may be computed elsewhere:
+// - Every subscript that holds a key or such an index is that alone, and all dimensions that it has are the same: an element of each array that is read lies where the table has one. It may not have a statement, or a
+//   component may be empty: then what stands in the table is never looked up, and nothing in an expression can fault.
+// - One unknown that it reads has all of the table's dimensions. Its elements are drawn in each sweep, at a cost of their own, so that a table costs no more than they do, even where rows are fewer than keys.
+// - The kernel writes nothing that it reads. Tables are filled before a launch that reads them, again if a launch between has written what they are made of.
+// - A factor that may be infinite beside one that may be 0 stays (ex_absorbed), and so does what stands in the logarithm of a sum of exponentials, which is computed by its largest term.
+// A kernel that computed a matrix for each row, by one lane, is shared by a team if tables have taken all of them.
+//
+// Needs: kernels as lowered.     Gives: table arrays, a kernel that fills those of a kernel, launches of it.     Keeps: the order of launches.
+#include <string.h>
+#include "lower.h"
+
+enum { MAX_KEYS = 3 };
+
+typedef struct Fill {            // a kernel that computes tables over the same keys
+    Kernel *kernel;
+    Index  *index;
+    struct Fill *next;
+} Fill;
+
+typedef struct Table {
+    Var   *var;
+    Expr  *value;                // over index
+    int    n;
+    Index *index[MAX_RANK];
+    const Fill *fill;
+    struct Table *next;
+} Table;
+
+typedef struct Reads { const Kernel *kernel; const Fill *fill; struct Reads *next; } Reads;
+
+typedef struct Tables {
+    Lower  *p;
+    Table  *first, **last;
+    Reads  *reads;
+    int     n, nreads;
+    Kernel *kernel;              // that is being rewritten
+    Fill   *fills;               // for it
+    int     nfills;
+    const Expr *weighed;         // the value that is weighed, within its node; or NULL
+    int     nrows;
+    Index  *row[2 * MAX_LOOPS];  // loops around
+    int     nsums;
+    Index  *sum[MAX_LOOPS];      // sums within the expression around
+} Tables;
+
+// ---- what an expression depends on ----
+
+typedef struct Form {            // of an expression as an entry of a table
+    Expr  *value;                // over key[0..n-1], then over sum indices as they stand
+    int    n;
+    Expr  *key[MAX_KEYS];
+    Index *at[MAX_KEYS];         // what stands in its place
+    int    ninner;
+    Index *inner[MAX_RANK];      // indices of loops and sums that it runs over besides
+} Form;
+
+static bool mentions_a_row(const Tables *t, const Expr *e)
+{
+    for (int i = 0; i < t->nrows; i++)
+        if (ex_mentions_index(e, t->row[i])) return true;
+    return false;
+}
+
+static bool is_key(const Tables *t, const Expr *e)
+{
+    if (e->kind != EX_REF || e->nargs != e->var->rank || e->loose) return false;
+    if (t->weighed && e == t->weighed) return true;
+    return e->var->base == BASE_INT && e->var->kind != VAR_ELEMENT && e->nargs > 0 && mentions_a_row(t, e);
+}
+
+typedef struct Search { const Tables *t; Expr *key, *extent; } Search;
+
+static Look find_key(const Expr *e, void *with)
+{
+    Search *s = with;
+    for (int k = 0; e->kind == EX_REF && k < e->nargs; k++)
+        if (is_key(s->t, e->args[k])) {
+            s->key = e->args[k];
+            s->extent = e->var->dim[k];
+            return FOUND;
+        }
+    return LOOK;
+}
+
+static bool is_index(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
+
+// A subscript of a reference that is not an index of the table over the whole of it.
+static Look test_elsewhere(const Expr *e, void *with)
+{
+    const Form *f = with;
+    for (int k = 0; e->kind == EX_REF && k < e->var->rank; k++) {
+        if (e->var->dim[k]->indices) return FOUND;
+        if (k >= e->nargs) continue;
+        for (int i = 0; i < f->n + f->ninner; i++) {
+            const Index *j = i < f->n ? f->at[i] : f->inner[i - f->n];
+            if (ex_mentions_index(e->args[k], j) && (!is_index(e->args[k], j) || e->var->dim[k] != j->hi)) return FOUND;
+        }
+    }
+    return LOOK;
+}
+
+// An unknown with all of the indices of the table.
+static Look test_covers(const Expr *e, void *with)
+{
+    const Form *f = with;
+    if (e->kind != EX_REF) return LOOK;
+    if (!var_unknown(e->var) || e->var->base != BASE_REAL) return SKIP;
+    for (int i = 0; i < f->n + f->ninner; i++)
+        if (!ex_mentions_index(e, i < f->n ? f->at[i] : f->inner[i - f->n])) return SKIP;
+    return FOUND;
+}
+
+typedef struct Written { const Expr *e; const Graph *g; } Written;
+
+static bool reads_it(const Var *v, void *with)
+{
+    const Written *w = with;
+    return v->kind != VAR_ELEMENT && (w->g->series ? ex_reads(w->e, v) : ex_mentions(w->e, v));
+}
+
+static bool test_local(const Var *v, void *with) { (void)with; return v->kind == VAR_ELEMENT; }
+
+// A routine without an order of its own: series, solutions and the like are no entries of tables.
+static bool test_series_var(const Var *v, void *with) { (void)with; return v->kind == VAR_SERIES; }
+
+static bool form_of(const Tables *t, Expr *e, Form *f)
+{
+    *f = (Form){.value = e};
+    Search s = {.t = t};
+    while (f->n < MAX_KEYS && ex_find(f->value, find_key, &s)) {
+        f->key[f->n] = s.key;
+        if (!ex_data_only(s.extent) || s.extent->indices) return false;
+        f->at[f->n] = index_new(intern("a"), ex_num(1), s.extent);
+        f->value = ex_replace(f->value, s.key, ex_index(f->at[f->n]));
+        f->n++;
+    }
+    if (f->n == 0 || f->value->loose) return false;
+    for (int i = 0; i < t->nrows + t->nsums; i++) {
+        Index *j = i < t->nrows ? t->row[i] : t->sum[i - t->nrows];
+        if (!ex_mentions_index(f->value, j)) continue;
+        if (f->n + f->ninner == MAX_RANK || !j->lo || !ex_is_num(j->lo, 1) || !ex_data_only(j->hi) || j->hi->indices) return false;
+        for (int k = 0; k < f->n; k++)
+            if (ex_mentions_index(f->key[k], j)) return false;
+        f->inner[f->ninner++] = j;
+    }
+    if (ex_find(f->value, test_elsewhere, f) || ex_any_var(f->value, test_local, NULL) || ex_any_var(f->value, test_series_var, NULL)) return false;
+    return !writes(t->kernel->body, reads_it, &(Written){f->value, t->p->g});
+}
+
+// ---- what is worth a table ----
+
+static Look test_costly(const Expr *e, void *with)
+{
+    const bool weighed = with != NULL;
+    switch (e->kind) {
+    case EX_AT: return FOUND;
+    case EX_CALL: return e->nargs == 0 || function_rows[e->fn].infix || e->fn == FN_WITHIN || e->fn == FN_if_else ? LOOK : FOUND;
+    case EX_POW: return (weighed && e->number < 0) || e->number != (double)(int)e->number ? FOUND : LOOK;
+    case EX_REDUCE: return e->fn == FN_sum ? FOUND : LOOK;
+    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_ARRAY: break;
+    }
+    return LOOK;
+}
+
+static bool costly(const Tables *t, const Expr *e) { return ex_find(e, test_costly, t->weighed ? (void *)t : NULL); }
+
+// ---- tables ----
+
+static const Fill *filler(Tables *t, Expr *extent)
+{
+    Fill **last = &t->fills;
+    while (*last && (*last)->index->hi != extent) last = &(*last)->next;
+    if (*last) return *last;
+    Kernel *k = NEW(t->p->g->arena, Kernel);
+    k->kind = KERNEL_ELEMENTS;
+    k->name = words(t->p, t->fills ? "tables_%s_%d" : "tables_%s", t->kernel->name, ++t->nfills);
+    k->number = "wide";
+    k->step = t->kernel->step;
+    *last = NEW(t->p->g->arena, Fill);
+    **last = (Fill){k, index_new(intern("a"), ex_num(1), extent), NULL};
+    return *last;
+}
+
+static bool same_form(const Table *of, const Form *f, Expr *value)
+{
+    if (of->n != f->n + f->ninner) return false;
+    for (int i = 0; i < of->n; i++) {
+        const Index *j = i < f->n ? f->at[i] : f->inner[i - f->n];
+        if (of->index[i]->hi != j->hi) return false;
+        value = ex_replace_index(value, (Index *)j, ex_index(of->index[i]));
+    }
+    return value == of->value;
+}
+
+static Table *table_of(Tables *t, const Form *f, Expr *value)
+{
+    Table *found = t->first;
+    while (found && (found->fill->kernel->step != t->kernel->step || !same_form(found, f, value))) found = found->next;      // what competes with other steps may be on a CPU only
+    if (!found) {
+        Expr *dim[MAX_RANK];
+        found = NEW(t->p->g->arena, Table);
+        found->fill = filler(t, f->at[0]->hi);
+        for (int i = 0; i < f->n + f->ninner; i++) {
+            const Index *j = i < f->n ? f->at[i] : f->inner[i - f->n];
+            found->index[found->n] = i == 0 ? found->fill->index : index_new(i < f->n ? intern(words(t->p, "a%d", i + 1)) : j->name, ex_num(1), j->hi);
+            value = ex_replace_index(value, (Index *)j, ex_index(found->index[found->n]));
+            dim[found->n++] = j->hi;
+        }
+        found->value = value;
+        found->var = work_array(t->p, ROLE_BLOCK, words(t->p, "table_%d", ++t->n), found->n, dim);
+        if (!t->last) t->last = &t->first;
+        *t->last = found;
+        t->last = &found->next;
+    }
+    Reads *r = NEW(t->p->g->arena, Reads);
+    *r = (Reads){t->kernel, found->fill, t->reads};
+    t->reads = r;
+    t->nreads++;
+    return found;
+}
+
+static Expr *look_up(Tables *t, const Form *f)
+{
+    Table *of = table_of(t, f, f->value);
+    Expr *at[MAX_RANK];
+    for (int i = 0; i < of->n; i++) at[i] = i < f->n ? f->key[i] : ex_index(f->inner[i - f->n]);
+    return ex_ref(of->var, of->n, at);
+}
+
+// An element of a matrix that a routine makes: the whole of it is one entry.
+static Expr *look_up_matrix(Tables *t, Expr *e)
+{
+    Form f;
+    const int rank = e->nargs;
+    Expr *at[MAX_RANK], *whole[MAX_RANK];
+    if (!form_of(t, e->args[0], &f) || f.ninner || f.n + rank - 1 > MAX_RANK || !ex_find(f.value, test_covers, &f)) return e;
+    for (int k = 0; k + 1 < rank; k++) {
+        Expr *extent = ex_dim(f.value, k);
+        if (extent->indices || !ex_data_only(extent)) return e;
+        f.inner[f.ninner++] = index_new(intern(k ? "k" : "j"), ex_num(1), extent);
+        whole[k] = ex_index(f.inner[k]);
+    }
+    Table *of = table_of(t, &f, ex_at(f.value, rank - 1, whole));
+    for (int i = 0; i < of->n; i++) at[i] = i < f.n ? f.key[i] : e->args[1 + i - f.n];
+    return ex_ref(of->var, of->n, at);
+}
+
+static bool tabulated(Tables *t, Expr *e, Form *f) { return e->kind != EX_NUM && form_of(t, e, f) && ex_find(f->value, test_covers, f); }
+
+static bool same_keys(const Form *a, const Form *b)
+{
+    if (a->n != b->n || a->ninner != b->ninner) return false;
+    for (int i = 0; i < a->n; i++) {
+        bool in = false;
+        for (int k = 0; k < b->n; k++) in |= a->key[i] == b->key[k];
+        if (!in) return false;
+    }
+    for (int i = 0; i < a->ninner; i++)
+        if (a->inner[i] != b->inner[i]) return false;
+    return true;
+}
+
+static Expr *operate(const Expr *like, int n, Expr *const *args) { return like->kind == EX_ADD ? ex_add(n, args) : ex_mul(n, args); }
+
+static Expr *take(Tables *t, Expr *e);
+
+// Of a sum or a product: what holds the same keys together.
+static Expr *take_parts(Tables *t, Expr *e)
+{
+    Arena *a = t->p->g->arena;
+    Expr **out = NEW_N(a, Expr *, e->nargs), **group = NEW_N(a, Expr *, e->nargs);
+    bool *done = NEW_N(a, bool, e->nargs), *stays = NEW_N(a, bool, e->nargs);
+    int n = 0;
+    for (int i = 0; i < e->nargs; i++) stays[i] = e->kind == EX_MUL && ex_absorbed(e, i);
+    for (int i = 0; i < e->nargs; i++) {
+        Form f, g;
+        if (done[i] || stays[i] || !costly(t, e->args[i]) || e->args[i]->kind == EX_AT || !tabulated(t, e->args[i], &f)) continue;
+        int m = 0;
+        for (int k = 0; k < e->nargs; k++)
+            if (k == i || (!done[k] && !stays[k] && e->args[k]->kind != EX_AT && tabulated(t, e->args[k], &g) && same_keys(&f, &g))) {
+                group[m++] = e->args[k];
+                done[k] = true;
+            }
+        if (tabulated(t, operate(e, m, group), &f)) out[n++] = look_up(t, &f);
+        else
+            for (int k = 0; k < m; k++) out[n++] = group[k];
+    }
+    for (int i = 0; i < e->nargs; i++)
+        if (!done[i]) out[n++] = stays[i] ? e->args[i] : take(t, e->args[i]);
+    return operate(e, n, out);
+}
+
+static Look test_exp(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_exp ? FOUND : LOOK; }
+
+static Expr *take(Tables *t, Expr *e)
+{
+    Form f;
+    if (e->nargs == 0 || e->kind == EX_REF || e->kind == EX_ARRAY || ex_rank(e) > 0) return e;
+    if (e->kind == EX_AT) return look_up_matrix(t, e);
+    if (costly(t, e) && tabulated(t, e, &f)) return look_up(t, &f);
+    switch (e->kind) {
+    case EX_ADD: case EX_MUL: return take_parts(t, e);
+    case EX_POW: return ex_pow(take(t, e->args[0]), e->number);
+    case EX_REDUCE: {
+        if (t->nsums == MAX_LOOPS || e->fn != FN_sum) return e;
+        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Expr *open = ex_open(e, j);
+        t->sum[t->nsums++] = j;
+        Expr *body = take(t, open);
+        t->nsums--;
+        return body == open ? e : ex_reduce(e->name, j, e->args[0], e->args[1], body);
+    }
+    case EX_CALL: {
+        if (e->fn == FN_WITHIN || (e->fn == FN_log && ex_find(e->args[0], test_exp, NULL))) return e;
+        Expr **args = NEW_N(t->p->g->arena, Expr *, e->nargs);
+        for (int i = 0; i < e->nargs; i++) args[i] = take(t, e->args[i]);
+        return ex_call(e->name, e->nargs, args);
+    }
+    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    }
+    return e;
+}
+
+// ---- kernels ----
+
+static void take_list(Tables *t, Node *list)
+{
+    const int rows = t->nrows;
+    for (Node *n = list; n; n = n->next) {
+        const Loops *l = n->kind == NODE_REDUCE || n->kind == NODE_NEST ? &n->nest.loops : NULL;
+        const int most = (int)(sizeof t->row / sizeof *t->row), more = l ? l->n : n->kind == NODE_LOOP ? n->loop.n : 0;
+        if (t->nrows + more > most) continue;
+        if (l && (n->nest.careful || n->nest.as_read)) continue;         // data have not been checked, or not been filled
+        for (int i = 0; i < more; i++) t->row[t->nrows++] = l ? l->index[i] : n->loop.index[i];
+        if (n->kind == NODE_UPDATE && t->nrows) n->update.value = take(t, n->update.value);
+        const Expr *weighed = t->weighed;
+        if (n->kind == NODE_WEIGH) t->weighed = t->nrows && !n->weigh.c->whole ? n->weigh.c->u : NULL;
+        take_list(t, n->body);
+        t->weighed = weighed;
+        if (n->kind == NODE_IF) take_list(t, n->test.otherwise);
+        t->nrows -= more;
+    }
+    t->nrows = rows;
+}
+
+// Of the tables of one kernel: a loop over their keys, and what it computes for each.
+static void complete(Tables *t, Fill *f)
+{
+    Node *each = f->kernel->body = node_new(t->p->g->arena, NODE_LOOP), **last = &each->body;
+    const char *what = "";
+    for (const Table *of = t->first; of; of = of->next) {
+        if (of->fill != f) continue;
+        Expr *at[MAX_RANK];
+        for (int i = 0; i < of->n; i++) at[i] = ex_index(of->index[i]);
+        Node *set = node_new(t->p->g->arena, NODE_UPDATE);
+        set->update.op = UPDATE_SET;
+        set->update.place = place_element(ex_ref(of->var, of->n, at));
+        set->update.value = of->value;
+        what = words(t->p, "%s//   %s = %s\n", what, math(t->p, set->update.place.element), cut_line(t->p, math(t->p, of->value)));
+        each->loop.of = of->var;
+        if (of->n > 1) {
+            Node *nest = *last = node_new(t->p->g->arena, NODE_NEST);
+            for (int i = 1; i < of->n; i++) nest->nest.loops.index[nest->nest.loops.n++] = of->index[i];
+            nest->nest.op = UPDATE_SET;
+            nest->body = set;
+        } else *last = set;
+        last = &(*last)->next;
+    }
+    each->loop.how = SHARE_EACH;
+    each->loop.n = 1;
+    each->loop.index[0] = f->index;
+    each->loop.keeps = true;
+    f->kernel->comment = words(t->p, "// What rows need of a value that they have: once for each value\n%s", what);
+}
+
+// ---- matrices that are left ----
+
+static bool own_arrays(const Node *list)
+{
+    for (const Node *n = list; n; n = n->next) {
+        const bool sum = n->kind == NODE_REDUCE || n->kind == NODE_NEST;
+        for (const Node *u = sum ? n->body : NULL; u; u = u->next)
+            if ((u->kind == NODE_UPDATE && needs_own_array(u->update.value, &n->nest.loops)) || (u->kind == NODE_LET && needs_own_array(u->let.value, &n->nest.loops))) return true;
+        if (own_arrays(n->body) || (n->kind == NODE_IF && own_arrays(n->test.otherwise))) return true;
+    }
+    return false;
+}
+
+static void by_one_lane(Kernel *k)
+{
+    k->kind = KERNEL_ONCE;
+    for (Node **n = &k->body; *n;) {
+        if ((*n)->kind == NODE_UPDATE) (*n)->update.how = STORE_PLAIN;
+        if ((*n)->kind == NODE_BARRIER) *n = (*n)->next;
+        else n = &(*n)->next;
+    }
+}
+
+// ---- launches ----
+
+typedef struct Filled { const Tables *t; const Fill *fill; } Filled;
+
+// Whether a table of the kernel is made of v.
+static bool made_of(const Var *v, void *with)
+{
+    const Filled *f = with;
+    for (const Table *of = f->t->first; of; of = of->next)
+        if (of->fill == f->fill && reads_it(v, &(Written){of->value, f->t->p->g})) return true;
+    return false;
+}
+
+static void launch_fills(Tables *t, Launches *list)
+{
+    Lower *p = t->p;
+    Launches all = {0}, *keep = p->launches;
+    Filled *filled = NEW_N(p->g->arena, Filled, t->nreads + 1);
+    int n = 0;
+    p->launches = &all;
+    Launch *next;
+    for (Launch *l = list->first; l; l = next) {
+        next = l->next;
+        if (l->kernel && l->kernel->kind == KERNEL_ONCE && l->kind == LAUNCH_TEAM) {
+            l->kind = LAUNCH_ONCE;
+            l->nargs = 0;
+        }
+        for (const Reads *r = t->reads; r && l->kernel; r = r->next) {
+            bool there = r->kernel != l->kernel;
+            for (int i = 0; i < n; i++) there |= filled[i].fill == r->fill;
+            if (there) continue;
+            p->when = l->when;
+            p->when_rows = l->rows;
+            with_extent(launch(p, LAUNCH_EACH, r->fill->kernel), r->fill->index->hi);
+            if (l->when == ALWAYS) filled[n++] = (Filled){t, r->fill};
+        }
+        p->when = ALWAYS;
+        p->when_rows = NULL;
+        for (int i = 0; i < n;) {
+            if (l->kernel && !writes(l->kernel->body, made_of, &filled[i])) i++;
+            else filled[i] = filled[--n];        // a library call may write anything
+        }
+        l->next = NULL;
+        if (!all.first) all.last = &all.first;
+        *all.last = l;
+        all.last = &l->next;
+    }
+    p->launches = keep;
+    *list = all;
+}
+
+void tables(Lower *p)
+{
+    Tables t = {.p = p};
+    Program *out = p->out;
+    for (Kernel **at = &out->sweep.first; *at; at = &(*at)->next) {
+        Kernel *k = t.kernel = *at;
+        if (k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART) take_list(&t, k->body);
+        if (k->by_one && own_arrays(k->body)) by_one_lane(k);
+        for (Fill *f = t.fills; f; f = f->next) {
+            complete(&t, f);
+            f->kernel->next = *at;
+            *at = f->kernel;
+            at = &f->kernel->next;
+        }
+        t.fills = NULL;
+        t.nfills = 0;
+    }
+    for (Kernel *k = out->setup.first; k; k = k->next)
+        if (k->by_one && own_arrays(k->body)) by_one_lane(k);
+    for (int i = 0; i < out->nsteps; i++) {
+        launch_fills(&t, &out->steps[i].launches);
+        launch_fills(&t, &out->steps[i].density);
+        launch_fills(&t, &out->steps[i].jacobian);
+    }
+    Launches *const lists[] = {&out->before, &out->log_lik, &out->replicates, &out->derive, &out->restore, &out->joint};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) launch_fills(&t, lists[i]);
+}
