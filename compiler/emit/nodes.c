@@ -627,33 +627,68 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "NO_CLAIM();");
 }
 
-static void emit_weigh(Out *o, const Node *n)
+static void emit_fault_unless_chosen(Out *o, const char *chosen, const char *name, const char *element) { line(o, "if (%s < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", chosen, name, element); }
+
+// By a team, which shares the sums of each density: the weights of all values stand in an array.
+static void emit_weigh_in_team(Out *o, const Node *n, const char *place, const char *element)
 {
     const Conditional *c = n->weigh.c;
     const Var *v = c->var;
-    const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->weigh.element);
-    line(o, "%s", stream_text(o, v, element));
-    line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, n->weigh.first, TIGHT), expr_c(o, n->weigh.last, TIGHT));
     if (n->weigh.weights) line(o, "wide *weight = &%s;", place_text(o, &(Place){.element = n->weigh.at}));
-    else line(o, "wide *weight = %sSCRATCH(%s);", o->team ? "TEAM_" : "", n->weigh.moves ? "values > 0 ? values : 1" : "values");
+    else line(o, "wide *weight = TEAM_SCRATCH(%s);", n->weigh.moves ? "values > 0 ? values : 1" : "values");
     line(o, "const long old = %s;", place);
     begin(o, "for (long value = 0; value < values; value++)");
     line(o, "const long x = first + value;");
     emit_density_at(o, n, c, c->whole ? place : NULL);
-    line(o, o->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
+    line(o, "ONE_LANE weight[value] = lp;");
     end(o);
-    if (o->team) begin(o, "ONE_LANE");
+    begin(o, "ONE_LANE");
     if (!n->weigh.marginal) line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", n->weigh.moves ? " && old >= first && old - first < values" : "");
     if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
     line(o, "const long chosen = categorical_log_weights(&g, weight, values);");
-    line(o, "if (chosen < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", v->name, element);
+    emit_fault_unless_chosen(o, "chosen", v->name, element);
     line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
     line(o, n->weigh.marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
     line(o, "%s = x;", place);
-    if (!n->weigh.weights && !o->team) line(o, "RELEASE(weight);");
     compute_again(o, c);
-    if (o->team) end(o);
-    if (!n->weigh.weights && o->team) line(o, "TEAM_RELEASE(weight);");
+    end(o);
+    if (!n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
+}
+
+// By one lane: the weights come some at a time, and the choice goes with them (discrete.h).
+static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const char *element)
+{
+    const Conditional *c = n->weigh.c;
+    const Var *v = c->var;
+    line(o, "const long old = %s;", place);
+    if (!n->weigh.marginal) line(o, "wide old_weight = 0;");
+    line(o, "Weighed all = weigh_start();");
+    begin(o, "for (long begin = 0; begin < values; begin += WEIGHED_AT_ONCE)");
+    line(o, "wide weight[WEIGHED_AT_ONCE];");
+    line(o, "const long end = begin + WEIGHED_AT_ONCE < values ? begin + WEIGHED_AT_ONCE : values;");
+    begin(o, "for (long value = begin; value < end; value++)");
+    line(o, "const long x = first + value;");
+    emit_density_at(o, n, c, c->whole ? place : NULL);
+    line(o, "weight[value - begin] = lp;");
+    end(o);
+    if (!n->weigh.marginal) line(o, "if (CHECKING && old - first >= begin && old - first < end) old_weight = weight[old - first - begin];");
+    line(o, "weigh_values(&all, &g, weight, begin, end - begin);");
+    end(o);
+    line(o, "const long chosen = all.wrong ? 0 : all.chosen;");
+    emit_fault_unless_chosen(o, "chosen", v->name, element);
+    line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
+    line(o, n->weigh.marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(all.log_chosen - old_weight);");
+    line(o, "%s = x;", place);
+    compute_again(o, c);
+}
+
+static void emit_weigh(Out *o, const Node *n)
+{
+    const char *place = place_text(o, &(Place){.element = n->weigh.c->current}), *element = element_text(o, n->weigh.element);
+    line(o, "%s", stream_text(o, n->weigh.c->var, element));
+    line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, n->weigh.first, TIGHT), expr_c(o, n->weigh.last, TIGHT));
+    if (o->team) emit_weigh_in_team(o, n, place, element);
+    else emit_weigh_by_lane(o, n, place, element);
 }
 
 static bool is_vector(const Var *v) { return constraint_rank(v) == 1; }

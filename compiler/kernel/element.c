@@ -765,17 +765,10 @@ void step_density(Lower *p, const Step *s)
         n->weigh.marginal = s->marginal;
         Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
         n->weigh.moves = ex_unknown(count) || ex_reads_response(count);      // how many values there are is known in the sweep only
-        if (how != BY_MISSING && !n->weigh.moves) {
-            const int own = coloured(s) ? 1 : s->imputes ? 0 : c->nbatch;    // dimensions whose elements are weighed at the same time
-            Expr *dims[MAX_RANK + 1], *at[MAX_RANK + 1];
-            for (int k = 0; k < own; k++) {
-                dims[k] = v->dim[k];
-                at[k] = ex_index(c->element[k]);
-            }
-            dims[own] = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0));       // data may leave no value, and are told so
-            at[own] = ex_num(1);
-            n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), own + 1, dims);
-            n->weigh.at = ex_ref(n->weigh.weights, own + 1, at);
+        if (how == BY_TEAM && !n->weigh.moves) {         // else the choice goes along with the weights, and none is kept
+            Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);     // data may leave no value, and are told so
+            n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);
+            n->weigh.at = ex_ref(n->weigh.weights, 1, &at);
         }
         put_density(p, pieces, lp, true);
         leave(p, n);

@@ -189,6 +189,51 @@ DEVICE_CALL long categorical_log_weights(Stream *g, double *logw, long n)
     return categorical_weights(g, logw, n);
 }
 
+// 1..n with probability proportional to exp(logw), for weights that come some at a time, at most WEIGHED_AT_ONCE: the choice moves to those that come with their share of all so far (Chao 1982, a sample of one),
+// by one uniform number each time. What is kept does not grow with n. `chosen` counts from 1; 0 if all were -infinity; `wrong` if one was NaN or +infinity.
+// n values in one go are drawn as categorical_log_weights draws them. Test: tests/runtime/discrete.c.
+enum { WEIGHED_AT_ONCE = 16 };
+
+typedef struct Weighed {
+    double top, total;               // the largest logarithm, and the sum of all weights over exp(top)
+    double log_chosen;               // logarithm of the weight that is chosen
+    long   chosen;
+    int    wrong;
+} Weighed;
+
+DEVICE Weighed weigh_start(void)
+{
+    const Weighed w = {-INFINITY, 0, -INFINITY, 0, 0};
+    return w;
+}
+
+// n more, after `before` others.
+DEVICE void weigh_values(Weighed *w, Stream *g, const double *logw, long before, long n)
+{
+    double weight[WEIGHED_AT_ONCE], top = w->top, total = 0;
+    for (long k = 0; k < n; k++) {
+        if (!(logw[k] < INFINITY)) w->wrong = 1;
+        if (logw[k] > top) top = logw[k];
+    }
+    if (w->wrong || !(top > -INFINITY)) return;
+    for (long k = 0; k < n; k++) total += weight[k] = exp(logw[k] - top);
+    const double others = w->total > 0 ? w->total * exp(w->top - top) : 0;
+    w->top = top;
+    w->total = others + total;
+    if (!(total > 0)) return;
+    double u = uniform_open(g) * w->total;
+    long   last = -1, k = 0;
+    for (; k < n; k++) {
+        if (!(weight[k] > 0)) continue;
+        last = k;
+        if (u <= weight[k]) break;
+        u -= weight[k];
+    }
+    if (k == n && others > 0) return;                    // it stays where it was
+    w->chosen = before + last + 1;
+    w->log_chosen = logw[last];
+}
+
 // The same for weights that are to stay.
 DEVICE_CALL long categorical_logits(Stream *g, const double *logw, long n)
 {

@@ -62,6 +62,39 @@ static void categories(void)
     check("the only possible category", "not", categorical_log_weights(&s, one, 3) != 2, 0);
 }
 
+// Weights that come some at a time: impossible ones first, none possible in one go, a larger one than all before; and one go is a draw from all.
+static void some_at_a_time(void)
+{
+    static const double w[8] = { 0, 0, 0.5, 1e-3, 0, 0, 3, 2 };
+    double expected[9], observed[9] = { 0 }, total = 0;
+    for (int k = 0; k < 8; k++) total += w[k];
+    for (int k = 0; k <= 8; k++) expected[k] = k ? DRAWS * w[k - 1] / total : 0;
+    long differs = 0, wrong = 0;
+    for (long i = 0; i < DRAWS; i++) {
+        Sweep  at = { SEED, 4, 0 };
+        Stream s = stream(at, 81, (uint64_t)i), same = s, again = s;
+        double logw[8];
+        for (int k = 0; k < 8; k++) logw[k] = log(w[k]) - 5000;
+        Weighed all = weigh_start(), once = weigh_start();
+        for (long k = 0; k < 8; k += 2) weigh_values(&all, &s, logw + k, k, 2);
+        observed[all.chosen]++;
+        wrong += all.wrong || all.log_chosen != logw[all.chosen - 1];
+        weigh_values(&once, &same, logw, 0, 8);
+        differs += once.chosen != categorical_log_weights(&again, logw, 8);
+    }
+    check_counts("weigh_values", observed, expected, 9);
+    check("weigh_values: the logarithm of another weight", "count", (double)wrong, 0);
+    check("weigh_values in one go is categorical_log_weights", "count", (double)differs, 0);
+    Sweep  at = { SEED, 4, 0 };
+    Stream s = stream(at, 82, 0);
+    const double none[2] = { -INFINITY, -INFINITY }, bad[2] = { 0, NAN };
+    Weighed all = weigh_start(), never = weigh_start();
+    weigh_values(&all, &s, none, 0, 2);
+    check("impossible values are not chosen", "count", (double)all.chosen, 0);
+    weigh_values(&never, &s, bad, 0, 2);
+    check("a weight that is no number is told", "not", !never.wrong, 0);
+}
+
 static void multinomials(void)
 {
     static const double p[4] = { 1, 0, 2, 5 };           // need not sum to 1
@@ -110,6 +143,7 @@ int main(void)
     CASE_COUNTS(hypergeometric(g, 95, 50, 50), k <= 50 ? gsl_ran_hypergeometric_pdf((unsigned)k, 50, 50, 95) : 0, 47.5, 95 * 0.25 * 5 / 99);
     CASE_COUNTS(discrete_uniform(g, 3, 12), k >= 3 && k <= 12 ? 0.1 : 0, 7.5, 99.0 / 12);
     categories();
+    some_at_a_time();
     multinomials();
 
     Sweep  at = { SEED, 0, 0 };
