@@ -627,22 +627,25 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "NO_CLAIM();");
 }
 
+enum { WEIGHED_AT_ONCE = 16 };           // as in discrete.h: no more weights stand in an array of one lane
+
 static void emit_fault_unless_chosen(Out *o, const char *chosen, const char *name, const char *element) { line(o, "if (%s < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", chosen, name, element); }
 
-// By a team, which shares the sums of each density: the weights of all values stand in an array.
-static void emit_weigh_in_team(Out *o, const Node *n, const char *place, const char *element)
+// With an array for the weights of all values: by a team, which shares the sums of each density, and where there are few.
+static void emit_weigh_all(Out *o, const Node *n, const char *place, const char *element, bool few)
 {
     const Conditional *c = n->weigh.c;
     const Var *v = c->var;
-    if (n->weigh.weights) line(o, "wide *weight = &%s;", place_text(o, &(Place){.element = n->weigh.at}));
+    if (few) line(o, "wide weight[values];");
+    else if (n->weigh.weights) line(o, "wide *weight = &%s;", place_text(o, &(Place){.element = n->weigh.at}));
     else line(o, "wide *weight = TEAM_SCRATCH(%s);", n->weigh.moves ? "values > 0 ? values : 1" : "values");
     line(o, "const long old = %s;", place);
     begin(o, "for (long value = 0; value < values; value++)");
     line(o, "const long x = first + value;");
     emit_density_at(o, n, c, c->whole ? place : NULL);
-    line(o, "ONE_LANE weight[value] = lp;");
+    line(o, o->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
     end(o);
-    begin(o, "ONE_LANE");
+    if (o->team) begin(o, "ONE_LANE");
     if (!n->weigh.marginal) line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", n->weigh.moves ? " && old >= first && old - first < values" : "");
     if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
     line(o, "const long chosen = categorical_log_weights(&g, weight, values);");
@@ -651,6 +654,7 @@ static void emit_weigh_in_team(Out *o, const Node *n, const char *place, const c
     line(o, n->weigh.marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
     line(o, "%s = x;", place);
     compute_again(o, c);
+    if (!o->team) return;
     end(o);
     if (!n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
 }
@@ -686,8 +690,11 @@ static void emit_weigh(Out *o, const Node *n)
 {
     const char *place = place_text(o, &(Place){.element = n->weigh.c->current}), *element = element_text(o, n->weigh.element);
     line(o, "%s", stream_text(o, n->weigh.c->var, element));
-    line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, n->weigh.first, TIGHT), expr_c(o, n->weigh.last, TIGHT));
-    if (o->team) emit_weigh_in_team(o, n, place, element);
+    const Expr *first = n->weigh.first, *last = n->weigh.last;
+    const bool few = !o->team && first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
+    if (few) line(o, "enum { first = %.0f, values = %.0f };", first->number, last->number - first->number + 1);
+    else line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, first, TIGHT), expr_c(o, last, TIGHT));
+    if (few || o->team) emit_weigh_all(o, n, place, element, few);
     else emit_weigh_by_lane(o, n, place, element);
 }
 

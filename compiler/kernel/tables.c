@@ -80,13 +80,21 @@ static bool is_key(const Tables *t, const Expr *e)
     return e->var->base == BASE_INT && e->var->kind != VAR_ELEMENT && e->nargs > 0 && mentions_a_row(t, e);
 }
 
-typedef struct Search { const Tables *t; Expr *key, *extent; } Search;
+// In a kernel that would have one lane for its matrices, the index of a loop is a key of theirs, too: inverse(Sigma[a]).
+static bool is_turn(const Tables *t, const Expr *e)
+{
+    for (int i = 0; i < t->nrows; i++)
+        if (e->kind == EX_INDEX && e->index == t->row[i]) return true;
+    return false;
+}
+
+typedef struct Search { const Tables *t; Expr *key, *extent; bool turns; } Search;
 
 static Look find_key(const Expr *e, void *with)
 {
     Search *s = with;
     for (int k = 0; e->kind == EX_REF && k < e->nargs; k++)
-        if (is_key(s->t, e->args[k])) {
+        if (is_key(s->t, e->args[k]) || (s->turns && is_turn(s->t, e->args[k]))) {
             s->key = e->args[k];
             s->extent = e->var->dim[k];
             return FOUND;
@@ -135,10 +143,11 @@ static bool test_local(const Var *v, void *with) { (void)with; return v->kind ==
 // A routine without an order of its own: series, solutions and the like are no entries of tables.
 static bool test_series_var(const Var *v, void *with) { (void)with; return v->kind == VAR_SERIES; }
 
+// Makes e an entry of a table; false: it is none.
 static bool form_of(const Tables *t, Expr *e, Form *f)
 {
     *f = (Form){.value = e};
-    Search s = {.t = t};
+    Search s = {.t = t, .turns = t->kernel->by_one && (ex_rank(e) > 0 || (e->kind == EX_CALL && e->fn == FN_log_determinant))};
     while (f->n < MAX_KEYS && ex_find(f->value, find_key, &s)) {
         f->key[f->n] = s.key;
         if (!ex_data_only(s.extent) || s.extent->indices) return false;

@@ -90,8 +90,8 @@ KERNEL(impute_y) {
     EACH_MISSING (e, 3) {
         const long k = e;
         Stream g = stream(at, VAR_y, e);
-        const long first = 0, values = 1 - first + 1;
-        wide *weight = SCRATCH(values);
+        enum { first = 0, values = 2 };
+        wide weight[values];
         const long old = s->y[k];
         for (long value = 0; value < values; value++) {
             const long x = first + value;
@@ -106,7 +106,6 @@ KERNEL(impute_y) {
         const long x = chosen < 1 ? old : first + chosen - 1;
         NO_CLAIM();
         s->y[k] = x;
-        RELEASE(weight);
     }
 }
 
