@@ -15,7 +15,7 @@ w = Workplace()
 
 
 def near(what, x, known):
-    z = (x.mean() - known) / mcse(x) if x.std() > 0 else 0 if x[0] == known else np.inf
+    z = (x.mean() - known) / mcse(x) if x.std() > 0 else 0 if abs(x.mean() - known) < 1e-9 else np.inf
     rows.append((abs(z) < 6, "%s: %.4f, known %.4f, |z| %.2f < 6" % (what, x.mean(), known, abs(z))))
 
 
