@@ -10,8 +10,9 @@
 // A key is an integer of the row, c[i], or the value that is weighed; what is tabulated holds the row through keys alone. Indices of sums around it may be further dimensions.
 //
 // Where it may be computed elsewhere:
-// - Every subscript that holds a key or such an index is that alone, and all dimensions that it has are the same: an element of each array that is read lies where the table has one. It may not have a statement, or a
-//   component may be empty: then what stands in the table is never looked up, and nothing in an expression can fault.
+// - Every subscript that holds a key or such an index is that alone, over the whole of its dimension: where the table has an entry, there are the elements that it reads. An element may have no statement, or a
+//   component be empty: then what stands in the table is never looked up, and nothing in an expression can fault. Only where the table has every value that a latent may have, and no guard stands around the
+//   expression, choices within it may decide (v[c] of K - 1 elements if c < K), and sums may end at a key.
 // - One unknown that it reads has all of the table's dimensions. Its elements are drawn in each sweep, at a cost of their own, so that a table costs no more than they do, even where rows are fewer than keys.
 // - The kernel writes nothing that it reads. Tables are filled before a launch that reads them, again if a launch between has written what they are made of.
 // - A factor that may be infinite beside one that may be 0 stays (ex_absorbed), and so does what stands in the logarithm of a sum of exponentials, which is computed by its largest term.
@@ -21,7 +22,7 @@
 #include <string.h>
 #include "lower.h"
 
-enum { MAX_KEYS = 3 };
+enum { MAX_KEYS = 3, MAX_SIZE = 1000 };      // keys of a table; parts of the tree of an entry
 
 typedef struct Fill {            // a kernel that computes tables over the same keys
     Kernel *kernel;
@@ -49,6 +50,8 @@ typedef struct Tables {
     Fill   *fills;               // for it
     int     nfills;
     const Expr *weighed;         // the value that is weighed, within its node; or NULL
+    Expr   *first_weighed, *last_weighed;
+    bool    guarded;             // a condition decides whether what is looked at is computed
     int     nrows;
     Index  *row[2 * MAX_LOOPS];  // loops around
     int     nsums;
@@ -62,6 +65,7 @@ typedef struct Form {            // of an expression as an entry of a table
     int    n;
     Expr  *key[MAX_KEYS];
     Index *at[MAX_KEYS];         // what stands in its place
+    bool   all[MAX_KEYS + MAX_RANK];     // the table has every value that it may have, and no guard decides what is read
     int    ninner;
     Index *inner[MAX_RANK];      // indices of loops and sums that it runs over besides
 } Form;
@@ -88,7 +92,7 @@ static bool is_turn(const Tables *t, const Expr *e)
     return false;
 }
 
-typedef struct Search { const Tables *t; Expr *key, *extent; bool turns; } Search;
+typedef struct Search { const Tables *t; Expr *key; bool turns; } Search;
 
 static Look find_key(const Expr *e, void *with)
 {
@@ -96,7 +100,6 @@ static Look find_key(const Expr *e, void *with)
     for (int k = 0; e->kind == EX_REF && k < e->nargs; k++)
         if (is_key(s->t, e->args[k]) || (s->turns && is_turn(s->t, e->args[k]))) {
             s->key = e->args[k];
-            s->extent = e->var->dim[k];
             return FOUND;
         }
     return LOOK;
@@ -104,19 +107,50 @@ static Look find_key(const Expr *e, void *with)
 
 static bool is_index(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
 
-// A subscript of a reference that is not an index of the table over the whole of it.
-static Look test_elsewhere(const Expr *e, void *with)
+static const Index *index_of(const Form *f, int i) { return i < f->n ? f->at[i] : f->inner[i - f->n]; }
+
+// Whether e reads an element that may not exist for every key: a subscript holds an index of the table, but is not that alone over the whole dimension; or a sum ends at a key.
+// Where every value that a key may have is a key of the table, and nothing but e decides what is read of it, a choice within e decides it here as there.
+static bool elsewhere(const Form *f, const Expr *e, bool chosen)
 {
-    const Form *f = with;
-    for (int k = 0; e->kind == EX_REF && k < e->var->rank; k++) {
-        if (e->var->dim[k]->indices) return FOUND;
-        if (k >= e->nargs) continue;
-        for (int i = 0; i < f->n + f->ninner; i++) {
-            const Index *j = i < f->n ? f->at[i] : f->inner[i - f->n];
-            if (ex_mentions_index(e->args[k], j) && (!is_index(e->args[k], j) || e->var->dim[k] != j->hi)) return FOUND;
+    if (!e->indices) return false;
+    if (e->kind == EX_REF) {
+        for (int k = 0; k < e->var->rank; k++) {
+            if (e->var->dim[k]->indices) return true;
+            for (int i = 0; i < f->n + f->ninner && k < e->nargs; i++) {
+                const Index *j = index_of(f, i);
+                if (ex_mentions_index(e->args[k], j) && (!is_index(e->args[k], j) || e->var->dim[k] != j->hi) && !(chosen && f->all[i])) return true;
+            }
         }
     }
-    return LOOK;
+    if (e->kind == EX_REDUCE) {
+        for (int i = 0; i < f->n + f->ninner; i++)
+            if ((ex_mentions_index(e->args[0], index_of(f, i)) || ex_mentions_index(e->args[1], index_of(f, i))) && !f->all[i]) return true;
+    }
+    const bool choice = e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR);
+    for (int i = 0; i < e->nargs; i++)
+        if (elsewhere(f, e->args[i], chosen || (choice && i > 0))) return true;
+    return false;
+}
+
+// The last value of a key; *all: it may have every value from 1 to there. NULL: not known.
+static Expr *last_of(const Tables *t, const Expr *key, const Expr *e, bool *all)
+{
+    const Var *v = key->var;
+    *all = false;
+    if (t->weighed && key == t->weighed) {
+        *all = !t->guarded && t->first_weighed->kind == EX_NUM && t->first_weighed->number == 1;
+        if (*all) return t->last_weighed;
+    } else if (key->kind == EX_REF && var_unknown(v) && v->upper && v->lower && ex_is_num(v->lower, 1)) {
+        *all = !t->guarded;
+        if (*all) return v->upper;
+    }
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return last_of(t, key, e->args[0], all);
+    for (int k = 0; e->kind == EX_REF && k < e->nargs; k++)
+        if (e->args[k] == key) return e->var->dim[k];
+    Expr *last = NULL;
+    for (int k = 0; k < e->nargs && !last; k++) last = last_of(t, key, e->args[k], all);
+    return last;
 }
 
 // An unknown with all of the indices of the table.
@@ -149,13 +183,13 @@ static bool form_of(const Tables *t, Expr *e, Form *f)
     *f = (Form){.value = e};
     Search s = {.t = t, .turns = t->kernel->by_one && (ex_rank(e) > 0 || (e->kind == EX_CALL && e->fn == FN_log_determinant))};
     while (f->n < MAX_KEYS && ex_find(f->value, find_key, &s)) {
-        f->key[f->n] = s.key;
-        if (!ex_data_only(s.extent) || s.extent->indices) return false;
-        f->at[f->n] = index_new(intern("a"), ex_num(1), s.extent);
+        Expr *last = last_of(t, f->key[f->n] = s.key, f->value, &f->all[f->n]);
+        if (!last || !ex_data_only(last) || last->indices) return false;
+        f->at[f->n] = index_new(intern("a"), ex_num(1), last);
         f->value = ex_replace(f->value, s.key, ex_index(f->at[f->n]));
         f->n++;
     }
-    if (f->n == 0 || f->value->loose) return false;
+    if (f->n == 0 || f->value->loose || f->value->size > MAX_SIZE) return false;
     for (int i = 0; i < t->nrows + t->nsums; i++) {
         Index *j = i < t->nrows ? t->row[i] : t->sum[i - t->nrows];
         if (!ex_mentions_index(f->value, j)) continue;
@@ -164,7 +198,7 @@ static bool form_of(const Tables *t, Expr *e, Form *f)
             if (ex_mentions_index(f->key[k], j)) return false;
         f->inner[f->ninner++] = j;
     }
-    if (ex_find(f->value, test_elsewhere, f) || ex_any_var(f->value, test_local, NULL) || ex_any_var(f->value, test_series_var, NULL)) return false;
+    if (elsewhere(f, f->value, false) || ex_any_var(f->value, test_local, NULL) || ex_any_var(f->value, test_series_var, NULL)) return false;
     return !writes(t->kernel->body, reads_it, &(Written){f->value, t->p->g});
 }
 
@@ -347,21 +381,30 @@ static Expr *take(Tables *t, Expr *e)
 static void take_list(Tables *t, Node *list)
 {
     const int rows = t->nrows;
+    const bool outer = t->guarded;
     for (Node *n = list; n; n = n->next) {
         const Loops *l = n->kind == NODE_REDUCE || n->kind == NODE_NEST ? &n->nest.loops : NULL;
         const int most = (int)(sizeof t->row / sizeof *t->row), more = l ? l->n : n->kind == NODE_LOOP ? n->loop.n : 0;
         if (t->nrows + more > most) continue;
         if (l && (n->nest.careful || n->nest.as_read)) continue;         // data have not been checked, or not been filled
+        const bool guarded = t->guarded;
+        t->guarded |= (l && l->guard) || n->kind == NODE_IF;
         for (int i = 0; i < more; i++) t->row[t->nrows++] = l ? l->index[i] : n->loop.index[i];
         if (n->kind == NODE_UPDATE && t->nrows) n->update.value = take(t, n->update.value);
         const Expr *weighed = t->weighed;
-        if (n->kind == NODE_WEIGH) t->weighed = t->nrows && !n->weigh.c->whole ? n->weigh.c->u : NULL;
+        if (n->kind == NODE_WEIGH) {
+            t->weighed = t->nrows && !n->weigh.c->whole ? n->weigh.c->u : NULL;
+            t->first_weighed = n->weigh.first;
+            t->last_weighed = n->weigh.last;
+        }
         take_list(t, n->body);
         t->weighed = weighed;
         if (n->kind == NODE_IF) take_list(t, n->test.otherwise);
         t->nrows -= more;
+        t->guarded = guarded || n->kind == NODE_SKIP;
     }
     t->nrows = rows;
+    t->guarded = outer;
 }
 
 // Of the tables of one kernel: a loop over their keys, and what it computes for each.
