@@ -134,6 +134,11 @@ static void begin_loop(Out *o, const Node *n)
         begin(o, "%s%d (%s, %s, %s%s)", macro, n->loop.narrays, fresh_index(o, i[0]), lo.c, rows, arrays);
         break;
     }
+    case SHARE_COUNTED: {
+        const char *range = range_text(o, i[0], &c);
+        begin(o, "%s%s)", macro, range);
+        break;
+    }
     case SHARE_GROUPS: {
         const char *groups = extent_c(o, n->loop.order->extent, LOOSE), *rows = extent_c(o, n->loop.order->row->hi, LOOSE);
         begin(o, "%s (%s, %s, %s)", macro, fresh_index(o, i[0]), groups, rows);
@@ -210,10 +215,14 @@ static void emit_update(Out *o, const Node *n)
         case STORE_LAST: line(o, "STORE(%s, %s);", place, t.c); break;
         case STORE_WITHIN: line(o, "SET(%s, %s);", place, t.c); break;
         case STORE_ELEMENT: line(o, "ELEMENT_LANE %s = %s;", place, t.c); break;
+        case STORE_COUNT: break;
         case STORE_SPAN: line(o, "SPAN_TOTAL(%s, %s, %s);", subscript_text(o, at->element->args[0]).c, place, t.c); break;
         }
         break;
-    case UPDATE_ADD: line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c); break;
+    case UPDATE_ADD:
+        if (n->update.how == STORE_COUNT) line(o, "COUNT(%s, %s);", place, t.c);
+        else line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c);
+        break;
     case UPDATE_ADD_LOG: line(o, "%s = add_log(%s, %s);", place, place, t.c); break;
     case UPDATE_MUL: line(o, "%s *= %s;", place, paren(o, t, ADDITIVE)); break;
     case UPDATE_MIN: line(o, "%s = fmin(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;

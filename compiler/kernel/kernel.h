@@ -58,7 +58,7 @@ typedef struct Place {                   // what is set or added to: the first t
     Sub   sub[3];
 } Place;
 
-typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT, STORE_SPAN } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew; added up over the calls of a KERNEL_SPAN
+typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT, STORE_SPAN, STORE_COUNT } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew; added up over the calls of a KERNEL_SPAN; at a place that lanes share
 
 typedef struct DrawArg {                 // of a routine: the first that is there
     const char *name;                    // in the call of the stdlib
@@ -95,6 +95,7 @@ struct Node {
             bool         careful;        // data have not been checked: a subscript may be outside its array
             bool         as_read;        // responses as they stand in the files, missing values unfilled
             bool         plain;          // nothing is computed outside its loops
+            bool         counts;         // the places hold whole numbers, and grow by such
         } nest;
         struct {                                                                         // NODE_LOOP
             Sharing      how;

@@ -46,6 +46,39 @@ static bool mentions(const Sum *s, const Var *v)
     return yes;
 }
 
+static bool same_rows(const Sum *a, const Sum *b)
+{
+    return a->loops.guard == b->loops.guard && a->loops.n == 1 && b->loops.n == 1 && a->loops.index[0] == b->loops.index[0] && a->n == b->n && memcmp(a->target, b->target, sizeof *a->target * (size_t)a->n) == 0 &&
+           a->value->kind != EX_NUM && b->value->kind != EX_NUM && !a->route && !b->route;
+}
+
+// The sum, and those after it that add to the same places of other arrays as they go through the rows.
+static void put_alike(Lower *p, const Group *g, const Sum *s)
+{
+    enum { MOST = 4 };                           // arrays that a loop may add to
+    const Sum *of[MOST] = {s};
+    int n = 1;
+    int before = 0;
+    for (const Sum *t = p->statistics.first; t != s; t = t->next) before += in_group(t, g) && same_rows(t, s);
+    if (before % MOST) return;                   // done with one of those
+    for (const Sum *t = s->next; t; t = t->next)
+        if (in_group(t, g) && same_rows(s, t)) {
+            if (n == MOST) break;
+            of[n++] = t;
+        }
+    if (n == 1) {
+        put_sum(p, s);
+        return;
+    }
+    for (int k = 0; k < n; k++) {
+        put(p, NODE_COMMENT)->text.lines = words(p, "%s", statistic_text(p->g, of[k]));
+        put_fill(p, of[k]->var, count_dims(of[k]->var, 0, of[k]->n), true);
+    }
+    Node *nest = enter_nest(p, NODE_REDUCE, &s->loops, s->n, s->target, s->var->dim);
+    for (int k = 0; k < n; k++) put_update(p, UPDATE_ADD, place_element(ex_ref(of[k]->var, s->n, s->target)), of[k]->value);
+    leave(p, nest);
+}
+
 static void lower_group(Lower *p, const Group *g)
 {
     Program *out = p->out;
@@ -59,7 +92,7 @@ static void lower_group(Lower *p, const Group *g)
     note(p, "Statistics by %s: made again after that was drawn", list);
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "statistics%s", names), "wide");
     for (const Sum *s = p->statistics.first; s; s = s->next)
-        if (in_group(s, g)) put_sum(p, s);
+        if (in_group(s, g)) put_alike(p, g, s);
     if (!close_kernel(p)) return;
     bool fresh = false;
     for (int i = 0; i < out->nsteps; i++) {

@@ -391,6 +391,7 @@ void put_sum(Lower *p, const Sum *s)
     put_fill(p, s->var, count_dims(s->var, 0, s->n), true);
     const Loops loops = loops_where_chosen(&s->loops, s->value, s->n, s->target);
     Node *n = enter_nest(p, NODE_REDUCE, &loops, s->n, s->target, s->var->dim);
+    n->nest.counts = s->value->kind == EX_NUM && s->value->number == (long)s->value->number;
     put_update(p, UPDATE_ADD, place_element(ex_ref(s->var, s->n, s->target)), s->value);
     leave(p, n);
     if (test) leave(p, test);

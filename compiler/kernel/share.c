@@ -10,7 +10,7 @@
 //   one place                                      the same into a local, which one lane adds
 //   places that loops of their own run over        SUM_INTO over what is summed, PLACES within; ALONG if nothing is
 //   places that a gather of data picks             EACH_GROUP: rows in the order of their groups, made once (Order)
-//   places that something else picks               SUM_KEYED: each lane adds to the places that are its own
+//   places that something else picks               SUM_KEYED: each lane adds to the places that are its own; whole numbers: COUNT_ROWS
 // What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is asked as early as its indices are known.
 //
 // Needs: kernels as lowered.     Gives: loops with their sharing below each REDUCE and NEST; turns of the kernel; orders of rows.
@@ -433,6 +433,14 @@ static Node *by_team(Share *s, const Node *sum)
     }
     note_count(s->p, s->kernel, turns_of_loops(l));
     if (direct && !summed) return in_pairs(s, SHARE_ALONG, &o, 0, body, sum->nest.moving, true);
+    if (!direct && sum->nest.counts) {
+        Node *each = loop_over(s, SHARE_COUNTED, l->index[0], sum->nest.moving);
+        for (Node *m = body; m; m = m->next)
+            if (m->kind == NODE_UPDATE) m->update.how = STORE_COUNT;
+        each->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
+        each->next = barrier(s);
+        return each;
+    }
     Node *rows = loop_over(s, direct ? SHARE_INTO : SHARE_KEYED, direct ? o.index[0] : l->index[0], sum->nest.moving);
     rows->loop.narrays = arrays_of(sum->body, rows->loop.array);
     if (rows->loop.narrays < 0) rows->loop.narrays = 0;

@@ -95,6 +95,7 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 #define VERIFY(x, name, element) do { if (!is_finite(x)) FAULT(name, element, NOT_FINITE); } while (0)
 #define SUM_ALONG(i, n, ...)  SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)
 #define SUM_TURNS(i, n, ...)  SUM_TURNS_FROM(i, 0, n, __VA_ARGS__)
+#define COUNT_ROWS(i, n)      COUNT_ROWS_FROM(i, 0, n)
 #define ALONG(i, n)           ALONG_FROM(i, 0, n)
 #define LANES(i, n)           LANES_FROM(i, 0, n)
 #define PLACES(j, n)          PLACES_FROM(j, 0, n)

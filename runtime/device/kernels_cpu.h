@@ -176,6 +176,19 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
 #define PLACES2(j, n, k, m)    LANES2(j, n, k, m)
 #define OWN(key)               (GM->lanes == 1 || (long)(key) % GM->lanes == GM->lane)
 
+// Counts at places that rows pick: whole numbers are exact, whatever the order.
+#define COUNT_ROWS_FROM(i, from, n) for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1); i < gm_to; i++)
+#define COUNT(place, x)             count_at(GM, &(place), x)
+
+static inline void count_at(const GmContext *c, wide *place, wide x)
+{
+    if (c->lanes == 1) *place += x;
+    else {
+        #pragma omp atomic
+        *place += x;
+    }
+}
+
 // Sums by group: each group by one lane, its rows in order.
 #define EACH_GROUP(k, groups, n) for (long k = GM->lane; k < (groups); k += GM->lanes)
 #define SUM_ROWS(i, k, first, rows, ...) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)

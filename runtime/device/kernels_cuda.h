@@ -437,6 +437,19 @@ DEVICE int into_end(GmContext *c, const GmInto &t)
         for (long j = gm_e / gm_m, k = gm_e - j * gm_m, gm_k = 1; gm_k; gm_k = 0)
 #define OWN(key)            ((long)(key) % gm_into.lanes == gm_into.lane)
 
+// ---- counts ----
+//
+// Whole numbers are exact in doubles, whatever the order of additions. Lanes of a warp that count at one place add together.
+
+#define COUNT_ROWS_FROM(i, from, n) LANES_FROM(i, from, n)
+#define COUNT(place_, x)            count_at(&(place_), x)
+
+DEVICE void count_at(wide *place, wide x)
+{
+    const unsigned same = __match_any_sync(__activemask(), (unsigned long long)place);
+    if ((int)(threadIdx.x & 31) == __ffs((int)same) - 1) atomicAdd(place, x * __popc(same));
+}
+
 // ---- sums by group ----
 //
 // A group's crew is a warp; if groups are few and large, the whole team, one group after the other.
