@@ -144,6 +144,23 @@ static void begin_loop(Out *o, const Node *n)
         begin(o, "%s (%s, %s, %s)", macro, fresh_index(o, i[0]), groups, rows);
         break;
     }
+    case SHARE_SEGMENTS: {
+        const char *groups = extent_c(o, n->loop.order->extent, LOOSE), *rows = extent_c(o, n->loop.order->row->hi, LOOSE);
+        begin(o, "%s (%s, %s, s->%s, %s)", n->loop.order->spare ? "EACH_KEYED" : macro, groups, rows, n->loop.order->first->name, count_text(o, &n->loop.turns));
+        break;
+    }
+    case SHARE_SEGMENT_PLACES: {
+        const Order *order = n->loop.order;
+        const char *rows = extent_c(o, order->row->hi, LOOSE), *list = "";
+        c = fresh_index(o, i[0]);
+        for (int k = 1; k < n->loop.n; k++) {
+            const char *extent = extent_c(o, i[k]->hi, LOOSE);
+            list = text(o, "%s, %s, %s", list, fresh_index(o, i[k]), extent);
+        }
+        if (order->spare) begin(o, "KEYED_PLACES%d (%s, %s, %s, s->%s%s)", n->loop.n - 1, c, rows, subscript_text(o, ex_replace_index(order->key, order->row, ex_index(i[0]))).c, order->rows->name, list);
+        else begin(o, "%s%d (%s, s->%s%s)", macro, n->loop.n - 1, c, order->rows->name, list);
+        break;
+    }
     case SHARE_ROWS: {
         const char *group = subscript_text(o, ex_index(i[1])).c;
         begin(o, "%s (%s, %s, s->%s, s->%s%s)", macro, fresh_index(o, i[0]), group, n->loop.order->first->name, n->loop.order->rows->name, totals_text(o, n));
@@ -215,12 +232,13 @@ static void emit_update(Out *o, const Node *n)
         case STORE_LAST: line(o, "STORE(%s, %s);", place, t.c); break;
         case STORE_WITHIN: line(o, "SET(%s, %s);", place, t.c); break;
         case STORE_ELEMENT: line(o, "ELEMENT_LANE %s = %s;", place, t.c); break;
-        case STORE_COUNT: break;
+        case STORE_COUNT: case STORE_TOTAL: break;
         case STORE_SPAN: line(o, "SPAN_TOTAL(%s, %s, %s);", subscript_text(o, at->element->args[0]).c, place, t.c); break;
         }
         break;
     case UPDATE_ADD:
-        if (n->update.how == STORE_COUNT) line(o, "COUNT(%s, %s);", place, t.c);
+        if (n->update.how == STORE_TOTAL) line(o, "ADD_TOTAL(%d, %s, %s);", n->update.total, place, t.c);
+        else if (n->update.how == STORE_COUNT) line(o, "COUNT(%s, %s);", place, t.c);
         else line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c);
         break;
     case UPDATE_ADD_LOG: line(o, "%s = add_log(%s, %s);", place, place, t.c); break;
@@ -976,6 +994,14 @@ static void emit_node(Out *o, const Node *n)
     }
     case NODE_UPDATE: emit_update(o, n); break;
     case NODE_FILL: emit_fill(o, n); break;
+    case NODE_ORDER: {
+        const Order *order = n->order.order;
+        const Mark m = enter(o);
+        const char *rows = extent_c(o, order->row->hi, LOOSE), *groups = extent_c(o, order->extent, LOOSE), *c = fresh_index(o, order->row);
+        line(o, "ORDER_KEYED(%s, %s, %s, %s, s->%s, s->%s, s->%s, s->%s);", c, rows, groups, expr_c(o, order->key, LOOSE), order->keys->name, order->first->name, order->rows->name, order->spare->name);
+        leave(o, m);
+        break;
+    }
     case NODE_BARRIER: line(o, "TEAM_BARRIER();"); break;
     case NODE_ARRAY: emit_array(o, n); break;
     case NODE_MATRIX: emit_matrix(o, n); break;

@@ -153,6 +153,7 @@ static Cost count_loop(Counter *k, const Node *n)
     const Sharing how = n->loop.how;
     if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;          // of each missing value
     if (how == SHARE_GROUPS) return times(c, n->loop.order->extent);
+    if (how == SHARE_SEGMENTS) return c;
     if (how == SHARE_ROWS) return times(c, ex_mul2(n->loop.order->row->hi, ex_pow(n->loop.order->extent, -1)));
     if (n->loop.of) return times(c, how == SHARE_SERIAL ? n->loop.of->dim[n->loop.field] : size(n->loop.of, 0, n->loop.n));
     for (int i = n->loop.n - 1; i >= 0; i--) c = over(c, n->loop.index[i], n->loop.index[i]->lo, n->loop.index[i]->hi);
@@ -293,7 +294,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_CALL: add(to, count_scope(k, n->call.part->body)); break;
     case NODE_SKIP: case NODE_RETURN: each_expr(n, count_part, &with); break;
-    case NODE_COMMENT: case NODE_FILL: case NODE_BARRIER: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_COPY: case NODE_RESULT: break;
+    case NODE_COMMENT: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_COPY: case NODE_RESULT: break;
     }
 }
 

@@ -160,6 +160,32 @@ static bool both_whole(const BlockTerm *t)
     return true;
 }
 
+// Two elements that differ in the index of one loop each, j and k, over the same range, and a coefficient that is the same with j and k exchanged: entry and mirror image
+// are met in the same place.
+static bool is_symmetric(const BlockTerm *t)
+{
+    const Expr *a = t->ref[0], *b = t->ref[1];
+    if (t->degree != 2 || a->var != b->var || a->nargs != b->nargs || t->loops.guard) return false;
+    int at = -1;
+    for (int k = 0; k < a->nargs; k++) {
+        if (a->args[k] == b->args[k]) continue;
+        if (at >= 0 || a->args[k]->kind != EX_INDEX || b->args[k]->kind != EX_INDEX) return false;
+        at = k;
+    }
+    if (at < 0) return false;
+    Index *j = a->args[at]->index, *k = b->args[at]->index, *t1 = index_new(intern("t"), j->lo, j->hi);
+    if (j->lo != k->lo || j->hi != k->hi) return false;
+    int found = 0;
+    for (int i = 0; i < t->loops.n; i++) {
+        const Index *l = t->loops.index[i];
+        found += l == j || l == k;
+        if (ex_mentions_index(l->lo, j) || ex_mentions_index(l->hi, j) || ex_mentions_index(l->lo, k) || ex_mentions_index(l->hi, k)) return false;
+    }
+    for (int m = 0; m < a->nargs; m++)
+        if (m != at && (ex_mentions_index(a->args[m], j) || ex_mentions_index(a->args[m], k))) return false;
+    return found == 2 && ex_replace_index(ex_replace_index(ex_replace_index(t->coefficient, j, ex_index(t1)), k, ex_index(j)), t1, ex_index(k)) == t->coefficient;
+}
+
 static Node *enter_entries(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent)
 {
     Expr **t = arena_copy(p->g->arena, target, sizeof *t * (size_t)n), **e = extent ? arena_copy(p->g->arena, extent, sizeof *e * (size_t)n) : NULL;
@@ -194,6 +220,9 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
         Index *j = u.ref[0]->args[0]->index, *k = u.ref[1]->args[0]->index, *t1 = index_new(intern("t"), j->lo, j->hi);
         Expr *other = ex_replace_index(ex_replace_index(ex_replace_index(value, j, ex_index(t1)), k, ex_index(j)), t1, ex_index(k));
         value = ex_add2(ex_map(value, in_order, NULL), ex_map(other, in_order, NULL));
+        mirrored = false;
+    } else if (mirrored && is_symmetric(&u)) {
+        value = ex_mul2(ex_num(2), value);
         mirrored = false;
     }
     if (u.degree == 2) value = ex_mul2(ex_num(u.ref[0] == u.ref[1] || (is_arrow(b, u.ref[0]->var) && is_arrow(b, u.ref[1]->var)) ? -2 : -1), value);

@@ -58,7 +58,7 @@ typedef struct Place {                   // what is set or added to: the first t
     Sub   sub[3];
 } Place;
 
-typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT, STORE_SPAN, STORE_COUNT } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew; added up over the calls of a KERNEL_SPAN; at a place that lanes share
+typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT, STORE_SPAN, STORE_COUNT, STORE_TOTAL } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew; added up over the calls of a KERNEL_SPAN; at a place that lanes share; when a segment is done
 
 typedef struct DrawArg {                 // of a routine: the first that is there
     const char *name;                    // in the call of the stdlib
@@ -73,6 +73,7 @@ typedef struct Order {                   // rows of a plate in the order of thei
     Expr  *key, *guard;                  // the group of a row, from 1; the condition of its plate
     Expr  *extent;                       // groups
     Var   *keys, *first, *rows;          // of each row; where each group begins in `rows`
+    Var   *spare;                        // the key is drawn, and rows are ordered after each draw, on a GPU: room for that. NULL: they are ordered once
 } Order;
 
 typedef enum { TRANSFORM_FROM, TRANSFORM_TO, TRANSFORM_CHAIN } Transformed;
@@ -96,6 +97,7 @@ struct Node {
             bool         as_read;        // responses as they stand in the files, missing values unfilled
             bool         plain;          // nothing is computed outside its loops
             bool         counts;         // the places hold whole numbers, and grow by such
+            bool         statistic;      // by a key that is drawn: the kernel computes these alone
         } nest;
         struct {                                                                         // NODE_LOOP
             Sharing      how;
@@ -114,8 +116,9 @@ struct Node {
         } loop;
         struct { Expr *key; Index *group; } lane;                                        // NODE_LANE: of a group, its key and index; or NULL
         struct { Expr *condition; const Rows *few; bool negated; Node *otherwise; } test;   // NODE_IF; few: fewer rows than coefficients
+        struct { const Order *order; } order;                                            // NODE_ORDER
         struct { Expr *condition; } skip;                                                // NODE_SKIP
-        struct { UpdateOp op; Place place; Expr *value; Var *times; Store how; bool own; } update;   // value * times, if there is one; own: by the lane whose place it is
+        struct { UpdateOp op; Place place; Expr *value; Var *times; Store how; bool own; int total; } update;   // value * times, if there is one; own: by the lane whose place it is; total: STORE_TOTAL: its number
         struct { Var *array; Count count; bool waits; const char *value; } fill;              // value: NULL for zero
         struct { Expr *key; Var *local; Index *index[MAX_RANK]; Expr *value; } array;    // NODE_ARRAY
         struct { Expr *key; Var *local; } matrix;

@@ -75,6 +75,7 @@ static void put_alike(Lower *p, const Group *g, const Sum *s)
         put_fill(p, of[k]->var, count_dims(of[k]->var, 0, of[k]->n), true);
     }
     Node *nest = enter_nest(p, NODE_REDUCE, &s->loops, s->n, s->target, s->var->dim);
+    nest->nest.statistic = true;
     for (int k = 0; k < n; k++) put_update(p, UPDATE_ADD, place_element(ex_ref(of[k]->var, s->n, s->target)), of[k]->value);
     leave(p, nest);
 }

@@ -79,7 +79,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_IF: yes = writes(n->test.otherwise, f, with); break;
         case NODE_CHOICE: yes = writes(n->choice.otherwise, f, with); break;
         case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_SKIP:
-        case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
+        case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
         }
         if (yes || writes(n->body, f, with)) return true;
     }
@@ -129,7 +129,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         if (n->row.square) f(n->row.square, with);
         break;
     case NODE_RESULT: f(n->result.value, with); break;
-    case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
+    case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
     case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_SOLVE: case NODE_CALL: break;
     }
 }
@@ -161,6 +161,13 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         for (int k = 0; k < n->loop.narrays; k++) f(n->loop.array[k], with);
         if (n->loop.order) { f(n->loop.order->keys, with); f(n->loop.order->first, with); f(n->loop.order->rows, with); }
         break;
+    case NODE_ORDER: {
+        const Order *o = n->order.order;
+        const Var *const array[] = {o->keys, o->first, o->rows, o->spare};
+        reads(o->key, f, with);
+        for (int k = 0; k < 4; k++) f(array[k], with);
+        break;
+    }
     case NODE_LANE: reads(n->lane.key, f, with); break;
     case NODE_UPDATE: place_written(&n->update.place, f, with); break;
     case NODE_FILL: f(n->fill.array, with); break;

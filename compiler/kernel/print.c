@@ -152,6 +152,9 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_CALL: fprintf(out, "%s += %s", n->call.into->name, n->call.part->name); break;
     case NODE_RETURN: ex_print(out, n->row.weight); break;
     case NODE_RESULT: ex_print(out, n->result.value); break;
+    case NODE_ORDER:
+        ex_print(out, n->order.order->key);
+        break;
     case NODE_BARRIER: break;
     }
     fputc('\n', out);

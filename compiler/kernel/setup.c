@@ -391,6 +391,7 @@ void put_sum(Lower *p, const Sum *s)
     put_fill(p, s->var, count_dims(s->var, 0, s->n), true);
     const Loops loops = loops_where_chosen(&s->loops, s->value, s->n, s->target);
     Node *n = enter_nest(p, NODE_REDUCE, &loops, s->n, s->target, s->var->dim);
+    n->nest.statistic = !s->data_only;
     n->nest.counts = s->value->kind == EX_NUM && s->value->number == (long)s->value->number;
     put_update(p, UPDATE_ADD, place_element(ex_ref(s->var, s->n, s->target)), s->value);
     leave(p, n);
@@ -540,12 +541,15 @@ void lower_setup(Lower *p)
 void lower_orders(Lower *p)
 {
     Kernel *k = NULL;
-    if (p->norders) {
+    bool any = false;
+    for (int i = 0; i < p->norders; i++) any |= !p->order[i]->spare;
+    if (any) {
         note(p, "The group of each row, for sums by group; 0: in none.");
         k = open_kernel(p, KERNEL_TEAM, "groups", "wide");
     }
     for (int i = 0; i < p->norders; i++) {
         const Order *o = p->order[i];
+        if (o->spare) continue;
         Expr *row = ex_index(o->row), *inside = o->guard, *key = o->key;
         if (!ex_is_num(o->row->lo, 1)) {
             Expr *from = ex_call2("<=", o->row->lo, row);
@@ -568,6 +572,7 @@ void lower_orders(Lower *p)
     launch_shared(p, LAUNCH_SHARED, k);
     for (int i = 0; i < p->norders; i++) {
         const Order *o = p->order[i];
+        if (o->spare) continue;
         Launch *l = launch(p, LAUNCH_ORDER_ROWS, NULL);
         with_extent(l, o->row->hi);
         with_extent(l, o->extent);

@@ -9,8 +9,9 @@
 //   locals                                         SUM_ALONG in a team, SUM_TURNS in a crew: chunks of the first loop
 //   one place                                      the same into a local, which one lane adds
 //   places that loops of their own run over        SUM_INTO over what is summed, PLACES within; ALONG if nothing is
-//   places that a gather of data picks             EACH_GROUP: rows in the order of their groups, made once (Order)
-//   places that something else picks               SUM_KEYED: each lane adds to the places that are its own; whole numbers: COUNT_ROWS
+//   places that a gather of data picks             EACH_GROUP: rows in the order of their groups, made once (Order); EACH_SEGMENT: several places a group
+//   places that something else picks               SUM_KEYED: each lane adds to the places that are its own; whole numbers: COUNT_ROWS;
+//                                                  statistics: EACH_SEGMENT, after the rows were put in the order of their keys
 // What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is asked as early as its indices are known.
 //
 // Needs: kernels as lowered.     Gives: loops with their sharing below each REDUCE and NEST; turns of the kernel; orders of rows.
@@ -229,16 +230,19 @@ static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr 
     if (p->norders) memcpy(all, p->order, sizeof *all * (size_t)p->norders);
     p->order = all;
     all[p->norders++] = o;
-    *o = (Order){row, key, guard, extent, NULL, NULL, NULL};
+    const bool drawn = !ex_data_only(key);
+    const ArrayRole role = drawn ? ROLE_KEYED : ROLE_ORDER;
+    *o = (Order){.row = row, .key = key, .guard = guard, .extent = extent};
     Expr *more = ex_add2(extent, ex_num(1));
-    o->keys = work_array(p, ROLE_ORDER, arena_printf(s->a, "key_%s", stem), 1, &row->hi);
-    o->first = work_array(p, ROLE_ORDER, arena_printf(s->a, "first_%s", stem), 1, &more);
-    o->rows = work_array(p, ROLE_ORDER, arena_printf(s->a, "rows_%s", stem), 1, &row->hi);
+    o->keys = work_array(p, role, arena_printf(s->a, "key_%s", stem), 1, &row->hi);
+    o->first = work_array(p, role, arena_printf(s->a, "first_%s", stem), 1, &more);
+    o->rows = work_array(p, role, arena_printf(s->a, "rows_%s", stem), 1, &row->hi);
+    if (drawn) o->spare = work_array(p, role, arena_printf(s->a, "spare_%s", stem), 1, &row->hi);
     return o;
 }
 
 // The one subscript that is a gather of data, key[row]; the others do not vary or are loops of their own. -1: there is no such thing.
-static int one_gather(const Loops *l, int n, Expr *const *target, int *row)
+static int one_gather(const Loops *l, int n, Expr *const *target, int *row, bool drawn)
 {
     int at = -1;
     for (int k = 0; k < n; k++) {
@@ -247,7 +251,7 @@ static int one_gather(const Loops *l, int n, Expr *const *target, int *row)
             if (ex_mentions_index(target[k], l->index[i])) { varies++; last = i; }
         if (varies == 0) continue;
         if (bare(target[k], l->index[last]) && varies == 1) continue;
-        if (varies != 1 || !ex_data_only(target[k]) || (at >= 0 && target[at] != target[k])) return -1;
+        if (varies != 1 || !(drawn ? is_drawn_key(target[k]) : ex_data_only(target[k])) || (at >= 0 && target[at] != target[k])) return -1;
         at = k;
         *row = last;
     }
@@ -265,7 +269,7 @@ static Node *by_group(Share *s, const Node *sum)
     const Loops *l = &sum->nest.loops;
     Expr *const *target = sum->nest.target;
     const int n = sum->nest.n;
-    int row = -1, at = sum->nest.extent ? one_gather(l, n, target, &row) : -1;
+    int row = -1, at = sum->nest.extent ? one_gather(l, n, target, &row, false) : -1;
     if (at < 0) return NULL;
     Index *i = l->index[row];
     Loops places = {0}, within = {0};
@@ -322,6 +326,67 @@ static Node *by_group(Share *s, const Node *sum)
     note_count(s->p, s->kernel, turns_of_loops(l));
     groups->next = barrier(s);
     return groups;
+}
+
+// Places of a group, one or a row and columns of them, to which all its rows add: a block for a group, a lane for a place. Keys that are drawn are ordered before.
+static Node *by_segment(Share *s, const Node *sum, bool drawn)
+{
+    const Loops *l = &sum->nest.loops;
+    Expr *const *target = sum->nest.target;
+    const int n = sum->nest.n;
+    int row = -1, at = sum->nest.extent ? one_gather(l, n, target, &row, drawn) : -1;
+    if (at < 0 || l->n > 3) return NULL;
+    Index *i = l->index[row], *place[2];
+    int places = 0;
+    for (int k = 0; k < l->n; k++) {
+        bool found = false;
+        for (int q = 0; q < l->n; q++)
+            if (ex_mentions_index(l->index[k]->hi, l->index[q]) || ex_mentions_index(l->index[k]->lo, l->index[q])) return NULL;
+        if (k == row) continue;
+        for (int q = 0; q < n; q++) found |= bare(target[q], l->index[k]);
+        if (!found || !ex_is_num(l->index[k]->lo, 1)) return NULL;
+        place[places++] = l->index[k];
+    }
+    Expr *extent = sum->nest.extent[at];
+    if (!ex_is_num(i->lo, 1) || ex_unknown(extent) || ex_unknown(i->hi) || (drawn ? l->guard != NULL : places == 0)) return NULL;
+    if (!drawn && (ex_any_var(extent, test_late, NULL) || ex_any_var(i->hi, test_late, NULL) || ex_reads_response(target[at]))) return NULL;
+    Expr *guard = NULL;
+    if (l->guard) {
+        for (int k = 0; k < l->n; k++)
+            if (k != row && ex_mentions_index(l->guard, l->index[k])) return NULL;
+        if (!ex_data_only(l->guard) || ex_reads_response(l->guard)) return NULL;
+        guard = l->guard;
+    }
+    Var *array[4];
+    int statements = 0;
+    for (const Node *m = sum->body; m; m = m->next, statements++)
+        if (m->kind != NODE_UPDATE || m->update.op != UPDATE_ADD || m->update.place.local || needs_array(m->update.value)) return NULL;
+    if (statements > 4 || arrays_of(sum->body, array) != statements) return NULL;
+    const int orders = s->p->norders;
+    const Order *o = order_of(s, i, target[at], guard, extent);
+    Node *rows = loop_over(s, SHARE_SEGMENT_PLACES, i, NULL), *segments = node_new(s->a, NODE_LOOP);
+    for (int k = 0; k < places; k++) rows->loop.index[rows->loop.n++] = place[k];
+    rows->loop.order = segments->loop.order = o;
+    rows->loop.keeps = true;
+    rows->body = copy_list(s, sum->body);
+    int number = 0;
+    for (Node *m = rows->body; m; m = m->next) {
+        m->update.how = STORE_TOTAL;
+        m->update.total = number++;
+    }
+    segments->loop.how = SHARE_SEGMENTS;
+    segments->loop.keeps = true;
+    segments->loop.turns.n = 1;
+    segments->loop.turns.factor[0] = ex_num(number);
+    for (int k = 0; k < places; k++) segments->loop.turns.factor[segments->loop.turns.n++] = place[k]->hi;
+    segments->body = rows;
+    segments->next = barrier(s);
+    note_count(s->p, s->kernel, turns_of_loops(l));
+    if (!drawn || orders == s->p->norders) return segments;
+    Node *order = node_new(s->a, NODE_ORDER);
+    order->order.order = o;
+    order->next = segments;
+    return order;
 }
 
 // ---- a nest, by who runs it ----
@@ -428,7 +493,9 @@ static Node *by_team(Share *s, const Node *sum)
             if (moves && (k > i || i >= summed)) direct = false;
         }
     if (!direct) {
-        Node *groups = by_group(s, sum);
+        Node *groups = by_segment(s, sum, false);
+        if (!groups && sum->nest.statistic && !sum->nest.counts) groups = by_segment(s, sum, true);
+        if (!groups) groups = by_group(s, sum);
         if (groups) return groups;
     }
     note_count(s->p, s->kernel, turns_of_loops(l));
@@ -513,7 +580,7 @@ static void share_list(Share *s, Node *list)
             share_list(s, n->test.otherwise);
             break;
         case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE: case NODE_SOLVE: share_list(s, n->body); break;
-        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
+        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
         case NODE_CHOICE: case NODE_DRAW: case NODE_SAMPLE: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_TRANSFORM: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN:
         case NODE_RESULT: break;
         }

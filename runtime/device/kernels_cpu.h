@@ -189,6 +189,21 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
     }
 }
 
+// Sums by group into places: each group by one lane, row by row.
+#define EACH_SEGMENT(groups, n, first, totals) for (long gm_k = GM->lane, gm_r; gm_k < (groups); gm_k += GM->lanes) for (const int *gm_of = (first) + gm_k; gm_of; gm_of = 0)
+#define GM_SEGMENT_ROWS(i, rows)               for (long i = (gm_r = gm_of[0]); gm_r < gm_of[1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
+#define GM_ALL_PLACES(j, n)                    for (long j = 0, gm_to = (n), gm_begun = 0; !gm_begun; gm_begun = 1) GM_ANY_ORDER for (; j < gm_to; j++)
+#define SEGMENT_PLACES1(i, rows, j, n)         GM_SEGMENT_ROWS(i, rows) GM_ALL_PLACES(j, n)
+#define SEGMENT_PLACES2(i, rows, j, n, k, m)   GM_SEGMENT_ROWS(i, rows) for (long j = 0; j < (n); j++) GM_ALL_PLACES(k, m)
+#define ADD_TOTAL(q, place, x)                 ((place) += (x))
+
+// The same by keys that were drawn: every lane goes through all rows, in their order, and adds those whose keys are its own.
+#define ORDER_KEYED(i, n, groups, key, keys, first, rows, spare) ((void)0)
+#define EACH_KEYED(groups, n, first, totals)   for (int gm_once = 1; gm_once; gm_once = 0)
+#define KEYED_PLACES0(i, n, key, rows)         for (long i = 0, gm_n = (n); i < gm_n; i++) if (OWN(key))
+#define KEYED_PLACES1(i, n, key, rows, j, m)        KEYED_PLACES0(i, n, key, rows) GM_ALL_PLACES(j, m)
+#define KEYED_PLACES2(i, n, key, rows, j, m, k, l)  KEYED_PLACES0(i, n, key, rows) for (long j = 0; j < (m); j++) GM_ALL_PLACES(k, l)
+
 // Sums by group: each group by one lane, its rows in order.
 #define EACH_GROUP(k, groups, n) for (long k = GM->lane; k < (groups); k += GM->lanes)
 #define SUM_ROWS(i, k, first, rows, ...) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)

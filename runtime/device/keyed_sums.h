@@ -1,0 +1,305 @@
+// keyed_sums.h -- sums by group into places of the group, on a GPU: rows in the order of their groups, a block for a group, a lane for a place.
+//
+//   ORDER_KEYED(i, n, groups, key, keys, first, rows, spare);         key of row i, from 1: the team puts rows in the order of their keys, equal keys in the order of the rows
+//   EACH_SEGMENT (groups, n, first, places) {                         places of a group, of all totals
+//       SEGMENT_PLACES2 (i, rows, j, n, k, m) {                       rows i of the group, and its n by m places
+//           ADD_TOTAL(0, s->a[(g[i] - 1) * n * m + j * m + k], x);    total 0 of 4: the place grows by the sum of x over the rows
+//       }
+//   }
+//
+// Where places are fewer than lanes, lanes share the rows of a place, and add up what they have in a fixed order. A group that is large beside the others is cut into parts, a block each, whose
+// totals wait in the room for partial sums. The order of all additions follows from the rows and their keys alone.
+// The body is run once more after the rows, for one of them again: then ADD_TOTAL adds what was summed.
+#ifndef GM_KEYED_SUMS_H
+#define GM_KEYED_SUMS_H
+
+// ---- the order ----
+//
+// A stable radix sort by digits of 8 bits (Satish, Harris and Garland 2009): each block counts the digits of its rows, counts are summed over digits and blocks, and each block moves its rows
+// to their places, 256 at a time.
+
+enum { GM_DIGITS = 256, GM_SORTING = 1024 };     // blocks that sort, at most
+
+DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, int *to, int shift)
+{
+    __shared__ int count[GM_DIGITS], of_warp[GM_THREADS / 32][GM_DIGITS];
+    const long blocks = gridDim.x < GM_SORTING ? gridDim.x : GM_SORTING, b = blockIdx.x, size = (n + blocks - 1) / blocks;
+    const long first = b * size < n ? b * size : n, last = first + size < n ? first + size : n;
+    const int t = (int)threadIdx.x, warp = t >> 5, lane = t & 31;
+    int *all = (int *)(c->place->partial + (long)c->chain * GM_ROOM), *total = all + GM_DIGITS * GM_SORTING;
+    count[t] = 0;
+    __syncthreads();
+    if (b < blocks) {
+        for (long r = first + t; r < last; r += GM_THREADS) atomicAdd(&count[(keys[from ? from[r] : r] >> shift) & 255], 1);
+        __syncthreads();
+        all[t * blocks + b] = count[t];
+    }
+    team_barrier(c);
+    for (long d = b; d < GM_DIGITS; d += gridDim.x) {        // counts of a digit become where each block's rows begin among those of the digit
+        int sum = 0;
+        for (long begin = 0; begin < blocks; begin += GM_THREADS) {
+            const int mine = begin + t < blocks ? __ldcg(&all[d * blocks + begin + t]) : 0;
+            int up = mine;
+            for (int o = 1; o < 32; o *= 2) {
+                const int below = __shfl_up_sync(0xffffffffu, up, o);
+                if (lane >= o) up += below;
+            }
+            __syncthreads();
+            if (lane == 31) of_warp[0][warp] = up;
+            __syncthreads();
+            int before = 0, whole = 0;
+            for (int w = 0; w < GM_THREADS / 32; w++) {
+                before += w < warp ? of_warp[0][w] : 0;
+                whole += of_warp[0][w];
+            }
+            if (begin + t < blocks) all[d * blocks + begin + t] = sum + before + up - mine;
+            sum += whole;
+        }
+        if (t == 0) total[d] = sum;
+    }
+    team_barrier(c);
+    if (b < blocks) {
+        int at = 0;                                          // of digit t
+        count[t] = __ldcg(&total[t]);
+        __syncthreads();
+        for (int d = 0; d < t; d++) at += count[d];
+        at += __ldcg(&all[t * blocks + b]);
+        __syncthreads();
+        for (long begin = first; begin < last; begin += GM_THREADS) {
+            const long r = begin + t;
+            const bool here = r < last;
+            const int row = !here ? 0 : from ? from[r] : (int)r, digit = here ? (keys[row] >> shift) & 255 : -1;
+            for (int w = 0; w < GM_THREADS / 32; w++) of_warp[w][t] = 0;
+            __syncthreads();
+            const unsigned same = __match_any_sync(0xffffffffu, digit);
+            const int rank = __popc(same & ((1u << lane) - 1));
+            if (here && rank == 0) of_warp[warp][digit] = __popc(same);
+            __syncthreads();
+            for (int w = 0; w < GM_THREADS / 32; w++) {      // of digit t: where each warp's begin
+                const int these = of_warp[w][t];
+                of_warp[w][t] = at;
+                at += these;
+            }
+            __syncthreads();
+            if (here) to[of_warp[warp][digit] + rank] = row;
+            __syncthreads();
+        }
+    }
+    team_barrier(c);
+}
+
+// What the keys are is in keys[n], and the team has seen it.
+static __device__ __noinline__ void order_keyed(GmContext *c, long n, long groups, const int *keys, int *first, int *rows, int *spare)
+{
+    int passes = 1;
+    while (passes < 4 && groups >> (8 * passes)) passes++;
+    const int *from = 0;
+    for (int p = 0; p < passes; p++) {
+        int *to = (passes - p) % 2 ? rows : spare;
+        keyed_pass(c, n, keys, from, to, 8 * p);
+        from = to;
+    }
+    for (long k = gm_thread; k <= groups; k += gm_threads) {         // the first row whose key is k + 1 at least
+        long lo = 0, hi = n;
+        while (lo < hi) {
+            const long middle = (lo + hi) / 2;
+            if (keys[__ldcg(&rows[middle])] < k + 1) lo = middle + 1;
+            else hi = middle;
+        }
+        first[k] = (int)lo;
+    }
+    team_barrier(c);
+}
+
+#define ORDER_KEYED(i, n, groups, key, keys, first, rows, spare)                                                        \
+    do {                                                                                                                \
+        ALONG (i, n) (keys)[i] = (key);                                                                                 \
+        order_keyed(GM, n, groups, keys, first, rows, spare);                                                           \
+    } while (0)
+
+// ---- segments ----
+
+typedef enum { GM_WHOLE, GM_PART, GM_MERGED } GmWay;         // a group by a block; a part of a large one; the sum of its parts
+
+typedef struct GmSegments {
+    const int *of;               // where groups begin
+    long groups, limit;          // a group of more rows is large
+    long group, first, last;     // rows first .. last - 1 in their order
+    long chunk, chunks, size, begin, end;    // of a large group
+    long places, most;           // of a group; parts that there is room for
+    wide *room;
+    int  half, large;
+    GmWay way;
+} GmSegments;
+
+DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const int *of, long places)
+{
+    GmSegments g;
+    g.of = of;
+    g.groups = groups;
+    g.places = places;
+    g.most = GM_ROOM / 2 / (places > 0 ? places : 1);
+    g.limit = g.most < 2 ? n : n / 128 > 2048 ? n / 128 : 2048;
+    g.group = (long)blockIdx.x - gridDim.x;
+    g.room = c->place->partial + (long)c->chain * GM_ROOM;
+    g.half = g.large = 0;
+    g.way = GM_WHOLE;
+    return g;
+}
+
+// The next large group from k on; none: how many groups there are.
+DEVICE long segments_large(const GmSegments *g, long k)
+{
+    __shared__ int found;
+    for (; k < g->groups; k += GM_THREADS) {
+        const long mine = k + threadIdx.x;
+        __syncthreads();
+        if (threadIdx.x == 0) found = GM_THREADS;
+        __syncthreads();
+        if (mine < g->groups && g->of[mine + 1] - g->of[mine] > g->limit) atomicMin(&found, (int)threadIdx.x);
+        __syncthreads();
+        if (found < GM_THREADS) return k + found;
+    }
+    return g->groups;
+}
+
+DEVICE int segments_part(GmSegments *g)
+{
+    g->chunk += gridDim.x;
+    if (g->chunk >= g->chunks) return 0;
+    g->first = g->begin + g->chunk * g->size;
+    g->last = g->first + g->size < g->end ? g->first + g->size : g->end;
+    return 1;
+}
+
+DEVICE int segments_next(GmContext *c, GmSegments *g)
+{
+    if (g->way == GM_WHOLE) {
+        for (g->group += gridDim.x; g->group < g->groups; g->group += gridDim.x) {
+            g->first = g->of[g->group];
+            g->last = g->of[g->group + 1];
+            if (g->last > g->first && g->last - g->first <= g->limit) return 1;
+        }
+        g->group = -1;
+        g->way = GM_MERGED;
+    } else if (g->way == GM_PART && segments_part(g)) return 1;
+    for (;;) {
+        if (g->way == GM_PART) {
+            team_barrier(c);
+            g->way = GM_MERGED;
+            if (blockIdx.x == g->group % gridDim.x) {
+                g->first = g->last = g->begin;
+                return 1;
+            }
+        }
+        g->group = segments_large(g, g->group + 1);
+        if (g->group >= g->groups) return 0;
+        if (!g->large++) team_barrier(c);                    // someone may still read the partial sums of before
+        g->begin = g->of[g->group];
+        g->end = g->of[g->group + 1];
+        g->size = (g->end - g->begin + g->most - 1) / g->most;
+        if (g->size < 512) g->size = 512;
+        g->chunks = (g->end - g->begin + g->size - 1) / g->size;
+        g->half = !g->half;
+        g->way = GM_PART;
+        g->chunk = (long)blockIdx.x - gridDim.x;
+        if (segments_part(g)) return 1;
+    }
+}
+
+typedef struct GmPlaces {
+    long tile, place, places;    // where the lanes' places begin; this lane's; of a total
+    long row, turn, turns;
+    int  subset, subsets;        // lanes that share a place
+    int  in, done;               // whether the lane has this row; whether the rows are over
+    wide total[4];
+} GmPlaces;
+
+DEVICE GmPlaces places_begin(long places)
+{
+    GmPlaces p;
+    p.places = places;
+    p.subsets = places < GM_THREADS ? (int)(GM_THREADS / places) : 1;
+    p.subset = places < GM_THREADS ? (int)(threadIdx.x / places) : 0;
+    p.tile = -GM_THREADS;
+    return p;
+}
+
+// To this lane's next place, its totals at zero. Lanes without one go along.
+DEVICE int places_next(const GmSegments *g, GmPlaces *p)
+{
+    p->tile += GM_THREADS;
+    if (p->tile >= p->places) return 0;
+    p->place = p->places < GM_THREADS ? threadIdx.x % p->places : p->tile + threadIdx.x;
+    p->turn = -1;
+    p->turns = (g->last - g->first + p->subsets - 1) / p->subsets;
+    p->done = 0;
+    for (int q = 0; q < 4; q++) p->total[q] = 0;
+    return 1;
+}
+
+DEVICE wide *segments_slot(const GmSegments *g, long chunk, int total, const GmPlaces *p)
+{
+    return g->room + g->half * (GM_ROOM / 2) + chunk * g->places + total * p->places + p->place;
+}
+
+DEVICE int places_row(const GmSegments *g, GmPlaces *p, const int *rows, long *i)
+{
+    const bool mine = p->place < p->places && p->subset < p->subsets;
+    p->turn++;
+    if (p->turn < p->turns) {
+        const long r = g->first + p->subset + p->turn * p->subsets;
+        p->in = mine && r < g->last;
+        *i = rows[p->in ? r : g->first];
+        return 1;
+    }
+    if (p->done) return 0;
+    p->done = 1;
+    p->in = mine && p->subset == 0;
+    *i = rows[g->first];
+    const int totals = (int)(g->places / p->places);
+    if (p->subsets > 1) {                                    // lanes of a place, in their order
+        __shared__ wide part[GM_THREADS];
+        for (int q = 0; q < 4; q++) {
+            if (q >= totals) break;
+            __syncthreads();
+            part[threadIdx.x] = p->total[q];
+            __syncthreads();
+            if (p->in)
+                for (int k = 1; k < p->subsets; k++) p->total[q] += part[threadIdx.x + k * p->places];
+        }
+    }
+    if (g->way == GM_MERGED && p->in)
+        for (int q = 0; q < 4; q++) {
+            if (q >= totals) break;
+            for (long k = 0; k < g->chunks; k++) p->total[q] += __ldcg(segments_slot(g, k, q, p));
+        }
+    return 1;
+}
+
+#define EACH_SEGMENT(groups, n, first_of, places)                                                                       \
+    for (GmSegments gm_segment = segments_begin(GM, groups, n, first_of, places); segments_next(GM, &gm_segment);)
+#define GM_PLACES(i, rows, n)                                                                                           \
+    for (GmPlaces gm_places = places_begin(n); places_next(&gm_segment, &gm_places);)
+#define GM_PLACE_ROWS(i, rows)  for (long i; places_row(&gm_segment, &gm_places, rows, &i);)
+#define GM_HERE                 (gm_places.place < gm_places.places ? gm_places.place : 0)
+#define SEGMENT_PLACES0(i, rows)               GM_PLACES(i, rows, 1) GM_PLACE_ROWS(i, rows)
+#define SEGMENT_PLACES1(i, rows, j, n)         GM_PLACES(i, rows, n) for (long j = GM_HERE, gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
+#define SEGMENT_PLACES2(i, rows, j, n, k, m)                                                                            \
+    GM_PLACES(i, rows, (n) * (m)) for (long j = GM_HERE / (m), k = GM_HERE - j * (m), gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
+#define EACH_KEYED                                  EACH_SEGMENT
+#define KEYED_PLACES0(i, n, key, rows)              SEGMENT_PLACES0(i, rows)
+#define KEYED_PLACES1(i, n, key, rows, j, m)        SEGMENT_PLACES1(i, rows, j, m)
+#define KEYED_PLACES2(i, n, key, rows, j, m, k, l)  SEGMENT_PLACES2(i, rows, j, m, k, l)
+#define ADD_TOTAL(q, place_, x)                                                                                         \
+    do {                                                                                                                \
+        if (!gm_places.done) {                                                                                          \
+            const wide gm_x = (x);                                                                                      \
+            if (gm_places.in) gm_places.total[q] += gm_x;                                                               \
+        } else if (gm_places.in) {                                                                                      \
+            if (gm_segment.way == GM_PART) *segments_slot(&gm_segment, gm_segment.chunk, q, &gm_places) = gm_places.total[q]; \
+            else (place_) += gm_places.total[q];                                                                        \
+        }                                                                                                               \
+    } while (0)
+
+#endif
