@@ -22,6 +22,10 @@ typedef struct GmContext {
     int      half;               // of the partial sums: they take turns, so that nobody waits before the next
 } GmContext;
 
+// Whether a chain has its draw while others of a move along gradients go on (gm_move in runtime_cuda.h): nothing is done for it.
+enum { GM_MOST_IDLE = 32 * (int)(sizeof ((GmPlace *)0)->idle / sizeof(uint32_t)) };
+DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDLE && place->idle[chain / 32] >> chain % 32 & 1; }
+
 DEVICE Sweep gm_sweep_place(const GmPlace *place, int chain)
 {
     Sweep at;
@@ -53,7 +57,7 @@ DEVICE GmContext gm_context_of(GmPlace *place)
     static __device__ __forceinline__ void name##_body(GM_GIVEN);                                                       \
     extern "C" __global__ void name(const Data d, const State *states, GmPlace *place)                                  \
     {                                                                                                                   \
-        if (!(mine)) return;                                                                                            \
+        if (!(mine) || gm_idle(place, (int)blockIdx.y)) return;                                                         \
         GmContext context = gm_context_of(place);                                                                       \
         const State s = states[blockIdx.y];                                                                             \
         name##_body(&context, &d, &s, gm_sweep_place(place, (int)blockIdx.y));                                          \

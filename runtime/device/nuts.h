@@ -225,10 +225,10 @@ template <int count> static __device__ __forceinline__ void nuts_sums(Nuts *m, d
     if (threadIdx.x == 0)
         for (int k = 0; k < count; k++) all[blockIdx.x * NUTS_MOST_SUMS + k] = v[k];
     nuts_meet(m);
-    for (int k = 0; k < count; k++) {
-        v[k] = 0;
-        for (int b = 0; b < (int)gridDim.x; b++) v[k] += all[b * NUTS_MOST_SUMS + k];
-    }
+    const int from = (int)threadIdx.x % 32;              // all shares at once: one after the other each would wait for memory
+    for (int k = 0; k < count; k++) v[k] = from < (int)gridDim.x ? all[from * NUTS_MOST_SUMS + k] : 0;
+    for (int k = 0; k < count; k++)
+        for (int o = 16; o; o >>= 1) v[k] += __shfl_xor_sync(0xffffffffu, v[k], o);
     m->turn = !m->turn;                                  // nobody writes there again before all have met once more
 }
 

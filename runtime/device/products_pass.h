@@ -120,15 +120,25 @@ static_assert(sizeof(ProductsColumn) == PRODUCTS_COLUMN, "the plan counts its by
 
 extern __shared__ __align__(128) unsigned char products_shared[];
 
+// How many tiles of outputs a block has now; how many chains a batch.
+PRODUCTS_INLINE int products_tiles(const GmPlace *place, const ProductsPass &pass) { return place->going[0] <= pass.narrow ? 2 : pass.n_tiles; }
+PRODUCTS_INLINE int products_chains(const GmPlace *place, const ProductsPass &pass, int batch)
+{
+    const int left = place->going[0] - batch * pass.together;
+    return left < pass.together ? left : pass.together;
+}
+
 template <class Span, int m_tiles, int n_tiles, class D, class S>
 PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmPlace *place, const ProductsPass &pass)
 {
     enum { OUTPUTS = 8 * n_tiles, ACROSS = PRODUCTS_ACROSS(n_tiles) };
     const int  t = threadIdx.x, lane = t & 31, warp = t >> 5, g = lane >> 2, q = lane & 3;
     const int  p = (int)pass.p, stride = (int)pass.stride, tile = 32 * pass.groups, batch = blockIdx.x % pass.batches;
-    const long chunk = pass.first_chunk + blockIdx.x / pass.batches, first = chunk * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
-    const int  first_chain = batch * pass.together, chains = pass.chains - first_chain < pass.together ? pass.chains - first_chain : pass.together;
-    const int  outputs = chains * pass.width;
+    const long chunk = pass.first_chunk + blockIdx.x / pass.batches, rows_here = chunk < pass.longer ? pass.rows : pass.rows - tile;
+    const long first = chunk * pass.rows - (chunk > pass.longer ? (chunk - pass.longer) * tile : 0), last = first + rows_here < pass.n ? first + rows_here : pass.n;
+    const int  first_chain = batch * pass.together, chains = products_chains(place, pass, batch), outputs = chains * pass.width;
+    const int *const chain_of = place->going + 1 + first_chain;
+    if (chains <= 0 || products_tiles(place, pass) != n_tiles) return;
     float *const tiles = (float *)(products_shared + 128), *const share = tiles + 2 * PRODUCTS_STAGE(tile, stride);          // parts of eta, and then weights
     ProductsColumn *const column = (ProductsColumn *)(share + PRODUCTS_KEPT(pass.groups) * ACROSS);
     wide *const totals = (wide *)(column + OUTPUTS);     // of 16 rows and a chain, in turn
@@ -137,7 +147,7 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
         const ProductsOf *of = pass.of;
         int o = c % pass.width;
         for (; o >= of->k; of++) o -= (int)of->k;
-        const S *s = states + first_chain + c / pass.width;
+        const S *s = states + chain_of[c / pass.width];
         column[c].eta = products_field<float>(s, of->eta) + o;
         column[c].weight = products_field<const float>(s, of->weight) + o;
         column[c].k = of->k;
@@ -261,17 +271,17 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
 
         // The density of rows, a row of a chain by a lane.
         for (int from = 0; from < chains * tile; from += PRODUCTS_THREADS) {
-            const int pair = from + t, mine = pair < chains * tile ? pair / tile : chains - 1, r = pair % tile;
+            const int pair = from + t, mine = pair < chains * tile ? pair / tile : chains - 1, chain = chain_of[mine], r = pair % tile;
             GmContext context;
             context.place = place;
-            context.chain = first_chain + mine;
+            context.chain = chain;
             context.half = 0;
             SpanRow span;
             span.first = row + r;
             span.last = span.first + (pair < chains * tile && r < rows);
             span.totals = totals + pair / 16 * pass.totals;
-            const S s = states[first_chain + mine];
-            Span::rows(&context, d, s, gm_sweep_place(place, first_chain + mine), span);
+            const S s = states[chain];
+            Span::rows(&context, d, s, gm_sweep_place(place, chain), span);
         }
         __syncthreads();
         for (int from = 0; from < OUTPUTS; from += 32) {
@@ -361,15 +371,17 @@ static constexpr __host__ __device__ bool products_wanted(int) { return true; }
     }
 
 // The coefficients of a batch of chains, in the order in which lanes read them: 8 columns of X, 8 outputs, lane 4 g + q with columns q and q + 4 for output g.
-extern "C" __global__ void gm_products_pieces(const State *states, const ProductsPass pass)
+extern "C" __global__ void gm_products_pieces(const State *states, const GmPlace *place, const ProductsPass pass)
 {
     const unsigned e = blockIdx.x * 256 + threadIdx.x, steps = (unsigned)(pass.p + 7) / 8;
-    const int  batch = (int)(e / (steps * pass.n_tiles * 64));
+    const unsigned n_tiles = (unsigned)products_tiles(place, pass);
+    const int  batch = (int)(e / (steps * n_tiles * 64));
     if (batch >= pass.batches) return;
-    const int  lane = (int)(e / 2 % 32), o = (int)(e / 64 % pass.n_tiles) * 8 + lane / 4, chain = batch * pass.together + o / pass.width;
-    const long j = e / 64 / pass.n_tiles % steps * 8 + lane % 4 + e % 2 * 4;
+    const int  lane = (int)(e / 2 % 32), o = (int)(e / 64 % n_tiles) * 8 + lane / 4;
+    const long j = e / 64 / n_tiles % steps * 8 + lane % 4 + e % 2 * 4;
     float value = 0;
-    if (j < pass.p && o < pass.together * pass.width && chain < pass.chains) {
+    if (j < pass.p && o < products_chains(place, pass, batch) * pass.width) {
+        const int chain = place->going[1 + batch * pass.together + o / pass.width];
         const ProductsOf *of = pass.of;
         int k = o % pass.width;
         for (; k >= of->k; of++) k -= (int)of->k;
@@ -379,24 +391,24 @@ extern "C" __global__ void gm_products_pieces(const State *states, const Product
 }
 
 // The sums of chunks: four hands take them in turn, and are added in order. The last blocks: totals, each by a warp.
-extern "C" __global__ void gm_products_sums(const State *states, const ProductsPass pass)
+extern "C" __global__ void gm_products_sums(const State *states, const GmPlace *place, const ProductsPass pass)
 {
     __shared__ double hands[4][64];
     const unsigned all = pass.together * pass.width, height = (unsigned)pass.p + 1, elements = pass.batches * height * all, blocks = (elements + 63) / 64;
     if (blockIdx.x >= blocks) {
         const long at = (blockIdx.x - blocks) * 8 + threadIdx.x / 32, chain = at / pass.totals, k = at % pass.totals;
-        if (chain >= pass.chains) return;
+        if (chain >= place->going[0]) return;
         double sum = 0;
         for (long c = threadIdx.x % 32; c < pass.chunks; c += 32) sum += pass.part_totals[(c * pass.chains + chain) * pass.totals + k];
         for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
-        if (threadIdx.x % 32 == 0) products_field<wide>(states + chain, pass.total)[k] = sum;
+        if (threadIdx.x % 32 == 0) products_field<wide>(states + place->going[1 + chain], pass.total)[k] = sum;
         return;
     }
-    const int  place = threadIdx.x % 64, hand = threadIdx.x / 64;
-    const unsigned e = blockIdx.x * 64 + place, batch = e / (height * all), j = e / all % height, o = e % all;
+    const int  column = threadIdx.x % 64, hand = threadIdx.x / 64;
+    const unsigned e = blockIdx.x * 64 + column, batch = e / (height * all), j = e / all % height, o = e % all;
     const long slices = pass.chunks * (PRODUCTS_WARPS / pass.across);
-    const int  chain = (int)(batch * pass.together + o / pass.width);
-    const bool there = e < elements && chain < pass.chains;
+    const int  at = (int)(batch * pass.together + o / pass.width);
+    const bool there = e < elements && at < place->going[0];
     double sum = 0;
     if (there) {
         const float *const part = pass.part + (batch * slices * height + j) * all + o;
@@ -404,10 +416,11 @@ extern "C" __global__ void gm_products_sums(const State *states, const ProductsP
 #pragma unroll 8
         for (long c = hand; c < slices; c += 4) sum += part[c * step];
     }
-    hands[hand][place] = sum;
+    hands[hand][column] = sum;
     __syncthreads();
     if (hand > 0 || !there) return;
-    sum = (hands[0][place] + hands[1][place]) + (hands[2][place] + hands[3][place]);
+    sum = (hands[0][column] + hands[1][column]) + (hands[2][column] + hands[3][column]);
+    const int chain = place->going[1 + at];
     const ProductsOf *of = pass.of;
     long k = o % (unsigned)pass.width;
     for (; k >= of->k; of++) k -= of->k;

@@ -5,10 +5,12 @@
 //       launch  gm_products_pieces       grid plan.piece_blocks: the coefficients, as the kernel reads them
 //       launch  rows_of_B<plan.kernel>   grid chunks * batches, block PRODUCTS_THREADS, plan.shared bytes of dynamic shared memory
 //       launch  gm_products_sums         grid plan.sum_blocks
+//
+// All three take what GmPlace says of the chains that go on: these stand side by side, in as many blocks as they need. With few of them left the kernel for few outputs is the one that works.
 //   }
 //
 // A plan says for n and p alone how rows are cut and in which order they are added; chains and outputs decide only what a block has beside them. So no result depends on the GPU, nor on
-// what other chains share the reading.
+// what other chains share the reading; but a matrix that stays in the memory of the host is cut into even chunks, so that last digits differ from those of one on the card.
 #ifndef GM_PRODUCTS_PLAN_H
 #define GM_PRODUCTS_PLAN_H
 
@@ -28,10 +30,12 @@ typedef struct ProductsPass {    // the last argument of the kernels
     const float  *X;             // X[n, p], row by row; only the rows of this launch are read
     long          n, p, stride;  // stride: numbers from a row to the next in shared memory
     long          rows, chunks;  // rows of a chunk; a chunk is the work of a block
+    long          longer;        // so many chunks have `rows` rows, those after them a tile less
     long          first_chunk;   // of this launch: a matrix may come piece by piece
     int           groups, across;                        // a tile has 16 * groups rows; warps that share the columns in X'w, the others share the rows
     int           chains, together, batches, width;      // chains of the run, of a block; blocks that read a chunk; outputs of a chain
     int           n_tiles;       // outputs of a block are 8 * n_tiles, the last of them empty
+    int           narrow;        // up to so many chains that go on the kernel for few outputs (2 tiles) serves, of one block for a chunk; 0: there is none beside this one
     int           totals;        // numbers that rows add up besides
     float        *pieces;        // [batches, steps, n_tiles, 32, 2], steps of 8 columns
     float        *part;          // [batches, chunks * shares, p + 1, together * width]; row p: 1'w
@@ -62,7 +66,7 @@ typedef struct ProductsPass {    // the last argument of the kernels
 #include <stdio.h>
 
 typedef struct ProductsPlan {
-    char kernel[24];             // to be appended to the name of the KERNEL_SPAN
+    char kernel[24], narrow[24]; // to be appended to the name of the KERNEL_SPAN; narrow: launched as well where pass.narrow is not 0, and one of the two returns at once
     int  shared;                 // bytes
     long pieces, part, part_totals;                      // numbers that the work space must hold
     long piece_blocks, sum_blocks;                       // of 256 threads
@@ -109,11 +113,17 @@ static inline int products_plan(long n, long p, long width, int chains, int tota
     if (plan->shared > most_shared) return 0;
     snprintf(plan->kernel, sizeof plan->kernel, "_products_%d_%d", shapes[k].m, shapes[k].n);
 
+    snprintf(plan->narrow, sizeof plan->narrow, "_products_%d_2", shapes[k].m);
+    pass->narrow = pass->n_tiles > 2 && chains > 1 ? (int)(16 / width) : 0;
+
     const long m_tiles = (p + 16) / 16;
     for (pass->across = 8; pass->across / 2 >= m_tiles; ) pass->across /= 2;
     const long wanted = EVEN * ((n + EVEN * LONGEST - 1) / (EVEN * LONGEST)), rows = wanted > 0 ? (n + wanted - 1) / wanted : 1;
     pass->rows = (rows + tile - 1) / tile * tile;
-    pass->chunks = (n + pass->rows - 1) / pass->rows;
+    // As many chunks as that, where there are tiles enough: blocks of four batches then end together.
+    const long all_tiles = (n + tile - 1) / tile;
+    pass->chunks = wanted < all_tiles ? wanted : all_tiles;
+    pass->longer = pass->chunks > 0 && all_tiles % pass->chunks ? all_tiles % pass->chunks : pass->chunks;
     pass->first_chunk = 0;
     pass->totals = totals;
     pass->count = 0;
@@ -123,6 +133,12 @@ static inline int products_plan(long n, long p, long width, int chains, int tota
     plan->piece_blocks = (plan->pieces + 255) / 256;
     plan->sum_blocks = (pass->batches * (p + 1) * pass->together * width + 63) / 64 + (chains * totals + 7) / 8;
     return 1;
+}
+
+// The same with chunks of `rows` rows each: a matrix that comes piece by piece is cut there.
+static inline void products_plan_even(ProductsPlan *plan)
+{
+    plan->pass.chunks = plan->pass.longer = (plan->pass.n + plan->pass.rows - 1) / plan->pass.rows;
 }
 #endif
 

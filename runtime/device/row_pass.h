@@ -145,6 +145,14 @@ template <class S> ROW_INLINE wide *row_field(const S *states, int chain, unsign
     return *(wide *const *)((const unsigned char *)(states + chain) + offset);
 }
 
+// The k-th of the chains that launches are for (GmPlace), and how many of those of this launch there are.
+ROW_INLINE int row_chain(const GmPlace *place, int k) { return place->going[1 + k]; }
+ROW_INLINE int row_chains(const GmPlace *place, const RowPass &pass)
+{
+    const int left = place->going[0] - pass.chain;
+    return left < pass.chains ? left : pass.chains;
+}
+
 // The emitted row of chain `chain`: its weight, and what it adds to the total.
 template <class Row, class D, class S>
 ROW_INLINE RowWeight row_draw(GmPlace *place, const D &d, const S &s, const Sweep at, int chain, long k, real dot)
@@ -168,8 +176,9 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
     const long tiles = (last - first + tile - 1) / tile;
     const long row_bytes = pass.p * (long)sizeof(real);
-    const int  some = chains == 1 ? 1 : pass.chains;     // the other places stay empty
+    const int  places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;        // the other places stay empty
     const unsigned char *const X = (const unsigned char *)pass.X;
+    if (going <= 0) return;
 
     real *const dots = (real *)(row_shared + 64), *const weights = dots + warps * DOTS;       // dots[warp][row, chain], weights[row, chain]
     RowStages stages;
@@ -196,13 +205,13 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
         column[j] = t + j * ACROSS < p ? t + j * ACROSS : p - 1;
 #pragma unroll
         for (int c = 0; c < chains; c++) {
-            beta[j][c] = pass.beta != ROW_NO_FIELD && c < some && t + j * ACROSS < p ? (real)row_field(states, pass.chain + c, pass.beta)[column[j]] : 0;
+            beta[j][c] = pass.beta != ROW_NO_FIELD && c < some && t + j * ACROSS < p ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[column[j]] : 0;
             sum[j][c] = 0;
         }
     }
 
     // The row and chain of the dot that this lane draws for, in the first warp: always the same chain.
-    const int  mine = lane / COPIES, draws = mine % chains < some, chain = pass.chain + (draws ? mine % chains : 0);
+    const int  mine = lane / COPIES, draws = mine % chains < some, chain = row_chain(place, pass.chain + (draws ? mine % chains : 0));
     const S    s  = states[chain];
     const Sweep at = gm_sweep_place(place, chain);
 
@@ -287,12 +296,12 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     for (int j = 0; j < columns; j++)
 #pragma unroll
         for (int c = 0; c < chains; c++)
-            if (c < some && t + j * ACROSS < p) pass.partial[((pass.first_chunk + blockIdx.x) * some + c) * (p + 1) + t + j * ACROSS] = sum[j][c];
+            if (c < some && t + j * ACROSS < p) pass.partial[((pass.first_chunk + blockIdx.x) * places + c) * (p + 1) + t + j * ACROSS] = sum[j][c];
     if (t >= 32) return;
 #pragma unroll
     for (int c = 0; c < chains; c++) {
         const double whole = row_warp_sum(mine % chains == c ? more : 0);
-        if (lane == 0 && c < some) pass.partial[((pass.first_chunk + blockIdx.x) * some + c) * (p + 1) + p] = whole;
+        if (lane == 0 && c < some) pass.partial[((pass.first_chunk + blockIdx.x) * places + c) * (p + 1) + p] = whole;
     }
 }
 
@@ -307,12 +316,13 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     __shared__ double sums[warps][chains][columns + 1];  // the last is the total
     const int  lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = (int)pass.p;
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
-    const int  some = chains == 1 ? 1 : pass.chains;     // the other places stay empty
+    const int  places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;        // the other places stay empty
     const real *const X = (const real *)pass.X;
     const bool full = p == columns;
+    if (going <= 0) return;
     for (int e = threadIdx.x; e < chains * columns; e += 32 * warps) {
         const int c = e / columns, j = e % columns;
-        betas[c][j] = pass.beta != ROW_NO_FIELD && c < some && j < p ? (real)row_field(states, pass.chain + c, pass.beta)[j] : 0;
+        betas[c][j] = pass.beta != ROW_NO_FIELD && c < some && j < p ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[j] : 0;
     }
     __syncthreads();
 
@@ -343,10 +353,12 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     };
     S s[chains];
     Sweep at[chains];
+    int chain[chains];
 #pragma unroll
     for (int c = 0; c < chains; c++) {
-        s[c] = states[pass.chain + (c < some ? c : 0)];
-        at[c] = gm_sweep_place(place, pass.chain + c);
+        chain[c] = row_chain(place, pass.chain + (c < some ? c : 0));
+        s[c] = states[chain[c]];
+        at[c] = gm_sweep_place(place, chain[c]);
     }
     long row = first + 32 * warp;
     if (row < last) read(row);
@@ -375,7 +387,7 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
             for (int j = 0; j < columns; j++) dot += x[j] * betas[c][j];
             real weight = 0;
             if (row + lane < last) {
-                const RowWeight w = row_draw<Row>(place, d, s[c], at[c], pass.chain + c, row + lane, dot);
+                const RowWeight w = row_draw<Row>(place, d, s[c], at[c], chain[c], row + lane, dot);
                 weight = w.shift;
                 more[c] += w.more;
             }
@@ -396,7 +408,7 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
         const int c = e / (p + 1), j = e % (p + 1) < p ? e % (p + 1) : columns;
         double whole = 0;
         for (int w = 0; w < warps; w++) whole += sums[w][c][j];
-        pass.partial[(pass.first_chunk + blockIdx.x) * some * (p + 1) + e] = whole;
+        pass.partial[(pass.first_chunk + blockIdx.x) * places * (p + 1) + e] = whole;
     }
 }
 
@@ -411,7 +423,9 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
     const int  t = threadIdx.x, across = 32 * warps;
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
     double *const partial = pass.partial + (pass.first_chunk + blockIdx.x) * (pass.p + 1), more = 0;
-    const Sweep at = gm_sweep_place(place, pass.chain);
+    if (row_chains(place, pass) <= 0) return;
+    const int chain = row_chain(place, pass.chain);
+    const Sweep at = gm_sweep_place(place, chain);
     for (long row = first; row < last; row += GROUP) {
         const int n = last - row < GROUP ? (int)(last - row) : GROUP;
         const real *const x = (const real *)pass.X + row * pass.p;
@@ -419,7 +433,7 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
 #pragma unroll
         for (int r = 0; r < GROUP; r++) dot[r] = 0;
         if (pass.beta != ROW_NO_FIELD) {
-            const wide *const beta = row_field(states, pass.chain, pass.beta);
+            const wide *const beta = row_field(states, chain, pass.beta);
             for (long j = t; j < pass.p; j += across) {
                 const double b = beta[j];
 #pragma unroll
@@ -437,7 +451,7 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
             for (int w = 0; w < warps; w++) whole += dots[w][t];
             real weight = 0;
             if (t < n) {
-                const RowWeight w = row_draw<Row>(place, d, states[pass.chain], at, pass.chain, row + t, (real)whole);
+                const RowWeight w = row_draw<Row>(place, d, states[chain], at, chain, row + t, (real)whole);
                 weight = w.shift;
                 more += w.more;
             }
@@ -516,12 +530,13 @@ extern "C" __global__ void __launch_bounds__(ROW_SUM_THREADS) gm_row_pass_sums(c
         __syncthreads();
         if (part < half) parts[part][column] += parts[part + half][column];
     }
-    const int  chain = pass.chain + (int)(e / (pass.p + 1));
+    const int  of = (int)(e / (pass.p + 1));
+    if (part > 0 || e >= width || of >= row_chains(place, pass)) return;
+    const int  chain = row_chain(place, pass.chain + of);
     const long j = e % (pass.p + 1);
-    if (part == 0 && e < width && j < pass.p) row_field(states, chain, pass.out)[j] = parts[0][column];
-    if (part == 0 && e < width && j == pass.p && pass.total != ROW_NO_FIELD) row_field(states, chain, pass.total)[0] = parts[0][column];
+    if (j < pass.p) row_field(states, chain, pass.out)[j] = parts[0][column];
+    else if (pass.total != ROW_NO_FIELD) row_field(states, chain, pass.total)[0] = parts[0][column];
     (void)d;
-    (void)place;
 }
 
 #endif

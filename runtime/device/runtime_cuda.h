@@ -318,6 +318,17 @@ struct GmAsks {
     uint32_t ask;                        // of the last round; what a loop on the device goes by
 };
 
+// After a round: launches are for the chains that ask, in order; at the end of the move for all.
+static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
+{
+    if (chains > GM_MOST_IDLE || (ask && place->going[0] == ask)) return;
+    for (int w = 0; w < GM_MOST_IDLE / 32 && !ask; w++) place->idle[w] = 0;
+    int n = 0;
+    for (int c = 0; c < chains; c++)
+        if (!ask || !(((volatile uint32_t *)place->idle)[c / 32] >> c % 32 & 1)) place->going[1 + n++] = c;
+    place->going[0] = n;
+}
+
 // A block a chain, of 32 threads or more, or several that run at once, which share its vectors; blockIdx.y: the chain, from `first` on, of all `chains`. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position` where the
 // next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
 extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const State *states, GmPlace *place, const GmMove of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
@@ -359,6 +370,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         says[3] = m.n_leapfrog;
         says[4] = m.divergent;
         says[5] = m.energy;
+        if (chains <= GM_MOST_IDLE) atomicOr(&place->idle[chain / 32], 1u << chain % 32);
         if (m.failed && !of.competition)
             gm_raise(place, chain, of.name, -1, m.failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     } else atomicAdd(&asks->going_on, 1u);
@@ -367,6 +379,8 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
     const uint32_t ask = atomicExch(&asks->going_on, 0u);
     asks->arrived = 0;
     asks->ask = ask;
+    gm_leave_out(place, chains, (int)ask);
+    if (!told) return;                                   // the host is not to know
     *told = ask;
     __threadfence_system();
 }
@@ -596,18 +610,21 @@ GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, c
 // part[chain][p][chunk] = X'w over a chunk of rows, for several chains in one reading of X. blockIdx.x: 256 columns; y: the chunk, as above; z: the chains, from first_chain on. Threads beside each
 // other read numbers beside each other: the columns of a row, and of the rows after it while there are threads; weights are read from shared memory. Within 32 rows of a thread sums are of the
 // type of X, then double.
-template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
     enum { TILE = 512 };
     __shared__ double share[256];
     __shared__ real weight[chains][TILE];
     const long first_column = blockIdx.x * 256L, at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
     const int columns = (int)(p - first_column < 256 ? p - first_column : 256), hands = 256 / columns, hand = (int)threadIdx.x / columns, column = (int)threadIdx.x % columns;
-    const int chain = first_chain + (int)blockIdx.z * chains;
+    const int at_chain = first_chain + (int)blockIdx.z * chains, some = place->going[0] - at_chain;       // there are no others
     const real *w[chains];
     double sum[chains];
+    int chain[chains];
+    if (some <= 0) return;
     for (int c = 0; c < chains; c++) {
-        w[c] = gm_array<const real>(states, chain + c, at_w);
+        chain[c] = place->going[1 + at_chain + (c < some ? c : 0)];
+        w[c] = gm_array<const real>(states, chain[c], at_w);
         sum[c] = 0;
     }
     for (long from = first; from < last; from += TILE) {
@@ -633,27 +650,28 @@ template <int chains> static __device__ __forceinline__ void gm_row_sums(const S
         __syncthreads();
         share[threadIdx.x] = sum[c];
         __syncthreads();
-        if (hand > 0) continue;
+        if (hand > 0 || c >= some) continue;
         for (int k = 1; k < hands; k++) sum[c] += share[k * columns + column];
-        part[((chain + c) * p + first_column + column) * chunks + at] = sum[c];
+        part[(chain[c] * p + first_column + column) * chunks + at] = sum[c];
     }
 }
 
-GM_KERNEL gm_row_sums_1(const State *states, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+GM_KERNEL gm_row_sums_1(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
-    gm_row_sums<1>(states, first_chain, n, p, chunk, before, chunks, X, at_w, part);
+    gm_row_sums<1>(states, place, first_chain, n, p, chunk, before, chunks, X, at_w, part);
 }
 
-GM_KERNEL gm_row_sums_4(const State *states, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+GM_KERNEL gm_row_sums_4(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
 {
-    gm_row_sums<4>(states, first_chain, n, p, chunk, before, chunks, X, at_w, part);
+    gm_row_sums<4>(states, place, first_chain, n, p, chunk, before, chunks, X, at_w, part);
 }
 
 // A warp adds up the chunks of a column.
-GM_KERNEL gm_row_sums_add(const State *states, long p, long chunks, const double *part, uint64_t at_out)
+GM_KERNEL gm_row_sums_add(const State *states, const GmPlace *place, long p, long chunks, const double *part, uint64_t at_out)
 {
     const int chain = (int)blockIdx.y, lane = (int)threadIdx.x % 32;
     wide *out = gm_array<wide>(states, chain, at_out);
+    if (gm_idle(place, chain)) return;
     for (long j = blockIdx.x * 8L + threadIdx.x / 32; j < p; j += gridDim.x * 8L) {
         const double *of = part + (chain * p + j) * chunks;
         double sum = 0;

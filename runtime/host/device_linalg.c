@@ -352,7 +352,7 @@ void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, siz
     long before;
     const int fours = d->chains / 4, rest = d->chains % 4;
     int first_chain;
-    void *sums[] = { &d->states, &first_chain, &n, &p, &chunk, &before, &chunks, &piece.X, &at_w, (void *)&part };
+    void *sums[] = { &d->states, &d->place, &first_chain, &n, &p, &chunk, &before, &chunks, &piece.X, &at_w, (void *)&part };
     while (chunks > 0 && gm_device_piece(d, &piece)) {
         before = piece.first / chunk;
         GmGrid grid = { .x = (p + 255) / 256, .y = (piece.rows + chunk - 1) / chunk, .z = fours };
@@ -362,7 +362,7 @@ void gm_device_row_sums(GmRun *run, long n, long p, const void *X, size_t w, siz
         grid.z = rest;
         if (rest > 0) gm_device_launch(d, d->stream, "gm_row_sums_1", grid, sums);
     }
-    void *add[] = { &d->states, &p, &chunks, (void *)&part, &at_out };
+    void *add[] = { &d->states, &d->place, &p, &chunks, (void *)&part, &at_out };
     gm_device_launch(d, d->stream, "gm_row_sums_add", (GmGrid){ .x = p < 32768 ? (p + 7) / 8 : 4096, .y = d->chains }, add);
 }
 
@@ -417,22 +417,28 @@ static bool products_together(GmDevice *d, const char *kernel, long n, size_t to
         pass->of[pass->count] = (ProductsOf){ .eta = r->eta, .weight = r->weight, .coefficients = r->coefficients, .out = r->out,
                                               .sums = r->sums == GM_NO_FIELD ? PRODUCTS_NO_FIELD : r->sums, .k = r->k, .transposed = r->transposed };
     }
+    if (d->moved.steps > 0 || d->moved.together) pass->narrow = 0;       // chains end together
     pass->total = totals;
     pass->pieces = (float *)(uintptr_t)gm_device_scratch(d, AT_WIDE, sizeof(float) * (size_t)(plan.pieces + 1));
     pass->part = (float *)(uintptr_t)gm_device_scratch(d, AT_PART, sizeof(float) * (size_t)(plan.part + 1));
     pass->part_totals = (double *)(uintptr_t)gm_device_scratch(d, AT_PRODUCTS, sizeof(double) * (size_t)(plan.part_totals + 1));
-    void *parameters[] = { &d->states, pass }, *with_rows[] = { d->data, &d->states, &d->place, pass };
-    gm_device_launch(d, d->stream, "gm_products_pieces", (GmGrid){ .x = plan.piece_blocks }, parameters);
-    char name[300];
-    snprintf(name, sizeof name, "%s%s", kernel, plan.kernel);
-    GmKernelEntry *e = gm_device_kernel(d, name);
-    if (e && plan.shared > 48 << 10) gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, plan.shared), "shared memory");
     GmPieces piece = gm_device_pieces(d, list[0].X, n, sizeof(float) * (size_t)pass->p, pass->rows);
+    if (piece.away) products_plan_even(&plan);
+    void *parameters[] = { &d->states, &d->place, pass }, *with_rows[] = { d->data, &d->states, &d->place, pass };
+    gm_device_launch(d, d->stream, "gm_products_pieces", (GmGrid){ .x = plan.piece_blocks }, parameters);
+    char name[2][300];
+    const int names = pass->narrow ? 2 : 1;
+    for (int k = 0; k < names; k++) {
+        snprintf(name[k], sizeof name[k], "%s%s", kernel, k ? plan.narrow : plan.kernel);
+        GmKernelEntry *e = gm_device_kernel(d, name[k]);
+        if (e && plan.shared > 48 << 10) gm_device_good(d, gm_cuda.cuFuncSetAttribute(e->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, plan.shared), "shared memory");
+    }
     while (gm_device_piece(d, &piece)) {
         pass->X = (const float *)(const void *)piece.X;
         pass->first_chunk = piece.first / pass->rows;
-        const long chunks = (piece.rows + pass->rows - 1) / pass->rows;
-        if (chunks > 0) gm_device_launch(d, d->stream, name, (GmGrid){ .x = chunks * pass->batches, .threads = PRODUCTS_THREADS, .shared = (size_t)plan.shared }, with_rows);
+        const long chunks = piece.away ? (piece.rows + pass->rows - 1) / pass->rows : pass->chunks;
+        for (int k = 0; k < names && chunks > 0; k++)
+            gm_device_launch(d, d->stream, name[k], (GmGrid){ .x = chunks * pass->batches, .threads = PRODUCTS_THREADS, .shared = (size_t)plan.shared }, with_rows);
     }
     gm_device_launch(d, d->stream, "gm_products_sums", (GmGrid){ .x = plan.sum_blocks }, parameters);
     return true;

@@ -106,7 +106,7 @@ static bool loop_works(GmDevice *d, CUdeviceptr asks)
 // Chains whose blocks do not fit together are launched one after the other.
 static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks)
 {
-    CUdeviceptr told = (CUdeviceptr)(uintptr_t)d->told;
+    CUdeviceptr told = d->capturing ? 0 : (CUdeviceptr)(uintptr_t)d->told;
     GmMove move = *of;
     int first = 0, group = d->chains;
     const long warps = (of->coordinates + 127) / 128, blocks = warps <= 16 ? 1 : warps / 8 < MOST_BLOCKS ? warps / 8 : MOST_BLOCKS;

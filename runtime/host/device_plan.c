@@ -266,8 +266,8 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     for (int f = 0; f < m->n_state; f++)                 // what setup computes of data and nothing changes after it
         if (m->state[f].shared == 1 && m->state[f].role == GM_SUM) d->array[m->n_data + f].bytes = bytes_of(d, m->state[f].type, &memory->shape[f]);
     const size_t states = round_up(chains * m->state_size), place = round_up(sizeof(GmPlace));
-    const size_t partial = chains * PARTIALS * sizeof(double), barrier = round_up(chains * 2 * sizeof(uint32_t)), result = round_up(chains * sizeof(double));
-    const size_t rest = states + place + partial + barrier + result + missing;
+    const size_t partial = chains * PARTIALS * sizeof(double), barrier = round_up(chains * 2 * sizeof(uint32_t)), result = round_up(chains * sizeof(double)), going = round_up((chains + 1) * sizeof(int32_t));
+    const size_t rest = states + place + partial + barrier + result + going + missing;
     size_t need = lay_out(d, memory, 0) + rest + ring + NAMES;
     rehearse(d, run);
     for (int k = 0; k < GM_SCRATCHES; k++) {
@@ -305,6 +305,13 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     at += barrier;
     p.result = (double *)(uintptr_t)at;
     at += result;
+    p.going = (int32_t *)(uintptr_t)at;
+    int32_t *all = gm_alloc(chains + 1, sizeof *all);
+    all[0] = d->chains;
+    for (int c = 0; c < d->chains; c++) all[1 + c] = c;
+    gm_device_good(d, gm_device_put(d, at, all, (chains + 1) * sizeof *all), "sending the run's place");
+    free(all);
+    at += going;
     p.missing = (const GmMissing *)(uintptr_t)at;
     GmMissing *list = gm_alloc((size_t)m->n_data + 1, sizeof *list);
     at += round_up((size_t)m->n_data * sizeof *list + 1);

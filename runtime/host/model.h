@@ -124,6 +124,8 @@ typedef struct GmPlace {                                 // what kernels on a GP
     uint32_t *barrier;                                   // two counters per chain
     const GmMissing *missing;                            // by data field; arrays in device memory
     double  *result;                                     // per chain: of log_joint
+    int32_t *going;                                      // how many chains launches are for, then which; not all of them while some of a move have their draw
+    uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
 } GmPlace;
 
 // Nothing but another way to draw the block changes the unknowns between two sweeps; unless values are missing, which are drawn, too.

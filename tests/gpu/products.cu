@@ -71,7 +71,10 @@ static void one(long n, long p, long K, int chains, bool with_e)
         s->totals = on_device(std::vector<double>(2, NAN));
     }
     State *on = on_device(states);
-    const GmPlace where = { 7, 11, 0, chains };
+    std::vector<int32_t> all(1, chains);
+    for (int c = 0; c < chains; c++) all.push_back(c);
+    int32_t *going = on_device(all);
+    const GmPlace where = { 7, 11, 0, chains, going };
     GmPlace *place = on_device(std::vector<GmPlace>(1, where));
     products_prepare(&plan, d, with_e);
     products_launch(&plan, d, on, place, 0);
@@ -127,7 +130,33 @@ static void one(long n, long p, long K, int chains, bool with_e)
     check(what, "sums", worst_sum, 2e-6);
     check(what, "totals", worst_total, 1e-12);
 
+    // Some chains alone: every other one, then the last. Those that are left out keep what they have.
     long other = 0;
+    for (int few = 0; few < 2 && chains > 1; few++) {
+        std::vector<int32_t> some(1, 0);
+        for (int c = few ? chains - 1 : 1; c < chains; c += 2) some.push_back(c);
+        some[0] = (int32_t)some.size() - 1;
+        CK(cudaMemcpy(going, some.data(), some.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
+        for (int c = 0; c < chains; c++) {
+            CK(cudaMemset(states[c].out_B, 255, (size_t)(p * K) * sizeof(double)));
+            CK(cudaMemset(states[c].totals, 255, 2 * sizeof(double)));
+        }
+        products_prepare(&plan, d, with_e);
+        products_launch(&plan, d, on, place, 0);
+        CK(cudaDeviceSynchronize());
+        products_free(&plan);
+        for (int c = 0; c < chains; c++) {
+            const bool goes = few ? c == chains - 1 : c % 2 == 1;
+            const std::vector<double> again = on_host(states[c].out_B, (size_t)(p * K)), total_again = on_host(states[c].totals, 2);
+            if (goes) other += memcmp(again.data(), out[c].data(), again.size() * sizeof(double)) != 0 || memcmp(total_again.data(), total[c].data(), 2 * sizeof(double)) != 0;
+            else other += total_again[0] == total_again[0] || again[0] == again[0];
+        }
+    }
+    if (chains > 1) check(what, "bits, some of them", (double)other, 0);
+    const int32_t one_chain[] = { 1, 0 };
+    CK(cudaMemcpy(going, one_chain, sizeof one_chain, cudaMemcpyHostToDevice));
+
+    other = 0;
     for (int c = 0; c < chains && chains > 1; c++) {
         CK(cudaMemset(states[c].out_B, 255, (size_t)(p * K) * sizeof(double)));
         ProductsPlan alone;
@@ -145,6 +174,7 @@ static void one(long n, long p, long K, int chains, bool with_e)
     cudaFree(d.y);
     cudaFree(on);
     cudaFree(place);
+    cudaFree(going);
     for (const State &s : states) {
         void *const arrays[] = { s.B, s.e, s.out_B, s.out_e, s.sums, s.totals, s.X_B, s.X_e, s.weight_B, s.weight_e };
         for (void *a : arrays) cudaFree(a);

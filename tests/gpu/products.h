@@ -14,7 +14,7 @@
 #include "../../runtime/device/rng.h"
 
 // What kernels.h gives an emitted program.
-typedef struct GmPlace { uint64_t seed, sweep; int32_t first_chain, chains; } GmPlace;
+typedef struct GmPlace { uint64_t seed, sweep; int32_t first_chain, chains; const int32_t *going; } GmPlace;
 typedef struct GmContext { GmPlace *place; int chain, half; } GmContext;
 typedef struct RowWeight { real shift, more; } RowWeight;
 DEVICE Sweep gm_sweep_place(const GmPlace *place, int chain)
@@ -100,6 +100,7 @@ static void products_prepare(ProductsPlan *plan, const Data &d, bool with_e)
     CK(cudaMemset(pass->part, 255, (size_t)plan->part * sizeof(float)));
     const void *kernel = products_kernel(plan->kernel);
     if (plan->shared > 48 * 1024) CK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan->shared));
+    if (plan->shared > 48 * 1024 && pass->narrow) CK(cudaFuncSetAttribute(products_kernel(plan->narrow), cudaFuncAttributeMaxDynamicSharedMemorySize, plan->shared));
 }
 
 static void products_free(ProductsPlan *plan)
@@ -112,10 +113,10 @@ static void products_free(ProductsPlan *plan)
 static void products_launch(const ProductsPlan *plan, Data d, State *states, GmPlace *place, cudaStream_t stream)
 {
     ProductsPass pass = plan->pass;
-    void *others[] = { &states, &pass }, *rows[] = { &d, &states, &place, &pass };
+    void *others[] = { &states, &place, &pass }, *rows[] = { &d, &states, &place, &pass };
     CK(cudaLaunchKernel((const void *)gm_products_pieces, dim3((unsigned)plan->piece_blocks), dim3(256), others, 0, stream));
-    if (pass.chunks > 0)
-        CK(cudaLaunchKernel(products_kernel(plan->kernel), dim3((unsigned)(pass.chunks * pass.batches)), dim3(PRODUCTS_THREADS), rows, (size_t)plan->shared, stream));
+    for (int k = 0; k < (pass.narrow ? 2 : 1) && pass.chunks > 0; k++)
+        CK(cudaLaunchKernel(products_kernel(k ? plan->narrow : plan->kernel), dim3((unsigned)(pass.chunks * pass.batches)), dim3(PRODUCTS_THREADS), rows, (size_t)plan->shared, stream));
     CK(cudaLaunchKernel((const void *)gm_products_sums, dim3((unsigned)plan->sum_blocks), dim3(256), others, 0, stream));
 }
 

@@ -79,7 +79,10 @@ static void one_matrix(long n, long p, int chains)
         states[c].squares = on_device(std::vector<double>(1, NAN));
     }
     State *on = on_device(states);
-    const GmPlace where = { 7, 11, 0, chains };
+    std::vector<int32_t> all(1, chains);
+    for (int c = 0; c < chains; c++) all.push_back(c);
+    int32_t *going = on_device(all);
+    const GmPlace where = { 7, 11, 0, chains, going };
     GmPlace *place = on_device(std::vector<GmPlace>(1, where));
     long most = 0;
     for (int c = 1; c <= 4; c++) most = std::max(most, row_plan(n, p, c, (int)sizeof(real), 227 * 1024).partial);
@@ -140,9 +143,22 @@ static void one_matrix(long n, long p, int chains)
         }
         if (chains > 1 || together == 1) check(what, together == 1 ? "bits, alone" : "bits, in twos", (double)other, 0);
     }
+    // The last chain alone, as the first of those that go on.
+    const int32_t last_chain[] = { 1, chains - 1 };
+    long other = 0;
+    CK(cudaMemcpy(going, last_chain, sizeof last_chain, cudaMemcpyHostToDevice));
+    for (int c = 0; c < chains; c++) CK(cudaMemset(states[c].shift, 255, (size_t)p * sizeof(double)));
+    launch_rows(d, on, place, chains, 4, 3, partial);
+    for (int c = 0; c < chains; c++) {
+        const std::vector<double> again = on_host(states[c].shift, (size_t)p);
+        other += c == chains - 1 ? memcmp(again.data(), shift[c].data(), (size_t)p * sizeof(double)) != 0 : again[0] == again[0];
+    }
+    check(what, "bits, the last alone", (double)other, 0);
+    CK(cudaMemcpy(going, all.data(), all.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
+
     for (int c = 0; c < chains; c++) CK(cudaMemset(states[c].shift, 255, (size_t)p * sizeof(double)));
     launch_rows(d, on, place, chains, 4, 1, partial);
-    long other = 0;
+    other = 0;
     for (int c = 0; c < chains; c++) {
         const std::vector<real> again = on_host(states[c].z, (size_t)n);
         other += memcmp(again.data(), z[c].data(), (size_t)n * sizeof(real)) != 0;
@@ -173,6 +189,7 @@ static void one_matrix(long n, long p, int chains)
     cudaFree(d.y);
     cudaFree(on);
     cudaFree(place);
+    cudaFree(going);
     cudaFree(partial);
     for (int c = 0; c < chains; c++) {
         cudaFree(states[c].alpha);

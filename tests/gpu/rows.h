@@ -17,7 +17,7 @@
 #include "../../runtime/device/truncated_single.h"
 
 // What kernels.h gives an emitted program.
-typedef struct GmPlace { uint64_t seed, sweep; int32_t first_chain, chains; } GmPlace;
+typedef struct GmPlace { uint64_t seed, sweep; int32_t first_chain, chains; const int32_t *going; } GmPlace;
 typedef struct GmContext { GmPlace *place; int chain, half; } GmContext;
 typedef struct RowWeight { real shift, more; } RowWeight;
 DEVICE Sweep gm_sweep_place(const GmPlace *place, int chain)

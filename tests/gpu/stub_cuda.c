@@ -328,7 +328,7 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
     else if (strcmp(name, "gm_move") == 0) {             // a move asks three times
         static int rounds;
         rounds = *(int *)parameters[3] ? 0 : rounds + 1;
-        **(uint32_t **)parameters[7] = rounds < 3;
+        if (*(uint32_t **)parameters[7]) **(uint32_t **)parameters[7] = rounds < 3;
     } else if (is_pass(name)) pass_over(name, parameters[3], x);
     return 0;
 }

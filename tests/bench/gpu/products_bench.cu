@@ -70,7 +70,11 @@ int main(int argc, char **argv)
         }
         State *on = have<State>(chains);
         CK(cudaMemcpy(on, states.data(), sizeof(State) * (size_t)chains, cudaMemcpyHostToDevice));
-        const GmPlace where = { 7, 11, 0, chains };
+        std::vector<int32_t> all(1, chains);
+        for (int c = 0; c < chains; c++) all.push_back(c);
+        int32_t *going = have<int32_t>(chains + 1);
+        CK(cudaMemcpy(going, all.data(), all.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
+        const GmPlace where = { 7, 11, 0, chains, going };
         GmPlace *place = have<GmPlace>(1);
         CK(cudaMemcpy(place, &where, sizeof where, cudaMemcpyHostToDevice));
         ProductsPlan plan;
@@ -81,7 +85,7 @@ int main(int argc, char **argv)
         products_prepare(&plan, d, false);
         const double whole = median([&] { products_launch(&plan, d, on, place, 0); });
         ProductsPass pass = plan.pass;
-        void *arguments[] = { &d, &on, &place, &pass }, *others[] = { &on, &pass };
+        void *arguments[] = { &d, &on, &place, &pass }, *others[] = { &on, &place, &pass };
         const double rows = median([&] {
             CK(cudaLaunchKernel(products_kernel(plan.kernel), dim3((unsigned)(pass.chunks * pass.batches)), dim3(PRODUCTS_THREADS), arguments, (size_t)plan.shared, 0));
         });

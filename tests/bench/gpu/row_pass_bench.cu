@@ -94,7 +94,12 @@ static void one(long n, long p, int chains, int tune, const char *what)
     State *on;
     CK(cudaMalloc(&on, sizeof(State) * (size_t)chains));
     CK(cudaMemcpy(on, states.data(), sizeof(State) * (size_t)chains, cudaMemcpyHostToDevice));
-    const GmPlace where = { 7, 11, 0, chains };
+    std::vector<int32_t> all(1, chains);
+    for (int c = 0; c < chains; c++) all.push_back(c);
+    int32_t *going;
+    CK(cudaMalloc(&going, all.size() * sizeof(int32_t)));
+    CK(cudaMemcpy(going, all.data(), all.size() * sizeof(int32_t), cudaMemcpyHostToDevice));
+    const GmPlace where = { 7, 11, 0, chains, going };
     GmPlace *place;
     CK(cudaMalloc(&place, sizeof where));
     CK(cudaMemcpy(place, &where, sizeof where, cudaMemcpyHostToDevice));
@@ -186,7 +191,7 @@ int main(int argc, char **argv)
     const long n = 100000000;
     real *z;
     GmPlace *place;
-    const GmPlace where = { 7, 11, 0, 1 };
+    const GmPlace where = { 7, 11, 0, 1, NULL };
     CK(cudaMalloc(&z, (size_t)n * sizeof(real)));
     CK(cudaMalloc(&place, sizeof where));
     CK(cudaMemcpy(place, &where, sizeof where, cudaMemcpyHostToDevice));
