@@ -357,14 +357,15 @@ static const char *draw_list(Out *o, const Node *n)
 static void emit_draw(Out *o, const Node *n)
 {
     const char *element = element_text(o, n->draw.element), *list = draw_list(o, n), *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
-    line(o, "%s", stream_text(o, n->draw.var, element));
+    if (!n->draw.goes_on) line(o, "%s", stream_text(o, n->draw.var, element));
+    const char *x = n->draw.x ? n->draw.x->name : "x";
     if (n->draw.x) line(o, "const %s %s = %s(%s);", n->draw.type, n->draw.x->name, routine, list);
     else if (n->draw.whole) line(o, "%s(%s, &%s);", routine, list, place_text(o, &n->draw.place));
     else line(o, "%s = %s(%s);", place_text(o, &n->draw.place), routine, list);
     switch (n->draw.check) {
     case DRAW_UNCHECKED: break;
-    case DRAW_FINITE: line(o, "VERIFY(x, \"%s\", %s);", n->draw.var->name, element); break;
-    case DRAW_COUNT: line(o, "if (!(x >= 0 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not a count of 32 bits\");", n->draw.var->name, element); break;
+    case DRAW_FINITE: line(o, "VERIFY(%s, \"%s\", %s);", x, n->draw.var->name, element); break;
+    case DRAW_COUNT: line(o, "if (!(%s >= 0 && %s <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not a count of 32 bits\");", x, x, n->draw.var->name, element); break;
     }
 }
 

@@ -77,6 +77,7 @@ static const char *check_step(const Graph *g, const Step *s)
     if (c) {
         const Part *const lists[] = {c->density, c->natural, c->bounds};
         for (int i = 0; i < 3 && !wrong; i++) wrong = check_parts(g, c, lists[i]);
+        if (s->kind == STEP_PAIR && !wrong) wrong = check_parts(g, c, s->pair->part);
         for (const Part *q = c->density; q && !wrong && (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_ENUM); q = q->next)
             if (q->scatter) wrong = arena_printf(g->arena, "the density of %s is summed over rows of other elements", s->block[0]->name);
         return wrong;

@@ -203,6 +203,13 @@ typedef struct Solved { Part *part; bool gather; bool ok; } Solved;
 // A sum over elements of v gives up the term of the element: S becomes S - a[k]*v[k] + a[k]*u.
 typedef struct Isolate { Arena *arena; Conditional *c; Expr *ref; bool failed; } Isolate;
 
+// e with u for the element ref, and the u of what is studied together with it for that.
+static Expr *both_replaced(const Conditional *c, Expr *e, Expr *ref)
+{
+    e = ex_replace(e, ref, c->u);
+    return c->with ? ex_replace(e, ex_ref(c->with->var, ref->nargs, ref->args), c->with->u) : e;
+}
+
 static Expr *isolate(Expr *e, void *with)
 {
     Isolate *is = with;
@@ -222,7 +229,7 @@ static Expr *isolate(Expr *e, void *with)
     if (m.n != 1 || m.ref[0] != ref) { is->failed = true; return e; }
     // Sums within, sum(l, f(sum(j, v[j, l]))), give up the term, too: the element is one of theirs.
     Isolate within = {.arena = is->arena, .c = is->c, .ref = ref};
-    Expr *with_element = has_bound_index(ref) ? ex_map(body, isolate, &within) : ex_replace(body, ref, is->c->u);
+    Expr *with_element = has_bound_index(ref) ? ex_map(body, isolate, &within) : both_replaced(is->c, body, ref);
     if (within.failed) { is->failed = true; return e; }
     Expr *term = ex_sub(with_element, body);
     if (!ex_is_num(e->args[0], 1) || e->args[1] != v->dim[at])
@@ -241,7 +248,7 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
         Isolate is = {.arena = g->arena, .c = c, .ref = ref};
         e = ex_map(e, isolate, &is);
         if (is.failed) { out.ok = false; return out; }
-    } else e = ex_replace(e, ref, c->u);
+    } else e = both_replaced(c, e, ref);
     Expr *from[MAX_RANK * 2], *to[MAX_RANK * 2];
     int n = 0;
     bool taken[2 * MAX_RANK] = {false};
@@ -765,6 +772,64 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
         }
     }
     return c;
+}
+
+bool has_all_elements(Graph *g, const Var *v)
+{
+    Index *element[MAX_RANK];
+    var_element(g, (Var *)v, element);
+    return var_domain(g, v, element) == NULL;
+}
+
+// The parts of f for the elements that it holds; false: they cannot be told apart.
+static bool parts_of(Graph *g, Conditional *c, Factor *f, const Mentions *m, Part **out)
+{
+    if (m->partial || m->too_many || (m->dense && m->n > 1)) return false;
+    for (int i = 0; i < m->n; i++) {
+        for (int k = 0; k < i; k++)
+            if (!distinct(m->ref[i], m->ref[k])) return false;
+        for (int k = 0; k < m->ref[i]->nargs; k++)
+            if (ex_mentions(m->ref[i]->args[k], c->var) || (c->with && ex_mentions(m->ref[i]->args[k], c->with->var))) return false;
+    }
+    for (int i = 0; i < m->n; i++) {
+        Solved s = solve(g, c, f, m->ref[i], false);
+        if (!s.ok) return false;
+        append(out, s.part);
+    }
+    return true;
+}
+
+Part *joint_density(Graph *g, Conditional *z, Conditional *b)
+{
+    Part *all = NULL;
+    Var *const block[] = {z->var, b->var};
+    z->nbatch = z->var->rank;
+    const Reading enters = factors_of_block(g, block, 2);
+    for (int q = 0; q < enters.n; q++) {
+        Factor *written = enters.factor[q];
+        const bool of_z = factor_counts(written, z->var, false) && factor_mentions(written, z->var), of_b = factor_counts(written, b->var, false) && factor_mentions(written, b->var);
+        if (!of_z && !of_b) continue;
+        if (decides(written, b->var) || through_series(written->log_density, z->var) || through_series(written->log_density, b->var)) return NULL;
+        Factor *f = of_z ? weighed(g, written, z->var) : written;
+        Mentions of[2] = {{0}};
+        find_mentions(g->arena, f->log_density, z->var, &of[0]);
+        find_mentions(g->arena, f->log_density, b->var, &of[1]);
+        if (of[0].n && of[1].n) {                // each once, with the same subscripts: then they are replaced together
+            if (of[0].n > 1 || of[1].n > 1 || of[0].ref[0]->nargs != of[1].ref[0]->nargs) return NULL;
+            for (int k = 0; k < of[0].ref[0]->nargs; k++)
+                if (of[0].ref[0]->args[k] != of[1].ref[0]->args[k]) return NULL;
+        }
+        Conditional *c = of[0].n ? z : b;
+        const Mentions *m = &of[of[0].n ? 0 : 1];
+        Conditional apart = {.var = c->var, .nbatch = c->var->rank};
+        Part *parts = NULL;
+        couple(&apart, f, m);
+        if (apart.nbatch < z->nbatch) z->nbatch = apart.nbatch;
+        if (!parts_of(g, c, f, m, &parts)) return NULL;
+        for (Part *p = parts; p; p = p->next) p->factor = written;
+        append(&all, parts);
+    }
+    return all;
 }
 
 // Sums over gathered elements are made once before the elements are drawn, if a family is found; a density is evaluated

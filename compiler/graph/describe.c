@@ -288,6 +288,19 @@ static Description describe(Graph *g, const Step *s)
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
         density(g, &d, c);
         break;
+    case STEP_PAIR: {
+        const Pair *p = s->pair;
+        const char *b = text(g, p->coefficient->current);
+        d.method = arena_printf(g->arena, "exact draw of both: values are weighed with %s integrated out (Geweke 1996), which is normal given each", b);
+        says(g, &d, arena_printf(g->arena, "(%s, %s)", element_name(g, c), b), arena_printf(g->arena, ": %s with %s integrated out, then %s", element_name(g, c), b, b));
+        d.brief = ": drawn together";
+        for (const Part *q = p->part; q; q = q->next) {
+            Expr *value = ex_replace(ex_mul2(q->value, ex_pow(p->coefficient->u, q->which % 3)), p->coefficient->u, p->coefficient->current);
+            const char *at = q->which < 3 ? "" : arena_printf(g->arena, " at %d", p->first + q->which / 3 - 1);
+            line(g, &d, arena_printf(g->arena, "log density%s += %s%s%s", at, text(g, ex_tidy(value)), q->loops.n ? "   over " : q->loops.guard ? "   " : "", loops_text(g, &q->loops)));
+        }
+        break;
+    }
     case STEP_SLICE: case STEP_METROPOLIS: {
         const bool slice = s->kind == STEP_SLICE;
         d.method = slice ? "slice sampling (Neal 2003)" : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";

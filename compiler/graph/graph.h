@@ -353,6 +353,7 @@ typedef struct Conditional {
     const char *because;                 // why nothing better applies
     const Factor *couples;               // holds several elements, if they are not independent
     Part       *own;                     // STEP_OWN: value is a call of the distribution's routine, with its arguments
+    const struct Conditional *with;      // of an element with the same subscripts that is studied together with this one: it, too, is replaced by its u where both stand. NULL: none
 } Conditional;
 
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
@@ -373,6 +374,10 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
     bool   by_rows;                      // emission: summed by a pass over the rows of a dense matrix
     struct BlockTerm *next;
 } BlockTerm;
+
+// The log density of z[k, ...] and b[k, ...] as a function of both: parts in terms of the u of each. z->with is b, whose subscripts are those of z. Fills nbatch of z; NULL: they cannot be told apart.
+Part *joint_density(Graph *g, Conditional *z, Conditional *b);
+bool has_all_elements(Graph *g, const Var *v);                        // a statement draws each
 
 int  block_sums(Var *const *block, int n);                            // of factor_counts_at, for the block
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
@@ -455,6 +460,7 @@ bool has_coordinates(const Var *v, const char **because);             // values 
     X(OWN,        "own",        "draw from its own distribution: nothing else depends on it") \
     X(GAUSSIAN,   "gaussian",   "joint draw of a block from its precision and shift")         \
     X(ENUM,       "enum",       "finite support: weigh every value")                          \
+    X(PAIR,       "pair",       "an indicator with its coefficient integrated out, then both") \
     X(SLICE,      "slice",      "slice sample one real, or a plate of them")                  \
     X(METROPOLIS, "metropolis", "random-walk Metropolis for one real, or a plate of them")    \
     X(NUTS,       "nuts",       "move a block of reals together along gradients")              \
@@ -512,6 +518,20 @@ typedef struct Alone {                   // a connected set without a competitio
     struct Alone *next;
 } Alone;
 
+// ---- pairs.c: an unknown of few values and the coefficient that it switches on, multiplies or scales ----
+
+enum { MOST_OF_PAIR = 8 };
+
+// Given the value number m of the indicator, the log density of the coefficient x is constant + linear*x + square*x^2: each a sum of parts.
+typedef struct Pair {
+    Conditional *indicator, *coefficient;        // of one element, with the same subscripts
+    int          first, n;                       // values of the indicator
+    Part        *part;                           // which = pair_part(m, k): k 0 constant, 1 linear, 2 square; m -1: the same at all values
+} Pair;
+
+static inline int pair_part(int m, int k) { return 3 * (m + 1) + k; }
+const Pair *find_pair(Graph *g, Var *z);         // NULL: it has no such coefficient
+
 typedef struct Server { const struct Step *step; struct Server *next; } Server;
 
 typedef struct Sum {                     // a statistic, an array target[...] += sum over loops of value
@@ -559,6 +579,7 @@ typedef struct Step {
         } gaussian;
         Turns *turns;                    // TURNS
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
+        const Pair *pair;                // PAIR
         struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one
         struct {                         // NUTS
             int      n;

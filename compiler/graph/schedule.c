@@ -314,6 +314,13 @@ static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     if (!collapsed && !method && conditional_own(g, c, false)) return single(g, STEP_OWN, v, c, false, "its own distribution");
     if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
+    const Pair *pair = v->discrete && (!method || strcmp(method, "gibbs") == 0) ? find_pair(g, v) : NULL;
+    const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
+    if (pair && (!of_b || !of_b->method || strcmp(of_b->method, "gibbs") == 0)) {
+        Step *s = single(g, STEP_PAIR, v, pair->indicator, false, arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
+        s->pair = pair;
+        return s;
+    }
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
         Step *s = single(g, STEP_ENUM, v, c, collapsed, "finite support");
         s->marginal = collapsed;
@@ -1265,6 +1272,16 @@ static void print_step(FILE *out, const Step *s)
         return;
     }
     if (s->over_sum) fprintf(out, ", unknowns summed out");
+    if (s->kind == STEP_PAIR) {
+        static const char *const names[] = {"constant", "linear", "square"};
+        fprintf(out, ", %s integrated out, then both, %s    (%s)\n", s->pair->coefficient->var->name, c->nbatch == c->var->rank ? "elements in parallel" : "element by element", s->reason);
+        for (const Part *p = s->pair->part; p; p = p->next) {
+            if (p->which < 3) fprintf(out, "    %s", names[p->which % 3]);
+            else fprintf(out, "    at %d: %s", s->pair->first + p->which / 3 - 1, names[p->which % 3]);
+            print_part(out, p, c->var->rank);
+        }
+        return;
+    }
     if (s->kind == STEP_NUTS) {
         fprintf(out, "%s    (%s)\n", s->collapsed ? ", auxiliaries integrated out" : "", s->reason);
         for (int i = 0; i < s->nuts.n; i++) {

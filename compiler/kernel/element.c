@@ -13,9 +13,6 @@ static bool coloured(const Step *s)
     return !s->imputes && !c->whole && c->colours > 1 && c->nbatch == 0 && c->var->rank == 1;
 }
 
-// How the elements of a step are shared out.
-typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_ONE } Shared;
-
 // Whether one of the parts is a sum for each element (a scattered one is made for all of them before).
 static bool any_loops(const Part *q)
 {
@@ -33,7 +30,7 @@ static bool any_array(const Part *q)
 
 // Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to choose from that are weighed without a sum; and what needs whole matrices on the way, which
 // every lane of a team would compute.
-static Shared shared_how(const Step *s, const RowDot *dot)
+Shared shared_how(const Step *s, const RowDot *dot)
 {
     const Conditional *c = s->conditional;
     const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
@@ -76,7 +73,7 @@ static const Var *followed(const Conditional *c, Shared how)
     return how == BY_TEAM && c->var->rank == 1 && !c->whole && !c->var->discrete && var_unknown(c->var) && c->var->base == BASE_REAL ? c->var : NULL;
 }
 
-static Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name)
+Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name)
 {
     static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
     const Conditional *c = s->conditional;
@@ -86,8 +83,6 @@ static Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const c
 }
 
 // Loops over the elements that a step draws, missing ones or all, around what is put next. Returns the outermost, or NULL.
-typedef struct Opened { int n; Node *loop[MAX_RANK + 1], *test; } Opened;
-
 static Node *enter_loop(Lower *p, Opened *o, Sharing how, const Var *of)
 {
     Node *n = enter(p, NODE_LOOP);
@@ -97,7 +92,7 @@ static Node *enter_loop(Lower *p, Opened *o, Sharing how, const Var *of)
     return n;
 }
 
-static Opened enter_elements(Lower *p, const Step *s, Shared how)
+Opened enter_elements(Lower *p, const Step *s, Shared how)
 {
     const Conditional *c = s->conditional;
     const Var *v = c->var;
@@ -130,7 +125,7 @@ static Opened enter_elements(Lower *p, const Step *s, Shared how)
     return o;
 }
 
-static void leave_elements(Lower *p, Opened *o)
+void leave_elements(Lower *p, Opened *o)
 {
     if (o->test) leave(p, o->test);
     while (o->n > 0) leave(p, o->loop[--o->n]);
@@ -150,7 +145,7 @@ Expr *exists_whole(const Var *v)
 }
 
 // The rest is for elements that exist; a scalar, too, may have its only statement under a condition.
-static void put_exists(Lower *p, Opened *o, Shared how, Expr *condition)
+void put_exists(Lower *p, Opened *o, Shared how, Expr *condition)
 {
     if (o->n || how == BY_ROW) put_skip(p, condition);
     else if (condition) {
@@ -161,7 +156,7 @@ static void put_exists(Lower *p, Opened *o, Shared how, Expr *condition)
 
 static Count count_elements(const Step *s) { return count_dims(s->conditional->var, 0, coloured(s) ? 1 : s->conditional->nbatch); }
 
-static void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k)
+void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k)
 {
     const Var *v = s->conditional->var;
     Launch *l;
@@ -198,14 +193,14 @@ static void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *d
 }
 
 // The element is x: by one lane of a team.
-static void put_store(Lower *p, Shared how, const Conditional *c, Var *x)
+void put_store(Lower *p, Shared how, const Conditional *c, Var *x)
 {
     Node *n = put_update(p, UPDATE_SET, place_element(c->current), local_ref(x));
     n->update.how = how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;
 }
 
 // Sums over the loops of a part, into locals.
-static Node *enter_part(Lower *p, const Loops *l)
+Node *enter_part(Lower *p, const Loops *l)
 {
     Node *n = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
     n->nest.op = UPDATE_ADD;
@@ -215,7 +210,7 @@ static Node *enter_part(Lower *p, const Loops *l)
 // ---- exact steps ----
 
 // A natural parameter's part as an expression of the element: its sum leaves the sweep if it can.
-static Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q)
+Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q)
 {
     Keys keys = {0};
     Loops loops = {.guard = q->loops.guard};

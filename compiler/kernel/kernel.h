@@ -134,6 +134,7 @@ struct Node {
             int         nargs;
             DrawArg    *arg;
             bool        whole;           // the place is an array
+            bool        goes_on;         // with the stream of the draw before it
             DrawCheck   check;
         } draw;
         struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; } claim;   // c NULL: the claim is the value, or none

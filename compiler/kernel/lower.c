@@ -262,6 +262,7 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
         else step_exact(p, s);
         break;
     case STEP_OWN: step_own(p, s); break;
+    case STEP_PAIR: step_pair(p, s); break;
     case STEP_GAUSSIAN: step_gaussian(p, s); break;
     case STEP_NUTS: step_nuts(p, s, code); break;
     case STEP_TURNS: step_turns(p, s); break;

@@ -147,13 +147,29 @@ bool          row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Ind
 void          launch_row_sums(Lower *p, const Var *matrix, const Var *weights, Var *out);            // out[j] = sum(row, weights[row]*matrix[row, j])
 void          step_row_sums(Lower *p, const Step *s);                // passes that no draw makes on its way
 
-// ---- the steps: element.c, joint.c ----
+// ---- element.c: what steps that draw element by element have in common ----
+
+typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_ONE } Shared;        // how the elements of a step are shared out
+typedef struct Opened { int n; Node *loop[MAX_RANK + 1], *test; } Opened;               // the loops over them
+
+Shared  shared_how(const Step *s, const RowDot *dot);
+Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name);
+Opened  enter_elements(Lower *p, const Step *s, Shared how);         // loops over the elements that a step draws, missing ones or all, around what is put next
+void    leave_elements(Lower *p, Opened *o);
+void    put_exists(Lower *p, Opened *o, Shared how, Expr *condition);        // the rest is for elements that exist
+void    put_store(Lower *p, Shared how, const Conditional *c, Var *x);      // the element is x: by one lane of a team
+Node   *enter_part(Lower *p, const Loops *l);                        // sums over the loops of a part, into locals
+Expr   *hoisted_part(Lower *p, const Conditional *c, const Part *q); // a part as an expression of the element: its sum leaves the sweep; NULL: it cannot
+void    launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k);
+
+// ---- the steps: element.c, pair.c, joint.c ----
 
 void  put_skip(Lower *p, Expr *condition);                           // goes on only where it holds; NULL: always
 Expr *exists_whole(const Var *v);
 void step_exact(Lower *p, const Step *s);
 void step_own(Lower *p, const Step *s);
 void step_density(Lower *p, const Step *s);
+void step_pair(Lower *p, const Step *s);
 void step_constrained(Lower *p, const Step *s);
 void step_array(Lower *p, const Step *s);
 void step_gaussian(Lower *p, const Step *s);

@@ -97,6 +97,27 @@ DEVICE_CALL long bernoulli(Stream *g, double p)
     return uniform_open(g) <= p && p > 0;
 }
 
+// Number of one of 8 weights, from 0, with a probability proportional to exp of it; -1: none is positive, or one is no number. By inversion. Tested by tests/stat/geweke.py (scale_of_three).
+DEVICE_CALL long one_of_8(Stream *g, double a, double b, double c, double d, double e, double f, double h, double i)
+{
+    const double weight[8] = {a, b, c, d, e, f, h, i};
+    double most = -INFINITY, total = 0, below = 0;
+    for (int k = 0; k < 8; k++) {
+        if (!(weight[k] < INFINITY)) return -1;
+        most = fmax(most, weight[k]);
+    }
+    if (most == -INFINITY) return -1;
+    for (int k = 0; k < 8; k++) total += exp(weight[k] - most);
+    const double u = uniform_open(g) * total;
+    long chosen = -1;
+    for (int k = 0; k < 8 && (chosen < 0 || below < u); k++) {
+        if (weight[k] == -INFINITY) continue;
+        below += exp(weight[k] - most);
+        chosen = k;
+    }
+    return chosen;
+}
+
 // Mean alpha / beta: a Poisson whose rate is gamma(alpha, beta).
 DEVICE_CALL long neg_binomial_alpha_beta(Stream *g, double alpha, double beta) { return poisson(g, gamma_shape_rate(g, alpha, beta)); }
 

@@ -323,6 +323,27 @@ def stick_breaking():
     return {"alpha": alpha, "v.1": v[:, 0], "v.2": v[:, 1], "v.4": v[:, 3], "c.1": c1 + 1, "c.2": c2 + 1, "mu.1": mu[:, 0], "y.1": normal(mu[np.arange(M), c1], np.sqrt(s2))}
 
 
+@test("""data { int N; matrix[N, 2] X; vector[N] y; }
+prior { q ~ beta(2, 2); s2 ~ inv_gamma(3, 2); for (j in 1:2) { g[j] ~ bernoulli(q); b[j] ~ normal(0.5, 1); } }
+likelihood { for (i in 1:N) y[i] ~ normal(sum(j in 1:2, X[i, j] * g[j] * b[j]), sqrt(s2)); }""",
+      {"N": N, "X": X, "y": null}, {"q": identity, "s2": log, "g.1": identity, "g.2": identity, "b.1": identity, "b.2": identity, "y.1": squash})
+def spike_and_slab():
+    q, s2 = rng.beta(2, 2, M), 1 / gamma(3, 2)
+    g, b = [(rng.random(M) < q) * 1.0 for _ in range(2)], [normal(0.5) for _ in range(2)]
+    return {"q": q, "s2": s2, "g.1": g[0], "g.2": g[1], "b.1": b[0], "b.2": b[1], "y.1": normal(X[0, 0] * g[0] * b[0] + X[0, 1] * g[1] * b[1], np.sqrt(s2))}
+
+
+@test("""data { int N; matrix[N, 2] X; vector[N] y; }
+prior { for (k in 1:3) sd[k] ~ uniform(0.1, 1); w ~ dirichlet([1, 2, 1]); for (j in 1:2) { c[j] ~ categorical(w); b[j] ~ normal(0, sd[c[j]]); } }
+likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, 1); }""",
+      {"N": N, "X": X, "y": null}, {"sd.1": identity, "w.2": identity, "c.1": identity, "c.2": identity, "b.1": identity, "y.1": identity})
+def scale_of_three():
+    sd, w = rng.uniform(0.1, 1, (M, 3)), rng.dirichlet([1, 2, 1], M)
+    c = [(rng.random(M)[:, None] > np.cumsum(w, axis=1)[:, :-1]).sum(axis=1) for _ in range(2)]
+    b = [normal(0, sd[np.arange(M), k]) for k in c]
+    return {"sd.1": sd[:, 0], "w.2": w[:, 1], "c.1": c[0] + 1, "c.2": c[1] + 1, "b.1": b[0], "y.1": normal(X[0, 0] * b[0] + X[0, 1] * b[1])}
+
+
 def differences(draws, known, transforms, groups=None):
     """z of the mean of each column of `transforms`, and of each product of two of one group (default: all columns are one), between draws of chains and independent ones."""
     chain, forward, z = {}, {}, {}

@@ -1,0 +1,136 @@
+// pair.c -- the step that draws an indicator with its coefficient integrated out, then the coefficient (graph/pairs.c).
+//
+//   for each element      constant, linear, square at each value of the indicator: sums that leave the sweep where they can
+//                         weight at m = constant + linear^2/(2 J) - log(J)/2,  J = -2 square
+//                         the indicator; the coefficient, normal given it
+#include <math.h>
+#include <string.h>
+#include "lower.h"
+
+// What stands at the value that was drawn (or is there).
+static Expr *at_value(const Pair *q, Expr *value, Expr *const *each)
+{
+    Expr *e = each[q->n - 1];
+    for (int m = q->n - 2; m >= 0; m--) e = ex_call3("if_else", ex_call2("==", value, ex_num(q->first + m)), each[m], e);
+    return e;
+}
+
+static Expr *named(Lower *p, const char *name, Expr *value)
+{
+    Var *local = local_new(p->g->arena, intern(name));
+    put_let(p, NULL, local, value, "wide");
+    return local_ref(local);
+}
+
+// The sums at each value: those that leave the sweep in a closed form, the others one after the other.
+static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
+{
+    static const char *const words_for[] = {"constant", "linear", "square"};
+    const Pair *q = s->pair;
+    for (int m = -1; m < q->n; m++)
+        for (int k = 0; k < 3; k++) {
+            const int which = pair_part(m, k);
+            Expr *closed = m < 0 ? ex_num(0) : at[m][k];
+            int rows = 0;
+            for (Part *t = q->part; t; t = t->next) {
+                if (t->which != which) continue;
+                Expr *h = t->loops.n || t->loops.guard ? hoisted_part(p, q->indicator, t) : t->value;
+                if (h) closed = ex_add2(closed, h);
+                else rows++;
+            }
+            const char *name = m < 0 ? words(p, "%s_always", words_for[k]) : words(p, "%s_at_%d", words_for[k], m);
+            Expr *total = closed;
+            if (rows) {
+                Var *local = local_new(p->g->arena, intern(name));
+                put_let(p, NULL, local, closed, "wide")->let.grows = true;
+                for (Part *t = q->part; t; t = t->next) {
+                    if (t->which != which || !(t->loops.n || t->loops.guard) || hoisted_part(p, q->indicator, t)) continue;
+                    Node *sum = enter_part(p, &t->loops);
+                    put_update(p, UPDATE_ADD, place_local(local), t->value);
+                    leave(p, sum);
+                }
+                total = local_ref(local);
+            } else if (closed->kind != EX_NUM && closed->kind != EX_REF) total = named(p, name, closed);
+            for (int v = 0; v < q->n; v++)
+                if (m < 0 || m == v) at[v][k] = total;
+        }
+}
+
+void step_pair(Lower *p, const Step *s)
+{
+    const Pair *q = s->pair;
+    const Conditional *z = q->indicator, *b = q->coefficient;
+    // Elements are shared out as those of an exact draw whose natural parameters are the sums that stay in the sweep.
+    Conditional like = *z;
+    Part **last = &like.natural;
+    for (Part *t = q->part; t; t = t->next) {
+        if (!(t->loops.n || t->loops.guard) || hoisted_part(p, z, t)) continue;
+        *last = arena_copy(p->g->arena, t, sizeof *t);
+        (*last)->next = NULL;
+        last = &(*last)->next;
+    }
+    Step shared = *s;
+    shared.kind = STEP_EXACT;
+    shared.conditional = &like;
+    comment_step(p, s);
+    const Shared how = shared_how(&shared, NULL);
+    Kernel *kernel = open_elements_kernel(p, how, &shared, words(p, "draw_%s_and_%s", z->var->name, b->var->name));
+    Opened opened = enter_elements(p, &shared, how);
+    if (opened.n) opened.loop[0]->loop.moving = b->var;
+    put_exists(p, &opened, how, exists_at(z->var, z->element));
+    Expr *at[MOST_OF_PAIR][3], *weight[MOST_OF_PAIR], *column[3][MOST_OF_PAIR];
+    for (int m = 0; m < q->n; m++)
+        for (int k = 0; k < 3; k++) at[m][k] = ex_num(0);
+    put_sums(p, s, at);
+    for (int m = 0; m < q->n; m++) {
+        Expr *J = ex_mul2(ex_num(-2), at[m][2]);
+        if (J->kind != EX_NUM) J = named(p, words(p, "precision_%d", m), J);
+        weight[m] = named(p, words(p, "weight_%d", m), ex_add(3, (Expr *[]){at[m][0], ex_mul(3, (Expr *[]){ex_num(0.5), ex_pow(at[m][1], 2), ex_pow(J, -1)}), ex_mul2(ex_num(-0.5), ex_log(J))}));
+        for (int k = 0; k < 3; k++) column[k][m] = at[m][k];
+    }
+    Var *drawn = local_new(p->g->arena, intern("drawn")), *x = local_new(p->g->arena, "x");
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = z->var;
+    d->draw.element = z->current;
+    d->draw.x = drawn;
+    d->draw.type = "wide";
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, MOST_OF_PAIR);
+    if (q->n == 2) {
+        d->draw.routine = "bernoulli";
+        d->draw.nargs = 1;
+        d->draw.arg[0].value = ex_call1("inv_logit", ex_sub(weight[1], weight[0]));
+    } else {
+        d->draw.routine = "one_of_8";
+        d->draw.nargs = MOST_OF_PAIR;
+        for (int m = 0; m < MOST_OF_PAIR; m++) d->draw.arg[m].value = m < q->n ? weight[m] : ex_num(-INFINITY);
+    }
+    d->draw.check = DRAW_COUNT;
+    Var *value = drawn;
+    if (q->first != 0) {
+        value = local_new(p->g->arena, intern("value"));
+        put_let(p, NULL, value, ex_add2(local_ref(drawn), ex_num(q->first)), "wide");
+    }
+    Expr *linear = named(p, words(p, "h_%s", b->var->name), at_value(q, local_ref(value), column[1])), *square = named(p, words(p, "q_%s", b->var->name), at_value(q, local_ref(value), column[2]));
+    Node *e = put(p, NODE_DRAW);
+    e->draw.var = b->var;
+    e->draw.element = b->current;
+    e->draw.x = x;
+    e->draw.type = "wide";
+    e->draw.routine = "normal_natural";
+    e->draw.nargs = 2;
+    e->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
+    e->draw.arg[0].value = linear;
+    e->draw.arg[1].value = square;
+    e->draw.goes_on = true;
+    e->draw.check = DRAW_FINITE;
+    Node *claim = put(p, NODE_CLAIM);
+    Expr *now = local_ref(x), *then = b->current;
+    claim->claim.value = ex_add(3, (Expr *[]){ex_sub(at_value(q, local_ref(value), column[0]), at_value(q, z->current, column[0])),
+                                              ex_sub(ex_mul2(linear, now), ex_mul2(at_value(q, z->current, column[1]), then)),
+                                              ex_sub(ex_mul2(square, ex_pow(now, 2)), ex_mul2(at_value(q, z->current, column[2]), ex_pow(then, 2)))});
+    put_store(p, how, z, value);
+    put_store(p, how, b, x);
+    leave_elements(p, &opened);
+    close_kernel(p);
+    launch_elements(p, &shared, how, NULL, kernel);
+}
