@@ -1274,7 +1274,7 @@ static void print_step(FILE *out, const Step *s)
     if (s->over_sum) fprintf(out, ", unknowns summed out");
     if (s->kind == STEP_PAIR) {
         static const char *const names[] = {"constant", "linear", "square"};
-        fprintf(out, ", %s integrated out, then both, %s    (%s)\n", s->pair->coefficient->var->name, c->nbatch == c->var->rank ? "elements in parallel" : "element by element", s->reason);
+        fprintf(out, ", %s integrated out, then both%s    (%s)\n", s->pair->coefficient->var->name, !c->var->rank ? "" : c->nbatch == c->var->rank ? ", elements in parallel" : ", element by element", s->reason);
         for (const Part *p = s->pair->part; p; p = p->next) {
             if (p->which < 3) fprintf(out, "    %s", names[p->which % 3]);
             else fprintf(out, "    at %d: %s", s->pair->first + p->which / 3 - 1, names[p->which % 3]);
