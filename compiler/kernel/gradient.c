@@ -37,6 +37,7 @@ typedef struct Ends {                    // of a variable's interval: the same f
     Var   *array[2], *slope[2];          // slope: the derivative by each, where they move
     bool   move;                         // with other variables of the block, which come before it in `order`
     bool   unknown;                      // they move in a circle, or with something else than elements of their own: trials beyond them are rejected
+    bool   turns;                        // an angle, whose density goes on beyond them as it began: there are no ends, and the coordinate is the angle plus whole turns
 } Ends;
 
 typedef struct Tied {                    // of a variable whose elements are constrained together
@@ -225,6 +226,46 @@ static Bound *bounds_of(const Moved *m, const Var *v)
         }
     }
     return first;
+}
+
+// ---- angles ----
+
+// Sums of v's elements, each times a whole number, and of what does not hold v.
+static bool counts_turns(const Expr *e, const Var *v)
+{
+    if (!ex_reads(e, v)) return true;
+    if (e->kind == EX_REF) {
+        for (int k = 0; k < e->nargs; k++)
+            if (ex_reads(e->args[k], v)) return false;
+        return e->var == v;
+    }
+    if (e->kind == EX_MUL) return e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[0]->number == floor(e->args[0]->number) && counts_turns(e->args[1], v);
+    bool all = e->kind == EX_ADD;
+    for (int k = 0; k < e->nargs && all; k++) all = counts_turns(e->args[k], v);
+    return all;
+}
+
+static Expr *without_waves(Expr *e, void *with) { return e->kind == EX_CALL && (e->fn == FN_cos || e->fn == FN_sin || e->fn == FN_tan) && counts_turns(e->args[0], with) ? ex_num(0) : NULL; }
+
+// Is v an angle from -pi to pi that the density knows by its cosine and sine alone? Then it is the same a turn farther on, and what reads v otherwise tells that it is not.
+static bool is_angle(const Moved *m, Var *v)
+{
+    if (tied_of(m, v)->slope || fabs(v->lower_number + M_PI) > 1e-12 || fabs(v->upper_number - M_PI) > 1e-12 || bounds_of(m, v) || m->moving.n > m->step->nblock) return false;
+    for (int i = 0; i < m->step->nuts.n; i++)
+        if (ex_reads(ex_map(m->step->nuts.factor[i]->log_density, without_waves, v), v)) return false;
+    return true;
+}
+
+static Expr *turned_back(Expr *q)
+{
+    return ex_sub(q, ex_mul2(ex_num(2 * M_PI), ex_call1("floor", ex_mul2(ex_num(0.5 / M_PI), ex_add2(q, ex_num(M_PI))))));
+}
+
+// A coordinate stays as it is for some turns, so that a mode near an end is one mode for what warm-up learns, and spread that is none does not grow.
+static Expr *same_turn(Expr *q, Expr *x)
+{
+    Expr *stays = ex_call2("&&", ex_call2("==", turned_back(q), x), ex_call2("<=", ex_call1("abs", q), ex_num(3 * M_PI)));
+    return ex_call3("if_else", stays, q, x);
 }
 
 static bool is_own(const Expr *ref, const Plates *plates);
@@ -460,7 +501,7 @@ static void put_enter(Moved *m)
         }
         if (ends->move && !ends->unknown) put_ends_of(m, i);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
-        Expr *value = is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
+        Expr *value = ends->turns ? same_turn(q, x) : is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
         Node *n = each_element(m, x, &l, NODE_NEST);
         put_update(p, UPDATE_SET, place_element(q), value);
         leave(p, n);
@@ -504,7 +545,7 @@ static Kernel *put_place(Moved *m)
         }
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Node *n = each_element(m, x, &l, NODE_NEST);
-        put_update(p, UPDATE_SET, place_element(x), is_free(ends) ? q : transform(ends, VALUE, q, x));
+        put_update(p, UPDATE_SET, place_element(x), ends->turns ? turned_back(q) : is_free(ends) ? q : transform(ends, VALUE, q, x));
         leave(p, n);
     }
     if (m->moving.nseries) {
@@ -1753,6 +1794,8 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
         m.ends[i] = (Ends){.number = {v->lower_number, v->upper_number}};
     }
     m.moving = block_with_series(p->g, s->block, s->nblock);
+    for (int i = 0; i < s->nblock; i++)
+        if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .turns = true};
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
     for (int i = 0; i < m.moving.nfactored; i++) {
         Factored *of = &m.moving.factored[i];

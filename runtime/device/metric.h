@@ -15,7 +15,8 @@
 //               direction draws vary most, along a narrow one gradients. Low rank keeps at most METRIC_RANK eigenvectors, whose eigenvalues lie beyond 1/2 and 2; dense keeps all there are.
 //   chosen      METRIC_CHOSEN begins diagonal. What low rank may save is the root of the ratio of the extreme eigenvalues, sqrt(condition), over that of those which stay; the vectors are as many as make this, divided by what an
 //               evaluation then costs, the largest. If that is 1.5 or more, some sweeps of warm-up try it, and it stays if evaluations times their cost for one effective draw (by the autocorrelation of neighbouring draws, on average over the
-//               coordinates) fall by a fifth. Where a sweep of the trial, or three before it, diverged it does not, and it goes back to the diagonal where one diverges later in the warm-up: the curvature changes from place to place, which no one metric describes, and shorter trajectories would hide it. Costs are counted, never timed.
+//               coordinates) fall by a fifth; or to less than half along the direction of its vectors that is slowest, while they do not rise by a fifth on average: one wide direction that is no coordinate slows all coordinates a little, and
+//               itself by much. Where a sweep of the trial, or three before it, diverged it does not, and it goes back to the diagonal where one diverges later in the warm-up: the curvature changes from place to place, which no one metric describes, and shorter trajectories would hide it. Costs are counted, never timed.
 //   test        tests/runtime/nuts.c
 #ifndef GM_METRIC_H
 #define GM_METRIC_H
@@ -55,6 +56,7 @@ typedef struct Metric {
     wide       *draws, *gradients;
     long        next;                    // estimates are made when so many have come
     long        since;                   // sweeps since the metric changed
+    long        tried;                   // how many draws had come when the trial began
     MetricCount before, now;
     wide       *last;                    // draw
 } Metric;

@@ -25,7 +25,7 @@ enum {
 
 static const double beyond = 2;          // eigenvalues between 1/2 and 2 are left at 1
 static const double ridge = 1e-5;        // on both covariances, of scaled coordinates
-static const double worth = 1.5, better = 0.8;
+static const double worth = 1.5, better = 0.8, much_better = 2;
 
 // ---- memory ----
 
@@ -532,18 +532,52 @@ static void count(Metric *m, const wide *draw, int evaluations, int divergent)
     memcpy(m->last, draw, sizeof *draw * (size_t)m->n);
 }
 
-// Multiply-adds for an effective draw: with b the mean squared jump over twice the variance, draws that are correlated geometrically have 2/b - 1 sweeps for each.
-static double work_of(const Metric *m, const MetricCount *c, const double *variance, double evaluation)
+// Sweeps for an effective draw: with b the mean squared jump over twice the variance, of draws that are correlated geometrically.
+static double sweeps_for(double b) { return b > 0 ? 2 / clamp(b, 0.02, 1.9) - 1 : 100; }
+
+// The same on average over the coordinates.
+static double sweeps_of(const Metric *m, const MetricCount *c, const double *variance)
 {
     double sweeps = 0;
-    for (long i = 0; i < m->n; i++) {
-        const double b = c->jumps[i] / (2 * (double)c->sweeps * variance[i]);
-        sweeps += b > 0 ? 2 / clamp(b, 0.02, 1.9) - 1 : 100;
-    }
-    return sweeps * evaluation * (double)c->evaluations / (double)c->sweeps;
+    for (long i = 0; i < m->n; i++)
+        sweeps += sweeps_for(c->jumps[i] / (2 * (double)c->sweeps * variance[i]));
+    return sweeps / (double)m->n;
 }
 
-static void compare(Metric *m)
+// The most sweeps for an effective draw along a vector of low rank, before the trial and in it: from the draws that are kept.
+static void slowest(const Metric *m, double *before, double *now)
+{
+    const long n = m->n, some = m->kept < m->window ? m->kept : m->window, first = m->kept - some;
+    *before = *now = 0;
+    for (int k = 0; k < m->rank; k++) {
+        double last = 0, sum = 0, squares = 0, jumps[2] = { 0, 0 };
+        long counted[2] = { 0, 0 };
+        for (long row = first; row < m->kept; row++) {
+            const wide *const x = m->draws + row % m->window * n;
+            double at = 0;
+            for (long i = 0; i < n; i++)
+                at += m->along[k * n + i] / (m->scale[i] * m->scale[i]) * (x[i] - m->last[i]);
+            const int of_trial = row > m->tried;
+            if (row > first && row != m->tried && (!of_trial || row > m->tried + SETTLING) && (of_trial || row > m->tried - m->before.sweeps)) {
+                jumps[of_trial] += (at - last) * (at - last);
+                counted[of_trial]++;
+            }
+            last = at;
+            sum += at;
+            squares += at * at;
+        }
+        const double variance = (squares - sum * sum / (double)some) / (double)some;
+        double *const most[2] = { before, now };
+        for (int part = 0; part < 2; part++)
+            *most[part] = fmax(*most[part], counted[part] ? sweeps_for(jumps[part] / (2 * (double)counted[part] * variance)) : 100);
+    }
+}
+
+// Multiply-adds of a sweep.
+static double pace(const MetricCount *c, double evaluation) { return evaluation * (double)c->evaluations / (double)c->sweeps; }
+
+// Whether the trial was better.
+static bool compare(Metric *m)
 {
     const long n = m->n, some = m->kept < m->window ? m->kept : m->window;
     wide *const variance = m->push, *const mean = m->velocity;
@@ -556,7 +590,13 @@ static void compare(Metric *m)
             const double x = m->draws[k * n + i] - mean[i];
             variance[i] += x * x / (double)some;
         }
-    m->gain = fmin(100, work_of(m, &m->before, variance, m->work) / work_of(m, &m->now, variance, m->work + metric_work(m)));        // more cannot be told from so few sweeps
+    const double by_work = pace(&m->before, m->work) / pace(&m->now, m->work + metric_work(m)), on_average = by_work * sweeps_of(m, &m->before, variance) / sweeps_of(m, &m->now, variance);
+    double before = 0, now = 0;
+    slowest(m, &before, &now);
+    const double along = now > 0 ? by_work * before / now : 0;
+    const bool by_slowest = along > much_better && on_average > better;
+    m->gain = fmin(100, by_slowest ? fmax(along, on_average) : on_average);      // more cannot be told from so few sweeps
+    return by_slowest || on_average * better > 1;
 }
 
 static int change(Metric *m, MetricStage stage, int used)
@@ -593,8 +633,7 @@ int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *
     if (m->stage == METRIC_TRYING) {
         if (m->now.sweeps < MEASURED && left > 1)
             return 0;
-        compare(m);
-        const int taken = m->now.sweeps >= MEASURED / 2 && m->gain * better > 1 && m->now.divergent == 0 && m->before.divergent < 3;
+        const int taken = m->now.sweeps >= MEASURED / 2 && compare(m) && m->now.divergent == 0 && m->before.divergent < 3;
         if (!taken)
             return change(m, METRIC_REFUSED, 0);
         m->stage = METRIC_TAKEN;
@@ -614,6 +653,7 @@ int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *
         clear(&m->now, m->n);
         return 0;
     }
+    m->tried = m->kept;
     const MetricCount swap = m->before;
     m->before = m->now;
     m->now = swap;
