@@ -776,15 +776,21 @@ static void emit_draw_array(Out *o, const Node *n)
     const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
     const char *e = c->nbatch ? "e" : "0", *elements = simplex ? "n" : "n * n", *at = c->nbatch ? text(o, "e * %s", elements) : "0";
     const char *array = n->whole.array->name, *scalar = n->whole.scalar ? n->whole.scalar->name : NULL;
+    const bool shared = c->nbatch && simplex;
+    if (shared) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     if (c->nbatch) {
         Count count = count_dims(v, 0, c->nbatch);
-        begin(o, "EACH (e, %s)", count_text(o, &count));
+        if (shared) begin(o, "EACH_SIMPLEX (e, %s, n)", count_text(o, &count));
+        else begin(o, "EACH (e, %s)", count_text(o, &count));
     }
-    line(o, "%s", stream_text(o, v, e));
-    line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
+    if (!shared) {
+        line(o, "%s", stream_text(o, v, e));
+        line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
+    }
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     line(o, "SAVE_OLD(x, %s);", elements);
-    if (simplex) line(o, "%s(&g, &s->%s[%s], n, x);", c->family->draw->name, array, at);
+    if (shared) line(o, "DRAW_SIMPLEX(%s, VAR_%s, e, &s->%s[%s], n, x);", c->family->draw->name, v->name, array, at);
+    else if (simplex) line(o, "%s(&g, &s->%s[%s], n, x);", c->family->draw->name, array, at);
     else {
         line(o, "wide *work = SCRATCH(3 * n * n);");
         line(o, "%s(&g, s->%s[%s], &s->%s[%s], n, x, work);", c->family->draw->name, scalar, e, array, at);

@@ -42,13 +42,19 @@ void step_array(Lower *p, const Step *s)
     close_kernel(p);
     launch_team(p, sums);
     comment_step(p, s);
-    Kernel *draw = open_kernel(p, c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
+    const bool shared = c->nbatch && simplex;    // long simplexes by more than a lane
+    Kernel *draw = open_kernel(p, shared ? KERNEL_TEAM : c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
     put_skip(p, exists_whole(v));
     Node *n = put(p, NODE_DRAW_ARRAY);
     n->whole.c = c;
     n->whole.array = array;
     n->whole.scalar = scalar;
+    if (shared) note_count(p, draw, count_dims(v, 0, v->rank));
     close_kernel(p);
+    if (shared) {
+        launch_team(p, draw);
+        return;
+    }
     Launch *l = launch(p, c->nbatch ? LAUNCH_EACH : LAUNCH_ONCE, draw);
     if (c->nbatch) with_count(l, count_dims(v, 0, c->nbatch));
 }

@@ -33,6 +33,24 @@ DEVICE_CALL void dirichlet_natural(Stream *g, const double *a, long n, double *o
     normalise_logs(out, n);
 }
 
+// A simplex of at most so many components has one stream; each component of a longer one its own, so that lanes of a GPU can share them.
+enum { GM_SHORT_SIMPLEX = 32 };
+
+// Simplex number `row` of an array of them.
+DEVICE_CALL void dirichlet_natural_row(Sweep at, uint32_t variable, long row, const double *a, long n, double *out)
+{
+    if (n <= GM_SHORT_SIMPLEX) {
+        Stream g = stream(at, variable, (uint64_t)row);
+        dirichlet_natural(&g, a, n, out);
+        return;
+    }
+    for (long k = 0; k < n; k++) {
+        Stream g = stream(at, variable, (uint64_t)(row * n + k));
+        out[k] = log_gamma_standard(&g, a[k] + 1);
+    }
+    normalise_logs(out, n);
+}
+
 // Weights of n components from n - 1 fractions v in (0, 1): out_k = v_k prod over j < k of (1 - v_j), the last takes the rest.
 DEVICE_CALL void stick_breaking(const double *v, long n, double *out)
 {

@@ -189,6 +189,10 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
     }
 }
 
+// Simplexes, each by one lane.
+#define EACH_SIMPLEX(e, rows, n)                 LANES(e, rows)
+#define DRAW_SIMPLEX(routine, var, e, a, n, x)   routine##_row(at, var, e, a, n, x)
+
 // Sums by group into places: each group by one lane, row by row.
 #define EACH_SEGMENT(groups, n, first, totals) for (long gm_k = GM->lane, gm_r; gm_k < (groups); gm_k += GM->lanes) for (const int *gm_of = (first) + gm_k; gm_of; gm_of = 0)
 #define GM_SEGMENT_ROWS(i, rows)               for (long i = (gm_r = gm_of[0]); gm_r < gm_of[1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)

@@ -441,6 +441,42 @@ DEVICE int into_end(GmContext *c, const GmInto &t)
         for (long j = gm_e / gm_m, k = gm_e - j * gm_m, gm_k = 1; gm_k; gm_k = 0)
 #define OWN(key)            ((long)(key) % gm_into.lanes == gm_into.lane)
 
+// ---- simplexes ----
+//
+// Short ones by a lane each, long ones by a block.
+
+#define EACH_SIMPLEX(e, rows, n)                                                                                        \
+    for (long gm_alone = (n) <= GM_SHORT_SIMPLEX, gm_rows = (rows), e = gm_alone ? gm_thread : (long)blockIdx.x; e < gm_rows; \
+         e += gm_alone ? gm_threads : (long)gridDim.x)
+#define DRAW_SIMPLEX(routine, var, e, a, n, x)                                                                          \
+    do { if (gm_alone) routine##_row(at, var, e, a, n, x); else routine##_by_block(at, var, e, a, n, x); } while (0)
+
+DEVICE wide block_max(wide v)
+{
+    __shared__ wide part[GM_THREADS / 32];
+    for (int o = 16; o; o >>= 1) v = fmax(v, __shfl_xor_sync(0xffffffffu, v, o));
+    __syncthreads();
+    if ((threadIdx.x & 31) == 0) part[threadIdx.x >> 5] = v;
+    __syncthreads();
+    for (int k = 0; k < (int)(blockDim.x >> 5); k++) v = fmax(v, part[k]);
+    return v;
+}
+
+static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out)
+{
+    wide top = -INFINITY, sum = 0;
+    for (long k = threadIdx.x; k < n; k += blockDim.x) {
+        Stream g = stream(at, variable, (uint64_t)(row * n + k));
+        out[k] = log_gamma_standard(&g, a[k] + 1);
+        top = fmax(top, out[k]);
+    }
+    top = block_max(top);
+    for (long k = threadIdx.x; k < n; k += blockDim.x) sum += out[k] = exp(out[k] - top);
+    sum = block_sum(sum);
+    for (long k = threadIdx.x; k < n; k += blockDim.x) out[k] = out[k] / sum > GM_TINY ? out[k] / sum : GM_TINY;
+    __syncthreads();
+}
+
 // ---- counts ----
 //
 // Whole numbers are exact in doubles, whatever the order of additions. Lanes of a warp that count at one place add together.

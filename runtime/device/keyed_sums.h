@@ -118,100 +118,125 @@ static __device__ __noinline__ void order_keyed(GmContext *c, long n, long group
     } while (0)
 
 // ---- segments ----
+//
+// First groups that are not large, each by a block, then parts of all large ones, then the sums of these. What is large, and a part, follows from the rows alone.
 
-typedef enum { GM_WHOLE, GM_PART, GM_MERGED } GmWay;         // a group by a block; a part of a large one; the sum of its parts
+typedef enum { GM_WHOLE, GM_PART, GM_MERGED } GmWay;
+
+enum { GM_LARGE = 128, GM_PART_ROWS = 512 };     // a group is large that has more than 1/128 of the rows; rows of a part at least
 
 typedef struct GmSegments {
     const int *of;               // where groups begin
     long groups, limit;          // a group of more rows is large
-    long group, first, last;     // rows first .. last - 1 in their order
-    long chunk, chunks, size, begin, end;    // of a large group
-    long places, most;           // of a group; parts that there is room for
+    long at, first, last;        // group, part or large group; rows first .. last - 1 in their order
+    long size, part, parts;      // rows of a part; the first of a large group, and how many it has
+    long places;                 // of a group, of all totals
     wide *room;
-    int  half, large;
     GmWay way;
 } GmSegments;
+
+typedef struct GmLarge { int n, group[GM_LARGE], first_part[GM_LARGE + 1]; } GmLarge;
+
+DEVICE GmLarge *segments_large(void)
+{
+    __shared__ GmLarge large;
+    return &large;
+}
+
+// The large groups in order, the same in all blocks.
+DEVICE void segments_list(const GmSegments *g)
+{
+    __shared__ int of_warp[GM_THREADS / 32];
+    GmLarge *large = segments_large();
+    const int t = (int)threadIdx.x;
+    int n = 0;
+    __syncthreads();
+    for (long begin = 0; begin < g->groups; begin += GM_THREADS) {
+        const long k = begin + t;
+        const bool is = k < g->groups && g->of[k + 1] - g->of[k] > g->limit;
+        if (!__syncthreads_or(is)) continue;
+        const unsigned of = __ballot_sync(0xffffffffu, is);
+        if ((t & 31) == 0) of_warp[t >> 5] = __popc(of);
+        __syncthreads();
+        int before = n;
+        for (int w = 0; w < GM_THREADS / 32; w++) {
+            before += w < t >> 5 ? of_warp[w] : 0;
+            n += of_warp[w];
+        }
+        if (is) large->group[before + __popc(of & ((1u << (t & 31)) - 1))] = (int)k;
+        __syncthreads();
+    }
+    if (t == 0) {
+        large->n = n;
+        large->first_part[0] = 0;
+        for (int k = 0; k < n; k++) {
+            const long rows = g->of[large->group[k] + 1] - g->of[large->group[k]];
+            large->first_part[k + 1] = large->first_part[k] + (int)((rows + g->size - 1) / g->size);
+        }
+    }
+    __syncthreads();
+}
 
 DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const int *of, long places)
 {
     GmSegments g;
+    const long most = GM_ROOM / (places > 0 ? places : 1);           // parts that there is room for
     g.of = of;
     g.groups = groups;
     g.places = places;
-    g.most = GM_ROOM / 2 / (places > 0 ? places : 1);
-    g.limit = g.most < 2 ? n : n / 128 > 2048 ? n / 128 : 2048;
-    g.group = (long)blockIdx.x - gridDim.x;
+    g.limit = most < 2 * GM_LARGE ? n : n / GM_LARGE > 2048 ? n / GM_LARGE : 2048;
+    g.size = most < 2 * GM_LARGE ? n : (n + most - GM_LARGE - 1) / (most - GM_LARGE);
+    if (g.size < GM_PART_ROWS) g.size = GM_PART_ROWS;
     g.room = c->place->partial + (long)c->chain * GM_ROOM;
-    g.half = g.large = 0;
     g.way = GM_WHOLE;
+    g.at = (long)blockIdx.x - gridDim.x;
+    g.part = g.parts = 0;
+    segments_list(&g);
     return g;
-}
-
-// The next large group from k on; none: how many groups there are.
-DEVICE long segments_large(const GmSegments *g, long k)
-{
-    __shared__ int found;
-    for (; k < g->groups; k += GM_THREADS) {
-        const long mine = k + threadIdx.x;
-        __syncthreads();
-        if (threadIdx.x == 0) found = GM_THREADS;
-        __syncthreads();
-        if (mine < g->groups && g->of[mine + 1] - g->of[mine] > g->limit) atomicMin(&found, (int)threadIdx.x);
-        __syncthreads();
-        if (found < GM_THREADS) return k + found;
-    }
-    return g->groups;
-}
-
-DEVICE int segments_part(GmSegments *g)
-{
-    g->chunk += gridDim.x;
-    if (g->chunk >= g->chunks) return 0;
-    g->first = g->begin + g->chunk * g->size;
-    g->last = g->first + g->size < g->end ? g->first + g->size : g->end;
-    return 1;
 }
 
 DEVICE int segments_next(GmContext *c, GmSegments *g)
 {
+    const GmLarge *large = segments_large();
     if (g->way == GM_WHOLE) {
-        for (g->group += gridDim.x; g->group < g->groups; g->group += gridDim.x) {
-            g->first = g->of[g->group];
-            g->last = g->of[g->group + 1];
+        for (g->at += gridDim.x; g->at < g->groups; g->at += gridDim.x) {
+            g->first = g->of[g->at];
+            g->last = g->of[g->at + 1];
             if (g->last > g->first && g->last - g->first <= g->limit) return 1;
         }
-        g->group = -1;
-        g->way = GM_MERGED;
-    } else if (g->way == GM_PART && segments_part(g)) return 1;
-    for (;;) {
-        if (g->way == GM_PART) {
-            team_barrier(c);
-            g->way = GM_MERGED;
-            if (blockIdx.x == g->group % gridDim.x) {
-                g->first = g->last = g->begin;
-                return 1;
-            }
-        }
-        g->group = segments_large(g, g->group + 1);
-        if (g->group >= g->groups) return 0;
-        if (!g->large++) team_barrier(c);                    // someone may still read the partial sums of before
-        g->begin = g->of[g->group];
-        g->end = g->of[g->group + 1];
-        g->size = (g->end - g->begin + g->most - 1) / g->most;
-        if (g->size < 512) g->size = 512;
-        g->chunks = (g->end - g->begin + g->size - 1) / g->size;
-        g->half = !g->half;
+        if (large->n == 0) return 0;
+        team_barrier(c);                                     // someone may still read the partial sums of before
         g->way = GM_PART;
-        g->chunk = (long)blockIdx.x - gridDim.x;
-        if (segments_part(g)) return 1;
+        g->at = (long)blockIdx.x - gridDim.x;
     }
+    if (g->way == GM_PART) {
+        g->at += gridDim.x;
+        if (g->at < large->first_part[large->n]) {
+            int k = 0;
+            while (large->first_part[k + 1] <= g->at) k++;
+            g->first = g->of[large->group[k]] + (g->at - large->first_part[k]) * g->size;
+            g->last = g->of[large->group[k] + 1];
+            if (g->last > g->first + g->size) g->last = g->first + g->size;
+            return 1;
+        }
+        team_barrier(c);
+        g->way = GM_MERGED;
+        g->at = (long)blockIdx.x - gridDim.x;
+    }
+    g->at += gridDim.x;
+    if (g->at >= large->n) return 0;
+    g->part = large->first_part[g->at];
+    g->parts = large->first_part[g->at + 1] - g->part;
+    g->first = g->last = g->of[large->group[g->at]];
+    return 1;
 }
 
 typedef struct GmPlaces {
     long tile, place, places;    // where the lanes' places begin; this lane's; of a total
-    long row, turn, turns;
+    long row;                    // that the next rows begin with
     int  subset, subsets;        // lanes that share a place
-    int  in, done;               // whether the lane has this row; whether the rows are over
+    int  from, to;               // this lane's among the rows at hand, every subsets-th
+    int  done;                   // whether the rows are over
     wide total[4];
 } GmPlaces;
 
@@ -231,32 +256,43 @@ DEVICE int places_next(const GmSegments *g, GmPlaces *p)
     p->tile += GM_THREADS;
     if (p->tile >= p->places) return 0;
     p->place = p->places < GM_THREADS ? threadIdx.x % p->places : p->tile + threadIdx.x;
-    p->turn = -1;
-    p->turns = (g->last - g->first + p->subsets - 1) / p->subsets;
+    p->row = g->first;
     p->done = 0;
     for (int q = 0; q < 4; q++) p->total[q] = 0;
     return 1;
 }
 
-DEVICE wide *segments_slot(const GmSegments *g, long chunk, int total, const GmPlaces *p)
+DEVICE wide *segments_slot(const GmSegments *g, long part, int total, const GmPlaces *p)
 {
-    return g->room + g->half * (GM_ROOM / 2) + chunk * g->places + total * p->places + p->place;
+    return g->room + part * g->places + total * p->places + p->place;
 }
 
-DEVICE int places_row(const GmSegments *g, GmPlaces *p, const int *rows, long *i)
+// Rows at hand: some of the segment.
+DEVICE int *places_rows(void)
+{
+    __shared__ int rows[GM_THREADS];
+    return rows;
+}
+
+DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
 {
     const bool mine = p->place < p->places && p->subset < p->subsets;
-    p->turn++;
-    if (p->turn < p->turns) {
-        const long r = g->first + p->subset + p->turn * p->subsets;
-        p->in = mine && r < g->last;
-        *i = rows[p->in ? r : g->first];
+    int *here = places_rows();
+    if (p->done) return 0;
+    __syncthreads();
+    if (p->row < g->last) {
+        const int n = (int)(g->last - p->row < GM_THREADS ? g->last - p->row : GM_THREADS);
+        if ((int)threadIdx.x < n) here[threadIdx.x] = rows[p->row + threadIdx.x];
+        __syncthreads();
+        p->row += n;
+        p->from = p->subset;
+        p->to = mine ? n : 0;
         return 1;
     }
-    if (p->done) return 0;
     p->done = 1;
-    p->in = mine && p->subset == 0;
-    *i = rows[g->first];
+    p->from = 0;
+    p->to = mine && p->subset == 0;
+    if (threadIdx.x == 0) here[0] = rows[g->first];
     const int totals = (int)(g->places / p->places);
     if (p->subsets > 1) {                                    // lanes of a place, in their order
         __shared__ wide part[GM_THREADS];
@@ -265,41 +301,40 @@ DEVICE int places_row(const GmSegments *g, GmPlaces *p, const int *rows, long *i
             __syncthreads();
             part[threadIdx.x] = p->total[q];
             __syncthreads();
-            if (p->in)
+            if (p->to)
                 for (int k = 1; k < p->subsets; k++) p->total[q] += part[threadIdx.x + k * p->places];
         }
     }
-    if (g->way == GM_MERGED && p->in)
+    __syncthreads();
+    if (g->way == GM_MERGED && p->to)
         for (int q = 0; q < 4; q++) {
             if (q >= totals) break;
-            for (long k = 0; k < g->chunks; k++) p->total[q] += __ldcg(segments_slot(g, k, q, p));
+            for (long k = 0; k < g->parts; k++) p->total[q] += __ldcg(segments_slot(g, g->part + k, q, p));
         }
     return 1;
 }
 
 #define EACH_SEGMENT(groups, n, first_of, places)                                                                       \
     for (GmSegments gm_segment = segments_begin(GM, groups, n, first_of, places); segments_next(GM, &gm_segment);)
-#define GM_PLACES(i, rows, n)                                                                                           \
-    for (GmPlaces gm_places = places_begin(n); places_next(&gm_segment, &gm_places);)
-#define GM_PLACE_ROWS(i, rows)  for (long i; places_row(&gm_segment, &gm_places, rows, &i);)
+#define GM_PLACES(n)            for (GmPlaces gm_places = places_begin(n); places_next(&gm_segment, &gm_places);)
+#define GM_PLACE_ROWS(i, rows)                                                                                          \
+    while (places_more(&gm_segment, &gm_places, rows))                                                                  \
+        _Pragma("unroll 4") for (int gm_q = gm_places.from; gm_q < gm_places.to; gm_q += gm_places.subsets)             \
+            for (long i = places_rows()[gm_q], gm_i = 1; gm_i; gm_i = 0)
 #define GM_HERE                 (gm_places.place < gm_places.places ? gm_places.place : 0)
-#define SEGMENT_PLACES0(i, rows)               GM_PLACES(i, rows, 1) GM_PLACE_ROWS(i, rows)
-#define SEGMENT_PLACES1(i, rows, j, n)         GM_PLACES(i, rows, n) for (long j = GM_HERE, gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
+#define SEGMENT_PLACES0(i, rows)               GM_PLACES(1) GM_PLACE_ROWS(i, rows)
+#define SEGMENT_PLACES1(i, rows, j, n)         GM_PLACES(n) for (long j = GM_HERE, gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
 #define SEGMENT_PLACES2(i, rows, j, n, k, m)                                                                            \
-    GM_PLACES(i, rows, (n) * (m)) for (long j = GM_HERE / (m), k = GM_HERE - j * (m), gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
+    GM_PLACES((n) * (m)) for (long j = GM_HERE / (m), k = GM_HERE - j * (m), gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
 #define EACH_KEYED                                  EACH_SEGMENT
 #define KEYED_PLACES0(i, n, key, rows)              SEGMENT_PLACES0(i, rows)
 #define KEYED_PLACES1(i, n, key, rows, j, m)        SEGMENT_PLACES1(i, rows, j, m)
 #define KEYED_PLACES2(i, n, key, rows, j, m, k, l)  SEGMENT_PLACES2(i, rows, j, m, k, l)
 #define ADD_TOTAL(q, place_, x)                                                                                         \
     do {                                                                                                                \
-        if (!gm_places.done) {                                                                                          \
-            const wide gm_x = (x);                                                                                      \
-            if (gm_places.in) gm_places.total[q] += gm_x;                                                               \
-        } else if (gm_places.in) {                                                                                      \
-            if (gm_segment.way == GM_PART) *segments_slot(&gm_segment, gm_segment.chunk, q, &gm_places) = gm_places.total[q]; \
-            else (place_) += gm_places.total[q];                                                                        \
-        }                                                                                                               \
+        if (!gm_places.done) gm_places.total[q] += (x);                                                                 \
+        else if (gm_segment.way == GM_PART) *segments_slot(&gm_segment, gm_segment.at, q, &gm_places) = gm_places.total[q]; \
+        else (place_) += gm_places.total[q];                                                                            \
     } while (0)
 
 #endif
