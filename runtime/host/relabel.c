@@ -386,7 +386,7 @@ static bool check_shapes(Relabel *r, const char *path)
                 return false;
             }
         for (int d = 0; d < s->rank; d++) {
-            if (!(v->dims >> d & 1))
+            if (!(v->dims >> d & 1) || v->apart)
                 continue;
             if (r->n_labels && r->n_labels != s->dim[d]) {
                 gm_error("%s: %s has %ld elements by label, others have %d: these are no draws of %s", path, r->model->state[f].name, s->dim[d], r->n_labels, r->model->source);
