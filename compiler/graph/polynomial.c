@@ -306,6 +306,13 @@ static bool contains(const Expr *e, const Expr *u)
     return ex_mentions(e, u->var);
 }
 
+// Whether e is 0 or 1 whatever the state.
+static bool is_yes_no(const Expr *e)
+{
+    if (e->kind == EX_REF) return e->var->discrete && e->var->base == BASE_INT && e->nargs == e->var->rank && e->var->lower_number >= 0 && e->var->upper_number <= 1;
+    return e->kind == EX_CALL && (function_rows[e->fn].traits & TRAIT_YES_NO);
+}
+
 static Statistics take_apart(Arena *a, Expr *e, Expr *u)
 {
     Statistics out = {0};
@@ -353,6 +360,20 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
                                      : ex_call3("if_else", e->args[0], ex_num(0), s.item[k].coefficient));
             }
             return out;
+        }
+        if (e->fn == FN_log1m && e->args[0]->kind == EX_MUL) {       // log(1 - z p) = log(1 - p) where z = 1, and 0 where z = 0
+            Expr *rest = ex_num(1), *where = NULL;
+            for (int i = 0; i < e->args[0]->nargs; i++) {
+                Expr *f = e->args[0]->args[i];
+                Expr *yes = !contains(f, u) && is_yes_no(f) ? ex_call2("!=", f, ex_num(0)) : NULL;
+                if (yes) where = where ? ex_call2("&&", where, yes) : yes;
+                else rest = ex_mul2(rest, f);
+            }
+            if (where) {
+                Statistics s = take_apart(a, ex_call1("log1m", rest), u);
+                for (int k = 0; k < s.n; k++) gather(a, &out, s.item[k].statistic, ex_call3("if_else", where, s.item[k].coefficient, ex_num(0)));
+                return out;
+            }
         }
         if ((e->fn == FN_cos || e->fn == FN_sin) && e->args[0]->kind == EX_ADD) {
             // cos(u - m) = cos(u) cos(m) + sin(u) sin(m)
