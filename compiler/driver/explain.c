@@ -62,7 +62,7 @@ void explain(FILE *out, const Program *p)
         if (s->competition) row(out, "method of", arena_printf(g->arena, "competition %d", s->competition->number));
         if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         if (s->over_sum) row(out, "note", "unknowns are summed out (`marginal`), and drawn afterwards");
-        if (can_be_summed_out(s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
+        if (!g->by_em && can_be_summed_out(s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);
     }
 }

@@ -30,7 +30,7 @@ typedef struct Options {
     int         status;              // of the compilation
     const char *include[32];
     int         ninclude;
-    bool        no_augment, by_nuts, by_gibbs, explain, time, check_passes, keep, verbose, quiet;
+    bool        no_augment, by_nuts, by_gibbs, by_em, explain, time, check_passes, keep, verbose, quiet;
     bool        no_device, device;          // leave code for GPUs out; insist on it
     const char *arch;                       // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
     GmPrecision precision;
@@ -51,6 +51,7 @@ static void usage(FILE *out)
           "  --explain        print for each variable its conditional, the method and why\n"
           "  --no-augment     leave the model as written\n"
           "  --method nuts    move all reals together along gradients, unless `infer` asks for something else; --method gibbs: none of them\n"
+          "  --method em      a program that finds posterior modes by expectation-maximisation: ./PROGRAM map data.json\n"
           "  --device gpu     insist on code for GPUs in the program (compiled by NVRTC, if it is installed; else the program does so when it starts)\n"
           "  --arch sm_90     compile that code for this architecture (that of the GPU found here; else PTX, for all)\n"
           "  --precision P    and for this precision: double, mixed or single (mixed)\n"
@@ -346,7 +347,7 @@ static int compile_model(const Options *o)
     bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
     if (end_pass(o, "parse", "ast", NULL)) { ast_print(stdout, m); return 0; }
-    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .by_nuts = o->by_nuts, .by_gibbs = o->by_gibbs};
+    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .by_nuts = o->by_nuts, .by_gibbs = o->by_gibbs, .by_em = o->by_em};
     for (size_t i = 0; i < sizeof graph_passes / sizeof *graph_passes; i++) {
         const GraphPass *pass = &graph_passes[i];
         begin_pass(pass->name);
@@ -420,12 +421,13 @@ int main(int argc, char **argv)
         case EXPLAIN: o.explain = true; break;
         case NO_AUGMENT: o.no_augment = true; break;
         case METHOD:
-            if (strcmp(optarg, "nuts") != 0 && strcmp(optarg, "gibbs") != 0) {
-                fprintf(stderr, "gmc: --method %s: there are `nuts` and `gibbs`; without it gmc chooses for each unknown\n", optarg);
+            if (strcmp(optarg, "nuts") != 0 && strcmp(optarg, "gibbs") != 0 && strcmp(optarg, "em") != 0) {
+                fprintf(stderr, "gmc: --method %s: there are `nuts`, `gibbs` and `em`; without it gmc chooses for each unknown\n", optarg);
                 return EXIT_USAGE;
             }
             o.by_nuts = strcmp(optarg, "nuts") == 0;
-            o.by_gibbs = !o.by_nuts;
+            o.by_em = strcmp(optarg, "em") == 0;
+            o.by_gibbs = !o.by_nuts;             // also where modes are looked for: no moves
             break;
         case TIME: o.time = true; break;
         case KEEP: o.keep = true; break;

@@ -357,6 +357,13 @@ static const char *draw_list(Out *o, const Node *n)
 static void emit_draw(Out *o, const Node *n)
 {
     const char *element = element_text(o, n->draw.element), *list = draw_list(o, n), *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
+    if (n->draw.of) {
+        const bool mean = strcmp(n->draw.of, "_mean") == 0;
+        const char *of = text(o, "%s%s(%s%s)", routine, n->draw.of, mean ? text(o, "%d, ", n->draw.which) : "", strchr(list, ',') ? strchr(list, ',') + 2 : "");
+        line(o, "const %s %s = %s;", n->draw.type, n->draw.x->name, of);
+        if (n->draw.check == DRAW_FINITE) line(o, "VERIFY(x, \"%s\", %s);", n->draw.var->name, element);
+        return;
+    }
     if (!n->draw.goes_on) line(o, "%s", stream_text(o, n->draw.var, element));
     const char *x = n->draw.x ? n->draw.x->name : "x";
     if (n->draw.x) line(o, "const %s %s = %s(%s);", n->draw.type, n->draw.x->name, routine, list);
@@ -625,7 +632,7 @@ static void emit_density_at(Out *o, const Node *n, const Conditional *c, const c
 static void emit_slice(Out *o, const Node *n)
 {
     const bool metropolis = n->kind == NODE_METROPOLIS;
-    const char *sampler = metropolis ? "metropolis" : "slice";
+    const char *sampler = o->g->by_em ? "climb" : metropolis ? "metropolis" : "slice";
     const Conditional *c = n->slice.c;
     const Var *v = c->var;
     const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
@@ -635,7 +642,7 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "%s", stream_text(o, v, element));
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
-    line(o, "%s sl;", metropolis ? "Metropolis" : "Slice");
+    line(o, "%s sl;", o->g->by_em ? "Climb" : metropolis ? "Metropolis" : "Slice");
     begin(o, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
     line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
     line(o, "%s_begin%s(&sl, &g, start, %s, %s, width);", sampler, positive ? "_log" : "", lo, hi);
@@ -667,12 +674,17 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     if (few) line(o, "wide weight[values];");
     else if (n->weigh.weights) line(o, "wide *weight = &%s;", place_text(o, &(Place){.element = n->weigh.at}));
     else line(o, "wide *weight = TEAM_SCRATCH(%s);", n->weigh.moves ? "values > 0 ? values : 1" : "values");
-    line(o, "const long old = %s;", place);
+    if (!n->weigh.expects) line(o, "const long old = %s;", place);
     begin(o, "for (long value = 0; value < values; value++)");
     line(o, "const long x = first + value;");
     emit_density_at(o, n, c, c->whole ? place : NULL);
     line(o, o->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
     end(o);
+    if (n->weigh.expects) {
+        const Count all = count_dims(v, 0, v->rank);
+        line(o, "%sif (expect_values(&g, at, %s, weight, values)) FAULT(\"%s\", %s, \"no value has a positive probability\");", o->team ? "ONE_LANE " : "", count_text(o, &all), v->name, element);
+        return;
+    }
     if (o->team) begin(o, "ONE_LANE");
     if (!n->weigh.marginal) line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", n->weigh.moves ? " && old >= first && old - first < values" : "");
     if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
@@ -719,10 +731,10 @@ static void emit_weigh(Out *o, const Node *n)
     const char *place = place_text(o, &(Place){.element = n->weigh.c->current}), *element = element_text(o, n->weigh.element);
     line(o, "%s", stream_text(o, n->weigh.c->var, element));
     const Expr *first = n->weigh.first, *last = n->weigh.last;
-    const bool few = !o->team && first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
+    const bool few = !o->team && !n->weigh.expects && first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
     if (few) line(o, "enum { first = %.0f, values = %.0f };", first->number, last->number - first->number + 1);
     else line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, first, TIGHT), expr_c(o, last, TIGHT));
-    if (few || o->team) emit_weigh_all(o, n, place, element, few);
+    if (few || o->team || n->weigh.expects) emit_weigh_all(o, n, place, element, few);
     else emit_weigh_by_lane(o, n, place, element);
 }
 
@@ -746,9 +758,10 @@ static void emit_move(Out *o, const Node *n)
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
     line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
-    line(o, "Slice sl;");
-    line(o, "slice_begin(&sl, &g, m.start, m.lo, m.hi, width);");
-    begin(o, "while (slice_next(&sl))");
+    const char *sampler = o->g->by_em ? "climb" : "slice";
+    line(o, "%s sl;", o->g->by_em ? "Climb" : "Slice");
+    line(o, "%s_begin(&sl, &g, m.start, m.lo, m.hi, width);", sampler);
+    begin(o, "while (%s_next(&sl))", sampler);
     if (!once) {
         line(o, "TEAM_BARRIER();");
         line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->move.inside->name);
@@ -761,7 +774,7 @@ static void emit_move(Out *o, const Node *n)
     line(o, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");
     compute_again(o, c);
     line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
-    line(o, "if (WARMING_UP) %swidths[move] = slice_adapt(width, &sl, m.start);", once ? "" : "ONE_LANE ");
+    line(o, "if (WARMING_UP) %swidths[move] = %s_adapt(width, &sl, m.start);", once ? "" : "ONE_LANE ", sampler);
     line(o, "NO_CLAIM();");
     end(o);
     end(o);
@@ -776,7 +789,7 @@ static void emit_draw_array(Out *o, const Node *n)
     const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
     const char *e = c->nbatch ? "e" : "0", *elements = simplex ? "n" : "n * n", *at = c->nbatch ? text(o, "e * %s", elements) : "0";
     const char *array = n->whole.array->name, *scalar = n->whole.scalar ? n->whole.scalar->name : NULL;
-    const bool shared = c->nbatch && simplex;
+    const bool shared = c->nbatch && simplex && !o->g->by_em;
     if (shared) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     if (c->nbatch) {
         Count count = count_dims(v, 0, c->nbatch);
@@ -789,11 +802,12 @@ static void emit_draw_array(Out *o, const Node *n)
     }
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     line(o, "SAVE_OLD(x, %s);", elements);
+    const char *first = o->g->by_em ? "" : "&g, ", *mode = o->g->by_em ? "_mode" : "";
     if (shared) line(o, "DRAW_SIMPLEX(%s, VAR_%s, e, &s->%s[%s], n, x);", c->family->draw->name, v->name, array, at);
-    else if (simplex) line(o, "%s(&g, &s->%s[%s], n, x);", c->family->draw->name, array, at);
+    else if (simplex) line(o, "%s%s(%s&s->%s[%s], n, x);", c->family->draw->name, mode, first, array, at);
     else {
         line(o, "wide *work = SCRATCH(3 * n * n);");
-        line(o, "%s(&g, s->%s[%s], &s->%s[%s], n, x, work);", c->family->draw->name, scalar, e, array, at);
+        line(o, "%s%s(%ss->%s[%s], &s->%s[%s], n, x, work);", c->family->draw->name, mode, first, scalar, e, array, at);
         line(o, "RELEASE(work);");
     }
     line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
@@ -824,7 +838,7 @@ static void emit_draw_normal(Out *o, const Node *n)
         line(o, "wide *work = SCRATCH(n);");
         line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
         line(o, "RELEASE(work);");
-    } else line(o, "if (normal_draw(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
+    } else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", o->g->by_em ? "mode" : "draw", J, h, first->name);
     line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
     end(o);
 }

@@ -333,6 +333,7 @@ static const char *optional_members(Out *o, const Program *p)
     for (const Step *s = p->g->steps; s; s = s->next)
         for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
+    if (p->g->by_em) all = text(o, "%s, .for_modes = 1", all);
     const char *cpu = only_on_cpu(p->g);
     if (cpu) all = text(o, "%s, .cpu_only = \"%s\"", all, cpu);
     return all;
@@ -359,7 +360,8 @@ void emit_program(FILE *file, const Program *p, const char *source)
             fputs("#define GM_MOVES             // along gradients\n", file);
             break;
         }
-    fputs("#include \"kernels.h\"\n\n", file);
+    if (g->by_em) fputs("#define GM_MODES             // no draws: joint normals are at their means\n", file);
+    fputs(g->by_em ? "#include \"kernels.h\"\n#include \"modes.h\"\n\n" : "#include \"kernels.h\"\n\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
     bool competing = false;
     for (const Kernel *k = p->sweep.first; k; k = k->next) {

@@ -42,7 +42,7 @@ bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == V
 
 const Request *request_of(const Graph *g, const Var *v)
 {
-    for (const Request *r = g->model->requests; r; r = r->next)
+    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next)        // how to draw is not how to find a mode
         for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
             if (r->names[i] == v->name) return r;
     return NULL;

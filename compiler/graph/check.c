@@ -34,7 +34,7 @@ static const char *check_factor(const Graph *g, const Factor *f, bool augmented)
     const char *what = arena_printf(g->arena, "the factor of line %d", span_line(f->span));
     Bound b = {.g = g, .what = what, .n = f->plates.n, .index = f->plates.index};
     if (outside(&b, f->log_density) || outside(&b, f->value) || outside(&b, f->plates.guard)) return b.wrong;
-    if (!f->replaced || !augmented) return NULL;
+    if (!f->replaced || !augmented || f->sums_out) return NULL;
     for (const Factor *made = g->factors; made; made = made->next)
         if (made->original == f) return NULL;
     return arena_printf(g->arena, "%s was replaced by nothing", what);

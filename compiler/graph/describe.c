@@ -355,10 +355,27 @@ static Description describe(Graph *g, const Step *s)
     return d;
 }
 
+// What --method em makes of a step.
+static void for_mode(Graph *g, const Step *s, Description *d)
+{
+    if (s->expects) {
+        d->method = s->kind == STEP_ENUM ? "expectation: the probability of each value given the parameters" : "expectation: of the statistics that the parameters are told by, given these";
+        d->because = NULL;
+        return;
+    }
+    if (s->kind == STEP_EXACT) d->method = arena_printf(g->arena, "maximum in closed form: %s%s", s->conditional->truncated ? "truncated " : "", s->conditional->family->name);
+    else if (s->kind == STEP_GAUSSIAN) d->method = "maximum in closed form: the mean of the joint normal";
+    else {
+        d->method = "maximised numerically, one number at a time (golden sections, Brent 1973)";
+        d->is = d->brief = ": maximised numerically";
+    }
+}
+
 bool describe_steps(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
-        const Description d = describe(g, s);
+        Description d = describe(g, s);
+        if (g->by_em) for_mode(g, s, &d);
         s->description = arena_copy(g->arena, &d, sizeof d);
     }
     return true;

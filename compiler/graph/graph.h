@@ -104,6 +104,8 @@ struct Var {
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
     int         chain;                   // the subscript that the chain goes along, or the last
     int         sums;                    // how many sums over values of others what moves it has behind it
+    bool        integrated;              // --method em: a latent that is there by its expectations; or an auxiliary that was taken back
+    bool        expectation;             // --method em: an array of expectations
     bool        mixed;                   // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     const char *cached_text;
 };
@@ -139,6 +141,7 @@ typedef struct Factor {
     Expr               *from, *to;       // support, truncation and declared bounds, where data alone tell both ends: checked at load not to be empty. Else NULL
     struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
     bool                replaced;        // an augmentation took its place
+    bool                taken_back;      // --method em: the factor that it was made from stands as written
     const Augmentation *rule;            // that made it
     const Var          *sums_out;        // the sum over the values of an unknown, else NULL
     int                 made, gone;      // it counts from this number of sums on, until this sum takes it in (0: none does)
@@ -177,6 +180,7 @@ typedef struct Graph {
     bool           no_augment;
     bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
+    bool           by_em;                // --method em: the program looks for modes: latents by expectations, all else by maxima of conditionals
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Slopes *slopes;               // gradient: derivatives of functions
     struct Factored *factored;           // gradient: matrices that are factored, wherever factors mention that
@@ -317,6 +321,7 @@ typedef struct Statistics { int n, size; Statistic *item; bool many; } Statistic
 
 // e as a sum of coefficient * statistic(u), u any reference. What cannot be taken apart is a statistic of its own.
 Statistics statistics(Arena *a, Expr *e, Expr *u);
+Expr *free_of(Arena *a, Expr *e, Expr *u);                            // and what is left: the terms without u
 
 // ---- conditionals.c: what each variable's update sees ----
 
@@ -564,6 +569,10 @@ typedef struct Step {
     struct Competition *competition;     // or NULL: there is one way to draw the block
     const struct Step *in_turns;         // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
     const struct Description *description;       // describe.c: for readers
+    bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
+    int          nexpected;
+    Var         *expected[4];            // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
+    int          which[4];
     union {
         struct {                         // GAUSSIAN
             BlockTerm  *terms;
@@ -598,6 +607,11 @@ typedef struct Step {
 
 Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none
 void complete_turns(Graph *g, Step *s);                          // once find_domains has been there
+// ---- expect.c: latents by their expectations, for modes ----
+
+// Fills the steps that find expectations, each made by step_of, and the factors that steps of maximisation read; false after a message.
+bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps);
+
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
 bool schedule(Graph *g);
 const char *only_on_cpu(const Graph *g);                         // why its program runs on the CPU alone; NULL: it does not

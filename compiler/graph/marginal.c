@@ -20,13 +20,18 @@ static bool asked_for(const Graph *g, const Var *v, const char *method)
     return r && strcmp(r->method, method) == 0;
 }
 
-bool asked_marginal(const Graph *g, const Var *v) { return asked_for(g, v, "marginal"); }
+// For modes all are summed out, where their values are finitely many.
+bool asked_marginal(const Graph *g, const Var *v)
+{
+    if (g->by_em) return v->discrete && v->base == BASE_INT && v->kind != VAR_AUXILIARY && end_of_summed(v, 0) && end_of_summed(v, 1);
+    return asked_for(g, v, "marginal");
+}
 
 bool factor_counts_at(const Factor *f, int sums, bool collapsed)
 {
     const Factor *written = f;
     while (written->original) written = written->original;
-    if (sums < written->made || (written->gone && written->gone <= sums)) return false;
+    if (f->taken_back || sums < written->made || (written->gone && written->gone <= sums)) return false;
     return collapsed ? !f->original : !f->replaced;
 }
 
@@ -496,21 +501,22 @@ bool marginals(Graph *g)
             done = !because;
         }
         if (!done) {
-            Diag *m = diag(g->diags, request_of(g, list[0])->span, DIAG_E0513, list[0]->name);
+            const Request *r = request_of(g, list[0]);
+            Diag *m = diag(g->diags, r ? r->span : list[0]->span, g->by_em ? DIAG_E0514 : DIAG_E0513, list[0]->name);
             diag_because(m, "%s", first);
-            diag_help(m, "leave the request out: gmc draws it given the rest");
+            diag_help(m, g->by_em ? "draw it, without --method em" : "leave the request out: gmc draws it given the rest");
             return false;
         }
         if (n == 0) break;
         g->nsums++;
     }
-    while (untie(g)) ;
-    tell_ties(g);
+    while (!g->by_em && untie(g)) ;
+    if (!g->by_em) tell_ties(g);
     for (int i = 0; i < g->nvars && g->nsums; i++) {
         Var *v = g->vars[i];
         if (v->summed) v->sums = v->summed - 1;
         else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
     }
-    for (int i = 0, n = g->nvars; i < n; i++) draw_together(g, g->vars[i]);
+    for (int i = 0, n = g->nvars; i < n && !g->by_em; i++) draw_together(g, g->vars[i]);
     return true;
 }

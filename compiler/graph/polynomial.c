@@ -399,6 +399,16 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
     return out;
 }
 
+Expr *free_of(Arena *a, Expr *e, Expr *u)
+{
+    too_many = false;
+    const Statistics s = take_apart(a, e, u);
+    Expr *rest = ex_num(0);
+    for (int i = 0; i < s.n; i++)
+        if (!contains(s.item[i].statistic, u)) rest = ex_add2(rest, ex_mul2(s.item[i].statistic, s.item[i].coefficient));
+    return rest;
+}
+
 Statistics statistics(Arena *a, Expr *e, Expr *u)
 {
     too_many = false;

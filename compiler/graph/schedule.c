@@ -185,7 +185,7 @@ static Var *kept_auxiliary(Graph *g, const Factor *original)
 bool can_collapse(Graph *g, const Var *v)
 {
     bool any = false;
-    if (v->kind == VAR_AUXILIARY) return false;
+    if (v->kind == VAR_AUXILIARY || g->by_em) return false;
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++) {
         const Factor *f = enters.factor[q];
@@ -311,10 +311,10 @@ static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
             return s;
         }
     }
-    if (!collapsed && !method && conditional_own(g, c, false)) return single(g, STEP_OWN, v, c, false, "its own distribution");
+    if (!g->by_em && !collapsed && !method && conditional_own(g, c, false)) return single(g, STEP_OWN, v, c, false, "its own distribution");
     if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
-    const Pair *pair = v->discrete && (!method || strcmp(method, "gibbs") == 0) ? find_pair(g, v) : NULL;
+    const Pair *pair = !g->by_em && v->discrete && (!method || strcmp(method, "gibbs") == 0) ? find_pair(g, v) : NULL;
     const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
     if (pair && (!of_b || !of_b->method || strcmp(of_b->method, "gibbs") == 0)) {
         Step *s = single(g, STEP_PAIR, v, pair->indicator, false, arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
@@ -334,8 +334,8 @@ static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     } else if (method && strcmp(method, "gibbs") == 0) {
         Diag *m = diag(g->diags, v->span, DIAG_W0601, v->name);
         diag_because(m, "%s", because);
-    } else if (!method) {
-        Diag *m = diag(g->diags, v->span, DIAG_P0602, v->name);
+    } else if (!method && !(g->by_em && v->kind == VAR_AUXILIARY)) {
+        Diag *m = diag(g->diags, v->span, g->by_em ? DIAG_P0606 : DIAG_P0602, v->name);
         diag_because(m, "%s", because);
     }
     Step *s = single(g, metropolis ? STEP_METROPOLIS : STEP_SLICE, v, c, collapsed, because);
@@ -371,6 +371,7 @@ static int metric_setting(const Request *asked)
 const char *only_on_cpu(const Graph *g)
 {
     const Var *z = first_solution(g);
+    if (g->by_em) return "modes are found on the CPU: --device cpu";
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Step *s = g->steps; s; s = s->next)
         if (s->kind == STEP_NUTS && s->nuts.metric > 1)
@@ -939,6 +940,7 @@ static Step *move_over_sums(Graph *g, Candidate *list, int n)
 
 // The sweep, in its order.
 typedef struct Order {
+    Step *expectations;                  // of latents, for modes
     Step *imputed;                       // missing values of data
     Step *over_sums, *over_both;         // what sees unknowns summed out; after what reads auxiliaries as they are, what has these integrated out, too
     Step *summed;                        // these, the last one first
@@ -951,7 +953,7 @@ static Step **usual(Order *o, const Var *v) { return v->kind == VAR_AUXILIARY ? 
 static void place(Graph *g, Order *o, Step *s, Step **otherwise)
 {
     const int number = s->block[0]->summed;
-    s->over_sum = without_summed(g, s->block, s->nblock);
+    s->over_sum = !g->by_em && without_summed(g, s->block, s->nblock);
     s->marginal |= s->over_sum;
     if (number) {
         Step **at = &o->summed;
@@ -961,23 +963,27 @@ static void place(Graph *g, Order *o, Step *s, Step **otherwise)
     } else put(s->over_sum ? s->collapsed ? &o->over_both : &o->over_sums : s->collapsed ? &o->first : otherwise, s);
 }
 
+static Step *step_of_latent(Graph *g, Var *v) { return element_step(g, v, false, NULL); }
+
 bool schedule(Graph *g)
 {
     Order o = {0};
+    if (g->by_em && !expectations(g, step_of_latent, &o.expectations)) return false;
     int n = 0, nvars = g->nvars;
     Candidate *list = NEW_N(g->arena, Candidate, nvars + 1);
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
-        if (!var_unknown(v)) continue;
+        if (!var_unknown(v) || v->integrated || v->expectation) continue;
         Candidate *c = &list[n++];
         c->var = v;
         improper(g, v);
         const Request *asked = request_of(g, v);
         c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->because);
+        if (g->by_em && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
     }
     // Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
     // effects, is then coupled with itself through the first, and stands with the dense ones.
-    for (const Request *r = g->model->requests; r; r = r->next) {
+    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || r->nnames < 2 || strcmp(r->method, "gibbs") != 0) continue;
         Var **block = NEW_N(g->arena, Var *, r->nnames);
         int m = 0, diagonal = -1;
@@ -1001,7 +1007,7 @@ bool schedule(Graph *g)
         if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
         place(g, &o, gaussian(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &o.rest);
     }
-    for (const Request *r = g->model->requests; r; r = r->next) {
+    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || !asks_for_gradients(r)) continue;
         Var **block = NEW_N(g->arena, Var *, r->nnames + 1);
         int m = 0;
@@ -1032,7 +1038,7 @@ bool schedule(Graph *g)
         if (s) place(g, &o, s, &o.rest);
     }
     // Coefficients that meet in a softmax.
-    for (bool more = !g->no_augment; more;) {
+    for (bool more = !g->no_augment && !g->by_em; more;) {
         Var **free = NEW_N(g->arena, Var *, n + 1);
         int m = 0;
         for (int i = 0; i < n; i++)
@@ -1103,8 +1109,8 @@ bool schedule(Graph *g)
         if (s) place(g, &o, s, usual(&o, c->var));
         if (other) place(g, &o, other, usual(&o, c->var));
     }
-    impute(g, &o.imputed);
-    Step *const in_order[] = {o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.latents, o.rest};
+    if (!g->by_em) impute(g, &o.imputed);
+    Step *const in_order[] = {o.expectations, o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.latents, o.rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
     if (!g->by_gibbs && !g->by_nuts) compete(g);
@@ -1159,7 +1165,7 @@ bool complete_blocks(Graph *g)
         if (s->kind != STEP_GAUSSIAN) continue;
         add_absent(g, s);
         if (s->gaussian.on_plane) continue;
-        if (s->gaussian.nbatch == 0) find_scale_move(g, s);
+        if (s->gaussian.nbatch == 0 && !g->by_em) find_scale_move(g, s);
         find_rows(g, s);
     }
     return true;

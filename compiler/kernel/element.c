@@ -192,12 +192,14 @@ void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, con
     }
 }
 
-// The element is x: by one lane of a team.
-void put_store(Lower *p, Shared how, const Conditional *c, Var *x)
+// An element of the step is x: by one lane of a team.
+static void put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
 {
-    Node *n = put_update(p, UPDATE_SET, place_element(c->current), local_ref(x));
+    Node *n = put_update(p, UPDATE_SET, place_element(element), local_ref(x));
     n->update.how = how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;
 }
+
+void put_store(Lower *p, Shared how, const Conditional *c, Var *x) { put_store_at(p, how, c, c->current, x); }
 
 // Sums over the loops of a part, into locals.
 Node *enter_part(Lower *p, const Loops *l)
@@ -284,6 +286,7 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
 {
     const Conditional *c = s->conditional;
     DrawArg *args = NEW_N(p->g->arena, DrawArg, 16);
+    Var *drawn = NULL;
     int n = 0, k = 0;
     for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++) args[n++] = (DrawArg){.name = nat->name, .value = local_ref(natural[k])};
     if (c->family->power) args[n++] = (DrawArg){.name = c->family->power, .number = c->power};
@@ -293,19 +296,26 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
         put_bounds(p, c, bound);
         for (int side = 0; side < 2; side++) args[n++] = (DrawArg){.name = bound[side]->name, .value = local_ref(bound[side])};
     }
-    Var *x = local_new(p->g->arena, "x");
-    Node *d = put(p, NODE_DRAW);
-    d->draw.var = c->var;
-    d->draw.element = c->current;
-    d->draw.x = x;
-    d->draw.type = p->open->number;
-    d->draw.call = c->truncated ? c->family->draw_truncated : c->family->draw;
-    d->draw.nargs = n;
-    d->draw.arg = args;
-    d->draw.check = DRAW_FINITE;
+    for (int i = 0; i < (s->expects ? s->nexpected : 1); i++) {
+        Var *x = local_new(p->g->arena, i ? intern(words(p, "x%d", i + 1)) : "x");
+        Node *d = put(p, NODE_DRAW);
+        d->draw.var = c->var;
+        d->draw.element = c->current;
+        d->draw.x = x;
+        d->draw.type = p->open->number;
+        d->draw.call = c->truncated ? c->family->draw_truncated : c->family->draw;
+        d->draw.of = s->expects ? "_mean" : p->g->by_em ? "_mode" : NULL;
+        d->draw.which = s->which[i];
+        d->draw.nargs = n;
+        d->draw.arg = args;
+        d->draw.check = i ? DRAW_UNCHECKED : DRAW_FINITE;
+        if (s->expects) put_store_at(p, how, c, ex_ref(s->expected[i], c->current->nargs, c->current->args), x);
+        else drawn = x;
+    }
+    if (s->expects) return;
     if (s->marginal) put(p, NODE_CLAIM);
     else put_claim(p, c, natural);
-    put_store(p, how, c, x);
+    put_store(p, how, c, drawn);
 }
 
 typedef struct Routed { const Part *part; Expr *hoisted; const Rows *rows; struct Routed *next; } Routed;
@@ -760,7 +770,14 @@ void step_density(Lower *p, const Step *s)
         n->weigh.marginal = s->marginal;
         Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
         n->weigh.moves = ex_unknown(count) || ex_reads_response(count);      // how many values there are is known in the sweep only
-        if (how == BY_TEAM && !n->weigh.moves) {         // else the choice goes along with the weights, and none is kept
+        n->weigh.expects = s->expects;
+        if (s->expects) {                        // an array of probabilities keeps them
+            Expr *at[MAX_RANK + 1];
+            for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);
+            at[v->rank] = ex_num(1);
+            n->weigh.weights = s->expected[0];
+            n->weigh.at = ex_ref(s->expected[0], v->rank + 1, at);
+        } else if (how == BY_TEAM && !n->weigh.moves) {         // else the choice goes along with the weights, and none is kept
             Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);     // data may leave no value, and are told so
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);
             n->weigh.at = ex_ref(n->weigh.weights, 1, &at);

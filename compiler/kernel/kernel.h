@@ -131,6 +131,8 @@ struct Node {
             Place       place;
             const char *routine;
             const Ast  *call;            // of the stdlib, or NULL: the arguments in order
+            const char *of;              // the routine that gives its mode ("_mode"), or the mean of a statistic ("_mean"), of the same arguments; NULL: that draws
+            int         which;           // the statistic
             int         nargs;
             DrawArg    *arg;
             bool        whole;           // the place is an array
@@ -141,7 +143,7 @@ struct Node {
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // and METROPOLIS; follows: `change` is wanted
-        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at; bool marginal, moves; } weigh;   // moves: so does the number of values
+        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at; bool marginal, moves, expects; } weigh;   // moves: so does the number of values
         struct { const Conditional *c; Var *width, *inside; Expr *start; } move;
         struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
         struct { const Step *step; Var *J, *h; Expr *size; } normal;

@@ -600,7 +600,8 @@ static void launch_kernel(Lower *p, Launches *list, const Kernel *k)
 // One function of a thousand statements takes the C compiler longer than forty of twenty-five.
 enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
 
-static bool counts(const Factor *f) { return factor_counts_at(f, 0, false) && !ex_is_num(f->log_density, 0); }
+// A program for modes has the density of the parameters alone: all latents integrated out.
+static bool counts(const Graph *g, const Factor *f) { return factor_counts_at(f, g->by_em ? g->nsums : 0, g->by_em) && !ex_is_num(f->log_density, 0); }
 
 static Look test_shared(const Expr *e, void *with)
 {
@@ -609,7 +610,7 @@ static Look test_shared(const Expr *e, void *with)
 }
 
 // Whether nothing in it is done together by the lanes of a team: it may be moved to a function.
-static bool for_part(const Factor *f) { return counts(f) && !f->original && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL); }
+static bool for_part(const Graph *g, const Factor *f) { return counts(g, f) && !f->original && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL); }
 
 static void put_factor(Lower *p, const Factor *f, Var *lp)
 {
@@ -632,14 +633,14 @@ static Var *begin_sum(Lower *p)
 static int lower_parts(Lower *p, const Kernel ***part)
 {
     int n = 0, of = 0;
-    for (const Factor *f = p->g->factors; f; f = f->next) n += for_part(f);
+    for (const Factor *f = p->g->factors; f; f = f->next) n += for_part(p->g, f);
     if (n <= FACTORS_OF_A_KERNEL) return 0;
     *part = NEW_N(p->g->arena, const Kernel *, n / FACTORS_OF_A_PART + 1);
     n = 0;
     Kernel *k = NULL;
     Var *lp = NULL;
     for (const Factor *f = p->g->factors;; f = f->next) {
-        while (f && !for_part(f)) f = f->next;
+        while (f && !for_part(p->g, f)) f = f->next;
         if (k && (!f || of == FACTORS_OF_A_PART)) {
             put(p, NODE_RESULT)->result.value = local_ref(lp);
             close_kernel(p);
@@ -684,11 +685,11 @@ void lower_log_joint(Lower *p)
     const bool either = auxiliaries_compete(p->g);
     for (const Factor *f = p->g->factors; f; f = f->next) {
         const Loops l = loops_of(&f->plates);
-        whole |= (counts(f) || (either && factor_counts_at(f, 0, true))) && needs_own_array(f->log_density, &l);
+        whole |= (counts(p->g, f) || (either && factor_counts_at(f, 0, true))) && needs_own_array(f->log_density, &l);
     }
     const Kernel **part;
     const int parts = lower_parts(p, &part);
-    note(p, either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
+    note(p, p->g->by_em ? "The log density of data and parameters, latents integrated out." : either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "log_joint", "wide");
     k->by_one = whole;
     Var *lp = begin_sum(p);
@@ -698,7 +699,7 @@ void lower_log_joint(Lower *p)
         n->call.into = lp;
     }
     for (const Factor *f = p->g->factors; f; f = f->next)
-        if (counts(f) && !(parts && for_part(f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
+        if (counts(p->g, f) && !(parts && for_part(p->g, f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
     for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
     for (const Step *s = p->g->steps; s; s = s->next)
         for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
@@ -713,6 +714,9 @@ void lower_log_joint(Lower *p)
         }
     put(p, NODE_RESULT)->result.value = local_ref(lp);
     close_kernel(p);
+    p->launches = &p->out->joint;
+    for (int i = 0; i < p->g->nvars && p->g->by_em && p->messages; i++)
+        if (p->g->vars[i]->kind == VAR_SERIES && p->g->vars[i]->hidden) launch(p, LAUNCH_ONCE, p->messages[p->g->vars[i]->id]);
     launch_kernel(p, &p->out->joint, k);
 }
 

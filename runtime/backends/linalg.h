@@ -33,6 +33,9 @@ void rows_added_matrix(long n, long p, long k, const double *X, const double *W,
 // drawn from gamma(count/2, (Q - h'J^-1 h)/2), h is scaled, x drawn (Liu and Wu 1999; Hobert and Marchev 2008). The caller scales z.
 typedef struct GmScale { double Q, count, scale; } GmScale;
 
+// A stream whose `has_spare` is this gives no noise: then joint normals are at their means.
+enum { GM_NO_NOISE = -1 };
+
 // x[n] ~ N(J^-1 h, J^-1): J = LL', v = L^-1 h, x = L'^-1 (v + e), e standard normal. One Cholesky, no inverse (Rue 2001).
 // J and h are destroyed. scale: NULL, or a scale move to make first.
 long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale *scale);

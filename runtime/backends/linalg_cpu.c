@@ -263,6 +263,7 @@ static void scale_draw(Stream *g, GmScale *e, double rest)
 // The standard normal of part k: each element of a joint draw has numbers of its own, so that a GPU can draw them all at once.
 static double noise(const Stream *g, long k)
 {
+    if (g->has_spare == GM_NO_NOISE) return 0;
     Stream part = stream_part(g, (uint64_t)k);
     return normal_standard(&part);
 }

@@ -297,9 +297,18 @@ static inline void gm_products(GmKernel kernel, GmRun *run, int chain, long n, s
     free(sums);
 }
 
-static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
+static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
 {
     Stream g = stream(sweep_place(run, run->chain), var, 0);
+#if defined(GM_MODES)
+    g.has_spare = GM_NO_NOISE;
+#endif
+    return g;
+}
+
+static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
+{
+    Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
     const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);    // a move of z and x together makes no claim about x alone
@@ -311,7 +320,7 @@ static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char 
 static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D, wide *E,
                                            wide *k, wide *u, wide *scale)
 {
-    Stream g = stream(sweep_place(run, run->chain), var, 0);
+    Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_arrow_before(n, J, h, x, m, D, E, k, u);
     const long bad = gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, scale && !run->checking ? &move : NULL);
@@ -323,7 +332,7 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
 static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y, solve *M, wide *x,
                                           wide *scale)
 {
-    Stream g = stream(sweep_place(run, run->chain), var, 0);
+    Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_rows_before(n, p, D, h, rows, y, x);
     const long bad = gm_normal_rows(&g, n, p, D, h, rows, y, M, x, scale && !run->checking ? &move : NULL);

@@ -6,6 +6,7 @@
 // Each move along gradients of the program is one ascent. Together they have to hold every unknown, and to hold sets that no factor connects (those that compete with steps are such): the
 // maximum over each is then the maximum over all. A program without is refused, with the command that makes one.
 #include "ascent.h"
+#include "em.h"
 #include "starts.h"
 
 #include <errno.h>
@@ -97,14 +98,22 @@ static bool is_moved(const Map *map, const GmField *field)
     return false;
 }
 
-static bool holds_all(const Map *map, const GmMemory *m, const GmData *d)
+static bool has_missing(const Map *map, const GmData *d)
 {
     const GmModel *model = map->model;
     for (int f = 0; f < model->n_data; f++)
         if (d->missing[f].count > 0) {
             gm_error("map: %s has missing values (%s): there is no mode of the unknowns alone. Leave the rows out, or draw: without `map`", model->data[f].name, model->data[f].where);
-            return false;
+            return true;
         }
+    return false;
+}
+
+static bool holds_all(const Map *map, const GmMemory *m, const GmData *d)
+{
+    const GmModel *model = map->model;
+    if (has_missing(map, d))
+        return false;
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
         if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || gm_shape_size(&m->shape[f]) == 0 || is_moved(map, field))
@@ -211,7 +220,7 @@ static char *outermost(const Map *map, const GmMemory *m, int start)
 
 static void print_starts(const Map *map, int chains)
 {
-    printf("%5s %16s %12s %12s\n", "start", "log density", "slope", "evaluations");
+    printf("%5s %16s %12s %12s\n", "start", "log density", "slope", map->model->for_modes ? "iterations" : "evaluations");
     for (int c = 0; c < chains; c++) {
         const Climb *w = worst(map, c);
         long evaluations = 0;
@@ -345,6 +354,30 @@ static void print_mode(const Map *map, const GmMemory *m, const GmDraws *d, cons
     }
 }
 
+// Numbers of the mode that are at an end of their support, where expectation-maximisation has cut them back: the density rises towards it without reaching a maximum.
+static void print_ends(const Map *map, const GmMemory *m, int start)
+{
+    char *first = NULL;
+    long others = -1;
+    for (int f = 0; f < map->model->n_state; f++) {
+        const GmField *field = &map->model->state[f];
+        const GmShape *shape = &m->shape[f];
+        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT || (field->constraint != GM_ANY && field->constraint != GM_SIMPLEX))
+            continue;
+        const double *x = gm_state_array(map->model, m, start, f), lower = field->constraint == GM_SIMPLEX ? 0 : shape->lower, upper = field->constraint == GM_SIMPLEX ? INFINITY : shape->upper;
+        for (long i = 0; i < gm_shape_size(shape); i++) {
+            if (!(x[i] - lower < 1e-300) && !(upper - x[i] < 3e-16 * fabs(upper)))
+                continue;
+            if (others++ < 0)
+                first = gm_element_name(field->name, shape->rank, shape->dim, i);
+        }
+    }
+    if (first)
+        printf("%s%s %s at an end of its support: the density rises towards there (a weight that vanishes is a component cut back), and the log density counts it as the last number before the end\n", first,
+               others > 0 ? " and others, each" : "", others > 0 ? "are" : "is");
+    free(first);
+}
+
 // The mode with its definitions, to the screen and to files.
 static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int start, int reached)
 {
@@ -369,6 +402,8 @@ static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int
         printf("mode of the density of %s: log density %.10g%s, largest derivative %.2g, from %d of %d starts\n", o->jacobian ? "the coordinates without bounds" : "the unknowns as declared", lp, up_to(map), slope,
                reached, o->chains);
         print_mode(map, m, &draws, row);
+        if (map->model->for_modes)
+            print_ends(map, m, start);
     }
     int status = GM_EXIT_OK;
     if (o->output) {
@@ -384,15 +419,38 @@ static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int
     return status;
 }
 
+// By expectation-maximisation: all unknowns are one block.
+static bool iterate(Map *map, GmRun *run, const GmMemory *m, const GmData *d, int *status)
+{
+    const GmOptions *o = map->options;
+    if (has_missing(map, d))
+        return false;
+    if (o->jacobian) {
+        gm_error("map --jacobian: a program made by gmc --method em has the modes of its conditionals by the unknowns as declared; gmc --method nuts %s makes one that climbs in coordinates without bounds",
+                 map->model->source);
+        return false;
+    }
+    GmEmEnd *end = gm_alloc((size_t)o->chains, sizeof *end);
+    *status = (int)gm_em(map->model, run, m, o, end);
+    map->n_blocks = 1;
+    map->block[0] = (Block){ gm_copy_text(""), gm_copy_text("latents"), true, true };
+    for (int c = 0; c < o->chains; c++)
+        map->climb[c * MOST_BLOCKS] = (Climb){ end[c].state, end[c].iterations, end[c].log_density, end[c].slope, 0 };
+    free(end);
+    return *status == GM_EXIT_OK;
+}
+
 int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o)
 {
     Map map = { .model = model, .options = o };
     map.climb = gm_alloc((size_t)o->chains * MOST_BLOCKS, sizeof *map.climb);
+    int status = GM_EXIT_USAGE, best = -1, reached = 0;
+    if (model->for_modes && !iterate(&map, run, m, d, &status))
+        goto end;
     run->host = &map;
     run->seeking = 1;
     run->instead = climb;
-    int status = GM_EXIT_USAGE, best = -1, reached = 0;
-    for (int k = 0; k < model->n_steps && map.n_blocks < MOST_BLOCKS; k++) {
+    for (int k = 0; k < model->n_steps && map.n_blocks < MOST_BLOCKS && !model->for_modes; k++) {
         if (!model->step_moves || !model->step_moves(k))
             continue;
         map.at = map.n_blocks;
@@ -403,8 +461,9 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
     if (gm_fault_raised()) {
         gm_fault_print(model, m, NULL);
         status = GM_EXIT_FAULT;
-    } else if (holds_all(&map, m, d)) {
-        find_constant(&map, run);
+    } else if (model->for_modes || holds_all(&map, m, d)) {
+        if (!model->for_modes)
+            find_constant(&map, run);
         if (o->summary && o->chains > 1)
             print_starts(&map, o->chains);
         for (int c = 0; c < o->chains; c++)
@@ -436,6 +495,7 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
         } else
             status = tell(&map, run, m, d, best, reached);
     }
+end:
     for (int b = 0; b < map.n_blocks; b++)
         free(map.block[b].name), free(map.block[b].summed);
     free(map.climb);

@@ -322,6 +322,10 @@ static int start(Fit *f)
     GmOptions *o = &f->options;
     if (o->check || o->compare_devices)
         o->output = (free((char *)o->output), NULL);
+    if (model->for_modes && !o->map) {
+        gm_error("this program looks for modes: FIT map ... Without --method em, gmc %s makes one that draws", model->source);
+        return GM_EXIT_USAGE;
+    }
     omp_set_num_threads(o->threads);
     if (!gm_together_possible(model, o))
         return GM_EXIT_USAGE;

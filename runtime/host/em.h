@@ -1,0 +1,20 @@
+// em.h -- posterior modes by expectation-maximisation (em.c).
+#ifndef GM_EM_H
+#define GM_EM_H
+
+#include "ascent.h"
+#include "host.h"
+
+typedef struct GmEmEnd {                 // where a start has come to
+    GmAscentState state;
+    long   iterations;
+    double log_density;
+    double change;                       // what is left of the way, by the last steps, relative to the unknowns
+    double slope;                        // the largest derivative, by differences
+    double fell;                         // below 0: the iteration that should not have
+} GmEmEnd;
+
+// Iterations from each of the starts that the chains stand at, to end[chains]. GM_EXIT_OK, GM_EXIT_FAULT after a message, or GM_EXIT_INTERRUPTED.
+GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOptions *o, GmEmEnd *end);
+
+#endif

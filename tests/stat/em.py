@@ -1,0 +1,244 @@
+"""Modes by expectation-maximisation (gmc --method em) beside densities written down here with the latents integrated out: the log density that is told, its slope where the program has stopped,
+traces that never fall; closed forms; another program that climbs along gradients; an iteration of EM written out; what is refused."""
+import json
+import os
+import subprocess
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+from program import GMC, Workplace
+
+rng = np.random.default_rng(11)
+
+
+def compiled(w, name, model, *flags):
+    source, program = w.path(name + ".gm"), w.path(name)
+    with open(source, "w") as f:
+        f.write(model)
+    subprocess.run([GMC, "-q", "--no-device", "--check-passes", *(flags or ("--method", "em")), source, "-o", program], check=True)
+    return program
+
+
+def mode(w, program, data, *more, status=0):
+    path = w.path("data.json")
+    with open(path, "w") as f:
+        json.dump({k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}, f)
+    ran = subprocess.run([program, "map", path, "--seed", "3", "--starts", "4", "-o", program + "_mode", *more], capture_output=True, text=True)
+    if ran.returncode != status:
+        print("status %d, not %d: %s" % (ran.returncode, status, ran.stderr))
+    if ran.returncode:
+        return None, ran.stderr
+    with open(program + "_mode.json") as f:
+        return json.load(f), ran.stdout
+
+
+def told(what, good, otherwise):
+    print("%s: %s" % (what, "as known" if good else "off: %s" % (otherwise,)))
+
+
+def slope(density, at, kinds):
+    """The largest derivative of a density by free coordinates: logs of what is positive, logs of weights, numbers, elements of covariances."""
+    most = 0
+    for name, kind in kinds.items():
+        x = np.array(at[name], dtype=float)
+        for i in np.ndindex(x.shape):
+            if kind == "matrix" and i[-1] > i[-2]:
+                continue
+            sides = []
+            for h in (1e-4, -1e-4):
+                y = x.copy()
+                if kind == "real":
+                    y[i] += h
+                elif kind == "matrix":
+                    unit = np.sqrt(x[i[:-2] + (i[-2], i[-2])] * x[i[:-2] + (i[-1], i[-1])])
+                    y[i] += h * unit
+                    y[i[:-2] + (i[-1], i[-2])] = y[i]
+                else:
+                    y[i] *= np.exp(h)
+                    if kind == "simplex":
+                        y /= y.sum(-1, keepdims=True)
+                sides.append(density({**at, name: y}))
+            most = max(most, abs(sides[0] - sides[1]) / 2e-4)
+    return most
+
+
+def compare(w, what, model, data, density, kinds, error=2e-4):
+    got, said = mode(w, compiled(w, what.replace(" ", "_"), model), data)
+    at = {k: np.array(v) for k, v in got.items()}
+    known = density(at)
+    told(what + ": log density", abs(got["lp__"] - known) < 1e-8 * (1 + abs(known)), (got["lp__"], known))
+    d = slope(density, at, kinds)
+    told(what + ": slope", d < error, d)
+    with open(w.path(what.replace(" ", "_")) + "_mode_trace.csv") as f:
+        rows = [line.split(",") for line in f if line[0].isdigit()]
+    fell = max((float(a[2]) - float(b[2]) for a, b in zip(rows, rows[1:]) if a[0] == b[0]), default=-1)
+    told(what + ": never falls", fell < 1e-9 * (1 + abs(known)) and len(rows) > 10, fell)
+    return at
+
+
+NORMALS = """data { int<lower=0> N; int<lower=1> K; vector[N] y; }
+prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) { mu[k] ~ normal(0, 10); s[k] ~ root_inv_gamma(2, 1); } }
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], s[c[i]]); }
+"""
+WRITTEN = NORMALS.replace("latent { for (i in 1:N) c[i] ~ categorical(w); }\n", "").replace("normal(mu[c[i]], s[c[i]])", "mixture(w, normal(mu, s))")
+MATRICES = """data { int<lower=0> N; int<lower=1> K, p; matrix[N, p] y; matrix[p, p] S; vector[p] m; }
+prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) { mu[k] ~ multi_normal(m, 100 * S); Sigma[k] ~ inv_wishart(p + 2, S); } }
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ multi_normal(mu[c[i]], Sigma[c[i]]); }
+"""
+CLASSES = """data { int<lower=0> N; int<lower=1> K, J; int<lower=1, upper=3> y[N, J]; int<lower=0> n[N]; }
+prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) { lambda[k] ~ gamma(2, 1); for (j in 1:J) theta[k, j] ~ dirichlet(rep_vector(1.5, 3)); } }
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) { n[i] ~ poisson(lambda[c[i]]); for (j in 1:J) y[i, j] ~ categorical(theta[c[i], j]); } }
+"""
+BINARY = """data { int<lower=0> N, p; matrix[N, p] X; int<lower=0, upper=1> y[N], z[N]; }
+prior { for (j in 1:p) { b[j] ~ normal(0, 2); a[j] ~ normal(0, 2); } }
+likelihood { for (i in 1:N) { y[i] ~ bernoulli_logit(X[i] * b); z[i] ~ bernoulli(Phi(X[i] * a)); } }
+"""
+ROBUST = """data { int<lower=0> N, p; matrix[N, p] X; vector[N] y; }
+prior { for (j in 1:p) b[j] ~ normal(0, 10); s ~ half_cauchy(0, 5); }
+likelihood { for (i in 1:N) y[i] ~ student_t(4, X[i] * b, s); }
+"""
+NUMERICAL = """data { int<lower=0> N; vector[N] y; }
+prior { p ~ beta(2, 2); for (k in 1:2) mu[k] ~ normal(0, 10); s ~ gamma(3, 1); }
+latent { for (i in 1:N) c[i] ~ bernoulli(p); }
+likelihood { for (i in 1:N) y[i] ~ student_t(4, mu[c[i] + 1], s); }
+"""
+GROUPS = """data { int<lower=0> N; int<lower=1> J; int<lower=1, upper=J> g[N]; vector[N] y; }
+prior { p ~ beta(2, 2); for (k in 1:2) mu[k] ~ normal(0, 10); s ~ root_inv_gamma(2, 1); }
+latent { for (j in 1:J) c[j] ~ bernoulli(p); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[c[g[i]] + 1], s); }
+"""
+CHAIN = """data { int<lower=1> N; vector[N] y; }
+prior { for (k in 1:2) mu[k] ~ normal(0, 10); }
+latent { c[1] ~ bernoulli(0.5); for (t in 2:N) c[t] ~ bernoulli(c[t - 1] == 1 ? 0.8 : 0.2); }
+likelihood { for (t in 1:N) y[t] ~ normal(mu[c[t] + 1], 1); }
+"""
+COUNTS = """data { int<lower=0> N; vector[N] y; }
+prior { a ~ normal(0, 1); }
+latent { for (i in 1:N) k[i] ~ poisson(2); }
+likelihood { for (i in 1:N) y[i] ~ normal(a * k[i], 1); }
+"""
+VANISHING = NORMALS.replace("rep_vector(2, K)", "rep_vector(0.1, K)")
+
+
+def log_dirichlet(x, a):
+    return np.sum((a - 1) * np.log(x)) + gammaln(a * x.shape[-1]) * x[..., 0].size - x.size * gammaln(a)
+
+
+def root_inv_gamma(s):
+    return stats.invgamma(2).logpdf(s ** 2) + np.log(2 * s)
+
+
+def normals(d):
+    def density(x):
+        rows = np.log(x["w"]) + stats.norm.logpdf(d["y"][:, None], x["mu"], x["s"])
+        return log_dirichlet(x["w"], 2) + stats.norm(0, 10).logpdf(x["mu"]).sum() + root_inv_gamma(x["s"]).sum() + logsumexp(rows, axis=1).sum()
+    return density
+
+
+def matrices(d):
+    def density(x):
+        v = log_dirichlet(x["w"], 2)
+        rows = []
+        for k in range(d["K"]):
+            v += stats.multivariate_normal(d["m"], 100 * d["S"]).logpdf(x["mu"][k]) + stats.invwishart(d["p"] + 2, d["S"]).logpdf(x["Sigma"][k])
+            rows.append(np.log(x["w"][k]) + stats.multivariate_normal(x["mu"][k], x["Sigma"][k]).logpdf(d["y"]))
+        return v + logsumexp(rows, axis=0).sum()
+    return density
+
+
+def classes(d):
+    def density(x):
+        rows = np.log(x["w"]) + stats.poisson.logpmf(d["n"][:, None], x["lambda"])
+        for j in range(d["J"]):
+            rows = rows + np.log(x["theta"][:, j, d["y"][:, j] - 1]).T
+        return log_dirichlet(x["w"], 2) + log_dirichlet(x["theta"], 1.5) + stats.gamma(2).logpdf(x["lambda"]).sum() + logsumexp(rows, axis=1).sum()
+    return density
+
+
+def binary(d):
+    def density(x):
+        sign, other = 2 * d["y"] - 1, 2 * d["z"] - 1
+        return stats.norm(0, 2).logpdf(np.r_[x["a"], x["b"]]).sum() - np.log1p(np.exp(-sign * (d["X"] @ x["b"]))).sum() + stats.norm.logcdf(other * (d["X"] @ x["a"])).sum()
+    return density
+
+
+def robust(d):
+    def density(x):
+        return stats.norm(0, 10).logpdf(x["b"]).sum() + stats.halfcauchy(0, 5).logpdf(x["s"]) + stats.t(4, d["X"] @ x["b"], x["s"]).logpdf(d["y"]).sum()
+    return density
+
+
+def numerical(d):
+    def density(x):
+        rows = np.log([1 - x["p"], x["p"]]) + stats.t(4, x["mu"], x["s"]).logpdf(d["y"][:, None])
+        return stats.beta(2, 2).logpdf(x["p"]) + stats.norm(0, 10).logpdf(x["mu"]).sum() + stats.gamma(3).logpdf(x["s"]) + logsumexp(rows, axis=1).sum()
+    return density
+
+
+def groups(d):
+    def density(x):
+        rows = stats.norm(x["mu"], x["s"]).logpdf(d["y"][:, None])
+        each = np.log([1 - x["p"], x["p"]]) + np.array([rows[d["g"] == j + 1].sum(0) for j in range(d["J"])])
+        return stats.beta(2, 2).logpdf(x["p"]) + stats.norm(0, 10).logpdf(x["mu"]).sum() + root_inv_gamma(x["s"]) + logsumexp(each, axis=1).sum()
+    return density
+
+
+def one_iteration(d, x):
+    """EM of the mixture of normals by hand (Dempster, Laird and Rubin 1977), mu before s."""
+    y = d["y"][:, None]
+    rows = np.log(x["w"]) + stats.norm.logpdf(y, x["mu"], x["s"])
+    r = np.exp(rows - logsumexp(rows, axis=1, keepdims=True))
+    n = r.sum(0)
+    mu = (r * y).sum(0) / x["s"] ** 2 / (n / x["s"] ** 2 + 0.01)
+    s = np.sqrt((2 + (r * (y - mu) ** 2).sum(0)) / (n + 5))
+    return {"w": (n + 1) / (len(d["y"]) + d["K"]), "mu": mu, "s": s}
+
+
+with Workplace() as w:
+    n = 120
+    c = rng.choice(3, n, p=[.5, .3, .2])
+    y = np.array([0., 4, 9])[c] + np.array([1, .7, 1.5])[c] * rng.standard_normal(n)
+    d = dict(N=n, K=3, y=y)
+    kinds = {"w": "simplex", "mu": "real", "s": "positive"}
+    x = compare(w, "normals", NORMALS, d, normals(d), kinds)
+    again = one_iteration(d, x)
+    told("normals: a fixed point", max(np.max(np.abs(again[k] - x[k])) for k in again) < 1e-6, (again, x))
+    climbs, _ = mode(w, compiled(w, "climbs", NORMALS + "infer { c by marginal; }\n", "--method", "nuts"), d, "--starts", "8")
+    told("normals: along gradients", np.max(np.abs(np.sort(climbs["mu"]) - np.sort(x["mu"]))) < 1e-6 and np.max(np.abs(np.sort(climbs["w"]) - np.sort(x["w"]))) < 1e-6, (climbs, x))
+    x = compare(w, "written as a mixture", WRITTEN, d, normals(d), kinds)
+    one, _ = mode(w, w.path("normals"), dict(d, K=1))
+    s = one["s"][0]
+    told("one component: its closed form", abs(one["mu"][0] - y.sum() / s ** 2 / (n / s ** 2 + 0.01)) < 1e-6 and abs(s ** 2 - (2 + ((y - one["mu"][0]) ** 2).sum()) / (n + 5)) < 1e-6, one)
+    p = 2
+    z = rng.standard_normal((n, p)) @ np.array([[1, .5], [0, .8]]) + np.array([[0, 0], [4, 1], [0, 5]])[c]
+    d = dict(N=n, K=3, p=p, y=z, S=np.array([[1, .2], [.2, .5]]), m=np.array([1., 1]))
+    compare(w, "matrices", MATRICES, d, matrices(d), {"w": "simplex", "mu": "real", "Sigma": "matrix"})
+    profile = np.array([[.8, .1, .1], [.1, .8, .1]])
+    c2 = rng.choice(2, n)
+    d = dict(N=n, K=2, J=4, y=np.array([[rng.choice(3, p=profile[k]) + 1 for _ in range(4)] for k in c2]), n=rng.poisson(np.array([2., 7])[c2]))
+    compare(w, "classes", CLASSES, d, classes(d), {"w": "simplex", "lambda": "positive", "theta": "simplex"})
+    X = np.c_[np.ones(n), rng.standard_normal((n, 2))]
+    b = np.array([.3, 1, -1])
+    d = dict(N=n, p=3, X=X, y=(rng.random(n) < 1 / (1 + np.exp(-X @ b))).astype(int), z=(rng.standard_normal(n) < X @ b).astype(int))
+    compare(w, "binary regressions", BINARY, d, binary(d), {"a": "real", "b": "real"})
+    d = dict(N=n, p=3, X=X, y=X @ b + rng.standard_t(3, n))
+    compare(w, "robust regression", ROBUST, d, robust(d), {"b": "real", "s": "positive"})
+    d = dict(N=n, y=np.where(rng.random(n) < .4, 3., -2) + rng.standard_t(4, n))
+    compare(w, "without a closed form", NUMERICAL, d, numerical(d), {"p": "positive", "mu": "real", "s": "positive"}, 2e-3)
+    g = rng.integers(1, 21, n)
+    d = dict(N=n, J=20, g=g, y=np.array([-1., 1])[rng.integers(0, 2, 20)][g - 1] + rng.standard_normal(n))
+    compare(w, "rows that name their latent", GROUPS, d, groups(d), {"p": "positive", "mu": "real", "s": "positive"})
+    x, said = mode(w, compiled(w, "vanishing", VANISHING), dict(N=n, K=6, y=y))
+    told("components vanish", sum(v < 1e-200 for v in x["w"]) >= 1 and abs(sum(x["w"]) - 1) < 1e-9 and "at an end of its support" in said, (x["w"], said))
+    for name, model in (("chain", CHAIN), ("counts", COUNTS)):
+        with open(w.path(name + ".gm"), "w") as f:
+            f.write(model)
+        ran = subprocess.run([GMC, "--method", "em", w.path(name + ".gm")], capture_output=True, text=True)
+        print("%s: %d %s" % (name, ran.returncode, " ".join(line.strip() for line in ran.stderr.split("\n") if "error" in line or "because" in line).replace(w.path(""), "")))
+    print("flag: " + mode(w, w.path("normals"), dict(N=n, K=2, y=y), "--jacobian", status=2)[1].strip())
+    print("draws: " + subprocess.run([w.path("normals"), w.path("data.json")], capture_output=True, text=True).stderr.strip())
