@@ -824,7 +824,8 @@ static void emit_draw_normal(Out *o, const Node *n)
     Count count = count_dims(first, 0, s->gaussian.nbatch);
     line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
     begin(o, "EACH (e, %s)", count_text(o, &count));
-    line(o, "%s", stream_text(o, first, "e"));
+    const char *turn = s->in_turns ? place_text(o, &(Place){.element = ex_ref(s->in_turns->turns->turn, 0, NULL)}) : NULL;
+    line(o, "%s", stream_text(o, first, turn ? text(o, "e + %s * (long)%s", count_text(o, &count), turn) : "e"));
     line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
     line(o, "SAVE_OLD(x, n);");
     if (s->gaussian.diagonal) {

@@ -83,6 +83,7 @@ static const char *check_step(const Graph *g, const Step *s)
         return wrong;
     }
     if (s->kind == STEP_NUTS) return NULL;       // its factors were looked at
+    if (s->kind == STEP_TURNS && s->turns->shift && (wrong = check_step(g, s->turns->shift))) return wrong;
     if (s->kind == STEP_TURNS) return check_step(g, s->turns->draw);
     Bound b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {

@@ -344,6 +344,12 @@ static Description describe(Graph *g, const Step *s)
             line(g, &d, arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s%s", text(g, at_row), text(g, m->count), text(g, ex_sub(m->own, m->offset)), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
         }
         for (int i = 0; i < inner.n; i++) line(g, &d, inner.line[i]);
+        if (t->shift) {
+            const Description all = describe(g, t->shift);
+            t->shift->description = arena_copy(g->arena, &all, sizeof all);
+            line(g, &d, arena_printf(g->arena, "then all categories are moved by %s (Liu and Sabatti 2000): %s", all.what, t->shift->reason));
+            for (int i = 0; i < all.n; i++) line(g, &d, all.line[i]);
+        }
         d.elements = inner.elements;
         break;
     }

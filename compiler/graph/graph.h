@@ -505,6 +505,8 @@ typedef struct Turns {                   // turns.c: what is drawn one category 
     Var     *turn;                       // the one whose turn it is
     Softmax *softmax;
     struct Step *draw;                   // STEP_GAUSSIAN of the columns
+    struct Step *shift;                  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL
+    Var    **by;                         // its variables
 } Turns;
 
 typedef struct Competition {             // two ways to draw the same unknowns; a run finds out which is better (runtime/host/choice.c)

@@ -1258,6 +1258,10 @@ static void print_step(FILE *out, const Step *s)
         }
         fputs("    ", out);
         print_step(out, s->turns->draw);
+        if (s->turns->shift) {
+            fputs("    ", out);
+            print_step(out, s->turns->shift);
+        }
         return;
     }
     if (s->kind == STEP_GAUSSIAN) {

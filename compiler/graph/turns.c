@@ -368,9 +368,9 @@ static bool is_dense(const BlockTerm *terms, const Var *column)
     return false;
 }
 
-static Var *new_column(Graph *g, const Var *v, int at)
+static Var *new_column(Graph *g, const Var *v, int at, const char *stem)
 {
-    Var *c = var_unique(g, arena_printf(g->arena, "column_%s", v->name), VAR_AUXILIARY);
+    Var *c = var_unique(g, arena_printf(g->arena, "%s_%s", stem, v->name), VAR_AUXILIARY);
     c->span = v->span;
     c->hidden = true;
     for (int i = 0; i < v->rank; i++)
@@ -387,7 +387,7 @@ static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo,
     t->turn->base = BASE_INT;
     t->turn->discrete = t->turn->hidden = true;
     t->turn->span = var[0]->span;
-    for (int i = 0; i < n; i++) t->column[i] = new_column(g, var[i], at[i]);
+    for (int i = 0; i < n; i++) t->column[i] = new_column(g, var[i], at[i], "column");
     Taking k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};
     Step *draw = NEW(g->arena, Step);
     BlockTerm **last = &draw->gaussian.terms;
@@ -417,6 +417,88 @@ static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo,
     draw->gaussian.no_rows = "columns take turns";
     t->draw = draw;
     draw->in_turns = s;
+    return s;
+}
+
+// ---- all categories at once ----
+//
+// Without a reference, all predictors of a row may move by the same number and the softmax stays as it is. Column after column this direction is walked in small steps, while the prior
+// alone decides it: B[, k] + shift for all k, shift drawn from the density of B + shift as a function of it. The moves are a group of translations, so nothing but that density enters
+// (Liu and Sabatti 2000).
+
+typedef struct Shifting { const Turns *t; enum { ADD_SHIFT, ONLY_SHIFT, ONLY_REST } what; Expr *moved[8]; Expr *const *sum; int n; } Shifting;
+
+static Expr *shifted(Expr *e, void *with)
+{
+    const Shifting *s = with;
+    if (!mentions_members(e, s->t)) return e;
+    for (int i = 0; i < s->n; i++)
+        if (s->sum[i] == e) return ex_add2(e, s->moved[i]);
+    const int m = e->kind == EX_REF ? member_of(s->t, e->var) : -1;
+    if (m < 0) return NULL;
+    Expr *at[MAX_RANK];
+    int n = 0;
+    for (int k = 0; k < e->nargs; k++)
+        if (k != s->t->at[m]) at[n++] = e->args[k];
+    Expr *by = ex_ref(s->t->by[m], n, at);
+    return s->what == ADD_SHIFT ? ex_add2(e, by) : s->what == ONLY_SHIFT ? by : ex_num(0);
+}
+
+static Step *shift_of(Graph *g, const Step *of)
+{
+    Turns *t = of->turns;
+    for (int i = 0; i < t->n; i++)
+        if (!ex_is_num(t->lo, 1) || t->hi != t->var[i]->dim[t->at[i]]) return NULL;
+    for (const Softmax *m = t->softmax; m; m = m->next)
+        if (m->k->lo != t->lo || m->k->hi != t->hi) return NULL;
+    t->by = NEW_N(g->arena, Var *, t->n);
+    for (int i = 0; i < t->n; i++) t->by[i] = new_column(g, t->var[i], t->at[i], "shift");
+    Step *s = NEW(g->arena, Step);
+    BlockTerm **last = &s->gaussian.terms;
+    const Reading enters = factors_of_block(g, t->var, t->n);
+    for (int q = 0; q < enters.n; q++) {
+        Factor *f = enters.factor[q];
+        if (!factor_counts_at(f, block_sums(t->var, t->n), false) || !mentions_members(f->log_density, t)) continue;
+        Softmaxes sums = {.t = t};
+        ex_find(f->log_density, find_sums, &sums);
+        Shifting k = {.t = t};
+        for (int i = 0; i < sums.n; i++) {
+            Index *c = index_new(sums.sum[i]->index->name, sums.sum[i]->args[0], sums.sum[i]->args[1]);
+            Expr *eta = ex_open(sums.sum[i], c);
+            k.what = ONLY_SHIFT;
+            Expr *with = ex_map(eta, shifted, &k);
+            k.what = ONLY_REST;
+            k.moved[i] = ex_sub(with, ex_map(eta, shifted, &k));
+            if (ex_mentions_index(k.moved[i], c)) return NULL;
+        }
+        k.what = ADD_SHIFT;
+        k.n = sums.n;
+        k.sum = sums.sum;
+        const Terms terms = polynomial(g->arena, ex_map(f->log_density, shifted, &k), &(Unknowns){t->by, t->n, false}, 2);
+        if (terms.failed) return NULL;
+        for (int i = 0; i < terms.n; i++) {
+            const Term *m = &terms.term[i];
+            if (m->degree == 0) continue;
+            if (sums.n) return NULL;             // the softmax sees it, or it is not told that it does not
+            BlockTerm *b = NEW(g->arena, BlockTerm);
+            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span, .factor = f, .loops = {.guard = f->plates.guard}};
+            for (int n = 0; n < f->plates.n; n++) b->loops.index[b->loops.n++] = f->plates.index[n];
+            for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
+            *last = b;
+            last = &b->next;
+        }
+    }
+    s->kind = STEP_GAUSSIAN;
+    s->span = of->span;
+    s->block = t->by;
+    s->nblock = t->n;
+    s->gaussian.arrow = t->draw->gaussian.arrow;
+    s->gaussian.nbatch = t->draw->gaussian.nbatch;
+    s->gaussian.no_rows = "its prior alone decides";
+    s->reason = "the softmax stays as it is when all categories move together";
+    s->in_turns = of;
+    for (const BlockTerm *b = s->gaussian.terms; b && (s->gaussian.arrow || s->gaussian.nbatch); b = b->next)
+        if (b->degree == 2 && b->ref[0] != b->ref[1] && b->ref[0]->var == t->by[t->n - 1] && b->ref[1]->var == t->by[t->n - 1]) return NULL;
     return s;
 }
 
@@ -485,8 +567,11 @@ Step *turns_step(Graph *g, Var *const *free, int nfree)
                 }
             }
             for (int m = 0; m < n && !s && n > 1; m++) s = step_of(g, &var[m], &at[m], 1, lo, hi, dense, &because);
-            if (s && s->nblock == 1 && s->turns->column[0]->rank && !dense[0]) s->turns->draw->gaussian.nbatch = s->turns->column[0]->rank;
-            if (s) return s;
+            if (!s) continue;
+            if (s->nblock == 1 && s->turns->column[0]->rank && !dense[0]) s->turns->draw->gaussian.nbatch = s->turns->column[0]->rank;
+            s->turns->shift = shift_of(g, s);
+            for (int m = 0; m < s->nblock && !s->turns->shift && s->turns->by; m++) s->turns->by[m]->kind = VAR_ELEMENT;
+            return s;
         }
     }
     return NULL;
@@ -509,6 +594,7 @@ void complete_turns(Graph *g, Step *s)
         Taking k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};
         exists = ex_map(exists, decided, &k);
         if (ex_is_num(exists, 1)) continue;
+        t->shift = NULL;                         // it would move what is drawn for them
         l.guard = ex_call1("!", exists);
         BlockTerm *b = NEW(g->arena, BlockTerm);
         *b = (BlockTerm){.factor = t->softmax->factor, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};

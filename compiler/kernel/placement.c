@@ -61,7 +61,7 @@ static bool drawn_whole(const Graph *g, const Var *v)
 {
     for (const Step *s = g->steps; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (s->kind == STEP_TURNS && (s->block[i] == v || s->turns->column[i] == v)) return true;
+            if (s->kind == STEP_TURNS && (s->block[i] == v || s->turns->column[i] == v || (s->turns->shift && s->turns->by[i] == v))) return true;
             else if (s->block[i] == v && (s->kind == STEP_GAUSSIAN || (s->conditional && s->conditional->array))) return true;
     return false;
 }

@@ -165,6 +165,35 @@ static void put_predictors_again(Lower *p, const Step *step, const Softmax *s)
     close_rows(p, o, k);
 }
 
+// What all categories are moved by: zero before it is drawn, added to all of them afterwards.
+static void put_shift(Lower *p, const Step *s)
+{
+    const Turns *t = s->turns;
+    note(p, "What all categories are moved by together");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", t->by[0]->name), "wide");
+    for (int i = 0; i < t->n; i++) put_fill(p, t->by[i], count_dims(t->by[i], 0, t->by[i]->rank), false);
+    close_kernel(p);
+    launch_team(p, k);
+    p->step = t->shift;
+    step_gaussian(p, t->shift);
+    p->step = s;
+    note(p, "All categories move");
+    k = open_kernel(p, KERNEL_TEAM, words(p, "add_%s", t->by[0]->name), "wide");
+    for (int i = 0; i < t->n; i++) {
+        Var *v = t->var[i];
+        Loops l = {.n = v->rank};
+        Expr *element = var_element(p->g, v, l.index), **own = NEW_N(p->g->arena, Expr *, v->rank + 1);
+        int n = 0;
+        for (int d = 0; d < v->rank; d++)
+            if (d != t->at[i]) own[n++] = element->args[d];
+        Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL);
+        put_update(p, UPDATE_ADD, place_element(element), ex_ref(t->by[i], n, own));
+        leave(p, nest);
+    }
+    close_kernel(p);
+    launch_team(p, k);
+}
+
 void step_turns(Lower *p, const Step *s)
 {
     const Turns *t = s->turns;
@@ -180,4 +209,5 @@ void step_turns(Lower *p, const Step *s)
     copy_columns(p, t, true);
     for (const Softmax *m = t->softmax; m; m = m->next) put_predictors_again(p, s, m);
     launch(p, LAUNCH_TURNS_END, NULL);
+    if (t->shift) put_shift(p, s);
 }

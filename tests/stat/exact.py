@@ -423,6 +423,22 @@ def categories():
     near("counts of categories: var a.1", (d["a.1"] - m1) ** 2, (weight * (a1 - m1) ** 2).sum())
     near("counts of categories: var a.2", (d["a.2"] - m2) ** 2, (weight * (a2 - m2) ** 2).sum())
     near("counts of categories: cov a.1 a.2", (d["a.1"] - m1) * (d["a.2"] - m2), (weight * (a1 - m1) * (a2 - m2)).sum())
+    # Without a reference; a category that is never seen, a row of no trials, a group without rows.
+    d = draws("unseen", """data { int N, K, G; int<lower=0> Y[N, K]; int g[N]; } prior { for (h in 1:G, k in 1:K) u[h, k] ~ normal(0.3 * k, 1.5); }
+    likelihood { for (i in 1:N) Y[i] ~ multinomial_logit(u[g[i]]); } infer { u by gibbs; }""", {"N": 3, "K": 3, "G": 3, "Y": [[2, 0, 1], [0, 0, 0], [4, 0, 2]], "g": [1, 2, 1]}, samples=50000)
+    t = np.linspace(-7, 8, 121)
+    u1, u2, u3 = np.meshgrid(t, t, t, indexing="ij")
+    log_density = 6 * u1 + 3 * u3 - 9 * logsumexp([u1, u2, u3], axis=0) - sum((u - 0.3 * (k + 1)) ** 2 for k, u in enumerate((u1, u2, u3))) / 4.5
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    for k, u in enumerate((u1, u2, u3)):
+        m, v = (weight * u).sum(), (weight * u ** 2).sum()
+        near("a category that is never seen: E u.1.%d" % (k + 1), d["u.1.%d" % (k + 1)], m)
+        near("a category that is never seen: E u.1.%d^2" % (k + 1), d["u.1.%d" % (k + 1)] ** 2, v)
+        for h in (2, 3):
+            near("no trials: E u.%d.%d" % (h, k + 1), d["u.%d.%d" % (h, k + 1)], 0.3 * (k + 1))
+            near("no trials: var u.%d.%d" % (h, k + 1), (d["u.%d.%d" % (h, k + 1)] - 0.3 * (k + 1)) ** 2, 2.25)
+    near("a category that is never seen: E u.1.1 u.1.3", d["u.1.1"] * d["u.1.3"], (weight * u1 * u3).sum())
 
 
 with w:
