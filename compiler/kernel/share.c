@@ -24,6 +24,7 @@ typedef struct Share {
     Kernel  *kernel;
     bool     team, crew;         // who runs what is being looked at; neither: one lane
     int      temporaries;
+    const Order *ordered;        // rows by a key that is drawn, which the kernel has put in order; or NULL
 } Share;
 
 static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
@@ -362,7 +363,6 @@ static Node *by_segment(Share *s, const Node *sum, bool drawn)
     for (const Node *m = sum->body; m; m = m->next, statements++)
         if (m->kind != NODE_UPDATE || m->update.op != UPDATE_ADD || m->update.place.local || needs_array(m->update.value)) return NULL;
     if (statements > 4 || arrays_of(sum->body, array) != statements) return NULL;
-    const int orders = s->p->norders;
     const Order *o = order_of(s, i, target[at], guard, extent);
     Node *rows = loop_over(s, SHARE_SEGMENT_PLACES, i, NULL), *segments = node_new(s->a, NODE_LOOP);
     for (int k = 0; k < places; k++) rows->loop.index[rows->loop.n++] = place[k];
@@ -382,12 +382,16 @@ static Node *by_segment(Share *s, const Node *sum, bool drawn)
     segments->body = rows;
     segments->next = barrier(s);
     note_count(s->p, s->kernel, turns_of_loops(l));
-    if (!drawn || orders == s->p->norders) return segments;
+    if (!drawn || s->ordered == o) return segments;
     Node *order = node_new(s->a, NODE_ORDER);
     order->order.order = o;
     order->next = segments;
+    if (places) s->ordered = o;                  // else it is done under a condition
     return order;
 }
+
+// With at most so many places of all arrays chunks of rows have places of their own on a GPU (GM_KEYED_PLACES of kernels_cuda.h).
+enum { FEW_PLACES = 512 };
 
 // ---- a nest, by who runs it ----
 
@@ -492,10 +496,12 @@ static Node *by_team(Share *s, const Node *sum)
             const bool moves = ex_mentions_index(o.index[i]->lo, o.index[k]) || ex_mentions_index(o.index[i]->hi, o.index[k]);
             if (moves && (k > i || i >= summed)) direct = false;
         }
+    Node *many = NULL;
     if (!direct) {
         Node *groups = by_segment(s, sum, false);
-        if (!groups && sum->nest.statistic && !sum->nest.counts) groups = by_segment(s, sum, true);
-        if (!groups) groups = by_group(s, sum);
+        if (!groups && sum->nest.statistic && !sum->nest.counts) many = by_segment(s, sum, true);
+        if (many && l->n > 1) return many;       // one place a key: with few keys chunks of rows have places of their own
+        if (!groups && !many) groups = by_group(s, sum);
         if (groups) return groups;
     }
     note_count(s->p, s->kernel, turns_of_loops(l));
@@ -525,7 +531,12 @@ static Node *by_team(Share *s, const Node *sum)
         rows->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
     }
     rows->next = barrier(s);
-    return rows;
+    if (!many) return rows;
+    Expr *places = ex_num(rows->loop.narrays);
+    for (int k = 0; k < n; k++) places = ex_mul2(places, sum->nest.extent[k]);
+    Node *test = under_condition(s, ex_call2("<=", places, ex_num(FEW_PLACES)), rows);
+    test->test.otherwise = many;
+    return test;
 }
 
 static bool adds_to_locals(const Node *sum)

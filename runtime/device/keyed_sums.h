@@ -1,4 +1,4 @@
-// keyed_sums.h -- sums by group into places of the group, on a GPU: rows in the order of their groups, a block for a group, a lane for a place.
+// keyed_sums.h -- sums by group into places of the group, on a GPU: rows in the order of their groups, a block for a group, lanes for its places.
 //
 //   ORDER_KEYED(i, n, groups, key, keys, first, rows, spare);         key of row i, from 1: the team puts rows in the order of their keys, equal keys in the order of the rows
 //   EACH_SEGMENT (groups, n, first, places) {                         places of a group, of all totals
@@ -7,7 +7,7 @@
 //       }
 //   }
 //
-// Where places are fewer than lanes, lanes share the rows of a place, and add up what they have in a fixed order. A group that is large beside the others is cut into parts, a block each, whose
+// A lane has four places. Where that needs fewer lanes than there are, others share the rows of a place, and add up what they have in a fixed order. A group that is large beside the others is cut into parts, a block each, whose
 // totals wait in the room for partial sums. The order of all additions follows from the rows and their keys alone.
 // The body is run once more after the rows, for one of them again: then ADD_TOTAL adds what was summed.
 #ifndef GM_KEYED_SUMS_H
@@ -231,40 +231,52 @@ DEVICE int segments_next(GmContext *c, GmSegments *g)
     return 1;
 }
 
+enum { GM_AT_ONCE = 4 };         // places of a lane, so that what they read of a row is on its way together
+
 typedef struct GmPlaces {
-    long tile, place, places;    // where the lanes' places begin; this lane's; of a total
+    long tile, places;           // where the places at hand begin; of a total
     long row;                    // that the next rows begin with
-    int  subset, subsets;        // lanes that share a place
+    int  lane, lanes;            // lanes that have the places among them: place t of this one is tile + t * lanes + lane
+    int  subset, subsets;        // such sets of lanes share the rows
     int  from, to;               // this lane's among the rows at hand, every subsets-th
     int  done;                   // whether the rows are over
-    wide total[4];
+    int  first[GM_AT_ONCE], second[GM_AT_ONCE];      // subscripts of its places
+    wide total[4][GM_AT_ONCE];
 } GmPlaces;
 
 DEVICE GmPlaces places_begin(long places)
 {
     GmPlaces p;
     p.places = places;
-    p.subsets = places < GM_THREADS ? (int)(GM_THREADS / places) : 1;
-    p.subset = places < GM_THREADS ? (int)(threadIdx.x / places) : 0;
-    p.tile = -GM_THREADS;
+    p.lanes = places > GM_AT_ONCE * GM_THREADS ? (int)GM_THREADS : (int)((places + GM_AT_ONCE - 1) / GM_AT_ONCE);
+    p.subsets = GM_THREADS / p.lanes;
+    p.subset = (int)threadIdx.x / p.lanes;
+    p.lane = (int)threadIdx.x % p.lanes;
+    p.tile = -(long)GM_AT_ONCE * p.lanes;
     return p;
 }
 
-// To this lane's next place, its totals at zero. Lanes without one go along.
-DEVICE int places_next(const GmSegments *g, GmPlaces *p)
+DEVICE long places_place(const GmPlaces *p, int t) { return p->tile + (long)t * p->lanes + p->lane; }
+
+// To this lane's next places, their totals at zero. Lanes without one go along.
+DEVICE int places_next(const GmSegments *g, GmPlaces *p, long columns)
 {
-    p->tile += GM_THREADS;
+    p->tile += (long)GM_AT_ONCE * p->lanes;
     if (p->tile >= p->places) return 0;
-    p->place = p->places < GM_THREADS ? threadIdx.x % p->places : p->tile + threadIdx.x;
     p->row = g->first;
     p->done = 0;
-    for (int q = 0; q < 4; q++) p->total[q] = 0;
+    for (int t = 0; t < GM_AT_ONCE; t++) {
+        const int place = places_place(p, t) < p->places ? (int)places_place(p, t) : 0;
+        p->first[t] = place / (int)columns;
+        p->second[t] = place % (int)columns;
+        for (int q = 0; q < 4; q++) p->total[q][t] = 0;
+    }
     return 1;
 }
 
-DEVICE wide *segments_slot(const GmSegments *g, long part, int total, const GmPlaces *p)
+DEVICE wide *segments_slot(const GmSegments *g, long part, int total, const GmPlaces *p, int t)
 {
-    return g->room + part * g->places + total * p->places + p->place;
+    return g->room + part * g->places + total * p->places + places_place(p, t);
 }
 
 // Rows at hand: some of the segment.
@@ -276,7 +288,7 @@ DEVICE int *places_rows(void)
 
 DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
 {
-    const bool mine = p->place < p->places && p->subset < p->subsets;
+    const bool mine = p->subset < p->subsets;
     int *here = places_rows();
     if (p->done) return 0;
     __syncthreads();
@@ -294,47 +306,50 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
     p->to = mine && p->subset == 0;
     if (threadIdx.x == 0) here[0] = rows[g->first];
     const int totals = (int)(g->places / p->places);
-    if (p->subsets > 1) {                                    // lanes of a place, in their order
-        __shared__ wide part[GM_THREADS];
-        for (int q = 0; q < 4; q++) {
-            if (q >= totals) break;
-            __syncthreads();
-            part[threadIdx.x] = p->total[q];
-            __syncthreads();
-            if (p->to)
-                for (int k = 1; k < p->subsets; k++) p->total[q] += part[threadIdx.x + k * p->places];
+    __shared__ wide part[GM_THREADS];
+    for (int q = 0; q < 4; q++) {
+        if (q >= totals) break;
+        for (int t = 0; t < GM_AT_ONCE; t++) {
+            if (p->subsets > 1) {                            // lanes of a place, in their order
+                __syncthreads();
+                part[threadIdx.x] = p->total[q][t];
+                __syncthreads();
+                if (p->to)
+                    for (int k = 1; k < p->subsets; k++) p->total[q][t] += part[threadIdx.x + k * p->lanes];
+            }
+            if (g->way == GM_MERGED && p->to && places_place(p, t) < p->places)
+                for (long k = 0; k < g->parts; k++) p->total[q][t] += __ldcg(segments_slot(g, g->part + k, q, p, t));
         }
     }
     __syncthreads();
-    if (g->way == GM_MERGED && p->to)
-        for (int q = 0; q < 4; q++) {
-            if (q >= totals) break;
-            for (long k = 0; k < g->parts; k++) p->total[q] += __ldcg(segments_slot(g, g->part + k, q, p));
-        }
     return 1;
 }
 
 #define EACH_SEGMENT(groups, n, first_of, places)                                                                       \
     for (GmSegments gm_segment = segments_begin(GM, groups, n, first_of, places); segments_next(GM, &gm_segment);)
-#define GM_PLACES(n)            for (GmPlaces gm_places = places_begin(n); places_next(&gm_segment, &gm_places);)
-#define GM_PLACE_ROWS(i, rows)                                                                                          \
+#define GM_PLACES(n, columns)   for (GmPlaces gm_places = places_begin(n); places_next(&gm_segment, &gm_places, columns);)
+#define GM_UNROLLED_2           _Pragma("unroll 2")
+#define GM_UNROLLED_4           _Pragma("unroll 4")
+#define GM_PLACE_ROWS(i, rows, rows_at_once, at_once)                                                                                 \
     while (places_more(&gm_segment, &gm_places, rows))                                                                  \
-        _Pragma("unroll 4") for (int gm_q = gm_places.from; gm_q < gm_places.to; gm_q += gm_places.subsets)             \
-            for (long i = places_rows()[gm_q], gm_i = 1; gm_i; gm_i = 0)
-#define GM_HERE                 (gm_places.place < gm_places.places ? gm_places.place : 0)
-#define SEGMENT_PLACES0(i, rows)               GM_PLACES(1) GM_PLACE_ROWS(i, rows)
-#define SEGMENT_PLACES1(i, rows, j, n)         GM_PLACES(n) for (long j = GM_HERE, gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
+        GM_UNROLLED_##rows_at_once for (int gm_q = gm_places.from; gm_q < gm_places.to; gm_q += gm_places.subsets)             \
+            for (long i = places_rows()[gm_q], gm_i = 1; gm_i; gm_i = 0)                                                \
+                _Pragma("unroll") for (int gm_t = 0; gm_t < (at_once); gm_t++)
+#define SEGMENT_PLACES0(i, rows)               GM_PLACES(1, 1) GM_PLACE_ROWS(i, rows, 4, 1)
+#define SEGMENT_PLACES1(i, rows, j, n)         GM_PLACES(n, n) GM_PLACE_ROWS(i, rows, 2, GM_AT_ONCE) for (long j = gm_places.second[gm_t], gm_j = 1; gm_j; gm_j = 0)
 #define SEGMENT_PLACES2(i, rows, j, n, k, m)                                                                            \
-    GM_PLACES((n) * (m)) for (long j = GM_HERE / (m), k = GM_HERE - j * (m), gm_j = 1; gm_j; gm_j = 0) GM_PLACE_ROWS(i, rows)
+    GM_PLACES((n) * (m), m) GM_PLACE_ROWS(i, rows, 2, GM_AT_ONCE) for (long j = gm_places.first[gm_t], k = gm_places.second[gm_t], gm_j = 1; gm_j; gm_j = 0)
 #define EACH_KEYED                                  EACH_SEGMENT
 #define KEYED_PLACES0(i, n, key, rows)              SEGMENT_PLACES0(i, rows)
 #define KEYED_PLACES1(i, n, key, rows, j, m)        SEGMENT_PLACES1(i, rows, j, m)
 #define KEYED_PLACES2(i, n, key, rows, j, m, k, l)  SEGMENT_PLACES2(i, rows, j, m, k, l)
 #define ADD_TOTAL(q, place_, x)                                                                                         \
     do {                                                                                                                \
-        if (!gm_places.done) gm_places.total[q] += (x);                                                                 \
-        else if (gm_segment.way == GM_PART) *segments_slot(&gm_segment, gm_segment.at, q, &gm_places) = gm_places.total[q]; \
-        else (place_) += gm_places.total[q];                                                                            \
+        if (!gm_places.done) gm_places.total[q][gm_t] += (x);                                                           \
+        else if (places_place(&gm_places, gm_t) < gm_places.places) {                                                   \
+            if (gm_segment.way == GM_PART) *segments_slot(&gm_segment, gm_segment.at, q, &gm_places, gm_t) = gm_places.total[q][gm_t]; \
+            else (place_) += gm_places.total[q][gm_t];                                                                  \
+        }                                                                                                               \
     } while (0)
 
 #endif

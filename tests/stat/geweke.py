@@ -284,6 +284,20 @@ def gammas_and_counts():
             "r.1": rng.exponential(size=M) / t1, "y.2": rng.poisson(t2 * 2) * 1.0}
 
 
+@test("""data { int N, D, V, K; int<lower=1, upper=D> doc[N]; int<lower=1, upper=V> word[N]; }
+prior { for (d in 1:D) theta[d] ~ dirichlet([1, 0.7]); for (k in 1:K) phi[k] ~ dirichlet([1, 2, 0.5]); }
+latent { for (i in 1:N) z[i] ~ categorical(theta[doc[i]]); }
+likelihood { for (i in 1:N) word[i] ~ categorical(phi[z[i]]); }""",
+      {"N": 5, "D": 2, "V": 3, "K": 2, "doc": [1, 1, 2, 2, 2], "word": [None] * 5},
+      {"theta.1.1": identity, "theta.2.2": identity, "phi.1.1": identity, "phi.2.2": identity, "z.1": identity, "z.5": identity, "word.1": identity, "word.4": identity})
+def topics():
+    theta, phi = [rng.dirichlet([1, 0.7], M) for _ in range(2)], rng.dirichlet([1, 2, 0.5], (M, 2))
+    z = [(rng.random(M) > theta[d][:, 0]) * 1 for d in (0, 0, 1, 1, 1)]
+    word = [(rng.random(M)[:, None] > np.cumsum(phi[np.arange(M), z[i]], axis=1)[:, :-1]).sum(axis=1) for i in range(5)]
+    return {"theta.1.1": theta[0][:, 0], "theta.2.2": theta[1][:, 1], "phi.1.1": phi[:, 0, 0], "phi.2.2": phi[:, 1, 1],
+            "z.1": z[0] + 1, "z.5": z[4] + 1, "word.1": word[0] + 1, "word.4": word[3] + 1}
+
+
 @test("""data { int N; vector[N] y; }
 prior { m ~ normal(0, 1) T[-0.5, ]; p ~ beta(2, 2) T[0.2, 0.9]; r ~ gamma(2, 1) T[0.5, 3]; b ~ exponential(1); e ~ bernoulli(p); }
 likelihood { for (i in 1:N) y[i] ~ normal(m + b * e, 1 / sqrt(r)); }""",
