@@ -1254,6 +1254,36 @@ static void check_predictions(Graph *g)
     }
 }
 
+// ---- scales of vectors whose sum is 0 ----
+
+static bool test_unknown_scale(const Var *v, void *with) { if (var_unknown(v)) *(const Var **)with = v; return var_unknown(v); }
+
+// An unknown in the part of a density that does not hold the value: in its normaliser. NULL: none.
+static const Var *unknown_normaliser(const Factor *f, const Var *value)
+{
+    const Expr *e = f->log_density;
+    const Var *scale = NULL;
+    for (int k = 0; e->kind == EX_ADD && k < e->nargs && !scale; k++)
+        if (!ex_reads(e->args[k], value)) ex_any_var(e->args[k], test_unknown_scale, &scale);
+    return scale;
+}
+
+// The density is as written, a factor for each element; where an unknown is their scale, it is not that of a scale of a vector with one dimension less. A target statement that reads the scale may make up for it.
+static void warn_of_scale(Graph *g, const Var *v)
+{
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!draws(f, v) || f->dist->value_rank) continue;
+        const Var *scale = unknown_normaliser(f, v);
+        for (const Factor *t = g->factors; t && scale; t = t->next)
+            if (!t->dist && ex_reads(t->log_density, scale)) scale = NULL;
+        if (!scale) continue;
+        Diag *m = diag(g->diags, f->span, DIAG_W0607, v->name, scale->name);
+        diag_because(m, "each of its elements has a factor with `%s`, and all but one of them are free: where `%s` is their scale, the posterior has 1 / %s too much, which near 0 may not be proper", scale->name, scale->name, scale->name);
+        diag_help(m, "the log of their scale, once for each vector, makes up for it: target += log(%s); where `%s` is that", scale->name, scale->name);
+        return;
+    }
+}
+
 bool build(Graph *g)
 {
     g->last_factor = &g->factors;
@@ -1284,6 +1314,8 @@ bool build(Graph *g)
         derive(g, b->body, (Scope){0});
     check_predictions(g);
     if (diags_errors(g->diags)) return false;
+    for (int i = 0; i < g->nvars; i++)
+        if (var_unknown(g->vars[i]) && g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO) warn_of_scale(g, g->vars[i]);
     find_columns(g);
     find_totals(g);
     return check_sizes(g);
