@@ -22,38 +22,58 @@ static Expr *named(Lower *p, const char *name, Expr *value)
     return local_ref(local);
 }
 
-// The sums at each value: those that leave the sweep in a closed form, the others one after the other.
+static bool is_sum(const Part *t) { return t->loops.n || t->loops.guard; }
+
+static bool same_loops(const Part *a, const Part *b) { return a->factor == b->factor && memcmp(&a->loops, &b->loops, sizeof(Loops)) == 0; }
+
+// The sums at each value. What leaves the sweep stands in a closed form; the others are added up, those over the same loops together.
 static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
 {
     static const char *const words_for[] = {"constant", "linear", "square"};
     const Pair *q = s->pair;
+    enum { MOST = 3 * (MOST_OF_PAIR + 1) };
+    Expr *closed[MOST];
+    Var *grows[MOST] = {0};
+    int nrows = 0, n = 0;
+    for (int k = 0; k < MOST; k++) closed[k] = ex_num(0);
+    for (const Part *t = q->part; t; t = t->next) nrows++;
+    const Part **rows = NEW_N(p->g->arena, const Part *, nrows + 1);
+    for (const Part *t = q->part; t; t = t->next) {
+        Expr *h = is_sum(t) ? hoisted_part(p, q->indicator, t) : t->value;
+        if (h) closed[t->which] = ex_add2(closed[t->which], h);
+        else rows[n++] = t;
+    }
     for (int m = -1; m < q->n; m++)
         for (int k = 0; k < 3; k++) {
             const int which = pair_part(m, k);
-            Expr *closed = m < 0 ? ex_num(0) : at[m][k];
-            int rows = 0;
-            for (Part *t = q->part; t; t = t->next) {
-                if (t->which != which) continue;
-                Expr *h = t->loops.n || t->loops.guard ? hoisted_part(p, q->indicator, t) : t->value;
-                if (h) closed = ex_add2(closed, h);
-                else rows++;
-            }
             const char *name = m < 0 ? words(p, "%s_always", words_for[k]) : words(p, "%s_at_%d", words_for[k], m);
-            Expr *total = closed;
-            if (rows) {
-                Var *local = local_new(p->g->arena, intern(name));
-                put_let(p, NULL, local, closed, "wide")->let.grows = true;
-                for (Part *t = q->part; t; t = t->next) {
-                    if (t->which != which || !(t->loops.n || t->loops.guard) || hoisted_part(p, q->indicator, t)) continue;
-                    Node *sum = enter_part(p, &t->loops);
-                    put_update(p, UPDATE_ADD, place_local(local), t->value);
-                    leave(p, sum);
-                }
-                total = local_ref(local);
-            } else if (closed->kind != EX_NUM && closed->kind != EX_REF) total = named(p, name, closed);
-            for (int v = 0; v < q->n; v++)
-                if (m < 0 || m == v) at[v][k] = total;
+            bool any = false;
+            for (int i = 0; i < n; i++) any |= rows[i]->which == which;
+            if (any) {
+                grows[which] = local_new(p->g->arena, intern(name));
+                put_let(p, NULL, grows[which], closed[which], "wide")->let.grows = true;
+            } else if (closed[which]->kind != EX_NUM && closed[which]->kind != EX_REF) closed[which] = named(p, name, closed[which]);
         }
+    bool *done = NEW_N(p->g->arena, bool, n + 1);
+    for (int i = 0; i < n; i++) {
+        if (done[i]) continue;
+        Node *sum = enter_part(p, &rows[i]->loops);
+        for (int j = i; j < n; j++) {
+            if (done[j] || !same_loops(rows[j], rows[i])) continue;
+            done[j] = true;
+            put_update(p, UPDATE_ADD, place_local(grows[rows[j]->which]), rows[j]->value);
+        }
+        leave(p, sum);
+    }
+    for (int m = 0; m < q->n; m++)
+        for (int k = 0; k < 3; k++)              // of the same at all values and that at this one
+            for (int i = 0; i < 2; i++) {
+                const int which = pair_part(i ? m : -1, k);
+                at[m][k] = ex_add2(at[m][k], grows[which] ? local_ref(grows[which]) : closed[which]);
+            }
+    for (int m = 0; m < q->n; m++)
+        for (int k = 0; k < 3; k++)
+            if (at[m][k]->kind != EX_NUM && at[m][k]->kind != EX_REF) at[m][k] = named(p, words(p, "%s_%d", words_for[k], m), at[m][k]);
 }
 
 void step_pair(Lower *p, const Step *s)
@@ -64,7 +84,7 @@ void step_pair(Lower *p, const Step *s)
     Conditional like = *z;
     Part **last = &like.natural;
     for (Part *t = q->part; t; t = t->next) {
-        if (!(t->loops.n || t->loops.guard) || hoisted_part(p, z, t)) continue;
+        if (!is_sum(t) || hoisted_part(p, z, t)) continue;
         *last = arena_copy(p->g->arena, t, sizeof *t);
         (*last)->next = NULL;
         last = &(*last)->next;
