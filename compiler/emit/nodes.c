@@ -172,8 +172,12 @@ static void begin_loop(Out *o, const Node *n)
 // Whether a scope is one plain statement, which stands on the line that begins it.
 static bool one_statement(const Node *body) { return body && body->kind == NODE_UPDATE && !body->next; }
 
+static void emit_classify(Out *o, const Node *n);
+
 static void emit_loop(Out *o, const Node *n)
 {
+    for (const Node *w = n->loop.how == SHARE_EACH && o->depth == 1 ? n->body : NULL; w; w = w->next)
+        if (w->kind == NODE_WEIGH && w->weigh.distances) emit_classify(o, w);
     const Mark m = enter(o);
     const char *flat = o->flat;
     const Sharing how = n->loop.how;
@@ -697,6 +701,27 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     if (!o->team) return;
     end(o);
     if (!n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
+}
+
+// On a GPU, where all that depends on row and value is a distance: several rows a lane, which is all of the kernel then.
+static void emit_classify(Out *o, const Node *n)
+{
+    const Conditional *c = n->weigh.c;
+    const Distances *d = n->weigh.distances;
+    static const Var x = {.name = "x"};
+    Expr *first[] = {ex_num(1), ex_num(1)};
+    const char *rows = extent_c(o, c->var->dim[0], LOOSE), *p = extent_c(o, d->row->dim[1], LOOSE), *row = place_text(o, &(Place){.element = ex_ref((Var *)d->row, 2, first)});
+    fprintf(o->file, "#ifdef CLASSIFY            // on a GPU\n");
+    const Mark m = enter(o);
+    scope_know(&o->scope, c->u, &x);
+    begin(o, "if (CLASSIFY(%s))", p);
+    line(o, "const auto of_value = [&](long x) -> wide { return %s; };", expr_c(o, d->of_value, LOOSE));
+    line(o, "classify(GM, at, VAR_%s, \"%s\", %s, %s, %s, &%s, s->%s, s->%s, s->%s, %.17g, of_value);", c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), row,
+         c_name(o, d->centre->name), d->root->name, c_name(o, c->var->name), d->times);
+    line(o, "return;");
+    end(o);
+    leave(o, m);
+    fprintf(o->file, "#endif\n");
 }
 
 // By one lane: the weights come some at a time, and the choice goes with them (discrete.h).

@@ -78,6 +78,12 @@ typedef struct Order {                   // rows of a plate in the order of thei
 
 typedef enum { TRANSFORM_FROM, TRANSFORM_TO, TRANSFORM_CHAIN } Transformed;
 
+typedef struct Distances {               // what values are weighed by, besides a number of each: the length of root[x]*(row - centre[x]), root[x] an upper triangle
+    const Var *row, *centre, *root;
+    double     times;                    // of its square
+    Expr      *of_value;                 // the rest of the log density: elements of tables at the value
+} Distances;
+
 typedef struct Node Node;
 struct Node {
     NodeKind kind;
@@ -143,7 +149,7 @@ struct Node {
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // and METROPOLIS; follows: `change` is wanted
-        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at; bool marginal, moves, expects; } weigh;   // moves: so does the number of values
+        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at; bool marginal, moves, expects; const Distances *distances; } weigh;   // moves: so does the number of values
         struct { const Conditional *c; Var *width, *inside; Expr *start; } move;
         struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
         struct { const Step *step; Var *J, *h; Expr *size; } normal;

@@ -300,6 +300,68 @@ static Expr *look_up_matrix(Tables *t, Expr *e)
     return ex_ref(of->var, of->n, at);
 }
 
+// sum(l, a[l]*sum(j, P[l, j]*a[j])) with P the inverse of a covariance: the sum of squares of C'a, P = CC', which takes each pair once, and is never negative. a is a sum of what stands beside P.
+typedef struct Quadratic { Expr *inverse, *a; Index *l; } Quadratic;      // a at index l
+
+// Of a product: one factor that f finds, and the rest.
+static Expr *without(Expr *e, bool (*f)(Expr *, void *), void *with, Expr **found)
+{
+    Expr *rest = ex_num(1);
+    *found = NULL;
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
+        Expr *part = e->kind == EX_MUL ? e->args[i] : e;
+        if (!*found && f(part, with)) *found = part;
+        else rest = ex_mul2(rest, part);
+    }
+    return rest;
+}
+
+static bool is_sum(Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE && e->fn == FN_sum && ex_is_num(e->args[0], 1); }
+
+static bool is_inverse(Expr *e, void *with)
+{
+    Index **i = with;
+    if (e->kind != EX_AT || e->nargs != 3 || e->args[0]->kind != EX_CALL || e->args[0]->fn != FN_inverse) return false;
+    return (is_index(e->args[1], i[0]) && is_index(e->args[2], i[1])) || (is_index(e->args[1], i[1]) && is_index(e->args[2], i[0]));
+}
+
+static bool quadratic(Expr *e, Quadratic *q)
+{
+    Expr *inner, *at;
+    if (!is_sum(e, NULL)) return false;
+    Index *l = index_new(e->index->name, e->args[0], e->args[1]);
+    Expr *a = without(ex_open(e, l), is_sum, NULL, &inner);
+    if (!inner || inner->args[1] != e->args[1]) return false;
+    Index *j = index_new("j", inner->args[0], inner->args[1]);
+    Expr *b = without(ex_open(inner, j), is_inverse, (Index *[]){l, j}, &at);
+    if (!at || ex_mentions_index(b, l) || ex_replace_index(b, j, ex_index(l)) != a) return false;
+    const Expr *of = at->args[0]->args[0];
+    if (of->kind != EX_REF || of->var->constraint != CONSTRAINT_COVARIANCE || ex_dim(at->args[0], 0) != e->args[1]) return false;
+    *q = (Quadratic){at->args[0], a, l};
+    return true;
+}
+
+// Of the table of an inverse, element [l, j] of its Cholesky factor, in a table of their transposes [key, j, l]. Both are filled by one kernel, one after the other.
+static Expr *look_up_root(Tables *t, const Expr *inverse, Expr *l, Expr *j)
+{
+    Form f = {.n = 1, .key = {inverse->args[0]}, .at = {index_new(intern("a"), ex_num(1), inverse->var->dim[0])}, .ninner = 2};
+    Expr *at[MAX_RANK] = {ex_index(f.at[0])};
+    for (int k = 0; k < 2; k++) at[1 + k] = ex_index(f.inner[k] = index_new(intern(k ? "k" : "j"), ex_num(1), inverse->var->dim[1 + k]));
+    f.value = ex_at(ex_call1("cholesky_decompose", ex_ref(inverse->var, 1, at)), 2, (Expr *[]){at[2], at[1]});
+    return ex_ref(table_of(t, &f, f.value)->var, 3, (Expr *[]){f.key[0], j, l});
+}
+
+static Expr *take_quadratic(Tables *t, Expr *e)
+{
+    Quadratic q;
+    if (!quadratic(e, &q)) return NULL;
+    Expr *l = ex_index(q.l), *at = ex_at(q.inverse, 2, (Expr *[]){l, l}), *entry = look_up_matrix(t, at);
+    if (entry == at || entry->nargs != 3) return NULL;
+    Index *j = index_new(intern("j"), ex_num(1), e->args[1]);
+    Expr *z = ex_reduce("sum", q.l, ex_index(j), e->args[1], ex_mul2(look_up_root(t, entry, l, ex_index(j)), q.a));
+    return ex_reduce("sum", j, ex_num(1), e->args[1], ex_pow(z, 2));
+}
+
 static bool tabulated(Tables *t, Expr *e, Form *f) { return e->kind != EX_NUM && form_of(t, e, f) && ex_find(f->value, test_covers, f); }
 
 static bool same_keys(const Form *a, const Form *b)
@@ -357,6 +419,8 @@ static Expr *take(Tables *t, Expr *e)
     case EX_ADD: case EX_MUL: return take_parts(t, e);
     case EX_POW: return ex_pow(take(t, e->args[0]), e->number);
     case EX_REDUCE: {
+        Expr *squares = take_quadratic(t, e);
+        if (squares) return squares;
         if (t->nsums == MAX_LOOPS || e->fn != FN_sum) return e;
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         Expr *open = ex_open(e, j);
@@ -374,6 +438,68 @@ static Expr *take(Tables *t, Expr *e)
     case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
     }
     return e;
+}
+
+// ---- rows that are classified by distances ----
+
+// The log density of a value x, when all of it is: of_value[x] + times*sum(j, sum(l in j:p, root[x, j, l]*(row[i, l] - centre[x, l]))^2). On a GPU a routine of its own weighs the values of several rows at a time (classify.h).
+static bool distance(const Expr *e, Expr *weighed, const Index *i, Distances *out)
+{
+    if (e->kind != EX_REDUCE || e->fn != FN_sum || !ex_is_num(e->args[0], 1)) return false;
+    Index *j = index_new("j", e->args[0], e->args[1]);
+    const Expr *square = ex_open(e, j);
+    if (square->kind != EX_POW || square->number != 2 || square->args[0]->kind != EX_REDUCE) return false;
+    const Expr *z = square->args[0];
+    if (z->fn != FN_sum || !is_index(z->args[0], j) || z->args[1] != e->args[1]) return false;
+    Index *l = index_new("l", z->args[0], z->args[1]);
+    const Expr *product = ex_open(z, l);
+    if (product->kind != EX_MUL || product->nargs != 2) return false;
+    for (int k = 0; k < 2; k++) {
+        const Expr *root = product->args[k], *a = product->args[1 - k];
+        if (root->kind != EX_REF || root->nargs != 3 || root->args[0] != weighed || !is_index(root->args[1], j) || !is_index(root->args[2], l) || a->kind != EX_ADD || a->nargs != 2) continue;
+        for (int m = 0; m < 2; m++) {
+            const Expr *row = a->args[m], *minus = a->args[1 - m];
+            if (row->kind != EX_REF || row->nargs != 2 || !is_index(row->args[0], i) || !is_index(row->args[1], l) || row->var->dim[1] != e->args[1]) continue;
+            const Expr *centre = minus->kind == EX_MUL && minus->nargs == 2 && ex_is_num(minus->args[0], -1) ? minus->args[1] : NULL;
+            if (!centre || centre->kind != EX_REF || centre->nargs != 2 || centre->args[0] != weighed || !is_index(centre->args[1], l) || centre->var->dim[1] != e->args[1]) continue;
+            *out = (Distances){.row = row->var, .centre = centre->var, .root = root->var};
+            return true;
+        }
+    }
+    return false;
+}
+
+static Look test_not_looked_up(const Expr *e, void *with)
+{
+    if (e->kind == EX_REF) return e == with || (e->nargs == 1 && e->args[0] == with) ? SKIP : FOUND;
+    return e->kind == EX_NUM || e->kind == EX_ADD || e->kind == EX_MUL ? LOOK : FOUND;
+}
+
+static void find_distances(Tables *t, Node *n)
+{
+    Lower *p = t->p;
+    const Index *i = t->row[0];
+    Distances d = {0}, found;
+    Expr *rest = ex_num(0);
+    const Conditional *c = n->weigh.c;
+    if (t->kernel->kind != KERNEL_ELEMENTS || t->nrows != 1 || t->guarded || c->whole || !t->weighed || n->weigh.moves || n->weigh.expects || c->var->rank != 1 || c->current->nargs != 1 || !is_index(c->current->args[0], i)) return;
+    for (const Node *m = n->body; m; m = m->next) {
+        const Node *u = m->body;
+        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !u || u->next || u->kind != NODE_UPDATE || u->update.op != UPDATE_ADD || u->update.times) return;
+        Expr *e = u->update.value;
+        for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
+            Expr *term = e->kind == EX_ADD ? e->args[k] : e;
+            const bool scaled = term->kind == EX_MUL && term->nargs == 2 && term->args[0]->kind == EX_NUM;
+            if (!d.row && distance(scaled ? term->args[1] : term, (Expr *)t->weighed, i, &found)) {
+                d = found;
+                d.times = scaled ? term->args[0]->number : 1;
+            } else rest = ex_add2(rest, term);
+        }
+    }
+    if (!d.row || !is_real(p->out, d.row) || is_real(p->out, d.centre) || is_real(p->out, d.root) || ex_find(rest, test_not_looked_up, (void *)t->weighed)) return;
+    d.of_value = rest;
+    n->weigh.distances = arena_copy(p->g->arena, &d, sizeof d);
+    reads_rows(p, d.row->dim[1]);
 }
 
 // ---- kernels ----
@@ -398,6 +524,7 @@ static void take_list(Tables *t, Node *list)
             t->last_weighed = n->weigh.last;
         }
         take_list(t, n->body);
+        if (n->kind == NODE_WEIGH) find_distances(t, n);
         t->weighed = weighed;
         if (n->kind == NODE_IF) take_list(t, n->test.otherwise);
         t->nrows -= more;

@@ -583,6 +583,7 @@ DEVICE wide normal_draw(Stream *g, long n, wide *J, const wide *h, wide *x) { re
 
 #include "keyed_sums.h"
 #include "row_pass.h"
+#include "classify.h"
 #include "products_pass.h"
 
 #endif
