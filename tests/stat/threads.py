@@ -1,4 +1,4 @@
-"""The first chain of a probit regression of 20,000 rows and 150 columns, run with different numbers of threads and of other chains."""
+"""The first chain of a probit regression of 20,000 rows and 150 columns, and of a mixture of regressions of 40,000 rows, run with different numbers of threads and of other chains."""
 import os
 import subprocess
 
@@ -8,6 +8,24 @@ from program import ROOT, Workplace
 
 RUNS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 2)]          # chains, threads
 
+KEYED = """data { int<lower=1> N, p, K, D; matrix[N, p] X; vector[N] y; int<lower=1, upper=D> d[N]; }
+prior { for (j in 1:D) w[j] ~ dirichlet(rep_vector(1, K)); for (k in 1:K) { s2[k] ~ inv_gamma(3, 2); for (j in 1:p) beta[k, j] ~ normal(0, 2); } }
+latent { for (i in 1:N) c[i] ~ categorical(w[d[i]]); }
+likelihood { for (i in 1:N) y[i] ~ normal(X[i] * beta[c[i]], sqrt(s2[c[i]])); }
+"""
+
+
+def different(program, given, params):
+    """How many different draws the runs give."""
+    draws = set()
+    for chains, threads in RUNS:
+        subprocess.run([program] + given + ["--device", "cpu", "--seed", "3", "--chains", str(chains), "--threads",
+                        str(threads), "--warmup", "1", "--samples", "3", "--params", params, "--no-summary", "-q", "-o", w.path("draws")], check=True)
+        with open(w.path("draws_1.csv")) as f:
+            draws.add("".join(line for line in f if not line.startswith("#")))
+    return len(draws)
+
+
 with Workplace() as w:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(20000, 150))
@@ -15,10 +33,10 @@ with Workplace() as w:
     np.save(w.path("y.npy"), (X[:, :5].sum(axis=1) + rng.normal(size=len(X)) > 0).astype(np.int32))
     with open(os.path.join(ROOT, "tests/bench/horseshoe.gm")) as f:
         program = w.compile("horseshoe", f.read())
-    draws = set()
-    for chains, threads in RUNS:
-        subprocess.run([program, "X=" + w.path("X.npy"), "y=" + w.path("y.npy"), "--device", "cpu", "--seed", "3", "--chains", str(chains), "--threads",
-                        str(threads), "--warmup", "1", "--samples", "3", "--params", "beta,tau", "--no-summary", "-q", "-o", w.path("draws")], check=True)
-        with open(w.path("draws_1.csv")) as f:
-            draws.add("".join(line for line in f if not line.startswith("#")))
-    print("%d runs, %d different" % (len(RUNS), len(draws)))
+    print("%d runs, %d different" % (len(RUNS), different(program, ["X=" + w.path("X.npy"), "y=" + w.path("y.npy")], "beta,tau")))
+    X = rng.normal(size=(40000, 3))
+    np.save(w.path("Z.npy"), X)
+    np.save(w.path("u.npy"), X[:, 0] * rng.integers(0, 3, len(X)) + rng.normal(size=len(X)))
+    np.save(w.path("d.npy"), rng.integers(1, 51, len(X)).astype(np.int32))
+    given = ["X=" + w.path("Z.npy"), "y=" + w.path("u.npy"), "d=" + w.path("d.npy"), "K=3", "D=50"]
+    print("%d runs by a drawn key, %d different" % (len(RUNS), different(w.compile("keyed", KEYED), given, "beta,s2,w")))
