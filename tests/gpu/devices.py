@@ -145,14 +145,18 @@ def compile_program(folder, name, source, *options):
 
 
 def examples():
-    """{name: (the arguments after ./fit, the files they need)} of every folder of examples/, from the first ./fit line of its README. Not of those whose data are made first (prepare.py, .npy)."""
+    """{name: (the arguments after ./fit, the files they need)} of every folder of examples/, from the first ./fit line of its README. Not of those whose data are made first (prepare.py, .npy), nor of
+    those whose components have no order, so that two runs agree on no element (`fit relabel`), nor of those that are about other data (--new)."""
     found = {}
     for model in sorted(glob.glob(os.path.join(ROOT, "examples/*/*.gm"))):
         folder, name = os.path.dirname(model), os.path.basename(model)[:-3]
         with open(os.path.join(folder, "README.md")) as f:
-            command = next((line.split()[1:] for line in f if line.startswith("    ./fit ")), None)
+            lines = [line for line in f if line.startswith("    ./fit ")]
+        command = lines[0].split()[1:] if lines else None
         if command is None:
             sys.exit("devices.py: examples/%s/README.md names no ./fit command" % name)
+        if any(line.startswith("    ./fit relabel") for line in lines) or "--new" in command:
+            continue
         if any(w.endswith(".npy") and not os.path.exists(os.path.join(folder, w.split("=")[-1])) for w in command):
             continue
         files = [w.split("=")[-1].split(":")[0] for w in command if os.path.exists(os.path.join(folder, w.split("=")[-1].split(":")[0]))]
