@@ -69,7 +69,7 @@ static void emit_launch(Out *o, const Launch *l)
         return;
     }
     if (l->kind == LAUNCH_TURNS) {
-        line(o, "const Data *const d = (const Data *)run->data;");
+        if (l->arg[0].extent->kind != EX_NUM) line(o, "const Data *const d = (const Data *)run->data;");
         o->launching = true;
         begin(o, "for (long turn = 0; turn < %s; turn++)", extent_c(o, l->arg[0].extent, ADDITIVE));
         o->launching = false;

@@ -28,7 +28,6 @@ typedef struct Options {
     int     n_files;
     bool    summary, quiet;
     long    summary_rows;
-    int     argc;
 } Options;
 
 typedef struct Column {
@@ -800,7 +799,7 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
 static char *output_of(const Relabel *r, const char *path, int chain)
 {
     if (r->o.output)
-        return gm_format("%s_%d.csv", r->o.output, chain + 1);
+        return gm_format("%.*s_%d.csv", (int)(strlen(r->o.output) - (ends_in_csv(r->o.output) ? 4 : 0)), r->o.output, chain + 1);
     const char *at = path + strlen(path) - (ends_in_csv(path) ? 4 : 0);
     const char *digits = at;
     while (digits > path && isdigit((unsigned char)digits[-1]))
