@@ -339,6 +339,20 @@ static const char *optional_members(Out *o, const Program *p)
     return all;
 }
 
+// Whether the program launches something of these kinds: what it does not, its image for GPUs does without.
+static bool launches_any(const Program *p, LaunchKind first, LaunchKind last)
+{
+    const Launches *const other[] = {&p->before, &p->prepare, &p->refresh, &p->again, &p->finish, &p->derive, &p->restore, &p->joint, &p->log_lik, &p->replicates};
+    const int nother = (int)(sizeof other / sizeof *other);
+    for (int i = 0; i < nother + 3 * p->nsteps; i++) {
+        const StepCode *s = i < nother ? NULL : &p->steps[(i - nother) / 3];
+        const Launches *list = !s ? other[i] : (i - nother) % 3 == 0 ? &s->launches : (i - nother) % 3 == 1 ? &s->density : &s->jacobian;
+        for (const Launch *l = list->first; l; l = l->next)
+            if (l->kind >= first && l->kind <= last) return true;
+    }
+    return false;
+}
+
 void emit_program(FILE *file, const Program *p, const char *source)
 {
     const Graph *g = p->g;
@@ -360,6 +374,8 @@ void emit_program(FILE *file, const Program *p, const char *source)
             fputs("#define GM_MOVES             // along gradients\n", file);
             break;
         }
+    if (launches_any(p, LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_ROWS_SCALED)) fputs("#define GM_JOINT_NORMALS     // drawn by kernels of the runtime\n", file);
+    if (launches_any(p, LAUNCH_WEIGHTED_GRAM, LAUNCH_WEIGHTED_GRAM)) fputs("#define GM_WEIGHTED_GRAMS    // made by them\n", file);
     if (g->by_em) fputs("#define GM_MODES             // no draws: joint normals are at their means\n", file);
     fputs(g->by_em ? "#include \"kernels.h\"\n#include \"modes.h\"\n\n" : "#include \"kernels.h\"\n\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);

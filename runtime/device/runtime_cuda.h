@@ -80,6 +80,10 @@ GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
 }
 
 // ---- joint normal draws (linalg.h) ----
+//
+// These, moves and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_MOVES and GM_WEIGHTED_GRAMS for those that it launches.
+
+#ifdef GM_JOINT_NORMALS
 
 static inline __device__ double gm_noise(const Stream *g, long k)
 {
@@ -308,6 +312,8 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
     if (threadIdx.x == 0) scale[2] = gm_scale_drawn(&g, scale[1], scale[0]);
 }
 
+#endif
+
 // ---- moves along gradients (nuts.h) ----
 
 #ifdef GM_MOVES
@@ -466,6 +472,8 @@ GM_KERNEL gm_mirror(long p, double *A)
 static __device__ __forceinline__ void gm_opaque(float &x)  { asm volatile("" : "+f"(x)); }
 static __device__ __forceinline__ void gm_opaque(double &x) { asm volatile("" : "+d"(x)); }
 
+#ifdef GM_WEIGHTED_GRAMS
+
 // part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x: the tile; y: the
 // chunk, after `before` others of all `chunks`; z: the chain. 64 threads have M by M outputs each, in registers; four such hands share the rows of a
 // slab, and the next slab is on its way while one is worked on. Within 256 rows of a hand sums are of the type of X, then double.
@@ -591,6 +599,8 @@ GM_KERNEL gm_weighted_products_add(const State *states, long p, long T, long til
     const long i = a * T + e % (T * T) / T, j = b * T + e % T;
     if (i < p && j <= i) out[i * p + j] = out[j * p + i] = sum;
 }
+
+#endif
 
 // out[rows, p] = X times the weights of its rows, for rows first .. first + rows - 1 of one chain.
 GM_KERNEL gm_weigh(const State *states, int chain, uint64_t at_w, long first, long rows, long p, const real *X, real *out)

@@ -13,6 +13,8 @@
 
 typedef struct Data { int none; } Data;
 typedef struct State { solve *J, *h; wide *x, *scale; wide *D; solve *rows; wide *y; solve *M; } State;
+#define GM_JOINT_NORMALS
+#define GM_WEIGHTED_GRAMS
 #include "../../runtime/device/runtime_cuda.h"
 
 #define CK(call)                                                                                        \

@@ -712,7 +712,7 @@ def without_a_case(found):
 
 def source(part):
     runtime = any("gm_" in text or "normal_draw" in text for _, _, text in part)
-    return ('#include "gm.h"\ntypedef struct Data { long n; } Data;\ntypedef struct State { wide *x; } State;\n#include "kernels.h"\n' + ('#include "runtime_cuda.h"\n' if runtime else "")
+    return ('#include "gm.h"\ntypedef struct Data { long n; } Data;\ntypedef struct State { wide *x; } State;\n#include "kernels.h"\n' + ('#define GM_JOINT_NORMALS\n#define GM_WEIGHTED_GRAMS\n#include "runtime_cuda.h"\n' if runtime else "")
             + PRELUDE + PLACE + "".join(KERNEL % {"k": k, "body": text} for k, _, text in part))
 
 

@@ -56,6 +56,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 6,
 };
 
+#define GM_JOINT_NORMALS     // drawn by kernels of the runtime
 #include "kernels.h"
 
 // Data must lie in the support of their distributions.
