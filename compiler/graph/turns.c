@@ -286,6 +286,15 @@ static Index *solved_plate(const Turns *t, const Factor *f)
     return NULL;
 }
 
+// augment { y by none; }
+static bool left_as_written(const Graph *g, const Factor *f)
+{
+    for (const Request *r = f->value && f->value->kind == EX_REF ? g->model->requests : NULL; r; r = r->next)
+        for (int i = 0; r->block == BLOCK_AUGMENT && i < r->nnames; i++)
+            if (r->names[i] == f->value->var->name && strcmp(r->method, "none") == 0) return true;
+    return false;
+}
+
 static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const char **because)
 {
     Graph *g = k->g;
@@ -325,6 +334,7 @@ static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const ch
         if (shadow->plates.guard) shadow->plates.guard = ex_map(shadow->plates.guard, decided, k);
         if (shadow->plates.guard && ex_is_num(shadow->plates.guard, 1)) shadow->plates.guard = NULL;
     }
+    if (sums.n && left_as_written(g, f)) { *because = "the model asks for no latents"; return false; }
     if (sums.many) { *because = "too many logs of sums in one statement"; return false; }
     for (int i = 0; i < sums.n; i++)
         if (!open_softmax(k, f, sums.sum[i], because)) return false;
