@@ -69,7 +69,9 @@ static void find_replicate(Graph *g, Observed *o)
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!is_about(f, o->var)) continue;
         const Distribution *d = not_drawn(f);
-        if (drawn_by(f) != f->value) o->no_replicate = arena_printf(g->arena, "what has a distribution is a function of it (%s)", claims_line(g, f->span));
+        const bool apart = !f->ncomponents && constraint_rank(o->var) == 1 && support_table[f->dist->support].constraint != o->var->constraint;
+        if (apart) o->no_replicate = arena_printf(g->arena, "its elements are constrained together, and %s would draw them as if they were not (%s)", f->dist->name, claims_line(g, f->span));
+        else if (drawn_by(f) != f->value) o->no_replicate = arena_printf(g->arena, "what has a distribution is a function of it (%s)", claims_line(g, f->span));
         else if (d) o->no_replicate = arena_printf(g->arena, "there is no routine that draws from %s (%s)", d->name, claims_line(g, f->span));
         if (o->no_replicate) return;
         whole &= f->dist->discrete;
