@@ -253,11 +253,10 @@ static bool reads_local(const Node *list, const Var *local)
 
 void drop_spare(Node **list)
 {
-    while (*list) {
-        const Node *n = *list;
-        if (n->kind == NODE_LET && n->let.spare && !reads_local(n->next, n->let.local)) *list = n->next;
-        else list = &(*list)->next;
-    }
+    if (!*list) return;
+    drop_spare(&(*list)->next);                  // from the last: what only a spare one reads is spare
+    const Node *n = *list;
+    if (n->kind == NODE_LET && n->let.spare && !reads_local(n->next, n->let.local)) *list = n->next;
 }
 
 // ---- matrices on the way ----

@@ -22,10 +22,6 @@ typedef struct GmContext {
     int      half;               // of the partial sums: they take turns, so that nobody waits before the next
 } GmContext;
 
-// Whether a chain has its draw while others of a move along gradients go on (gm_move in runtime_cuda.h): nothing is done for it.
-enum { GM_MOST_IDLE = 32 * (int)(sizeof ((GmPlace *)0)->idle / sizeof(uint32_t)) };
-DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDLE && place->idle[chain / 32] >> chain % 32 & 1; }
-
 DEVICE Sweep gm_sweep_place(const GmPlace *place, int chain)
 {
     Sweep at;

@@ -641,6 +641,10 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
             difference = at;
             error = off;
         }
+        if (fabs(x[i]) > 16 && fabs(slope - difference) > 1e-6 * (1 + fabs(slope)) + 10 * error) {   // so far out a variable may be one of the last numbers before its end, and hardly move
+            const double wide_one = gm_nuts_difference(run, of, density, i, fabs(x[i]) / 2);
+            if (!(fabs(wide_one - difference) <= 1e-3 * (1 + fabs(difference)))) difference = NAN;    // where the density bends, or ends, this difference tells nothing
+        }
         gm_check_gradient(run, of->name, i, slope, difference, error);
     }
 }

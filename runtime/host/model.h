@@ -128,6 +128,12 @@ typedef struct GmPlace {                                 // what kernels on a GP
     uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
 } GmPlace;
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+// Whether a chain has its draw while others of a move along gradients go on (gm_move in runtime_cuda.h): nothing is done for it.
+enum { GM_MOST_IDLE = 32 * (int)(sizeof ((GmPlace *)0)->idle / sizeof(uint32_t)) };
+DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDLE && place->idle[chain / 32] >> chain % 32 & 1; }
+#endif
+
 // Nothing but another way to draw the block changes the unknowns between two sweeps; unless values are missing, which are drawn, too.
 enum { GM_ALONE = 1, GM_UNLESS_MISSING };
 

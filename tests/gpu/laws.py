@@ -35,6 +35,10 @@ PARTS = {
     "normal_beyond_single_next": "normal_natural_truncated",
     "normal_natural_truncated_apart": "normal_natural_truncated", "slice_restart": "a start, not a draw", "stream_pass": "moves a stream on", "inv_wishart_df_scale": "inv_wishart",
     "binomial_less_likely": "binomial", "nuts_begin": "begins a move: tests/runtime/nuts.c and tests/gpu/nuts.cu have its law",
+    "weigh_values": "one_of_8", "one_of_8": "choices among values whose weights come some at a time: tests/runtime/discrete.c has their law, devices.py the same text on a GPU",
+    "weigh_row": "the same for rows in registers: devices.py has it beside the loop that it stands for",
+    "normal_sum_to_zero": "tests/runtime/sum_to_zero.c has its law", "normal_diagonal_sum_to_zero": "normal_sum_to_zero",
+    "climb_begin": "a mode, not a draw, and on a CPU: tests/runtime/modes.c", "climb_begin_log": "climb_begin", "normal_mode": "climb_begin", "expect_values": "climb_begin",
 }
 
 # In C, before the kernels. S is a covariance matrix, Sinv its inverse, L its factor; direction and other are linear forms.

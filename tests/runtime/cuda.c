@@ -43,7 +43,7 @@ static const char source[] =
     "}\n"
     // A row pass, with what kernels.h gives an emitted program; the shapes for one width.
     "struct Data { long n; };\nstruct State { wide *beta, *out; };\n"
-    "struct GmPlace { uint64_t seed; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real shift, more; };\n"
+    "struct GmPlace { uint64_t seed; int32_t *going; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real shift, more; };\n"
     "DEVICE Sweep gm_sweep_place(const GmPlace *p, int chain) { Sweep at; at.seed = p->seed; at.chain = chain; at.sweep = 1; return at; }\n"
     "#define GM_ROWS_WIDTH 1000\n#include \"row_pass.h\"\n"
     "DEVICE RowWeight rows_row(GmContext *, const Data *, const State *s, const Sweep, const long, const real dot)\n"
