@@ -241,7 +241,7 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
 {
     Var *v = c->var;
     Plates p = f->plates;
-    p.index = arena_copy(g->arena, p.index, sizeof *p.index * (size_t)(p.n + 1));
+    p.index = index_list(g->arena, p.index, p.n, 1);
     Expr *e = f->log_density, *guard = p.guard;
     Solved out = {.ok = true};
     if (has_bound_index(ref)) {

@@ -117,6 +117,13 @@ Index *index_new(const char *name, Expr *lo, Expr *hi)
     return i;
 }
 
+Index **index_list(Arena *a, Index *const *list, int n, int room)
+{
+    Index **copy = NEW_N(a, Index *, n + room);
+    if (n) memcpy(copy, list, sizeof *copy * (size_t)n);
+    return copy;
+}
+
 // The canonical index of reductions of this height, over values from `least` on.
 static Index *bound(int height, int least)
 {

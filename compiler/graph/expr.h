@@ -91,6 +91,7 @@ Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c);
 Expr *ex_log(Expr *a);
 
 Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop index
+Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more
 
 bool  ex_is_num(const Expr *e, double v);
 bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)

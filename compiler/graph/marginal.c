@@ -288,7 +288,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
         c->density = &one;
         Expr *with = at_value(c, &without);
         add_site(g, s, q->factor->span, &q->loops, q->target, with, c, true);
-        Plates rows = {.n = q->loops.n, .index = arena_copy(g->arena, q->loops.index, sizeof *q->loops.index * (size_t)(q->loops.n + 1)), .guard = q->loops.guard};
+        Plates rows = {.n = q->loops.n, .index = index_list(g->arena, q->loops.index, q->loops.n, 1), .guard = q->loops.guard};
         if (!ex_is_num(without, 0)) new_sum(g, v, number, rows, without);
     }
     c->density = all;
@@ -379,7 +379,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains)
         if (!f->original && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
     if (chain) {
         if (!ex_is_num(apart, 0)) new_sum(g, v, number, p, apart);
-        p.index = arena_copy(g->arena, p.index, sizeof *p.index * (size_t)(p.n + 1));
+        p.index = index_list(g->arena, p.index, p.n, 1);
         p.n--;
         memmove(&p.index[v->chain], &p.index[v->chain + 1], sizeof *p.index * (size_t)(p.n - v->chain));
     } else e = ex_add2(e, apart);
