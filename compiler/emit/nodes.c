@@ -670,6 +670,17 @@ enum { WEIGHED_AT_ONCE = 16 };           // as in discrete.h: no more weights st
 
 static void emit_fault_unless_chosen(Out *o, const char *chosen, const char *name, const char *element) { line(o, "if (%s < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", chosen, name, element); }
 
+// What ends a draw by weights: value number `chosen` is stored; `weight` is the logarithm of its weight.
+static void emit_chosen(Out *o, const Node *n, const char *place, const char *element, const char *weight)
+{
+    emit_fault_unless_chosen(o, "chosen", n->weigh.c->var->name, element);
+    line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
+    if (n->weigh.marginal) line(o, "NO_CLAIM();");
+    else line(o, "if (CHECKING) CLAIM(%s - old_weight);", weight);
+    line(o, "%s = x;", place);
+    compute_again(o, n->weigh.c);
+}
+
 // With an array for the weights of all values: by a team, which shares the sums of each density, and where there are few.
 static void emit_weigh_all(Out *o, const Node *n, const char *place, const char *element, bool few)
 {
@@ -693,11 +704,7 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     if (!n->weigh.marginal) line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", n->weigh.moves ? " && old >= first && old - first < values" : "");
     if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
     line(o, "const long chosen = categorical_log_weights(&g, weight, values);");
-    emit_fault_unless_chosen(o, "chosen", v->name, element);
-    line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
-    line(o, n->weigh.marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(CHECK_WEIGHT(x - first) - old_weight);");
-    line(o, "%s = x;", place);
-    compute_again(o, c);
+    emit_chosen(o, n, place, element, "CHECK_WEIGHT(x - first)");
     if (!o->team) return;
     end(o);
     if (!n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
@@ -728,7 +735,6 @@ static void emit_classify(Out *o, const Node *n)
 static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const char *element)
 {
     const Conditional *c = n->weigh.c;
-    const Var *v = c->var;
     line(o, "const long old = %s;", place);
     if (!n->weigh.marginal) line(o, "wide old_weight = 0;");
     line(o, "Weighed all = weigh_start();");
@@ -744,11 +750,7 @@ static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const c
     line(o, "weigh_values(&all, &g, weight, begin, end - begin);");
     end(o);
     line(o, "const long chosen = all.wrong ? 0 : all.chosen;");
-    emit_fault_unless_chosen(o, "chosen", v->name, element);
-    line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
-    line(o, n->weigh.marginal ? "NO_CLAIM();" : "if (CHECKING) CLAIM(all.log_chosen - old_weight);");
-    line(o, "%s = x;", place);
-    compute_again(o, c);
+    emit_chosen(o, n, place, element, "all.log_chosen");
 }
 
 static void emit_weigh(Out *o, const Node *n)

@@ -199,7 +199,7 @@ static void by_values(Graph *g, Step *s, Var *v)
 static void by_statistics(Graph *g, Step *s, Var *v)
 {
     const Conditional *c = s->conditional;
-    Var *of[4] = {NULL};
+    Var *of[MAX_NATURAL] = {NULL};
     Factor *end = g->factors;
     while (end && end->next) end = end->next;
     for (Factor *f = g->factors; f; f = f == end ? NULL : f->next) {

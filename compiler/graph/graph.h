@@ -573,8 +573,8 @@ typedef struct Step {
     const struct Description *description;       // describe.c: for readers
     bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
     int          nexpected;
-    Var         *expected[4];            // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
-    int          which[4];
+    Var         *expected[MAX_NATURAL];  // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
+    int          which[MAX_NATURAL];
     union {
         struct {                         // GAUSSIAN
             BlockTerm  *terms;

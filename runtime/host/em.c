@@ -60,10 +60,7 @@ static void keep_trace(Way *w, double lp)
 {
     if (w->n == w->room) {
         w->room = 2 * w->room + 64;
-        double *more = realloc(w->trace, (size_t)w->room * sizeof *more);
-        if (!more)
-            abort();
-        w->trace = more;
+        w->trace = gm_grow(w->trace, (size_t)w->room, sizeof *w->trace);
     }
     w->trace[w->n++] = lp;
 }
