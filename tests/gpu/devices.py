@@ -17,6 +17,7 @@
 7. 5200 coefficients jointly: as 1. By cuSOLVER, where it is found.
 """
 import glob
+import itertools
 import json
 import os
 import re
@@ -42,7 +43,7 @@ REPEATED = ("probit", "hierarchical_normal", "ar1_missing", "moves", "several")
 # A coefficient with a prior sd of 1000 comes out of a system of the rows as a small difference of large numbers: against exact arithmetic the CPU's own
 # draws of examples/lasso on four rows are off by more than 3e-9 in a tenth of the cases, by 7e-8 in the worst of 300.
 BY_ROWS = 1e-6
-AT_ONCE = 8                      # programs that share the GPU: most of a short run is starting it
+AT_ONCE = 8                      # programs that share a GPU: most of a short run is starting it
 
 IMPROPER = """
 model improper
@@ -217,10 +218,22 @@ def build(folder):
 
 # ---- run ----
 
-def fit(folder, name, inputs, *options, seconds=120):
-    words = inputs.split() if isinstance(inputs, str) else inputs
+def gpus():
     try:
-        return subprocess.run([os.path.join(".", name), *words, *options], cwd=folder, capture_output=True, text=True, timeout=seconds)        # killed when it ends
+        return max(1, subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU "))
+    except OSError:
+        return 1
+
+
+TURNS = itertools.cycle(range(gpus()))
+
+
+def fit(folder, name, inputs, *options, seconds=120):
+    """Runs a program on the GPU whose turn it is; a program that names its GPU sees all of them."""
+    words = inputs.split() if isinstance(inputs, str) else inputs
+    seen = os.environ if any(o.startswith("gpu:") for o in options) else {**os.environ, "CUDA_VISIBLE_DEVICES": str(next(TURNS))}
+    try:
+        return subprocess.run([os.path.join(".", name), *words, *options], cwd=folder, capture_output=True, text=True, timeout=seconds, env=seen)        # killed when it ends
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], 124, "", "no end after %d s" % seconds)
 
@@ -343,7 +356,7 @@ def run(folder, only, posteriors=True):
         list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))
         results = [(c.result().returncode == 0, "%s on the CPU: status %d" % (n, c.result().returncode)) for n, c in zip(chosen, cpu) if c.result().returncode != 0]
     clock("compiled", len(warm))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE * gpus()) as pool:
         jobs = [pool.submit(compare, folder, name, data, name in built["by_rows"]) for name in runs if name != "improper" for data in runs[name]]
         jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS]
         several = [pool.submit(repeats, folder, name, shown[name]) for name in REPEATED if name in shown]
