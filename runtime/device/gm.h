@@ -19,6 +19,7 @@
 #include "inverse_gaussian.h"
 #include "gig.h"
 #include "polya_gamma.h"
+#include "polya_gamma_single.h"
 #include "discrete.h"
 #include "student.h"
 #include "others.h"

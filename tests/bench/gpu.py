@@ -35,19 +35,21 @@ WORKLOADS = [
     ("horseshoe probit, 10^4 x 1000", "horseshoe", 10_000, 1000, {1: 0.70, 4: None}, 500, 1500),
     ("Lasso, 425 x 3000", "lasso", 425, 3000, {1: 0.6, 4: None}, 1000, 1500),
     ("10^8 truncated normals, means in memory", "normals", 100_000_000, 1, {1: 0.8}, 0, 0),
+    ("10^9 Polya-Gamma(1, z), z in memory", "polya", 1_000_000_000, 1, {1: 30}, 0, 0),
     ("probit, 10^7 x 8", "probit", 10_000_000, 8, {1: 0.25, 4: None}, 300, 3000),
     ("random intercepts, 10^7 rows, 8 groups", "intercepts", 10_000_000, 8, {1: 0.5, 4: None}, 1000, 10000),
     ("random intercepts, 10^7 rows, 10^5 groups", "intercepts", 10_000_000, 100_000, {1: 0.5, 4: None}, 500, 2000),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
 ]
 SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
+ALONE = {"normals", "polya"}                             # samplers by themselves, by the program of the floors
 PEERS = "peers"
 KEPT = 100                       # draws that are checked
 
 
 def build(folder, arch=None):
     os.makedirs(folder, exist_ok=True)
-    for model in sorted({w[1] for w in WORKLOADS} - {"normals"}):
+    for model in sorted({w[1] for w in WORKLOADS} - ALONE):
         source = os.path.join(HERE, model + ".gm") if os.path.exists(os.path.join(HERE, model + ".gm")) else os.path.join(ROOT, "examples", model, model + ".gm")
         subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, model)], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     nvcc = toolkit.tool("nvcc")
@@ -152,7 +154,7 @@ def warm(folder, chosen):
         shutil.copy(os.path.join(folder, model), own)
         inputs, _ = data(own, model, p + 50 if model != "lasso" else 20, p)
         return fit(own, model, inputs, precision, 1, 0, 1)
-    works = sorted({(w[1], w[3], precision) for w in chosen if w[1] != "normals" for precision in precisions(w[1])})
+    works = sorted({(w[1], w[3], precision) for w in chosen if w[1] not in ALONE for precision in precisions(w[1])})
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         for work, ran in zip(works, pool.map(one, works)):
             if ran.returncode != 0:
@@ -174,7 +176,7 @@ def run(folder, only):
     warm(folder, chosen)
     print("| workload | chains | ms a sweep | floor | ratio | target | library calls |\n| --- | --- | --- | --- | --- | --- | --- |")
     for name, model, n, p, targets, warmup, sweeps in chosen:
-        if model == "normals":
+        if model in ALONE:
             seen = peers(folder, model, n, p, 1)
             row(name, 1, {"mixed": seen.get("own", 0)}, seen.get("read", 0), targets[1], seen.get("peer"))
             if not seen.get("z", 7) < 6:

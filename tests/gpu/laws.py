@@ -31,7 +31,8 @@ GROUP = 16                       # cases in one program
 PARTS = {
     "normal_beyond_next": "normal_beyond", "normal_beyond": "normal_standard", "normal_from_cells": "normal_cells", "normal_cells": "normal_standard",
     "normal_offset_narrow": "normal_offset", "normal_offset": "normal_truncated", "normal_natural_truncated_as": "normal_natural_truncated",
-    "normal_natural_truncated_single": "normal_natural_truncated", "polya_gamma_unit": "polya_gamma", "log_concave_offset": "log_power_draw", "interval_draw": "log_power_draw", "normal_upside_down": "normal_natural_truncated",
+    "normal_natural_truncated_single": "normal_natural_truncated", "polya_gamma_unit": "polya_gamma", "polya_gamma_single": "polya_gamma",
+    "polya_gamma_one_single": "polya_gamma", "polya_gamma_single_next": "polya_gamma", "polya_gamma_apart_single": "polya_gamma", "log_concave_offset": "log_power_draw", "interval_draw": "log_power_draw", "normal_upside_down": "normal_natural_truncated",
     "normal_beyond_single_next": "normal_natural_truncated",
     "normal_natural_truncated_apart": "normal_natural_truncated", "slice_restart": "a start, not a draw", "stream_pass": "moves a stream on", "inv_wishart_df_scale": "inv_wishart",
     "binomial_less_likely": "binomial", "nuts_begin": "begins a move: tests/runtime/nuts.c and tests/gpu/nuts.cu have its law",
@@ -493,7 +494,7 @@ def cases():
     call("power_gig_natural(g, -2, 0.5, 0, -1)", Transformed(C(st.gamma(0.75)), np.sqrt, 0))
 
     # Polya-Gamma: below 8 and above, whole and in part, tilted weakly and strongly
-    for b, c in ((1, 0), (1, 0.1), (1, 2), (1, 3.2), (1, 8), (1, 29.9), (1, 30.1), (2, 1), (5, 0), (7.5, 4), (0.1, 1), (0.3, 0), (0.5, 2), (0.5, 12), (0.85, 0.5), (0.95, 0), (0.999, 1),
+    for b, c in ((1, 0), (1, 0.1), (1, 0.75), (1, 2), (1, 3.25), (1, 8), (1, 29.875), (1, 30.125), (1, 200), (2, 1), (5, 0), (7, 4), (7.5, 4), (0.1, 1), (0.3, 0), (0.5, 2), (0.5, 12), (0.85, 0.5), (0.95, 0), (0.999, 1),
                  (8, 0), (8.7, 5), (9, 8.9), (9, 12), (9, 17), (60, 1), (171, 0), (400, 10)):
         call("polya_gamma(g, %g, %g)" % (b, c), Polya(b, c))
     body("polya_gamma(0.35, 1.2) + polya_gamma(0.65, 1.2)", "x = polya_gamma(g, 0.35, 1.2) + polya_gamma(g, 0.65, 1.2);", Polya(1, 1.2))

@@ -2,7 +2,7 @@
 //
 //   nvcc -O3 -arch=native -std=c++17 -o peers peers.cu -lcublas -lcusolver -lcurand
 //   peers horseshoe N P CHAINS      probit with a horseshoe prior        peers lasso N P        peers intercepts N GROUPS
-//   peers probit N P CHAINS         probit with a fixed prior            peers logistic N P     peers normals N
+//   peers probit N P CHAINS         probit with a fixed prior            peers logistic N P     peers normals N     peers polya N
 //
 // Lines `read MS` (reading the data once), `cholesky MS` (cuSOLVER's of the smaller side), `peer MS` (the sweep by cuBLAS, cuSOLVER and elementwise
 // kernels, in single precision) and, for normals, `own MS`. Medians of 15 by events; data are random. The elementwise kernels draw with gmc's samplers, so that
@@ -22,7 +22,7 @@
 #include "../../../runtime/device/gamma.h"
 #include "../../../runtime/device/inverse_gaussian.h"
 #include "../../../runtime/device/normal.h"
-#include "../../../runtime/device/polya_gamma.h"
+#include "../../../runtime/device/polya_gamma_single.h"
 #include "../../../runtime/device/truncated_single.h"
 
 #define CK(call)                                                                                        \
@@ -118,7 +118,7 @@ __global__ void polya(long n, const float *mean, float *w, unsigned sweep)
 {
     OVER(i, n) {
         Stream g = stream_at(3, i, sweep);
-        w[i] = (float)polya_gamma(&g, 1, mean[i]);
+        w[i] = polya_gamma(&g, 1, mean[i]);
     }
 }
 
@@ -272,6 +272,23 @@ int main(int argc, char **argv)
         }
         printf("z %.2f\n", fabs(gap) / sqrt(variance));
         printf("peer %.4f\n", median_ms([&] { CK(curandGenerateUniform(uniforms, z, (size_t)n)); RUN(from_uniforms, n, mean, z); }));
+        return 0;
+    }
+    if (!strcmp(what, "polya")) {                        // tilts are normal, sd 2, and lie in memory; draws are written there
+        float *tilt = floats((size_t)n), *w = floats((size_t)n);
+        RUN(fill, tilt, n, 2.0f);
+        printf("read %.4f\n", reading(tilt, (size_t)n) + reading(w, (size_t)n));
+        printf("own %.4f\n", median_ms([&] { RUN(polya, n, tilt, w, sweep++); }));
+        std::vector<float> some(1 << 20), tilts(1 << 20);
+        CK(cudaMemcpy(some.data(), w, some.size() * sizeof(float), cudaMemcpyDeviceToHost));
+        CK(cudaMemcpy(tilts.data(), tilt, tilts.size() * sizeof(float), cudaMemcpyDeviceToHost));
+        double gap = 0, variance = 0;                    // mean and variance of each draw are known
+        for (size_t i = 0; i < some.size(); i++) {
+            const double c = fabs((double)tilts[i]) + 1e-3;
+            gap += some[i] - tanh(0.5 * c) / (2 * c);
+            variance += (sinh(c) - c) / (4 * c * c * c * cosh(0.5 * c) * cosh(0.5 * c));
+        }
+        printf("z %.2f\n", fabs(gap) / sqrt(variance));
         return 0;
     }
     if (!strcmp(what, "intercepts")) {                   // a response and a group a row
