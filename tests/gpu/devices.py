@@ -161,9 +161,10 @@ def examples():
         if any(w.endswith(".npy") and not os.path.exists(os.path.join(folder, w.split("=")[-1])) for w in command):
             continue
         files = [w.split("=")[-1].split(":")[0] for w in command if os.path.exists(os.path.join(folder, w.split("=")[-1].split(":")[0]))]
-        if "--samples" in command:
-            at = command.index("--samples")
-            del command[at:at + 2]
+        for option in ("--samples", "--seed"):        # the comparison's own
+            if option in command:
+                at = command.index(option)
+                del command[at:at + 2]
         found[name] = command, [os.path.join(folder, f) for f in files]
     return found
 
@@ -242,10 +243,10 @@ def draws(folder, stem, chains=4):
     out = []
     for c in range(1, chains + 1):
         with open(os.path.join(folder, "%s_%d.csv" % (stem, c))) as f:
-            out.append([line for line in f if line[0] != "#"])
-    names = out[0][0].strip().split(",")
+            names = next(line for line in f if line[0] != "#").strip().split(",")
+            out.append(np.loadtxt(f, delimiter=",", comments="#", ndmin=2))
     kept = [k for k, name in enumerate(names) if name == "lp__" or not name.endswith("__")]          # what a sampler says of its moves is no quantity
-    return [names[k] for k in kept], np.array([[[float(line.split(",")[k]) for k in kept] for line in chain[1:]] for chain in out])
+    return [names[k] for k in kept], np.array(out)[:, :, kept]
 
 
 def means(x, batches=20):
