@@ -816,26 +816,25 @@ static void emit_draw_array(Out *o, const Node *n)
     const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
     const char *e = c->nbatch ? "e" : "0", *elements = simplex ? "n" : "n * n", *at = c->nbatch ? text(o, "e * %s", elements) : "0";
     const char *array = n->whole.array->name, *scalar = n->whole.scalar ? n->whole.scalar->name : NULL;
-    const bool shared = c->nbatch && simplex && !o->g->by_em;
-    if (shared) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
+    const bool team = o->team && c->nbatch, shared = team && simplex, crew = team && !simplex;      // long simplexes and matrices by more than a lane
+    if (team) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     if (c->nbatch) {
         Count count = count_dims(v, 0, c->nbatch);
-        if (shared) begin(o, "EACH_SIMPLEX (e, %s, n)", count_text(o, &count));
+        if (team) begin(o, "%s (e, %s, n)", simplex ? "EACH_SIMPLEX" : "EACH_MATRIX", count_text(o, &count));
         else begin(o, "EACH (e, %s)", count_text(o, &count));
     }
-    if (!shared) {
-        line(o, "%s", stream_text(o, v, e));
-        line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
-    }
+    if (!shared) line(o, "%s", stream_text(o, v, e));
+    if (!team) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     line(o, "SAVE_OLD(x, %s);", elements);
     const char *first = o->g->by_em ? "" : "&g, ", *mode = o->g->by_em ? "_mode" : "";
     if (shared) line(o, "DRAW_SIMPLEX(%s, VAR_%s, e, &s->%s[%s], n, x);", c->family->draw->name, v->name, array, at);
     else if (simplex) line(o, "%s%s(%s&s->%s[%s], n, x);", c->family->draw->name, mode, first, array, at);
     else {
-        line(o, "wide *work = SCRATCH(3 * n * n);");
-        line(o, "%s%s(%ss->%s[%s], &s->%s[%s], n, x, work);", c->family->draw->name, mode, first, scalar, e, array, at);
-        line(o, "RELEASE(work);");
+        const char *routine = text(o, "%s%s", c->family->draw->name, mode);
+        line(o, "wide *work = %sSCRATCH(3 * n * n);", crew ? "CREW_" : "");
+        line(o, "%s%ss->%s[%s], &s->%s[%s], n, x, work);", crew ? text(o, "CREW(%s, ", routine) : text(o, "%s(", routine), first, scalar, e, array, at);
+        line(o, "%sRELEASE(work);", crew ? "CREW_" : "");
     }
     line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
     if (simplex) line(o, "if (CHECKING) CLAIM(dirichlet_claim(&s->%s[%s], n, x, OLD));", array, at);
@@ -850,7 +849,7 @@ static void emit_draw_normal(Out *o, const Node *n)
     const char *J = n->normal.J->name, *h = n->normal.h->name;
     Count count = count_dims(first, 0, s->gaussian.nbatch);
     line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
-    begin(o, "EACH (e, %s)", count_text(o, &count));
+    begin(o, o->team ? "EACH_MATRIX (e, %s, n)" : "EACH (e, %s)", count_text(o, &count));
     const char *turn = s->in_turns ? place_text(o, &(Place){.element = ex_ref(s->in_turns->turns->turn, 0, NULL)}) : NULL;
     line(o, "%s", stream_text(o, first, turn ? text(o, "e + %s * (long)%s", count_text(o, &count), turn) : "e"));
     line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
@@ -866,7 +865,8 @@ static void emit_draw_normal(Out *o, const Node *n)
         line(o, "wide *work = SCRATCH(n);");
         line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
         line(o, "RELEASE(work);");
-    } else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", o->g->by_em ? "mode" : "draw", J, h, first->name);
+    } else if (o->team) line(o, "if (CREW(normal_draw, &g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
+    else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", o->g->by_em ? "mode" : "draw", J, h, first->name);
     line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
     end(o);
 }

@@ -42,7 +42,7 @@ void step_array(Lower *p, const Step *s)
     close_kernel(p);
     launch_team(p, sums);
     comment_step(p, s);
-    const bool shared = c->nbatch && simplex;    // long simplexes by more than a lane
+    const bool shared = c->nbatch && !p->g->by_em;       // long simplexes and matrices by more than a lane
     Kernel *draw = open_kernel(p, shared ? KERNEL_TEAM : c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
     put_skip(p, exists_whole(v));
     Node *n = put(p, NODE_DRAW_ARRAY);
@@ -391,18 +391,25 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
     b->few = false;
 }
 
-// A draw for each element of the leading dimensions: by one lane.
+// A draw for each element of the leading dimensions: a matrix for each by a crew of lanes, else by one lane.
 static void draw_each(Lower *p, const Step *s, Var *J, Var *h, Expr *size, const char *collected)
 {
     note(p, s->gaussian.nbatch ? "A joint normal for each element of the leading dimensions, from what %s has collected" : "A joint normal, from what %s has collected", collected);
-    Kernel *draw = open_kernel(p, KERNEL_ELEMENTS, words(p, "draw_%s", s->block[0]->name), "wide");
+    const bool crew = s->gaussian.nbatch && !s->gaussian.diagonal && !s->gaussian.on_plane && !p->g->by_em;
+    Kernel *draw = open_kernel(p, crew ? KERNEL_TEAM : KERNEL_ELEMENTS, words(p, "draw_%s", s->block[0]->name), "wide");
     Node *d = put(p, NODE_DRAW_NORMAL);
     d->normal.step = s;
     d->normal.J = J;
     d->normal.h = h;
     d->normal.size = size;
+    if (crew) {
+        Count work = count_dims(s->block[0], 0, s->gaussian.nbatch);
+        for (int k = 0; k < 2; k++) work.factor[work.n++] = size;
+        note_count(p, draw, work);
+    }
     close_kernel(p);
-    with_count(launch(p, LAUNCH_EACH, draw), count_dims(s->block[0], 0, s->gaussian.nbatch));
+    if (crew) launch_team(p, draw);
+    else with_count(launch(p, LAUNCH_EACH, draw), count_dims(s->block[0], 0, s->gaussian.nbatch));
 }
 
 static Launch *launch_normal(Lower *p, LaunchKind kind, const Var *first)

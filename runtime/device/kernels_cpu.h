@@ -192,6 +192,11 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 // Simplexes, each by one lane.
 #define EACH_SIMPLEX(e, rows, n)                 LANES(e, rows)
 #define DRAW_SIMPLEX(routine, var, e, a, n, x)   routine##_row(at, var, e, a, n, x)
+#define EACH_MATRIX(e, count, n)                 LANES(e, count)
+#define CREW(routine, ...)                       routine(__VA_ARGS__)
+#define CREW_LANE
+#define CREW_SCRATCH(n)                          SCRATCH(n)
+#define CREW_RELEASE(p)                          RELEASE(p)
 
 // Sums by group into places: each group by one lane, row by row.
 #define EACH_SEGMENT(groups, n, first, totals) for (long gm_k = GM->lane, gm_r; gm_k < (groups); gm_k += GM->lanes) for (const int *gm_of = (first) + gm_k; gm_of; gm_of = 0)

@@ -577,6 +577,7 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 
 DEVICE wide normal_draw(Stream *g, long n, wide *J, const wide *h, wide *x) { return (wide)normal_precision_shift(g, n, J, h, x); }
 
+#include "crew.h"
 #include "keyed_sums.h"
 #include "row_pass.h"
 #include "classify.h"

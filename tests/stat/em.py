@@ -122,6 +122,12 @@ prior { a ~ normal(0, 1); }
 latent { for (i in 1:N) k[i] ~ poisson(2); }
 likelihood { for (i in 1:N) y[i] ~ normal(a * k[i], 1); }
 """
+SIMPLEXES = """
+data { int N, K; int<lower=1> g[N]; int<lower=1> y[N]; }
+prior { for (k in 1:K) phi[k] ~ dirichlet(rep_vector(2, 3)); }
+likelihood { for (i in 1:N) y[i] ~ categorical(phi[g[i]]); }
+"""
+
 VANISHING = NORMALS.replace("rep_vector(2, K)", "rep_vector(0.1, K)")
 
 
@@ -233,6 +239,10 @@ with Workplace() as w:
     g = rng.integers(1, 21, n)
     d = dict(N=n, J=20, g=g, y=np.array([-1., 1])[rng.integers(0, 2, 20)][g - 1] + rng.standard_normal(n))
     compare(w, "rows that name their latent", GROUPS, d, groups(d), {"p": "positive", "mu": "real", "s": "positive"})
+    d = dict(N=9, K=3, g=np.repeat([1, 2, 3], 3), y=np.array([1, 1, 2, 2, 2, 3, 3, 3, 3]))
+    x, said = mode(w, compiled(w, "rows", SIMPLEXES), d)
+    known = (np.array([[2, 1, 0], [0, 2, 1], [0, 0, 3]]) + 1) / 6
+    told("each of some simplexes: its closed form", x is not None and np.abs(np.array(x["phi"]) - known).max() < 1e-9, x and x["phi"])
     x, said = mode(w, compiled(w, "vanishing", VANISHING), dict(N=n, K=6, y=y))
     told("components vanish", sum(v < 1e-200 for v in x["w"]) >= 1 and abs(sum(x["w"]) - 1) < 1e-9 and "at an end of its support" in said, (x["w"], said))
     for name, model in (("chain", CHAIN), ("counts", COUNTS)):
