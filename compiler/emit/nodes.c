@@ -697,7 +697,8 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     end(o);
     if (n->weigh.expects) {
         const Count all = count_dims(v, 0, v->rank);
-        line(o, "%sif (expect_values(&g, at, %s, weight, values)) FAULT(\"%s\", %s, \"no value has a positive probability\");", o->team ? "ONE_LANE " : "", count_text(o, &all), v->name, element);
+        const char *evidence = n->weigh.evidence ? text(o, "&%s", place_text(o, &(Place){.element = n->weigh.evidence})) : "NULL";
+        line(o, "%sif (expect_values(&g, at, %s, weight, values, %s)) FAULT(\"%s\", %s, \"no value has a positive probability\");", o->team ? "ONE_LANE " : "", count_text(o, &all), evidence, v->name, element);
         return;
     }
     if (o->team) begin(o, "ONE_LANE");

@@ -233,10 +233,18 @@ static void emit_sweep(Out *o, const Program *p)
     emit_steps(o, p);
     bool keeps = false;
     for (int i = 0; i < p->nsteps; i++) keeps |= p->steps[i].made.first != NULL;
-    begin_function(o, "sweep", "");
+    int expects = 0;
+    while (expects < p->nsteps && p->steps[expects].step->expects) expects++;
+    if (o->g->by_em) {
+        begin_function(o, "expect", "      // expectations, and what the log density reads of them");
+        emit_launches(o, &p->before);
+        if (expects) fprintf(o->file, "    take_steps(run, steps, %d);\n", expects);
+        fprintf(o->file, "}\n\nGM_FOR_DRAWS(expect)\n\n");
+    }
+    begin_function(o, "sweep", o->g->by_em ? "      // maximises, then finds the expectations where that has led" : "");
     if (keeps) fprintf(o->file, "    run->kept = 1;\n");
     emit_launches(o, &p->before);
-    for (int i = 0, next; i < p->nsteps; i = next) {
+    for (int i = o->g->by_em ? expects : 0, next; i < p->nsteps; i = next) {
         const bool imputes = p->steps[i].step->imputes;
         if (p->steps[i].again && p->again.first) {
             fprintf(o->file, "    if (ANY_MISSING(run)) ");
@@ -248,6 +256,7 @@ static void emit_sweep(Out *o, const Program *p)
                 next - i == 1 ? "      // " : "", next - i == 1 ? p->steps[i].name : "");
     }
     if (keeps) fprintf(o->file, "    run->kept = 0;\n");
+    if (o->g->by_em) fprintf(o->file, "    expect(run);\n");
     fprintf(o->file, "}\n\n");
     emit_stage(o, "refresh", "      // after missing values were drawn", NULL, &p->refresh);
     begin_function(o, "setup", "");
@@ -333,7 +342,7 @@ static const char *optional_members(Out *o, const Program *p)
     for (const Step *s = p->g->steps; s; s = s->next)
         for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
-    if (p->g->by_em) all = text(o, "%s, .for_modes = 1", all);
+    if (p->g->by_em) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect", all);
     const char *cpu = only_on_cpu(p->g);
     if (cpu) all = text(o, "%s, .cpu_only = \"%s\"", all, cpu);
     return all;

@@ -171,11 +171,41 @@ static Factor *expected_factor(Graph *g, Factor *f, const Var *v, Plates plates)
     return q;
 }
 
+// The factor that stands for all that v is in, with v summed out; NULL: another latent is summed out of it in turn.
+static Factor *sum_over(const Graph *g, const Var *v)
+{
+    Factor *sum = NULL;
+    for (Factor *f = g->factors; f; f = f->next)
+        if (f->sums_out == v) sum = f;
+    return sum && !sum->gone && sum->plates.n == v->rank && !sum->plates.guard ? sum : NULL;
+}
+
+// Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name the element all terms are in the weights (kernel/element.c).
+static bool weighs_all(const Step *s, const Factor *sum)
+{
+    if (s->by_messages) return true;
+    for (const Part *q = s->conditional->density; q; q = q->next)
+        if (q->loops.n || q->loops.guard) return false;
+    return !s->conditional->whole && sum != NULL;
+}
+
+// The log of the sum of weights goes along with the probabilities: the log density reads it.
+static void keep_evidence(Graph *g, Step *s, Var *v)
+{
+    Factor *sum = sum_over(g, v);
+    Expr *at[MAX_RANK];
+    if (!sum || !weighs_all(s, sum)) return;
+    s->evidence = array_of(g, v, "evidence", NULL);
+    for (int k = 0; k < v->rank; k++) at[k] = ex_index(sum->plates.index[k]);
+    sum->log_density = ex_ref(s->evidence, v->rank, at);
+}
+
 // log p(.. | z = k) times the probability of k, over the values k.
 static void by_values(Graph *g, Step *s, Var *v)
 {
     Expr *first = s->enumerate.lower, *last = s->enumerate.upper;
     Var *p = s->expected[s->nexpected++] = array_of(g, v, "probability", ex_add2(ex_sub(last, first), ex_num(1)));
+    p->weights = true;
     Factor *end = g->factors;
     while (end && end->next) end = end->next;
     for (Factor *f = g->factors; f; f = f == end ? NULL : f->next) {
@@ -193,6 +223,7 @@ static void by_values(Graph *g, Step *s, Var *v)
         Factor *q = expected_factor(g, f, v, plates);
         q->log_density = ex_mul2(ex_ref(p, n, sub), ex_replace(f->log_density, h.ref, value));
     }
+    keep_evidence(g, s, v);
 }
 
 // E t(z) for each statistic that has an unknown coefficient.

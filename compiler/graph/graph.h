@@ -106,6 +106,7 @@ struct Var {
     int         sums;                    // how many sums over values of others what moves it has behind it
     bool        integrated;              // --method em: a latent that is there by its expectations; or an auxiliary that was taken back
     bool        expectation;             // --method em: an array of expectations
+    bool        weights;                 // and it has the probability of each value of a discrete latent, the last dimension
     bool        mixed;                   // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     const char *cached_text;
 };
@@ -573,6 +574,7 @@ typedef struct Step {
     const struct Description *description;       // describe.c: for readers
     bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
     int          nexpected;
+    Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
     Var         *expected[MAX_NATURAL];  // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
     int          which[MAX_NATURAL];
     union {
@@ -736,6 +738,7 @@ Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *
 
 bool  is_drawn_key(const Expr *e);                                // c[i], of a discrete unknown
 bool  has_drawn_key(int n, Expr *const *target);
+bool  reads_weights(const Expr *e);                               // probability_c[i, k], of the values of a latent that is there by its expectations
 Expr *hoist_keyed(Sums *to, const Keys *keys, const Loops *l, Expr *value);      // of hoist_sum, if a key is one
 
 // ---- naming.c: what a reader calls a statistic ----

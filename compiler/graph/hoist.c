@@ -113,7 +113,7 @@ static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *
         return ex_ref(s->var, n, at);
     }
     Sum *s = NEW(to->g->arena, Sum);
-    *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = true, .route = to->route};
+    *s = (Sum){.loops = *loops, .n = n, .value = value, .data_only = !reads_weights(value), .route = to->route};
     for (int i = 0; i < n; i++) {
         s->target[i] = target[i];
         s->at[i] = at[i];
@@ -350,7 +350,7 @@ Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value)
     for (int i = 0; i < loops->n; i++)
         if (ex_unknown(loops->index[i]->lo) || ex_unknown(loops->index[i]->hi)) return NULL;
     if (loops->guard && ex_unknown(loops->guard)) return NULL;
-    bool drawn = false;
+    bool drawn = reads_weights(value);
     for (int i = 0; i < keys->n; i++) {
         if (ex_data_only(keys->key[i])) continue;
         if (!is_drawn_key(keys->key[i])) return NULL;

@@ -8,6 +8,11 @@
 // n, Sy and Syy are counts, sums and cross products by key of data around their mean m over all rows, so that squares keep their digits. They are made again
 // after each draw of the key (kernel/keyed.c), and all conditionals that read them share them.
 //
+// Weighted sums are such, too: where a latent is there by the probabilities of its values (expect.c), these are weights of the rows of each value,
+//
+//   before   J[mu[c, k], mu[c, j]] += probability_c[i, c]*inverse(Sigma[c])[k, j]    over i, c, k, j
+//   after    J[mu[c, k], mu[c, j]] += n[c]*inverse(Sigma[c])[k, j],   n[c] = sum(i, probability_c[i, c])
+//
 // A sum is left as it is if something else in it is drawn row by row, or if a statistic would have more terms than the sum (a square of a linear predictor).
 #include <string.h>
 #include "graph.h"
@@ -29,6 +34,13 @@ bool has_drawn_key(int n, Expr *const *target)
         if (is_drawn_key(target[i])) return true;
     return false;
 }
+
+static bool test_weights(const Var *v, void *with) { (void)with; return v->weights; }
+
+bool reads_weights(const Expr *e) { return ex_any_var(e, test_weights, NULL); }
+
+// What does not change while steps read statistics: data, and probabilities of latents once these are found.
+static bool is_given(const Var *v) { return v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM || v->weights; }
 
 // What stands for a part of the sum that depends on the row by its keys alone, while the sum is taken apart.
 typedef struct Stand { Var *var; Expr *is; } Stand;
@@ -109,7 +121,7 @@ typedef struct Collected { const Keys *keys; Unknowns *in; bool many; } Collecte
 static bool collect(const Var *v, void *with)
 {
     Collected *c = with;
-    if (v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM) return false;
+    if (is_given(v)) return false;
     for (int k = 0; k < c->keys->n; k++)
         if (c->keys->key[k]->kind == EX_REF && c->keys->key[k]->var == v) return false;
     for (int i = 0; i < c->in->n; i++)
@@ -119,7 +131,7 @@ static bool collect(const Var *v, void *with)
     return false;
 }
 
-static bool test_unknown(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET && v->kind != VAR_SUM; }
+static bool test_unknown(const Var *v, void *with) { (void)with; return !is_given(v); }
 
 static Expr *stands_for(const Taking *t, Expr *ref)
 {

@@ -658,7 +658,7 @@ static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
     return all;
 }
 
-// The log density of the element as a function of x: what does not hold u is left out; sums whose terms are a statistic of u
+// The log density of the element as a function of x: what does not hold u is left out, unless all is wanted; sums whose terms are a statistic of u
 // times something free of u are made once, before the values are tried.
 typedef struct Piece {
     Loops  loops;                // those that are summed for each value
@@ -675,7 +675,7 @@ static Piece *add_piece(Lower *p, Piece ***last, Piece q)
     return **last;
 }
 
-static Piece *prepare_density(Lower *p, const Conditional *c)
+static Piece *prepare_density(Lower *p, const Conditional *c, bool all)
 {
     Piece *once = NULL, **last_once = &once, *each = NULL, **last = &each;
     int sums = 0;
@@ -688,7 +688,7 @@ static Piece *prepare_density(Lower *p, const Conditional *c)
             Expr *e = q->value, *keep = ex_num(0);
             for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
                 Expr *t = e->kind == EX_ADD ? e->args[i] : e;
-                if (ex_mentions(t, c->u->var)) keep = ex_add2(keep, t);
+                if (all || ex_mentions(t, c->u->var)) keep = ex_add2(keep, t);
             }
             add_piece(p, &last, (Piece){.value = keep});
             continue;
@@ -749,7 +749,7 @@ void step_density(Lower *p, const Step *s)
     Opened opened = enter_elements(p, s, how);
     put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
-    const Piece *pieces = prepare_density(p, c);
+    const Piece *pieces = prepare_density(p, c, s->evidence != NULL);
     if (walks) {
         Node *n = enter(p, metropolis ? NODE_METROPOLIS : NODE_SLICE);
         n->slice.c = c;
@@ -777,6 +777,7 @@ void step_density(Lower *p, const Step *s)
             at[v->rank] = ex_num(1);
             n->weigh.weights = s->expected[0];
             n->weigh.at = ex_ref(s->expected[0], v->rank + 1, at);
+            if (s->evidence) n->weigh.evidence = ex_ref(s->evidence, v->rank, at);
         } else if (how == BY_TEAM && !n->weigh.moves) {         // else the choice goes along with the weights, and none is kept
             Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);     // data may leave no value, and are told so
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);
@@ -817,7 +818,7 @@ void step_constrained(Lower *p, const Step *s)
     n->move.width = width;
     n->move.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
     n->move.start = s->slice.width;
-    const Piece *pieces = prepare_density(p, c);
+    const Piece *pieces = prepare_density(p, c, s->evidence != NULL);
     put_density(p, pieces, local_new(p->g->arena, "lp"), false);
     leave(p, n);
     close_kernel(p);

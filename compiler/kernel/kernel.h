@@ -149,7 +149,7 @@ struct Node {
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // and METROPOLIS; follows: `change` is wanted
-        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at; bool marginal, moves, expects; const Distances *distances; } weigh;   // moves: so does the number of values
+        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects; const Distances *distances; } weigh;   // moves: so does the number of values
         struct { const Conditional *c; Var *width, *inside; Expr *start; } move;
         struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
         struct { const Step *step; Var *J, *h; Expr *size; } normal;

@@ -5,6 +5,8 @@
 // In a sweep they are made before the first step that reads them, and again where something that they are made of was drawn since. A step that is run by
 // itself (--check, a method of a competition on its own) makes its own before: `run->kept` says that a sweep takes care of it.
 //
+// Weights of values (graph/keyed.c) are such a key: made again after the expectations are found.
+//
 // Needs: the steps lowered.     Gives: a kernel for the statistics of the same keys, launches before steps.
 #include <string.h>
 #include "lower.h"
@@ -13,9 +15,19 @@ enum { MOST_KEYS = 4 };
 
 typedef struct Group { int n; const Var *key[MOST_KEYS]; } Group;
 
+static bool take_weights(const Var *v, void *with)
+{
+    Group *g = with;
+    bool known = !v->weights;
+    for (int i = 0; i < g->n; i++) known |= g->key[i] == v;
+    if (!known && g->n < MOST_KEYS) g->key[g->n++] = v;
+    return false;
+}
+
 static Group group_of(const Sum *s)
 {
     Group g = {0};
+    ex_any_var(s->value, take_weights, &g);
     for (int k = 0; k < s->n; k++) {
         const Var *v = is_drawn_key(s->target[k]) ? s->target[k]->var : NULL;
         for (int i = 0; i < g.n && v; i++)
@@ -103,6 +115,7 @@ static void lower_group(Lower *p, const Group *g)
             if (!in_group(s, g)) continue;
             reads |= is_read(s, code->step);
             for (int b = 0; b < code->step->nblock; b++) changes |= mentions(s, code->step->block[b]);
+            for (int b = 0; b < code->step->nexpected; b++) changes |= mentions(s, code->step->expected[b]);
         }
         for (int own = 0; own < 2 && reads; own++) {
             if (!own && fresh) continue;
@@ -136,7 +149,7 @@ bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *
 {
     static const char *const names[] = {"a", "b", "c", "e"};
     Keys keys = {0};
-    if (!has_drawn_key(n, target) || n > 4) return false;
+    if ((!has_drawn_key(n, target) && !reads_weights(value)) || n > 4) return false;
     *places = (Loops){0};
     for (int k = 0; k < n; k++) {
         int seen = 0;

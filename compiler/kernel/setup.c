@@ -715,8 +715,12 @@ void lower_log_joint(Lower *p)
     put(p, NODE_RESULT)->result.value = local_ref(lp);
     close_kernel(p);
     p->launches = &p->out->joint;
-    for (int i = 0; i < p->g->nvars && p->g->by_em && p->messages; i++)
-        if (p->g->vars[i]->kind == VAR_SERIES && p->g->vars[i]->hidden) launch(p, LAUNCH_ONCE, p->messages[p->g->vars[i]->id]);
+    for (int i = 0; i < p->g->nvars && p->g->by_em && p->messages; i++) {
+        const Var *m = p->g->vars[i];
+        bool reads = false;
+        for (const Factor *f = p->g->factors; f && m->hidden; f = f->next) reads |= counts(p->g, f) && ex_reads(f->log_density, m);
+        if (m->kind == VAR_SERIES && reads) launch(p, LAUNCH_ONCE, p->messages[m->id]);
+    }
     launch_kernel(p, &p->out->joint, k);
 }
 

@@ -199,8 +199,8 @@ DEVICE double normal_natural_truncated_mean(int which, double h, double q, doubl
 }
 
 // Log weights of n values become their probabilities; true: none is possible. In the first sweep of three chains of four about two elements of each value are taken at random for certain,
-// and all others count next to nothing: a start from values that random elements suggest. elements: how many there are.
-DEVICE int expect_values(Stream *g, Sweep at, long elements, double *weight, long n)
+// and all others count next to nothing: a start from values that random elements suggest. elements: how many there are; evidence: the log of the sum of weights, or NULL.
+DEVICE int expect_values(Stream *g, Sweep at, long elements, double *weight, long n, double *evidence)
 {
     double top = -INFINITY, sum = 0;
     for (long k = 0; k < n; k++) top = weight[k] > top ? weight[k] : top;
@@ -216,7 +216,9 @@ DEVICE int expect_values(Stream *g, Sweep at, long elements, double *weight, lon
         return 0;
     }
     for (long k = 0; k < n; k++) sum += weight[k] = exp(weight[k] - top);
-    for (long k = 0; k < n; k++) weight[k] /= sum;
+    if (evidence) *evidence = top + log(sum);
+    const double unit = 1 / sum;
+    for (long k = 0; k < n; k++) weight[k] *= unit;
     return 0;
 }
 

@@ -109,7 +109,14 @@ static void after_iteration(GmRun *one)
 
 typedef struct Slope { GmRun *run; const GmModel *model; int chain; long left; double most; } Slope;
 
-static double density_at(Slope *s) { return s->model->log_joint(s->run, s->chain); }
+static double density_at(Slope *s)
+{
+    GmRun one = *s->run;
+    one.chain = s->chain;
+    one.inner_threads = 1;
+    s->model->expect_chain(&one);
+    return s->model->log_joint(s->run, s->chain);
+}
 
 static void take_slope(Slope *s, double up, double down, double width)
 {
@@ -231,7 +238,9 @@ GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOption
     run->warmup = MOST_ITERATIONS + 2;
     run->batch = 1;
     bool going = true;
-    for (run->sweep = o->init_file ? 1 : 0; going && run->sweep <= MOST_ITERATIONS && !gm_fault_raised() && !gm_interrupted(); run->sweep++) {
+    run->sweep = o->init_file ? 1 : 0;
+    model->expect(run);
+    for (run->sweep = 1; going && run->sweep <= MOST_ITERATIONS && !gm_fault_raised() && !gm_interrupted(); run->sweep++) {
         model->sweep(run);
         going = false;
         for (int c = 0; c < o->chains; c++)

@@ -247,7 +247,9 @@ typedef struct GmModel {
     double (*row_bytes)(const GmRun *run);               // of the matrix that row passes read
     long (*row_width)(const void *data);                 // its columns; -1: several widths
     const char *by_chees;                                // the unknowns that the model asks to be moved so; NULL: none
-    int for_modes;                                       // a sweep is an iteration of expectation-maximisation; log_joint has latents integrated out
+    int for_modes;                                       // a sweep is an iteration of expectation-maximisation: maxima given the expectations, and the expectations there
+    void (*expect)(GmRun *run);                          // of all chains, the expectations where they stand. log_joint is the log density with latents integrated out where they were found last
+    void (*expect_chain)(GmRun *one);
     const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
