@@ -50,6 +50,30 @@ static const char *totals_text(Out *o, const Node *n)
     return t;
 }
 
+// Elements of one colour of a lattice: all subscripts but the last, and a turn, the colour and those give the last. A row whose size is no multiple of the colours has turns without an element.
+static void begin_lattice(Out *o, const Node *n, const char *macro, const char *more)
+{
+    const Var *v = n->loop.of;
+    const int last = n->loop.n - 1, colours = n->loop.colours;
+    const char *size = extent_c(o, v->dim[last], LOOSE), *turns = text(o, "PER_COLOUR(%s, %d)", size, colours), *phase = "COLOUR";
+    Count rows = count_dims(v, 0, last);
+    const char *count = count_text(o, &rows), *names[MAX_RANK];
+    for (int k = 0; k <= last; k++) names[k] = fresh_index(o, n->loop.index[k]);
+    begin(o, "%s (e, %s * %s%s)", macro, rows.n > 1 ? text(o, "(%s)", count) : extent_c(o, rows.factor[0], MULTIPLICATIVE), turns, more);
+    for (int k = last - 1; k >= 0; k--) {
+        Count stride = count_dims(v, k + 1, last - k - 1);
+        const char *over = stride.n == 0 ? turns : text(o, "(%s * (%s))", turns, count_text(o, &stride));
+        if (k == 0) line(o, "const long %s = e / %s;", names[k], over);
+        else line(o, "const long %s = e / %s %% %s;", names[k], over, extent_c(o, v->dim[k], TIGHT));
+    }
+    for (int k = 0; k < last; k++) {             // strides are taken modulo the number of colours, so that the sum is not negative
+        const int step = (colours - n->loop.stride[k] % colours) % colours;
+        if (step) phase = text(o, step == 1 ? "%s + %s" : "%s + %s * %d", phase, names[k], step);
+    }
+    line(o, "const long %s = e %% %s * %d + (%s) %% %d;", names[last], turns, colours, phase, colours);
+    line(o, "if (%s >= %s || %s >= %s) continue;", names[0], extent_c(o, v->dim[0], LOOSE), names[last], size);
+}
+
 // Elements of a variable by their first subscripts: one number, taken apart.
 static void begin_elements(Out *o, const Node *n)
 {
@@ -57,6 +81,7 @@ static void begin_elements(Out *o, const Node *n)
     const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW;
     const char *more = crew ? text(o, ", %s", count_text(o, &n->loop.turns)) : "", *macro = sharing_macro[n->loop.how];
     if (n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW) {
+        if (n->loop.n > 1) { begin_lattice(o, n, macro, more); return; }
         const char *size = extent_c(o, v->dim[0], LOOSE), *k = fresh_index(o, n->loop.index[0]);
         begin(o, "%s (turn, OF_COLOUR(%s, %d)%s)", macro, size, n->loop.colours, more);
         line(o, "const long %s = turn * %d + COLOUR;", k, n->loop.colours);
@@ -93,7 +118,10 @@ static void begin_loop(Out *o, const Node *n)
     Index *const *i = n->loop.index;
     switch (n->loop.how) {
     case SHARE_SERIAL:
-        if (n->loop.of) {
+        if (n->loop.order) {
+            const char *element = subscript_text(o, ex_index(i[1])).c;
+            begin(o, "ROWS_OF (%s, %s, s->%s, s->%s)", fresh_index(o, i[0]), element, n->loop.order->first->name, n->loop.order->rows->name);
+        } else if (n->loop.of) {
             const char *size = extent_c(o, n->loop.of->dim[n->loop.field], ADDITIVE);
             c = fresh_index(o, i[0]);
             begin(o, "for (long %s = 0; %s < %s; %s++)", c, c, size, c);
@@ -119,6 +147,14 @@ static void begin_loop(Out *o, const Node *n)
         }
         // fall through
     case SHARE_SUM_TURNS: case SHARE_SPAN: {
+        if (n->loop.order) {                     // of the rows of an element
+            const Text element = subscript_text(o, ex_index(i[1]));
+            const char *first = n->loop.order->first->name, *next = paren(o, element, ADDITIVE);
+            c = fresh_index(o, i[0]);
+            begin(o, "%s_FROM (row, s->%s[%s], s->%s[%s + 1] - s->%s[%s]%s)", macro, first, element.c, first, next, first, element.c, totals_text(o, n));
+            line(o, "NAMED_ROW(%s, s->%s, row);", c, n->loop.order->rows->name);
+            break;
+        }
         const char *range = range_text(o, i[0], &c);
         begin(o, "%s%s%s)", macro, range, totals_text(o, n));
         break;

@@ -312,11 +312,78 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
 
 // ---- independence of elements ----
 
+// How far apart elements lie that a factor holds together: differences of subscripts, if these are constants.
+enum { MOST_DISTANCES = 256 };
+typedef struct Apartness { int n; int by[MOST_DISTANCES][MAX_RANK]; bool unknown; } Apartness;
+
+static void add_distances(Apartness *d, const Var *v, const Mentions *m)
+{
+    d->unknown |= m->dense || m->partial || m->too_many;
+    for (int i = 0; i < m->n; i++)
+        for (int j = 0; j < i && !d->unknown; j++) {
+            if (d->n == MOST_DISTANCES) { d->unknown = true; return; }
+            int *by = d->by[d->n], most = 0;
+            for (int k = 0; k < v->rank; k++) {
+                const Expr *e = ex_sub(m->ref[i]->args[k], m->ref[j]->args[k]);
+                if (e->kind != EX_NUM || fabs(e->number) > 1000 || e->number != floor(e->number)) { d->unknown = true; return; }
+                by[k] = (int)e->number;
+                most = abs(by[k]) > most ? abs(by[k]) : most;
+            }
+            bool seen = most == 0;
+            for (int l = 0; l < d->n; l++) seen |= memcmp(d->by[l], by, sizeof *by * (size_t)v->rank) == 0;
+            if (!seen) d->n++;
+        }
+}
+
+// Elements of several subscripts whose colours (stride . subscripts) mod colours differ wherever a factor holds both: those of one colour are independent given the others. A chessboard for
+// neighbours on a square lattice. The last stride is 1, so that elements of one colour are found without a search. The fewest colours there are, up to MOST_COLOURS.
+enum { MOST_COLOURS = 16 };
+
+static bool tells_apart(const Apartness *d, int rank, const int *stride, int colours)
+{
+    for (int i = 0; i < d->n; i++) {
+        int sum = 0;
+        for (int k = 0; k < rank; k++) sum += stride[k] * d->by[i][k];
+        if (sum % colours == 0) return false;
+    }
+    return true;
+}
+
+static void find_lattice(Conditional *c, const Apartness *d)
+{
+    const Var *v = c->var;
+    const int first = c->nbatch, free = v->rank - 1 - first;
+    if (c->whole || d->unknown || d->n == 0 || free < 1 || free > 3) return;
+    for (int i = 0; i < d->n; i++)
+        for (int k = 0; k < first; k++)
+            if (d->by[i][k]) return;
+    for (int colours = 2; colours <= MOST_COLOURS; colours++) {
+        int all = 1;
+        for (int k = 0; k < free; k++) all *= colours;
+        for (int which = 0; which < all; which++) {
+            int stride[MAX_RANK] = {0}, rest = which;
+            for (int k = v->rank - 2; k >= first; k--, rest /= colours) stride[k] = rest % colours;
+            stride[v->rank - 1] = 1;
+            if (!tells_apart(d, v->rank, stride, colours)) continue;
+            c->lattice = colours;
+            memcpy(c->stride, stride, sizeof stride);
+            return;
+        }
+    }
+}
+
+int colours_of(const Conditional *c)
+{
+    if (c->whole) return 0;
+    return c->colours > 1 && c->nbatch == 0 && c->var->rank == 1 ? c->colours : c->lattice;
+}
+
 // A factor with several references couples elements. What leading dimensions do all its references share?
-static void couple(Conditional *c, const Factor *f, const Mentions *m)
+static void couple(Conditional *c, const Factor *f, const Mentions *m, Apartness *apart)
 {
     const Var *v = c->var;
     if (m->n <= 1 && !m->dense && !m->partial && !m->too_many) return;
+    add_distances(apart, v, m);
     int shared = 0;
     for (; shared < v->rank && !m->too_many; shared++) {
         bool all = true;
@@ -641,6 +708,24 @@ static Factor *apart(Graph *g, Factor *f, const Var *v, const Mentions *m)
     return a.alone && terms ? terms : f;
 }
 
+// References that may be one element in some instances, s[a[e]] and s[b[e]] with a and b of the data: where another one is the same element as the i-th it moves with it, and an instance
+// counts for the first of those that are the same.
+enum { MOST_THAT_MEET = 4 };
+
+static Factor *where_they_meet(Graph *g, const Factor *f, const Mentions *m, int i)
+{
+    Factor *r = arena_copy(g->arena, f, sizeof *f);
+    for (int j = 0; j < m->n; j++) {
+        if (j == i || distinct(m->ref[i], m->ref[j])) continue;
+        Expr *same = NULL;
+        for (int k = 0; k < m->ref[i]->nargs; k++)
+            if (m->ref[i]->args[k] != m->ref[j]->args[k]) same = also(same, ex_call2("==", m->ref[i]->args[k], m->ref[j]->args[k]));
+        if (j < i) r->plates.guard = also(r->plates.guard, ex_call1("!", same));
+        else r->log_density = ex_replace(r->log_density, m->ref[j], ex_call3("if_else", same, m->ref[i], m->ref[j]));
+    }
+    return r;
+}
+
 static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
 {
     Conditional *c = NEW(g->arena, Conditional);
@@ -655,6 +740,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     c->u = ex_ref(star, 0, NULL);
     bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";
+    Apartness apart_by = {0};
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++) {
         Factor *written = enters.factor[q];
@@ -668,20 +754,19 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
                 m = (Mentions){0};
                 find_mentions(g->arena, f->log_density, v, &m);
             }
-            couple(c, f, &m);
+            couple(c, f, &m, &apart_by);
             const Var *series = through_series(f->log_density, v);
-            bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1);
+            bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1), meet = false;
             for (int i = 0; i < m.n; i++)
-                for (int k = 0; k < i; k++) clean &= distinct(m.ref[i], m.ref[k]);
+                for (int k = 0; k < i; k++) meet |= !distinct(m.ref[i], m.ref[k]);
+            clean &= !meet || (m.n <= MOST_THAT_MEET && !m.dense);
             for (int i = 0; i < m.n && clean; i++)
                 for (int k = 0; k < m.ref[i]->nargs; k++) clean &= !ex_mentions(m.ref[i]->args[k], v);
             Part *parts = NULL;
             for (int i = 0; i < m.n && clean; i++) {
-                Solved s = solve(g, c, f, m.ref[i], scatter);
+                // Scattering needs elements that do not move while it is done.
+                Solved s = solve(g, c, meet ? where_they_meet(g, f, &m, i) : f, m.ref[i], scatter && m.n == 1);
                 if (!s.ok) { clean = false; break; }
-                if (s.part->scatter && (m.n > 1)) {  // scattering needs elements that do not move while it is done
-                    s = solve(g, c, f, m.ref[i], false);
-                }
                 append(&parts, s.part);
             }
             if (!clean) {                            // evaluate the whole factor, reading the state
@@ -707,6 +792,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     }
     if (c->whole)                                // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);
+    find_lattice(c, &apart_by);
     if (v->discrete) { c->because = c->recursion ? c->because : "it is discrete"; return c; }
     if (!exact) return c;
     // Scattered parts are summed before elements are drawn: allowed if elements are independent.
@@ -823,7 +909,7 @@ Part *joint_density(Graph *g, Conditional *z, Conditional *b)
         const Mentions *m = &of[of[0].n ? 0 : 1];
         Conditional apart = {.var = c->var, .nbatch = c->var->rank};
         Part *parts = NULL;
-        couple(&apart, f, m);
+        couple(&apart, f, m, &(Apartness){0});
         if (apart.nbatch < z->nbatch) z->nbatch = apart.nbatch;
         if (!parts_of(g, c, f, m, &parts)) return NULL;
         for (Part *p = parts; p; p = p->next) p->factor = written;

@@ -346,6 +346,7 @@ typedef struct Conditional {
     bool        whole;                   // some factor could not be solved for u: densities read the state itself
     int         nbatch;                  // leading dimensions over which elements are conditionally independent
     int         colours;                 // > 1: in the dimension after these, elements of one class modulo colours are independent
+    int         lattice, stride[MAX_RANK];   // > 1: elements, of two or more subscripts after these, whose (stride . subscripts) is the same modulo lattice are independent; the last stride is 1
     const Distribution *family;          // recognised, or NULL
     double      power;                   // its exponent
     bool        truncated;
@@ -363,6 +364,7 @@ typedef struct Conditional {
 } Conditional;
 
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
+int colours_of(const Conditional *c);                                 // in how many turns all elements are drawn, those of each at once; 0: there are no such classes
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed); // what is gathered stands as a part of all its rows, for the elements that they name
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed);   // the same for a step that evaluates the density: what is gathered stands under its condition, no part is scattered
 Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every factor that mentions v, read from the state

@@ -214,7 +214,7 @@ Conditional *conditional_chain(Graph *g, Var *v)
     *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, c->current->args, place_of(v, c->u))};
     c->density = first;
     if (c->nbatch < v->rank) c->nbatch = v->chain;
-    c->colours = 0;
+    c->colours = c->lattice = 0;
     c->because = c->nbatch < v->rank ? "its elements follow each other" : "rows name its elements, whose log densities they add to";
     return c;
 }

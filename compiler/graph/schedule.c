@@ -1309,7 +1309,7 @@ static void print_step(FILE *out, const Step *s)
     }
     if (s->collapsed) fputs(", auxiliaries integrated out", out);
     if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
-    else if (c->colours > 1 && c->nbatch == 0 && c->var->rank == 1 && !c->whole) fprintf(out, ", %d colours", c->colours);
+    else if (colours_of(c) > 1 && !(s->imputes && c->lattice)) fprintf(out, ", %d colours", colours_of(c));
     else fputs(", element by element", out);
     fprintf(out, "    (%s)\n", s->reason);
     if (s->description && (c->family || c->own)) {

@@ -154,7 +154,7 @@ static Cost count_loop(Counter *k, const Node *n)
     if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;          // of each missing value
     if (how == SHARE_GROUPS) return times(c, n->loop.order->extent);
     if (how == SHARE_SEGMENTS) return c;
-    if (how == SHARE_ROWS) return times(c, ex_mul2(n->loop.order->row->hi, ex_pow(n->loop.order->extent, -1)));
+    if (how == SHARE_ROWS || n->loop.order) return times(c, ex_mul2(n->loop.order->row->hi, ex_pow(n->loop.order->extent, -1)));
     if (n->loop.of) return times(c, how == SHARE_SERIAL ? n->loop.of->dim[n->loop.field] : size(n->loop.of, 0, n->loop.n));
     for (int i = n->loop.n - 1; i >= 0; i--) c = over(c, n->loop.index[i], n->loop.index[i]->lo, n->loop.index[i]->hi);
     return c;

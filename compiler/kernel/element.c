@@ -6,12 +6,8 @@
 
 // ---- what the steps have in common ----
 
-// Whether elements are drawn one colour at a time: a chain of neighbours, in parallel within each class of k modulo colours.
-static bool coloured(const Step *s)
-{
-    const Conditional *c = s->conditional;
-    return !s->imputes && !c->whole && c->colours > 1 && c->nbatch == 0 && c->var->rank == 1;
-}
+// Whether elements are drawn one colour at a time, in parallel within each: a chain of neighbours, by k modulo colours; or a lattice.
+static bool coloured(const Step *s) { return !s->imputes && colours_of(s->conditional) > 1; }
 
 // Whether one of the parts is a sum for each element (a scattered one is made for all of them before).
 static bool any_loops(const Part *q)
@@ -101,8 +97,9 @@ Opened enter_elements(Lower *p, const Step *s, Shared how)
     if (how == BY_ROW) return o;
     if (coloured(s)) {
         Node *n = enter_loop(p, &o, crew ? SHARE_COLOUR_CREW : SHARE_COLOUR, v);
-        n->loop.index[n->loop.n++] = c->element[0];
-        n->loop.colours = c->colours;
+        for (int k = 0; k < v->rank; k++) n->loop.index[n->loop.n++] = c->element[k];
+        n->loop.colours = colours_of(c);
+        n->loop.stride = c->stride;
         if (crew) n->loop.turns = turns_of_element(s);
         return o;
     }
@@ -154,7 +151,14 @@ void put_exists(Lower *p, Opened *o, Shared how, Expr *condition)
     }
 }
 
-static Count count_elements(const Step *s) { return count_dims(s->conditional->var, 0, coloured(s) ? 1 : s->conditional->nbatch); }
+// Those of a lattice end in rows of their last subscript, of which each colour has a part, rounded up.
+static Count count_elements(const Step *s)
+{
+    const Conditional *c = s->conditional;
+    Count n = count_dims(c->var, 0, coloured(s) ? c->var->rank : c->nbatch);
+    if (coloured(s) && c->lattice > 1) n.factor[n.n - 1] = ex_add2(n.factor[n.n - 1], ex_num(c->lattice - 1));
+    return n;
+}
 
 void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k)
 {
@@ -164,7 +168,7 @@ void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, con
     case BY_ELEMENT:
         l = launch(p, coloured(s) ? LAUNCH_COLOURS : LAUNCH_EACH, k);
         with_count(l, count_elements(s));
-        if (coloured(s)) with_number(l, s->conditional->colours);
+        if (coloured(s)) with_number(l, colours_of(s->conditional));
         break;
     case BY_MISSING: with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v)); break;
     case BY_ROW: {
@@ -184,7 +188,7 @@ void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, con
         for (int i = 0; i < turns.n && work.n < 8; i++) work.factor[work.n++] = turns.factor[i];
         l = launch(p, coloured(s) ? LAUNCH_COLOURS_TEAM : LAUNCH_TEAM, k);
         with_count(l, work);
-        if (coloured(s)) with_number(l, s->conditional->colours);
+        if (coloured(s)) with_number(l, colours_of(s->conditional));
         break;
     }
     case BY_TEAM: launch_team(p, k); break;

@@ -111,6 +111,7 @@ struct Node {
             Index       *index[MAX_RANK];
             const Var   *of;             // the indices are its first subscripts, drawn as elements; NULL: each has a range
             int          colours, field;
+            const int   *stride;         // of a lattice: which elements have one colour
             Count        turns;          // SHARE_CREW: of the sums for one element
             int          ntotals;
             Var         *total[8];       // locals that grow

@@ -101,7 +101,11 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 #define ALONG(i, n)           ALONG_FROM(i, 0, n)
 #define LANES(i, n)           LANES_FROM(i, 0, n)
 #define PLACES(j, n)          PLACES_FROM(j, 0, n)
+// Rows that name element k, by one lane; one of those that a team or a crew shares.
+#define NAMED_ROW(i, rows, row) const long i = (rows)[row]; (void)i
+#define ROWS_OF(i, k, first, rows) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
 #define OF_COLOUR(n, count)   (((n) - COLOUR + (count) - 1) / (count))
+#define PER_COLOUR(n, count)  (((n) + (count) - 1) / (count))
 #define SCRATCH(n)            ((wide *)malloc(sizeof(wide) * (size_t)((n) + 1)))
 #define RELEASE(p)            free(p)
 
