@@ -768,12 +768,34 @@ static void emit_classify(Out *o, const Node *n)
     fprintf(o->file, "#endif\n");
 }
 
+// The choice by products of weights in tables, if it can be made that way (weights.h): then it is not 0.
+static void emit_choose(Out *o, const Node *n)
+{
+    const ValueWeights *w = n->weigh.weights_of;
+    const char *rows = "";
+    int count = 0;
+    for (; w; w = w->next, count++) {
+        const char *row = w->n == 0 ? "0" : text(o, "%s * WEIGHTS_WIDTH(values)", paren(o, position_text(o, w->var, 0, w->n, w->key, NULL), TIGHT));
+        rows = text(o, "%s%s&s->%s[%s]", rows, count ? ", " : "", w->var->name, row);
+    }
+    line(o, "const real *const weights[] = {%s};", rows);
+    line(o, "long chosen = choose_by_weights(&g, values, %d, weights);", count);
+    if (!n->weigh.marginal) {
+        line(o, "wide new_weight = 0, old_weight = 0;");
+        line(o, "if (CHECKING && chosen) { new_weight = log_of_weights(%d, weights, chosen); old_weight = log_of_weights(%d, weights, old - first + 1); }", count, count);
+    }
+}
+
 // By one lane: the weights come some at a time, and the choice goes with them (discrete.h).
 static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const char *element)
 {
     const Conditional *c = n->weigh.c;
+    const bool products = n->weigh.weights_of != NULL;
     line(o, "const long old = %s;", place);
-    if (!n->weigh.marginal) line(o, "wide old_weight = 0;");
+    if (products) {
+        emit_choose(o, n);
+        begin(o, "if (!chosen)");
+    } else if (!n->weigh.marginal) line(o, "wide old_weight = 0;");
     line(o, "Weighed all = weigh_start();");
     begin(o, "for (long begin = 0; begin < values; begin += WEIGHED_AT_ONCE)");
     line(o, "wide weight[WEIGHED_AT_ONCE];");
@@ -786,8 +808,12 @@ static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const c
     if (!n->weigh.marginal) line(o, "if (CHECKING && old - first >= begin && old - first < end) old_weight = weight[old - first - begin];");
     line(o, "weigh_values(&all, &g, weight, begin, end - begin);");
     end(o);
-    line(o, "const long chosen = all.wrong ? 0 : all.chosen;");
-    emit_chosen(o, n, place, element, "all.log_chosen");
+    line(o, "%schosen = all.wrong ? 0 : all.chosen;", products ? "" : "const long ");
+    if (products) {
+        if (!n->weigh.marginal) line(o, "new_weight = all.log_chosen;");
+        end(o);
+    }
+    emit_chosen(o, n, place, element, products ? "new_weight" : "all.log_chosen");
 }
 
 static void emit_weigh(Out *o, const Node *n)
@@ -798,8 +824,32 @@ static void emit_weigh(Out *o, const Node *n)
     const bool few = !o->team && !n->weigh.expects && first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
     if (few) line(o, "enum { first = %.0f, values = %.0f };", first->number, last->number - first->number + 1);
     else line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, first, TIGHT), expr_c(o, last, TIGHT));
-    if (few || o->team || n->weigh.expects) emit_weigh_all(o, n, place, element, few);
+    if ((few && !n->weigh.weights_of) || o->team || n->weigh.expects) emit_weigh_all(o, n, place, element, few);
     else emit_weigh_by_lane(o, n, place, element);
+}
+
+// A table of weights: each row over its largest number, and zeros in the room behind it.
+static void emit_weights(Out *o, const Node *n)
+{
+    const ValueWeights *w = n->weights.of;
+    const Mark m = enter(o);
+    const Count rows = count_dims(w->var, 0, w->n);
+    const char *names[MOST_VALUE_KEYS] = {"row"};
+    for (int k = 0; k < w->n; k++) names[k] = fresh_index(o, w->index[k]);
+    const char *row = w->n == 1 ? names[0] : "row", *values = extent_c(o, w->value->hi, LOOSE);
+    begin(o, "EACH_WEIGHTS (%s, %s)", row, w->n ? count_text(o, &rows) : "1");
+    if (w->n == 2) {
+        const char *second = extent_c(o, w->index[1]->hi, TIGHT);
+        line(o, "const long %s = row / %s, %s = row %% %s;", names[0], second, names[1], second);
+    }
+    const char *value = fresh_index(o, w->value), *x = expr_c(o, w->weight ? w->weight : w->log, LOOSE);
+    line(o, "wide top = %s;", w->weight ? "0" : "-INFINITY");
+    line(o, "WEIGHTS_TURNS (%s, %s) top = fmax(top, %s);", value, values, x);
+    line(o, "top = WEIGHTS_TOP(top);");
+    const char *scaled = w->weight ? text(o, "%s / top", expr_c(o, w->weight, MULTIPLICATIVE)) : text(o, "exp(%s - top)", expr_c(o, w->log, ADDITIVE));
+    line(o, "WEIGHTS_TURNS (%s, WEIGHTS_WIDTH(%s)) s->%s[%s%s] = %s < %s ? %s : 0;", value, values, w->var->name, w->n ? text(o, "%s * WEIGHTS_WIDTH(%s) + ", row, values) : "", value, value, extent_c(o, w->value->hi, ADDITIVE), scaled);
+    end(o);
+    leave(o, m);
 }
 
 static bool is_vector(const Var *v) { return constraint_rank(v) == 1; }
@@ -1099,6 +1149,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_CHECK: emit_check(o, n); break;
     case NODE_SLICE: case NODE_METROPOLIS: emit_slice(o, n); break;
     case NODE_WEIGH: emit_weigh(o, n); break;
+    case NODE_WEIGHTS: emit_weights(o, n); break;
     case NODE_MOVE: emit_move(o, n); break;
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
     case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;

@@ -329,6 +329,16 @@ static void check_list(Check *c, const Node *list)
             c->nlocals = nlocals;
             break;
         }
+        case NODE_WEIGHTS: {
+            const ValueWeights *w = n->weights.of;
+            const int bound = c->n;
+            for (int i = 0; i < w->n; i++) bind(c, w->index[i]);
+            bind(c, w->value);
+            check_expr(w->log, c);
+            if (w->weight) check_expr(w->weight, c);
+            c->n = bound;
+            break;
+        }
         case NODE_CLAIM: check_claim_of_draw(c, n); break;
         case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
         case NODE_CHECK: check_claims(c, n); break;

@@ -267,6 +267,14 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, times(count_scope(k, n->body), ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)})));
         draw(to, ex_num(1), units_of("uniform_between", DRAW));
         break;
+    case NODE_WEIGHTS: {
+        const ValueWeights *w = n->weights.of;
+        Cost c = none();
+        count_expr(k, w->weight ? w->weight : w->log, &c);
+        for (int i = 0; i < w->n; i++) c = times(c, w->index[i]->hi);
+        add(to, times(c, w->value->hi));
+        break;
+    }
     case NODE_MOVE: {
         Cost c = times(tried(k, n->body), ex_num(TRIED_BY_SLICE));
         draw(&c, ex_num(1), units_of("uniform_between", DRAW));

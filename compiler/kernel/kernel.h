@@ -84,6 +84,17 @@ typedef struct Distances {               // what values are weighed by, besides 
     Expr      *of_value;                 // the rest of the log density: elements of tables at the value
 } Distances;
 
+enum { MOST_VALUE_KEYS = 2, WEIGHTS_ASIDE = 4 };
+
+typedef struct ValueWeights {            // of values that a row may take: a table of exp of a part of the log density, by keys of the row (weights.c)
+    Var    *var;                         // [keys.., values and room]: a row begins at a multiple of WEIGHTS_ASIDE numbers
+    int     n;
+    Index  *index[MOST_VALUE_KEYS], *value;
+    Expr   *key[MOST_VALUE_KEYS];        // of the row that is drawn
+    Expr   *log, *weight;                // over the indices; weight: exp of it where that is known without exponentials, or NULL
+    struct ValueWeights *next;
+} ValueWeights;
+
 typedef struct Node Node;
 struct Node {
     NodeKind kind;
@@ -150,7 +161,8 @@ struct Node {
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // and METROPOLIS; follows: `change` is wanted
-        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects; const Distances *distances; } weigh;   // moves: so does the number of values
+        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects; const Distances *distances; const ValueWeights *weights_of; } weigh;   // moves: so does the number of values
+        struct { const ValueWeights *of; } weights;                                      // NODE_WEIGHTS
         struct { const Conditional *c; Var *width, *inside; Expr *start; } move;
         struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
         struct { const Step *step; Var *J, *h; Expr *size; } normal;

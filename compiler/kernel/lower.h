@@ -176,6 +176,10 @@ void step_gaussian(Lower *p, const Step *s);
 void step_turns(Lower *p, const Step *s);                            // turns.c
 void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
 
+// ---- weights.c ----
+
+ValueWeights *weights_of_values(Lower *p, const Kernel *k, const Node *weigh, int nrows, Index *const *row);      // tables whose product is the density of a value up to a factor; NULL: there are none
+
 // ---- keyed.c ----
 
 void lower_keyed(Lower *p);                                          // statistics by what the sweep draws, and their launches

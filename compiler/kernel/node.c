@@ -55,6 +55,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_SAMPLE: yes = f(n->sample.site->var, with); break;
         case NODE_SLICE: case NODE_METROPOLIS: yes = series_written(n->slice.c, f, with); break;
         case NODE_WEIGH: yes = series_written(n->weigh.c, f, with); break;
+        case NODE_WEIGHTS: yes = f(n->weights.of->var, with); break;
         case NODE_MOVE: yes = series_written(n->move.c, f, with); break;
         case NODE_DRAW_ARRAY: yes = f(n->whole.c->var, with); break;
         case NODE_DRAW_NORMAL: yes = f(n->normal.step->block[0], with); break;
@@ -116,7 +117,10 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
     case NODE_WEIGH:
         f(n->weigh.first, with);
         f(n->weigh.last, with);
+        for (const ValueWeights *w = n->weigh.weights_of; w; w = w->next)
+            for (int i = 0; i < w->n; i++) f(w->key[i], with);
         break;
+    case NODE_WEIGHTS: f(n->weights.of->log, with); break;
     case NODE_MOVE: if (n->move.start) f(n->move.start, with); break;
     case NODE_TRANSFORM: {
         Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
@@ -189,7 +193,9 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     case NODE_WEIGH:
         f(n->weigh.c->var, with);
         if (n->weigh.weights) f(n->weigh.weights, with);
+        for (const ValueWeights *w = n->weigh.weights_of; w; w = w->next) f(w->var, with);
         break;
+    case NODE_WEIGHTS: f(n->weights.of->var, with); break;
     case NODE_MOVE:
         f(n->move.c->var, with);
         f(n->move.width, with);

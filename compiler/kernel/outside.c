@@ -575,8 +575,15 @@ static void visit(Walk *w, Node *n)
     case NODE_WEIGH:
         need(w, n->weigh.first);
         need(w, n->weigh.last);
+        for (const ValueWeights *t = n->weigh.weights_of; t; t = t->next)
+            for (int i = 0; i < t->n; i++) need(w, t->key[i]);
         scope_wrote(&w->scope, n);
         inner(w, &n->body, w->who, true);
+        break;
+    case NODE_WEIGHTS:
+        for (int i = 0; i < n->weights.of->n; i++) need_extent(w, n->weights.of->index[i]->hi);
+        need_extent(w, n->weights.of->value->hi);
+        scope_wrote(&w->scope, n);
         break;
     case NODE_MOVE:
         if (n->move.start) need(w, n->move.start);

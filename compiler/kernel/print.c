@@ -141,7 +141,16 @@ static void print_node(FILE *out, const Node *n, int indent)
         ex_print(out, n->weigh.first);
         fputc(':', out);
         ex_print(out, n->weigh.last);
+        for (const ValueWeights *w = n->weigh.weights_of; w; w = w->next) fprintf(out, "%s %s", w == n->weigh.weights_of ? " by" : " *", w->var->name);
         break;
+    case NODE_WEIGHTS: {
+        const ValueWeights *w = n->weights.of;
+        fprintf(out, "%s [", w->var->name);
+        for (int i = 0; i < w->n; i++) fprintf(out, "%s, ", w->index[i]->name);
+        fprintf(out, "%s] of %s", w->value->name, w->weight ? "" : "exp of ");
+        ex_print(out, w->weight ? w->weight : w->log);
+        break;
+    }
     case NODE_MOVE: fputs(n->move.c->var->name, out); break;
     case NODE_DRAW_ARRAY: fprintf(out, "%s from %s", n->whole.c->var->name, n->whole.array->name); break;
     case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.step->block[0]->name, n->normal.J->name, n->normal.h->name); break;

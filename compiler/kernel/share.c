@@ -668,6 +668,13 @@ static void share_list(Share *s, Node *list)
             share_list(s, n->test.otherwise);
             break;
         case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE: case NODE_SOLVE: share_list(s, n->body); break;
+        case NODE_WEIGHTS: {
+            Count c = {0};
+            for (int i = 0; i < n->weights.of->n; i++) c.factor[c.n++] = n->weights.of->index[i]->hi;
+            c.factor[c.n++] = n->weights.of->value->hi;
+            note_count(s->p, s->kernel, c);
+            break;
+        }
         case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
         case NODE_CHOICE: case NODE_DRAW: case NODE_SAMPLE: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_TRANSFORM: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN:
         case NODE_RESULT: break;

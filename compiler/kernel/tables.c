@@ -26,7 +26,8 @@ enum { MAX_KEYS = 3, MAX_SIZE = 1000 };      // keys of a table; parts of the tr
 
 typedef struct Fill {            // a kernel that computes tables over the same keys
     Kernel *kernel;
-    Index  *index;
+    Index  *index;               // NULL: of weights of values, by a team
+    const ValueWeights *weights;
     struct Fill *next;
 } Fill;
 
@@ -224,7 +225,7 @@ static bool costly(const Tables *t, const Expr *e) { return ex_find(e, test_cost
 static const Fill *filler(Tables *t, Expr *extent)
 {
     Fill **last = &t->fills;
-    while (*last && (*last)->index->hi != extent) last = &(*last)->next;
+    while (*last && (!(*last)->index || (*last)->index->hi != extent)) last = &(*last)->next;
     if (*last) return *last;
     Kernel *k = NEW(t->p->g->arena, Kernel);
     k->kind = KERNEL_ELEMENTS;
@@ -232,8 +233,16 @@ static const Fill *filler(Tables *t, Expr *extent)
     k->number = "wide";
     k->step = t->kernel->step;
     *last = NEW(t->p->g->arena, Fill);
-    **last = (Fill){k, index_new(intern("a"), ex_num(1), extent), NULL};
+    **last = (Fill){k, index_new(intern("a"), ex_num(1), extent), NULL, NULL};
     return *last;
+}
+
+static void note_read(Tables *t, const Fill *fill)
+{
+    Reads *r = NEW(t->p->g->arena, Reads);
+    *r = (Reads){t->kernel, fill, t->reads};
+    t->reads = r;
+    t->nreads++;
 }
 
 static bool same_form(const Table *of, const Form *f, Expr *value)
@@ -267,10 +276,7 @@ static Table *table_of(Tables *t, const Form *f, Expr *value)
         *t->last = found;
         t->last = &found->next;
     }
-    Reads *r = NEW(t->p->g->arena, Reads);
-    *r = (Reads){t->kernel, found->fill, t->reads};
-    t->reads = r;
-    t->nreads++;
+    note_read(t, found->fill);
     return found;
 }
 
@@ -502,6 +508,36 @@ static void find_distances(Tables *t, Node *n)
     reads_rows(p, d.row->dim[1]);
 }
 
+// ---- values whose weights are products of tables ----
+
+// The rest of the node stays as it is: it is for rows whose products leave the range of numbers.
+static bool take_weights(Tables *t, Node *n)
+{
+    const ValueWeights *all = n->weigh.weights_of = weights_of_values(t->p, t->kernel, n, t->nrows, t->row);
+    if (!all) return false;
+    Fill **last = &t->fills;
+    while (*last) last = &(*last)->next;
+    Kernel *k = NEW(t->p->g->arena, Kernel);
+    k->kind = KERNEL_TEAM;
+    k->name = words(t->p, "weights_%s", t->kernel->name);
+    k->number = "wide";
+    k->step = t->kernel->step;
+    k->comment = "// Weights of values, for each key that rows have: each row over its largest\n";
+    Node **at = &k->body;
+    for (const ValueWeights *w = all; w; w = w->next, at = &(*at)->next) {
+        (*at = node_new(t->p->g->arena, NODE_WEIGHTS))->weights.of = w;
+        Expr *index[MOST_VALUE_KEYS + 1];
+        for (int i = 0; i < w->n; i++) index[i] = ex_index(w->index[i]);
+        index[w->n] = ex_index(w->value);
+        const char *of = math(t->p, w->weight ? w->weight : w->log);
+        k->comment = words(t->p, "%s//   %s = %s\n", k->comment, math(t->p, ex_ref(w->var, w->n + 1, index)), cut_line(t->p, w->weight ? of : words(t->p, "exp(%s)", of)));
+    }
+    *last = NEW(t->p->g->arena, Fill);
+    **last = (Fill){k, NULL, all, NULL};
+    note_read(t, *last);
+    return true;
+}
+
 // ---- kernels ----
 
 static void take_list(Tables *t, Node *list)
@@ -523,8 +559,8 @@ static void take_list(Tables *t, Node *list)
             t->first_weighed = n->weigh.first;
             t->last_weighed = n->weigh.last;
         }
-        take_list(t, n->body);
-        if (n->kind == NODE_WEIGH) find_distances(t, n);
+        if (n->kind != NODE_WEIGH || !take_weights(t, n)) take_list(t, n->body);
+        if (n->kind == NODE_WEIGH && !n->weigh.weights_of) find_distances(t, n);
         t->weighed = weighed;
         if (n->kind == NODE_IF) take_list(t, n->test.otherwise);
         t->nrows -= more;
@@ -595,6 +631,8 @@ typedef struct Filled { const Tables *t; const Fill *fill; } Filled;
 static bool made_of(const Var *v, void *with)
 {
     const Filled *f = with;
+    for (const ValueWeights *w = f->fill->weights; w; w = w->next)
+        if (reads_it(v, &(Written){w->log, f->t->p->g})) return true;
     for (const Table *of = f->t->first; of; of = of->next)
         if (of->fill == f->fill && reads_it(v, &(Written){of->value, f->t->p->g})) return true;
     return false;
@@ -620,7 +658,8 @@ static void launch_fills(Tables *t, Launches *list)
             if (there) continue;
             p->when = l->when;
             p->when_rows = l->rows;
-            with_extent(launch(p, LAUNCH_EACH, r->fill->kernel), r->fill->index->hi);
+            if (r->fill->index) with_extent(launch(p, LAUNCH_EACH, r->fill->kernel), r->fill->index->hi);
+            else launch_team(p, r->fill->kernel);
             if (l->when == ALWAYS) filled[n++] = (Filled){t, r->fill};
         }
         p->when = ALWAYS;
@@ -647,7 +686,7 @@ void tables(Lower *p)
         if (k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART) take_list(&t, k->body);
         if (k->by_one && own_arrays(k->body)) by_one_lane(k);
         for (Fill *f = t.fills; f; f = f->next) {
-            complete(&t, f);
+            if (f->index) complete(&t, f);
             f->kernel->next = *at;
             *at = f->kernel;
             at = &f->kernel->next;

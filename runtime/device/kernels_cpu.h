@@ -189,6 +189,11 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
     }
 }
 
+// Rows of tables of weights, each by one lane.
+#define EACH_WEIGHTS(row, n)     LANES(row, n)
+#define WEIGHTS_TURNS(v, n)      for (long v = 0, gm_v = (n); v < gm_v; v++)
+#define WEIGHTS_TOP(top)         (top)
+
 // Simplexes, each by one lane.
 #define EACH_SIMPLEX(e, rows, n)                 LANES(e, rows)
 #define DRAW_SIMPLEX(routine, var, e, a, n, x)   routine##_row(at, var, e, a, n, x)

@@ -473,6 +473,20 @@ static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_
     __syncthreads();
 }
 
+// ---- tables of weights ----
+//
+// A warp for each row.
+
+#define EACH_WEIGHTS(row, n)     for (long row = gm_thread / 32, gm_row = (n); row < gm_row; row += gm_threads / 32)
+#define WEIGHTS_TURNS(v, n)      for (long v = gm_lane_of_warp, gm_v = (n); v < gm_v; v += 32)
+#define WEIGHTS_TOP(top)         warp_max(top)
+
+DEVICE wide warp_max(wide v)
+{
+    for (int o = 16; o; o >>= 1) v = fmax(v, __shfl_xor_sync(0xffffffffu, v, o));
+    return v;
+}
+
 // ---- counts ----
 //
 // Whole numbers are exact in doubles, whatever the order of additions. Lanes of a warp that count at one place add together.

@@ -1,6 +1,7 @@
 // If this failed, a count or a category would be drawn with the wrong probabilities.
 #include "check.h"
 #include "../../runtime/device/discrete.h"
+#include "../../runtime/device/weights.h"
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_sf.h>
@@ -95,6 +96,31 @@ static void some_at_a_time(void)
     check("a weight that is no number is told", "not", !never.wrong, 0);
 }
 
+// Products of two tables of six values, in rows of eight; and what is no choice: nothing possible, numbers out of range, none.
+static void by_products(void)
+{
+    static const real a[8] = { 1, 0.5, 0, 1e-3, 0.25, 1, 0, 0 }, b[8] = { 0, 0.5, 1, 1, 0.5, 0.75, 0, 0 }, one[8] = { 0, 0, 0, 0, 0, 1e-200, 0, 0 }, small[8] = { 0, 0, 0, 0, 0, 1e-60, 0, 0 }, bad[8] = { 0, NAN, 0, 0, 0, 1 };
+    double expected[7] = { 0 }, observed[7] = { 0 }, total = 0, sum = 0;
+    for (int k = 0; k < 6; k++) total += a[k] * b[k];
+    for (int k = 0; k < 6; k++) expected[k + 1] = DRAWS * a[k] * b[k] / total;
+    const real *const both[] = { a, b };
+    for (long i = 0; i < DRAWS; i++) {
+        Sweep  at = { SEED, 5, 0 };
+        Stream s = stream(at, 83, (uint64_t)i);
+        observed[choose_by_weights(&s, 6, 2, both)]++;
+    }
+    check_counts("choose_by_weights", observed, expected, 7);
+    check("choose_by_weights gives a value of weight 0", "count", observed[0] + observed[1] + observed[3], 0);
+    Sweep  at = { SEED, 5, 0 };
+    Stream s = stream(at, 84, 0);
+    check("the only possible value", "not", choose_by_weights(&s, 6, 1, (const real *const[]){ one }) != 6, 0);
+    check("a product below the range of numbers is no choice", "not", choose_by_weights(&s, 6, 2, (const real *const[]){ one, small }) != 0, 0);
+    check("a weight that is no number is no choice", "not", choose_by_weights(&s, 6, 2, (const real *const[]){ a, bad }) != 0, 0);
+    for (long v = 1; v <= 6; v++)
+        if (v != 1 && v != 3) sum += fabs(log_of_weights(2, both, v) - log(a[v - 1] * b[v - 1]));
+    check("log_of_weights", "sum", sum, 1e-12);
+}
+
 static void multinomials(void)
 {
     static const double p[4] = { 1, 0, 2, 5 };           // need not sum to 1
@@ -144,6 +170,7 @@ int main(void)
     CASE_COUNTS(discrete_uniform(g, 3, 12), k >= 3 && k <= 12 ? 0.1 : 0, 7.5, 99.0 / 12);
     categories();
     some_at_a_time();
+    by_products();
     multinomials();
 
     Sweep  at = { SEED, 0, 0 };
