@@ -35,6 +35,7 @@ typedef struct Out {
     int          nbuffers, depth;
     int          nstreams;       // of one turn of a step that takes turns
     bool         in_turns;       // what is written are launches of one of its turns
+    bool         in_checked;     // and within that, launches for --check alone
     int          ndrawn, drawn_size;
     Drawn       *drawn;          // functions by which scalars are drawn
     const Node  *alike;          // the draw that is a call of one of them, to the end of the kernel, or NULL

@@ -76,8 +76,14 @@ static void emit_launch(Out *o, const Launch *l)
         o->in_turns = true;
         return;
     }
-    if (l->kind == LAUNCH_TURNS_END) {
-        o->in_turns = false;
+    if (l->kind == LAUNCH_CHECKED) {
+        begin(o, "if (run->checking)");
+        o->in_checked = true;
+        return;
+    }
+    if (l->kind == LAUNCH_END) {
+        if (!o->in_checked) o->in_turns = false;
+        o->in_checked = false;
         end(o);
         return;
     }

@@ -362,7 +362,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         in_lapack = true;
         break;
     case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
-    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_TURNS: case LAUNCH_TURNS_END: break;
+    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_TURNS: case LAUNCH_CHECKED: case LAUNCH_END: break;
     }
     c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
     add(to, c);
@@ -375,7 +375,9 @@ static Cost count_all(Counter *k, const Launches *list)
     Expr *turns = NULL;
     for (const Launch *l = list->first; l; l = l->next) {
         if (l->kind == LAUNCH_TURNS) { turns = l->arg[0].extent; turn = none(); }
-        else if (l->kind == LAUNCH_TURNS_END) { add(&all, times(turn, turns)); turns = NULL; }
+        else if (l->kind == LAUNCH_CHECKED)
+            while (l->kind != LAUNCH_END) l = l->next;
+        else if (l->kind == LAUNCH_END) { add(&all, times(turn, turns)); turns = NULL; }
         else if ((l->when == ALWAYS || l->when == k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);
     }
     return all;

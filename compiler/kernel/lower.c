@@ -330,6 +330,7 @@ static void row_sizes(Lower *p)
     Program *out = p->out;
     for (const Step *s = p->g->steps; s; s = s->next) {
         RowDot dot = {0};
+        if (turns_dot(p->out, s, &dot)) reads_rows(p, dot.matrix->dim[1]);
         if (s->kind != STEP_EXACT || !row_dot(p, s, &dot)) continue;
         for (int k = 0; k < 2; k++) out->row_bytes[k] = dot.matrix->dim[k];
         reads_rows(p, dot.matrix->dim[1]);

@@ -134,6 +134,7 @@ const Rows *rows_of_factor(const Lower *p, const Factor *f);         // of the j
 void          plan_rows(Lower *p);
 void          reads_rows(Lower *p, const Expr *columns);                                       // a launch reads rows of so many columns
 bool          row_dot(const Lower *p, const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows
+bool          turns_dot(const Program *out, const Step *s, RowDot *dot);                // the same of columns that take turns
 const RowSum *fused_sum(const Lower *p, const Step *draw);
 const RowSum *fused_squares(const Lower *p, const Step *joint);      // whose row pass makes the sum of squares of a scale move, or NULL
 bool          in_row_pass(const Lower *p, const BlockTerm *t);

@@ -78,6 +78,20 @@ bool row_dot(const Lower *p, const Step *s, RowDot *dot)
     return false;
 }
 
+// The rows of a softmax whose columns take turns, if they are all rows of a matrix: a row pass then brings the predictor of the column drawn last up to date, draws the latents of the next one
+// and adds up its sums.
+bool turns_dot(const Program *out, const Step *s, RowDot *dot)
+{
+    *dot = (RowDot){0};
+    const Softmax *m = s->kind == STEP_TURNS ? s->turns->softmax : NULL;
+    if (!m || m->next || m->factor->plates.n != 1 || m->factor->plates.guard || m->latent->rank != 1) return false;
+    Index *row = m->factor->plates.index[0];
+    if (!find_dot(out, m->own, row, dot) || !whole_range(row, dot->matrix->dim[0])) return false;
+    for (int i = 0; i < s->turns->n; i++)
+        if (s->turns->column[i] == dot->vector) return true;
+    return false;
+}
+
 // ---- predictors that kernels other than row passes read ----
 //
 //   sum(i, (y[i] - sum(j, X[i,j]*beta[j]))^2)     a row pass fills X_beta[i] before the kernel that adds up the squares: X is read row by
@@ -402,7 +416,7 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
 static void plan_squares(Lower *p, RowSum *r)
 {
     const Step *s = r->step;
-    if (!r->fused || !s->gaussian.scaled) return;
+    if (!r->fused || r->fused->kind == STEP_TURNS || !s->gaussian.scaled) return;
     const Expr *z = s->gaussian.scaled_latent;
     const Plates *rows = &s->gaussian.scaled->plates;
     if (rows->n != 1 || rows->guard || z->var != r->fused->block[0] || z->nargs != 1 || !bare(z->args[0], rows->index[0])) return;
@@ -426,6 +440,12 @@ void plan_rows(Lower *p)
             RowDot dot;
             if (!row_dot(p, s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
             if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(s, r->step, r->weight)) r->fused = s;
+        }
+        for (const Step *s = p->g->steps; s; s = s->next) {
+            RowDot dot;
+            if (s->kind != STEP_TURNS || s->turns->draw != r->step || r->other || fused_sum(p, s) || !turns_dot(p->out, s, &dot) || dot.matrix != r->matrix || dot.vector != r->vector) continue;
+            const Softmax *m = s->turns->softmax;
+            if (only_own_row(r->weight, m->latent, r->row) && only_own_row(r->weight, m->offset->var, r->row)) r->fused = s;
         }
         plan_squares(p, r);
     }

@@ -10,20 +10,20 @@
 #include "lower.h"
 
 static Expr *turn_of(const Turns *t) { return ex_ref(t->turn, 0, NULL); }
+static Expr *turn_before(const Turns *t) { return ex_sub(turn_of(t), ex_num(1)); }
 
-// A kernel of one thread that sets the turn.
-static void put_turn(Lower *p, const Turns *t, const char *name, Expr *value)
+static void put_first_turn(Lower *p, const Turns *t)
 {
-    const Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "%s_%s", name, t->var[0]->name), "wide");
-    put_update(p, UPDATE_SET, place_element(turn_of(t)), value);
+    const Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "first_turn_of_%s", t->var[0]->name), "wide");
+    put_update(p, UPDATE_SET, place_element(turn_of(t)), t->lo);
     close_kernel(p);
     launch(p, LAUNCH_ONCE, k);
 }
 
-// Columns from their variables, or back.
+// Columns from their variables; or back, and it is the next one's turn.
 static void copy_columns(Lower *p, const Turns *t, bool back)
 {
-    note(p, back ? "The columns that were drawn, to their places" : "The columns whose turn it is");
+    note(p, back ? "The columns that were drawn, to their places; the next ones" : "The columns whose turn it is");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, back ? "put_%s" : "take_%s", t->column[0]->name), "wide");
     for (int i = 0; i < t->n; i++) {
         Var *v = t->var[i], *c = t->column[i];
@@ -36,6 +36,12 @@ static void copy_columns(Lower *p, const Turns *t, bool back)
         Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, own, NULL) : enter(p, NODE_LANE);
         put_update(p, UPDATE_SET, place_element(back ? of_variable : of_column), back ? of_column : of_variable);
         leave(p, nest);
+    }
+    if (back) {
+        put(p, NODE_BARRIER);
+        Node *one = enter(p, NODE_LANE);
+        put_update(p, UPDATE_SET, place_element(turn_of(t)), ex_add2(turn_of(t), ex_num(1)));
+        leave(p, one);
     }
     close_kernel(p);
     launch_team(p, k);
@@ -108,29 +114,33 @@ static void put_predictors(Lower *p, const Softmax *s)
 // Beyond it another category has all the probability, and where there is no other, this one.
 static Expr *least_offset(void) { return ex_num(-1e15); }
 
-static Expr *let(Lower *p, const char *name, Expr *value)
+static Expr *let(Lower *p, const char *name, Expr *value, const char *type)
 {
     Var *v = local_new(p->g->arena, name);
-    put_let(p, NULL, v, value, "wide");
+    put_let(p, NULL, v, value, type);
     return local_ref(v);
 }
 
-static void put_latents(Lower *p, const Turns *t, const Softmax *s)
+static void note_latents(Lower *p, const Turns *t, const Softmax *s)
+{
+    note(p, "%s ~ polya_gamma(%s, %s), %s the log of the sum of exp of the other predictors", math(p, latent_of(s)), math(p, s->count), math(p, ex_sub(eta_at(s, turn_of(t)), s->offset)), math(p, s->offset));
+}
+
+// The latent of one row, and its offset.
+static void put_latent(Lower *p, const Turns *t, const Softmax *s)
 {
     Expr *turn = turn_of(t);
-    note(p, "%s ~ polya_gamma(%s, %s), %s the log of the sum of exp of the other predictors", math(p, latent_of(s)), math(p, s->count), math(p, ex_sub(eta_at(s, turn), s->offset)), math(p, s->offset));
-    Kernel *k = open_kernel(p, elements(s->latent), words(p, "draw_%s", s->latent->name), number_of(p, s->latent));
-    const Over o = enter_rows(p, s, false);
+    const char *number = p->open->number;
     Expr *here = ex_index(s->k), *other = ex_call3("if_else", ex_call2("==", here, turn), ex_num(-INFINITY), eta_at(s, here));
-    Expr *offset = let(p, "others", ex_reduce("log_sum_exp", s->k, s->k->lo, s->k->hi, other));
-    offset = let(p, "offset", ex_call2("fmax", offset, least_offset()));
-    Expr *natural = let(p, "natural", ex_mul2(ex_num(-0.5), ex_pow(ex_sub(eta_at(s, turn), offset), 2)));
+    Expr *offset = let(p, "others", ex_reduce("log_sum_exp", s->k, s->k->lo, s->k->hi, other), number);
+    offset = let(p, "offset", ex_call2("fmax", offset, least_offset()), number);
+    Expr *natural = let(p, "natural", ex_mul2(ex_num(-0.5), ex_pow(ex_sub(eta_at(s, turn), offset), 2)), number);
     Var *x = local_new(p->g->arena, "x");
     Node *d = put(p, NODE_DRAW);
     d->draw.var = s->latent;
     d->draw.element = eta_at(s, turn);           // each category has streams of its own
     d->draw.x = x;
-    d->draw.type = p->open->number;
+    d->draw.type = number;
     d->draw.routine = "polya_gamma_natural";
     d->draw.nargs = 2;
     d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
@@ -139,17 +149,22 @@ static void put_latents(Lower *p, const Turns *t, const Softmax *s)
     d->draw.check = DRAW_FINITE;
     put_update(p, UPDATE_SET, place_element(latent_of(s)), local_ref(x));
     put_update(p, UPDATE_SET, place_element(s->offset), offset);
+}
+
+static void put_latents(Lower *p, const Turns *t, const Softmax *s)
+{
+    note_latents(p, t, s);
+    Kernel *k = open_kernel(p, elements(s->latent), words(p, "draw_%s", s->latent->name), number_of(p, s->latent));
+    const Over o = enter_rows(p, s, false);
+    put_latent(p, t, s);
     close_rows(p, o, k);
 }
 
-// The predictors of the category that was drawn. With --check: the joint normal claims log q(new | omega) - log q(old | omega); that of the model has omega integrated out, and
+// The predictor of a row in the category that was drawn. With --check: the joint normal claims log q(new | omega) - log q(old | omega); that of the model has omega integrated out, and
 // log p(omega | new) - log p(omega | old) less.
-static void put_predictors_again(Lower *p, const Step *step, const Softmax *s)
+static void put_predictor_again(Lower *p, const Step *step, const Softmax *s, Expr *category)
 {
-    note(p, "The predictors of the category that was drawn");
-    Kernel *k = open_kernel(p, elements(s->latent), words(p, "update_%s", s->all->name), number_of(p, s->all));
-    const Over o = enter_rows(p, s, false);
-    Expr *eta = eta_at(s, turn_of(step->turns)), *new = let(p, "drawn", s->own);
+    Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, turn_of(step->turns), category), "wide");
     if (!step->marginal) {
         Expr *was = ex_sub(eta, s->offset), *is = ex_sub(new, s->offset), *half = ex_num(0.5);
         Node *checking = enter(p, NODE_IF);
@@ -157,12 +172,48 @@ static void put_predictors_again(Lower *p, const Step *step, const Softmax *s)
         Expr *terms[] = {ex_mul2(half, ex_mul2(latent_of(s), ex_pow(is, 2))), ex_neg(ex_mul2(half, ex_mul2(latent_of(s), ex_pow(was, 2)))), ex_mul2(s->count, ex_call1("log1p_exp", was)),
                          ex_neg(ex_mul2(s->count, ex_call1("log1p_exp", is))), ex_mul2(half, ex_mul2(s->count, ex_sub(new, eta)))};
         Expr *claim[5];
-        for (int i = 0; i < 5; i++) claim[i] = let(p, words(p, "claim%d", i + 1), terms[i]);
+        for (int i = 0; i < 5; i++) claim[i] = let(p, words(p, "claim%d", i + 1), terms[i], "wide");
         put(p, NODE_CLAIM)->claim.value = ex_add(5, claim);
         leave(p, checking);
     }
     put_update(p, UPDATE_SET, place_element(eta), new);
+}
+
+static void put_predictors_again(Lower *p, const Step *step, const Softmax *s)
+{
+    note(p, "The predictors of the category that was drawn");
+    Kernel *k = open_kernel(p, elements(s->latent), words(p, "update_%s", s->all->name), number_of(p, s->all));
+    const Over o = enter_rows(p, s, false);
+    put_predictor_again(p, step, s, turn_before(step->turns));
     close_rows(p, o, k);
+}
+
+// One reading of the matrix for what is left of the turn before, for the latents, and for the sums that the draw of the column needs.
+static void put_row_pass(Lower *p, const Step *step, const RowDot *dot)
+{
+    const Turns *t = step->turns;
+    const Softmax *s = t->softmax;
+    const RowSum *r = fused_sum(p, step);
+    note_latents(p, t, s);
+    note(p, "Before: the predictors of the category that was drawn last");
+    Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "draw_%s", s->latent->name), number_of(p, s->latent));
+    k->row = s->factor->plates.index[0];
+    Node *know = put(p, NODE_KNOW);
+    know->let.key = dot->sum;
+    know->let.local = local_new(p->g->arena, "dot");
+    Node *later = enter(p, NODE_IF);
+    later->test.condition = ex_call2("<", t->lo, turn_of(t));
+    put_predictor_again(p, step, s, turn_before(t));
+    leave(p, later);
+    put_latent(p, t, s);
+    put(p, NODE_RETURN)->row.weight = r ? ex_replace_index(r->weight, r->row, ex_index((Index *)k->row)) : ex_num(0);
+    close_kernel(p);
+    Launch *l = launch(p, r ? LAUNCH_ROWS : LAUNCH_ROWS_ONLY, k);
+    with_extent(l, dot->matrix->dim[0]);
+    with_extent(l, dot->matrix->dim[1]);
+    with_place(l, dot->matrix);
+    with_name(l, dot->vector);
+    if (r) with_name(l, r->out);
 }
 
 // What all categories are moved by: zero before it is drawn, added to all of them afterwards.
@@ -194,20 +245,32 @@ static void put_shift(Lower *p, const Step *s)
     launch_team(p, k);
 }
 
+static void checked_only(Lower *p, bool begins) { launch(p, begins ? LAUNCH_CHECKED : LAUNCH_END, NULL); }
+
 void step_turns(Lower *p, const Step *s)
 {
     const Turns *t = s->turns;
     for (const Softmax *m = t->softmax; m; m = m->next) put_predictors(p, m);
-    put_turn(p, t, "before_turns_of", ex_sub(t->lo, ex_num(1)));
+    put_first_turn(p, t);
     with_extent(launch(p, LAUNCH_TURNS, NULL), ex_add(3, (Expr *[]){t->hi, ex_neg(t->lo), ex_num(1)}));
-    put_turn(p, t, "next_turn_of", ex_add2(turn_of(t), ex_num(1)));
+    RowDot dot;
+    const bool once = turns_dot(p->out, s, &dot);
+    if (once) put_row_pass(p, s, &dot);
+    else
+        for (const Softmax *m = t->softmax; m; m = m->next) put_latents(p, t, m);
+    checked_only(p, true);                       // the claim of the joint normal knows where it was; its draw has no use for that
     copy_columns(p, t, false);
-    for (const Softmax *m = t->softmax; m; m = m->next) put_latents(p, t, m);
+    checked_only(p, false);
     p->step = t->draw;
     step_gaussian(p, t->draw);
     p->step = s;
     copy_columns(p, t, true);
-    for (const Softmax *m = t->softmax; m; m = m->next) put_predictors_again(p, s, m);
-    launch(p, LAUNCH_TURNS_END, NULL);
+    for (const Softmax *m = t->softmax; m && !once; m = m->next) put_predictors_again(p, s, m);
+    launch(p, LAUNCH_END, NULL);
+    if (once && !s->marginal) {                  // the claim of the last turn
+        checked_only(p, true);
+        put_predictors_again(p, s, t->softmax);
+        checked_only(p, false);
+    }
     if (t->shift) put_shift(p, s);
 }
