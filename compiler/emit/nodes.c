@@ -78,7 +78,7 @@ static void begin_lattice(Out *o, const Node *n, const char *macro, const char *
 static void begin_elements(Out *o, const Node *n)
 {
     const Var *v = n->loop.of;
-    const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW;
+    const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW || n->loop.how == SHARE_MATRICES;
     const char *more = crew ? text(o, ", %s", count_text(o, &n->loop.turns)) : "", *macro = sharing_macro[n->loop.how];
     if (n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW) {
         if (n->loop.n > 1) { begin_lattice(o, n, macro, more); return; }
@@ -137,7 +137,7 @@ static void begin_loop(Out *o, const Node *n)
         begin(o, "for (long %s = %s; %s-- > %s;)", c, size, c, lo);
         break;
     }
-    case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: begin_elements(o, n); break;
+    case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: begin_elements(o, n); break;
     case SHARE_ALONG: case SHARE_LANES: case SHARE_PLACES: case SHARE_SUM_ALONG:
         if (n->loop.n == 2) {
             const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);
@@ -1163,6 +1163,9 @@ static void emit_node(Out *o, const Node *n)
         else line(o, "chol_in_place(%s, s->%s);", size, of);
         break;
     }
+    case NODE_ROUTINE:
+        line(o, "CREW(%s_into, %s, %s, &%s);", n->routine.name, extent_c(o, n->routine.size, LOOSE), whole_text(o, n->routine.from), place_text(o, &(Place){.element = n->routine.to}));
+        break;
     case NODE_COPY: emit_copy(o, n); break;
     case NODE_COMPUTE: emit_compute(o, n->compute.series, n->compute.slopes); break;
     case NODE_SOLVE: emit_solve(o, n); break;

@@ -183,6 +183,14 @@ const char *statistic_name(const Graph *g, const Sum *s)
     return arena_printf(g->arena, "%s", w.text);
 }
 
+// A stem, "" if words are missing.
+const char *value_name(const Graph *g, const Expr *e, const Loops *over)
+{
+    Words w = {.n = 0};
+    say_expr(&w, e, over);
+    return arena_printf(g->arena, "%s", w.full ? "" : w.text);
+}
+
 // A product of a sum and what it is divided by, or a sum alone.
 const char *total_name(Graph *g, const Expr *e)
 {

@@ -170,7 +170,7 @@ static void check_sample(Check *c, const Site *t)
 static bool for_team(Sharing how)
 {
     switch (how) {
-    case SHARE_ALONG: case SHARE_LANES: case SHARE_SUM_ALONG: case SHARE_INTO: case SHARE_KEYED: case SHARE_COUNTED: case SHARE_GROUPS: case SHARE_SEGMENTS: case SHARE_CREW: case SHARE_COLOUR_CREW: return true;
+    case SHARE_ALONG: case SHARE_LANES: case SHARE_SUM_ALONG: case SHARE_INTO: case SHARE_KEYED: case SHARE_COUNTED: case SHARE_GROUPS: case SHARE_SEGMENTS: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: return true;
     case SHARE_SERIAL: case SHARE_BACKWARD: case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_SUM_TURNS: case SHARE_PLACES: case SHARE_ROWS: case SHARE_SPAN: case SHARE_SEGMENT_PLACES: break;
     }
     return false;
@@ -347,7 +347,7 @@ static void check_list(Check *c, const Node *list)
             if (!into || !into->grows) fail(c, arena_printf(c->p->g->arena, "`%s` adds to `%s`, which %s", n->call.part->name, n->call.into->name, into ? "is constant" : "is not declared"));
             break;
         }
-        case NODE_COMMENT: case NODE_SKIP: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_TRANSFORM: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
+        case NODE_COMMENT: case NODE_SKIP: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_TRANSFORM: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
             each_expr(n, check_expr, c);
             break;
         }

@@ -123,7 +123,7 @@ struct Node {
             const Var   *of;             // the indices are its first subscripts, drawn as elements; NULL: each has a range
             int          colours, field;
             const int   *stride;         // of a lattice: which elements have one colour
-            Count        turns;          // SHARE_CREW: of the sums for one element
+            Count        turns;          // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
             int          ntotals;
             Var         *total[8];       // locals that grow
             int          narrays;
@@ -169,6 +169,7 @@ struct Node {
         struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
         struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h
         struct { Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint; } factor;  // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the inverse and the log determinant, the matrix being room to work in
+        struct { const char *name; Expr *size, *from, *to; } routine;                    // the matrix, whole; the first element of what is made
         struct { const Site *site; } sample;             // the body computes what it needs of each value
         struct { const Series *series; bool slopes; } compute;                            // slopes: with the derivatives of solutions
         struct { const Ode *ode; bool asked; } solve;                                     // asked: in a function that is told whether derivatives are wanted

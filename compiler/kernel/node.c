@@ -72,6 +72,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             yes = (n->factor.adjoint && f(n->factor.adjoint, with)) || ((!n->factor.adjoint || n->factor.inverse) && f(n->factor.matrix, with));
             if (n->factor.inverse && !n->factor.adjoint) yes = yes || f(n->factor.inverse, with) || f(n->factor.log_det, with);
             break;
+        case NODE_ROUTINE: yes = f(n->routine.to->var, with); break;
         case NODE_COMPUTE:
             for (int i = 0; i < n->compute.series->n; i++) yes = yes || f(n->compute.series->var[i], with);
             yes = yes || (n->compute.slopes && solution_slopes(n->compute.series) && f(solution_slopes(n->compute.series), with));
@@ -128,6 +129,10 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
             if (part[i]) f(part[i], with);
         break;
     }
+    case NODE_ROUTINE:
+        f(n->routine.to, with);
+        for (int i = 0; i < n->routine.from->nargs; i++) f(n->routine.from->args[i], with);
+        break;
     case NODE_RETURN:
         f(n->row.weight, with);
         if (n->row.square) f(n->row.square, with);
@@ -221,6 +226,10 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
             if (all[i]) f(all[i], with);
         break;
     }
+    case NODE_ROUTINE:
+        reads(n->routine.from, f, with);
+        f(n->routine.to->var, with);
+        break;
     case NODE_COMPUTE:
         for (int i = 0; i < n->compute.series->n; i++) f(n->compute.series->var[i], with);
         if (n->compute.slopes && solution_slopes(n->compute.series)) f(solution_slopes(n->compute.series), with);

@@ -596,6 +596,10 @@ static void visit(Walk *w, Node *n)
             if (part[i]) need_place(w, &(Place){.element = part[i]});
         break;
     }
+    case NODE_ROUTINE:
+        need_argument(w, n->routine.from);
+        need_place(w, &(Place){.element = n->routine.to});
+        break;
     case NODE_RETURN:
         need(w, n->row.weight);
         if (n->row.square) need(w, n->row.square);

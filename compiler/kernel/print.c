@@ -156,6 +156,11 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.step->block[0]->name, n->normal.J->name, n->normal.h->name); break;
     case NODE_TRANSFORM: fprintf(out, "%s %s", n->transform.part == TRANSFORM_FROM ? "into" : n->transform.part == TRANSFORM_TO ? "from" : "chain rule of", n->transform.var->name); break;
     case NODE_FACTOR: fputs(n->factor.adjoint ? n->factor.adjoint->name : n->factor.matrix->name, out); break;
+    case NODE_ROUTINE:
+        fprintf(out, "%s of ", n->routine.name);
+        ex_print(out, n->routine.from);
+        fprintf(out, " into %s", n->routine.to->var->name);
+        break;
     case NODE_COPY: fprintf(out, "%s %s", n->copy.gather ? "into" : "from", n->copy.joint->name); break;
     case NODE_COMPUTE: fputs(n->compute.series->var[0]->name, out); break;
     case NODE_SOLVE: fputs(n->solve.ode->site->var->name, out); break;

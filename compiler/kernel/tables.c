@@ -24,18 +24,28 @@
 
 enum { MAX_KEYS = 3, MAX_SIZE = 1000 };      // keys of a table; parts of the tree of an entry
 
-typedef struct Fill {            // a kernel that computes tables over the same keys
+enum { MOST_UNKNOWNS = 8 };      // that tables of one kernel are made of
+
+typedef struct Fill {            // a kernel that computes tables over the same keys, of the same unknowns
     Kernel *kernel;
     Index  *index;               // NULL: of weights of values, by a team
     const ValueWeights *weights;
+    int     n;
+    const Var *of[MOST_UNKNOWNS];
+    bool    matrices;            // what routines make of a matrix for each key: by a crew of lanes
+    bool    of_unknowns;         // they are made of these and of data alone
+    bool    placed;
     struct Fill *next;
 } Fill;
 
 typedef struct Table {
     Var   *var;
     Expr  *value;                // over index
+    Expr  *entry;                // the same, with tables of matrices in place of what routines make of them
     int    n;
     Index *index[MAX_RANK];
+    const char *routine;         // of a matrix, which stands in memory: what makes the entry of a key; or NULL
+    Expr  *matrix;
     const Fill *fill;
     struct Table *next;
 } Table;
@@ -48,8 +58,7 @@ typedef struct Tables {
     Reads  *reads;
     int     n, nreads;
     Kernel *kernel;              // that is being rewritten
-    Fill   *fills;               // for it
-    int     nfills;
+    Fill   *fills;
     const Expr *weighed;         // the value that is weighed, within its node; or NULL
     Expr   *first_weighed, *last_weighed;
     bool    guarded;             // a condition decides whether what is looked at is computed
@@ -205,12 +214,22 @@ static bool form_of(const Tables *t, Expr *e, Form *f)
 
 // ---- what is worth a table ----
 
+// A matrix that stands in memory as a whole.
+static bool in_memory(const Expr *a) { return a && a->kind == EX_REF && a->nargs + 2 == a->var->rank && !a->loose; }
+
+static const char *matrix_routine(const Expr *call)
+{
+    if (call->kind != EX_CALL) return NULL;
+    return call->fn == FN_inverse ? "inverse" : strcmp(call->name, "cholesky_decompose") == 0 ? "cholesky_decompose" : call->fn == FN_log_determinant ? "log_determinant" : NULL;
+}
+
 static Look test_costly(const Expr *e, void *with)
 {
     const bool weighed = with != NULL;
     switch (e->kind) {
-    case EX_AT: return FOUND;
-    case EX_CALL: return e->nargs == 0 || function_rows[e->fn].infix || e->fn == FN_WITHIN || e->fn == FN_if_else ? LOOK : FOUND;
+    case EX_AT: return in_memory(e->args[0]->kind == EX_CALL ? e->args[0]->args[0] : NULL) && matrix_routine(e->args[0]) ? SKIP : FOUND;       // has a table of its own
+    case EX_CALL: if (e->fn == FN_log_determinant && in_memory(e->args[0])) return SKIP;
+        return e->nargs == 0 || function_rows[e->fn].infix || e->fn == FN_WITHIN || e->fn == FN_if_else ? LOOK : FOUND;
     case EX_POW: return (weighed && e->number < 0) || e->number != (double)(int)e->number ? FOUND : LOOK;
     case EX_REDUCE: return e->fn == FN_sum ? FOUND : LOOK;
     case EX_NUM: case EX_REF: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_ARRAY: break;
@@ -222,27 +241,58 @@ static bool costly(const Tables *t, const Expr *e) { return ex_find(e, test_cost
 
 // ---- tables ----
 
-static const Fill *filler(Tables *t, Expr *extent)
+typedef struct Made { int n; const Var *of[MOST_UNKNOWNS]; bool more, others; } Made;
+
+static bool note_unknown(const Var *v, void *with)
 {
-    Fill **last = &t->fills;
-    while (*last && (!(*last)->index || (*last)->index->hi != extent)) last = &(*last)->next;
-    if (*last) return *last;
-    Kernel *k = NEW(t->p->g->arena, Kernel);
-    k->kind = KERNEL_ELEMENTS;
-    k->name = words(t->p, t->fills ? "tables_%s_%d" : "tables_%s", t->kernel->name, ++t->nfills);
-    k->number = "wide";
-    k->step = t->kernel->step;
-    *last = NEW(t->p->g->arena, Fill);
-    **last = (Fill){k, index_new(intern("a"), ex_num(1), extent), NULL, NULL};
-    return *last;
+    Made *m = with;
+    if (v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_PATTERN) return false;
+    if (!var_unknown(v)) {
+        m->others = true;
+        return false;
+    }
+    int i = 0;
+    while (i < m->n && m->of[i]->id < v->id) i++;
+    if (i < m->n && m->of[i] == v) return false;
+    if (m->n == MOST_UNKNOWNS) return m->more = true;
+    for (int k = m->n++; k > i; k--) m->of[k] = m->of[k - 1];
+    m->of[i] = v;
+    return false;
 }
 
-static void note_read(Tables *t, const Fill *fill)
+static bool same_unknowns(const Fill *f, const Made *m)
 {
-    Reads *r = NEW(t->p->g->arena, Reads);
-    *r = (Reads){t->kernel, fill, t->reads};
-    t->reads = r;
-    t->nreads++;
+    if (f->n != m->n || f->of_unknowns == m->others) return false;
+    for (int i = 0; i < m->n; i++)
+        if (f->of[i] != m->of[i]) return false;
+    return true;
+}
+
+static bool name_taken(const Tables *t, const char *name)
+{
+    for (const Fill *f = t->fills; f; f = f->next)
+        if (strcmp(f->kernel->name, name) == 0) return true;
+    return false;
+}
+
+static Fill *filler(Tables *t, Expr *extent, const Made *m, bool matrices)
+{
+    Fill **last = &t->fills;
+    while (*last && (!(*last)->index || (*last)->index->hi != extent || (*last)->matrices != matrices || !same_unknowns(*last, m))) last = &(*last)->next;
+    if (*last) return *last;
+    const char *name = matrices ? "matrices" : "tables";
+    for (int i = 0; i < m->n && i < 3; i++) name = words(t->p, "%s_%s", name, m->of[i]->name);
+    if (m->n > 3) name = words(t->p, "%s_and_%d", name, m->n - 3);
+    const char *stem = name;
+    for (int k = 2; name_taken(t, name); k++) name = words(t->p, "%s_%d", stem, k);
+    Fill *f = NEW(t->p->g->arena, Fill);
+    *f = (Fill){.kernel = NEW(t->p->g->arena, Kernel), .index = index_new(intern("a"), ex_num(1), extent), .n = m->n, .matrices = matrices, .of_unknowns = !m->others};
+    memcpy(f->of, m->of, sizeof f->of);
+    f->kernel->kind = matrices ? KERNEL_TEAM : KERNEL_ELEMENTS;
+    f->kernel->name = name;
+    f->kernel->number = "wide";
+    while (*last) last = &(*last)->next;
+    return *last = f;
 }
 
 static bool same_form(const Table *of, const Form *f, Expr *value)
@@ -256,27 +306,119 @@ static bool same_form(const Table *of, const Form *f, Expr *value)
     return value == of->value;
 }
 
+// The routine that makes the entry of the first key, whole, of a matrix in memory; NULL: there is none.
+static const char *routine_of(const Table *of, Expr **matrix)
+{
+    const Expr *e = of->value, *call = e->kind == EX_AT ? e->args[0] : e;
+    const char *routine = matrix_routine(call);
+    if (!routine || !in_memory(call->args[0])) return NULL;
+    *matrix = call->args[0];
+    if ((*matrix)->nargs != 1 || !is_index((*matrix)->args[0], of->index[0])) return NULL;
+    if (e->kind != EX_AT) return of->n == 1 && call->fn == FN_log_determinant ? routine : NULL;
+    if (of->n != 3 || e->nargs != 3) return NULL;
+    if (is_index(e->args[1], of->index[1]) && is_index(e->args[2], of->index[2])) return routine;
+    return is_index(e->args[1], of->index[2]) && is_index(e->args[2], of->index[1]) && strcmp(routine, "cholesky_decompose") == 0 ? "cholesky_transposed" : NULL;
+}
+
+static const char *table_name(Tables *t, const Table *of)
+{
+    Loops over = {.n = of->n};
+    memcpy(over.index, of->index, sizeof *of->index * (size_t)of->n);
+    if (of->routine && of->matrix->var->sum == NULL && strcmp(of->routine, "cholesky_transposed") == 0) return words(t->p, "root_%s", of->matrix->var->name);
+    if (of->routine && strcmp(of->routine, "log_determinant") == 0) return words(t->p, "log_det_%s", of->matrix->var->name);
+    const char *name = value_name(t->p->g, of->value, &over);
+    return *name ? name : words(t->p, "table_%d", ++t->n);
+}
+
+static Table *table_of(Tables *t, const Form *f, Expr *value);
+
+static Look test_matrix(const Expr *e, void *with) { (void)with; return e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK; }
+
+// What routines make of matrices within the value of a table comes from tables of its own.
+static Expr *matrices_apart(Tables *t, Table *of, Expr *e)
+{
+    if (!ex_find(e, test_matrix, NULL)) return e;
+    const bool at = e->kind == EX_AT;
+    if ((at || (e->kind == EX_CALL && e->fn == FN_log_determinant)) && in_memory((at ? e->args[0] : e)->kind == EX_CALL ? (at ? e->args[0] : e)->args[0] : NULL)) {
+        Form g = {.n = 1, .key = {ex_index(of->index[0])}, .at = {index_new(intern("a"), ex_num(1), of->index[0]->hi)}};
+        const Expr *matrix = (at ? e->args[0] : e)->args[0];
+        if (!matrix_routine(at ? e->args[0] : e) || matrix->nargs != 1 || !is_index(matrix->args[0], of->index[0])) return e;
+        Expr *inner[2] = {NULL, NULL}, *subscript[3] = {g.key[0]};
+        Expr *whole = ex_replace_index(at ? e->args[0] : e, of->index[0], ex_index(g.at[0]));
+        for (int k = 0; at && k < 2; k++) {
+            g.inner[g.ninner] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(whole, k));
+            inner[k] = ex_index(g.inner[g.ninner++]);
+            subscript[1 + k] = e->args[1 + k];
+        }
+        g.value = at ? ex_at(whole, 2, inner) : whole;
+        return ex_ref(table_of(t, &g, g.value)->var, at ? 3 : 1, subscript);
+    }
+    Expr **args = NEW_N(t->p->g->arena, Expr *, e->nargs + 1);
+    switch (e->kind) {
+    case EX_ADD: case EX_MUL: case EX_CALL:
+        for (int i = 0; i < e->nargs; i++) args[i] = matrices_apart(t, of, e->args[i]);
+        return e->kind == EX_ADD ? ex_add(e->nargs, args) : e->kind == EX_MUL ? ex_mul(e->nargs, args) : ex_call(e->name, e->nargs, args);
+    case EX_POW: return ex_pow(matrices_apart(t, of, e->args[0]), e->number);
+    case EX_REDUCE: {
+        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        return ex_reduce(e->name, j, e->args[0], e->args[1], matrices_apart(t, of, ex_open(e, j)));
+    }
+    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    }
+    return e;
+}
+
+static void reads_fill(Tables *t, const Fill *f)
+{
+    for (const Reads *r = t->reads; r; r = r->next)
+        if (r->kernel == t->kernel && r->fill == f) return;
+    Reads *r = NEW(t->p->g->arena, Reads);
+    *r = (Reads){t->kernel, f, t->reads};
+    t->reads = r;
+    t->nreads++;
+}
+
+static bool made_of_matrix(const Table *of, void *with)
+{
+    const Table *by = with;
+    return of->routine && ex_mentions(by->entry, of->var);
+}
+
 static Table *table_of(Tables *t, const Form *f, Expr *value)
 {
     Table *found = t->first;
-    while (found && (found->fill->kernel->step != t->kernel->step || !same_form(found, f, value))) found = found->next;      // what competes with other steps may be on a CPU only
+    while (found && !same_form(found, f, value)) found = found->next;
     if (!found) {
         Expr *dim[MAX_RANK];
+        Made made = {0};
         found = NEW(t->p->g->arena, Table);
-        found->fill = filler(t, f->at[0]->hi);
         for (int i = 0; i < f->n + f->ninner; i++) {
             const Index *j = i < f->n ? f->at[i] : f->inner[i - f->n];
-            found->index[found->n] = i == 0 ? found->fill->index : index_new(i < f->n ? intern(words(t->p, "a%d", i + 1)) : j->name, ex_num(1), j->hi);
+            found->index[found->n] = index_new(i == 0 ? intern("a") : i < f->n ? intern(words(t->p, "a%d", i + 1)) : j->name, ex_num(1), j->hi);
             value = ex_replace_index(value, (Index *)j, ex_index(found->index[found->n]));
             dim[found->n++] = j->hi;
         }
+        ex_any_var(value, note_unknown, &made);
+        if (made.more) made.n = 0;
         found->value = value;
-        found->var = work_array(t->p, ROLE_BLOCK, words(t->p, "table_%d", ++t->n), found->n, dim);
+        found->routine = routine_of(found, &found->matrix);
+        for (const Table *of = t->first; of && found->matrix; of = of->next)         // the root of an inverse is made of what that is made of
+            if (of->var == found->matrix->var) { made = (Made){.n = of->fill->n, .others = !of->fill->of_unknowns}; memcpy(made.of, of->fill->of, sizeof made.of); }
+        Fill *fill = filler(t, found->index[0]->hi, &made, found->routine != NULL);
+        Expr *index = ex_index(fill->index);
+        found->value = ex_replace_index(value, found->index[0], index);
+        if (found->matrix) found->matrix = ex_replace_index(found->matrix, found->index[0], index);
+        found->index[0] = fill->index;
+        found->fill = fill;
+        found->var = work_array(t->p, ROLE_BLOCK, table_name(t, found), found->n, dim);
+        found->entry = found->routine ? found->value : matrices_apart(t, found, found->value);
         if (!t->last) t->last = &t->first;
         *t->last = found;
         t->last = &found->next;
     }
-    note_read(t, found->fill);
+    for (Table *of = t->first; of; of = of->next)
+        if (made_of_matrix(of, found)) reads_fill(t, of->fill);
+    reads_fill(t, found->fill);
     return found;
 }
 
@@ -420,7 +562,8 @@ static Expr *take(Tables *t, Expr *e)
     Form f;
     if (e->nargs == 0 || e->kind == EX_REF || e->kind == EX_ARRAY || ex_rank(e) > 0) return e;
     if (e->kind == EX_AT) return look_up_matrix(t, e);
-    if (costly(t, e) && tabulated(t, e, &f)) return look_up(t, &f);
+    const bool determinant = e->kind == EX_CALL && e->fn == FN_log_determinant && in_memory(e->args[0]);
+    if ((determinant || costly(t, e)) && tabulated(t, e, &f)) return look_up(t, &f);
     switch (e->kind) {
     case EX_ADD: case EX_MUL: return take_parts(t, e);
     case EX_POW: return ex_pow(take(t, e->args[0]), e->number);
@@ -533,8 +676,8 @@ static bool take_weights(Tables *t, Node *n)
         k->comment = words(t->p, "%s//   %s = %s\n", k->comment, math(t->p, ex_ref(w->var, w->n + 1, index)), cut_line(t->p, w->weight ? of : words(t->p, "exp(%s)", of)));
     }
     *last = NEW(t->p->g->arena, Fill);
-    **last = (Fill){k, NULL, all, NULL};
-    note_read(t, *last);
+    **last = (Fill){.kernel = k, .weights = all};
+    reads_fill(t, *last);
     return true;
 }
 
@@ -579,13 +722,25 @@ static void complete(Tables *t, Fill *f)
         if (of->fill != f) continue;
         Expr *at[MAX_RANK];
         for (int i = 0; i < of->n; i++) at[i] = ex_index(of->index[i]);
-        Node *set = node_new(t->p->g->arena, NODE_UPDATE);
-        set->update.op = UPDATE_SET;
-        set->update.place = place_element(ex_ref(of->var, of->n, at));
-        set->update.value = of->value;
-        what = words(t->p, "%s//   %s = %s\n", what, math(t->p, set->update.place.element), cut_line(t->p, math(t->p, of->value)));
+        Node *set = node_new(t->p->g->arena, of->routine ? NODE_ROUTINE : NODE_UPDATE);
+        Expr *element = ex_ref(of->var, of->n, at);
+        what = words(t->p, "%s//   %s = %s\n", what, math(t->p, element), cut_line(t->p, math(t->p, of->entry)));
         each->loop.of = of->var;
-        if (of->n > 1) {
+        if (of->routine) {
+            for (int i = 1; i < of->n; i++) at[i] = ex_num(1);
+            set->routine.name = of->routine;
+            set->routine.size = ex_dim(of->matrix, 0);
+            set->routine.from = of->matrix;
+            set->routine.to = ex_ref(of->var, of->n, at);
+            each->loop.turns = (Count){1, {set->routine.size}};
+            Count work = {3, {f->index->hi, set->routine.size, set->routine.size}};
+            if (f->kernel->nturns == 0) note_count(t->p, f->kernel, work);
+        } else {
+            set->update.op = UPDATE_SET;
+            set->update.place = place_element(element);
+            set->update.value = of->entry;
+        }
+        if (of->n > 1 && !of->routine) {
             Node *nest = *last = node_new(t->p->g->arena, NODE_NEST);
             for (int i = 1; i < of->n; i++) nest->nest.loops.index[nest->nest.loops.n++] = of->index[i];
             nest->nest.op = UPDATE_SET;
@@ -593,11 +748,11 @@ static void complete(Tables *t, Fill *f)
         } else *last = set;
         last = &(*last)->next;
     }
-    each->loop.how = SHARE_EACH;
+    each->loop.how = f->matrices ? SHARE_MATRICES : SHARE_EACH;
     each->loop.n = 1;
     each->loop.index[0] = f->index;
     each->loop.keeps = true;
-    f->kernel->comment = words(t->p, "// What rows need of a value that they have: once for each value\n%s", what);
+    f->kernel->comment = words(t->p, f->matrices ? "// What is made of matrices, for all that read it: once for each\n%s" : "// What rows need of a value that they have: once for each value\n%s", what);
 }
 
 // ---- matrices that are left ----
@@ -627,6 +782,14 @@ static void by_one_lane(Kernel *k)
 
 typedef struct Filled { const Tables *t; const Fill *fill; } Filled;
 
+static bool is_of(const Var *v, void *with)
+{
+    const Filled *f = with;
+    for (int i = 0; i < f->fill->n; i++)
+        if (v == f->fill->of[i] || v->part_of == f->fill->of[i] || f->fill->of[i]->part_of == v) return true;
+    return false;
+}
+
 // Whether a table of the kernel is made of v.
 static bool made_of(const Var *v, void *with)
 {
@@ -638,12 +801,20 @@ static bool made_of(const Var *v, void *with)
     return false;
 }
 
-static void launch_fills(Tables *t, Launches *list)
+static void launch_fill(Tables *t, const Fill *f)
+{
+    if (f->matrices || !f->index) launch_team(t->p, f->kernel);
+    else with_extent(launch(t->p, LAUNCH_EACH, f->kernel), f->index->hi);
+}
+
+// Before a launch that reads tables, unless they are filled. What a step reads before anything in it may have changed that is filled by the sweep, where there is need (`kept`): that of step `code`, or NULL.
+static void launch_fills(Tables *t, Launches *list, StepCode *code)
 {
     Lower *p = t->p;
     Launches all = {0}, *keep = p->launches;
-    Filled *filled = NEW_N(p->g->arena, Filled, t->nreads + 1);
-    int n = 0;
+    Filled *filled = NEW_N(p->g->arena, Filled, t->nreads + 1), *written = NEW_N(p->g->arena, Filled, t->nreads + 1);
+    int n = 0, nwritten = 0;
+    bool library = false;
     p->launches = &all;
     Launch *next;
     for (Launch *l = list->first; l; l = next) {
@@ -652,18 +823,31 @@ static void launch_fills(Tables *t, Launches *list)
             l->kind = LAUNCH_ONCE;
             l->nargs = 0;
         }
-        for (const Reads *r = t->reads; r && l->kernel; r = r->next) {
-            bool there = r->kernel != l->kernel;
-            for (int i = 0; i < n; i++) there |= filled[i].fill == r->fill;
-            if (there) continue;
-            p->when = l->when;
-            p->when_rows = l->rows;
-            if (r->fill->index) with_extent(launch(p, LAUNCH_EACH, r->fill->kernel), r->fill->index->hi);
-            else launch_team(p, r->fill->kernel);
-            if (l->when == ALWAYS) filled[n++] = (Filled){t, r->fill};
-        }
+        for (int matrices = 1; matrices >= 0; matrices--)        // other tables may be made of theirs
+            for (const Reads *r = t->reads; r && l->kernel; r = r->next) {
+                bool there = r->kernel != l->kernel || r->fill->matrices != matrices, changed = library;
+                for (int i = 0; i < n; i++) there |= filled[i].fill == r->fill;
+                if (there) continue;
+                for (int i = 0; i < nwritten; i++) changed |= written[i].fill == r->fill;
+                p->when = l->when;
+                p->when_rows = l->rows;
+                Launches one = {0};
+                p->launches = &one;
+                launch_fill(t, r->fill);
+                p->launches = &all;
+                one.first->unless_kept = code && !changed && l->when == ALWAYS && r->fill->of_unknowns && r->fill->n;
+                if (!all.first) all.last = &all.first;
+                *all.last = one.first;
+                all.last = &one.first->next;
+                if (l->when == ALWAYS) filled[n++] = (Filled){t, r->fill};
+            }
         p->when = ALWAYS;
         p->when_rows = NULL;
+        library |= !l->kernel;
+        for (const Fill *f = t->fills; f && l->kernel; f = f->next) {
+            Filled of = {t, f};
+            if (writes(l->kernel->body, made_of, &of) && nwritten < t->nreads) written[nwritten++] = of;
+        }
         for (int i = 0; i < n;) {
             if (l->kernel && !writes(l->kernel->body, made_of, &filled[i])) i++;
             else filled[i] = filled[--n];        // a library call may write anything
@@ -677,30 +861,76 @@ static void launch_fills(Tables *t, Launches *list)
     *list = all;
 }
 
+static bool changes(const StepCode *code, const Fill *f)
+{
+    for (int b = 0; b < code->step->nblock; b++)
+        for (int i = 0; i < f->n; i++)
+            if (code->step->block[b] == f->of[i] || code->step->block[b]->part_of == f->of[i] || f->of[i]->part_of == code->step->block[b]) return true;
+    const Launches *const lists[] = {&code->launches, &code->density, &code->jacobian};
+    Filled of = {.fill = f};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        for (const Launch *l = lists[k]->first; l; l = l->next)
+            if (l->kernel && writes(l->kernel->body, is_of, &of)) return true;
+    return false;
+}
+
+// In a sweep tables are filled before the first step that reads them, and again where an unknown that they are made of was drawn since.
+static void fill_in_sweep(Tables *t, const Fill *f)
+{
+    bool fresh = false;
+    for (int i = 0; i < t->p->out->nsteps; i++) {
+        StepCode *code = &t->p->out->steps[i];
+        bool reads = false;
+        for (const Launch *l = code->launches.first; l; l = l->next) reads |= l->kernel == f->kernel && l->unless_kept;
+        if (reads && !fresh) {
+            Launches list = {0}, *keep = t->p->launches;
+            t->p->launches = &list;
+            launch_fill(t, f);
+            t->p->launches = keep;
+            list.first->next = code->made.first;
+            code->made.first = list.first;
+            if (!list.first->next) code->made.last = &list.first->next;
+        }
+        fresh = (fresh || reads) && !changes(code, f);
+    }
+}
+
+// Kernels of moves along gradients stand together.
+static bool moves(const Kernel *k) { return k->step && k->step->when == WITH_GRADIENTS; }
+
 void tables(Lower *p)
 {
     Tables t = {.p = p};
     Program *out = p->out;
+    Kernel **begin = NULL;       // of such kernels
     for (Kernel **at = &out->sweep.first; *at; at = &(*at)->next) {
         Kernel *k = t.kernel = *at;
+        if (!moves(k)) begin = NULL;
+        else if (!begin) begin = at;
         if (k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART) take_list(&t, k->body);
         if (k->by_one && own_arrays(k->body)) by_one_lane(k);
         for (Fill *f = t.fills; f; f = f->next) {
-            if (f->index) complete(&t, f);
-            f->kernel->next = *at;
-            *at = f->kernel;
-            at = &f->kernel->next;
+            if (f->placed) continue;
+            Kernel **here = begin ? begin : at;
+            f->placed = true;
+            f->kernel->next = *here;
+            *here = f->kernel;
+            if (begin) begin = &f->kernel->next;
+            if (here == at) at = &f->kernel->next;
         }
-        t.fills = NULL;
-        t.nfills = 0;
     }
+    for (Fill *f = t.fills; f; f = f->next)
+        if (f->index) complete(&t, f);
     for (Kernel *k = out->setup.first; k; k = k->next)
         if (k->by_one && own_arrays(k->body)) by_one_lane(k);
     for (int i = 0; i < out->nsteps; i++) {
-        launch_fills(&t, &out->steps[i].launches);
-        launch_fills(&t, &out->steps[i].density);
-        launch_fills(&t, &out->steps[i].jacobian);
+        launch_fills(&t, &out->steps[i].launches, &out->steps[i]);
+        launch_fills(&t, &out->steps[i].density, NULL);
+        launch_fills(&t, &out->steps[i].jacobian, NULL);
     }
+    for (int matrices = 0; matrices < 2; matrices++)
+        for (const Fill *f = t.fills; f; f = f->next)
+            if (f->matrices == matrices) fill_in_sweep(&t, f);
     Launches *const lists[] = {&out->before, &out->log_lik, &out->replicates, &out->derive, &out->restore, &out->joint};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) launch_fills(&t, lists[i]);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) launch_fills(&t, lists[i], NULL);
 }

@@ -2,11 +2,15 @@
 //
 //   of_value(x) + times*|root[x]*(y - centre[x])|^2        root[x] an upper triangle of p by p
 //
-// which is what a mixture of multivariate normals asks of its rows: p(p+1)/2 + 2p multiply-adds a row and value, and nothing else of any size. A lane has several rows in its registers, and the block WEIGHED_AT_ONCE values
-// in shared memory, so that a number that is read there serves several rows. Differences are taken before anything is multiplied: nothing cancels but what cancels in y - centre[x].
-// Numbers are real; the sum of weights is double. Streams, and the order in which values come, are those of the loop over values that it stands for (discrete.h): in double precision the draws are the same up to rounding.
+// which is what a mixture of multivariate normals asks of its rows: p(p+1)/2 + p multiply-adds a row and value, and nothing else of any size. A lane has several rows in its registers, and the block some values
+// in shared memory, so that a number that is read there serves several rows.
 //
-// Programs are compiled for the width of their rows (GM_ROWS_WIDTH); of other widths, and beyond MOST_CLASSIFIED columns, the loop does it. Test: tests/gpu/devices.py (everyday_multivariate_mixture).
+// In double precision differences are taken before anything is multiplied; streams, and the order in which values come, are those of the loop over values that it stands for (discrete.h): the draws are the same up to rounding.
+// In single precision root[x]*centre[x] is there for each value, which leaves z = root[x]*y - root[x]*centre[x]. Rows and centres are first taken from a point among the rows of the block, the median of 32 of them by columns:
+// what cancels then is no larger than the distance between rows, of whose numbers rounding takes as much where they are stored. Values come BATCH at a time: a batch takes the row with the share that it has of all weights
+// so far, and within it the value is found by its sums; both by one uniform number of 32 bits, so that probabilities are right to 2^-24 of themselves and 2^-32.
+//
+// Programs are compiled for the width of their rows (GM_ROWS_WIDTH); of other widths, and beyond MOST_CLASSIFIED columns, the loop does it. Test: tests/gpu/devices.py (everyday_multivariate_mixture, tables_by_key; faithful and gvhd in single precision).
 #ifndef GM_CLASSIFY_H
 #define GM_CLASSIFY_H
 
@@ -48,7 +52,7 @@ static __device__ __forceinline__ void weigh_row(Weighed *w, Stream *g, T *weigh
 }
 
 template <typename Value>
-static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const real *row, const wide *centre, const wide *root,
+static __device__ __forceinline__ void classify_exactly(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const real *row, const wide *centre, const wide *root,
                                                 int *chosen, const double times, Value of_value)
 {
     constexpr int P = CLASSIFIED_WIDTH, ROWS = P <= 16 ? 4 : 2, TRIANGLE = P * (P + 1) / 2, LENGTH = (TRIANGLE + P + 1 + 3) / 4 * 4;
@@ -112,5 +116,141 @@ static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, c
             else chosen[i] = (int)(first + all[r].chosen - 1);
         }
     }
+}
+
+// ---- in single precision ----
+
+struct ClassifiedSizes {
+    static constexpr int P = CLASSIFIED_WIDTH, ROWS = P <= 8 ? 6 : P <= 16 ? 4 : 2, LENGTH = (P * (P + 1) / 2 + P + 1 + 3) / 4 * 4, BATCH = 8;
+    static constexpr int FIT = 40 * 1024 / 4 / LENGTH / BATCH * BATCH, VALUES = FIT > 64 ? 64 : FIT;      // in shared memory
+};
+
+// Of each column, the median of the first 32 rows; all warps do the same.
+DEVICE void classified_origin(const float *row, long n, long from, float *origin)
+{
+    constexpr int P = ClassifiedSizes::P;
+    const long i = from + gm_lane_of_warp < n ? from + gm_lane_of_warp : n - 1;
+    for (int l = 0; l < P; l++) {
+        const float mine = row[i * P + l];
+        int below = 0;
+        for (int k = 0; k < 32; k++) {
+            const float other = __shfl_sync(0xffffffffu, mine, k);
+            below += other < mine || (other == mine && k < (int)gm_lane_of_warp);
+        }
+        const unsigned middle = __ballot_sync(0xffffffffu, below == 15);
+        origin[l] = middle ? __shfl_sync(0xffffffffu, mine, __ffs((int)middle) - 1) : 0;        // none: a row has no numbers
+    }
+}
+
+template <typename Value>
+static __device__ __forceinline__ void classify_single(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const float *row, const wide *centre, const wide *root,
+                                                       int *chosen, const float times, Value of_value)
+{
+    constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS, LENGTH = ClassifiedSizes::LENGTH, BATCH = ClassifiedSizes::BATCH, VALUES = ClassifiedSizes::VALUES;
+    __shared__ alignas(16) float table[VALUES][LENGTH];      // of a value: for each j root[j]*centre without its sign, root[j, j..]; then its number
+    const long values = last - first + 1, tile = (long)blockDim.x * ROWS;
+    for (long from = blockIdx.x * tile; from < n; from += gridDim.x * tile) {
+        float y[ROWS][P], origin[P], top[ROWS], total[ROWS];
+        int taken[ROWS];
+        bool wrong = false;
+        classified_origin(row, n, from, origin);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const long i = from + r * (long)blockDim.x + threadIdx.x;
+#pragma unroll
+            for (int l = 0; l < P; l++) y[r][l] = i < n ? row[i * P + l] - origin[l] : 0;
+            top[r] = -INFINITY;
+            total[r] = 0;
+            taken[r] = -1;
+        }
+        for (long begin = 0; begin < values; begin += VALUES) {
+            const int some = (int)(begin + VALUES < values ? VALUES : values - begin), whole = (some + BATCH - 1) / BATCH * BATCH;
+            __syncthreads();
+            for (int e = threadIdx.x; e < whole * P; e += blockDim.x) {
+                const int x = e / P, j = e % P;
+                float *const to = &table[x][j * (P + 1) - j * (j - 1) / 2];
+                wide middle = 0;
+                if (x < some) {
+                    const wide *const c = centre + (first - 1 + begin + x) * P, *const r = root + ((first - 1 + begin + x) * P + j) * P;
+                    for (int l = j; l < P; l++) {
+                        to[1 + l - j] = (float)r[l];
+                        middle -= r[l] * (c[l] - (wide)origin[l]);
+                    }
+                } else
+                    for (int l = j; l < P; l++) to[1 + l - j] = 0;
+                to[0] = (float)middle;
+            }
+            for (int x = threadIdx.x; x < whole; x += blockDim.x) table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
+            __syncthreads();
+            for (int batch = 0; batch < some; batch += BATCH) {
+                float weight[ROWS][BATCH];
+#pragma unroll 1
+                for (int x = 0; x < BATCH; x++) {
+                    const float4 *const t = (const float4 *)table[batch + x];
+                    float4 four = t[0];
+                    float sum[ROWS];
+                    int place = 0;
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++) sum[r] = 0;
+#pragma unroll
+                    for (int j = 0; j < P; j++) {
+                        float z[ROWS];
+#pragma unroll
+                        for (int l = j - 1; l < P; l++) {
+                            const float c = place % 4 == 0 ? four.x : place % 4 == 1 ? four.y : place % 4 == 2 ? four.z : four.w;
+                            place++;
+                            if (place % 4 == 0) four = t[place / 4];
+#pragma unroll
+                            for (int r = 0; r < ROWS; r++) z[r] = l < j ? c : z[r] + c * y[r][l];
+                        }
+#pragma unroll
+                        for (int r = 0; r < ROWS; r++) sum[r] += z[r] * z[r];
+                    }
+                    const float number = place % 4 == 0 ? four.x : place % 4 == 1 ? four.y : place % 4 == 2 ? four.z : four.w;
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++) weight[r][x] = number + times * sum[r];
+                }
+                for (int r = 0; r < ROWS; r++) {
+                    const long i = from + r * (long)blockDim.x + threadIdx.x;
+                    const int number = (int)((begin + batch) / BATCH);
+                    float most = top[r], sum = 0;
+#pragma unroll
+                    for (int x = 0; x < BATCH; x++) {
+                        wrong |= i < n && !(weight[r][x] < INFINITY);
+                        most = fmaxf(most, weight[r][x]);
+                    }
+                    if (!(most > -INFINITY)) continue;
+#pragma unroll
+                    for (int x = 0; x < BATCH; x++) weight[r][x] = sum += __expf(weight[r][x] - most);
+                    total[r] = total[r] * __expf(top[r] - most) + sum;
+                    top[r] = most;
+                    Stream g = stream(at, var, i);
+                    g.counter0 += (uint32_t)(number / 4);
+                    const Philox bits = random_block(&g);
+                    const uint32_t word = number % 4 == 0 ? bits.word0 : number % 4 == 1 ? bits.word1 : number % 4 == 2 ? bits.word2 : bits.word3;
+                    const float u = ((float)word + 0.5f) * 2.3283064365386963e-10f * total[r];
+                    if (u > sum) continue;
+                    int k = 0;
+#pragma unroll
+                    for (int x = 0; x < BATCH - 1; x++) k += weight[r][x] < u;
+                    taken[r] = (int)begin + batch + k;
+                }
+            }
+        }
+        for (int r = 0; r < ROWS; r++) {
+            const long i = from + r * (long)blockDim.x + threadIdx.x;
+            if (i >= n) continue;
+            if (wrong || taken[r] < 0) FAULT(name, i, "no value has a positive probability");
+            else chosen[i] = (int)first + taken[r];
+        }
+    }
+}
+
+template <typename Row, typename Value>
+static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const Row *row, const wide *centre, const wide *root,
+                                                int *chosen, const double times, Value of_value)
+{
+    if constexpr (sizeof(Row) == 4) classify_single(GM, at, var, name, n, first, last, row, centre, root, chosen, (float)times, of_value);
+    else classify_exactly(GM, at, var, name, n, first, last, row, centre, root, chosen, times, of_value);
 }
 #endif

@@ -2,7 +2,6 @@
 //
 //   EACH_MATRIX (e, count, n) {                           matrices e = 0 .. count-1 of n by n, each by a crew; in a KERNEL_TEAM
 //       CREW(inverse_into, n, A, out);                    the routine of that name, by all lanes of the crew; what it gives is the same in every lane
-//       CREW_LANE s->x[e] = ...;                          by one of them
 //   }
 //
 // A crew is a lane where matrices are tiny and many, else a warp, or a block from 23 rows on. Matrices are worked on in shared memory, up to 64 by 64; larger ones in memory that the crew takes for that.
@@ -59,7 +58,6 @@ DEVICE void crew_end(const GmCrew &c)
         for (long e = gm_crew.first, gm_n = (count); e < gm_n; e += gm_crew.step)
 #define CREW_SCRATCH(n)            ((wide *)0)              // the room is enough
 #define CREW_RELEASE(p)            ((void)(p))
-#define CREW_LANE                  if (gm_crew.rank == 0)
 #define CREW(routine, ...)         routine##_by_crew(gm_crew, __VA_ARGS__)
 
 // ---- factors ----
@@ -103,6 +101,13 @@ DEVICE void crew_fill(const GmCrew &c, wide *out, long n, wide value)
 DEVICE wide log_determinant_of_by_crew(const GmCrew &c, long n, const wide *A)
 {
     return crew_factor(c, 1, A, n) ? -INFINITY : chol_log_determinant(c.room, n);
+}
+
+DEVICE void log_determinant_into_by_crew(const GmCrew &c, long n, const wide *A, wide *out)
+{
+    const wide value = log_determinant_of_by_crew(c, n, A);
+    if (c.rank == 0) *out = value;
+    crew_wait(c);
 }
 
 DEVICE void cholesky_decompose_into_by_crew(const GmCrew &c, long n, const wide *A, wide *out)

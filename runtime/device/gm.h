@@ -155,6 +155,22 @@ DEVICE void sort_indices(long n, const double *A, double sign, double *out)
 DEVICE void sort_indices_asc_into(long n, const double *A, double *out) { sort_indices(n, A, 1, out); }
 DEVICE void sort_indices_desc_into(long n, const double *A, double *out) { sort_indices(n, A, -1, out); }
 
+// The transpose of the factor: an upper triangle.
+DEVICE void cholesky_transposed_into(long n, const double *A, double *out)
+{
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i; j++) out[i * n + j] = A[i * n + j];
+    const long bad = chol_factor(out, n);
+    for (long i = 0; i < n; i++)
+        for (long j = i; j < n; j++) {
+            const double root = out[j * n + i];
+            out[j * n + i] = bad ? NAN : 0;
+            out[i * n + j] = bad ? NAN : root;
+        }
+}
+
+DEVICE void log_determinant_into(long n, const double *A, double *out) { *out = log_determinant_of(n, A); }
+
 DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 {
     for (long i = 0; i < n * n; i++) out[i] = A[i];

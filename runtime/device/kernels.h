@@ -31,7 +31,7 @@
 //   SUM_KEYED1 (i, first, n, a, na) {                     the same where the row says which place
 //       if (OWN(key)) s->a[key] += ...; }                 SUM_INTO2 .. 4, SUM_KEYED2 .. 4: of several arrays; 0: of any
 //   EACH_MATRIX (e, count, n) {                           matrices e = 0 .. count-1 of n by n, each by a crew of lanes
-//       CREW(inverse_into, n, A, out); }                  a routine by all lanes of the crew; CREW_LANE: by one of them
+//       CREW(inverse_into, n, A, out); }                  a routine by all lanes of the crew
 //   ONE_LANE { ... }                                      by one lane
 //   TEAM_SCRATCH(n), TEAM_RELEASE(p)                      a buffer of n numbers that lanes near each other share
 //   TEAM_FILL (i, n) { p[i] = ...; }                      by those lanes; then all have it

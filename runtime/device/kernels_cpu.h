@@ -199,7 +199,6 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 #define DRAW_SIMPLEX(routine, var, e, a, n, x)   routine##_row(at, var, e, a, n, x)
 #define EACH_MATRIX(e, count, n)                 LANES(e, count)
 #define CREW(routine, ...)                       routine(__VA_ARGS__)
-#define CREW_LANE
 #define CREW_SCRATCH(n)                          SCRATCH(n)
 #define CREW_RELEASE(p)                          RELEASE(p)
 
