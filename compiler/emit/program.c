@@ -348,7 +348,7 @@ static const char *optional_members(Out *o, const Program *p)
     for (const Step *s = p->g->steps; s; s = s->next)
         for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
-    if (p->g->by_em) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect", all);
+    if (p->g->by_em) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
     const char *cpu = only_on_cpu(p->g);
     if (cpu) all = text(o, "%s, .cpu_only = \"%s\"", all, cpu);
     return all;

@@ -205,7 +205,14 @@ DEVICE int expect_values(Stream *g, Sweep at, long elements, double *weight, lon
     double top = -INFINITY, sum = 0;
     for (long k = 0; k < n; k++) top = weight[k] > top ? weight[k] : top;
     if (!is_finite(top)) return 1;
-    if (at.sweep == 1 && at.chain % 4 != 3) {
+    const int random = at.sweep == 1 && at.chain % 4 != 3;
+    for (long k = 0; k < n; k++) {
+        const double share = exp(weight[k] - top);
+        sum += share;
+        if (!random) weight[k] = share;
+    }
+    if (evidence) *evidence = top + log(sum);
+    if (random) {
         const int seed = uniform_open(g) * (double)elements < 2 * (double)n;
         long possible = 0, chosen;
         for (long k = 0; k < n; k++) possible += weight[k] > -INFINITY;
@@ -215,8 +222,6 @@ DEVICE int expect_values(Stream *g, Sweep at, long elements, double *weight, lon
             else weight[k] = 0;
         return 0;
     }
-    for (long k = 0; k < n; k++) sum += weight[k] = exp(weight[k] - top);
-    if (evidence) *evidence = top + log(sum);
     const double unit = 1 / sum;
     for (long k = 0; k < n; k++) weight[k] *= unit;
     return 0;

@@ -15,6 +15,9 @@ typedef enum {
     GM_ASCENT_STUCK,                     // no step along the direction gains anything
     GM_ASCENT_UNBOUNDED,                 // the log density is above 1e300, or a coordinate beyond 1e100
     GM_ASCENT_NOWHERE,                   // not finite where it was to begin
+    GM_ASCENT_CUT,                       // after as many steps as were asked for
+    GM_ASCENT_LEFT,                      // others are higher, and go on
+    GM_ASCENT_RUNS_OFF,                  // it rises on the way to infinity, ever less
 } GmAscentState;
 
 // An ascent on n coordinates. What the caller may read:

@@ -1,33 +1,52 @@
 // em.c -- `fit map` of a program that gmc made with --method em: each sweep is an iteration of expectation-maximisation (compiler/graph/expect.c), and none lowers the log density with latents
-// integrated out. That is computed after each of them: a fall beyond rounding is a fault of the program, and ends it.
+// integrated out, which comes with the expectations. A fall beyond rounding is a fault of the program, and ends it.
 //
 //   stops     when what is left of the way, by the rate at which steps shrink (Aitken; McLachlan and Krishnan 2008, section 4.9), is below 1e-10 of the log density and 1e-8 of every unknown
-//   starts    every other one from a random partition: latents are laid on values at random, in the first sweep. The others, and all with --init FILE, from unknowns at random places.
+//   faster    after two iterations from q0 over q1 to q2, in coordinates without bounds (coordinates.c): to q0 + 2 a r + a^2 v, r = q1 - q0, v = q2 - q1 - r, a = |r|/|v| (SQUAREM: Varadhan and
+//             Roland 2008, scheme 3). If the log density there is not above that of q2, q2 stays; the next ones are then tried with a half as long, and only each second time
+//   starts    three of four from a random partition: latents are laid on values at random, before the first iteration. The others, and all with --init FILE, from unknowns at random places.
+//             After 30 iterations, and after 60, those that are lower than half of all starts, and on their way still, are left where they are (short runs: Biernacki, Celeux and Govaert 2003)
+//   runs off  where the last step leads on to infinity, and the log density on that line as far out again is higher, and so it is 10, 1000 and 100,000 times as far: coefficients under perfect
+//             separation. That is looked at where iterations end, and after 500, 1000, 2000, ... of them
 #include "em.h"
+#include "coordinates.h"
 
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400 };
+enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, ROUND = 10 };
 
-static const double CLOSE = 1e-8, LEVEL = 1e-10, FALLS = 1e-9;
+static const long JUDGED[] = { 30, 60 };
+
+static const double CLOSE = 1e-8, LEVEL = 1e-10, FALLS = 1e-9, ALIKE = 1e-6, SEEN = 1e-13;
+
+typedef struct Trace { long iteration; double log_density; } Trace;
 
 typedef struct Way {                     // of one start
     double *last;                        // the unknowns after the iteration before
-    double  change, rate;                // of the unknowns, the largest; and of changes, how they shrink
-    double  gain, floor;                 // of the last iteration; what rounding may take
-    double *trace;
+    double *q[3], *trial;                // coordinates: where two iterations began, and where each has led
+    double  longest;                     // how far, in units of |r|, a step may go
+    long    looks;                       // iterations after which it is asked whether it runs off
+    bool    waits;                       // the last longer step has failed: two iterations without one
+    Trace  *trace;
     long    n, room;
+    char   *runs_off;                    // what does
 } Way;
 
 typedef struct Em {
-    const GmModel  *model;
-    const GmMemory *memory;
-    GmEmEnd        *end;
-    Way            *way;
-    long            n;                   // numbers of each start
+    const GmModel   *model;
+    const GmMemory  *memory;
+    const GmOptions *options;
+    GmRun           *run;
+    GmEmEnd         *end;
+    Way             *way;
+    GmCoordinates    coordinates;
+    bool             accelerates;
+    long             most;               // iterations of a start
+    long             n;                  // numbers of each start
 } Em;
 
 static bool is_unknown(const GmField *f) { return (f->role == GM_PARAMETER || f->role == GM_LATENT) && f->type != GM_INT && !f->part_of; }
@@ -56,66 +75,240 @@ static double change_of(const Em *em, int chain)
     return most;
 }
 
-static void keep_trace(Way *w, double lp)
+static void keep_trace(Way *w, long iteration, double lp)
 {
     if (w->n == w->room) {
         w->room = 2 * w->room + 64;
         w->trace = gm_grow(w->trace, (size_t)w->room, sizeof *w->trace);
     }
-    w->trace[w->n++] = lp;
+    w->trace[w->n++] = (Trace){ iteration, lp };
 }
 
-// After an iteration, by each start for itself.
-static void after_iteration(GmRun *one)
+// ---- one start ----
+
+// Expectations where the start stands, and the log density there; -INFINITY, where there is none: that is no fault.
+static double density_here(const Em *em, GmRun *one)
 {
-    Em *em = one->host;
+    int failed = 0;
+    one->tried = &failed;
+    em->model->expect_chain(one);
+    one->tried = NULL;
+    const double lp = failed ? -INFINITY : em->model->log_joint(one, one->chain);
+    return isnan(lp) ? -INFINITY : lp;
+}
+
+// An iteration. What it has gained; *change: of the unknowns.
+static double iterate(Em *em, GmRun *one, double *change)
+{
     GmEmEnd *e = &em->end[one->chain];
     Way *w = &em->way[one->chain];
-    if (e->state != GM_ASCENT_ON_ITS_WAY || gm_fault_raised())
-        return;
-    const double lp = em->model->log_joint(one, one->chain), before = e->log_density;
-    const double change = change_of(em, one->chain);
+    em->model->iterate_chain(one);
+    one->sweep++;
     e->iterations++;
+    const double before = e->log_density, lp = gm_fault_raised() ? NAN : em->model->log_joint(one, one->chain), gain = lp - before;
+    *change = change_of(em, one->chain);
     if (isnan(lp) || lp == -INFINITY) {
         e->state = GM_ASCENT_NOWHERE;
-        return;
+        return 0;
     }
     e->log_density = lp;
-    keep_trace(w, lp);
-    if (lp > 1e300) {
+    keep_trace(w, e->iterations, lp);
+    if (lp > 1e300)
         e->state = GM_ASCENT_UNBOUNDED;
-        return;
-    }
-    if (w->n == 1) {
-        w->change = change;
-        return;
-    }
-    w->gain = lp - before;
-    w->floor = FALLS * (1 + fabs(lp));
-    if (w->gain < -w->floor) {
-        e->fell = w->gain;
+    if (before > -INFINITY && gain < -FALLS * (1 + fabs(lp))) {
+        e->fell = gain;
         e->state = GM_ASCENT_STUCK;
-        return;
     }
-    w->rate = w->change > 0 ? fmin(change / w->change, 0.999999) : 0;
-    w->change = change;
-    const double left = change * fmax(1, w->rate / (1 - w->rate));
-    e->change = left;
-    if (w->n > 3 && left < CLOSE && fabs(w->gain) * fmax(1, 1 / (1 - w->rate)) < LEVEL * (1 + fabs(lp)))
+    return gain;
+}
+
+// From two iterations to where they lead. The start is at q[2], or where the log density is higher.
+static void accelerate(Em *em, GmRun *one)
+{
+    GmEmEnd *e = &em->end[one->chain];
+    Way *w = &em->way[one->chain];
+    const long n = em->coordinates.n;
+    double rr = 0, vv = 0;
+    for (long i = 0; i < n; i++) {
+        const double r = w->q[1][i] - w->q[0][i], v = w->q[2][i] - w->q[1][i] - r;
+        rr += r * r;
+        vv += v * v;
+    }
+    const double a = fmin(sqrt(rr / vv), w->longest);
+    if (!(a > 1.01) || !isfinite(rr) || !isfinite(a))
+        return;
+    for (long i = 0; i < n; i++) {
+        const double r = w->q[1][i] - w->q[0][i], v = w->q[2][i] - w->q[1][i] - r;
+        w->trial[i] = w->q[0][i] + 2 * a * r + a * a * v;
+    }
+    gm_coordinates_put(&em->coordinates, one->chain, w->trial);
+    const double lp = density_here(em, one);
+    e->iterations++;
+    if (lp > e->log_density) {
+        e->log_density = lp;
+        keep_trace(w, e->iterations, lp);
+        w->longest *= a == w->longest ? 4 : 1;
+    } else {
+        gm_coordinates_put(&em->coordinates, one->chain, w->q[2]);
+        e->log_density = density_here(em, one);
+        w->longest = fmax(0.5 * a, 2);
+        w->waits = true;
+    }
+    change_of(em, one->chain);
+}
+
+// Whether the last step leads off to infinity: however far out, the log density is higher.
+static bool runs_off(Em *em, GmRun *one)
+{
+    static const double times[] = { 1, 10, 1e3, 1e5 };
+    Way *w = &em->way[one->chain];
+    const long n = em->coordinates.n;
+    double top = 0, farthest = 0;
+    long at = -1;
+    for (long i = 0; i < n; i++) {
+        const double step = w->q[2][i] - w->q[1][i], size = fabs(step) / (1 + fabs(w->q[2][i]));
+        if (!gm_coordinates_outward(&em->coordinates, i, step))
+            continue;
+        top = fmax(top, size);
+        if (fabs(step) > farthest) {
+            farthest = fabs(step);
+            at = i;
+        }
+    }
+    if (at < 0 || !isfinite(1 / top))
+        return false;
+    gm_coordinates_put(&em->coordinates, one->chain, w->q[2]);
+    const double here = density_here(em, one);
+    bool higher = true;
+    for (size_t k = 0; k < sizeof times / sizeof *times && higher; k++) {
+        for (long i = 0; i < n; i++) {
+            const double step = w->q[2][i] - w->q[1][i];
+            w->trial[i] = w->q[2][i] + (gm_coordinates_outward(&em->coordinates, i, step) ? times[k] * step / top : 0);
+        }
+        gm_coordinates_put(&em->coordinates, one->chain, w->trial);
+        higher = density_here(em, one) > here + SEEN * (1 + fabs(here));
+    }
+    gm_coordinates_put(&em->coordinates, one->chain, w->q[2]);
+    density_here(em, one);
+    if (higher)
+        w->runs_off = gm_coordinates_name(&em->coordinates, one->chain, at);
+    return higher;
+}
+
+// Two iterations, and what they suggest.
+static void cycle(Em *em, GmRun *one)
+{
+    GmEmEnd *e = &em->end[one->chain];
+    Way *w = &em->way[one->chain];
+    double change[2] = { 0, 0 }, gain = 0;
+    for (int k = 0; k < 3; k++) {
+        if (k > 0)
+            gain = iterate(em, one, &change[k - 1]);
+        if (e->state != GM_ASCENT_ON_ITS_WAY || gm_fault_raised() || (k == 1 && e->iterations >= em->most))
+            return;
+        if (em->accelerates)
+            gm_coordinates_take(&em->coordinates, one->chain, w->q[k]);
+    }
+    const double rate = change[0] > 0 ? fmin(change[1] / change[0], 0.999999) : 0;
+    e->change = change[1] * fmax(1, rate / (1 - rate));
+    const bool done = e->iterations > 3 && e->change < CLOSE && fabs(gain) * fmax(1, 1 / (1 - rate)) < LEVEL * (1 + fabs(e->log_density)), late = e->iterations >= w->looks;
+    if (late)
+        w->looks *= 2;
+    if ((done || late) && em->accelerates && runs_off(em, one))
+        e->state = GM_ASCENT_RUNS_OFF;
+    else if (done)
         e->state = GM_ASCENT_DONE;
+    else if (em->accelerates && !w->waits && e->iterations < em->most)
+        accelerate(em, one);
+    else
+        w->waits = false;
+}
+
+// ---- all starts ----
+
+static bool goes(const Em *em, int c, long to) { return em->end[c].state == GM_ASCENT_ON_ITS_WAY && em->end[c].iterations < to && em->end[c].iterations < em->most && !gm_fault_raised() && !gm_interrupted(); }
+
+static void go(Em *em, int c, int threads, long to)
+{
+    GmRun one = *em->run;
+    one.chain = c;
+    one.inner_threads = threads;
+    one.sweep = 1 + em->end[c].iterations;
+    while (goes(em, c, to))
+        cycle(em, &one);
+}
+
+static void begin(Em *em, int c)
+{
+    GmRun one = *em->run;
+    one.chain = c;
+    one.inner_threads = 1;
+    one.sweep = em->options->init_file ? 1 : 0;          // in the first one partitions are random
+    change_of(em, c);
+    em->end[c].log_density = density_here(em, &one);
+    if (em->end[c].log_density == -INFINITY)
+        em->end[c].state = GM_ASCENT_NOWHERE;
+    if (one.sweep == 0)
+        em->end[c].log_density = -INFINITY;              // of the unknowns before the partition: iterations are not measured by it
+}
+
+// All that go on, to so many iterations: each by a thread, or one after the other by all threads.
+static int go_on(Em *em, long to)
+{
+    int going = 0, list[em->run->chains];
+    for (int c = 0; c < em->run->chains; c++)
+        if (goes(em, c, to))
+            list[going++] = c;
+    if (going >= em->options->threads) {
+        #pragma omp parallel for schedule(dynamic, 1)
+        for (int i = 0; i < going; i++)
+            go(em, list[i], 1, to);
+    } else
+        for (int i = 0; i < going; i++)
+            go(em, list[i], em->options->threads, to);
+    return going;
+}
+
+static void leave_behind(Em *em)
+{
+    double best = -INFINITY;
+    for (int c = 0; c < em->run->chains; c++)
+        best = fmax(best, em->end[c].log_density);
+    bool left[em->run->chains];
+    for (int c = 0; c < em->run->chains; c++) {
+        int higher = 0;
+        for (int k = 0; k < em->run->chains; k++)
+            higher += em->end[k].log_density > em->end[c].log_density;
+        left[c] = em->end[c].state == GM_ASCENT_ON_ITS_WAY && 2 * higher >= em->run->chains && em->end[c].log_density < best - ALIKE * (1 + fabs(best));
+    }
+    for (int c = 0; c < em->run->chains; c++)
+        if (left[c])
+            em->end[c].state = GM_ASCENT_LEFT;
+}
+
+static void say(const Em *em, long to, int going, bool bar)
+{
+    double best = -INFINITY;
+    for (int c = 0; c < em->run->chains; c++)
+        best = fmax(best, em->end[c].log_density);
+    if (bar) {
+        fprintf(stderr, "\riteration %ld, log density %.10g, %d start%s on the way ", to, best, going, going == 1 ? "" : "s");
+        fflush(stderr);
+    } else if (em->options->refresh > 0 && to % em->options->refresh < ROUND)
+        gm_note("iteration %ld: log density %.10g, %d start%s on the way", to, best, going, going == 1 ? "" : "s");
 }
 
 // ---- the slope, by differences ----
 
-typedef struct Slope { GmRun *run; const GmModel *model; int chain; long left; double most; } Slope;
+typedef struct Slope { GmRun *run; const Em *em; int chain; long left; double most; } Slope;
 
 static double density_at(Slope *s)
 {
     GmRun one = *s->run;
     one.chain = s->chain;
-    one.inner_threads = 1;
-    s->model->expect_chain(&one);
-    return s->model->log_joint(s->run, s->chain);
+    one.inner_threads = s->em->options->threads;
+    one.sweep = 1;                       // no random partition
+    return density_here(s->em, &one);
 }
 
 static void take_slope(Slope *s, double up, double down, double width)
@@ -178,9 +371,12 @@ static void slope_of_covariance(Slope *s, double *x, long n)
         }
 }
 
+// The largest derivative at some of the numbers, those that a stride meets: as many as the iterations have paid for.
 static double slope_at(const Em *em, GmRun *run, int chain)
 {
-    Slope s = { run, em->model, chain, MOST_SLOPES, 0 };
+    const long some = em->end[chain].iterations / 2, most = some < LEAST_SLOPES ? LEAST_SLOPES : some > MOST_SLOPES ? MOST_SLOPES : some;
+    Slope s = { run, em, chain, most, 0 };
+    const long stride = em->n / most + 1;
     for (int f = 0; f < em->model->n_state; f++) {
         const GmField *field = &em->model->state[f];
         const GmShape *shape = &em->memory->shape[f];
@@ -191,11 +387,11 @@ static double slope_at(const Em *em, GmRun *run, int chain)
         const long size = shape->rank ? shape->dim[shape->rank - 1] : 1;
         for (long i = 0; i < n && s.left > 0;) {
             if (field->constraint == GM_SIMPLEX)
-                slope_of_simplex(&s, x + i, size), i += size;
+                slope_of_simplex(&s, x + i, size), i += size * (1 + stride / size);
             else if (field->constraint == GM_COVARIANCE)
-                slope_of_covariance(&s, x + i, size), i += size * size;
+                slope_of_covariance(&s, x + i, size), i += size * size * (1 + stride / (size * size));
             else if (field->constraint == GM_ANY)
-                slope_of_number(&s, x + i, shape->lower, shape->upper), i++;
+                slope_of_number(&s, x + i, shape->lower, shape->upper), i += stride;
             else
                 i = n;                   // others are told by the density alone
         }
@@ -212,7 +408,7 @@ static bool write_traces(const Em *em, const GmOptions *o)
         fprintf(f, "# log density of %s, latents integrated out, after each iteration\nstart,iteration,log_density\n", em->model->name);
         for (int c = 0; c < o->chains; c++)
             for (long i = 0; i < em->way[c].n; i++)
-                fprintf(f, "%d,%ld,%.17g\n", c + 1, i + 1, em->way[c].trace[i]);
+                fprintf(f, "%d,%ld,%.17g\n", c + 1, em->way[c].trace[i].iteration, em->way[c].trace[i].log_density);
         good = !ferror(f);
         good &= fclose(f) == 0;
     }
@@ -224,33 +420,56 @@ static bool write_traces(const Em *em, const GmOptions *o)
 
 GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOptions *o, GmEmEnd *end)
 {
-    Em em = { .model = model, .memory = m, .end = end };
+    Em em = { .model = model, .memory = m, .options = o, .run = run, .end = end, .most = o->iterations ? o->iterations : MOST_ITERATIONS };
+    const double began = gm_seconds();
+    const bool bar = !o->quiet && o->refresh == 0 && isatty(STDERR_FILENO);
+    em.accelerates = gm_coordinates_open(&em.coordinates, model, m);
     for (int f = 0; f < model->n_state; f++)
         if (is_unknown(&model->state[f]))
             em.n += gm_shape_size(&m->shape[f]);
     em.way = gm_alloc((size_t)o->chains, sizeof *em.way);
     for (int c = 0; c < o->chains; c++) {
-        em.way[c].last = gm_alloc((size_t)em.n + 1, sizeof *em.way[c].last);
-        end[c] = (GmEmEnd){ .state = GM_ASCENT_ON_ITS_WAY, .log_density = -INFINITY };
+        Way *w = &em.way[c];
+        w->last = gm_alloc((size_t)em.n + 1, sizeof *w->last);
+        w->trial = gm_alloc((size_t)em.n + 1, sizeof *w->trial);
+        for (int k = 0; k < 3; k++)
+            w->q[k] = gm_alloc((size_t)em.n + 1, sizeof *w->q[k]);
+        w->longest = 4;
+        w->looks = 500;
+        end[c] = (GmEmEnd){ .state = GM_ASCENT_ON_ITS_WAY, .log_density = -INFINITY, .slope = NAN };
     }
-    run->host = &em;
-    run->after = after_iteration;
-    run->warmup = MOST_ITERATIONS + 2;
-    run->batch = 1;
-    bool going = true;
-    run->sweep = o->init_file ? 1 : 0;
-    model->expect(run);
-    for (run->sweep = 1; going && run->sweep <= MOST_ITERATIONS && !gm_fault_raised() && !gm_interrupted(); run->sweep++) {
-        model->sweep(run);
-        going = false;
-        for (int c = 0; c < o->chains; c++)
-            going |= end[c].state == GM_ASCENT_ON_ITS_WAY;
-    }
-    GmExit status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_OK;
+    run->warmup = MOST_ITERATIONS * 2;
     #pragma omp parallel for schedule(dynamic)
     for (int c = 0; c < o->chains; c++)
-        if (end[c].state == GM_ASCENT_DONE && !gm_fault_raised())
-            end[c].slope = slope_at(&em, run, c);
+        begin(&em, c);
+    int judged = 0;
+    for (long to = ROUND;; to += ROUND) {
+        const int going = go_on(&em, to);
+        if (going == 0)
+            break;
+        say(&em, to, going, bar);
+        if (judged < (int)(sizeof JUDGED / sizeof *JUDGED) && to >= JUDGED[judged]) {
+            leave_behind(&em);
+            judged++;
+        }
+    }
+    if (bar)
+        fprintf(stderr, "\r%78s\r", "");
+    long all = 0;
+    int best = -1;
+    for (int c = 0; c < o->chains; c++) {
+        all += end[c].iterations;
+        if (o->iterations && end[c].state == GM_ASCENT_ON_ITS_WAY)
+            end[c].state = GM_ASCENT_CUT;
+        if ((end[c].state == GM_ASCENT_DONE || end[c].state == GM_ASCENT_CUT) && (best < 0 || end[c].log_density > end[best].log_density))
+            best = c;
+    }
+    const double seconds = gm_seconds() - began;
+    if (!gm_fault_raised() && !gm_interrupted())
+        gm_note("%ld iterations of %d start%s in %.3g s, %.3g ms each; seed %llu", all, o->chains, o->chains > 1 ? "s" : "", seconds, 1000 * seconds / (double)(all > 0 ? all : 1), (unsigned long long)o->seed);
+    GmExit status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_OK;
+    if (best >= 0 && !gm_fault_raised())
+        end[best].slope = slope_at(&em, run, best);
     for (int c = 0; c < o->chains; c++)
         if (end[c].fell < 0) {
             gm_error("start %d: iteration %ld lowered the log density by %.3g: a step of maximisation is wrong. Please keep the model and the data, and report it", c + 1, end[c].iterations, -end[c].fell);
@@ -258,9 +477,13 @@ GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOption
         }
     if (status == GM_EXIT_OK && o->output && !write_traces(&em, o))
         status = GM_EXIT_FAULT;
-    for (int c = 0; c < o->chains; c++)
-        free(em.way[c].last), free(em.way[c].trace);
+    for (int c = 0; c < o->chains; c++) {
+        Way *w = &em.way[c];
+        end[c].runs_off = w->runs_off;
+        free(w->last), free(w->trial), free(w->trace);
+        for (int k = 0; k < 3; k++)
+            free(w->q[k]);
+    }
     free(em.way);
-    run->after = NULL;
     return status;
 }

@@ -10,7 +10,8 @@ typedef struct GmEmEnd {                 // where a start has come to
     long   iterations;
     double log_density;
     double change;                       // what is left of the way, by the last steps, relative to the unknowns
-    double slope;                        // the largest derivative, by differences
+    double slope;                        // the largest derivative, by differences, of the highest one; NaN: not looked at
+    char  *runs_off;                     // RUNS_OFF: what does, for messages; to be freed
     double fell;                         // below 0: the iteration that should not have
 } GmEmEnd;
 

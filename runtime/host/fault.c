@@ -93,6 +93,10 @@ static struct {
 
 static void note_fault(const GmRun *run, int chain, const char *variable, long element, const char *what, int numbers, const long *value)
 {
+    if (run->tried) {                    // somebody looks whether it can be: all threads write the same
+        __atomic_store_n(run->tried, 1, __ATOMIC_RELAXED);
+        return;
+    }
     const int number = run->first_chain + chain;
 #pragma omp critical(gm_fault)
     {

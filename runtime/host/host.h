@@ -80,6 +80,7 @@ typedef struct GmOptions {
     long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal
     bool        map, jacobian;      // `map`: the mode, not draws; with the Jacobian of the coordinates without bounds
     int         starts;             // of `map`; 0: none were given
+    long        iterations;         // of `map`: each start ends after so many; 0: when it has arrived
     int         n_inputs;           // data.json, more.csv, X=file.npy, N=100, in the order given
     char      **inputs;
     int         n_new_inputs;       // of --new, in the order given

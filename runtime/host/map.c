@@ -22,6 +22,7 @@ typedef struct Climb {                   // of one start in one block
     long   evaluations;
     double log_density, slope;           // slope: the largest derivative by a coordinate
     double by_variables;                 // the log density, if that of the coordinates is maximised
+    char  *runs_off;                     // RUNS_OFF: the unknown that does
 } Climb;
 
 typedef struct Block { char *name, *summed; bool alone, constant; } Block;       // summed: discrete unknowns; alone: no factor connects it with another block; constant: the log joint density tells it
@@ -63,12 +64,16 @@ static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
     Climb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
     if (one->chain == 0)
         map->block[map->at] = (Block){ gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->competition != 0, !of->marginal || of->competition };
+    const long most = map->options->iterations ? map->options->iterations : MOST_EVALUATIONS;
     GmAscent *a = gm_ascent_open(t.of.n, density, &t);
     gm_moving_stands(&t.of);
     if (gm_ascent_begin(a, t.of.position))
-        while (gm_ascent_step(a) && a->evaluations < MOST_EVALUATIONS && !gm_interrupted()) { }
-    gm_ascent_polish(a, MOST_EVALUATIONS);
-    *c = (Climb){ a->state, a->evaluations, a->log_density, 0, 0 };
+        while (gm_ascent_step(a) && a->evaluations < most && !gm_interrupted()) { }
+    if (a->state == GM_ASCENT_ON_ITS_WAY && map->options->iterations)
+        a->state = GM_ASCENT_CUT;
+    else
+        gm_ascent_polish(a, most);
+    *c = (Climb){ a->state, a->evaluations, a->log_density, 0, 0, NULL };
     for (long i = 0; i < a->n; i++)
         c->slope = fmax(c->slope, fabs(a->gradient[i]));
     memcpy(t.of.position, a->x, sizeof *a->x * (size_t)a->n);
@@ -188,6 +193,9 @@ static const char *end_of(const Climb *c)
     case GM_ASCENT_ON_ITS_WAY: return "still rising";
     case GM_ASCENT_STUCK: return "no step leads up, but it is steep: a kink of the density, or an end of its domain";
     case GM_ASCENT_UNBOUNDED: return "the density has no bound";
+    case GM_ASCENT_CUT: return "cut after --iterations";
+    case GM_ASCENT_LEFT: return "left behind: others were higher";
+    case GM_ASCENT_RUNS_OFF: return "it rises for ever, ever less";
     case GM_ASCENT_NOWHERE: return "the density is not finite at the start, nor at a hundred random places";
     }
     return "";
@@ -218,6 +226,8 @@ static char *outermost(const Map *map, const GmMemory *m, int start)
     return says;
 }
 
+static bool is_told_as_mode(const Climb *c) { return c->state == GM_ASCENT_DONE || c->state == GM_ASCENT_CUT; }
+
 static void print_starts(const Map *map, int chains)
 {
     printf("%5s %16s %12s %12s\n", "start", "log density", "slope", map->model->for_modes ? "iterations" : "evaluations");
@@ -226,7 +236,10 @@ static void print_starts(const Map *map, int chains)
         long evaluations = 0;
         for (int b = 0; b < map->n_blocks; b++)
             evaluations += map->climb[c * MOST_BLOCKS + b].evaluations;
-        printf("%5d %16.10g %12.2g %12ld  %s\n", c + 1, whole(map, c), w->slope, evaluations, end_of(w));
+        char slope[20] = "-";
+        if (!isnan(w->slope))
+            snprintf(slope, sizeof slope, "%.2g", w->slope);
+        printf("%5d %16.10g %12s %12ld  %s\n", c + 1, whole(map, c), slope, evaluations, end_of(w));
     }
 }
 
@@ -399,6 +412,7 @@ static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int
     if (o->summary) {
         if (o->chains > 1)
             printf("\n");
+        printf(worst(map, start)->state == GM_ASCENT_CUT ? "no mode yet, where --iterations %ld has led: " : "", o->iterations);
         printf("mode of the density of %s: log density %.10g%s, largest derivative %.2g, from %d of %d starts\n", o->jacobian ? "the coordinates without bounds" : "the unknowns as declared", lp, up_to(map), slope,
                reached, o->chains);
         print_mode(map, m, &draws, row);
@@ -435,7 +449,7 @@ static bool iterate(Map *map, GmRun *run, const GmMemory *m, const GmData *d, in
     map->n_blocks = 1;
     map->block[0] = (Block){ gm_copy_text(""), gm_copy_text("latents"), true, true };
     for (int c = 0; c < o->chains; c++)
-        map->climb[c * MOST_BLOCKS] = (Climb){ end[c].state, end[c].iterations, end[c].log_density, end[c].slope, 0 };
+        map->climb[c * MOST_BLOCKS] = (Climb){ end[c].state, end[c].iterations, end[c].log_density, end[c].slope, 0, end[c].runs_off };
     free(end);
     return *status == GM_EXIT_OK;
 }
@@ -467,11 +481,11 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
         if (o->summary && o->chains > 1)
             print_starts(&map, o->chains);
         for (int c = 0; c < o->chains; c++)
-            if (worst(&map, c)->state == GM_ASCENT_DONE && (best < 0 || whole(&map, c) > whole(&map, best)))
+            if (is_told_as_mode(worst(&map, c)) && (best < 0 || whole(&map, c) > whole(&map, best)))
                 best = c;
         const double height = best < 0 ? -INFINITY : whole(&map, best), slack = best < 0 ? 0 : 1e-6 * (1 + fabs(height));
         for (int c = 0; c < o->chains && best >= 0; c++) {
-            if (worst(&map, c)->state != GM_ASCENT_DONE || whole(&map, c) < height - slack)
+            if (!is_told_as_mode(worst(&map, c)) || whole(&map, c) < height - slack)
                 continue;
             reached++;
             if (whole(&map, c) >= height - 1e-3 * slack && worst(&map, c)->slope < worst(&map, best)->slope)
@@ -481,8 +495,8 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
         for (int c = 1; c < o->chains; c++)
             if (whole(&map, c) > whole(&map, highest))
                 highest = c;
-        if (best < 0 || (worst(&map, highest)->state != GM_ASCENT_DONE && whole(&map, highest) > whole(&map, best) + slack)) {
-            char *where = outermost(&map, m, highest), *zero = gm_zero_factor(model, m, d, highest);
+        if (best < 0 || (!is_told_as_mode(worst(&map, highest)) && whole(&map, highest) > whole(&map, best) + slack)) {
+            char *where = worst(&map, highest)->runs_off ? gm_copy_text(worst(&map, highest)->runs_off) : outermost(&map, m, highest), *zero = gm_zero_factor(model, m, d, highest);
             if (!zero && worst(&map, highest)->state == GM_ASCENT_NOWHERE)
                 zero = gm_infinite_log_lik(model, m, d, run, highest);
             gm_error("map: no maximum was found: %s%s%s%s", end_of(worst(&map, highest)), where ? ", and rises towards " : "", where ? where : "", zero ? "" : where ?
@@ -498,6 +512,8 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
 end:
     for (int b = 0; b < map.n_blocks; b++)
         free(map.block[b].name), free(map.block[b].summed);
+    for (int c = 0; c < o->chains * MOST_BLOCKS; c++)
+        free(map.climb[c].runs_off);
     free(map.climb);
     return status;
 }

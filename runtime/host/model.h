@@ -106,6 +106,7 @@ typedef struct GmRun {                                   // one run: all that em
     int         kept;                                    // within a sweep, which makes statistics of what it draws before the first step that reads them
     int         like_gpu;                                // the steps that a GPU takes, on whatever the run is
     int         seeking;                                 // only moves along gradients are made, each by `instead`
+    int        *tried;                                   // not NULL: a fault is no fault, and noted there
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
     int       (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));     // called before each move along gradients, or NULL: 1, it is not made
     void       *host;                                    // the runtime's own
@@ -250,6 +251,7 @@ typedef struct GmModel {
     int for_modes;                                       // a sweep is an iteration of expectation-maximisation: maxima given the expectations, and the expectations there
     void (*expect)(GmRun *run);                          // of all chains, the expectations where they stand. log_joint is the log density with latents integrated out where they were found last
     void (*expect_chain)(GmRun *one);
+    void (*iterate_chain)(GmRun *one);
     const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only

@@ -20,7 +20,7 @@ enum { MAX_CHAINS = 10000, MAP_STARTS = 8 };
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
        OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
-       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW, OPT_STARTS, OPT_JACOBIAN, OPT_MOVES };
+       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW, OPT_STARTS, OPT_JACOBIAN, OPT_MOVES, OPT_ITERATIONS };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -36,6 +36,7 @@ static const struct option long_options[] = {
     { "new", required_argument, NULL, OPT_NEW },
     { "init", required_argument, NULL, OPT_INIT },
     { "starts", required_argument, NULL, OPT_STARTS },
+    { "iterations", required_argument, NULL, OPT_ITERATIONS },
     { "jacobian", no_argument, NULL, OPT_JACOBIAN },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
@@ -91,6 +92,7 @@ void gm_usage(FILE *to, const char *program)
             "\n"
             "  map                  the posterior mode of the unknowns instead of draws, to NAME.csv and NAME.json with -o NAME\n"
             "      --starts N       climb from N random starts (8), the best mode counts\n"
+            "      --iterations N   end each start after N iterations, arrived or not\n"
             "      --jacobian       the mode in coordinates without bounds; else that of the density of the unknowns as declared\n"
             "\n"
             "      --profile        time each kernel (GPU) or step (CPU), and print a table\n"
@@ -271,6 +273,8 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--starts", text, 1, MAX_CHAINS, &n);
         out->starts = (int)n;
         return good;
+    case OPT_ITERATIONS:
+        return whole("--iterations", text, 1, 1000000000, &out->iterations);
     case OPT_JACOBIAN:
         out->jacobian = true;
         return true;
@@ -359,8 +363,8 @@ int gm_options(int argc, char **argv, GmOptions *out)
             return GM_EXIT_USAGE;
     }
     out->map = optind < argc && strcmp(argv[optind], "map") == 0;
-    if (!out->map && (out->starts || out->jacobian)) {
-        gm_error("--%s is for the mode: %s map --%s ...", out->starts ? "starts" : "jacobian", argv[0], out->starts ? "starts N" : "jacobian");
+    if (!out->map && (out->starts || out->jacobian || out->iterations)) {
+        gm_error("--%s is for the mode: %s map --%s ...", out->starts ? "starts" : out->jacobian ? "jacobian" : "iterations", argv[0], out->starts ? "starts N" : out->jacobian ? "jacobian" : "iterations N");
         return GM_EXIT_USAGE;
     }
     if (out->map) {

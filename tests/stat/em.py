@@ -128,6 +128,20 @@ prior { for (k in 1:K) phi[k] ~ dirichlet(rep_vector(2, 3)); }
 likelihood { for (i in 1:N) y[i] ~ categorical(phi[g[i]]); }
 """
 
+PROCESS = """data { int<lower=0> N; int<lower=1> K, p; matrix[N, p] y; matrix[p, p] S; vector[p] m; }
+prior {
+  alpha ~ gamma(2, 1);
+  for (k in 1:K-1) v[k] ~ beta(1, alpha);
+  for (k in 1:K) { Sigma[k] ~ inv_wishart(p + 2, S); mu[k] ~ multi_normal(m, 10 * Sigma[k]); }
+}
+latent { for (i in 1:N) c[i] ~ categorical(stick_breaking(v)); }
+likelihood { for (i in 1:N) y[i] ~ multi_normal(mu[c[i]], Sigma[c[i]]); }
+"""
+SEPARATED = """data { int<lower=0> N, p; matrix[N, p] X; int<lower=0, upper=1> y[N]; }
+prior { for (j in 1:p) b[j] ~ flat(); }
+likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(X[i] * b); }
+"""
+
 VANISHING = NORMALS.replace("rep_vector(2, K)", "rep_vector(0.1, K)")
 
 
@@ -194,6 +208,35 @@ def groups(d):
     return density
 
 
+def log_sticks(v):
+    return np.log(np.r_[v, 1]) + np.r_[0, np.cumsum(np.log1p(-v))]
+
+
+def process_rows(d, x):
+    return log_sticks(x["v"])[:, None] + np.array([stats.multivariate_normal(x["mu"][k], x["Sigma"][k]).logpdf(d["y"]) for k in range(d["K"])])
+
+
+def process(d):
+    def density(x):
+        v = stats.gamma(2).logpdf(x["alpha"]) + stats.beta(1, x["alpha"]).logpdf(x["v"]).sum() + logsumexp(process_rows(d, x), axis=0).sum()
+        for k in range(d["K"]):
+            v += stats.multivariate_normal(d["m"], 10 * x["Sigma"][k]).logpdf(x["mu"][k]) + stats.invwishart(d["p"] + 2, d["S"]).logpdf(x["Sigma"][k])
+        return v
+    return density
+
+
+def one_iteration_of_process(d, x):
+    """Bayesian EM of the Dirichlet process mixture (Suchard et al. 2010), by hand; the denominator of Sigma is that of the joint mode of mu and Sigma."""
+    rows = process_rows(d, x)
+    r = np.exp(rows - logsumexp(rows, axis=0))
+    n, y, m, alpha = r.sum(1), d["y"], d["m"], x["alpha"]
+    mu = (m + 10 * (r @ y)) / (1 + 10 * n)[:, None]
+    Sigma = np.array([(d["S"] + (r[k][:, None] * (y - mu[k])).T @ (y - mu[k]) + np.outer(mu[k] - m, mu[k] - m) / 10) / (n[k] + 2 * d["p"] + 4) for k in range(d["K"])])
+    rest = n[::-1].cumsum()[::-1][:-1]
+    v = np.clip(n[:-1] / (alpha - 1 + rest), 0, 1)
+    return {"mu": mu, "Sigma": Sigma, "v": v, "alpha": (2 + d["K"] - 2) / (1 - np.log1p(-v).sum())}
+
+
 def one_iteration(d, x):
     """EM of the mixture of normals by hand (Dempster, Laird and Rubin 1977), mu before s."""
     y = d["y"][:, None]
@@ -224,6 +267,15 @@ with Workplace() as w:
     z = rng.standard_normal((n, p)) @ np.array([[1, .5], [0, .8]]) + np.array([[0, 0], [4, 1], [0, 5]])[c]
     d = dict(N=n, K=3, p=p, y=z, S=np.array([[1, .2], [.2, .5]]), m=np.array([1., 1]))
     compare(w, "matrices", MATRICES, d, matrices(d), {"w": "simplex", "mu": "real", "Sigma": "matrix"})
+    d["K"] = 5
+    x = compare(w, "process", PROCESS, d, process(d), {"alpha": "positive", "v": "positive", "mu": "real", "Sigma": "matrix"}, 1e-3)
+    again = one_iteration_of_process(d, x)
+    told("process: a fixed point", max(np.max(np.abs(again[k] - x[k])) for k in again) < 1e-5, (again, x))
+    short = {}
+    for some in (1, 2, 15):                      # an iteration is one, whatever comes after it
+        short[some], said = mode(w, w.path("process"), d, "--starts", "1", "--iterations", str(some))
+        told("after %d" % some, "no mode yet, where --iterations %d has led" % some in said, said)
+    told("higher each time", short[1]["lp__"] < short[2]["lp__"] < short[15]["lp__"] < process(d)(x) + 1e-9, short)
     profile = np.array([[.8, .1, .1], [.1, .8, .1]])
     c2 = rng.choice(2, n)
     d = dict(N=n, K=2, J=4, y=np.array([[rng.choice(3, p=profile[k]) + 1 for _ in range(4)] for k in c2]), n=rng.poisson(np.array([2., 7])[c2]))
@@ -245,6 +297,8 @@ with Workplace() as w:
     told("each of some simplexes: its closed form", x is not None and np.abs(np.array(x["phi"]) - known).max() < 1e-9, x and x["phi"])
     x, said = mode(w, compiled(w, "vanishing", VANISHING), dict(N=n, K=6, y=y))
     told("components vanish", sum(v < 1e-200 for v in x["w"]) >= 1 and abs(sum(x["w"]) - 1) < 1e-9 and "at an end of its support" in said, (x["w"], said))
+    X = np.c_[np.ones(8), np.array([-3, -2, -1.5, -1, 1, 1.5, 2, 4])]
+    print("separated: " + mode(w, compiled(w, "separated", SEPARATED), dict(N=8, p=2, X=X, y=(X[:, 1] > 0).astype(int)), status=8)[1].strip().split("\n")[-1])
     for name, model in (("chain", CHAIN), ("counts", COUNTS)):
         with open(w.path(name + ".gm"), "w") as f:
             f.write(model)
