@@ -210,6 +210,24 @@ static bool one_statement(const Node *body) { return body && body->kind == NODE_
 
 static void emit_classify(Out *o, const Node *n);
 
+// On a GPU, where a row adds the product of a vector and itself to the matrix of its group: by a routine that reads the vector once (keyed_sums.h).
+static void emit_segment_product(Out *o, const Node *rows)
+{
+    const Mark m = enter(o);
+    Index *const *i = rows->loop.index;
+    const char *row = fresh_index(o, i[0]), *j = fresh_index(o, i[1]), *k = fresh_index(o, i[2]), *size = extent_c(o, i[1]->hi, LOOSE);
+    fprintf(o->file, "#ifdef SEGMENT_PRODUCTS            // on a GPU\n");
+    begin(o, "if (SEGMENT_PRODUCTS(%s))", size);
+    line(o, "const auto times = [&](long %s) -> wide { return %s; };", row, expr_c(o, rows->loop.product->times, LOOSE));
+    line(o, "const auto factor = [&](long %s, long %s) -> wide { return %s; };", row, j, expr_c(o, rows->loop.product->factor, LOOSE));
+    line(o, "const auto add = [&](long %s, long %s, long %s, wide x) { %s += x; };", row, j, k, place_text(o, &rows->body->update.place));
+    line(o, "segment_products(&gm_segment, s->%s, %s, times, factor, add);", rows->loop.order->rows->name, size);
+    line(o, "continue;");
+    end(o);
+    fprintf(o->file, "#endif\n");
+    leave(o, m);
+}
+
 static void emit_loop(Out *o, const Node *n)
 {
     for (const Node *w = n->loop.how == SHARE_EACH && o->depth == 1 ? n->body : NULL; w; w = w->next)
@@ -221,6 +239,7 @@ static void emit_loop(Out *o, const Node *n)
     const bool brief = o->brief = (how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_PLACES) && one_statement(n->body);
     begin_loop(o, n);
     o->brief = false;
+    if (how == SHARE_SEGMENTS && n->body && n->body->loop.product) emit_segment_product(o, n->body);
     if (how == SHARE_SERIAL || how == SHARE_BACKWARD) emit_scope(o, n->body, o->team, o->crew);
     else if (how == SHARE_CREW || how == SHARE_COLOUR_CREW) emit_scope(o, n->body, true, true);
     else emit_scope(o, n->body, false, false);

@@ -95,6 +95,11 @@ typedef struct ValueWeights {            // of values that a row may take: a tab
     struct ValueWeights *next;
 } ValueWeights;
 
+typedef struct SymmetricProduct {        // what a row adds to places (j, k) of its group: times*factor(j)*factor(k)
+    Expr *factor;                        // over the index of the places' rows
+    Expr *times;                         // of the row alone
+} SymmetricProduct;
+
 typedef struct Node Node;
 struct Node {
     NodeKind kind;
@@ -129,6 +134,7 @@ struct Node {
             int          narrays;
             Var         *array[8];       // arrays that grow
             const Order *order;
+            const SymmetricProduct *product;     // SHARE_SEGMENT_PLACES: all that the body adds; or NULL
             const Var   *moving;
             bool         keeps;          // what it does not change is computed before it
         } loop;

@@ -332,6 +332,41 @@ static Node *by_group(Share *s, const Node *sum)
     return groups;
 }
 
+static Look test_no_lane(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK;
+}
+
+// What a row adds to each place of a matrix of its group as a product that is the same for (j, k) and (k, j), of expressions that need no loops; NULL: it is none. The matrix is then summed as such (keyed_sums.h).
+static const SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j, Index *k)
+{
+    if (body->next || j->hi != k->hi || body->update.times || ex_find(body->update.value, test_no_lane, NULL)) return NULL;
+    const Place *at = &body->update.place;
+    const Expr *e = body->update.value;
+    bool first = false, second = false;
+    for (int i = 0; at->element && i < at->element->nargs; i++) {
+        first |= bare(at->element->args[i], j);
+        second |= bare(at->element->args[i], k);
+    }
+    for (int q = 0; q < at->n; q++)
+        for (int i = 0; i < at->sub[q].n; i++) {
+            first |= bare(at->sub[q].at[i], j);
+            second |= bare(at->sub[q].at[i], k);
+        }
+    if (!first || !second || e->kind != EX_MUL) return NULL;
+    SymmetricProduct p = {ex_num(1), ex_num(1)};
+    Expr *other = ex_num(1);
+    for (int i = 0; i < e->nargs; i++) {
+        const bool of_j = ex_mentions_index(e->args[i], j), of_k = ex_mentions_index(e->args[i], k);
+        if (of_j && of_k) return NULL;
+        Expr **to = of_j ? &p.factor : of_k ? &other : &p.times;
+        *to = ex_mul2(*to, e->args[i]);
+    }
+    if (!ex_mentions_index(p.factor, j) || ex_replace_index(p.factor, j, ex_index(k)) != other) return NULL;
+    return arena_copy(s->a, &p, sizeof p);
+}
+
 // Places of a group, one or a row and columns of them, to which all its rows add: a block for a group, a lane for a place. Keys that are drawn are ordered before.
 static Node *by_segment(Share *s, const Node *sum, bool drawn)
 {
@@ -372,6 +407,7 @@ static Node *by_segment(Share *s, const Node *sum, bool drawn)
     rows->loop.order = segments->loop.order = o;
     rows->loop.keeps = true;
     rows->body = copy_list(s, sum->body);
+    if (places == 2) rows->loop.product = symmetric_product(s, rows->body, place[0], place[1]);
     int number = 0;
     for (Node *m = rows->body; m; m = m->next) {
         m->update.how = STORE_TOTAL;

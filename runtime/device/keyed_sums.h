@@ -352,4 +352,92 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
         }                                                                                                               \
     } while (0)
 
+// ---- products ----
+//
+// What row i of a group adds to its places (j, k) is times(i)*factor(i, j)*factor(i, k). Some rows at a time have their factors in shared memory, each computed once; a lane has a tile of 4 by 4 places below the diagonal, so that
+// eight numbers that it reads serve sixteen multiply-adds, and other lanes with the same tile take other rows. These are added in a fixed order.
+
+enum { GM_TILE = 4, GM_STAGE = GM_THREADS * GM_TILE * GM_TILE, GM_MOST_FACTORS = 256 };
+
+#define SEGMENT_PRODUCTS(m) ((m) <= GM_MOST_FACTORS)
+
+typedef struct GmStage { wide factor[GM_STAGE], weight[GM_THREADS]; } GmStage;
+
+DEVICE GmStage *segment_stage(void)
+{
+    __shared__ alignas(16) GmStage stage;
+    return &stage;
+}
+
+template <typename Times, typename Factor, typename Add>
+static __device__ __forceinline__ void segment_products(const GmSegments *g, const int *rows, const long m, Times times, Factor factor, Add add)
+{
+    wide *stage = segment_stage()->factor, *weight = segment_stage()->weight;
+    int *here = places_rows();
+    const int t = (int)threadIdx.x, size = (int)m, width = (size + GM_TILE - 1) / GM_TILE * GM_TILE, across = width / GM_TILE, tiles = across * (across + 1) / 2;
+    const int most = GM_STAGE / width < GM_THREADS ? GM_STAGE / width : GM_THREADS;
+    for (int round = 0; round < tiles; round += GM_THREADS) {
+        const int mine = tiles - round < GM_THREADS ? tiles - round : (int)GM_THREADS, subsets = GM_THREADS / mine, subset = t / mine, tile = round + t % mine;
+        int down = 0;                                        // of the tile: its place in the lower triangle
+        while ((down + 1) * (down + 2) / 2 <= tile) down++;
+        const int left = tile - down * (down + 1) / 2;
+        wide sum[GM_TILE][GM_TILE];
+        for (int a = 0; a < GM_TILE; a++)
+            for (int b = 0; b < GM_TILE; b++) sum[a][b] = 0;
+        for (long begin = g->first; begin < g->last; begin += most) {
+            const int n = (int)(g->last - begin < most ? g->last - begin : most);
+            __syncthreads();
+            if (t < n) {
+                here[t] = rows[begin + t];
+                weight[t] = times(here[t]);
+            }
+            __syncthreads();
+            for (int e = t; e < n * width; e += GM_THREADS) {
+                const int r = e / width, j = e - r * width;
+                stage[e] = j < size ? factor((long)here[r], (long)j) : 0;
+            }
+            __syncthreads();
+            for (int r = subset; r < n && subset < subsets; r += subsets) {
+                const wide *x = stage + r * width, w = weight[r];
+                wide a[GM_TILE], b[GM_TILE];
+#pragma unroll
+                for (int e = 0; e < GM_TILE; e++) {
+                    a[e] = w * x[GM_TILE * down + e];
+                    b[e] = x[GM_TILE * left + e];
+                }
+#pragma unroll
+                for (int p = 0; p < GM_TILE; p++)
+#pragma unroll
+                    for (int q = 0; q < GM_TILE; q++) sum[p][q] += a[p] * b[q];
+            }
+        }
+        __syncthreads();
+        if (subset < subsets)
+#pragma unroll
+            for (int p = 0; p < GM_TILE; p++)
+#pragma unroll
+                for (int q = 0; q < GM_TILE; q++) stage[((p * GM_TILE + q) * subsets + subset) * mine + t % mine] = sum[p][q];
+        __syncthreads();
+        const long row = g->way == GM_PART ? 0 : rows[g->of[g->way == GM_WHOLE ? g->at : segments_large()->group[g->at]]];
+        for (int e = t; e < mine * GM_TILE * GM_TILE; e += GM_THREADS) {
+            const int of = e % mine, place = e / mine;
+            int d = 0;
+            while ((d + 1) * (d + 2) / 2 <= round + of) d++;
+            const int j = GM_TILE * d + place / GM_TILE, k = GM_TILE * (round + of - d * (d + 1) / 2) + place % GM_TILE;
+            if (j >= size || k > j) continue;
+            wide x = 0;
+            for (int s = 0; s < subsets; s++) x += stage[(place * subsets + s) * mine + of];
+            if (g->way == GM_PART) {
+                g->room[g->at * g->places + (long)j * size + k] = x;
+                continue;
+            }
+            if (g->way == GM_MERGED)
+                for (long part = g->part; part < g->part + g->parts; part++) x += __ldcg(&g->room[part * g->places + (long)j * size + k]);
+            add(row, (long)j, (long)k, x);
+            if (k < j) add(row, (long)k, (long)j, x);
+        }
+        __syncthreads();
+    }
+}
+
 #endif
