@@ -284,6 +284,12 @@ static Description describe(Graph *g, const Step *s)
     case STEP_ENUM:
         d.method = s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
         d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
+        if (s->predictive) {
+            d.method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
+            d.elements = "one after the other";
+            for (const Predictive *p = s->predictive; p; p = p->next)
+                line(g, &d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
+        }
         says(g, &d, element_name(g, c), ": every value weighed by its density");
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
         density(g, &d, c);

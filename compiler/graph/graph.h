@@ -542,6 +542,21 @@ typedef struct Pair {
 static inline int pair_part(int m, int k) { return 3 * (m + 1) + k; }
 const Pair *find_pair(Graph *g, Var *z);         // NULL: it has no such coefficient
 
+// ---- collapsed.c: indicators with their weights integrated out ----
+
+typedef struct Predictive {              // how the conditional of an indicator's element holds a vector of probabilities: log ref, once
+    Var         *weights;
+    Conditional *natural;                // that of the weights: Dirichlet
+    Expr        *ref;                    // its element, subscripts in terms of u
+    Expr        *guard;                  // when it counts; NULL: always
+    bool         varies;                 // the value picks among several vectors
+    struct Predictive *next;
+} Predictive;
+
+bool  is_collapsed(const Graph *g, const Var *v);                     // the model asks for it
+struct Step *collapsed_step(Graph *g, Var *v);                        // NULL: v reads no weights that are integrated out, or cannot be drawn so (after a message)
+bool  collapses_served(Graph *g, const struct Step *steps);            // false after a message
+
 typedef struct Server { const struct Step *step; struct Server *next; } Server;
 
 typedef struct Sum {                     // a statistic, an array target[...] += sum over loops of value
@@ -576,6 +591,7 @@ typedef struct Step {
     const struct Description *description;       // describe.c: for readers
     bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
     int          nexpected;
+    const Predictive *predictive;        // ENUM: weights that are integrated out, or NULL
     Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
     Var         *expected[MAX_NATURAL];  // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
     int          which[MAX_NATURAL];

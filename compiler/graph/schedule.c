@@ -374,6 +374,8 @@ const char *only_on_cpu(const Graph *g)
     if (g->by_em) return "modes are found on the CPU: --device cpu";
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Step *s = g->steps; s; s = s->next)
+        if (s->predictive) return arena_printf(g->arena, "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is done on the CPU alone: --device cpu, or leave the request out", s->predictive->weights->name, s->block[0]->name);
+    for (const Step *s = g->steps; s; s = s->next)
         if (s->kind == STEP_NUTS && s->nuts.metric > 1)
             return arena_printf(g->arena, "the metric that was asked for (%s, to move %s) is there on the CPU alone: --device cpu", metrics[s->nuts.metric], s->block[0]->name);
     return NULL;
@@ -945,7 +947,9 @@ typedef struct Order {
     Step *over_sums, *over_both;         // what sees unknowns summed out; after what reads auxiliaries as they are, what has these integrated out, too
     Step *summed;                        // these, the last one first
     Step *first;                         // what sees auxiliaries integrated out
-    Step *auxiliaries, *latents, *rest;
+    Step *auxiliaries;
+    Step *predictive, *weights;          // what sees weights integrated out, and these
+    Step *latents, *rest;
 } Order;
 
 static Step **usual(Order *o, const Var *v) { return v->kind == VAR_AUXILIARY ? &o->auxiliaries : v->kind == VAR_LATENT ? &o->latents : &o->rest; }
@@ -1101,16 +1105,22 @@ bool schedule(Graph *g)
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
+        Step *by_counts = collapsed_step(g, c->var);
+        if (by_counts) {
+            place(g, &o, by_counts, &o.predictive);
+            continue;
+        }
         Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed ? element_step(g, c->var, true, NULL) : NULL;
         if (other) {                             // on a GPU one lane would go along the chain, while neighbours that do not touch are drawn at once
             s->when = ON_CPU;
             other->when = ON_GPU;
         }
-        if (s) place(g, &o, s, usual(&o, c->var));
+        if (s) place(g, &o, s, is_collapsed(g, c->var) ? &o.weights : usual(&o, c->var));
         if (other) place(g, &o, other, usual(&o, c->var));
     }
+    if (!collapses_served(g, o.predictive)) return false;
     if (!g->by_em) impute(g, &o.imputed);
-    Step *const in_order[] = {o.expectations, o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.latents, o.rest};
+    Step *const in_order[] = {o.expectations, o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.predictive, o.weights, o.latents, o.rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
     if (!g->by_gibbs && !g->by_nuts) compete(g);
@@ -1282,6 +1292,7 @@ static void print_step(FILE *out, const Step *s)
         return;
     }
     if (s->over_sum) fprintf(out, ", unknowns summed out");
+    for (const Predictive *p = s->predictive; p; p = p->next) fprintf(out, "%s%s%s", p == s->predictive ? ", " : " and ", p->weights->name, p->next ? "" : " integrated out");
     if (s->kind == STEP_PAIR) {
         static const char *const names[] = {"constant", "linear", "square"};
         fprintf(out, ", %s integrated out, then both%s    (%s)\n", s->pair->coefficient->var->name, !c->var->rank ? "" : c->nbatch == c->var->rank ? ", elements in parallel" : ", element by element", s->reason);

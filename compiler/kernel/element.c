@@ -31,7 +31,7 @@ Shared shared_how(const Step *s, const RowDot *dot)
     const Conditional *c = s->conditional;
     const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
     if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
-    if (s->imputes || c->recursion) return BY_ONE;
+    if (s->imputes || c->recursion || s->predictive) return BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (coloured(s) || c->nbatch) {
         const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS) && any_loops(c->density);
@@ -742,7 +742,8 @@ static Expr *bound_of(double v, double shift) { return isfinite(v) ? ex_num(v + 
 
 void step_density(Lower *p, const Step *s)
 {
-    Conditional *c = s->conditional;
+    Moves moves = {0};
+    Conditional *c = s->predictive ? with_counts(p, s, &moves) : s->conditional;
     Var *v = c->var;
     const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;     // walks: from the value it has
     comment_step(p, s);
@@ -753,6 +754,7 @@ void step_density(Lower *p, const Step *s)
     Opened opened = enter_elements(p, s, how);
     put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
+    put_moves(p, &moves, -1);
     const Piece *pieces = prepare_density(p, c, s->evidence != NULL);
     if (walks) {
         Node *n = enter(p, metropolis ? NODE_METROPOLIS : NODE_SLICE);
@@ -790,6 +792,7 @@ void step_density(Lower *p, const Step *s)
         put_density(p, pieces, lp, true);
         leave(p, n);
     }
+    put_moves(p, &moves, 1);
     leave_elements(p, &opened);
     close_kernel(p);
     launch_elements(p, s, how, NULL, kernel);

@@ -63,6 +63,12 @@ struct Lower {
 
 // ---- lower.c ----
 
+// collapsed.c: places that lose 1 before an element is drawn and get it after
+typedef struct Move { Expr *place, *log_place, *log_value, *guard; } Move;      // and the log of it
+typedef struct Moves { int n, size; Move *move; } Moves;
+Conditional *with_counts(Lower *p, const Step *s, Moves *moves);
+void        put_moves(Lower *p, const Moves *moves, double by);
+
 Var        *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *const *dim);
 const char *words(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *math(Lower *p, const Expr *e);                           // in the language's notation
