@@ -24,7 +24,9 @@ void explain(FILE *out, const Program *p)
         const CompetitionCost cost = cost_of_competition(p, c);
         fprintf(out, "competition %d: ", c->number);
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
-        fprintf(out, c->auxiliaries ? " step by step with auxiliaries, or together along gradients without them\n" : " step by step, or together along gradients\n");
+        fprintf(out, c->auxiliaries ? " step by step with auxiliaries, or together along gradients without them" : " step by step, or together along gradients");
+        for (int i = 0; i < c->nsummed; i++) fprintf(out, "%s%s", i ? ", " : ", with values summed out of ", c->summed[i]->name);
+        fputc('\n', out);
         row(out, "choice", arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
         row(out, "by steps", arena_printf(g->arena, "%s multiply-adds a sweep, roughly", ex_text(g->arena, cost.steps)));
         row(out, "together", arena_printf(g->arena, "%s, and for each evaluation along a trajectory %s", ex_text(g->arena, cost.move), ex_text(g->arena, cost.evaluation)));
@@ -61,7 +63,7 @@ void explain(FILE *out, const Program *p)
         if (!(s->competition && s->kind == STEP_NUTS)) row(out, "cost", cost_text(p, &p->steps[k]));
         if (s->competition) row(out, "method of", arena_printf(g->arena, "competition %d", s->competition->number));
         if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
-        if (s->over_sum) row(out, "note", "unknowns are summed out (`marginal`), and drawn afterwards");
+        if (s->over_sum) row(out, "note", s->competition ? "unknowns are summed out, and drawn afterwards" : "unknowns are summed out (`marginal`), and drawn afterwards");
         if (!g->by_em && can_be_summed_out(s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);
     }

@@ -398,7 +398,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
     for (const Kernel *k = p->sweep.first; k; k = k->next) {
         const bool moves = k->step && k->step->when == WITH_GRADIENTS;
         if (moves && !competing) fprintf(file, "// ---- what competes with these steps: the same unknowns, moved together along gradients ----\n\n#ifndef __CUDACC__           // on a CPU\n\n");
-        if (!moves && competing) fprintf(file, "#endif\n\n// ---- for the draws ----\n\n");
+        if (!moves && competing) fprintf(file, k->step ? "#endif\n\n// ---- after either ----\n\n" : "#endif\n\n// ---- for the draws ----\n\n");
         competing = moves;
         emit_kernel(o, k);
     }

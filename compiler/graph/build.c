@@ -60,7 +60,7 @@ static bool means_something(const Graph *g, const Var *v, const char *name)
     for (int i = 0; i < g->nvars; i++)
         if (strcmp(g->vars[i]->name, name) == 0) return true;
     for (const Factor *f = g->factors; f; f = f->next)
-        for (int i = 0; i < f->plates.n; i++)
+        for (int i = 0; i < f->plates.n && !(g->offers && f->sums_out); i++)
             if (strcmp(f->plates.index[i]->name, name) == 0 && factor_mentions(f, v)) return true;
     return false;
 }

@@ -101,6 +101,7 @@ struct Var {
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not
+    bool        offered;                 // it can be summed out for a move that competes with steps given it
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
     int         chain;                   // the subscript that the chain goes along, or the last
     int         sums;                    // how many sums over values of others what moves it has behind it
@@ -178,6 +179,7 @@ typedef struct Graph {
     struct Observed *observed;           // what runs may ask for
     struct Labels *labels;               // kinds of labels
     int            nsums;                // unknowns that are summed out
+    bool           offers;               // some are offered: each a sum of its own, which counts for moves that see one sum
     bool           no_augment;
     bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
@@ -518,6 +520,8 @@ typedef struct Competition {             // two ways to draw the same unknowns; 
     Var       **block;                   // continuous unknowns that meet in factors as written, all of a connected set, or those of it that would be sliced
     bool        auxiliaries;             // exact conditionals need some, moves along gradients leave them out
     bool        coupled;                 // unknowns that would be sliced depend on each other: without a measurement gradients move the block
+    int         nsummed;
+    Var       **summed;                  // discrete unknowns that the move sees summed out; their draws follow it
     struct Competition *next;
 } Competition;
 
@@ -622,6 +626,7 @@ typedef struct Step {
             double   step;               // HMC: their size; 0: adapted
             double   anneal;             // HMC: temperature that warm-up begins with
             int      metric;             // of front's `metrics`
+            int      sums;               // of factor_counts_at: how many sums over values of others it sees
         } nuts;
     };
     struct Step *next;

@@ -350,8 +350,8 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
     }
 }
 
-// Sums v out, as the number `number`; along a chain only if there may be chains. Returns why it cannot.
-static const char *sum_out(Graph *g, Var *v, int number, bool chains)
+// Sums v out, as the number `number`; along a chain only if there may be chains. An offer is a sum over each element alone. Returns why it cannot.
+static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer)
 {
     int n = 0;
     for (Factor *f = g->factors; f; f = f->next) n++;
@@ -369,6 +369,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains)
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
     Expr *apart, *e = at_value(c, &apart);
     const bool rows = !chain && is_gathered(scattered);
+    if (offer && rows) return "rows look its elements up";
     if (rows) {
         e = sum_by_rows(g, scattered, number);
         apart = ex_num(0);
@@ -384,7 +385,8 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains)
         memmove(&p.index[v->chain], &p.index[v->chain + 1], sizeof *p.index * (size_t)(p.n - v->chain));
     } else e = ex_add2(e, apart);
     new_sum(g, v, number, p, e);
-    v->summed = number;
+    if (offer) v->offered = g->offers = true;
+    else v->summed = number;
     g->reading = NULL;                           // it knows of the factors that there were
     return NULL;
 }
@@ -459,6 +461,20 @@ static void draw_together(Graph *g, Var *v)
     else v->messages = NULL;
 }
 
+// ---- offers: a move that competes with steps may see an unknown summed out that these are given (schedule.c) ----
+
+// No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each other.
+static void offer(Graph *g, Var *v)
+{
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->base != BASE_INT || request_of(g, v)) return;
+    const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
+    if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_VALUES)) return;
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (factor_mentions(f, v) && (f->gone || f->sums_out)) return;
+    sum_out(g, v, 1, false, true);
+    v->sums = 0;
+}
+
 // ---- unknowns that hold each other, without being asked ----
 
 // Sums out one of those that a factor ties, the one with the most elements that can be; false: there are none.
@@ -469,7 +485,7 @@ static bool untie(Graph *g)
         const int n = tied_in(g, f, tied);
         for (int rank = MAX_RANK; rank >= 0 && n; rank--)
             for (int i = 0; i < n; i++) {
-                if (tied[i]->rank != rank || request_of(g, tied[i]) || sum_out(g, tied[i], g->nsums + 1, false)) continue;
+                if (tied[i]->rank != rank || request_of(g, tied[i]) || sum_out(g, tied[i], g->nsums + 1, false, false)) continue;
                 g->nsums++;
                 return true;
             }
@@ -496,7 +512,7 @@ bool marginals(Graph *g)
         const char *because = NULL, *first = NULL;
         bool done = n == 0;
         for (int i = 0; i < 2 * n && !done; i++) {           // chains last: what their elements emit depends on others no more
-            because = sum_out(g, list[i % n], g->nsums + 1, i >= n);
+            because = sum_out(g, list[i % n], g->nsums + 1, i >= n, false);
             if (i == n) first = because;
             done = !because;
         }
@@ -518,5 +534,6 @@ bool marginals(Graph *g)
         else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
     }
     for (int i = 0, n = g->nvars; i < n && !g->by_em; i++) draw_together(g, g->vars[i]);
+    for (int i = 0, n = g->nvars; i < n && !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0; i++) offer(g, g->vars[i]);
     return true;
 }

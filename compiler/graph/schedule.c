@@ -447,7 +447,7 @@ static Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n,
     s->collapsed &= any;
     const Reading of = factors_of_block(g, block, n);
     s->nuts.factor = NEW_N(g->arena, Factor *, of.n + 1);
-    const int sums = block_sums(block, n);
+    const int sums = s->nuts.sums = block_sums(block, n);
     for (int q = 0; q < of.n; q++)
         if (factor_counts_at(of.factor[q], sums, s->collapsed)) s->nuts.factor[s->nuts.n++] = of.factor[q];
     return s;
@@ -494,7 +494,7 @@ static const Request all_by_nuts = {.method = "nuts"};
 
 // A competition of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Steps of the block, and of auxiliaries that are `theirs`,
 // by the number of a variable, belong to the other method.
-static void add_competition(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
+static Step *add_competition(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
 {
     Competition *c = NEW(g->arena, Competition), **last = &g->competitions;
     *c = (Competition){.number = 1, .n = n, .block = block, .coupled = coupled};
@@ -511,6 +511,7 @@ static void add_competition(Graph *g, Var **block, int n, const bool *theirs, bo
     move->competition = c;
     move->reason = reason;
     put(&g->steps, move);
+    return move;
 }
 
 static bool test_jumps(Graph *g, Var *const *block, int n)
@@ -526,8 +527,17 @@ static bool test_jumps(Graph *g, Var *const *block, int n)
     return false;
 }
 
-// Continuous unknowns that meet in a factor as written are one set, by the number of a variable: that of its first one. Auxiliaries belong to the set of the factor that they stand for. -1: to none.
-static int *connected_sets(Graph *g)
+// The sum over the values of an unknown that is offered into which the factor goes.
+static const Factor *sum_of(const Graph *g, const Factor *f)
+{
+    for (const Factor *sum = g->factors; sum; sum = sum->next)
+        if (sum->sums_out && factor_mentions(f, sum->sums_out)) return sum;
+    return f;
+}
+
+// Continuous unknowns that meet in a factor as written, or in one where unknowns that are offered are summed out, are one set, by the number of a variable: that of its first one. Auxiliaries belong
+// to the set of the factor that they stand for. -1: to none.
+static int *connected_sets(Graph *g, bool offers)
 {
     int nfactors = 0;
     for (const Factor *f = g->factors; f; f = f->next) nfactors = f->id >= nfactors ? f->id + 1 : nfactors;
@@ -540,6 +550,7 @@ static int *connected_sets(Graph *g)
         set[v->id] = v->id;
         const Reading of = factors_of(g, v);
         for (int q = 0; q < of.n; q++) {
+            if (g->offers && !factor_counts_at(of.factor[q], offers, true)) continue;
             const int other = of.factor[q]->original ? -1 : owner[of.factor[q]->id], mine = set[v->id];
             if (!of.factor[q]->original) owner[of.factor[q]->id] = v->id;
             if (other < 0 || set[other] == mine) continue;
@@ -555,6 +566,7 @@ static int *connected_sets(Graph *g)
         for (int q = 0; q < of.n && set[v->id] < 0; q++) {
             const Factor *root = of.factor[q];
             while (root->original) root = root->original;
+            if (offers && root->gone) root = sum_of(g, root);
             if (owner[root->id] >= 0) set[v->id] = set[owner[root->id]];
         }
     }
@@ -607,7 +619,8 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
 {
     int steps = 0;
     const Step *only = NULL;
-    if (reads_sum(g, block, n)) return "the model asks for unknowns to be summed out";
+    const bool offers = g->offers && reads_sum(g, block, n);
+    if (!offers && reads_sum(g, block, n)) return "the model asks for unknowns to be summed out";
     for (const Step *s = g->steps; s; s = s->next) {
         if (s->imputes || !draws_of_set(s, set, which)) continue;
         if (s->kind == STEP_NUTS) return "gradients move some of it as it is";
@@ -618,7 +631,7 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
         steps++;
     }
     const Conditional *c = only ? only->conditional : NULL;
-    if (steps == 1 && (only->kind == STEP_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
+    if (steps == 1 && !offers && (only->kind == STEP_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
         return only->kind == STEP_SLICE || only->kind == STEP_METROPOLIS ? "its elements do not depend on each other" : "one step draws all of it exactly";
     if (steps > MOST_COMPETING_STEPS) return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_COMPETING_STEPS);
     for (int i = 0; i < g->nvars; i++) {
@@ -639,23 +652,84 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
     return test_jumps(g, block, n) ? "its density jumps, which trajectories along gradients do not see coming" : NULL;
 }
 
-static void compete(Graph *g)
+// The step of an unknown that is offered, if each of its elements is drawn there given all others.
+static Step *step_of_offered(Graph *g, const Var *v)
 {
-    const int *set = connected_sets(g);
+    Step *found = NULL;
+    for (Step *s = g->steps; s; s = s->next)
+        for (int i = 0; i < s->nblock; i++) {
+            if (s->block[i] != v || s->imputes) continue;
+            const Conditional *c = s->conditional;
+            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != STEP_ENUM && s->kind != STEP_EXACT) || !c || c->whole || c->nbatch < v->rank) return NULL;
+            found = s;
+        }
+    return found;
+}
+
+// The unknowns whose sums the block reads, into `out`; -1: one of them cannot be drawn after a move of the block.
+static int offered_to(Graph *g, Var *const *block, int n, Var **out)
+{
+    int m = 0;
+    const Reading of = factors_of_block(g, block, n);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        if (!f->sums_out || !factor_counts_at(f, 1, true)) continue;
+        bool known = false;
+        for (int i = 0; i < m; i++) known |= out[i] == f->sums_out;
+        for (int i = 0; i < g->nvars && !known; i++)
+            if (g->vars[i] == f->sums_out) out[m++] = g->vars[i];
+    }
+    for (int i = 0; i < m; i++)
+        if (!step_of_offered(g, out[i])) return -1;
+    return m;
+}
+
+static void take_out(Step **list, const Step *s)
+{
+    while (*list != s) list = &(*list)->next;
+    *list = s->next;
+}
+
+// The move and then the draws of what it saw summed out, where the first of these stood: nothing between reads values that are not of this joint law.
+static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
+{
+    take_out(&g->steps, move);
+    Step **at = &g->steps;
+    for (bool here = false; !here; at = here ? at : &(*at)->next)
+        for (int i = 0; i < n; i++) here |= (*at)->block[0] == summed[i] && !(*at)->imputes;
+    Step *first = *at;
+    *at = move;
+    move->next = first;
+    for (int i = 0; i < n; i++) {
+        Step *s = step_of_offered(g, summed[i]);
+        take_out(&g->steps, s);
+        s->next = move->next;
+        move->next = s;
+    }
+}
+
+// Competitions of the sets that are connected where `offers` are summed out, or as the steps see them, for unknowns that are in none yet.
+static void compete_in_sets(Graph *g, bool offers, bool *in)
+{
+    const int *set = connected_sets(g, offers);
     Alone **last = &g->no_competition;
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
-        if (!var_unknown(v) || v->kind == VAR_AUXILIARY || set[v->id] != v->id) continue;
-        Var **block = NEW_N(g->arena, Var *, g->nvars + 1);
+        if (!var_unknown(v) || v->kind == VAR_AUXILIARY || set[v->id] != v->id || in[v->id]) continue;
+        Var **block = NEW_N(g->arena, Var *, g->nvars + 1), **summed = NEW_N(g->arena, Var *, g->nvars + 1);
         bool *theirs = NEW_N(g->arena, bool, g->nvars + 1), coupled = false;
-        int n = 0;
+        int n = 0, nsummed = 0;
         for (int k = 0; k < g->nvars; k++) {
             Var *w = g->vars[k];
             theirs[w->id] = set[w->id] == v->id;
             if (theirs[w->id] && w->kind != VAR_AUXILIARY) block[n++] = w;
         }
+        if (offers && (nsummed = offered_to(g, block, n, summed)) < 1) continue;
+        for (int k = 0; k < n; k++) block[k]->sums += offers;
         const char *because = not_worth(g, set, v->id, block, n);
         if (because) {
+            for (int k = 0; k < n; k++) block[k]->sums -= offers;
+            if (offers) continue;
             *last = NEW(g->arena, Alone);
             **last = (Alone){n, block, because, NULL};
             last = &(*last)->next;
@@ -667,8 +741,24 @@ static void compete(Graph *g)
                 sliced++;
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
-        add_competition(g, block, n, theirs, coupled || sliced > 1, "it competes with the steps of these unknowns");
+        Step *move = add_competition(g, block, n, theirs, coupled || sliced > 1, "it competes with the steps of these unknowns");
+        for (int k = 0; k < n; k++) {
+            block[k]->sums -= offers;
+            in[block[k]->id] = true;
+        }
+        if (!offers) continue;
+        move->over_sum = move->marginal = true;
+        move->competition->summed = summed;
+        move->competition->nsummed = nsummed;
+        draw_after(g, move, summed, nsummed);
     }
+}
+
+static void compete(Graph *g)
+{
+    bool *in = NEW_N(g->arena, bool, g->nvars + 1);
+    if (g->offers) compete_in_sets(g, true, in);
+    compete_in_sets(g, false, in);
 }
 
 // In what is left, variables that are sliced and coupled.

@@ -1852,8 +1852,9 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     const char *summed = "";
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
-        if (s->over_sum && v->summed && v->summed <= block_sums(s->block, s->nblock)) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
+        if (s->over_sum && v->summed && v->summed <= s->nuts.sums) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
     }
+    for (int i = 0; s->competition && i < s->competition->nsummed; i++) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
     if (*summed) with_string(l, summed), as_setting(l, "summed");
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
     if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");

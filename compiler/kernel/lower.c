@@ -279,7 +279,7 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
 static void put_messages(Lower *p, const Step *s)
 {
     const Reading of = factors_of_block((Graph *)p->g, s->block, s->nblock);
-    const int sums = block_sums(s->block, s->nblock);
+    const int sums = s->kind == STEP_NUTS ? s->nuts.sums : block_sums(s->block, s->nblock);
     for (int i = 0; p->messages && i < p->g->nvars; i++) {
         const Var *m = p->g->vars[i];
         if (m->kind != VAR_SERIES || !m->hidden) continue;
