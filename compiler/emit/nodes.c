@@ -886,7 +886,7 @@ static void emit_move(Out *o, const Node *n)
     line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
     begin(o, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
     line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
-         k == CONSTRAINT_SIMPLEX ? "SIMPLEX" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+         k == CONSTRAINT_SIMPLEX ? o->g->by_em ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
          : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
@@ -901,7 +901,7 @@ static void emit_move(Out *o, const Node *n)
     }
     line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
     emit_density_at(o, n, c, NULL);
-    line(o, "sl.log_density = lp;");
+    line(o, k == CONSTRAINT_SIMPLEX && !o->g->by_em ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
     end(o);
     if (!once) line(o, "TEAM_BARRIER();");
     line(o, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");

@@ -110,7 +110,7 @@ static const char *role_of(const Program *p, const Var *v)
     case VAR_PARAMETER: return v->parts ? "GM_SUM" : "GM_PARAMETER";
     case VAR_PART: return "GM_PARAMETER";
     case VAR_LATENT: return "GM_LATENT";
-    case VAR_AUXILIARY: return "GM_AUXILIARY";
+    case VAR_AUXILIARY: return v->hidden ? "GM_SUM" : "GM_AUXILIARY";        // a step's own
     case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED:
         if (v->hidden) break;
         return v->kind == VAR_PREDICTED ? "GM_PREDICTED" : "GM_DERIVED";

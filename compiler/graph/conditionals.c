@@ -1106,7 +1106,7 @@ bool find_domains(Graph *g)
         if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) || (v->rank == 0 && v->coverage && !v->holes)) continue;
         var_element(g, v, v->own);
         v->exists = var_domain(g, v, v->own);
-        v->partial |= v->exists && (drawn || v->rank == 0 || v->holes);
+        v->partial |= v->exists && (drawn || v->kind == VAR_AUXILIARY || v->rank == 0 || v->holes);
     }
     return true;
 }

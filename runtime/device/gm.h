@@ -184,8 +184,9 @@ DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 // One coordinate of an array whose elements are constrained together, for the slice sampler. The densities are those of the
 // constraint's usual coordinates: all but the last element of a simplex, the lower triangle of a covariance matrix, the elements
 // below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector, lines in the plane of
-// the vectors whose sum is 0 on which one element moves and all others move against it by equal parts.
-typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_SUM_TO_ZERO, GM_MOVE_UNIT, GM_MOVE_COVARIANCE, GM_MOVE_CORRELATION, GM_MOVE_CHOLESKY_COV, GM_MOVE_CHOLESKY_CORR } ConstrainedKind;
+// the vectors whose sum is 0 on which one element moves and all others move against it by equal parts. A slice moves two neighbours of a simplex along the log of their ratio, with the
+// Jacobian of that in constrained_slope: an element of 1e-20 beside one of 0.5 has no number among all but the last element. A maximum (GM_MOVE_SIMPLEX) is one along the element.
+typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_RATIO, GM_MOVE_SUM_TO_ZERO, GM_MOVE_UNIT, GM_MOVE_COVARIANCE, GM_MOVE_CORRELATION, GM_MOVE_CHOLESKY_COV, GM_MOVE_CHOLESKY_CORR } ConstrainedKind;
 
 typedef struct ConstrainedMove {
     ConstrainedKind kind;
@@ -213,6 +214,9 @@ DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, lo
         m.start = value[m.i];
         m.lo = 0;
         m.hi = m.rest;
+    } else if (kind == GM_MOVE_RATIO) {
+        m.rest = value[m.i] + value[m.j];
+        m.start = log(value[m.i]) - log(value[m.j]);
     } else if (kind == GM_MOVE_SUM_TO_ZERO) {
         m.start = value[m.i];
     } else if (kind == GM_MOVE_UNIT) {
@@ -247,6 +251,12 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         m->value[m->i] = x;
         m->value[m->j] = m->rest - x;
         return x > 0 && x < m->rest;
+    case GM_MOVE_RATIO: {
+        const double less = m->rest / (1 + exp(fabs(x)));
+        m->value[m->i] = x < 0 ? less : m->rest - less;
+        m->value[m->j] = x < 0 ? m->rest - less : less;
+        return less > 1e-300 || (x == m->start && less > 0);         // numbers below lose their digits
+    }
     case GM_MOVE_SUM_TO_ZERO: {
         double sum = x;                          // of all, anew each time: roundings do not add up
         m->value[m->i] = x;
@@ -271,6 +281,12 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         return fabs(x) < m->rest;
     }
     return 0;
+}
+
+// log d(element)/dx there, for the density of x.
+DEVICE double constrained_slope(const ConstrainedMove *m, double x)
+{
+    return m->kind == GM_MOVE_RATIO ? log(m->rest) - fabs(x) - 2 * log1p(exp(-fabs(x))) : 0;
 }
 
 #endif
