@@ -690,22 +690,27 @@ static void take_out(Step **list, const Step *s)
     *list = s->next;
 }
 
+static bool is_one_of(const Step *s, Var *const *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (s->block[0] == list[i] && !s->imputes) return true;
+    return false;
+}
+
 // The move and then the draws of what it saw summed out, where the first of these stood: nothing between reads values that are not of this joint law.
 static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
 {
     take_out(&g->steps, move);
-    Step **at = &g->steps;
-    for (bool here = false; !here; at = here ? at : &(*at)->next)
-        for (int i = 0; i < n; i++) here |= (*at)->block[0] == summed[i] && !(*at)->imputes;
-    Step *first = *at;
-    *at = move;
-    move->next = first;
-    for (int i = 0; i < n; i++) {
-        Step *s = step_of_offered(g, summed[i]);
+    Step **at = &g->steps, *last = move;
+    while (!is_one_of(*at, summed, n)) at = &(*at)->next;
+    for (Step *s = *at, *next; s; s = next) {
+        next = s->next;
+        if (!is_one_of(s, summed, n)) continue;
         take_out(&g->steps, s);
-        s->next = move->next;
-        move->next = s;
+        last = last->next = s;
     }
+    last->next = *at;
+    *at = move;
 }
 
 // Competitions of the sets that are connected where `offers` are summed out, or as the steps see them, for unknowns that are in none yet.
