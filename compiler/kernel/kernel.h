@@ -212,6 +212,7 @@ Expr *local_ref(Var *local);
 Count count_dims(const Var *v, int first, int n);
 bool  writes(const Node *list, bool (*f)(const Var *, void *), void *with);     // f of every variable that the nodes write, until it says true
 
+bool  reads_local(const Node *list, const Var *local);                            // whether a value or a place in the list, or below it, does
 void  drop_spare(Node **list);                                                  // LETs that are spare (let.spare) and that nothing in the list reads
 void  each_expr(const Node *n, void (*f)(Expr *, void *), void *with);           // f of every expression that stands in the node itself
 void  each_array(const Node *n, bool (*f)(const Var *, void *), void *with);     // f of every array that the node itself reads or writes other than in each_expr

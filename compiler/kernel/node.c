@@ -253,7 +253,7 @@ static bool is_local(const Var *v, void *with)
 
 static void look_for_local(Expr *e, void *with) { reads(e, is_local, with); }
 
-static bool reads_local(const Node *list, const Var *local)
+bool reads_local(const Node *list, const Var *local)
 {
     Reader r = {local, false};
     for (const Node *n = list; n && !r.found; n = n->next) {

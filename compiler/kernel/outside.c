@@ -489,7 +489,12 @@ static void visit(Walk *w, Node *n)
     case NODE_FACTOR: need_extent(w, n->factor.matrix->dim[0]); break;
     case NODE_LET: {
         const Var *known = n->let.key ? scope_find(&w->scope, n->let.key) : NULL;
-        if (known) {                             // it has a name already
+        if (known && reads_local(n->next, n->let.local)) {       // it has a name already, and this one is read, too
+            n->let.value = local_ref((Var *)known);
+            n->let.key = NULL;
+            break;
+        }
+        if (known) {
             n->kind = NODE_KNOW;
             n->let.local = (Var *)known;
             break;

@@ -5,6 +5,8 @@
 //   line_slope   dT/dy                line_log_slope   log |dT/dy|           line_bend   d log |dT/dy| / dy
 //   line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
 //
+// Ends that are equal, and do not move, leave one value: y then has a logistic distribution of its own.
+//
 // Source: Stan Reference Manual, "Constraint Transforms". Error: a few roundings of the largest of lo, hi and x. Test: tests/runtime/line.c
 #ifndef GM_LINE_H
 #define GM_LINE_H
@@ -22,6 +24,7 @@ DEVICE double from_line(double y, double lo, double hi)
 
 DEVICE double to_line(double x, double lo, double hi)
 {
+    if (lo == hi) return 0;
     if (lo > -INFINITY && hi < INFINITY) return log((x - lo) / (hi - x));
     return lo > -INFINITY ? log(x - lo) : hi < INFINITY ? log(hi - x) : x;
 }
@@ -34,7 +37,7 @@ DEVICE double line_slope(double y, double lo, double hi)
 
 DEVICE double line_log_slope(double y, double lo, double hi)
 {
-    if (lo > -INFINITY && hi < INFINITY) return log(hi - lo) - log1p_exp(-y) - log1p_exp(y);
+    if (lo > -INFINITY && hi < INFINITY) return (lo == hi ? 0 : log(hi - lo)) - log1p_exp(-y) - log1p_exp(y);
     return lo > -INFINITY || hi < INFINITY ? y : 0;
 }
 
