@@ -152,14 +152,14 @@ bool gm_cocluster_write(const char *path, const GmPartitions *p, const uint32_t 
     return written(to, path);
 }
 
-bool gm_partition_write(const char *path, const GmPartitions *p, const int *of)
+bool gm_partition_write(const char *path, const GmPartitions *p, const int *of, const long *element)
 {
     FILE *to = open_to_write(path);
     if (!to)
         return false;
     fprintf(to, "point,cluster\n");
     for (long i = 0; i < p->points; i++)
-        fprintf(to, "%ld,%d\n", i + 1, of[i] + 1);
+        fprintf(to, "%ld,%d\n", element[i] + 1, of[i] + 1);
     return written(to, path);
 }
 

@@ -50,7 +50,8 @@ typedef struct Relabel {
     int32_t *z;                      // [draw][point]: labels from 0
     int      by;                     // field of the allocations; -1: by parameters
     bool    *wanted;                 // by field: parameters that decide
-    long     points;
+    long     points;                 // elements of `by` that exist
+    long    *element;                // which these are
     int     *to;                     // [draw][label]: the label it becomes
 } Relabel;
 
@@ -429,12 +430,33 @@ static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
         }
         const Column *of = &r->column[c];
         r->number[draw * r->n_columns + c] = x;
-        if (holds_labels(r, of->field) && (x != floor(x) || x < 1 || x > (r->n_labels ? r->n_labels : MOST_LABELS))) {
+        if (holds_labels(r, of->field) && !isnan(x) && (x != floor(x) || x < 1 || x > (r->n_labels ? r->n_labels : MOST_LABELS))) {
             gm_error("%s: line %ld: %s is %g, and labels are 1 to %d", l->path, l->number, r->model->state[of->field].name, x, r->n_labels ? r->n_labels : MOST_LABELS);
             return false;
         }
         at = end + 1;
     }
+    return true;
+}
+
+// The elements of c that have labels; where a condition on data leaves one out, no draw has a label of it.
+static bool find_points(Relabel *r)
+{
+    const long size = gm_shape_size(&r->memory.shape[r->by]);
+    r->element = gm_alloc((size_t)size + 1, sizeof *r->element);
+    for (long i = 0; i < size; i++) {
+        long absent = 0;
+        for (long d = 0; d < r->draws; d++)
+            absent += isnan(r->number[d * r->n_columns + r->column_of[r->by][i]]);
+        if (absent == 0)
+            r->element[r->points++] = i;
+        else if (absent < r->draws) {
+            gm_error("relabel: element %ld of %s is nan in %ld of %ld draws: labels are numbers, or do not exist in any draw", i + 1, r->model->state[r->by].name, absent, r->draws);
+            return false;
+        }
+    }
+    if (r->points < size)
+        printf("%ld of %ld elements of %s do not exist, and count for nothing\n", size - r->points, size, r->model->state[r->by].name);
     return true;
 }
 
@@ -479,11 +501,12 @@ static bool read_draws(Relabel *r, char **files, int n)
         r->rows = rows;
     }
     if (r->by >= 0) {
-        r->points = gm_shape_size(&r->memory.shape[r->by]);
+        if (!find_points(r))
+            return false;
         r->z = gm_alloc((size_t)r->draws * (size_t)r->points, sizeof *r->z);
         for (long d = 0; d < r->draws; d++)
             for (long i = 0; i < r->points; i++) {
-                const double c = r->number[d * r->n_columns + r->column_of[r->by][i]];
+                const double c = r->number[d * r->n_columns + r->column_of[r->by][r->element[i]]];
                 r->z[d * r->points + i] = (int32_t)c - 1;
                 if (c > r->n_labels)
                     r->n_labels = (int)c;
@@ -774,7 +797,7 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
         inverse(r->n_labels, permutation, from);
         for (long c = 0; c < r->n_columns; c++) {
             const long at = source_of(r, c, from);
-            if (holds_labels(r, r->column[c].field))
+            if (holds_labels(r, r->column[c].field) && !isnan(r->number[draw * r->n_columns + at]))
                 fprintf(to, "%s%d", c ? "," : "", permutation[(int)r->number[draw * r->n_columns + at] - 1] + 1);
             else
                 fprintf(to, "%s%s", c ? "," : "", cell[at]);
@@ -864,6 +887,9 @@ static void print_notes(const Relabel *r, int rounds, double left)
         if (r->column_of[v->field - 1] && v->lost)
             printf("not permuted, and left out below: %s, which depends on the labels that the draws had\n", name);
     }
+    for (const GmAlike *a = r->labels->alike; a && a->field && !r->labels->told_apart; a++)
+        printf("if elements of the data %s differ along dimension %d, the model tells labels apart: what follows is then about the components, not about numbers 1 to %d of the model\n",
+               r->model->data[a->field - 1].name, a->dim + 1, r->n_labels);
     if (r->labels->told_apart)
         printf("the model tells labels apart (%s): what follows is about the components, not about numbers 1 to %d of the model\n", r->labels->told_apart, r->n_labels);
 }
@@ -882,12 +908,15 @@ static double *read_points(const Relabel *r, char **names)
     double *xy = NULL;
     if (gm_csv_read(&values, path, "points", colon + 1)) {
         const GmValue *v = gm_values_find(&values, "points");
-        if (!v || v->dim[0] != r->points)
-            gm_error("--points: %s has %ld lines, and %s has %ld elements", path, v ? v->dim[0] : 0, r->model->state[r->by].name, r->points);
+        const long size = gm_shape_size(&r->memory.shape[r->by]);
+        if (!v || v->dim[0] != size)
+            gm_error("--points: %s has %ld lines, and %s has %ld elements", path, v ? v->dim[0] : 0, r->model->state[r->by].name, size);
         else {
             xy = gm_alloc((size_t)r->points * 2, sizeof *xy);
-            for (long i = 0; i < 2 * r->points; i++)
-                xy[i] = v->type == GM_INT ? ((const int32_t *)v->elements)[i] : ((const double *)v->elements)[i];
+            for (long i = 0; i < 2 * r->points; i++) {
+                const long at = 2 * r->element[i / 2] + i % 2;
+                xy[i] = v->type == GM_INT ? ((const int32_t *)v->elements)[at] : ((const double *)v->elements)[at];
+            }
             names[0] = gm_format("%.*s", (int)(comma - colon - 1), colon + 1);
             names[1] = gm_copy_text(comma + 1);
         }
@@ -926,7 +955,7 @@ static bool label_free(const Relabel *r)
     if (r->o.cocluster)
         good &= gm_cocluster_write(r->o.cocluster, &p, together);
     if (r->o.partition)
-        good &= gm_partition_write(r->o.partition, &p, of);
+        good &= gm_partition_write(r->o.partition, &p, of, r->element);
     if (r->o.svg)
         good &= gm_scatter_write(r->o.svg, r->points, xy, names[0], names[1], clusters, of);
     free(names[0]);
@@ -1023,6 +1052,7 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
     free(r.header);
     free(r.number);
     free(r.z);
+    free(r.element);
     free(r.wanted);
     free(r.to);
     return good ? GM_EXIT_OK : GM_EXIT_USAGE;

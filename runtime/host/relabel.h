@@ -21,7 +21,7 @@ long gm_least_squares(const GmPartitions *p, const uint32_t *together);
 // Labels of one draw, renumbered from 0 by the sizes of the clusters, the largest first; returns their number. of: by point.
 int gm_by_size(const GmPartitions *p, long draw, int *of);
 bool gm_cocluster_write(const char *path, const GmPartitions *p, const uint32_t *together);        // a square table of fractions, without header
-bool gm_partition_write(const char *path, const GmPartitions *p, const int *of);                   // point, cluster
+bool gm_partition_write(const char *path, const GmPartitions *p, const int *of, const long *element);        // point, cluster; element: which one of the array a point is
 // Points (x, y), coloured by cluster: an SVG file.
 bool gm_scatter_write(const char *path, long points, const double *xy, const char *x_name, const char *y_name, int clusters, const int *of);
 

@@ -138,13 +138,26 @@ def main():
     part = np.loadtxt(os.path.join(work, "part.csv"), delimiter=",", skiprows=1)[:, 1]
     square = lambda z: ((((z[:, None] == z[None, :]) - expected)[np.tril_indices(len(z), -1)]) ** 2).sum()
     check(abs(square(part) - min(square(x) for x in z)) < 1e-9, "the partition is the nearest of all draws by squares")
+    # elements that do not exist: the others are permuted as they would be without them
+    def absent(cells, at):
+        return ",".join(cells[:-2 - at] + ["nan"] + cells[-1 - at:])
     K, N = 6, 25
+    for c in (1, 2):
+        rows = open(os.path.join(work, "a_%d.csv" % c)).read().splitlines()
+        with open(os.path.join(work, "n_%d.csv" % c), "w") as f:
+            f.writelines((r if r[0] in "#l" else absent(r.split(","), 1)) + "\n" for r in rows)
+    out = run("relabel", "n", "--by", "c", "--cocluster", "con.csv", "--partition", "partn.csv", "-q", "--no-summary")
+    few = read("n_relabelled", 2, K, N)
+    check(out.returncode == 0 and "1 of 25 elements of c do not exist" in out.stdout and np.isnan(few[:, -4]).all() and np.isnan(few).sum() == len(few), "what does not exist stays nan", out.stderr)
+    check(np.allclose(np.loadtxt(os.path.join(work, "con.csv"), delimiter=","), np.delete(np.delete(expected, N - 2, 0), N - 2, 1), atol=1e-4), "co-clustering of the others")
+    check([int(r.split(",")[0]) for r in open(os.path.join(work, "partn.csv")).read().split()[1:]] == [i + 1 for i in range(N) if i != N - 2], "the partition names the elements that exist")
     for name, change, says in [
         ("cut", lambda t: t[:-20], "was cut off"),
         ("line", lambda t: t[:t[:-1].rindex("\n") + 1] + "1,2,3\n", "fewer cells"),
         ("other", lambda t: t.replace("mu.1", "nu.1"), "no variable of m.gm"),
         ("word", lambda t: t[:t[:-1].rindex("\n") + 1] + "x" + t[t[:-1].rindex("\n") + 1:], "is not a number"),
         ("gone", lambda t: t.replace("mu.2", "s").replace(",s,", ",s,", 1), "mu[2] is missing"),
+        ("hole", lambda t: t[:t[:-1].rindex("\n") + 1] + absent(t[t[:-1].rindex("\n") + 1:-1].split(","), 1) + "\n", "is nan in 1 of"),
         ("label", lambda t: t[:-1].rsplit(",", 3)[0] + ",9," + ",".join(t[:-1].rsplit(",", 2)[1:]) + "\n", "labels are 1 to 6"),
     ]:
         text = open(os.path.join(work, "a_1.csv")).read()
