@@ -121,8 +121,8 @@ static __device__ __forceinline__ void classify_exactly(GmContext *GM, const Swe
 // ---- in single precision ----
 
 struct ClassifiedSizes {
-    static constexpr int P = CLASSIFIED_WIDTH, ROWS = P <= 8 ? 6 : P <= 16 ? 4 : 2, LENGTH = (P * (P + 1) / 2 + P + 1 + 3) / 4 * 4, BATCH = 8;
-    static constexpr int FIT = 40 * 1024 / 4 / LENGTH / BATCH * BATCH, VALUES = FIT > 64 ? 64 : FIT;      // in shared memory
+    static constexpr int P = CLASSIFIED_WIDTH, ROWS = P <= 8 ? 6 : P <= 16 ? 4 : 2, LENGTH = (P * (P + 1) / 2 + P + 1 + 3) / 4 * 4, BATCH = 16;
+    static constexpr int FIT = 40 * 1024 / 4 / LENGTH, VALUES = FIT >= 64 ? 64 : FIT >= 32 ? 32 : 16;     // in shared memory: a block of random numbers is for four batches
 };
 
 // Of each column, the median of the first 32 rows; all warps do the same.
@@ -182,6 +182,16 @@ static __device__ __forceinline__ void classify_single(GmContext *GM, const Swee
             }
             for (int x = threadIdx.x; x < whole; x += blockDim.x) table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
             __syncthreads();
+            uint32_t word[ROWS][4];
+            for (int r = 0; r < ROWS; r++) {
+                Stream g = stream(at, var, from + r * (long)blockDim.x + threadIdx.x);
+                g.counter0 += (uint32_t)(begin / (4 * BATCH));
+                const Philox bits = random_block(&g);
+                word[r][0] = bits.word0;
+                word[r][1] = bits.word1;
+                word[r][2] = bits.word2;
+                word[r][3] = bits.word3;
+            }
             for (int batch = 0; batch < some; batch += BATCH) {
                 float weight[ROWS][BATCH];
 #pragma unroll 1
@@ -212,7 +222,6 @@ static __device__ __forceinline__ void classify_single(GmContext *GM, const Swee
                 }
                 for (int r = 0; r < ROWS; r++) {
                     const long i = from + r * (long)blockDim.x + threadIdx.x;
-                    const int number = (int)((begin + batch) / BATCH);
                     float most = top[r], sum = 0;
 #pragma unroll
                     for (int x = 0; x < BATCH; x++) {
@@ -224,11 +233,7 @@ static __device__ __forceinline__ void classify_single(GmContext *GM, const Swee
                     for (int x = 0; x < BATCH; x++) weight[r][x] = sum += __expf(weight[r][x] - most);
                     total[r] = total[r] * __expf(top[r] - most) + sum;
                     top[r] = most;
-                    Stream g = stream(at, var, i);
-                    g.counter0 += (uint32_t)(number / 4);
-                    const Philox bits = random_block(&g);
-                    const uint32_t word = number % 4 == 0 ? bits.word0 : number % 4 == 1 ? bits.word1 : number % 4 == 2 ? bits.word2 : bits.word3;
-                    const float u = ((float)word + 0.5f) * 2.3283064365386963e-10f * total[r];
+                    const float u = ((float)word[r][(begin + batch) / BATCH % 4] + 0.5f) * 2.3283064365386963e-10f * total[r];
                     if (u > sum) continue;
                     int k = 0;
 #pragma unroll

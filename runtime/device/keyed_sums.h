@@ -22,7 +22,7 @@ enum { GM_DIGITS = 256, GM_SORTING = 1024 };     // blocks that sort, at most
 
 DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, int *to, int shift)
 {
-    __shared__ int count[GM_DIGITS], of_warp[GM_THREADS / 32][GM_DIGITS];
+    int *const count = block_room(), (*const of_warp)[GM_DIGITS] = (int (*)[GM_DIGITS])(block_room() + GM_DIGITS);
     const long blocks = gridDim.x < GM_SORTING ? gridDim.x : GM_SORTING, b = blockIdx.x, size = (n + blocks - 1) / blocks;
     const long first = b * size < n ? b * size : n, last = first + size < n ? first + size : n;
     const int t = (int)threadIdx.x, warp = t >> 5, lane = t & 31;
@@ -30,7 +30,7 @@ DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, i
     count[t] = 0;
     __syncthreads();
     if (b < blocks) {
-        for (long r = first + t; r < last; r += GM_THREADS) atomicAdd(&count[(keys[from ? from[r] : r] >> shift) & 255], 1);
+        for (long r = first + t; r < last; r += GM_THREADS) atomicAdd(&count[((keys[from ? from[r] : r] - 1) >> shift) & 255], 1);
         __syncthreads();
         all[t * blocks + b] = count[t];
     }
@@ -68,7 +68,7 @@ DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, i
         for (long begin = first; begin < last; begin += GM_THREADS) {
             const long r = begin + t;
             const bool here = r < last;
-            const int row = !here ? 0 : from ? from[r] : (int)r, digit = here ? (keys[row] >> shift) & 255 : -1;
+            const int row = !here ? 0 : from ? from[r] : (int)r, digit = here ? ((keys[row] - 1) >> shift) & 255 : -1;
             for (int w = 0; w < GM_THREADS / 32; w++) of_warp[w][t] = 0;
             __syncthreads();
             const unsigned same = __match_any_sync(0xffffffffu, digit);
@@ -92,7 +92,7 @@ DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, i
 static __device__ __noinline__ void order_keyed(GmContext *c, long n, long groups, const int *keys, int *first, int *rows, int *spare)
 {
     int passes = 1;
-    while (passes < 4 && groups >> (8 * passes)) passes++;
+    while (passes < 4 && (groups - 1) >> (8 * passes)) passes++;
     const int *from = 0;
     for (int p = 0; p < passes; p++) {
         int *to = (passes - p) % 2 ? rows : spare;

@@ -39,6 +39,8 @@ WORKLOADS = [
     ("probit, 10^7 x 8", "probit", 10_000_000, 8, {1: 0.25, 4: None}, 300, 3000),
     ("random intercepts, 10^7 rows, 8 groups", "intercepts", 10_000_000, 8, {1: 0.5, 4: None}, 1000, 10000),
     ("random intercepts, 10^7 rows, 10^5 groups", "intercepts", 10_000_000, 100_000, {1: 0.5, 4: None}, 500, 2000),
+    ("mixture of 256 normals, 5 10^6 x 14", "mixture", 5_000_000, 14, {1: 15}, 50, 100),
+    ("mixture of 256 normals, 10^6 x 14", "mixture", 1_000_000, 14, {1: 5}, 50, 100),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
 ]
 SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
@@ -81,6 +83,16 @@ def data(folder, model, n, p):
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"K": p}, f)
         return ["size.json", "y=y.npy", "group=group.npy"], {"sigma": 1.0}
+    if model == "mixture":                               # 40 components; what is known without their names: the mean of all
+        X = np.lib.format.open_memmap(os.path.join(folder, "X.npy"), "w+", "<f4", (n, p))
+        centre = 4 * np.random.default_rng(3).standard_normal((40, p))
+
+        def rows(b, e, r):
+            X[b:e] = centre[r.integers(0, 40, e - b)] + r.standard_normal((e - b, p))
+        in_blocks(n, 1 << 18, rows)
+        with open(os.path.join(folder, "size.json"), "w") as f:
+            json.dump({"K": 256, "m0": [0] * p, "S0": np.eye(p).tolist(), "nu0": p + 2}, f)
+        return ["size.json", "X=X.npy"], {"mean.%d" % (j + 1): float(m) for j, m in enumerate(X.mean(axis=0, dtype=np.float64))}
     X = np.lib.format.open_memmap(os.path.join(folder, "X.npy"), "w+", "<f8", (n, p))
     y = np.lib.format.open_memmap(os.path.join(folder, "y.npy"), "w+", "<f8" if model == "lasso" else "<i4", (n,))
     strong = {"lasso": 3.0, "probit": 0.4, "logistic": 0.5, "horseshoe": 0.4}[model]
@@ -103,7 +115,7 @@ def data(folder, model, n, p):
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", "mu,tau,sigma" if model == "intercepts" else "beta", "--seed", "1", "-o", "draws"]
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
     try:
         return subprocess.run(["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:
@@ -118,6 +130,12 @@ def check(folder, model, truth):
     x = np.array([[float(v) for v in line.split(",")] for line in lines[1:]])
     if not np.isfinite(x).all():
         return "draws that are not finite"
+    if model == "mixture":                               # the mean of the mixture
+        w, mu = (x[:, [k for k, name in enumerate(names) if name.startswith(v)]] for v in ("w.", "mu."))
+        column = np.array([int(name.split(".")[2]) for name in names if name.startswith("mu.")])
+        of = np.array([int(name.split(".")[1]) for name in names if name.startswith("mu.")])
+        x = np.stack([(w[:, of[column == j] - 1] * mu[:, column == j]).sum(axis=1) for j in range(1, column.max() + 1)], axis=1)
+        names = ["mean.%d" % j for j in range(1, column.max() + 1)]
     at = [k for k, name in enumerate(names) if truth.get(name) is not None]
     want = np.array([truth[names[k]] for k in at])
     if len(at) < len(truth):

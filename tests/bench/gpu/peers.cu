@@ -245,6 +245,19 @@ static void sums(long n, long p, int chains, const float *X, const float *z, flo
     else CK(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)p, chains, (int)n, &one, X, (int)p, z, (int)n, &zero, h, (int)p));
 }
 
+// Multiply-adds of single precision in registers, eight chains a thread: what `turns` of them take.
+__global__ void multiply_adds(long turns, float *out)
+{
+    float a[8], x = 1 + 1e-7f * threadIdx.x, y = 1e-9f * blockIdx.x;
+    for (int k = 0; k < 8; k++) a[k] = 0.1f * k;
+    for (long t = 0; t < turns; t++)
+#pragma unroll
+        for (int k = 0; k < 8; k++) a[k] = a[k] * x + y;
+    float sum = 0;
+    for (int k = 0; k < 8; k++) sum += a[k];
+    if (sum == 12345) *out = sum;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) return 2;
@@ -306,6 +319,18 @@ int main(int argc, char **argv)
             RUN(draw_groups, p, sum, count, u, sweep++);
             RUN(group_residual, n, y, group, u, m);
             CK(cublasSdot(blas, (int)n, m, 1, m, 1, sse));
+        }));
+        return 0;
+    }
+    if (!strcmp(what, "mixture")) {                      // of K normals: each row times the triangles of all components; by cuBLAS the squares, without what is made of the products
+        const long K = 256, chunk = 1 << 16, threads = 2048L * 132, turns = n * K * (p * (p + 1) / 2 + p) / 8 / threads;
+        float *X = floats((size_t)(n * p)), *roots = floats((size_t)(p * p * K)), *z = floats((size_t)(chunk * p * K));
+        RUN(fill, X, n * p, 1.0f);
+        RUN(fill, roots, p * p * K, 1.0f);
+        printf("read %.4f\n", reading(X, (size_t)(n * p)) + median_ms([&] { multiply_adds<<<2048 * 132 / 256, 256>>>(turns, z); CK(cudaGetLastError()); }));
+        printf("peer %.4f\n", median_ms([&] {
+            for (long at = 0; at < n; at += chunk)
+                CK(cublasSgemm(blas, CUBLAS_OP_T, CUBLAS_OP_N, (int)(p * K), (int)(n - at < chunk ? n - at : chunk), (int)p, &one, roots, (int)p, X + at * p, (int)p, &zero, z, (int)(p * K)));
         }));
         return 0;
     }
