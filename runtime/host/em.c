@@ -5,7 +5,9 @@
 //   faster    after two iterations from q0 over q1 to q2, in coordinates without bounds (coordinates.c): to q0 + 2 a r + a^2 v, r = q1 - q0, v = q2 - q1 - r, a = |r|/|v| (SQUAREM: Varadhan and
 //             Roland 2008, scheme 3). If the log density there is not above that of q2, q2 stays; the next ones are then tried with a half as long, and only each second time
 //   starts    three of four from a random partition: latents are laid on values at random, before the first iteration. The others, and all with --init FILE, from unknowns at random places.
-//             After 30 iterations, and after 60, those that are lower than half of all starts, and on their way still, are left where they are (short runs: Biernacki, Celeux and Govaert 2003)
+//             After 30 iterations, and after 60, those that are lower than half of all that stand, and on their way still, are left where they are (short runs: Biernacki, Celeux and Govaert 2003)
+//   no mode   what has arrived where a step along one number alone would gain more than 0.01 of the log density (by differences) is not called a mode
+//   no bound  a start whose step of maximisation has no finite maximum ends there; the others go on
 //   runs off  where the last step leads on to infinity, and the log density on that line as far out again is higher, and so it is 10, 1000 and 100,000 times as far: coefficients under perfect
 //             separation. That is looked at where iterations end, and after 500, 1000, 2000, ... of them
 #include "em.h"
@@ -21,7 +23,7 @@ enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, ROUND = 10
 
 static const long JUDGED[] = { 30, 60 };
 
-static const double CLOSE = 1e-8, LEVEL = 1e-10, FALLS = 1e-9, ALIKE = 1e-6, SEEN = 1e-13;
+static const double CLOSE = 1e-8, LEVEL = 1e-10, FALLS = 1e-9, ALIKE = 1e-6, SEEN = 1e-13, STEEP = 1e-2;
 
 typedef struct Trace { long iteration; double log_density; } Trace;
 
@@ -75,6 +77,19 @@ static double change_of(const Em *em, int chain)
     return most;
 }
 
+// The unknowns are where they were before the iteration.
+static void put_last(const Em *em, int chain)
+{
+    const double *from = em->way[chain].last;
+    for (int f = 0; f < em->model->n_state; f++) {
+        if (!is_unknown(&em->model->state[f]))
+            continue;
+        const long n = gm_shape_size(&em->memory->shape[f]);
+        memcpy(gm_state_array(em->model, em->memory, chain, f), from, (size_t)n * sizeof *from);
+        from += n;
+    }
+}
+
 static void keep_trace(Way *w, long iteration, double lp)
 {
     if (w->n == w->room) {
@@ -102,13 +117,21 @@ static double iterate(Em *em, GmRun *one, double *change)
 {
     GmEmEnd *e = &em->end[one->chain];
     Way *w = &em->way[one->chain];
+    int failed = 0;
+    one->tried = &failed;
     em->model->iterate_chain(one);
+    one->tried = NULL;
     one->sweep++;
     e->iterations++;
-    const double before = e->log_density, lp = gm_fault_raised() ? NAN : em->model->log_joint(one, one->chain), gain = lp - before;
+    if (failed) {                                        // a step whose density has no maximum: a component on one point, an improper conditional. Other starts may do better
+        e->state = GM_ASCENT_UNBOUNDED;
+        put_last(em, one->chain);
+        return 0;
+    }
+    const double before = e->log_density, lp = em->model->log_joint(one, one->chain), gain = lp - before;
     *change = change_of(em, one->chain);
     if (isnan(lp) || lp == -INFINITY) {
-        e->state = GM_ASCENT_NOWHERE;
+        e->state = w->n > 0 ? GM_ASCENT_UNBOUNDED : GM_ASCENT_NOWHERE;       // the former: where doubles end
         return 0;
     }
     e->log_density = lp;
@@ -271,17 +294,23 @@ static int go_on(Em *em, long to)
 
 static void leave_behind(Em *em)
 {
+    const int n = em->run->chains;
+    bool left[n];
     double best = -INFINITY;
-    for (int c = 0; c < em->run->chains; c++)
-        best = fmax(best, em->end[c].log_density);
-    bool left[em->run->chains];
-    for (int c = 0; c < em->run->chains; c++) {
-        int higher = 0;
-        for (int k = 0; k < em->run->chains; k++)
-            higher += em->end[k].log_density > em->end[c].log_density;
-        left[c] = em->end[c].state == GM_ASCENT_ON_ITS_WAY && 2 * higher >= em->run->chains && em->end[c].log_density < best - ALIKE * (1 + fabs(best));
+    int stand = 0;
+    for (int c = 0; c < n; c++) {                        // those that have ended without a mode do not count
+        const bool stands = em->end[c].state == GM_ASCENT_ON_ITS_WAY || em->end[c].state == GM_ASCENT_DONE;
+        stand += stands;
+        if (stands)
+            best = fmax(best, em->end[c].log_density);
     }
-    for (int c = 0; c < em->run->chains; c++)
+    for (int c = 0; c < n; c++) {
+        int higher = 0;
+        for (int k = 0; k < n; k++)
+            higher += (em->end[k].state == GM_ASCENT_ON_ITS_WAY || em->end[k].state == GM_ASCENT_DONE) && em->end[k].log_density > em->end[c].log_density;
+        left[c] = em->end[c].state == GM_ASCENT_ON_ITS_WAY && 2 * higher >= stand && em->end[c].log_density < best - ALIKE * (1 + fabs(best));
+    }
+    for (int c = 0; c < n; c++)
         if (left[c])
             em->end[c].state = GM_ASCENT_LEFT;
 }
@@ -300,7 +329,7 @@ static void say(const Em *em, long to, int going, bool bar)
 
 // ---- the slope, by differences ----
 
-typedef struct Slope { GmRun *run; const Em *em; int chain; long left; double most; } Slope;
+typedef struct Slope { GmRun *run; const Em *em; int chain; long left; double most, here, gain; } Slope;       // here: the log density; gain: the largest that a step along one number would have
 
 static double density_at(Slope *s)
 {
@@ -311,11 +340,14 @@ static double density_at(Slope *s)
     return density_here(s->em, &one);
 }
 
+// By the parabola through three places. Where that has no top nothing is said: derivatives by differences are no proof.
 static void take_slope(Slope *s, double up, double down, double width)
 {
-    const double slope = fabs(up - down) / width;
+    const double slope = fabs(up - down) / width, bend = (2 * s->here - up - down) / (0.25 * width * width);
     if (isfinite(slope) && slope > s->most)
         s->most = slope;
+    if (bend > 0 && isfinite(bend))
+        s->gain = fmax(s->gain, 0.5 * slope * slope / bend);
 }
 
 // Of a number within bounds: by log(x - lower), log(upper - x), the log odds, or x in units of its own size.
@@ -372,10 +404,11 @@ static void slope_of_covariance(Slope *s, double *x, long n)
 }
 
 // The largest derivative at some of the numbers, those that a stride meets: as many as the iterations have paid for.
-static double slope_at(const Em *em, GmRun *run, int chain)
+static double slope_at(const Em *em, GmRun *run, int chain, double *gain)
 {
     const long some = em->end[chain].iterations / 2, most = some < LEAST_SLOPES ? LEAST_SLOPES : some > MOST_SLOPES ? MOST_SLOPES : some;
-    Slope s = { run, em, chain, most, 0 };
+    Slope s = { run, em, chain, most, 0, 0, 0 };
+    s.here = density_at(&s);
     const long stride = em->n / most + 1;
     for (int f = 0; f < em->model->n_state; f++) {
         const GmField *field = &em->model->state[f];
@@ -396,6 +429,8 @@ static double slope_at(const Em *em, GmRun *run, int chain)
                 i = n;                   // others are told by the density alone
         }
     }
+    density_at(&s);
+    *gain = s.gain;
     return s.most;
 }
 
@@ -468,8 +503,12 @@ GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOption
     if (!gm_fault_raised() && !gm_interrupted())
         gm_note("%ld iterations of %d start%s in %.3g s, %.3g ms each; seed %llu", all, o->chains, o->chains > 1 ? "s" : "", seconds, 1000 * seconds / (double)(all > 0 ? all : 1), (unsigned long long)o->seed);
     GmExit status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_OK;
-    if (best >= 0 && !gm_fault_raised())
-        end[best].slope = slope_at(&em, run, best);
+    if (best >= 0 && !gm_fault_raised()) {
+        double gain;
+        end[best].slope = slope_at(&em, run, best, &gain);
+        if (end[best].state == GM_ASCENT_DONE && gain > STEEP)
+            end[best].state = GM_ASCENT_STUCK;
+    }
     for (int c = 0; c < o->chains; c++)
         if (end[c].fell < 0) {
             gm_error("start %d: iteration %ld lowered the log density by %.3g: a step of maximisation is wrong. Please keep the model and the data, and report it", c + 1, end[c].iterations, -end[c].fell);

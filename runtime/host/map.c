@@ -495,7 +495,14 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
         for (int c = 1; c < o->chains; c++)
             if (whole(&map, c) > whole(&map, highest))
                 highest = c;
-        if (best < 0 || (!is_told_as_mode(worst(&map, highest)) && whole(&map, highest) > whole(&map, best) + slack)) {
+        for (int c = 0; c < o->chains && best >= 0 && model->for_modes; c++)         // a component may collapse onto a point; modes that do not are what is asked for
+            if (worst(&map, c)->state == GM_ASCENT_UNBOUNDED) {
+                char *where = outermost(&map, m, c);
+                gm_note("start %d: the density has no bound%s%s; what follows is the highest of the modes that were found. With a prior that keeps away from there it has one", c + 1, where ? ", and rises towards " : "", where ? where : "");
+                free(where);
+                break;
+            }
+        if (best < 0 || (!(model->for_modes && worst(&map, highest)->state == GM_ASCENT_UNBOUNDED) && !is_told_as_mode(worst(&map, highest)) && whole(&map, highest) > whole(&map, best) + slack)) {
             char *where = worst(&map, highest)->runs_off ? gm_copy_text(worst(&map, highest)->runs_off) : outermost(&map, m, highest), *zero = gm_zero_factor(model, m, d, highest);
             if (!zero && worst(&map, highest)->state == GM_ASCENT_NOWHERE)
                 zero = gm_infinite_log_lik(model, m, d, run, highest);

@@ -142,6 +142,12 @@ prior { for (j in 1:p) b[j] ~ flat(); }
 likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(X[i] * b); }
 """
 
+COLLAPSES = """data { int N; vector[N] y; }
+prior { w ~ dirichlet([1,1]); for (k in 1:2) { mu[k] ~ normal(0, 5); s[k] ~ half_normal(0,1); } }
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], s[c[i]]); }
+"""
+
 VANISHING = NORMALS.replace("rep_vector(2, K)", "rep_vector(0.1, K)")
 
 
@@ -299,6 +305,11 @@ with Workplace() as w:
     told("components vanish", sum(v < 1e-200 for v in x["w"]) >= 1 and abs(sum(x["w"]) - 1) < 1e-9 and "at an end of its support" in said, (x["w"], said))
     X = np.c_[np.ones(8), np.array([-3, -2, -1.5, -1, 1, 1.5, 2, 4])]
     print("separated: " + mode(w, compiled(w, "separated", SEPARATED), dict(N=8, p=2, X=X, y=(X[:, 1] > 0).astype(int)), status=8)[1].strip().split("\n")[-1])
+    y6 = np.array([-1.2, .3, 2.1, 2.5, -.7, 1.9])
+    x, said = mode(w, compiled(w, "collapses", COLLAPSES), dict(N=6, y=y6), "--starts", "8", "--seed", "1")
+    told("one start collapses", x is not None and abs(x["lp__"] + 12.91229405) < 1e-6 and said.count("the density has no bound") == 1, said)
+    print("only collapses: " + mode(w, compiled(w, "all", COLLAPSES.replace("half_normal(0,1)", "half_flat()")), dict(N=3, y=np.array([1., 1, 4])), "--starts", "2", status=8)[1].strip().split("\n")[-1])
+    print("missing: " + mode(w, w.path("collapses"), dict(N=6, y=[None, *y6[1:]]), status=2)[1].strip())
     for name, model in (("chain", CHAIN), ("counts", COUNTS)):
         with open(w.path(name + ".gm"), "w") as f:
             f.write(model)
