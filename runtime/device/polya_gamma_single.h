@@ -70,24 +70,13 @@ DEVICE_USUAL float polya_gamma_single_attempts(const PolyaGammaSingle *f, Philox
     return x < 0 ? polya_gamma_single_attempt(f, radius * fast_sin(angle), b.word3) : x;
 }
 
-// The attempts after the first two.
-DEVICE_APART float polya_gamma_single_next(Stream g, PolyaGammaSingle f)
-{
-    for (;;) {
-        const float x = polya_gamma_single_attempts(&f, random_block(&g));
-        if (!(x < 0)) return x;
-    }
-}
-
 // A draw from PG(1, c).
 DEVICE_USUAL float polya_gamma_one_single(Stream *g, float c)
 {
     const PolyaGammaSingle f = polya_gamma_single_setup(c);
-    float x = polya_gamma_single_attempts(&f, random_block(g));
-    if (x < 0) {
-        x = polya_gamma_single_next(*g, f);
-        stream_pass(g);
-    }
+    float x;
+    do x = polya_gamma_single_attempts(&f, random_block(g));
+    while (x < 0);
     return c == c ? fmaxf(0.25f * x, 1.2e-38f) : NAN;
 }
 

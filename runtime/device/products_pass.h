@@ -16,6 +16,7 @@
 #define GM_PRODUCTS_PASS_H
 
 #include "products_plan.h"
+#include "tensor_cores.h"
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
@@ -53,33 +54,15 @@ PRODUCTS_INLINE void span_total(GmContext *, const SpanRow &r, int k, wide *, wi
 
 // ---- tensor cores ----
 
-// x = high + low to 2^-22 of x; both of type tf32 where what is below it is cut off, as the tensor cores do.
-PRODUCTS_INLINE void products_split(float x, unsigned &high, unsigned &low)
-{
-    high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-    low = __float_as_uint(x - __uint_as_float(high));
-}
-
-// c += a b: 16 by 8, 8 by 8. Of lane 4 g + q: a[g, q], a[g + 8, q], a[g, q + 4], a[g + 8, q + 4]; b[q, g], b[q + 4, g]; c[g, 2 q], c[g, 2 q + 1], c[g + 8, 2 q], c[g + 8, 2 q + 1].
-PRODUCTS_INLINE void products_core(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
-{
-#if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-    (void)c; (void)a; (void)b0; (void)b1;
-#endif
-}
-
 // The same to single precision, for n tiles of outputs in turns, since each product waits for the one before.
 template <int n_tiles> PRODUCTS_INLINE void products_add(float (&c)[n_tiles][4], const unsigned (&high)[4], const unsigned (&low)[4], const unsigned (&b)[n_tiles][2], const unsigned (&b_low)[n_tiles][2])
 {
 #pragma unroll
-    for (int n = 0; n < n_tiles; n++) products_core(c[n], low, b[n][0], b[n][1]);
+    for (int n = 0; n < n_tiles; n++) cores_product(c[n], low, b[n][0], b[n][1]);
 #pragma unroll
-    for (int n = 0; n < n_tiles; n++) products_core(c[n], high, b_low[n][0], b_low[n][1]);
+    for (int n = 0; n < n_tiles; n++) cores_product(c[n], high, b_low[n][0], b_low[n][1]);
 #pragma unroll
-    for (int n = 0; n < n_tiles; n++) products_core(c[n], high, b[n][0], b[n][1]);
+    for (int n = 0; n < n_tiles; n++) cores_product(c[n], high, b[n][0], b[n][1]);
 }
 
 // ---- copies that run ahead (RowStages of row_pass.h) ----
@@ -219,14 +202,14 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
                 const int next = s + hands < steps ? s + hands : s;
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
-                    products_split(a[i][8 * s], high[i / 2][i % 2], low[i / 2][i % 2]);
-                    products_split(a[i][8 * s + 4], high[i / 2][i % 2 + 2], low[i / 2][i % 2 + 2]);
+                    cores_split(a[i][8 * s], high[i / 2][i % 2], low[i / 2][i % 2]);
+                    cores_split(a[i][8 * s + 4], high[i / 2][i % 2 + 2], low[i / 2][i % 2 + 2]);
                 }
                 unsigned b[n_tiles][2], b_low[n_tiles][2];
 #pragma unroll
                 for (int n = 0; n < n_tiles; n++) {
-                    products_split(ahead[n].x, b[n][0], b_low[n][0]);
-                    products_split(ahead[n].y, b[n][1], b_low[n][1]);
+                    cores_split(ahead[n].x, b[n][0], b_low[n][0]);
+                    cores_split(ahead[n].y, b[n][1], b_low[n][1]);
                     ahead[n] = __ldg(pieces + (next * n_tiles + n) * 32);
                 }
 #pragma unroll
@@ -302,8 +285,8 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
             const int below = (four(2 * k + 1) - four(2 * k)) * stride;
 #pragma unroll
             for (int n = 0; n < n_tiles; n++) {
-                products_split(w[8 * n], b[n][0], b_low[n][0]);
-                products_split(w[4 * ACROSS + 8 * n], b[n][1], b_low[n][1]);
+                cores_split(w[8 * n], b[n][0], b_low[n][0]);
+                cores_split(w[4 * ACROSS + 8 * n], b[n][1], b_low[n][1]);
             }
 #pragma unroll
             for (int m = 0; m < m_tiles; m++) {
@@ -316,7 +299,7 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
                     if (j + g + 8 == p) value[1] = value[3] = 1;
                 }
 #pragma unroll
-                for (int i = 0; i < 4; i++) products_split(value[i], high[i], low[i]);
+                for (int i = 0; i < 4; i++) cores_split(value[i], high[i], low[i]);
                 products_add(out[m], high, low, b, b_low);
             }
         }

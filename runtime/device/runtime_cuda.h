@@ -579,6 +579,8 @@ GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products
 GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_32(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<32>(states, n, p, chunk, before, chunks, X, at_w, part); }
 GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_64(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<64>(states, n, p, chunk, before, chunks, X, at_w, part); }
 
+#include "weighted_cores.h"
+
 // out[p, p], both triangles, from the chunks. blockIdx.x: 32 places of the tiles, whose chunks eight hands share; blockIdx.y: the chain.
 GM_KERNEL gm_weighted_products_add(const State *states, long p, long T, long tiles, long chunks, const double *part, uint64_t at_out)
 {

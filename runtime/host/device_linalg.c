@@ -273,23 +273,24 @@ void gm_device_gram(GmRun *run, long n, long p, double scale, const void *X, voi
     gm_device_launch(d, d->stream, "gm_mirror", (GmGrid){ .x = blocks_for(d, p * p) }, mirror);
 }
 
-// By a kernel of tiles kept in shared memory.
+// By a kernel of tiles kept in shared memory; 33 to 64 columns of single precision by tensor cores, where there are such.
 static void weighted_gram_small(GmDevice *d, long n, long p, const void *X, size_t w, size_t out)
 {
-    // Chunks in even rounds of two blocks for each multiprocessor of an H100 or H200, of some 1024 rows, unless they would be too many to keep.
-    enum { ROUND = 2 * 132, MOST = 8 * ROUND, ROWS = 1024 };
-    const long T = p <= 16 ? 16 : p <= 32 ? 32 : 64, side = (p + T - 1) / T;
-    const long wanted = (n / ROWS + ROUND) / ROUND * ROUND, rounds = wanted < MOST ? wanted : MOST, even = (n + rounds - 1) / rounds;
+    // Chunks in even rounds of two or three blocks for each multiprocessor of an H100 or H200, of some 1024 or 2048 rows, unless they would be too many to keep.
+    enum { PROCESSORS = 132 };
+    const bool cores = p > 32 && p <= 64 && d->capability >= 80 && gm_device_element(d, GM_REAL) == sizeof(float);
+    const long T = p <= 16 ? 16 : p <= 32 ? 32 : 64, side = (p + T - 1) / T, round = (cores ? 3 : 2) * PROCESSORS;
+    const long wanted = (n / (cores ? 2048 : 1024) + round) / round * round, rounds = wanted < 16 * PROCESSORS ? wanted : 16 * PROCESSORS, even = (n + rounds - 1) / rounds;
     long tile = T, tiles = side * (side + 1) / 2, chunk = even > 256 ? even : 256, chunks = n > 0 ? (n + chunk - 1) / chunk : 0;
     const CUdeviceptr part = gm_device_scratch(d, AT_PART, sizeof(double) * (size_t)(d->chains * chunks * tiles * T * T + 1));
     uint64_t at_w = w, at_out = out;
     GmPieces piece = gm_device_pieces(d, X, n, (size_t)p * gm_device_element(d, GM_REAL), chunk);
     long before;
     void *products[] = { &d->states, &n, &p, &chunk, &before, &chunks, &piece.X, &at_w, (void *)&part };
-    const char *kernel = T == 16 ? "gm_weighted_products_16" : T == 32 ? "gm_weighted_products_32" : "gm_weighted_products_64";
+    const char *kernel = cores ? "gm_weighted_products_cores" : T == 16 ? "gm_weighted_products_16" : T == 32 ? "gm_weighted_products_32" : "gm_weighted_products_64";
     while (chunks > 0 && gm_device_piece(d, &piece)) {
         before = piece.first / chunk;
-        gm_device_launch(d, d->stream, kernel, (GmGrid){ .x = tiles, .y = (piece.rows + chunk - 1) / chunk, .z = d->chains }, products);
+        gm_device_launch(d, d->stream, kernel, (GmGrid){ .x = tiles, .y = (piece.rows + chunk - 1) / chunk, .z = d->chains, .threads = cores ? 128 : 256 }, products);
     }
     void *add[] = { &d->states, &p, &tile, &tiles, &chunks, (void *)&part, &at_out };
     gm_device_launch(d, d->stream, "gm_weighted_products_add", (GmGrid){ .x = tiles * T * T / 32, .y = d->chains }, add);

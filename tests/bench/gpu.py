@@ -42,10 +42,12 @@ WORKLOADS = [
     ("mixture of 256 normals, 5 10^6 x 14", "mixture", 5_000_000, 14, {1: 15}, 50, 100),
     ("mixture of 256 normals, 10^6 x 14", "mixture", 1_000_000, 14, {1: 5}, 50, 100),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
+    ("multinomial, 506,450 x 56, 9 categories", "multinomial", 506_450, 56, {1: 2.0, 4: None}, 300, 1000),
 ]
 SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
 ALONE = {"normals", "polya"}                             # samplers by themselves, by the program of the floors
 PEERS = "peers"
+CATEGORIES = 9
 KEPT = 100                       # draws that are checked
 
 
@@ -95,11 +97,16 @@ def data(folder, model, n, p):
         return ["size.json", "X=X.npy"], {"mean.%d" % (j + 1): float(m) for j, m in enumerate(X.mean(axis=0, dtype=np.float64))}
     X = np.lib.format.open_memmap(os.path.join(folder, "X.npy"), "w+", "<f8", (n, p))
     y = np.lib.format.open_memmap(os.path.join(folder, "y.npy"), "w+", "<f8" if model == "lasso" else "<i4", (n,))
-    strong = {"lasso": 3.0, "probit": 0.4, "logistic": 0.5, "horseshoe": 0.4}[model]
+    strong = {"lasso": 3.0, "probit": 0.4, "logistic": 0.5, "horseshoe": 0.4, "multinomial": 0.5}[model]
+    B = strong * np.random.default_rng(4).standard_normal((5, CATEGORIES - 1))
 
     def rows(b, e, r):
         x = r.standard_normal((e - b, p), dtype=np.float32)
         X[b:e] = x
+        if model == "multinomial":
+            eta = np.concatenate([x[:, :5] @ B, np.zeros((e - b, 1))], axis=1)
+            y[b:e] = 1 + (eta + r.gumbel(size=eta.shape)).argmax(axis=1)
+            return
         m = strong * x[:, :5].sum(axis=1)
         if model == "lasso":
             y[b:e] = m + r.standard_normal(e - b)
@@ -108,6 +115,10 @@ def data(folder, model, n, p):
         else:
             y[b:e] = m + r.standard_normal(e - b) > 0
     in_blocks(n, max(1, (1 << 22) // p), rows)
+    if model == "multinomial":
+        with open(os.path.join(folder, "size.json"), "w") as f:
+            json.dump({"K": CATEGORIES}, f)
+        return ["size.json", "X=X.npy", "y=y.npy"], {"B.%d.%d" % (j, k): B[j - 1, k - 1] if j <= 5 else 0.0 for j in range(1, p + 1) for k in range(1, CATEGORIES)}
     return ["X=X.npy", "y=y.npy"], {"beta.%d" % j: strong if j <= 5 else 0.0 for j in range(1, p + 1)}
 
 
@@ -115,7 +126,7 @@ def data(folder, model, n, p):
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
     try:
         return subprocess.run(["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:

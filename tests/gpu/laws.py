@@ -32,7 +32,7 @@ PARTS = {
     "normal_beyond_next": "normal_beyond", "normal_beyond": "normal_standard", "normal_from_cells": "normal_cells", "normal_cells": "normal_standard",
     "normal_offset_narrow": "normal_offset", "normal_offset": "normal_truncated", "normal_natural_truncated_as": "normal_natural_truncated",
     "normal_natural_truncated_single": "normal_natural_truncated", "polya_gamma_unit": "polya_gamma", "polya_gamma_single": "polya_gamma",
-    "polya_gamma_one_single": "polya_gamma", "polya_gamma_single_next": "polya_gamma", "polya_gamma_apart_single": "polya_gamma", "log_concave_offset": "log_power_draw", "interval_draw": "log_power_draw", "normal_upside_down": "normal_natural_truncated",
+    "polya_gamma_one_single": "polya_gamma", "polya_gamma_apart_single": "polya_gamma", "log_concave_offset": "log_power_draw", "interval_draw": "log_power_draw", "normal_upside_down": "normal_natural_truncated",
     "normal_beyond_single_next": "normal_natural_truncated",
     "normal_natural_truncated_apart": "normal_natural_truncated", "slice_restart": "a start, not a draw", "stream_pass": "moves a stream on", "inv_wishart_df_scale": "inv_wishart",
     "binomial_less_likely": "binomial", "nuts_begin": "begins a move: tests/runtime/nuts.c and tests/gpu/nuts.cu have its law",

@@ -3,6 +3,7 @@
 //   nvcc -O3 -arch=native -std=c++17 -o peers peers.cu -lcublas -lcusolver -lcurand
 //   peers horseshoe N P CHAINS      probit with a horseshoe prior        peers lasso N P        peers intercepts N GROUPS
 //   peers probit N P CHAINS         probit with a fixed prior            peers logistic N P     peers normals N     peers polya N
+//   peers multinomial N P           eight such sweeps, without the sums over other categories
 //
 // Lines `read MS` (reading the data once), `cholesky MS` (cuSOLVER's of the smaller side), `peer MS` (the sweep by cuBLAS, cuSOLVER and elementwise
 // kernels, in single precision) and, for normals, `own MS`. Medians of 15 by events; data are random. The elementwise kernels draw with gmc's samplers, so that
@@ -340,8 +341,9 @@ int main(int argc, char **argv)
     RUN(fill, z, n * chains, 1.0f);
     std::vector<float> ones((size_t)p, 1.0f);
     CK(cudaMemcpy(prior, ones.data(), sizeof(float) * (size_t)p, cudaMemcpyHostToDevice));
-    printf("read %.4f\n", reading(X, (size_t)(n * p)));
-    printf("cholesky %.4f\n", cholesky(n < p ? n : p));
+    const int columns = !strcmp(what, "multinomial") ? 8 : 1;
+    printf("read %.4f\n", columns * reading(X, (size_t)(n * p)));
+    printf("cholesky %.4f\n", columns * cholesky(n < p ? n : p));
     Joint joint;
     joint.open(p);
     float *XtX = floats((size_t)(p * p));
@@ -384,10 +386,10 @@ int main(int argc, char **argv)
             CK(cublasScopy(blas, (int)p, h, 1, beta, 1));
             joint.draw(beta, sweep++);
         }, together));
-    } else if (!strcmp(what, "logistic")) {
+    } else if (!strcmp(what, "logistic") || columns > 1) {
         float *weighted = floats((size_t)(n * p)), *h = floats((size_t)p);
         sums(n, p, 1, X, z, h);
-        printf("peer %.4f\n", median_ms([&] {
+        printf("peer %.4f\n", columns * median_ms([&] {
             predictor(n, p, 1, X, beta, m);
             RUN(polya, n, m, z, sweep);
             RUN(weigh, n, p, X, z, weighted);
