@@ -145,7 +145,7 @@ def main():
     for c in (1, 2):
         rows = open(os.path.join(work, "a_%d.csv" % c)).read().splitlines()
         with open(os.path.join(work, "n_%d.csv" % c), "w") as f:
-            f.writelines((r if r[0] in "#l" else absent(r.split(","), 1)) + "\n" for r in rows)
+            f.writelines((r if r[0] in "#l" else absent(r.split(","), 2)) + "\n" for r in rows)
     out = run("relabel", "n", "--by", "c", "--cocluster", "con.csv", "--partition", "partn.csv", "-q", "--no-summary")
     few = read("n_relabelled", 2, K, N)
     check(out.returncode == 0 and "1 of 25 elements of c do not exist" in out.stdout and np.isnan(few[:, -4]).all() and np.isnan(few).sum() == len(few), "what does not exist stays nan", out.stderr)
@@ -157,7 +157,7 @@ def main():
         ("other", lambda t: t.replace("mu.1", "nu.1"), "no variable of m.gm"),
         ("word", lambda t: t[:t[:-1].rindex("\n") + 1] + "x" + t[t[:-1].rindex("\n") + 1:], "is not a number"),
         ("gone", lambda t: t.replace("mu.2", "s").replace(",s,", ",s,", 1), "mu[2] is missing"),
-        ("hole", lambda t: t[:t[:-1].rindex("\n") + 1] + absent(t[t[:-1].rindex("\n") + 1:-1].split(","), 1) + "\n", "is nan in 1 of"),
+        ("hole", lambda t: t[:t[:-1].rindex("\n") + 1] + absent(t[t[:-1].rindex("\n") + 1:-1].split(","), 2) + "\n", "is nan in 1 of"),
         ("label", lambda t: t[:-1].rsplit(",", 3)[0] + ",9," + ",".join(t[:-1].rsplit(",", 2)[1:]) + "\n", "labels are 1 to 6"),
     ]:
         text = open(os.path.join(work, "a_1.csv")).read()
