@@ -29,6 +29,7 @@ typedef struct Pending {                 // a derivative by elements that instan
     Expr       *weight;                  // as an element of the array that keeps it, or as it is
     Var        *sums, *matrix;           // X'w, where a pass over rows has made it, and X; NULL: none
     Expr       *times;                   // what multiplies the sums
+    bool        put;
     struct Pending *next;
 } Pending;
 
@@ -1293,21 +1294,64 @@ static bool may_be_outside(const Derivative *d)
     return !within;
 }
 
+// Over what the terms of a pending derivative are summed, and its value.
+static Expr *value_of_pending(Moved *m, const Pending *w, Loops *l)
+{
+    const Derivative *d = w->d;
+    *l = d->loops;
+    Expr *where = may_be_outside(d) ? chosen_where(ex_mul2(d->weight, d->rest)) : NULL;      // an element that a choice leaves out need not exist
+    if (where) l->guard = l->guard ? ex_call2("&&", l->guard, where) : where;
+    if (!w->sums) return with_coordinates(m, ex_mul2(w->weight, d->rest));
+    *l = (Loops){.n = 1, .index = {d->loops.index[1]}};
+    return with_coordinates(m, ex_mul2(w->times, ex_ref(w->sums, 1, d->ref->args)));
+}
+
+static Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
+
+static bool holds_sum(const Pending *w) { return ex_find(w->weight, test_sum, NULL) || ex_find(w->d->rest, test_sum, NULL); }
+
+// Weights that are sums, those of values that are summed out, are computed once for all elements at the same place of their variables.
+static bool put_with(Moved *m, const Pending *w, const Pending *first)
+{
+    const Derivative *d = w->d, *o = first->d;
+    if (d->ref->nargs != o->ref->nargs || !holds_sum(w) || !holds_sum(first)) return false;
+    for (int k = 0; k < d->ref->nargs; k++)
+        if (d->ref->args[k] != o->ref->args[k] || d->ref->var->dim[k] != o->ref->var->dim[k]) return false;
+    Loops a, b;
+    value_of_pending(m, w, &a);
+    value_of_pending(m, first, &b);
+    bool same = a.n == b.n && a.guard == b.guard;
+    for (int k = 0; k < a.n && same; k++) same = a.index[k] == b.index[k];
+    return same;
+}
+
 static void put_pending(Moved *m, const Pending *w)
 {
-    Lower *p = m->p;
-    const Derivative *d = w->d;
-    Loops l = d->loops;
-    Expr *where = may_be_outside(d) ? chosen_where(ex_mul2(d->weight, d->rest)) : NULL;      // an element that a choice leaves out need not exist
-    if (where) l.guard = l.guard ? ex_call2("&&", l.guard, where) : where;
-    Expr *value = with_coordinates(m, ex_mul2(w->weight, d->rest));
-    if (w->sums) {
-        l = (Loops){.n = 1, .index = {d->loops.index[1]}};
-        value = with_coordinates(m, ex_mul2(w->times, ex_ref(w->sums, 1, d->ref->args)));
+    Loops l;
+    Expr *value = value_of_pending(m, w, &l);
+    Node *n = enter_nest(m->p, NODE_REDUCE, &l, w->d->ref->nargs, w->d->ref->args, w->d->ref->var->dim);
+    put_update(m->p, UPDATE_ADD, gradient_place(m, w->d->ref), value);
+    leave(m->p, n);
+}
+
+enum { MOST_TOGETHER = 4 };      // arrays of one sum over rows
+
+static void put_all_pending(Moved *m)
+{
+    for (Pending *w = m->pending; w; w = w->next) {
+        if (w->put) continue;
+        Loops l;
+        value_of_pending(m, w, &l);
+        Node *n = enter_nest(m->p, NODE_REDUCE, &l, w->d->ref->nargs, w->d->ref->args, w->d->ref->var->dim);
+        int together = 0;
+        for (Pending *o = w; o && together < MOST_TOGETHER; o = o->next) {
+            if (o->put || (o != w && !put_with(m, o, w))) continue;
+            put_update(m->p, UPDATE_ADD, gradient_place(m, o->d->ref), value_of_pending(m, o, &l));
+            o->put = true;
+            together++;
+        }
+        leave(m->p, n);
     }
-    Node *n = enter_nest(p, NODE_REDUCE, &l, d->ref->nargs, d->ref->args, d->ref->var->dim);
-    put_update(p, UPDATE_ADD, gradient_place(m, d->ref), value);
-    leave(p, n);
 }
 
 // ---- series ----
@@ -1734,7 +1778,7 @@ static void put_density(Moved *m, Prepared *first)
         m->lp = local_new(p->g->arena, "lp");
         put_let(p, NULL, m->lp, density_place(m, BY_VARIABLES), "wide")->let.grows = true;
     } else put_density_store(m, BY_VARIABLES);
-    for (const Pending *w = m->pending; w; w = w->next) put_pending(m, w);
+    put_all_pending(m);
     if (m->moving.nseries || m->moving.nfactored || m->inverses || m->once) put_barrier(p);
     put_once(m, m->once);
     for (const Inverse *i = m->inverses; i; i = i->next) put_inverse(m, i);

@@ -17,6 +17,7 @@ typedef struct Taking {
     const char   *stem;
     Once        **list;
     const Expr   *guard;
+    bool          added;                 // terms of a log_sum_exp: nothing that may be 0 multiplies what may be infinite
     int           n;
     Index        *around[MAX_LOOPS];     // from the outermost
 } Taking;
@@ -74,7 +75,7 @@ static bool movable(const Taking *t, const Expr *e, unsigned over)
         if (!ex_is_num(j->lo, 1) || !ex_data_only(j->hi) || j->hi->indices || (t->guard && ex_mentions_index(t->guard, j))) return false;
         rank++;
     }
-    return again && rank <= MAX_RANK && !ex_find(e, test_looked_up, &(Whole){t, over}) && !ex_may_diverge(e);
+    return again && rank <= MAX_RANK && !ex_find(e, test_looked_up, &(Whole){t, over}) && (t->added || !ex_may_diverge(e));
 }
 
 static Look test_work(const Expr *e, void *with)
@@ -144,7 +145,7 @@ static Expr *take_groups(Taking *t, const Expr *e, Expr **scale)
         int n = 0;
         for (int k = 0; k < nrest; k++) {
             const unsigned of = runs_over(t, rest[k]);
-            if (k == i || (rest[k]->kind != EX_NUM && (of & ~over) == 0 && (e->kind == EX_MUL || of == over) && (of != over || movable(t, rest[k], of)) && !ex_may_diverge(rest[k]))) group[n++] = rest[k];
+            if (k == i || (rest[k]->kind != EX_NUM && (of & ~over) == 0 && (e->kind == EX_MUL || of == over) && (of != over || movable(t, rest[k], of)) && (t->added || !ex_may_diverge(rest[k])))) group[n++] = rest[k];
         }
         Expr *part = operate(e, n, group);
         if (!worth(t, part) || !movable(t, part, over)) continue;
@@ -162,6 +163,7 @@ static Expr *take_groups(Taking *t, const Expr *e, Expr **scale)
         out[nout++] = once(t, part, over);
         i = -1;
     }
+    t->added = false;
     for (int i = 0; i < nrest; i++) out[nout++] = take(t, rest[i]);
     return operate(e, nout, out);
 }
@@ -173,7 +175,9 @@ static Expr *take_sum(Taking *t, Expr *e, Expr **scale)
     Index *j = index_new(e->index->name, e->args[0], e->args[1]);
     t->around[t->n++] = j;
     Expr *body = ex_open(e, j);
+    t->added = e->fn == FN_log_sum_exp && body->kind == EX_ADD;
     body = scale && body->kind == EX_MUL ? take_groups(t, body, scale) : take(t, body);
+    t->added = false;
     t->n--;
     return ex_reduce(e->name, j, e->args[0], e->args[1], body);
 }
