@@ -19,7 +19,7 @@ void explain(FILE *out, const Program *p)
         fprintf(out, "%s: %s on line %d, new variable %s (%s)\n", a->factor->value && a->factor->value->kind == EX_REF ? a->factor->value->var->name : "?",
                 a->rule->name, span_line(a->factor->span), a->latent ? a->latent->name : "?", a->rule->reference ? a->rule->reference : "");
     if (g->applied) fputc('\n', out);
-    const char *const text = "a CPU run with a warm-up of 300 sweeps or more tries both and takes what gives more effective draws for its work";
+    const char *const text = "a run with a warm-up of 300 sweeps or more tries both and takes what gives more effective draws for its work";
     for (const Competition *c = g->competitions; c; c = c->next) {
         const CompetitionCost cost = cost_of_competition(p, c);
         fprintf(out, "competition %d: ", c->number);
@@ -30,6 +30,7 @@ void explain(FILE *out, const Program *p)
         row(out, "choice", arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
         row(out, "by steps", arena_printf(g->arena, "%s multiply-adds a sweep, roughly", ex_text(g->arena, cost.steps)));
         row(out, "together", arena_printf(g->arena, "%s, and for each evaluation along a trajectory %s", ex_text(g->arena, cost.move), ex_text(g->arena, cost.evaluation)));
+        row(out, "on a GPU", arena_printf(g->arena, "in turn %s, and together %s and %s; and what the lanes share", ex_text(g->arena, cost.on_gpu.steps.alone), ex_text(g->arena, cost.on_gpu.move.alone), ex_text(g->arena, cost.on_gpu.evaluation.alone)));
         fputc('\n', out);
     }
     for (const Alone *c = g->no_competition; c; c = c->next) {

@@ -301,11 +301,14 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
 {
     FILE *out = o->file;
     if (!o->g->competitions) return false;
-    fprintf(out, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.\n");
+    fprintf(out, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.\n"
+                 "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.\n");
     for (const Competition *c = o->g->competitions; c; c = c->next) {
         const CompetitionCost cost = cost_of_competition(p, c);
         fprintf(out, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", c->number);
-        fprintf(out, "    cost[0] = %s;\n    cost[1] = %s;\n    cost[2] = %s;\n}\n\n", units_c(o, cost.steps), units_c(o, cost.move), units_c(o, cost.evaluation));
+        Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
+        for (int i = 0; i < 9; i++) fprintf(out, "    cost[%d] = %s;\n", i, units_c(o, number[i]));
+        fprintf(out, "}\n\n");
     }
     for (const Competition *c = o->g->competitions; c; c = c->next) {
         fprintf(out, "static const int fields_%d[] = {", c->number);
@@ -322,14 +325,18 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
     for (const Competition *c = o->g->competitions; c; c = c->next) {
         const char *names = "";
         for (int k = 0; k < c->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->block[k]->name);
-        const Var *told = NULL;
+        const Var *told = NULL, *machine = NULL;
         for (int i = 0; i < p->nsteps; i++)
             for (const Launch *l = p->steps[i].step->competition == c ? p->steps[i].launches.first : NULL; l; l = l->next)
                 for (int a = 0; a < l->nargs && l->kind == LAUNCH_NUTS; a++)
-                    if (l->arg[a].kind == ARG_NAME) told = l->arg[a].var;        // the last one
-        int at = 0;
+                    if (l->arg[a].kind == ARG_NAME) {
+                        if (!machine) machine = l->arg[a].var;                   // the first one
+                        told = l->arg[a].var;                                    // the last one
+                    }
+        int at = 0, kept = 0;
         while (state[at] != told) at++;
-        fprintf(out, "    {.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .latents = latents_%d, .cost = cost_%d},\n", names, c->coupled, c->number, 1 + at, c->number, c->number);
+        while (state[kept] != machine) kept++;
+        fprintf(out, "    {.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .machine = %d, .latents = latents_%d, .cost = cost_%d},\n", names, c->coupled, c->number, 1 + at, 1 + kept, c->number, c->number);
     }
     fprintf(out, "};\n\n");
     return true;
@@ -385,7 +392,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
     emit_banner(o, source);
     emit_structs(o, p, state, nstate);
     for (const Step *s = g->steps; s; s = s->next)
-        if (s->kind == STEP_NUTS && s->when == EVERY_SWEEP) {
+        if (s->kind == STEP_NUTS) {
             fputs("#define GM_MOVES             // along gradients\n", file);
             break;
         }
@@ -397,8 +404,8 @@ void emit_program(FILE *file, const Program *p, const char *source)
     bool competing = false;
     for (const Kernel *k = p->sweep.first; k; k = k->next) {
         const bool moves = k->step && k->step->when == WITH_GRADIENTS;
-        if (moves && !competing) fprintf(file, "// ---- what competes with these steps: the same unknowns, moved together along gradients ----\n\n#ifndef __CUDACC__           // on a CPU\n\n");
-        if (!moves && competing) fprintf(file, k->step ? "#endif\n\n// ---- after either ----\n\n" : "#endif\n\n// ---- for the draws ----\n\n");
+        if (moves && !competing) fprintf(file, "// ---- what competes with these steps: the same unknowns, moved together along gradients ----\n\n");
+        if (!moves && competing) fprintf(file, k->step ? "// ---- after either ----\n\n" : "// ---- for the draws ----\n\n");
         competing = moves;
         emit_kernel(o, k);
     }

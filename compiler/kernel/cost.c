@@ -10,6 +10,9 @@
 // Where methods compete all is added up in one unit, multiply-adds: functions and draws by cost.def, in loops of the library a quarter of one. Never in seconds: a run makes the same
 // choice on any machine.
 //
+// On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in turn (`lane`): all that is shared is done at once, as far as there are lanes. Both are multiply-adds of
+// one lane that wait for each other, of some 4 ns; the rest is work, in the same unit where all lanes share it.
+//
 // Needs: the kernels as all passes leave them.     Keeps: them, untouched.
 #include <math.h>
 #include <string.h>
@@ -21,9 +24,15 @@ enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
 // In multiply-adds.
 enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, TURN = 1, TRY = 150, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library; a turn of a loop; a value tried; a trajectory and each of its steps,
 enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
+
+// On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, two barriers; a column of a Cholesky
+// factor and its solves; lanes of a crew; what every sweep launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the graph.
+enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 300, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
+static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
+
 static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in a loop without draws, of which some are done at once
 
-typedef struct Cost { Expr *operations, *draws, *bytes, *work; } Cost;      // work: in multiply-adds
+typedef struct Cost { Expr *operations, *draws, *bytes, *work, *lane; } Cost;      // work: in multiply-adds; lane: those that one lane makes in turn
 
 typedef struct Counter {
     const Program *p;
@@ -31,7 +40,7 @@ typedef struct Counter {
     When           route;                // which one is counted
 } Counter;
 
-static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
+static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
 
 static void add(Cost *to, Cost more)
 {
@@ -39,13 +48,20 @@ static void add(Cost *to, Cost more)
     to->draws = ex_add2(to->draws, more.draws);
     to->bytes = ex_add2(to->bytes, more.bytes);
     to->work = ex_add2(to->work, more.work);
+    to->lane = ex_add2(to->lane, more.lane);
+}
+
+static void spend(Cost *to, Expr *units)
+{
+    to->work = ex_add2(to->work, units);
+    to->lane = ex_add2(to->lane, units);
 }
 
 // n operations, which take `units` each.
 static void labour(Cost *to, Expr *n, double units)
 {
     to->operations = ex_add2(to->operations, n);
-    to->work = ex_add2(to->work, ex_mul2(ex_num(units), n));
+    spend(to, ex_mul2(ex_num(units), n));
 }
 
 static void operate(Cost *to, Expr *n) { labour(to, n, 1); }
@@ -64,7 +80,7 @@ static double units_of(const char *name, double otherwise)
 static void draw(Cost *to, Expr *n, double units)
 {
     to->draws = ex_add2(to->draws, n);
-    to->work = ex_add2(to->work, ex_mul2(ex_num(units), n));
+    spend(to, ex_mul2(ex_num(units), n));
 }
 
 // Sums are multiplied out, so that equal terms meet.
@@ -81,7 +97,7 @@ static Expr *expanded(Expr *a, Expr *n)
     return all;
 }
 
-static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n)}; }
+static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n), expanded(c.lane, n)}; }
 
 static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
 {
@@ -90,7 +106,7 @@ static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
     return ex_reduce("sum", j, lo, hi, ex_replace_index(e, (Index *)i, ex_index(j)));
 }
 
-static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi), summed(c.work, i, lo, hi)}; }
+static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi), summed(c.work, i, lo, hi), summed(c.lane, i, lo, hi)}; }
 
 // ---- expressions ----
 
@@ -145,11 +161,14 @@ static Expr *size(const Var *v, int first, int n)
     return all;
 }
 
-static Cost count_loop(Counter *k, const Node *n)
+// Whether lanes share the turns of a loop, each its own.
+static bool is_shared(Sharing how)
 {
-    Cost c = count_scope(k, n->body);
-    c.work = ex_add2(c.work, ex_num(TURN));
-    if (ex_is_num(c.draws, 0)) c.work = expanded(c.work, ex_num(in_a_row));
+    return how != SHARE_SERIAL && how != SHARE_BACKWARD && how != SHARE_IN_TURN && how != SHARE_ROWS;
+}
+
+static Cost count_turns(const Node *n, Cost c)
+{
     const Sharing how = n->loop.how;
     if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;          // of each missing value
     if (how == SHARE_GROUPS) return times(c, n->loop.order->extent);
@@ -157,6 +176,18 @@ static Cost count_loop(Counter *k, const Node *n)
     if (how == SHARE_ROWS || n->loop.order) return times(c, ex_mul2(n->loop.order->row->hi, ex_pow(n->loop.order->extent, -1)));
     if (n->loop.of) return times(c, how == SHARE_SERIAL ? n->loop.of->dim[n->loop.field] : size(n->loop.of, 0, n->loop.n));
     for (int i = n->loop.n - 1; i >= 0; i--) c = over(c, n->loop.index[i], n->loop.index[i]->lo, n->loop.index[i]->hi);
+    return c;
+}
+
+static Cost count_loop(Counter *k, const Node *n)
+{
+    Cost c = count_scope(k, n->body);
+    spend(&c, ex_num(TURN));
+    if (ex_is_num(c.draws, 0)) c.work = expanded(c.work, ex_num(in_a_row));
+    Expr *of_a_turn = c.lane;
+    c = count_turns(n, c);
+    if (n->loop.how == SHARE_SUM_TURNS) c.lane = ex_mul2(ex_num(1.0 / CREW), c.lane);
+    else if (is_shared(n->loop.how)) c.lane = ex_add2(of_a_turn, ex_num(n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED ? TEAM_SUM : 0));
     return c;
 }
 
@@ -202,7 +233,7 @@ static Cost count_series(Counter *k, const Series *s, bool slopes)
 static Cost tried(Counter *k, const Node *body)
 {
     Cost c = count_scope(k, body);
-    c.work = ex_add2(c.work, ex_num(TRY));
+    spend(&c, ex_num(TRY));
     return c;
 }
 
@@ -322,6 +353,8 @@ static Cost count_list(Counter *k, const Node *list)
 static void count_launch(Counter *k, const Launch *l, Cost *to)
 {
     Cost c = l->kernel ? count_scope(k, l->kernel->body) : none();
+    Expr *lane = c.lane;
+    int launches = 1;
     Expr *a = NULL, *b = NULL;
     for (int i = 0; i < l->nargs; i++)
         if (l->arg[i].kind == ARG_EXTENT) {
@@ -333,6 +366,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     switch (l->kind) {
     case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY:
         c = times(c, a);
+        launches = l->kind == LAUNCH_ROWS_ONLY ? 1 : 2;
         labour(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b), in_library);
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
@@ -346,19 +380,24 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         break;
     case LAUNCH_ROW_SUMS:
         labour(&c, expanded(expanded(two, a), b), in_library);
+        launches = 2;
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
     case LAUNCH_GRAM: case LAUNCH_WEIGHTED_GRAM:
         labour(&c, ex_mul2(a, ex_pow(b, 2)), in_library);
+        launches = 2;
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
     case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_DENSE_SCALED:
         labour(&c, cubed(a, 1.0 / 3), in_library);
+        lane = ex_mul2(ex_num(COLUMN), a);
         draw(&c, a, units_of("normal_natural", DRAW));
         in_lapack = true;
         break;
     case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
         labour(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)), in_library);
+        lane = ex_mul2(ex_num(COLUMN), a);
+        launches = 3;
         draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW));
         in_lapack = true;
         break;
@@ -366,6 +405,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_TURNS: case LAUNCH_CHECKED: case LAUNCH_END: break;
     }
     c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
+    c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));
     add(to, c);
 }
 
@@ -450,22 +490,42 @@ static Cost count_launches(const Program *p, const Launches *list)
     return count_all(&k, list);
 }
 
-CompetitionCost cost_of_competition(const Program *p, const Competition *of)
+typedef struct Ways { Cost steps, move, evaluation; } Ways;
+
+// `other`: steps that this device does not take.
+static Ways count_ways(const Program *p, const Competition *of, int other)
 {
-    Cost every = none(), steps = none(), move = none(), evaluation = none();
+    Cost every = none();
+    Ways w = {none(), none(), none()};
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
-        if (s->imputes || s->when == ON_GPU || (s->competition && s->competition != of)) continue;
+        if (s->imputes || (int)s->when == other || (s->competition && s->competition != of)) continue;
         add(&every, count_launches(p, &p->steps[i].made));
-        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &move : &steps, count_launches(p, &p->steps[i].launches));
+        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, count_launches(p, &p->steps[i].launches));
         if (s->when != WITH_GRADIENTS) continue;
-        evaluation = count_launches(p, &p->steps[i].density);
+        w.evaluation = count_launches(p, &p->steps[i].density);
         Expr *n = NULL;
         for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
             for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
                 if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
-        move.work = ex_add(3, (Expr *[]){move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
-        evaluation.work = ex_add(3, (Expr *[]){evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
+        w.move.work = ex_add(3, (Expr *[]){w.move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
+        w.evaluation.work = ex_add(3, (Expr *[]){w.evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
+        w.move.lane = ex_add2(w.move.lane, ex_num(MOVE_ON_GPU));
+        w.evaluation.lane = ex_add2(w.evaluation.lane, ex_num(EVALUATION_ON_GPU));
     }
-    return (CompetitionCost){by_sizes(ex_add2(every.work, steps.work)), by_sizes(ex_add2(every.work, move.work)), by_sizes(evaluation.work)};
+    every.lane = ex_add2(every.lane, ex_num(SWEEP_ON_GPU));
+    add(&w.steps, every);
+    add(&w.move, every);
+    return w;
+}
+
+static CostOnGpu on_gpu(Cost c)
+{
+    return (CostOnGpu){by_sizes(c.lane), by_sizes(ex_add2(ex_mul2(ex_num(at_once), c.work), ex_mul2(ex_num(bytes_at_once), c.bytes)))};
+}
+
+CompetitionCost cost_of_competition(const Program *p, const Competition *of)
+{
+    const Ways cpu = count_ways(p, of, ON_GPU), gpu = count_ways(p, of, ON_CPU);
+    return (CompetitionCost){by_sizes(cpu.steps.work), by_sizes(cpu.move.work), by_sizes(cpu.evaluation.work), {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
 }

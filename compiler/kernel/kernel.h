@@ -338,9 +338,12 @@ void placement(Lower *p);                 // placement.c
 
 const char *cost_text(const Program *p, const StepCode *s);           // operations, draws and bytes of one sweep of one chain, in the sizes of the data
 
+typedef struct CostOnGpu { Expr *alone, *work; } CostOnGpu;      // in multiply-adds of one lane: what takes its time whatever the number of chains; the work of a chain, shared by all lanes
+
 typedef struct CompetitionCost {         // in multiply-adds, of one chain, in numbers of the data
     Expr *steps;                         // a sweep with a step for each
     Expr *move, *evaluation;             // a sweep along gradients is a move, and as many evaluations of density and gradient as its trajectory has
+    struct { CostOnGpu steps, move, evaluation; } on_gpu;
 } CompetitionCost;
 CompetitionCost cost_of_competition(const Program *p, const Competition *of);
 

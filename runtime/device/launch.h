@@ -533,6 +533,12 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
 // by the coordinates, value[1], that by the variables, and gradient[n] at position. Chains that go in step ask
 // together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__. With --check the densities make a claim, and the gradient is compared with differences.
 
+// What a chain takes of a competition; NULL: there is none, or it is left at drawing step by step.
+static inline GmChoice *gm_choice(const GmRun *run, int competition, int chain)
+{
+    return competition && run->choices ? &run->choices[chain * gm_model.n_competitions + competition - 1] : NULL;
+}
+
 #if !defined(__CUDACC__)
 
 // nuts_begin and nuts_next, of the library that programs are linked with (host/nuts.c).
@@ -541,12 +547,6 @@ GM_C int  gm_nuts_ask(Nuts *m);
 
 // The metric of a chain's move, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
 GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmMove *of, int chain);
-
-// What a chain takes of a competition; NULL: there is none, or it is left at drawing step by step.
-static inline GmChoice *gm_choice(const GmRun *run, int competition, int chain)
-{
-    return competition && run->choices ? &run->choices[chain * gm_model.n_competitions + competition - 1] : NULL;
-}
 
 typedef void GmDensity(GmRun *run);
 
@@ -585,18 +585,7 @@ static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answ
         memcpy(gm_array(s, of->moves), says, sizeof says);
     }
     GmChoice *const c = more ? NULL : gm_choice(run, of->competition, chain);
-    if (c) {
-        const double jump = m->energy - c->energy, away = m->energy - c->mean;
-        c->jumps += c->moves > 0 ? jump * jump : 0;
-        c->energy = m->energy;
-        c->mean += away / (double)++c->moves;
-        c->squares += away * (m->energy - c->mean);
-        c->evaluations += m->evaluations;
-        c->metric += m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0;
-        c->divergent += m->divergent;
-        c->failed += m->failed != 0;
-        c->fails = m->failed != 0;
-    }
+    if (c) gm_choice_moved(c, m->evaluations, m->divergent, m->failed != 0, m->energy, m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0);
     if (!more && m->failed && !of->competition)
         gm_fault(run, chain, of->name, -1, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
     return more;
@@ -671,6 +660,10 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 {
     if (of.alone == GM_UNLESS_MISSING && any_missing(run)) of.alone = 0;
     of.together = gm_goes_together(run, &of);
+    const GmChoice *const of_all = gm_choice(run, of.competition, 0);         // on a GPU chains take the same
+    of.first = of_all ? of_all->first : 0;
+    of.adapts = of_all ? of_all->adapts : run->warmup;
+    if (of_all && of_all->also) of.alone = 0;
     if (run->device) {
         gm_device_move(run, &of, density);
         return;
@@ -774,13 +767,8 @@ static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
     if (run->seeking) return step->moves;
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
     if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu);
-#if defined(__CUDACC__)
-    (void)chain;
-    return step->when == GM_WITHOUT_GRADIENTS;
-#else
     const GmChoice *const c = gm_choice(run, step->competition, chain);
     return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS) || (c && c->also);
-#endif
 }
 
 static inline void gm_take(GmRun *run, const GmStep *step)

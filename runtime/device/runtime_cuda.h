@@ -352,9 +352,9 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         settings.step = of.step;
         settings.target = of.accept;
         settings.temperature = nuts_temperature(of.anneal, (long)place->sweep, place->warmup);
-        if (of.together) chees_settings(&m, &settings, (long)place->sweep, place->warmup);
+        if (of.together) chees_settings(&m, &settings, (long)place->sweep - of.first, of.adapts);
         Stream g = stream(gm_sweep_of(place, chain), of.var, 0);
-        nuts_begin(&m, &g, position, &settings, (long)place->sweep, place->warmup);
+        nuts_begin(&m, &g, position, &settings, (long)place->sweep - of.first, of.adapts);
     } else if (m.phase != NUTS_DONE) {
         const wide *__restrict__ gradient = gm_array<const wide>(states, chain, of.gradient);
         wide *__restrict__ mine = nuts_gradient(&m);
@@ -403,8 +403,8 @@ static __device__ Chees gm_chees(const State *states, const GmPlace *place, cons
     w.machine = of->machine;
     w.n = of->coordinates;
     w.chains = chains;
-    w.sweep = (long)place->sweep;
-    w.warmup = place->warmup;
+    w.sweep = (long)place->sweep - of->first;
+    w.warmup = of->adapts;
     w.target = of->accept;
     return w;
 }

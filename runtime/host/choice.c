@@ -9,6 +9,9 @@
 //
 // Chains choose together, where they meet after the last sweep that is measured: what one of them measures alone may be off by a factor of two. Chains whose trial was broken off stay step by step.
 //
+// On a GPU a launch serves all chains, so they go in step: they take the same from the beginning, what they draw while it is measured comes in rows at meetings, sweeps whose numbers are fixed, and
+// a sweep along gradients goes on until the last chain has its draw. What launches cost whatever the number of chains is counted once for all of them.
+//
 // Where gradients have won, some sweeps at regular intervals are made step by step besides, for a tenth of the work at most: exact conditionals and slices lead out of a narrow part of the
 // distribution, the neck of a funnel, in which all moves of their step size would be refused.
 //
@@ -17,7 +20,9 @@
 // do not reach is not in what is measured either. They lose at once where even draws that are independent would cost too much; a trial that costs
 // far more than the other method is broken off.
 #include "host.h"
+#include "../device/nuts.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +37,15 @@ enum {
     SHARE_OF_STEPS = 10,                 // where gradients have won, steps take this part of the work at most
     LOOKED_AT = 20,                      // moves after which a trial may be broken off, and that are looked at
     MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
+    MOST_IN_STEP = 20,                   // competitions of chains that go in step: each has BITS of a number that says what a sweep takes
+    BITS = 3,
 };
 
 static const double ahead = 1.3;
 static const double far_ahead = 10, most_divergent = 0.02;       // a few divergences are borne where the other way hardly moves
 static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
+
+static const char no_density[] = "moves along gradients met no finite density";
 
 typedef enum { BY_STEPS, BY_GRADIENTS, METHODS } Method;
 
@@ -45,12 +54,15 @@ typedef struct Watch {                   // of a chain in a competition
     long    n;                           // draws so far
     double  effective[METHODS];          // per sweep
     double  cost[METHODS];               // of a sweep, in multiply-adds
-    long    begun[LOOKED_AT];            // evaluations of the last moves
+    long    begun[LOOKED_AT], rounds[LOOKED_AT];         // evaluations before the last moves
     bool    gradients;                   // what is tried, or taken
     long    every;                       // sweeps, of which one is made step by step besides; 0: none is
     bool    settled, measured;           // measured: both
     const char *because;                 // without numbers; or NULL
 } Watch;
+
+typedef struct Cost { double alone, work; } Cost;       // of all chains together; of each
+typedef struct Costs { Cost steps, move, evaluation; } Costs;
 
 struct GmChoices {
     const GmModel  *model;
@@ -59,10 +71,13 @@ struct GmChoices {
     long            warmup;
     GmChoice       *choice;              // by chain and competition, as everything here
     Watch          *watch;
-    double        (*cost)[3];            // by competition
+    Costs          *cost;                // by competition
     long          (*element)[MOST_ELEMENTS][2];          // field and element, by competition
     int            *elements;
     const char    **fixed;               // why nothing is measured; NULL: it is
+    bool            in_step;             // one choice for all chains
+    const char     *by;                  // the moves
+    long            met;                 // sweeps after which chains in step have met last
 };
 
 // Up to MOST_ELEMENTS elements, of each field some, evenly spread.
@@ -81,12 +96,20 @@ static int choose_elements(const GmMemory *m, const int *fields, long (*out)[2])
     return n;
 }
 
-GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o)
+static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
+{
+    double c[GM_COSTS];
+    of->cost(data, c);
+    return on_gpu ? (Costs){ { c[GM_COST_ON_GPU], c[GM_COST_ON_GPU + 1] }, { c[GM_COST_ON_GPU + 2], c[GM_COST_ON_GPU + 3] }, { c[GM_COST_ON_GPU + 4], c[GM_COST_ON_GPU + 5] } }
+                  : (Costs){ { 0, c[0] }, { 0, c[1] }, { 0, c[2] } };
+}
+
+GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu)
 {
     if (!model->n_competitions)
         return NULL;
     GmChoices *w = gm_alloc(1, sizeof *w);
-    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup };
+    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .in_step = on_gpu, .by = "NUTS", .met = -1 };
     const size_t n = (size_t)w->n, all = n * (size_t)w->chains;
     w->choice = gm_alloc(all, sizeof *w->choice);
     w->watch = gm_alloc(all, sizeof *w->watch);
@@ -96,23 +119,25 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     w->fixed = gm_alloc(n, sizeof *w->fixed);
     for (int k = 0; k < w->n; k++) {
         const GmCompetition *of = &model->competitions[k];
+        const bool beyond = on_gpu && k >= MOST_IN_STEP;
         long coordinates = 0;
         for (const int *f = of->fields; *f; f++)
             coordinates += gm_shape_size(&m->shape[*f - 1]);
-        of->cost(data->data, w->cost[k]);
+        w->cost[k] = costs_of(of, data->data, on_gpu);
         w->elements[k] = choose_elements(m, of->fields, w->element[k]);
         bool latents = false;
         for (long c = 0; c < d->n_columns; c++)
             for (const int *f = of->latents; *f; f++)
                 latents |= d->column[c].field == *f - 1;
-        w->fixed[k] = latents ? "the draws hold auxiliaries" : coordinates > MOST_COORDINATES ? "they are too many for gradients" : o->warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps" : NULL;
+        w->fixed[k] = latents ? "the draws hold auxiliaries" : coordinates > MOST_COORDINATES ? "they are too many for gradients" : o->warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps"
+                    : beyond ? "not measured on a GPU: there are 20 other sets that are" : NULL;
         for (int c = 0; c < w->chains; c++) {
             Watch *x = &w->watch[c * w->n + k];
             w->choice[c * w->n + k].adapts = o->warmup;
             if (!w->fixed[k])
                 x->draw = gm_alloc((size_t)w->elements[k] * MOST_DRAWS, sizeof *x->draw);
             x->because = w->fixed[k];
-            x->settled = w->fixed[k] && (latents || coordinates > MOST_COORDINATES || !of->coupled || o->warmup < LEAST_MOVES);
+            x->settled = w->fixed[k] && (latents || coordinates > MOST_COORDINATES || beyond || !of->coupled || o->warmup < LEAST_MOVES);
         }
     }
     return w;
@@ -134,19 +159,24 @@ static int by_size(const void *a, const void *b)
 // Between which sweeps a method is tried and measured.
 typedef struct Window { long from, to; } Window;
 
-static Window measured(const GmChoices *w, Method m)
+static Window window(long warmup, Method m)
 {
-    return m == BY_STEPS ? (Window){ w->warmup / 12, w->warmup / 4 } : (Window){ w->warmup * 9 / 20, w->warmup * 13 / 20 };
+    return m == BY_STEPS ? (Window){ warmup / 12, warmup / 4 } : (Window){ warmup * 9 / 20, warmup * 13 / 20 };
 }
 
-static void keep(GmChoices *w, int chain, int k, long sweep, Window in)
+static Window measured(const GmChoices *w, Method m) { return window(w->warmup, m); }
+
+long gm_choices_warmup(long warmup) { return window(warmup, BY_GRADIENTS).from - window(warmup, BY_STEPS).to; }
+
+// row: the elements, or NULL: they are in the memory of the CPU.
+static void keep(GmChoices *w, int chain, int k, long sweep, Window in, const double *row)
 {
     Watch *x = &w->watch[chain * w->n + k];
     const long every = (in.to - in.from) / MOST_DRAWS + 1;
     if (sweep < in.from || (sweep - in.from) % every || x->n == MOST_DRAWS)
         return;
     for (int i = 0; i < w->elements[k]; i++)
-        x->draw[i * MOST_DRAWS + x->n] = ((const double *)gm_state_array(w->model, w->memory, chain, (int)w->element[k][i][0]))[w->element[k][i][1]];
+        x->draw[i * MOST_DRAWS + x->n] = row ? row[i] : ((const double *)gm_state_array(w->model, w->memory, chain, (int)w->element[k][i][0]))[w->element[k][i][1]];
     x->n++;
 }
 
@@ -171,9 +201,38 @@ static double effective(const GmChoices *w, const Watch *x, int k, Window in)
     return all[n < 4 ? 0 : n < 20 ? 1 : n / 10] / (double)(in.to - in.from);
 }
 
-static double cost_of_move(const GmChoices *w, int k, double evaluations)
+// Of one chain, where chains that go in step bear together what is spent whatever their number.
+static double cost_of(const GmChoices *w, Cost c)
 {
-    return w->cost[k][1] + evaluations * w->cost[k][2];
+    return c.alone / (w->in_step ? w->chains : 1) + c.work;
+}
+
+// rounds: evaluations of the chain of those in step that makes most.
+static double cost_of_move(const GmChoices *w, int k, double evaluations, double rounds)
+{
+    return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){ rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work });
+}
+
+static double mean_cost_of_move(const GmChoices *w, int k, const GmChoice *c)
+{
+    if (c->moves == 0)
+        return cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS);
+    const double n = (double)c->moves;
+    return cost_of_move(w, k, (double)c->evaluations / n, (double)c->rounds / n) + c->metric / n;
+}
+
+void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, double energy, double metric)
+{
+    const double jump = energy - c->energy, away = energy - c->mean;
+    c->jumps += c->moves > 0 ? jump * jump : 0;
+    c->energy = energy;
+    c->mean += away / (double)++c->moves;
+    c->squares += away * (energy - c->mean);
+    c->evaluations += evaluations;
+    c->metric += metric;
+    c->divergent += divergent;
+    c->failed += failed;
+    c->fails = failed;
 }
 
 static void settle(GmChoices *w, int chain, int k, bool gradients, const char *because)
@@ -188,27 +247,39 @@ static void settle(GmChoices *w, int chain, int k, bool gradients, const char *b
     x->draw = NULL;
     c->first = 0;
     c->adapts = w->warmup;
-    const double of_move = cost_of_move(w, k, c->moves > 0 ? (double)c->evaluations / (double)c->moves : LEAST_EVALUATIONS) + (c->moves > 0 ? c->metric / (double)c->moves : 0);
     if (gradients)
-        x->every = (long)fmin(fmax(2, ceil(SHARE_OF_STEPS * w->cost[k][0] / of_move)), 1e9);
+        x->every = (long)fmin(fmax(2, ceil(SHARE_OF_STEPS * cost_of(w, w->cost[k].steps) / mean_cost_of_move(w, k, c))), 1e9);
     if (!gradients)                      // what moves tell of themselves is 0 where none is made
         memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
 }
 
-// The end of what is measured step by step: gradients have a trial if they can win.
-static void try_gradients(GmChoices *w, int chain, int k, Window in)
+// Chains that choose by themselves in a part of warm-up: one, or all that go in step.
+typedef struct Group { int first, end; } Group;
+
+static void settle_all(GmChoices *w, Group of, int k, bool gradients, const char *because)
 {
-    Watch *x = &w->watch[chain * w->n + k];
-    GmChoice *c = &w->choice[chain * w->n + k];
-    x->effective[BY_STEPS] = effective(w, x, k, in);
-    x->cost[BY_STEPS] = w->cost[k][0];
-    x->n = 0;
-    if (x->effective[BY_STEPS] * cost_of_move(w, k, LEAST_EVALUATIONS) > x->cost[BY_STEPS]) {
-        settle(w, chain, k, false, "even independent draws along gradients would cost more");
+    for (int chain = of.first; chain < of.end; chain++)
+        settle(w, chain, k, gradients, because);
+}
+
+// The end of what is measured step by step: gradients have a trial if they can win.
+static void try_gradients(GmChoices *w, Group of, int k, Window in)
+{
+    double all = 0;
+    for (int chain = of.first; chain < of.end; chain++) {
+        Watch *x = &w->watch[chain * w->n + k];
+        all += x->effective[BY_STEPS] = effective(w, x, k, in);
+        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps);
+        x->n = 0;
+    }
+    if (all * cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS) > cost_of(w, w->cost[k].steps) * (of.end - of.first)) {
+        settle_all(w, of, k, false, "even independent draws along gradients would cost more");
         return;
     }
-    x->gradients = true;
-    *c = (GmChoice){ .first = in.to, .adapts = measured(w, BY_GRADIENTS).from - in.to };
+    for (int chain = of.first; chain < of.end; chain++) {
+        w->watch[chain * w->n + k].gradients = true;
+        w->choice[chain * w->n + k] = (GmChoice){ .first = in.to, .adapts = measured(w, BY_GRADIENTS).from - in.to };
+    }
 }
 
 static double ratio(const Watch *x)
@@ -221,12 +292,12 @@ static void finish_measuring(GmChoices *w, int chain, int k, Window in)
     Watch *x = &w->watch[chain * w->n + k];
     const GmChoice *c = &w->choice[chain * w->n + k];
     x->effective[BY_GRADIENTS] = effective(w, x, k, in);
-    x->cost[BY_GRADIENTS] = cost_of_move(w, k, (double)c->evaluations / (double)c->moves) + c->metric / (double)c->moves;
+    x->cost[BY_GRADIENTS] = mean_cost_of_move(w, k, c);
     x->measured = true;
 }
 
 // For chains that have measured both: effective draws for the same work, of all of them.
-static void choose(GmChoices *w, int k)
+static void choose_method(GmChoices *w, int k)
 {
     double effective[METHODS] = { 0, 0 }, cost[METHODS] = { 0, 0 };
     long moves = 0, divergent = 0, failed = 0;
@@ -249,7 +320,7 @@ static void choose(GmChoices *w, int k)
     }
     const double better = effective[BY_GRADIENTS] * cost[BY_STEPS] / (effective[BY_STEPS] * cost[BY_GRADIENTS]);
     const bool borne = better > far_ahead && (double)divergent <= most_divergent * (double)moves, few = 2 * measured_in <= w->chains;
-    const char *because = failed ? "moves along gradients met no finite density" : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
+    const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
                         : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
     for (int chain = 0; chain < w->chains; chain++)
         if (w->watch[chain * w->n + k].measured)
@@ -257,43 +328,53 @@ static void choose(GmChoices *w, int k)
 }
 
 // A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known.
-static bool hopeless(GmChoices *w, int chain, int k)
+static bool hopeless(GmChoices *w, Group of, int k)
 {
-    Watch *x = &w->watch[chain * w->n + k];
-    const GmChoice *c = &w->choice[chain * w->n + k];
-    const long before = x->begun[c->moves % LOOKED_AT];
-    x->begun[c->moves % LOOKED_AT] = c->evaluations;
-    if (c->moves <= LOOKED_AT)
-        return false;
-    const double slack = 2 * c->moves < c->adapts ? 4 : 2, evaluations = (double)(c->evaluations - before) / LOOKED_AT;
-    return x->effective[BY_STEPS] * cost_of_move(w, k, evaluations) > slack * x->cost[BY_STEPS];
+    double effective = 0, cost = 0, steps = 0, slack = 2;
+    bool soon = false;
+    for (int chain = of.first; chain < of.end; chain++) {
+        Watch *x = &w->watch[chain * w->n + k];
+        const GmChoice *c = &w->choice[chain * w->n + k];
+        long *begun = &x->begun[c->moves % LOOKED_AT], *rounds = &x->rounds[c->moves % LOOKED_AT];
+        const double evaluations = (double)(c->evaluations - *begun) / LOOKED_AT, of_most = (double)(c->rounds - *rounds) / LOOKED_AT;
+        *begun = c->evaluations;
+        *rounds = c->rounds;
+        soon |= c->moves <= LOOKED_AT;
+        slack = 2 * c->moves < c->adapts ? 4 : 2;
+        effective += x->effective[BY_STEPS];
+        cost += cost_of_move(w, k, evaluations, of_most);
+        steps += x->cost[BY_STEPS];
+    }
+    return !soon && effective * cost > slack * steps * (of.end - of.first);
 }
 
-static void after(GmChoices *w, int chain, int k, long done)
+// After a sweep of these chains. rows: elements of the first chain, and how far apart chains are; NULL: they are in the memory of the CPU.
+static void after(GmChoices *w, Group of, int k, long done, const double *rows, long apart)
 {
-    Watch *x = &w->watch[chain * w->n + k];
-    GmChoice *c = &w->choice[chain * w->n + k];
     const Window steps = measured(w, BY_STEPS), moves = measured(w, BY_GRADIENTS);
     if (w->fixed[k]) {
         if (done == FIRST_SWEEPS)
-            settle(w, chain, k, true, x->because);
+            settle_all(w, of, k, true, w->watch[of.first * w->n + k].because);
         return;
     }
-    if (done <= steps.to)
-        keep(w, chain, k, done - 1, steps);
+    if (done > steps.to && hopeless(w, of, k)) {
+        settle_all(w, of, k, false, "a trial of gradients was broken off: even independent draws would cost more");
+        return;
+    }
+    for (int chain = of.first; chain < of.end; chain++) {
+        Watch *x = &w->watch[chain * w->n + k];
+        GmChoice *c = &w->choice[chain * w->n + k];
+        if (done == moves.from) {
+            *c = (GmChoice){ .gradients = c->gradients, .fails = c->fails, .first = c->first, .adapts = c->adapts };
+            memset(x->begun, 0, sizeof x->begun);
+            memset(x->rounds, 0, sizeof x->rounds);
+        }
+        keep(w, chain, k, done - 1, done <= steps.to ? steps : moves, rows ? rows + (chain - of.first) * apart : NULL);
+        if (done == moves.to)
+            finish_measuring(w, chain, k, moves);
+    }
     if (done == steps.to)
-        try_gradients(w, chain, k, steps);
-    if (done <= steps.to)
-        return;
-    if (hopeless(w, chain, k)) {
-        settle(w, chain, k, false, "a trial of gradients was broken off: even independent draws would cost more");
-        return;
-    }
-    if (done == moves.from)
-        *c = (GmChoice){ .gradients = c->gradients, .fails = c->fails, .first = c->first, .adapts = c->adapts }, memset(x->begun, 0, sizeof x->begun);
-    keep(w, chain, k, done - 1, moves);
-    if (done == moves.to)
-        finish_measuring(w, chain, k, moves);
+        try_gradients(w, of, k, steps);
 }
 
 void gm_choices_after(GmChoices *w, int chain, long sweep)
@@ -302,17 +383,134 @@ void gm_choices_after(GmChoices *w, int chain, long sweep)
         GmChoice *c = &w->choice[chain * w->n + k];
         const Watch *x = &w->watch[chain * w->n + k];
         if (!x->settled)
-            after(w, chain, k, sweep + 1);
+            after(w, (Group){ chain, chain + 1 }, k, sweep + 1, NULL, 0);
         c->gradients = x->gradients && !c->fails;        // a sweep step by step leads to where the density is finite
         c->fails = 0;
         c->also = c->gradients && x->every && (sweep + 1) % x->every == 0;
     }
 }
 
+// ---- chains in step ----
+
+static bool is_measured(const GmChoices *w, int k)
+{
+    return !w->fixed[k] && !w->watch[k].settled;
+}
+
+// After how many sweeps chains in step meet next, if `done` are made; LONG_MAX: they have met for the last time.
+static long next_meeting(const GmChoices *w, long done)
+{
+    const Window steps = measured(w, BY_STEPS), moves = measured(w, BY_GRADIENTS);
+    long next = LONG_MAX;
+    for (int k = 0; k < w->n; k++) {
+        const bool starts = w->fixed[k] && !w->watch[k].settled && done < FIRST_SWEEPS;
+        const long from = done < steps.from ? steps.from : done < steps.to ? steps.from : steps.to, apart = done < steps.to ? GM_WATCHED : LOOKED_AT;
+        const long end = done < steps.to ? steps.to : moves.to, at = done < from ? from + apart : from + ((done - from) / apart + 1) * apart;
+        if (starts)
+            next = next < FIRST_SWEEPS ? next : FIRST_SWEEPS;
+        if (is_measured(w, k) && done < moves.to)
+            next = next < at ? next : at < end ? at : end;
+    }
+    return next;
+}
+
+bool gm_choices_due(const GmChoices *w, long done)
+{
+    return w && w->in_step && done > 0 && w->met != done && next_meeting(w, done - 1) == done;
+}
+
+// Numbers of a chain in a row: elements, and what the moves of a competition tell.
+enum { TOLD_EVALUATIONS, TOLD_DIVERGENT, TOLD_FAILED, TOLD_ENERGY, TOLD };
+
+long gm_choices_columns(const GmChoices *w, GmWatched *out)
+{
+    long n = 0;
+    for (int k = 0; k < w->n; k++) {
+        if (w->fixed[k])
+            continue;
+        const int machine = w->model->competitions[k].machine - 1;
+        const GmWatched told[TOLD] = { { machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT }, { machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT },
+                                       { machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT }, { machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE } };
+        for (int i = 0; i < w->elements[k]; i++, n++)
+            if (out)
+                out[n] = (GmWatched){ (int)w->element[k][i][0], w->element[k][i][1], w->model->state[w->element[k][i][0]].type };
+        for (int i = 0; i < TOLD; i++, n++)
+            if (out)
+                out[n] = told[i];
+    }
+    return n;
+}
+
+bool gm_choices_watch(const GmChoices *w, long sweep)
+{
+    bool wanted = false;
+    for (int k = 0; w && w->in_step && k < w->n; k++)
+        wanted |= is_measured(w, k) && sweep >= measured(w, BY_STEPS).from && sweep < measured(w, BY_GRADIENTS).to;
+    return wanted;
+}
+
+uint64_t gm_choices_form(GmChoices *w, long sweep)
+{
+    uint64_t form = 0;
+    for (int k = 0; w && k < w->n; k++) {
+        const Watch *x = &w->watch[k];
+        const bool also = x->gradients && x->every && sweep % x->every == 0;
+        for (int chain = 0; chain < w->chains; chain++) {
+            GmChoice *c = &w->choice[chain * w->n + k];
+            c->gradients = x->gradients;
+            c->also = also;
+        }
+        if (k < MOST_IN_STEP)
+            form |= ((uint64_t)x->gradients | (uint64_t)also << 1 | (uint64_t)(w->choice[k].first > 0) << 2) << BITS * k;
+    }
+    return form;
+}
+
+static void take_row(GmChoices *w, int k, long sweep, const double *row, long apart)
+{
+    const double *told = row + w->elements[k];
+    double most = 0;
+    for (int chain = 0; chain < w->chains && w->watch[k].gradients; chain++) {
+        const double *t = told + chain * apart;
+        gm_choice_moved(&w->choice[chain * w->n + k], (long)t[TOLD_EVALUATIONS], t[TOLD_DIVERGENT] != 0, t[TOLD_FAILED] != 0, t[TOLD_ENERGY], 0);
+        most = fmax(most, t[TOLD_EVALUATIONS]);
+    }
+    for (int chain = 0; chain < w->chains; chain++)
+        w->choice[chain * w->n + k].rounds += (long)most;
+    after(w, (Group){ 0, w->chains }, k, sweep + 1, row, apart);
+}
+
+void gm_choices_watched(GmChoices *w, long done, long n, const double *rows)
+{
+    const long apart = gm_choices_columns(w, NULL);
+    const Group all = { 0, w->chains };
+    w->met = done;
+    for (int k = 0, at = 0; k < w->n; at += w->fixed[k] ? 0 : w->elements[k] + TOLD, k++) {
+        for (long i = 0; i < n && is_measured(w, k); i++)
+            take_row(w, k, done - n + i, rows + i * apart * w->chains + at, apart);
+        if (w->fixed[k] && !w->watch[k].settled)
+            after(w, all, k, done, NULL, 0);
+        bool failed = false;
+        for (int chain = 0; chain < w->chains && is_measured(w, k); chain++)
+            failed |= w->choice[chain * w->n + k].failed > 0;
+        if (failed)
+            settle_all(w, all, k, false, no_density);
+    }
+    gm_choices_meet(w, done);
+}
+
+void gm_choices_move_by(GmChoices *w, const char *name)
+{
+    if (w)
+        w->by = name;
+}
+
+// ---- meetings ----
+
 long gm_choices_until(const GmChoices *w, long sweep, long batch)
 {
-    const long at = w ? measured(w, BY_GRADIENTS).to : 0;
-    return sweep < at && sweep + batch > at ? at - sweep : batch;
+    const long at = !w ? 0 : w->in_step ? next_meeting(w, sweep) : measured(w, BY_GRADIENTS).to;
+    return sweep < at && batch > at - sweep ? at - sweep : batch;
 }
 
 void gm_choices_meet(GmChoices *w, long done)
@@ -321,7 +519,7 @@ void gm_choices_meet(GmChoices *w, long done)
         return;
     for (int k = 0; k < w->n; k++) {
         if (!w->fixed[k])
-            choose(w, k);
+            choose_method(w, k);
         for (int chain = 0; chain < w->chains; chain++)
             w->choice[chain * w->n + k].gradients = w->watch[chain * w->n + k].gradients && w->choice[chain * w->n + k].gradients;
     }
@@ -341,7 +539,7 @@ void gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before
         const Watch *x = &w->watch[chain * w->n + k];
         if (usual(w, k))
             continue;
-        fprintf(to, "%s%s: %s", before, w->model->competitions[k].name, x->gradients ? "moved together along gradients (nuts)" : "drawn step by step");
+        fprintf(to, "%s%s: %s", before, w->model->competitions[k].name, x->gradients ? strcmp(w->by, "NUTS") == 0 ? "moved together along gradients (nuts)" : "moved together along gradients (chees)" : "drawn step by step");
         if (x->measured)
             fprintf(to, "; in warm-up gradients gave %.3g times the effective draws for the same work", ratio(x));
         fprintf(to, x->because ? "; %s\n" : "\n", x->because);
@@ -368,9 +566,9 @@ void gm_choices_print(FILE *to, const GmChoices *w)
             continue;
         fprintf(to, "%s: ", w->model->competitions[k].name);
         if (gradients == 0 || gradients == w->chains)
-            fprintf(to, gradients ? "moved together along gradients (NUTS)" : "drawn step by step");
+            fprintf(to, gradients ? "moved together along gradients (%s)" : "drawn step by step", w->by);
         else
-            fprintf(to, "moved together along gradients (NUTS) in %d of %d chains, in the others drawn step by step", gradients, w->chains);
+            fprintf(to, "moved together along gradients (%s) in %d of %d chains, in the others drawn step by step", w->by, gradients, w->chains);
         if (measured_in > 0 && most - least < 0.1 * most)
             fprintf(to, "; in warm-up gradients gave %.2g times the effective draws for the same work", most);
         else if (measured_in > 0)

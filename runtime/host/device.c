@@ -166,7 +166,7 @@ void gm_device_close(GmDevice *d)
         gm_cuda.cuMemFree(d->text_at[k]);
         free(d->text[k]);
     }
-    const CUdeviceptr blocks[] = { d->column, d->kept, d->ring, d->block };
+    const CUdeviceptr blocks[] = { d->watched_column, d->watched_kept, d->watched_ring, d->column, d->kept, d->ring, d->block };
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
         if (blocks[k]) gm_cuda.cuMemFree(blocks[k]);
     if (d->fork) gm_cuda.cuEventDestroy(d->fork);

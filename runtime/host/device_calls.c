@@ -137,9 +137,9 @@ void gm_device_launch(GmDevice *d, CUstream stream, const char *kernel, GmGrid g
 
 void gm_device_graphs_drop(GmDevice *d)
 {
-    for (int k = 0; k < 2; k++)
-        if (d->graph[k]) {
-            gm_cuda.cuGraphExecDestroy(d->graph[k]);
-            d->graph[k] = NULL;
-        }
+    for (int k = 0; k < d->n_forms * GM_SWEEPS; k++) {
+        const CUgraphExec graph = d->form[k / GM_SWEEPS].graph[k % GM_SWEEPS];
+        if (graph) gm_cuda.cuGraphExecDestroy(graph);
+    }
+    d->n_forms = 0;
 }

@@ -29,6 +29,15 @@ typedef struct GmKernelEntry {
     long       launches;
 } GmKernelEntry;
 
+// Sweeps of one form are the same launches; a graph for each kind: plain ones, those whose draw is kept, those that are watched (choice.c).
+typedef enum { GM_PLAIN_SWEEP, GM_KEPT_SWEEP, GM_WATCHED_SWEEP, GM_SWEEPS } GmSweepKind;
+enum { GM_MOST_FORMS = 16 };                     // whose graphs are kept
+typedef struct GmForm {
+    uint64_t    number;
+    CUgraphExec graph[GM_SWEEPS];
+    long        made[GM_SWEEPS];                 // so far
+} GmForm;
+
 typedef struct GmTiming { int entry; CUevent from, to; } GmTiming;
 
 // An array of Data, or one that setup computes of data for all chains, as the device has it. On the card, or away: then `host` is all of it, and `head` its first bytes on the card.
@@ -87,7 +96,8 @@ typedef struct GmDevice {
     Cusolver      solver[GM_SIDES];              // NULL before the first large factorisation
     bool          libraries;
     // device_run.c
-    CUgraphExec   graph[2];                      // a sweep; one that is kept
+    GmForm        form[GM_MOST_FORMS];
+    int           n_forms;
     bool          plain;                         // no graphs: --profile, or capturing failed
     bool          capturing, no_result;
     int           loops;                         // within graphs: 1 there are, -1 there are none, 0 not tried yet
@@ -96,13 +106,15 @@ typedef struct GmDevice {
     CUstream      loop_stream;                   // in which the body of one is captured
     uint32_t     *told;                          // how many chains ask; pinned
     GmMove        moved;                         // the last move
-    long          sweeps_of[2];                  // made so far: plain ones, and those kept
     const GmOptions *keeping;                    // NULL: no draw leaves
     bool          derive, log_joint;
     long          columns, slots;
     double        pace[GM_MOST_PACES];           // ms a sweep of the last batches, of pace_sweeps sweeps or nearly as many
     long          paces, pace_sweeps;
     CUdeviceptr   column, kept, ring;
+    GmChoices    *choices;                       // NULL: nothing competes
+    long          watched_columns, watched;      // numbers of a chain in a row; rows since the last meeting
+    CUdeviceptr   watched_column, watched_kept, watched_ring;
     bool          profile;
     GmTiming      timing[512];
     int           n_timings;
@@ -217,7 +229,7 @@ bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place);
 bool gm_device_settled(GmDevice *d, GmRun *run);
 
 // All sweeps of a run; draws are stored as they come. The status as of `sample` in run.c; *sweeps: how many were made.
-int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmProgress *progress, long *sweeps);
+int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmChoices *choices, GmProgress *progress, long *sweeps);
 // Milliseconds a sweep of all chains between two events: the median of the last batches of sweeps. 0: none was timed.
 double gm_device_pace(const GmDevice *d);
 

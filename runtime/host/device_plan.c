@@ -186,8 +186,14 @@ static void rehearse(GmDevice *d, const GmRun *run)
     trial.batch = 1;
     d->rehearsing = true;
     if (d->model->setup) d->model->setup(&trial);
-    for (int f = 0; f < d->n_arrays; f++) d->array[f].read = 0;
-    d->model->sweep(&trial);
+    GmChoice *choices = gm_alloc((size_t)d->model->n_competitions + 1, sizeof *choices);
+    trial.choices = choices;
+    for (int gradients = d->model->n_competitions > 0; gradients >= 0; gradients--) {
+        for (int k = 0; k < d->model->n_competitions; k++) choices[k] = (GmChoice){ .gradients = gradients, .adapts = run->warmup };
+        for (int f = 0; f < d->n_arrays; f++) d->array[f].read = 0;
+        d->model->sweep(&trial);
+    }
+    free(choices);
     for (int f = 0; f < d->n_arrays; f++) d->array[f].in_sweep = d->array[f].read;
     if (d->model->derive) d->model->derive(&trial);
     if (d->model->restore) d->model->restore(&trial);

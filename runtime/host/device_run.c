@@ -30,17 +30,28 @@ static void keep_draw(GmDevice *d, GmRun *run)
     if (d->derive && d->model->restore) d->model->restore(run);
 }
 
-static void plain_sweep(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)
+// A row of what choices are made from.
+static void watch(GmDevice *d)
+{
+    long slots = GM_WATCHED;
+    void *gather[] = { &d->states, &d->place, &d->watched_column, &d->watched_columns, &d->watched_kept, &slots, &d->watched_ring };
+    gm_device_launch(d, d->stream, "gm_gather", (GmGrid){ .x = (d->watched_columns + GM_THREADS - 1) / GM_THREADS, .y = d->chains }, gather);
+    void *gathered[] = { &d->place, &d->watched_kept };
+    gm_device_launch(d, d->stream, "gm_gathered", (GmGrid){ .x = 1, .threads = 1 }, gathered);
+}
+
+static void plain_sweep(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), GmSweepKind kind)
 {
     run->chain = 0;
     sweep(run);
-    if (kept) keep_draw(d, run);
+    if (kind == GM_KEPT_SWEEP) keep_draw(d, run);
+    if (kind == GM_WATCHED_SWEEP) watch(d);
     void *next[] = { &d->place };
     gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){ .x = 1, .threads = 1 }, next);
 }
 
 // A sweep as a graph. Where capturing does not work, sweeps stay plain: slower, but the same.
-static void capture(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)
+static void capture(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), GmForm *form, GmSweepKind kind)
 {
     CUgraph graph = NULL;
     if (gm_cuda.cuStreamBeginCapture(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != 0) {
@@ -48,15 +59,27 @@ static void capture(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), bool kept)
         return;
     }
     d->capturing = true;
-    plain_sweep(d, run, sweep, kept);
+    plain_sweep(d, run, sweep, kind);
     d->capturing = false;
     int result = gm_cuda.cuStreamEndCapture(d->stream, &graph);
-    if (result == 0 && graph) result = gm_cuda.cuGraphInstantiate(&d->graph[kept], graph, 0);
+    if (result == 0 && graph) result = gm_cuda.cuGraphInstantiate(&form->graph[kind], graph, 0);
     if (graph) gm_cuda.cuGraphDestroy(graph);
     if (result != 0) {
-        d->graph[kept] = NULL;
+        form->graph[kind] = NULL;
         d->plain = true;
     }
+}
+
+static GmForm *form_of(GmDevice *d, uint64_t number)
+{
+    for (int k = 0; k < d->n_forms; k++)
+        if (d->form[k].number == number) return &d->form[k];
+    if (d->n_forms == GM_MOST_FORMS) {           // more than competitions that are usual: those of earlier phases among them
+        gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "sweeping");
+        gm_device_graphs_drop(d);
+    }
+    d->form[d->n_forms] = (GmForm){ .number = number };
+    return &d->form[d->n_forms++];
 }
 
 void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *))
@@ -71,11 +94,13 @@ void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *))
     for (long k = 0; k < batch && !d->failed; k++) {
         const long sampled = run->sweep + k + 1 - run->warmup;
         const bool kept = d->keeping && sampled > 0 && sampled % d->keeping->thin == 0;
-        const bool seen = d->sweeps_of[kept] > 0;
-        if (seen && !d->graph[kept] && !d->plain) capture(d, run, sweep, kept);
-        if (d->graph[kept]) gm_device_good(d, gm_cuda.cuGraphLaunch(d->graph[kept], d->stream), "launching a sweep");
-        else plain_sweep(d, run, sweep, kept);
-        d->sweeps_of[kept]++;
+        const GmSweepKind kind = kept ? GM_KEPT_SWEEP : gm_choices_watch(d->choices, run->sweep + k) ? GM_WATCHED_SWEEP : GM_PLAIN_SWEEP;
+        GmForm *form = form_of(d, gm_choices_form(d->choices, run->sweep + k));
+        if (form->made[kind] > 0 && !form->graph[kind] && !d->plain) capture(d, run, sweep, form, kind);
+        if (form->graph[kind]) gm_device_good(d, gm_cuda.cuGraphLaunch(form->graph[kind], d->stream), "launching a sweep");
+        else plain_sweep(d, run, sweep, kind);
+        form->made[kind]++;
+        d->watched += kind == GM_WATCHED_SWEEP;
     }
 }
 
@@ -214,8 +239,15 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
     keep_pace(d, b, sweeps);
     const long n = (long)(b->kept[0] - b->kept[1]);
     if (n > 0 && b->first == 0) {                        // warm-up is over
+        for (int k = 0; k < run->n_together; k++) {      // moves that have lost are not made
+            GmTogether *t = &run->together[k];
+            if (t->made && t->of.competition && !run->choices[t->of.competition - 1].gradients) t->made = 0;
+        }
         gm_device_learned(d, run);
-        for (int c = 0; c < d->chains && draws->file; c++) gm_together_note(draws->file[c], run, "# ");
+        for (int c = 0; c < d->chains && draws->file; c++) {
+            gm_choices_note(draws->file[c], d->choices, c, "# ");
+            gm_together_note(draws->file[c], run, "# ");
+        }
     }
     for (long k = 0; k < n; k++) {
         for (int c = 0; c < d->chains; c++)
@@ -260,20 +292,72 @@ bool gm_device_settled(GmDevice *d, GmRun *run)
     return !d->failed;
 }
 
-int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmProgress *progress, long *sweeps)
+// ---- choices ----
+
+static bool open_choices(GmDevice *d, GmChoices *choices)
+{
+    d->choices = choices;
+    d->watched_columns = choices ? gm_choices_columns(choices, NULL) : 0;
+    if (d->watched_columns == 0) return true;
+    const size_t n = (size_t)d->watched_columns, row = n * (size_t)d->chains * sizeof(double);
+    GmWatched *watched = gm_alloc(n, sizeof *watched);
+    Gathered *column = gm_alloc(n, sizeof *column);
+    gm_choices_columns(choices, watched);
+    for (size_t i = 0; i < n; i++) column[i] = (Gathered){ d->model->state[watched[i].field].offset, watched[i].element, watched[i].type };
+    gm_device_have(d, &d->watched_column, n * sizeof *column, "what is measured in warm-up");
+    gm_device_have(d, &d->watched_kept, sizeof(uint64_t), "a count");
+    gm_device_have(d, &d->watched_ring, row * GM_WATCHED, "what is measured in warm-up");
+    if (!d->failed) gm_device_good(d, gm_device_put(d, d->watched_column, column, n * sizeof *column), "sending columns");
+    if (!d->failed) gm_device_good(d, gm_cuda.cuMemsetD8Async(d->watched_kept, 0, sizeof(uint64_t), d->stream), "clearing a count");
+    free(watched);
+    free(column);
+    return !d->failed;
+}
+
+// Chains meet: everything launched is done, and the rows since the last meeting are taken. What moves tell is 0 where none are made.
+static void meet(GmDevice *d, const GmRun *run)
+{
+    const size_t row = (size_t)d->watched_columns * (size_t)d->chains;
+    double *rows = gm_alloc(row * (size_t)d->watched, sizeof *rows);
+    gm_device_good(d, gm_device_get(d, rows, d->watched_ring, row * (size_t)d->watched * sizeof *rows), "fetching what is measured");
+    if (!d->failed) gm_choices_watched(d->choices, run->sweep, d->watched, rows);
+    free(rows);
+    gm_device_good(d, gm_cuda.cuMemsetD8Async(d->watched_kept, 0, sizeof(uint64_t), d->stream), "clearing a count");
+    d->watched = 0;
+    gm_choices_form(d->choices, run->sweep);
+    for (int k = 0; k < d->model->n_competitions && !d->failed; k++)
+        for (int c = 0; c < d->chains && !run->choices[k].gradients; c++) {
+            const GmField *told = &d->model->state[d->model->competitions[k].told - 1];
+            const CUdeviceptr at = (CUdeviceptr)(uintptr_t)*(void *const *)(d->state + (size_t)c * d->model->state_size + told->offset);
+            gm_device_good(d, gm_cuda.cuMemsetD8Async(at, 0, GM_MOVE_NUMBERS * gm_device_element(d, told->type), d->stream), "clearing what moves tell");
+        }
+}
+
+int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmChoices *choices, GmProgress *progress, long *sweeps)
 {
     const long total = o->warmup + o->samples * o->thin;
     gm_device_heads_fill(d);
     d->derive = d->model->derive && gm_draws_need_derived(draws, d->model);
     d->log_joint = o->log_joint;
     Batch batch[2] = { { 0 }, { 0 } };
-    int status = open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1]) ? GM_EXIT_OK : (int)d->status;
+    int status = open_choices(d, choices) && open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1]) ? GM_EXIT_OK : (int)d->status;
     long size = 1, done = 0;
     int half = 0;
     double before = gm_seconds();
     run->sweep = 0;
     while (status == GM_EXIT_OK && done < total) {
-        long n = size < total - run->sweep ? size : total - run->sweep;
+        if (gm_choices_due(choices, run->sweep)) {
+            const long under_way = batch[1 - half].sweeps;
+            if (under_way > 0) status = end(d, run, draws, &batch[1 - half]);
+            done += under_way;
+            if (status == GM_EXIT_OK) meet(d, run);
+            before = gm_seconds();
+            if (status != GM_EXIT_OK || d->failed) {
+                status = d->failed ? (int)d->status : status;
+                break;
+            }
+        }
+        long n = gm_choices_until(choices, run->sweep, size < total - run->sweep ? size : total - run->sweep);
         while (n > 1 && kept_before(o, run->sweep + n) - kept_before(o, run->sweep) > d->slots / 2) n = (n + 1) / 2;
         if (n > 0) begin(d, run, o, &batch[half], half, n);
         half = 1 - half;
@@ -388,6 +472,12 @@ static int only_evaluate(GmRun *run, const GmMove *of, void (*density)(GmRun *))
     return 1;
 }
 
+// A move that competes with steps is evaluated, not made: it begins where steps have led.
+static int only_if_competing(GmRun *run, const GmMove *of, void (*density)(GmRun *))
+{
+    return of->competition ? only_evaluate(run, of, density) : 0;
+}
+
 // The log density of the last move and its gradient by the coordinates, where the chains stand on both devices.
 static Worst compare_derivatives(GmDevice *d, GmRun *on_gpu, GmRun *on_cpu, int step, const GmMemory *m)
 {
@@ -397,7 +487,7 @@ static Worst compare_derivatives(GmDevice *d, GmRun *on_gpu, GmRun *on_cpu, int 
     d->model->step(on_cpu, step);
     d->model->step(on_gpu, step);
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a log density");
-    on_cpu->instead = on_gpu->instead = NULL;
+    on_cpu->instead = on_gpu->instead = only_if_competing;
     for (int c = 0; c < d->chains && !d->failed; c++)
         for (int f = 0; f < d->model->n_state && !d->failed; f++)
             if (d->model->state[f].offset == d->moved.gradient || d->model->state[f].offset == d->moved.value) compare_field(d, m, c, f, 1, &w);
@@ -417,6 +507,10 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
 {
     enum { SWEEPS = 3 };
     bool good = true;
+    GmChoice *all = gm_alloc((size_t)model->n_competitions * (size_t)d->chains + 1, sizeof *all);
+    for (int k = 0; k < model->n_competitions * d->chains; k++) all[k].also = 1;
+    on_cpu->choices = on_gpu->choices = all;
+    on_cpu->instead = on_gpu->instead = only_if_competing;
     printf("%-40s %12s\n", "step", "difference");
     good &= verdict("sums of data", compare_all(d, m));
     for (long sweep = 0; sweep < SWEEPS && !d->failed && !gm_fault_raised(); sweep++) {
@@ -444,6 +538,8 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
         void *next[] = { &d->place };
         gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){ .x = 1, .threads = 1 }, next);
     }
+    on_cpu->choices = on_gpu->choices = NULL;
+    free(all);
     if (!gm_device_settled(d, on_gpu) || gm_fault_raised()) {
         gm_fault_print(model, m, NULL);
         return d->failed ? (int)d->status : GM_EXIT_FAULT;

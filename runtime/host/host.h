@@ -295,11 +295,22 @@ int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMe
 
 typedef struct GmChoices GmChoices;
 
-GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o);      // NULL: nothing competes
+GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);      // NULL: nothing competes
+long       gm_choices_warmup(long warmup);               // sweeps in which moves that compete adapt before they are measured
 GmChoice  *gm_choices_of(GmChoices *w);                  // for GmRun
 void       gm_choices_after(GmChoices *w, int chain, long sweep);        // after each sweep, by each chain for itself: measures, and settles what the next one takes
 long       gm_choices_until(const GmChoices *w, long sweep, long batch);     // sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
 void       gm_choices_meet(GmChoices *w, long done);     // after so many sweeps of all chains: they choose, if it is time
+
+// On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that are known beforehand, so that the choice does not depend on the GPU.
+enum { GM_WATCHED = 512 };                               // rows between two meetings, at most
+typedef struct GmWatched { int field; long element; GmType type; } GmWatched;            // a column: an element of a field of State, or of a header in it
+long       gm_choices_columns(const GmChoices *w, GmWatched *out);       // how many there are; out: what they are, or NULL
+uint64_t   gm_choices_form(GmChoices *w, long sweep);    // sets what a sweep takes; a number that is the same for sweeps that take the same
+bool       gm_choices_watch(const GmChoices *w, long sweep);             // whether its row is wanted
+bool       gm_choices_due(const GmChoices *w, long done);                // whether chains meet after so many sweeps, and have not yet
+void       gm_choices_watched(GmChoices *w, long done, long n, const double *rows);      // the meeting: the rows of the last n sweeps, [n][chains][columns]
+void       gm_choices_move_by(GmChoices *w, const char *name);           // what moves are called: "NUTS" unless it is said
 void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
 void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
 void       gm_choices_close(GmChoices *w);
@@ -327,6 +338,7 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
 
 bool gm_together_possible(const GmModel *model, const GmOptions *o);     // else a message
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);         // once the device is known: sets run->company and run->together
+bool gm_together_competes(const GmRun *run, const GmModel *model);       // whether they make moves together that compete with steps
 long gm_together_until(const GmRun *run, long batch);    // sweeps from run->sweep on, of at most `batch`, after which chains meet
 void gm_together_meet(GmRun *run, const GmModel *model, long done);      // after so many sweeps of all chains, on a CPU: they adapt, if it is time
 void gm_together_learned(GmTogether *t, double step, double log_time);   // as the machine of a chain has them

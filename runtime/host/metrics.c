@@ -19,7 +19,7 @@ struct GmMetrics {
     int      chains;
     Kept   **first;                      // by chain, which alone writes there
     int      competitions;
-    double (*cost)[3];
+    double (*cost)[GM_COSTS];
 };
 
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains)

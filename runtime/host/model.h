@@ -156,6 +156,7 @@ typedef struct GmMove {
     int32_t  by;                                         // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
     int32_t  together;                                   // the runtime's own: chains adapt together (device/chees.h)
     int32_t  metric;                                     // a MetricKind (metric.h): diagonal, or of low rank where that pays
+    int64_t  first, adapts;                              // the runtime's own: sweeps are counted from here, and it adapts in so many
 } GmMove;
 
 enum { GM_BY_NUTS = 1, GM_BY_CHEES };
@@ -213,10 +214,13 @@ typedef struct GmCompetition {
     const char *name;                                    // of the unknowns: "beta, sigma"
     int         coupled;                                 // what would be sliced depends on each other: without a measurement gradients move it
     const int  *fields;                                  // state: the unknowns
-    int         told;                                    // state: what moves tell of themselves
+    int         told, machine;                           // state: what moves tell of themselves; what they keep
     const int  *latents;                                 // state: auxiliaries that moves along gradients leave as they are
-    void      (*cost)(const void *data, double *cost);   // in multiply-adds: [0] a sweep by steps; [1] a move and the rest of its sweep, [2] each evaluation on its way
+    void      (*cost)(const void *data, double *cost);   // GM_COSTS numbers, in multiply-adds: [0] a sweep by steps; [1] a move and the rest of its sweep, [2] each evaluation on its way; from GM_COST_ON_GPU on
+                                                         // the same on a GPU, of each two numbers: what takes its time whatever the number of chains, and the work of each chain
 } GmCompetition;
+
+enum { GM_COST_ON_GPU = 3, GM_COSTS = 9 };
 
 typedef struct GmChoice {                                // of a chain in a competition
     int  gradients;                                      // what its next sweep takes
@@ -224,6 +228,7 @@ typedef struct GmChoice {                                // of a chain in a comp
     int  fails;                                          // the last move found no finite density where it stands
     long first, adapts;                                  // moves count sweeps from here, and adapt in so many
     long moves, evaluations, divergent, failed;          // so far; the runtime clears them, and what follows
+    long rounds;                                         // evaluations of the chain that makes most, of those that go in step
     double metric;                                       // multiply-adds that metrics took which are not diagonal
     double energy, mean, squares, jumps;                 // of the last move; of all, and the sums of squares about their mean and of their changes
 } GmChoice;
@@ -278,6 +283,8 @@ void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *
 void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error);
 // Whether chains make a move together.
 int  gm_goes_together(GmRun *run, const GmMove *of);
+// A chain has made a move that competes: what it took and what came of it are added to what is known of the chain's moves. metric: multiply-adds that a metric took.
+void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, double energy, double metric);
 // Has there been a fault? On a GPU, once all that was launched is done.
 int  gm_found_fault(GmRun *run);
 #endif

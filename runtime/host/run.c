@@ -110,7 +110,7 @@ static int sample(Fit *f)
     int status = GM_EXIT_OK;
     const double started = gm_seconds();
     if (f->device) {
-        status = gm_device_sample(f->device, &f->run, &f->draws, o, &progress, &f->sweeps);
+        status = gm_device_sample(f->device, &f->run, &f->draws, o, f->choices, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
         gm_progress_close(&progress);
         return status;
@@ -379,10 +379,12 @@ static int start(Fit *f)
     }
     if (o->map)
         return gm_map(model, &f->run, &f->memory, &f->data, o);
-    if (!f->device && !o->check)
-        f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o);
+    if (!o->check)
+        f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
     f->run.choices = gm_choices_of(f->choices);
     gm_together_open(&f->run, model, o);
+    if (gm_together_competes(&f->run, model))
+        gm_choices_move_by(f->choices, "ChEES-HMC");
     if (!f->device && !o->check)
         f->run.metrics = gm_metrics_open(model, &f->data, o->chains);
     f->run.instead = f->device || o->init_file ? NULL : gm_find_start;

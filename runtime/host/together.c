@@ -13,13 +13,13 @@ enum { ENOUGH_ON_GPU = 32,               // chains from which on they adapt toge
        CHUNK = 256,                      // coordinates whose sums are added at a time
        WORTH_THREADS = 20000 };          // coordinates of all chains
 
-// Moves of every sweep: all but those that compete with another way to draw the same.
-static int count_moves(const GmModel *model, GmTogether *out)
+// Moves: all, or all but those that compete with another way to draw the same.
+static int count_moves(const GmModel *model, bool competing, GmTogether *out)
 {
     int n = 0;
     for (int f = 0; f < model->n_state; f++) {
         bool competes = model->state[f].role != GM_DIAGNOSTIC;
-        for (int k = 0; k < model->n_competitions; k++)
+        for (int k = 0; k < model->n_competitions && !competing; k++)
             competes |= model->competitions[k].told == f + 1;
         if (competes)
             continue;
@@ -36,7 +36,7 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
     if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_MOVES_CHEES))
         return true;
     char *who = by_name ? gm_format("%s by chees", model->by_chees) : gm_copy_text("--moves chees");
-    if (count_moves(model, NULL) == 0)
+    if (count_moves(model, false, NULL) == 0)
         gm_error("%s: no unknown of this program moves along gradients in every sweep. Compile it with `gmc --method nuts`, or ask for it in the model: `infer { (a, b) by chees; }`", who);
     else if (o->chains < CHEES_CHAINS)
         gm_error("%s: chains learn from each other how long their trajectories should be, and %d %s too few: take --chains %d or more, or --moves nuts", who, o->chains,
@@ -55,18 +55,33 @@ void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o)
 {
     const bool many = run->device && o->chains >= ENOUGH_ON_GPU && o->warmup >= CHEES_WARMUP;
     run->company = o->check || o->compare_devices || o->moves == GM_MOVES_NUTS ? GM_APART : o->moves == GM_MOVES_CHEES ? GM_TOGETHER : many ? GM_TOGETHER_UNLESS_NAMED : GM_TOGETHER_BY_NAME;
-    run->n_together = count_moves(model, NULL);
+    const bool competing = run->device && gm_choices_warmup(o->warmup) >= CHEES_WARMUP && (run->company == GM_TOGETHER || run->company == GM_TOGETHER_UNLESS_NAMED);
+    run->n_together = count_moves(model, competing, NULL);
     if (run->company == GM_APART || run->n_together == 0 || (run->company == GM_TOGETHER_BY_NAME && !model->by_chees)) {
         run->n_together = 0;
         return;
     }
     run->together = gm_alloc((size_t)run->n_together, sizeof *run->together);
-    count_moves(model, run->together);
+    count_moves(model, competing, run->together);
+}
+
+bool gm_together_competes(const GmRun *run, const GmModel *model)
+{
+    for (int i = 0; i < run->n_together; i++)
+        for (int k = 0; k < model->n_competitions; k++)
+            if (run->together[i].moves == model->state[model->competitions[k].told - 1].offset)
+                return true;
+    return false;
 }
 
 int gm_goes_together(GmRun *run, const GmMove *of)
 {
-    if (!run->together || of->steps || of->competition || run->checking)
+    bool found = false;
+    if (!run->together || of->steps || run->checking)
+        return 0;
+    for (int k = 0; k < run->n_together; k++)
+        found |= run->together[k].moves == of->moves;
+    if (!found)
         return 0;
     if ((run->company == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) || (run->company == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
         return 0;

@@ -224,6 +224,11 @@ def statuses(place):
     report(ran.returncode == 0 and launches.get("gm_move") == "40" and launches.get("density_beta") == "30", "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_move"), launches.get("density_beta")))
     ran = place.fit("moves", inputs, "--device", "gpu", *SHORT)
     report(ran.returncode == 0, "moves without --profile: status %d %s" % (ran.returncode, ran.stderr if ran.returncode else ""))
+    # What competes is drawn step by step up to a quarter of warm-up, then moved. The stub's rows say that no density was finite, so steps win after the first 20 sweeps, at the next meeting. Rows are of sweeps 33 to 119, and 10 draws.
+    ran = place.fit("logistic", place.data("logistic", 1000, 3), "--device", "gpu", "--profile", "--chains", "2", "--warmup", "400", "--samples", "10")
+    launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
+    report(ran.returncode == 0 and launches.get("gm_move") == "80" and launches.get("density_beta") == "60" and launches.get("collect_beta") == "390" and launches.get("gm_gather") == "97",
+           "methods that compete: status %d, launches %s" % (ran.returncode, [launches.get(k) for k in ("gm_move", "density_beta", "collect_beta", "gm_gather")]))
     ran = place.fit("moves", inputs, "--device", "gpu", "--warmup", "0", "--samples", "1000", STUB_FAIL="cuStreamSynchronize=700@99")
     report(ran.returncode == 7 and "bug of gmc" in ran.stderr, "a move that fails: status %d" % ran.returncode)
     # The stub computes nothing: what it leaves differs from the CPU's draws, log densities and gradients.
@@ -235,7 +240,7 @@ def statuses(place):
     expect(place, "a limit too low", 6, ["under --device-memory", "a larger limit"], "--device-memory", "1MB")
     expect(place, "memory that is gone meanwhile", 6, ["the run needs ", "free"], STUB_FAIL="cuMemAlloc=2@1")
     expect(place, "no memory to lock", 6, ["host does not have", "--device cpu"], STUB_FAIL="cuMemAllocHost=2@1")
-    expect(place, "out of memory when sampling begins", 6, ["the draws", "needs "], auto="ends", STUB_FAIL="cuMemAlloc=2@4")
+    expect(place, "out of memory when sampling begins", 6, ["the draws", "needs "], auto="ends", STUB_FAIL="cuMemAlloc=2@5")
     expect(place, "a GPU that fails in setup", 5, ["CUDA_ERROR_214", "reset"], STUB_FAIL="cuMemsetD8Async=214@1")
     for bad in ("12", "2Q", "-1GB", "GB", "1e99GB", "0.0000001 B"):
         ran = place.fit("normal", place.data("normal", 1000, 3), "--device-memory", bad)
