@@ -47,6 +47,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 5,
 };
 
+#define GM_MOVES             // along gradients
 #include "kernels.h"
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
@@ -173,8 +174,6 @@ KERNEL_SCALAR(draw_s2) {
 
 // ---- what competes with these steps: the same unknowns, moved together along gradients ----
 
-#ifndef __CUDACC__           // on a CPU
-
 // Coordinates without bounds of phi, s2
 KERNEL_TEAM(enter_phi) {
     ONE_LANE s->position_phi[0] = *s->phi;
@@ -234,8 +233,6 @@ KERNEL_TEAM(jacobian_phi) {
     ONE_LANE s->gradient_phi[1] = c1;
     STORE(s->log_density_phi[0], lp);
 }
-
-#endif
 
 // ---- for the draws ----
 
@@ -431,6 +428,7 @@ static const GmObserved observed[] = {
 };
 
 // Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
+// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
@@ -438,12 +436,18 @@ static void cost_1(const void *data, double *cost)
     cost[0] = 479;
     cost[1] = 1792;
     cost[2] = 806;
+    cost[3] = 3859;
+    cost[4] = 0.0292358;
+    cost[5] = 6782;
+    cost[6] = 0.110975;
+    cost[7] = 4520;
+    cost[8] = 0.0515943;
 }
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
 
 static const GmCompetition competitions[] = {
-    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .told = 19, .latents = latents_1, .cost = cost_1},
+    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .told = 19, .machine = 18, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("ar1", "model.gm", 2, 19, 4,

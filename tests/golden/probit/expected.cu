@@ -56,6 +56,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 6,
 };
 
+#define GM_MOVES             // along gradients
 #define GM_JOINT_NORMALS     // drawn by kernels of the runtime
 #include "kernels.h"
 
@@ -188,8 +189,6 @@ KERNEL_TEAM(place_alpha) {
 
 // ---- what competes with these steps: the same unknowns, moved together along gradients ----
 
-#ifndef __CUDACC__           // on a CPU
-
 // Coordinates without bounds of alpha, beta
 KERNEL_TEAM(enter_alpha) {
     ONE_LANE s->position_alpha[0] = *s->alpha;
@@ -240,8 +239,6 @@ KERNEL_TEAM(gradient_alpha) {
     ALONG (j, d->p) s->gradient_alpha[1 + j] += s->rows_beta_2[j];
     STORE(s->log_density_alpha[0], lp);
 }
-
-#endif
 
 // ---- for the draws ----
 
@@ -528,6 +525,7 @@ static const GmObserved observed[] = {
 };
 
 // Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
+// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
@@ -535,12 +533,18 @@ static void cost_1(const void *data, double *cost)
     cost[0] = (4214 + 96 * (double)d->N + 33.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p + (double)d->p * (double)d->p + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p));
     cost[1] = (1720 + 41 * (double)d->p);
     cost[2] = (464 + 37 * (double)d->N + 12.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p);
+    cost[3] = (6206 + 45 * (double)d->p);
+    cost[4] = (0.257202 + 0.00785938 * (double)d->N + 0.00284468 * (double)d->p + 0.000436621 * (double)d->N * (double)d->p + 0.000461035 * (double)d->p * (double)d->p + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p));
+    cost[5] = 6752;
+    cost[6] = (0.10538 + 0.00330244 * (double)d->p);
+    cost[7] = 7689;
+    cost[8] = (0.0291203 + 0.0032583 * (double)d->N + 0.00236294 * (double)d->p + 0.000836621 * (double)d->N * (double)d->p);
 }
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {4, 0};
 
 static const GmCompetition competitions[] = {
-    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .told = 22, .latents = latents_1, .cost = cost_1},
+    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .told = 22, .machine = 21, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,

@@ -1,0 +1,139 @@
+// If this failed, chains that go in step would choose between steps and moves by what depends on how a run is cut into batches, or take the worse of two methods.
+//
+// Rows of two chains are made here: autoregressions, whose effective draws are known ((1 - r)/(1 + r) a sweep), and trajectories of a given length. A model of nothing but a competition says what sweeps cost.
+// Effective draws of 260 sweeps are known to a factor of 1.5 or so; what must win here wins by a factor of 5: no choice would change with other numbers more often than once in 10^6.
+#include "toy.h"
+#include "../../runtime/device/normal.h"
+
+enum { WARMUP = 1560, CHAINS = 2, ELEMENTS = 5, COLUMNS = ELEMENTS + 4 };
+
+typedef struct State { double *x, *told, *machine; } State;
+
+static const GmField state[] = {
+    { .name = "x", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, x) },
+    { .name = "told", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, told) },
+    { .name = "machine", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, machine) },
+};
+
+#define check_quiet(good, ...) do { if (!(good)) check(false, __VA_ARGS__); } while (0)
+
+static double price[GM_COSTS];
+
+static void cost_of(const void *data, double *cost)
+{
+    (void)data;
+    memcpy(cost, price, sizeof price);
+}
+
+static const int fields[] = { 1, 0 }, latents[] = { 0 };
+static const GmCompetition competitions[] = { { .name = "x", .coupled = 1, .fields = fields, .told = 2, .machine = 3, .latents = latents, .cost = cost_of } };
+
+static void shape(int field, const void *data, GmShape *out)
+{
+    (void)data;
+    out->dim[0] = field == 0 ? ELEMENTS : field == 1 ? 6 : 8;
+}
+
+static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .competitions = competitions, .n_competitions = 1 };
+
+typedef struct Truth { double steps, moves; int length, fails_at; } Truth;         // correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0
+
+typedef struct Outcome { bool gradients; long first, last, also; int forms; char said[400]; } Outcome;    // sweeps in which moves are made; forms that sweeps had
+
+// A warm-up in batches of at most `most` sweeps.
+static Outcome run_warmup(Truth t, long warmup, long most)
+{
+    GmOptions o = { .chains = CHAINS, .warmup = warmup, .samples = 1, .thin = 1 };
+    GmData data = { 0 };
+    GmDraws draws = { .chains = CHAINS };
+    GmMemory m;
+    Outcome out = { .first = -1 };
+    if (!gm_memory_open(&m, &model, &data, CHAINS, 0)) exit(1);
+    GmChoices *w = gm_choices_open(&model, &m, &data, &draws, &o, true);
+    const GmChoice *c = gm_choices_of(w);
+    const long columns = gm_choices_columns(w, NULL);
+    double *rows = malloc(sizeof *rows * GM_WATCHED * CHAINS * COLUMNS), x[CHAINS][ELEMENTS] = { { 0 } };
+    uint64_t seen[10];
+    Stream g = stream((Sweep){ .seed = 3 }, 1, 0);
+    long n = 0;
+    for (long sweep = 0; sweep < warmup;) {
+        if (gm_choices_due(w, sweep)) {
+            gm_choices_watched(w, sweep, n, rows);
+            n = 0;
+        }
+        const long batch = gm_choices_until(w, sweep, most < warmup - sweep ? most : warmup - sweep);
+        check_quiet(batch >= 1 && batch <= most, "a batch of %ld sweeps", batch);
+        for (long end = sweep + batch; sweep < end; sweep++) {
+            const uint64_t form = gm_choices_form(w, sweep);
+            int k = 0;
+            while (k < out.forms && seen[k] != form) k++;
+            if (k == out.forms && k < 10) seen[out.forms++] = form;
+            for (int chain = 0; chain < CHAINS; chain++) {
+                const double r = c[chain].gradients ? t.moves : t.steps;
+                for (int i = 0; i < ELEMENTS; i++) x[chain][i] = r * x[chain][i] + sqrt(1 - r * r) * normal_standard(&g);
+                check_quiet(c[chain].gradients == c[0].gradients && c[chain].first == c[0].first, "chains take the same");
+            }
+            if (c[0].gradients && out.first < 0) out.first = sweep;
+            if (c[0].gradients) out.last = sweep;
+            out.also += c[0].also;
+            if (!gm_choices_watch(w, sweep)) continue;
+            check_quiet(n < GM_WATCHED, "rows between two meetings: at most %d", GM_WATCHED);
+            for (int chain = 0; chain < CHAINS; chain++) {
+                double *row = rows + (n * CHAINS + chain) * COLUMNS;
+                memcpy(row, x[chain], sizeof x[chain]);
+                row[ELEMENTS] = t.length;
+                row[ELEMENTS + 1] = 0;
+                row[ELEMENTS + 2] = t.fails_at && sweep >= t.fails_at;
+                row[ELEMENTS + 3] = normal_standard(&g);
+            }
+            n++;
+        }
+    }
+    check_quiet(columns == 0 || columns == COLUMNS, "columns: %ld", columns);
+    out.gradients = c[0].gradients;
+    FILE *said = fmemopen(out.said, sizeof out.said, "w");
+    gm_choices_print(said, w);
+    fclose(said);
+    gm_choices_close(w);
+    gm_memory_close(&m);
+    free(rows);
+    return out;
+}
+
+// On a GPU: steps, a move and an evaluation wait so long; their work is nothing beside that.
+static void set_price(double steps, double move, double evaluation)
+{
+    const double p[GM_COSTS] = { 1, 1, 1, steps, 0, move, 0, evaluation, 0 };
+    memcpy(price, p, sizeof price);
+}
+
+int main(void)
+{
+    enum { QUARTER = WARMUP / 4, TRIED = WARMUP * 13 / 20 };
+    set_price(100, 100, 100);
+    const Outcome sticky = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, 100000);
+    check(sticky.gradients && sticky.first == QUARTER && sticky.last == WARMUP - 1, "steps that hardly move lose: moves from sweep %ld to %ld", sticky.first, sticky.last);
+    check(sticky.also == (WARMUP - TRIED) / 2, "every second sweep makes the steps besides, which cost an eighth of it: %ld", sticky.also);
+    check(strstr(sticky.said, "moved together along gradients (NUTS); in warm-up gradients gave") != NULL, "what is said: %s", sticky.said);
+    for (long most = 1; most < 1000; most *= 7) {
+        const Outcome same = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, most);
+        check(same.gradients && same.first == sticky.first && same.also == sticky.also && strcmp(same.said, sticky.said) == 0, "batches of %ld sweeps: the same choice", most);
+    }
+    const Outcome moving = run_warmup((Truth){ .steps = 0.5, .moves = 0, .length = 7 }, WARMUP, 100000);
+    check(!moving.gradients && moving.first < 0 && strstr(moving.said, "even independent draws along gradients would cost more"), "steps that mix: no trial; %s", moving.said);
+    const Outcome worse = run_warmup((Truth){ .steps = 0.9, .moves = 0.98, .length = 3 }, WARMUP, 100000);
+    check(!worse.gradients && worse.last == TRIED - 1 && strstr(worse.said, "drawn step by step; in warm-up gradients gave 0."), "moves that mix worse: tried until %ld; %s", worse.last, worse.said);
+    const Outcome slow = run_warmup((Truth){ .steps = 0.9, .moves = 0, .length = 1023 }, WARMUP, 100000);
+    check(!slow.gradients && slow.last == QUARTER + 39 && strstr(slow.said, "was broken off"), "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
+    const Outcome failing = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7, .fails_at = QUARTER + 30 }, WARMUP, 100000);
+    check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"), "moves that fail: tried until %ld; %s", failing.last, failing.said);
+    // The evaluations of all chains together are those of the chain that makes most; what is spent alone is shared.
+    set_price(100, 0, 1000);
+    const Outcome dear = run_warmup((Truth){ .steps = 0.9, .moves = 0, .length = 7 }, WARMUP, 100000);
+    check(!dear.gradients && dear.first < 0, "an evaluation that costs more than the effective draws of 50 sweeps: no trial");
+    const Outcome shorter = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, 299, 100000);
+    check(shorter.gradients && shorter.first == 20 && shorter.said[0], "short warm-ups: moves from sweep %ld on, unmeasured", shorter.first);
+    const Outcome shortest = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, 99, 100000);
+    check(!shortest.gradients && shortest.first < 0, "the shortest: steps");
+    return failures > 0;
+}
