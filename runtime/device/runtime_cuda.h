@@ -316,7 +316,13 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
 
 // ---- moves along gradients (nuts.h) ----
 
-#ifdef GM_MOVES
+#if defined(GM_MOVES) && !defined(GM_MOVES_APART)      // apart: compiled alone, for programs of any model (host/device_image.c)
+
+// The array of a chain at an offset of a State of so many bytes.
+template <typename T> static __device__ T *gm_array(const State *states, uint64_t size, int chain, uint64_t offset)
+{
+    return *(T *const *)((const char *)states + (uint64_t)chain * size + offset);
+}
 
 // What chains ask for while they move together. The last of them to come says how many go on.
 struct GmAsks {
@@ -340,7 +346,7 @@ static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
 extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const State *states, GmPlace *place, const GmMove of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
 {
     const int chain = first + (int)blockIdx.y;
-    wide *room = gm_array<wide>(states, chain, of.machine), *__restrict__ position = gm_array<wide>(states, chain, of.position);
+    wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position = gm_array<wide>(states, of.state_size, chain, of.position);
     Nuts m = nuts_shared(room, of.coordinates, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
     int more = 0;
     if (begins) {
@@ -356,9 +362,9 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         Stream g = stream(gm_sweep_of(place, chain), of.var, 0);
         nuts_begin(&m, &g, position, &settings, (long)place->sweep - of.first, of.adapts);
     } else if (m.phase != NUTS_DONE) {
-        const wide *__restrict__ gradient = gm_array<const wide>(states, chain, of.gradient);
+        const wide *__restrict__ gradient = gm_array<const wide>(states, of.state_size, chain, of.gradient);
         wide *__restrict__ mine = nuts_gradient(&m);
-        m.log_density = *gm_array<const wide>(states, chain, of.value);
+        m.log_density = *gm_array<const wide>(states, of.state_size, chain, of.value);
         NUTS_EACH (i, &m) mine[i] = gradient[i];
     }
     if (begins || m.phase != NUTS_DONE) {
@@ -369,7 +375,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
     }
     if (m.lane != 0) return;
     if (!more) {
-        wide *says = gm_array<wide>(states, chain, of.moves);
+        wide *says = gm_array<wide>(states, of.state_size, chain, of.moves);
         says[0] = m.accept_stat;
         says[1] = m.stepsize;
         says[2] = m.treedepth;
@@ -399,7 +405,7 @@ static __device__ Chees gm_chees(const State *states, const GmPlace *place, cons
 {
     Chees w;
     w.states = states;
-    w.size = sizeof(State);
+    w.size = of->state_size;
     w.machine = of->machine;
     w.n = of->coordinates;
     w.chains = chains;
@@ -455,6 +461,8 @@ GM_KERNEL gm_together_adapts(const State *states, GmPlace *place, const GmMove o
 #endif
 
 // ---- products with data ----
+
+#ifndef GM_MOVES_ALONE
 
 GM_KERNEL gm_widen(long n, const real *x, double *out)
 {
@@ -769,5 +777,7 @@ GM_KERNEL gm_products_columns_add(const State *states, long k, long chunks, cons
     for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     if (threadIdx.x == 0) gm_array<wide>(states, chain, at_sums)[column] = sum;
 }
+
+#endif
 
 #endif

@@ -1,4 +1,4 @@
-// device.c -- opens a GPU for a run, with the image of its code; the launches of an emitted program.
+// device.c -- opens a GPU for a run; the launches of an emitted program.
 #include "device_inside.h"
 #include "../device/team_plan.h"
 
@@ -6,82 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-// ---- the image ----
-
-static bool load(GmDevice *d, const void *image, char *why, size_t room)
-{
-    char log[500] = "";
-    int   names[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
-    void *values[] = { log, (void *)(uintptr_t)sizeof log };
-    const int result = gm_cuda.cuModuleLoadDataEx(&d->module, image, 2, names, values);
-    for (char *c = log; *c; c++)
-        if (*c == '\n') *c = ' ';
-    if (result != 0) snprintf(why, room, "its code cannot be loaded: %s%s%.200s", gm_cuda_error(result), *log ? ": " : "", log);
-    return result == 0;
-}
-
-// "compute_90": the newest architecture up to `capability` for which this NVRTC compiles. false: there is none.
-static bool older_known(int capability, char *to, size_t room)
-{
-    char list[200];
-    for (; capability >= 50; capability--) {
-        snprintf(to, room, "compute_%d", capability);
-        if (gm_nvrtc_knows(to, list, sizeof list)) return true;
-    }
-    return false;
-}
-
-// The image put in by gmc, if it suits; else one compiled now. A cubin suits GPUs of its major number that are not older.
-static bool load_image(GmDevice *d, char *why, size_t room)
-{
-    if (!&gm_device_code || !gm_device_code.text) {
-        snprintf(why, room, "this program holds no code for GPUs: it was made with --no-device");
-        return false;
-    }
-    const GmDeviceCode *code = &gm_device_code;
-    const long width = d->model->row_width ? d->model->row_width(d->host_data) : 0;       // row passes are compiled for the width of the data
-    d->rows_any = width != 0 && !gm_nvrtc_found(NULL, NULL);
-    if (code->arch && code->precision == d->precision && (width == 0 || d->rows_any)) {
-        const char *number = strchr(code->arch, '_');
-        const int arch = number ? atoi(number + 1) : 0;
-        const bool same = arch / 10 == d->capability / 10 && arch <= d->capability;
-        if (code->cubin && same && load(d, code->cubin, why, room)) return true;
-        if (!code->cubin && arch <= d->capability && gm_nvrtc_found(NULL, NULL) == false && load(d, code->ptx, why, room)) return true;
-    }
-    const char *absent;
-    if (!gm_nvrtc_found(NULL, &absent)) {
-        if (code->arch && code->precision == d->precision && load(d, code->ptx, why, room)) return true;
-        snprintf(why, room, "code for sm_%d in %s precision has to be compiled, and %s", d->capability, gm_precision_names[d->precision], absent);
-        return false;
-    }
-    char arch[32], list[200], oldest[32];
-    snprintf(arch, sizeof arch, "sm_%d", d->capability);
-    GmImage image;
-    const bool known = gm_nvrtc_knows(arch, list, sizeof list);
-    if (!known && !older_known(d->capability, oldest, sizeof oldest)) {
-        snprintf(why, room, "NVRTC knows no architecture up to its sm_%d: %s (an NVRTC of CUDA 12 knows sm_70; GMC_NVRTC names its folder)", d->capability, list);
-        return false;
-    }
-    const size_t size = strlen(code->text) + 64;
-    char *text = gm_alloc(size, 1);
-    int used = width > 0 ? snprintf(text, size, "#define GM_ROWS_WIDTH %ld\n", width) : 0;
-    snprintf(text + used, size - (size_t)used, "%s", code->text);
-    bool loaded = false;
-    for (int afresh = 0; afresh < 2 && !loaded; afresh++) {                // what a cache holds may be of no use
-        const bool compiled = gm_nvrtc_cached(text, code->name, d->precision, known ? arch : oldest, afresh, &image);
-        if (compiled) loaded = load(d, image.cubin ? image.cubin : (void *)image.ptx, why, room);
-        else {
-            for (char *c = image.log; c && *c; c++)
-                if (*c == '\n') *c = ' ';
-            snprintf(why, room, "NVRTC does not compile the program: %.400s", image.log ? image.log : "");
-        }
-        gm_image_free(&image);
-        if (!compiled) break;
-    }
-    free(text);
-    return loaded;
-}
 
 // ---- open and close ----
 
@@ -130,7 +54,7 @@ GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemor
     gm_device_good(d, result, "it cannot be used");
     if (!d->failed && d->capability < 70)
         gm_device_end(d, GM_EXIT_DEVICE, "its compute capability is %d.%d, and 7.0 or later is needed", d->capability / 10, d->capability % 10);
-    if (!d->failed && !load_image(d, text, sizeof text)) gm_device_refuse(d, text);
+    if (!d->failed && !gm_device_image(d, text, sizeof text)) gm_device_refuse(d, text);
     if (d->failed || !gm_device_allocate(d, data, memory, run, gm_device_ring_size(d, draws))) {
         *status = d->status;
         gm_device_close(d);
@@ -173,6 +97,7 @@ void gm_device_close(GmDevice *d)
     if (d->stream) gm_cuda.cuStreamDestroy(d->stream);
     if (d->copies) gm_cuda.cuStreamDestroy(d->copies);
     if (d->module) gm_cuda.cuModuleUnload(d->module);
+    if (d->moves_module) gm_cuda.cuModuleUnload(d->moves_module);
     for (int k = 0; k < d->n_kernels; k++) free(d->kernel[k].name);
     if (d->context) gm_cuda.cuDevicePrimaryCtxRelease(d->ordinal);
     free(d->text);

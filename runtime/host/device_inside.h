@@ -1,6 +1,7 @@
 // device_inside.h -- a run on a GPU, as the runtime's own files see it. device.h is what emitted programs see.
 //
 //   device_calls.c    the driver: errors, copies, launches, times
+//   device_image.c    compiled code
 //   device_memory.c   memory taken and given back
 //   device_pieces.c   matrices that stay in the memory of the host, read piece by piece
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
@@ -67,7 +68,8 @@ typedef struct GmDevice {
     char         *why;                           // while the device is opened: where the line goes instead
     size_t        why_room;
     CUcontext     context;
-    CUmodule      module;
+    CUmodule      module, moves_module;
+    bool          moves_apart;                   // the kernels of moves are in moves_module, once there is a move
     CUstream      stream, copies, side[GM_SIDES];
     CUevent       fork, join[GM_SIDES];
     size_t        limit, used;                   // bytes of the card: --device-memory or 0, and those taken by now
@@ -131,6 +133,11 @@ void      gm_device_close(GmDevice *d);
 bool gm_device_good(GmDevice *d, int result, const char *what);
 void gm_device_refuse(GmDevice *d, const char *what);             // the same, in words of one's own
 void gm_device_end(GmDevice *d, GmExit status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// ---- device_image.c ----
+
+bool gm_device_image(GmDevice *d, char *why, size_t room);        // loads the program's code; false: `why` says what is missing
+bool gm_device_moves_image(GmDevice *d);                          // that of moves along gradients, if it is not there yet; false after a message
 
 // ---- device_memory.c ----
 

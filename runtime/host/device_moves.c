@@ -113,7 +113,7 @@ static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks
     void *parameters[] = { &d->states, &d->place, &move, &begins, &first, &d->chains, &asks, &told };
     GmKernelEntry *e = gm_device_kernel(d, "gm_move");
     if (!e) return;
-    if (blocks > 1) {
+    if (blocks > 1 && !d->rehearsing) {
         if (!e->resident && gm_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&e->resident, e->function, GM_THREADS, 0) != 0) e->resident = 1;
         const long together = (long)e->resident * d->processors / blocks;
         group = together < 1 ? 1 : together < d->chains ? (int)together : d->chains;
@@ -153,6 +153,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
     GmDevice *d = run->device;
     GmMove move = d->moved = *of;
     if (run->instead && run->instead(run, of, density)) return;
+    move.state_size = d->model->state_size;
     move.name = (const char *)(uintptr_t)gm_device_text(d, of->name);
     const CUdeviceptr asks = gm_device_scratch(d, AT_ASKS, ASKS_BYTES);
     if (d->rehearsing) {
@@ -161,6 +162,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
         put_adaptation(d, &move);
         return;
     }
+    if (!gm_device_moves_image(d)) return;
     if (!d->told && gm_device_have_host(d, (void **)&d->told, sizeof *d->told, "a count")) {
         gm_device_good(d, gm_cuda.cuMemsetD8Async(asks, 0, ASKS_BYTES, d->stream), "clearing work space");
         d->loops = !d->plain && d->piece_size == 0 && loop_works(d, asks) ? 1 : -1;

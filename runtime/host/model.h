@@ -156,6 +156,7 @@ typedef struct GmMove {
     int32_t  by;                                         // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
     int32_t  together;                                   // the runtime's own: chains adapt together (device/chees.h)
     int32_t  metric;                                     // a MetricKind (metric.h): diagonal, or of low rank where that pays
+    uint64_t state_size;                                 // the runtime's own: bytes of State, whose kernels do not know it
     int64_t  first, adapts;                              // the runtime's own: sweeps are counted from here, and it adapts in so many
 } GmMove;
 
