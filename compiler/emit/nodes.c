@@ -210,22 +210,36 @@ static bool one_statement(const Node *body) { return body && body->kind == NODE_
 
 static void emit_classify(Out *o, const Node *n);
 
-// On a GPU, where a row adds the product of a vector and itself to the matrix of its group: by a routine that reads the vector once (keyed_sums.h).
-static void emit_segment_product(Out *o, const Node *rows)
+// On a GPU, where a row adds the product of a vector and itself to the matrix of its group: by a routine that reads the vector once (keyed_sums.h), and makes the sums of `vector` as well.
+static void emit_segment_products(Out *o, const Node *segments)
 {
-    const Mark m = enter(o);
-    Index *const *i = rows->loop.index;
-    const char *row = fresh_index(o, i[0]), *j = fresh_index(o, i[1]), *k = fresh_index(o, i[2]), *size = extent_c(o, i[1]->hi, LOOSE);
+    const Node *rows = segments->body;
+    const SymmetricProduct *product = rows->loop.product;
+    const Order *order = rows->loop.order;
     fprintf(o->file, "#ifdef SEGMENT_PRODUCTS            // on a GPU\n");
-    begin(o, "if (SEGMENT_PRODUCTS(%s))", size);
-    line(o, "const auto times = [&](long %s) -> wide { return %s; };", row, expr_c(o, rows->loop.product->times, LOOSE));
-    line(o, "const auto factor = [&](long %s, long %s) -> wide { return %s; };", row, j, expr_c(o, rows->loop.product->factor, LOOSE));
-    line(o, "const auto add = [&](long %s, long %s, long %s, wide x) { %s += x; };", row, j, k, place_text(o, &rows->body->update.place));
-    line(o, "segment_products(&gm_segment, s->%s, %s, times, factor, add);", rows->loop.order->rows->name, size);
-    line(o, "continue;");
-    end(o);
+    if (segments->loop.with) line(o, "if (!SEGMENT_PRODUCTS(%s))", extent_c(o, segments->loop.with, LOOSE));
+    else {
+        const Mark m = enter(o);
+        Index *const *i = rows->loop.index;
+        const char *row = fresh_index(o, i[0]), *j = fresh_index(o, i[1]), *k = fresh_index(o, i[2]), *size = extent_c(o, i[1]->hi, LOOSE);
+        begin(o, "if (SEGMENT_PRODUCTS(%s))", size);
+        line(o, "const auto times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->times, LOOSE));
+        line(o, "const auto factor = [&](long %s, long %s) -> wide { return %s; };", row, j, expr_c(o, product->factor, LOOSE));
+        line(o, "const auto add = [&](long %s, long %s, long %s, wide x) { %s += x; };", row, j, k, place_text(o, &rows->body->update.place));
+        const char *more = "";
+        if (product->vector) {
+            line(o, "const auto vector_times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->vector_times, LOOSE));
+            name_index(o, product->vector->loop.index[0], row);
+            name_index(o, product->vector->loop.index[1], j);
+            line(o, "const auto vector_add = [&](long %s, long %s, wide x) { %s += x; };", row, j, place_text(o, &product->vector->body->update.place));
+            more = ", vector_times, vector_add";
+        }
+        line(o, "segment_products(GM, %s, %s, s->%s, s->%s, %s, times, factor, add%s);", extent_c(o, order->extent, LOOSE), extent_c(o, order->row->hi, LOOSE), order->first->name, order->rows->name, size, more);
+        end(o);
+        line(o, "else");
+        leave(o, m);
+    }
     fprintf(o->file, "#endif\n");
-    leave(o, m);
 }
 
 static void emit_loop(Out *o, const Node *n)
@@ -236,10 +250,10 @@ static void emit_loop(Out *o, const Node *n)
     const char *flat = o->flat;
     const Sharing how = n->loop.how;
     scope_written(&o->scope, n->body);           // before the second turn
+    if (how == SHARE_SEGMENTS && n->body && (n->body->loop.product || n->loop.with)) emit_segment_products(o, n);
     const bool brief = o->brief = (how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_PLACES) && one_statement(n->body);
     begin_loop(o, n);
     o->brief = false;
-    if (how == SHARE_SEGMENTS && n->body && n->body->loop.product) emit_segment_product(o, n->body);
     if (how == SHARE_SERIAL || how == SHARE_BACKWARD) emit_scope(o, n->body, o->team, o->crew);
     else if (how == SHARE_CREW || how == SHARE_COLOUR_CREW) emit_scope(o, n->body, true, true);
     else emit_scope(o, n->body, false, false);

@@ -95,12 +95,15 @@ typedef struct ValueWeights {            // of values that a row may take: a tab
     struct ValueWeights *next;
 } ValueWeights;
 
+typedef struct Node Node;
+
 typedef struct SymmetricProduct {        // what a row adds to places (j, k) of its group: times*factor(j)*factor(k)
     Expr *factor;                        // over the index of the places' rows
     Expr *times;                         // of the row alone
+    const Node *vector;                  // the loop over places j of another array of the same groups, to which the row adds vector_times*factor(j); or NULL
+    Expr *vector_times;
 } SymmetricProduct;
 
-typedef struct Node Node;
 struct Node {
     NodeKind kind;
     Node    *next;
@@ -134,7 +137,8 @@ struct Node {
             int          narrays;
             Var         *array[8];       // arrays that grow
             const Order *order;
-            const SymmetricProduct *product;     // SHARE_SEGMENT_PLACES: all that the body adds; or NULL
+            SymmetricProduct *product;           // SHARE_SEGMENT_PLACES: all that the body adds; or NULL
+            Expr        *with;           // SHARE_SEGMENTS: left out if the products of so many factors are summed as such: they make its sums as well; or NULL
             const Var   *moving;
             bool         keeps;          // what it does not change is computed before it
         } loop;

@@ -339,7 +339,7 @@ static Look test_no_lane(const Expr *e, void *with)
 }
 
 // What a row adds to each place of a matrix of its group as a product that is the same for (j, k) and (k, j), of expressions that need no loops; NULL: it is none. The matrix is then summed as such (keyed_sums.h).
-static const SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j, Index *k)
+static SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j, Index *k)
 {
     if (body->next || j->hi != k->hi || body->update.times || ex_find(body->update.value, test_no_lane, NULL)) return NULL;
     const Place *at = &body->update.place;
@@ -355,7 +355,7 @@ static const SymmetricProduct *symmetric_product(Share *s, const Node *body, Ind
             second |= bare(at->sub[q].at[i], k);
         }
     if (!first || !second || e->kind != EX_MUL) return NULL;
-    SymmetricProduct p = {ex_num(1), ex_num(1)};
+    SymmetricProduct p = {.factor = ex_num(1), .times = ex_num(1)};
     Expr *other = ex_num(1);
     for (int i = 0; i < e->nargs; i++) {
         const bool of_j = ex_mentions_index(e->args[i], j), of_k = ex_mentions_index(e->args[i], k);
@@ -717,8 +717,32 @@ static void share_list(Share *s, Node *list)
         }
 }
 
+// The rows of segments that a sum has become: its only loop; or NULL.
+static Node *rows_of_segments(const Node *sum)
+{
+    if (!sum || sum->kind != NODE_REDUCE || !sum->body || sum->body->kind != NODE_LOOP || sum->body->loop.how != SHARE_SEGMENTS) return NULL;
+    return sum->body->body;
+}
+
+// Sums of products, and next to them a vector for each of the same groups, with the same factors: the factors are read once for both.
+static void take_vectors(Node *list)
+{
+    for (Node *n = list; n; n = n->next) {
+        Node *rows = rows_of_segments(n), *of = rows && rows->loop.product ? rows_of_segments(n->next) : NULL;
+        if (!of || of->loop.n != 2 || of->loop.order != rows->loop.order || of->body->next || of->body->update.times || of->loop.index[1]->hi != rows->loop.index[1]->hi) continue;
+        Index *const *i = rows->loop.index;
+        Expr *e = ex_replace_index(ex_replace_index(of->body->update.value, of->loop.index[0], ex_index(i[0])), of->loop.index[1], ex_index(i[1]));
+        Expr *times = ex_div(e, rows->loop.product->factor);
+        if (ex_mentions_index(times, i[1]) || ex_find(times, test_no_lane, NULL)) continue;
+        rows->loop.product->vector = of;
+        rows->loop.product->vector_times = times;
+        n->next->body->loop.with = rows->loop.index[1]->hi;
+    }
+}
+
 void share_loops(Lower *p, Kernel *k)
 {
     Share s = {.p = p, .a = p->g->arena, .kernel = k, .team = k->kind == KERNEL_TEAM};
     share_list(&s, k->body);
+    take_vectors(k->body);
 }

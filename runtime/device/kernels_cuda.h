@@ -439,13 +439,44 @@ DEVICE int into_end(GmContext *c, const GmInto &t)
 
 // ---- simplexes ----
 //
-// Short ones by a lane each, long ones by a block.
+// Short ones by a lane each, many that are not long by a warp, others by a block.
+
+DEVICE wide warp_max(wide v)
+{
+    for (int o = 16; o; o >>= 1) v = fmax(v, __shfl_xor_sync(0xffffffffu, v, o));
+    return v;
+}
 
 #define EACH_SIMPLEX(e, rows, n)                                                                                        \
-    for (long gm_alone = (n) <= GM_SHORT_SIMPLEX, gm_rows = (rows), e = gm_alone ? gm_thread : (long)blockIdx.x; e < gm_rows; \
-         e += gm_alone ? gm_threads : (long)gridDim.x)
+    for (long gm_rows = (rows), gm_crew = simplex_crew(gm_rows, n), e = gm_thread / gm_crew; e < gm_rows; e += gm_threads / gm_crew)
 #define DRAW_SIMPLEX(routine, var, e, a, n, x)                                                                          \
-    do { if (gm_alone) routine##_row(at, var, e, a, n, x); else routine##_by_block(at, var, e, a, n, x); } while (0)
+    do {                                                                                                                \
+        if (gm_crew == 1) routine##_row(at, var, e, a, n, x);                                                           \
+        else if (gm_crew == 32) routine##_by_warp(at, var, e, a, n, x);                                                 \
+        else routine##_by_block(at, var, e, a, n, x);                                                                   \
+    } while (0)
+
+enum { GM_WARP_SIMPLEX = 512, GM_WARP_SIMPLEXES = 512 };     // not longer; as many at least
+
+DEVICE long simplex_crew(long rows, long n)
+{
+    return n <= GM_SHORT_SIMPLEX ? 1 : n <= GM_WARP_SIMPLEX && rows >= GM_WARP_SIMPLEXES ? 32 : (long)GM_THREADS;
+}
+
+static __device__ __noinline__ void dirichlet_natural_by_warp(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out)
+{
+    wide top = -INFINITY, sum = 0;
+    for (long k = gm_lane_of_warp; k < n; k += 32) {
+        Stream g = stream(at, variable, (uint64_t)(row * n + k));
+        out[k] = log_gamma_standard(&g, a[k] + 1);
+        top = fmax(top, out[k]);
+    }
+    top = warp_max(top);
+    for (long k = gm_lane_of_warp; k < n; k += 32) sum += out[k] = exp(out[k] - top);
+    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    for (long k = gm_lane_of_warp; k < n; k += 32) out[k] = out[k] / sum > GM_TINY ? out[k] / sum : GM_TINY;
+    __syncwarp();
+}
 
 DEVICE wide block_max(wide v)
 {
@@ -480,12 +511,6 @@ static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_
 #define EACH_WEIGHTS(row, n)     for (long row = gm_thread / 32, gm_row = (n); row < gm_row; row += gm_threads / 32)
 #define WEIGHTS_TURNS(v, n)      for (long v = gm_lane_of_warp, gm_v = (n); v < gm_v; v += 32)
 #define WEIGHTS_TOP(top)         warp_max(top)
-
-DEVICE wide warp_max(wide v)
-{
-    for (int o = 16; o; o >>= 1) v = fmax(v, __shfl_xor_sync(0xffffffffu, v, o));
-    return v;
-}
 
 // ---- counts ----
 //

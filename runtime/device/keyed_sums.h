@@ -354,14 +354,15 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
 
 // ---- products ----
 //
-// What row i of a group adds to its places (j, k) is times(i)*factor(i, j)*factor(i, k). Some rows at a time have their factors in shared memory, each computed once; a lane has a tile of 4 by 4 places below the diagonal, so that
-// eight numbers that it reads serve sixteen multiply-adds, and other lanes with the same tile take other rows. These are added in a fixed order.
+// What row i of a group adds to its places (j, k) is times(i)*factor(i, j)*factor(i, k), and to places j of a vector, if there is one, vector_times(i)*factor(i, j). Some rows at a time have their factors in shared memory, each
+// computed once; a lane has a tile of 4 by 4 places below the diagonal, so that eight numbers that it reads serve sixteen multiply-adds, and other lanes with the same tile take other rows. These are added in a fixed order.
+// Many groups that are small are a warp's each, others a block's, or parts of them as above: what is small follows from the rows alone.
 
-enum { GM_TILE = 4, GM_STAGE = GM_THREADS * GM_TILE * GM_TILE, GM_MOST_FACTORS = 256 };
+enum { GM_TILE = 4, GM_STAGE = 12 * GM_THREADS, GM_MOST_FACTORS = 256, GM_WARP_FACTORS = 32, GM_WARP_ROWS = 512, GM_WARP_GROUPS = 512 };
 
 #define SEGMENT_PRODUCTS(m) ((m) <= GM_MOST_FACTORS)
 
-typedef struct GmStage { wide factor[GM_STAGE], weight[GM_THREADS]; } GmStage;
+typedef struct GmStage { wide factor[GM_STAGE], weight[GM_THREADS], vector_weight[GM_THREADS]; } GmStage;
 
 DEVICE GmStage *segment_stage(void)
 {
@@ -369,34 +370,45 @@ DEVICE GmStage *segment_stage(void)
     return &stage;
 }
 
-template <typename Times, typename Factor, typename Add>
-static __device__ __forceinline__ void segment_products(const GmSegments *g, const int *rows, const long m, Times times, Factor factor, Add add)
+template <int LANES_> static __device__ __forceinline__ void crew_wait(void)
 {
-    wide *stage = segment_stage()->factor, *weight = segment_stage()->weight;
-    int *here = places_rows();
-    const int t = (int)threadIdx.x, size = (int)m, width = (size + GM_TILE - 1) / GM_TILE * GM_TILE, across = width / GM_TILE, tiles = across * (across + 1) / 2;
-    const int most = GM_STAGE / width < GM_THREADS ? GM_STAGE / width : GM_THREADS;
-    for (int round = 0; round < tiles; round += GM_THREADS) {
-        const int mine = tiles - round < GM_THREADS ? tiles - round : (int)GM_THREADS, subsets = GM_THREADS / mine, subset = t / mine, tile = round + t % mine;
+    if (LANES_ == 32) __syncwarp();
+    else __syncthreads();
+}
+
+// Rows first .. last - 1 by a crew of LANES_, a warp or a block; done(j, k, x) has the sum of a place with k <= j, vector_done(j, x) that of the vector.
+template <int LANES_, bool VECTOR, typename Times, typename Factor, typename VectorTimes, typename Done, typename VectorDone>
+static __device__ __forceinline__ void products_of_rows(const int *rows, long first, long last, const int size, Times times, Factor factor, VectorTimes vector_times, Done done, VectorDone vector_done)
+{
+    const int t = (int)threadIdx.x % LANES_, crew = (int)threadIdx.x / LANES_, room = GM_STAGE / (GM_THREADS / LANES_);
+    wide *stage = segment_stage()->factor + crew * room, *weight = segment_stage()->weight + crew * LANES_, *vector_weight = segment_stage()->vector_weight + crew * LANES_;
+    int *here = places_rows() + crew * LANES_;
+    const int width = (size + GM_TILE - 1) / GM_TILE * GM_TILE, across = width / GM_TILE, tiles = across * (across + 1) / 2;
+    const int most = room / width < LANES_ ? room / width : LANES_;
+    for (int round = 0; round < tiles; round += LANES_) {
+        const int mine = tiles - round < LANES_ ? tiles - round : LANES_, subsets = LANES_ / mine, subset = t / mine, tile = round + t % mine;
         int down = 0;                                        // of the tile: its place in the lower triangle
         while ((down + 1) * (down + 2) / 2 <= tile) down++;
         const int left = tile - down * (down + 1) / 2;
-        wide sum[GM_TILE][GM_TILE];
+        const int shares = width < LANES_ ? LANES_ / width : 1, share = t / width;        // of the vector: lane t has its places t % width, and every shares-th row; lanes beyond have none
+        wide sum[GM_TILE][GM_TILE], vector_sum = 0;
         for (int a = 0; a < GM_TILE; a++)
             for (int b = 0; b < GM_TILE; b++) sum[a][b] = 0;
-        for (long begin = g->first; begin < g->last; begin += most) {
-            const int n = (int)(g->last - begin < most ? g->last - begin : most);
-            __syncthreads();
+        for (long begin = first; begin < last; begin += most) {
+            const int n = (int)(last - begin < most ? last - begin : most);
+            crew_wait<LANES_>();
             if (t < n) {
                 here[t] = rows[begin + t];
                 weight[t] = times(here[t]);
+                if (VECTOR) vector_weight[t] = vector_times(here[t]);
             }
-            __syncthreads();
-            for (int e = t; e < n * width; e += GM_THREADS) {
+            crew_wait<LANES_>();
+#pragma unroll 4
+            for (int e = t; e < n * width; e += LANES_) {
                 const int r = e / width, j = e - r * width;
                 stage[e] = j < size ? factor((long)here[r], (long)j) : 0;
             }
-            __syncthreads();
+            crew_wait<LANES_>();
             for (int r = subset; r < n && subset < subsets; r += subsets) {
                 const wide *x = stage + r * width, w = weight[r];
                 wide a[GM_TILE], b[GM_TILE];
@@ -410,34 +422,100 @@ static __device__ __forceinline__ void segment_products(const GmSegments *g, con
 #pragma unroll
                     for (int q = 0; q < GM_TILE; q++) sum[p][q] += a[p] * b[q];
             }
+            if (VECTOR && round == 0 && share < shares)
+                for (int r = share; r < n; r += shares) vector_sum += vector_weight[r] * stage[r * width + t % width];
         }
-        __syncthreads();
-        if (subset < subsets)
-#pragma unroll
-            for (int p = 0; p < GM_TILE; p++)
-#pragma unroll
-                for (int q = 0; q < GM_TILE; q++) stage[((p * GM_TILE + q) * subsets + subset) * mine + t % mine] = sum[p][q];
-        __syncthreads();
-        const long row = g->way == GM_PART ? 0 : rows[g->of[g->way == GM_WHOLE ? g->at : segments_large()->group[g->at]]];
-        for (int e = t; e < mine * GM_TILE * GM_TILE; e += GM_THREADS) {
-            const int of = e % mine, place = e / mine;
-            int d = 0;
-            while ((d + 1) * (d + 2) / 2 <= round + of) d++;
-            const int j = GM_TILE * d + place / GM_TILE, k = GM_TILE * (round + of - d * (d + 1) / 2) + place % GM_TILE;
-            if (j >= size || k > j) continue;
-            wide x = 0;
-            for (int s = 0; s < subsets; s++) x += stage[(place * subsets + s) * mine + of];
-            if (g->way == GM_PART) {
-                g->room[g->at * g->places + (long)j * size + k] = x;
-                continue;
+        crew_wait<LANES_>();
+        if (VECTOR && round == 0) {
+            if (share < shares) stage[t] = vector_sum;
+            crew_wait<LANES_>();
+            if (t < size) {
+                wide x = 0;
+                for (int s = 0; s < shares; s++) x += stage[s * width + t];
+                vector_done(t, x);
             }
-            if (g->way == GM_MERGED)
-                for (long part = g->part; part < g->part + g->parts; part++) x += __ldcg(&g->room[part * g->places + (long)j * size + k]);
-            add(row, (long)j, (long)k, x);
-            if (k < j) add(row, (long)k, (long)j, x);
+            crew_wait<LANES_>();
         }
-        __syncthreads();
+#pragma unroll
+        for (int half = 0; half < GM_TILE; half += GM_TILE / 2) {        // of the rows of tiles: that much there is room for
+            if (subset < subsets)
+#pragma unroll
+                for (int p = 0; p < GM_TILE / 2; p++)
+#pragma unroll
+                    for (int q = 0; q < GM_TILE; q++) stage[((p * GM_TILE + q) * subsets + subset) * mine + t % mine] = sum[half + p][q];
+            crew_wait<LANES_>();
+            for (int e = t; e < mine * GM_TILE * GM_TILE / 2; e += LANES_) {
+                const int which = e % mine, place = e / mine;
+                int d = 0;
+                while ((d + 1) * (d + 2) / 2 <= round + which) d++;
+                const int j = GM_TILE * d + half + place / GM_TILE, k = GM_TILE * (round + which - d * (d + 1) / 2) + place % GM_TILE;
+                if (j >= size || k > j) continue;
+                wide x = 0;
+                for (int s = 0; s < subsets; s++) x += stage[(place * subsets + s) * mine + which];
+                done(j, k, x);
+            }
+            crew_wait<LANES_>();
+        }
     }
+}
+
+template <bool VECTOR, typename Times, typename Factor, typename Add, typename VectorTimes, typename VectorAdd>
+static __device__ __forceinline__ void segment_sums(GmContext *c, long groups, long n, const int *of, const int *rows, const int size, Times times, Factor factor, Add add, VectorTimes vector_times, VectorAdd vector_add)
+{
+    const bool warps = groups >= GM_WARP_GROUPS && size <= GM_WARP_FACTORS;
+    bool larger = !warps;                                    // whether a group is for a block
+    for (long k = gm_thread / 32; k < groups && warps; k += gm_threads / 32) {
+        const long first = of[k], last = of[k + 1];
+        if (last <= first || last - first > GM_WARP_ROWS) continue;
+        const long row = rows[first];
+        products_of_rows<32, VECTOR>(rows, first, last, size, times, factor, vector_times,
+                                     [&](int i, int j, wide x) {
+                                         add(row, (long)i, (long)j, x);
+                                         if (j < i) add(row, (long)j, (long)i, x);
+                                     },
+                                     [&](int j, wide x) { vector_add(row, (long)j, x); });
+    }
+    for (long k = threadIdx.x; k < groups && warps; k += GM_THREADS) larger |= of[k + 1] - of[k] > GM_WARP_ROWS;
+    if (!__syncthreads_or(larger)) return;
+    const long places = (long)size * (size + (VECTOR ? 1 : 0));
+    GmSegments g = segments_begin(c, groups, n, of, places);
+    while (segments_next(c, &g)) {
+        const long group = g.way == GM_MERGED ? segments_large()->group[g.at] : g.at;
+        if (g.way == GM_WHOLE && warps && g.last - g.first <= GM_WARP_ROWS) continue;
+        const long row = g.way == GM_PART ? 0 : rows[of[group]];
+        products_of_rows<GM_THREADS, VECTOR>(rows, g.first, g.last, size, times, factor, vector_times,
+                                             [&](int i, int j, wide x) {
+                                                 if (g.way == GM_PART) {
+                                                     g.room[g.at * places + i * size + j] = x;
+                                                     return;
+                                                 }
+                                                 if (g.way == GM_MERGED)
+                                                     for (long part = g.part; part < g.part + g.parts; part++) x += __ldcg(&g.room[part * places + i * size + j]);
+                                                 add(row, (long)i, (long)j, x);
+                                                 if (j < i) add(row, (long)j, (long)i, x);
+                                             },
+                                             [&](int j, wide x) {
+                                                 if (g.way == GM_PART) {
+                                                     g.room[g.at * places + (long)size * size + j] = x;
+                                                     return;
+                                                 }
+                                                 if (g.way == GM_MERGED)
+                                                     for (long part = g.part; part < g.part + g.parts; part++) x += __ldcg(&g.room[part * places + (long)size * size + j]);
+                                                 vector_add(row, (long)j, x);
+                                             });
+    }
+}
+
+template <typename Times, typename Factor, typename Add>
+static __device__ __forceinline__ void segment_products(GmContext *c, long groups, long n, const int *of, const int *rows, long m, Times times, Factor factor, Add add)
+{
+    segment_sums<false>(c, groups, n, of, rows, (int)m, times, factor, add, [](long) -> wide { return 0; }, [](long, long, wide) {});
+}
+
+template <typename Times, typename Factor, typename Add, typename VectorTimes, typename VectorAdd>
+static __device__ __forceinline__ void segment_products(GmContext *c, long groups, long n, const int *of, const int *rows, long m, Times times, Factor factor, Add add, VectorTimes vector_times, VectorAdd vector_add)
+{
+    segment_sums<true>(c, groups, n, of, rows, (int)m, times, factor, add, vector_times, vector_add);
 }
 
 #endif
