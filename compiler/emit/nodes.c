@@ -1220,6 +1220,13 @@ static void emit_list(Out *o, const Node *list)
     }
 }
 
+static bool sums_products(const Node *list)
+{
+    for (const Node *n = list; n; n = n->next)
+        if ((n->kind == NODE_LOOP && n->loop.product) || sums_products(n->body) || (n->kind == NODE_IF && sums_products(n->test.otherwise))) return true;
+    return false;
+}
+
 void emit_header(Out *o, const Kernel *k, const char *end)
 {
     static const char *const macro[] = {
@@ -1232,7 +1239,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
     else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how)%s", k->comment, macro[k->kind], k->name, end);
     else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
-    else fprintf(o->file, "%s%s(%s)%s", k->comment, k->on_request && k->kind == KERNEL_TEAM ? "KERNEL_ON_REQUEST" : macro[k->kind], k->name, end);
+    else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : sums_products(k->body) ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
 }
 
 // Names of local variables, so that no loop takes one of them for its index.

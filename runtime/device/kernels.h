@@ -7,6 +7,7 @@
 //   KERNEL_SPAN(rows_of_B) { ... }                        some rows at a time, between two products of matrices (ROW_PRODUCTS, launch.h):
 //                                                         SPAN (i, n, &a) { a += ...; } those that it is called for; SPAN_TOTAL(k, place, a): place is the sum over all calls
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
+//   KERNEL_PRODUCTS(collect_U) { ... }                    the same, with sums of products by group (keyed_sums.h)
 //   KERNEL_ON_REQUEST(log_likelihood) { ... }             the same; few runs launch it, so the C compiler may save its work
 //   KERNEL_ONCE(slice_R) { ... }                          one lane for each chain
 //   KERNEL_SCALAR(draw_mu) { ... }                        the same, without loops

@@ -18,6 +18,7 @@ typedef struct GmContext {
 #define KERNEL(name)      static void name(GM_GIVEN)
 #define KERNEL_ONCE(name) KERNEL(name)
 #define KERNEL_TEAM(name) KERNEL(name)
+#define KERNEL_PRODUCTS(name) KERNEL(name)
 // In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a sampler.
 #if defined(GM_MANY_STEPS) && defined(__GNUC__) && !defined(__clang__)
 #define GM_CHEAPLY        __attribute__((optimize("O0")))

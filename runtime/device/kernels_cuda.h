@@ -43,15 +43,17 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define GM gm_context
 #define KERNEL(name)      GM_KERNEL_FOR(name, true)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
+#define KERNEL_PRODUCTS(name) GM_KERNEL_BOUND(name, true, __launch_bounds__(GM_THREADS, 2))     // registers for two blocks: a group waits for its rows most of the time
 #define KERNEL_ON_REQUEST(name) KERNEL_TEAM(name)
 #define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
 #define KERNEL_SCALAR(name) KERNEL_ONCE(name)
 #define KERNEL_PART(name)   DEVICE wide name(GmContext *GM, const Data *d, const State *s)
 #define SHARED_DRAW         DEVICE_CALL void
 #define GM_GIVEN          GmContext *GM, const Data *d, const State *s, const Sweep at
-#define GM_KERNEL_FOR(name, mine)                                                                                       \
+#define GM_KERNEL_FOR(name, mine)  GM_KERNEL_BOUND(name, mine, )
+#define GM_KERNEL_BOUND(name, mine, bound)                                                                                       \
     static __device__ __forceinline__ void name##_body(GM_GIVEN);                                                       \
-    extern "C" __global__ void name(const Data d, const State *states, GmPlace *place)                                  \
+    extern "C" __global__ void bound name(const Data d, const State *states, GmPlace *place)                            \
     {                                                                                                                   \
         if (!(mine) || gm_idle(place, (int)blockIdx.y)) return;                                                         \
         GmContext context = gm_context_of(place);                                                                       \

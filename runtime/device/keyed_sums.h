@@ -403,10 +403,15 @@ static __device__ __forceinline__ void products_of_rows(const int *rows, long fi
                 if (VECTOR) vector_weight[t] = vector_times(here[t]);
             }
             crew_wait<LANES_>();
-#pragma unroll 4
-            for (int e = t; e < n * width; e += LANES_) {
-                const int r = e / width, j = e - r * width;
-                stage[e] = j < size ? factor((long)here[r], (long)j) : 0;
+#pragma unroll 2
+            for (int e = t; e < n * across; e += LANES_) {   // a lane has some factors of a row, which lie together as a rule
+                const int r = e / across, j = GM_TILE * (e - r * across);
+                const long i = here[r];
+                wide x[GM_TILE];
+#pragma unroll
+                for (int q = 0; q < GM_TILE; q++) x[q] = j + q < size ? factor(i, (long)(j + q)) : 0;
+#pragma unroll
+                for (int q = 0; q < GM_TILE; q++) stage[GM_TILE * e + q] = x[q];
             }
             crew_wait<LANES_>();
             for (int r = subset; r < n && subset < subsets; r += subsets) {
