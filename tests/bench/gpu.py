@@ -41,6 +41,8 @@ WORKLOADS = [
     ("random intercepts, 10^7 rows, 10^5 groups", "intercepts", 10_000_000, 100_000, {1: 0.5, 4: None}, 500, 2000),
     ("mixture of 256 normals, 5 10^6 x 14", "mixture", 5_000_000, 14, {1: 15}, 50, 100),
     ("mixture of 256 normals, 10^6 x 14", "mixture", 1_000_000, 14, {1: 5}, 50, 100),
+    ("100 topics, 10^6 words, 10^4 documents, vocabulary 10^4", "topics", 1_000_000, 100, {1: 3, 4: None}, 100, 200),
+    ("matrix factorisation, 10^6 ratings, 6000 x 4000, 20 factors", "factors", 1_000_000, 20, {1: 1.5, 4: None}, 100, 400),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
     ("multinomial, 506,450 x 56, 9 categories", "multinomial", 506_450, 56, {1: 2.0, 4: None}, 300, 1000),
 ]
@@ -85,6 +87,29 @@ def data(folder, model, n, p):
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"K": p}, f)
         return ["size.json", "y=y.npy", "group=group.npy"], {"sigma": 1.0}
+    if model in ("topics", "factors"):
+        r, files = np.random.default_rng(3), {}
+        if model == "topics":                            # 100 words a document
+            D, V = max(1, n // 100), 10_000
+            phi, theta = r.dirichlet(np.full(V, 0.05), p).cumsum(axis=1), r.dirichlet(np.full(p, 0.1), D)
+            doc = np.arange(n) * D // n
+            z = (theta.cumsum(axis=1)[doc] < r.random((n, 1))).sum(axis=1).clip(max=p - 1)
+            w, u = np.empty(n, int), r.random(n)
+            for k in range(p):
+                w[z == k] = np.searchsorted(phi[k], u[z == k]).clip(max=V - 1)
+            files, size = {"doc": doc + 1, "w": w + 1}, {"D": D, "V": V, "K": p, "M": min(n, 1000)}
+            share = np.bincount(w, minlength=V) / n
+            truth = {"fit": float(np.log(share[w[:size["M"]]]).mean())}      # of one topic: draws have to fit better
+        else:
+            size = {"I": 6000, "J": 4000, "K": p}
+            a, b = r.integers(0, 6000, n), r.integers(0, 4000, n)
+            y = np.einsum("ij,ij->i", r.standard_normal((6000, p))[a], r.standard_normal((4000, p))[b]) + 0.5 * r.standard_normal(n)
+            files, truth = {"a": a + 1, "b": b + 1, "y": y}, {"s": 0.5} if n >= 1_000_000 else {}
+        for name, x in files.items():
+            np.save(os.path.join(folder, name + ".npy"), x.astype("<f8" if x.dtype.kind == "f" else "<i4"))
+        with open(os.path.join(folder, "size.json"), "w") as f:
+            json.dump({"N": n, **size}, f)
+        return ["size.json"] + ["%s=%s.npy" % (name, name) for name in files], truth
     if model == "mixture":                               # 40 components; what is known without their names: the mean of all
         X = np.lib.format.open_memmap(os.path.join(folder, "X.npy"), "w+", "<f4", (n, p))
         centre = 4 * np.random.default_rng(3).standard_normal((40, p))
@@ -126,7 +151,7 @@ def data(folder, model, n, p):
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
     try:
         return subprocess.run(["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:
@@ -147,6 +172,8 @@ def check(folder, model, truth):
         of = np.array([int(name.split(".")[1]) for name in names if name.startswith("mu.")])
         x = np.stack([(w[:, of[column == j] - 1] * mu[:, column == j]).sum(axis=1) for j in range(1, column.max() + 1)], axis=1)
         names = ["mean.%d" % j for j in range(1, column.max() + 1)]
+    if model == "topics":
+        return None if x.mean() > truth["fit"] else "words are predicted no better than by one topic"
     at = [k for k, name in enumerate(names) if truth.get(name) is not None]
     want = np.array([truth[names[k]] for k in at])
     if len(at) < len(truth):
@@ -223,7 +250,7 @@ def run(folder, only):
                 if found:
                     ms[precision] = float(found.group(1))
             row(name, chains, ms, seen.get("read", 0) + seen.get("cholesky", 0), target, seen.get("peer") if chains == 1 or model in ("horseshoe", "probit") else None)
-        for file in ("X.npy", "y.npy", "group.npy"):
+        for file in ("X.npy", "y.npy", "group.npy", "doc.npy", "w.npy", "a.npy", "b.npy"):
             if os.path.exists(os.path.join(folder, file)):
                 os.remove(os.path.join(folder, file))
     print("%.0f s" % (time.monotonic() - began))

@@ -246,6 +246,23 @@ static void sums(long n, long p, int chains, const float *X, const float *z, flo
     else CK(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)p, chains, (int)n, &one, X, (int)p, z, (int)n, &zero, h, (int)p));
 }
 
+// A row of a table for each of n, a warp a row.
+template <typename T> __global__ void gathered(long n, long p, long rows, const T *table, T *out)
+{
+    const long warps = (long)gridDim.x * blockDim.x / 32;
+    for (long i = ((long)blockIdx.x * blockDim.x + threadIdx.x) / 32; i < n; i += warps) {
+        const T *row = table + (long)((unsigned long long)i * 2654435761ull % (unsigned long long)rows) * p;
+        T sum = 0;
+        for (long j = threadIdx.x % 32; j < p; j += 32) sum += row[j];
+        if (sum == (T)12345) *out = sum;
+    }
+}
+
+template <typename T> static double gathering(long n, long p, long rows, const float *room)
+{
+    return median_ms([&] { gathered<T><<<2048 * 132 / 256, 256>>>(n, p, rows, (const T *)room, (T *)room); CK(cudaGetLastError()); });
+}
+
 // Multiply-adds of single precision in registers, eight chains a thread: what `turns` of them take.
 __global__ void multiply_adds(long turns, float *out)
 {
@@ -321,6 +338,13 @@ int main(int argc, char **argv)
             RUN(group_residual, n, y, group, u, m);
             CK(cublasSdot(blas, (int)n, m, 1, m, 1, sse));
         }));
+        return 0;
+    }
+    if (!strcmp(what, "topics") || !strcmp(what, "factors")) {        // what each row reads of tables, once
+        float *room = floats((size_t)(2 * 10000 * p));
+        RUN(fill, room, 2 * 10000 * p, 1.0f);
+        if (what[0] == 't') printf("read %.4f\n", chains * 2 * gathering<float>(n, p, 10000, room));
+        else printf("read %.4f\n", chains * (gathering<double>(n, p, 6000, room) + gathering<double>(n, p, 4000, room)));
         return 0;
     }
     if (!strcmp(what, "mixture")) {                      // of K normals: each row times the triangles of all components; by cuBLAS the squares, without what is made of the products
