@@ -123,7 +123,8 @@ static __device__ __noinline__ void order_keyed(GmContext *c, long n, long group
 
 typedef enum { GM_WHOLE, GM_PART, GM_MERGED } GmWay;
 
-enum { GM_LARGE = 128, GM_PART_ROWS = 512 };     // a group is large that has more than 1/128 of the rows; rows of a part at least
+// Large groups are cut into parts about as large as a group may be that is not, so that no block keeps the others waiting.
+enum { GM_LARGE = 1024, GM_PART_ROWS = 512, GM_WHOLE_ROWS = 2048 };      // large groups at most; rows of a part, and of a large group, at least
 
 typedef struct GmSegments {
     const int *of;               // where groups begin
@@ -137,11 +138,7 @@ typedef struct GmSegments {
 
 typedef struct GmLarge { int n, group[GM_LARGE], first_part[GM_LARGE + 1]; } GmLarge;
 
-DEVICE GmLarge *segments_large(void)
-{
-    __shared__ GmLarge large;
-    return &large;
-}
+DEVICE GmLarge *segments_large(void) { return (GmLarge *)block_room(); }         // which has room for it
 
 // The large groups in order, the same in all blocks.
 DEVICE void segments_list(const GmSegments *g)
@@ -166,13 +163,13 @@ DEVICE void segments_list(const GmSegments *g)
         if (is) large->group[before + __popc(of & ((1u << (t & 31)) - 1))] = (int)k;
         __syncthreads();
     }
+    __syncthreads();
+    for (int k = t; k < n; k += GM_THREADS) large->first_part[k + 1] = (int)((g->of[large->group[k] + 1] - g->of[large->group[k]] + g->size - 1) / g->size);
+    __syncthreads();
     if (t == 0) {
         large->n = n;
         large->first_part[0] = 0;
-        for (int k = 0; k < n; k++) {
-            const long rows = g->of[large->group[k] + 1] - g->of[large->group[k]];
-            large->first_part[k + 1] = large->first_part[k] + (int)((rows + g->size - 1) / g->size);
-        }
+        for (int k = 0; k < n; k++) large->first_part[k + 1] += large->first_part[k];
     }
     __syncthreads();
 }
@@ -180,12 +177,12 @@ DEVICE void segments_list(const GmSegments *g)
 DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const int *of, long places)
 {
     GmSegments g;
-    const long most = GM_ROOM / (places > 0 ? places : 1);           // parts that there is room for
+    const long most = GM_ROOM / (places > 0 ? places : 1), large = most / 3 < GM_LARGE ? most / 3 : (long)GM_LARGE;         // parts that there is room for; of them the last one of each large group
     g.of = of;
     g.groups = groups;
     g.places = places;
-    g.limit = most < 2 * GM_LARGE ? n : n / GM_LARGE > 2048 ? n / GM_LARGE : 2048;
-    g.size = most < 2 * GM_LARGE ? n : (n + most - GM_LARGE - 1) / (most - GM_LARGE);
+    g.limit = large < 8 ? n : n / large > GM_WHOLE_ROWS ? n / large : GM_WHOLE_ROWS;
+    g.size = large < 8 ? n : (n + most - large - 1) / (most - large);
     if (g.size < GM_PART_ROWS) g.size = GM_PART_ROWS;
     g.room = c->place->partial + (long)c->chain * GM_ROOM;
     g.way = GM_WHOLE;
@@ -212,8 +209,10 @@ DEVICE int segments_next(GmContext *c, GmSegments *g)
     if (g->way == GM_PART) {
         g->at += gridDim.x;
         if (g->at < large->first_part[large->n]) {
-            int k = 0;
-            while (large->first_part[k + 1] <= g->at) k++;
+            int k = 0, above = large->n;
+            while (above - k > 1)
+                if (large->first_part[(k + above) / 2] <= g->at) k = (k + above) / 2;
+                else above = (k + above) / 2;
             g->first = g->of[large->group[k]] + (g->at - large->first_part[k]) * g->size;
             g->last = g->of[large->group[k] + 1];
             if (g->last > g->first + g->size) g->last = g->first + g->size;
