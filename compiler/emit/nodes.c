@@ -87,6 +87,11 @@ static void begin_elements(Out *o, const Node *n)
         line(o, "const long %s = turn * %d + COLOUR;", k, n->loop.colours);
         return;
     }
+    if (n->loop.how == SHARE_CLASSES) {
+        const char *size = extent_c(o, v->dim[0], LOOSE);
+        begin(o, "%s (%s, %s, s->%s, s->%s)", macro, fresh_index(o, n->loop.index[0]), size, n->loop.classes->first->name, n->loop.classes->elements->name);
+        return;
+    }
     const bool missing = n->loop.how == SHARE_MISSING || n->loop.how == SHARE_IN_TURN;
     const bool apart = missing || n->loop.n > 1;
     Count count = count_dims(v, 0, n->loop.n);
@@ -137,7 +142,7 @@ static void begin_loop(Out *o, const Node *n)
         begin(o, "for (long %s = %s; %s-- > %s;)", c, size, c, lo);
         break;
     }
-    case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: begin_elements(o, n); break;
+    case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: case SHARE_CLASSES: begin_elements(o, n); break;
     case SHARE_ALONG: case SHARE_LANES: case SHARE_PLACES: case SHARE_SUM_ALONG:
         if (n->loop.n == 2) {
             const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);

@@ -95,6 +95,7 @@ Step *collapsed_step(Graph *g, Var *v)
     }
     if (!list) return NULL;
     c = arena_copy(g->arena, c, sizeof *c);
+    c->conflicts = NULL;
     c->nbatch = c->colours = c->lattice = 0;     // counts tie all elements to each other
     const char *names = "";
     for (const Predictive *p = list; p; p = p->next) names = arena_printf(g->arena, "%s%s`%s`", names, *names ? ", " : "", p->weights->name);

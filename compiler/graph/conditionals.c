@@ -314,7 +314,32 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
 
 // How far apart elements lie that a factor holds together: differences of subscripts, if these are constants.
 enum { MOST_DISTANCES = 256 };
-typedef struct Apartness { int n; int by[MOST_DISTANCES][MAX_RANK]; bool unknown; } Apartness;
+typedef struct Apartness { int n; int by[MOST_DISTANCES][MAX_RANK]; bool unknown; Conflict *conflicts; bool hidden; } Apartness;      // hidden: which elements meet data do not tell
+
+static bool test_late(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->response; }
+static bool known_from_data(const Expr *e) { return !ex_any_var(e, test_late, NULL); }
+
+// Pairs of elements that an instance of f holds: with one plate, or two whose ranges do not depend on each other, from 1.
+static void add_conflicts(Arena *arena, Apartness *d, const Var *v, const Factor *f, const Mentions *m)
+{
+    const Plates *p = &f->plates;
+    d->hidden |= m->dense || m->partial || m->too_many || v->rank != 1 || p->n < 1 || p->n > 2 || m->n > 4 || (p->guard && !known_from_data(p->guard));
+    for (int i = 0; i < p->n && !d->hidden; i++) {
+        d->hidden |= !ex_is_num(p->index[i]->lo, 1) || !known_from_data(p->index[i]->hi);
+        for (int k = 0; k < p->n; k++) d->hidden |= ex_mentions_index(p->index[i]->hi, p->index[k]);
+    }
+    for (int i = 0; i < m->n && !d->hidden; i++) {
+        bool varies = false;                     // what every instance holds meets all others
+        for (int k = 0; k < p->n; k++) varies |= ex_mentions_index(m->ref[i]->args[0], p->index[k]);
+        d->hidden |= !varies || !known_from_data(m->ref[i]->args[0]);
+    }
+    for (int i = 0; i < m->n && !d->hidden; i++)
+        for (int k = 0; k < i; k++) {
+            Conflict *c = NEW(arena, Conflict);
+            *c = (Conflict){f, m->ref[k]->args[0], m->ref[i]->args[0], d->conflicts};
+            d->conflicts = c;
+        }
+}
 
 static void add_distances(Apartness *d, const Var *v, const Mentions *m)
 {
@@ -378,12 +403,19 @@ int colours_of(const Conditional *c)
     return c->colours > 1 && c->nbatch == 0 && c->var->rank == 1 ? c->colours : c->lattice;
 }
 
+// Labels: a lane adds up the few rows that name its element. Reals with many rows each are few, and all lanes add up those of one of them.
+bool by_data_colours(const Step *s)
+{
+    return (s->kind == STEP_ENUM || s->kind == STEP_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes && !s->by_messages && !s->predictive && !s->expects;
+}
+
 // A factor with several references couples elements. What leading dimensions do all its references share?
-static void couple(Conditional *c, const Factor *f, const Mentions *m, Apartness *apart)
+static void couple(Arena *arena, Conditional *c, const Factor *f, const Mentions *m, Apartness *apart)
 {
     const Var *v = c->var;
     if (m->n <= 1 && !m->dense && !m->partial && !m->too_many) return;
     add_distances(apart, v, m);
+    if (arena) add_conflicts(arena, apart, v, f, m);
     int shared = 0;
     for (; shared < v->rank && !m->too_many; shared++) {
         bool all = true;
@@ -754,7 +786,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
                 m = (Mentions){0};
                 find_mentions(g->arena, f->log_density, v, &m);
             }
-            couple(c, f, &m, &apart_by);
+            couple(g->arena, c, f, &m, &apart_by);
             const Var *series = through_series(f->log_density, v);
             bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1), meet = false;
             for (int i = 0; i < m.n; i++)
@@ -793,6 +825,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     if (c->whole)                                // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);
     find_lattice(c, &apart_by);
+    if (!c->whole && !c->nbatch && !colours_of(c) && !apart_by.hidden && v->rank == 1 && known_from_data(v->dim[0])) c->conflicts = apart_by.conflicts;
     if (v->discrete) { c->because = c->recursion ? c->because : "it is discrete"; return c; }
     if (!exact) return c;
     // Scattered parts are summed before elements are drawn: allowed if elements are independent.
@@ -909,7 +942,7 @@ Part *joint_density(Graph *g, Conditional *z, Conditional *b)
         const Mentions *m = &of[of[0].n ? 0 : 1];
         Conditional apart = {.var = c->var, .nbatch = c->var->rank};
         Part *parts = NULL;
-        couple(&apart, f, m, &(Apartness){0});
+        couple(NULL, &apart, f, m, &(Apartness){0});
         if (apart.nbatch < z->nbatch) z->nbatch = apart.nbatch;
         if (!parts_of(g, c, f, m, &parts)) return NULL;
         for (Part *p = parts; p; p = p->next) p->factor = written;

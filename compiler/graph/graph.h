@@ -338,6 +338,12 @@ typedef struct Part {                    // a piece of a conditional: sum over l
     struct Part *next;
 } Part;
 
+typedef struct Conflict {                // elements a and b of a vector stand in one instance of a factor; their subscripts are data's
+    const Factor *factor;
+    Expr *a, *b;
+    struct Conflict *next;
+} Conflict;
+
 typedef struct Conditional {
     Var        *var;
     Index      *element[MAX_RANK];       // k, l, ...: the element studied is var[k, l, ...]
@@ -349,6 +355,7 @@ typedef struct Conditional {
     int         nbatch;                  // leading dimensions over which elements are conditionally independent
     int         colours;                 // > 1: in the dimension after these, elements of one class modulo colours are independent
     int         lattice, stride[MAX_RANK];   // > 1: elements, of two or more subscripts after these, whose (stride . subscripts) is the same modulo lattice are independent; the last stride is 1
+    Conflict   *conflicts;               // of a vector without such classes: colours are found when data are read; NULL: not known, or there are none
     const Distribution *family;          // recognised, or NULL
     double      power;                   // its exponent
     bool        truncated;
@@ -366,6 +373,7 @@ typedef struct Conditional {
 } Conditional;
 
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);   // one element at a time
+bool by_data_colours(const struct Step *s);                           // elements are drawn by colours that are found when data are read
 int colours_of(const Conditional *c);                                 // in how many turns all elements are drawn, those of each at once; 0: there are no such classes
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed); // what is gathered stands as a part of all its rows, for the elements that they name
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed);   // the same for a step that evaluates the density: what is gathered stands under its condition, no part is scattered

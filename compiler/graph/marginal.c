@@ -215,6 +215,7 @@ Conditional *conditional_chain(Graph *g, Var *v)
     c->density = first;
     if (c->nbatch < v->rank) c->nbatch = v->chain;
     c->colours = c->lattice = 0;
+    c->conflicts = NULL;
     c->because = c->nbatch < v->rank ? "its elements follow each other" : "rows name its elements, whose log densities they add to";
     return c;
 }

@@ -1416,6 +1416,7 @@ static void print_step(FILE *out, const Step *s)
     if (s->collapsed) fputs(", auxiliaries integrated out", out);
     if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
     else if (colours_of(c) > 1 && !(s->imputes && c->lattice)) fprintf(out, ", %d colours", colours_of(c));
+    else if (by_data_colours(s)) fputs(", colours by data", out);
     else fputs(", element by element", out);
     fprintf(out, "    (%s)\n", s->reason);
     if (s->description && (c->family || c->own)) {

@@ -402,7 +402,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         in_lapack = true;
         break;
     case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
-    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_TURNS: case LAUNCH_CHECKED: case LAUNCH_END: break;
+    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_CHECKED: case LAUNCH_END: break;
     }
     c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
     c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));

@@ -33,6 +33,7 @@ Shared shared_how(const Step *s, const RowDot *dot)
     if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
     if (s->imputes || c->recursion || s->predictive) return BY_ONE;
     if (dot && dot->sum) return BY_ROW;
+    if (by_data_colours(s) && !arrays) return BY_CLASSES;
     if (coloured(s) || c->nbatch) {
         const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS) && any_loops(c->density);
         const bool plain = arrays || c->whole || (c->nbatch && c->nbatch < c->var->rank);
@@ -71,7 +72,7 @@ static const Var *followed(const Conditional *c, Shared how)
 
 Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name)
 {
-    static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
+    static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_CLASSES] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
     const Conditional *c = s->conditional;
     Kernel *k = open_kernel(p, kind[how], name, number_of(p, c->var));
     if (how == BY_ROW) k->row = c->element[0];
@@ -88,6 +89,30 @@ static Node *enter_loop(Lower *p, Opened *o, Sharing how, const Var *of)
     return n;
 }
 
+// Pairs of elements that meet, and room for their colours, which setup finds (lower_orders): elements on a line of plates, or a rectangle of them.
+static const Classes *classes_of(Lower *p, const Conditional *c)
+{
+    Classes *k = NEW(p->g->arena, Classes);
+    Expr *more = ex_add2(c->var->dim[0], ex_num(1));
+    const char *name = c->var->name;
+    *k = (Classes){.of = c->var, .conflicts = c->conflicts, .pairs = ex_num(0)};
+    for (const Conflict *q = c->conflicts; q; q = q->next) k->pairs = ex_add2(k->pairs, instances(&q->factor->plates));
+    k->one = work_array(p, ROLE_ORDER, words(p, "one_%s", name), 1, &k->pairs);
+    k->other = work_array(p, ROLE_ORDER, words(p, "other_%s", name), 1, &k->pairs);
+    k->first = work_array(p, ROLE_ORDER, words(p, "class_%s", name), 1, &more);
+    k->elements = work_array(p, ROLE_ORDER, words(p, "elements_%s", name), 1, c->var->dim);
+    ROOM(p->g->arena, p->classes, p->nclasses, p->classes_size);
+    p->classes[p->nclasses++] = k;
+    return k;
+}
+
+Expr *instances(const Plates *p)
+{
+    Expr *n = ex_num(1);
+    for (int i = 0; i < p->n; i++) n = ex_mul2(n, p->index[i]->hi);
+    return n;
+}
+
 Opened enter_elements(Lower *p, const Step *s, Shared how)
 {
     const Conditional *c = s->conditional;
@@ -95,6 +120,13 @@ Opened enter_elements(Lower *p, const Step *s, Shared how)
     const bool crew = how == BY_CREW;
     Opened o = {0};
     if (how == BY_ROW) return o;
+    if (how == BY_CLASSES) {
+        Node *n = enter_loop(p, &o, SHARE_CLASSES, v);
+        n->loop.index[n->loop.n++] = c->element[0];
+        n->loop.classes = classes_of(p, c);
+        note_count(p, p->open, count_dims(v, 0, 1));
+        return o;
+    }
     if (coloured(s)) {
         Node *n = enter_loop(p, &o, crew ? SHARE_COLOUR_CREW : SHARE_COLOUR, v);
         for (int k = 0; k < v->rank; k++) n->loop.index[n->loop.n++] = c->element[k];
@@ -191,7 +223,7 @@ void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, con
         if (coloured(s)) with_number(l, colours_of(s->conditional));
         break;
     }
-    case BY_TEAM: launch_team(p, k); break;
+    case BY_TEAM: case BY_CLASSES: launch_team(p, k); break;
     case BY_ONE: launch(p, LAUNCH_ONCE, k); break;
     }
 }

@@ -76,6 +76,14 @@ typedef struct Order {                   // rows of a plate in the order of thei
     Var   *spare;                        // the key is drawn, and rows are ordered after each draw, on a GPU: room for that. NULL: they are ordered once
 } Order;
 
+typedef struct Classes {                 // elements of a vector by colours that are found when data are read: elements[first[c]] .. elements[first[c + 1] - 1] have colour c, no two of which meet
+    const Var      *of;
+    const Conflict *conflicts;
+    Expr           *pairs;               // how many
+    Var            *one, *other;         // of each pair, from 1; 0: there is none
+    Var            *first, *elements;
+} Classes;
+
 typedef enum { TRANSFORM_FROM, TRANSFORM_TO, TRANSFORM_CHAIN } Transformed;
 
 typedef struct Distances {               // what values are weighed by, besides a number of each: the length of root[x]*(row - centre[x]), root[x] an upper triangle
@@ -131,6 +139,7 @@ struct Node {
             const Var   *of;             // the indices are its first subscripts, drawn as elements; NULL: each has a range
             int          colours, field;
             const int   *stride;         // of a lattice: which elements have one colour
+            const Classes *classes;      // SHARE_CLASSES
             Count        turns;          // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
             int          ntotals;
             Var         *total[8];       // locals that grow

@@ -46,6 +46,8 @@ struct Lower {
     When       when;             // of the launches that are added
     const Rows *when_rows;
     const Rows *few_only;        // what is looked at runs with fewer rows than coefficients only
+    int        nclasses, classes_size;
+    Classes  **classes;
     int        norders;
     Order    **order;
     RowSum    *row_sums;
@@ -156,9 +158,10 @@ void          step_row_sums(Lower *p, const Step *s);                // passes t
 
 // ---- element.c: what steps that draw element by element have in common ----
 
-typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_ONE } Shared;        // how the elements of a step are shared out
+typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_CLASSES, BY_ONE } Shared;        // how the elements of a step are shared out
 typedef struct Opened { int n; Node *loop[MAX_RANK + 1], *test; } Opened;               // the loops over them
 
+Expr   *instances(const Plates *p);                      // of plates from 1, whose ranges do not depend on each other
 Shared  shared_how(const Step *s, const RowDot *dot);
 Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name);
 Opened  enter_elements(Lower *p, const Step *s, Shared how);         // loops over the elements that a step draws, missing ones or all, around what is put next

@@ -168,6 +168,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     case NODE_LOOP:
         for (int k = 0; k < n->loop.n && !n->loop.of; k++) { reads(n->loop.index[k]->lo, f, with); reads(n->loop.index[k]->hi, f, with); }
         for (int k = 0; k < n->loop.narrays; k++) f(n->loop.array[k], with);
+        if (n->loop.classes) { f(n->loop.classes->first, with); f(n->loop.classes->elements, with); }
         if (n->loop.order) { f(n->loop.order->keys, with); f(n->loop.order->first, with); f(n->loop.order->rows, with); }
         break;
     case NODE_ORDER: {

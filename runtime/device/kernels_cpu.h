@@ -81,6 +81,9 @@ static inline void team_barrier(GmContext *c)
 
 #define TEAM_BARRIER()     team_barrier(GM)
 #define gm_part(n, lane)   ((n) * (long)(lane) / GM->lanes)
+#define EACH_OF_CLASSES(k, n, first, elements)                                              \
+    for (long gm_class = 0; (first)[gm_class] < (n); gm_class++, TEAM_BARRIER())           \
+        for (long gm_e = (first)[gm_class] + GM->lane, k; gm_e < (first)[gm_class + 1] && (k = (elements)[gm_e], 1); gm_e += GM->lanes)
 #define LANES_FROM(i, from, n) \
     for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1), gm_begun = 0; !gm_begun; gm_begun = 1) \
         GM_ANY_ORDER for (; i < gm_to; i++)

@@ -130,6 +130,9 @@ template <typename T> static __device__ __forceinline__ T block_value(T v)
 #define TEAM_VALUE(value)      block_value(threadIdx.x == 0 ? (wide)(value) : 0)
 
 #define TEAM_BARRIER()         team_barrier(GM)
+#define EACH_OF_CLASSES(k, n, first, elements)                                                                          \
+    for (long gm_class = 0; (first)[gm_class] < (n); gm_class++, TEAM_BARRIER())                                       \
+        for (long gm_e = (first)[gm_class] + gm_thread, k; gm_e < (first)[gm_class + 1] && (k = (elements)[gm_e], 1); gm_e += gm_threads)
 #define LANES_FROM(i, from, n) for (long gm_0 = (from), i = gm_0 + gm_thread, gm_to = gm_0 + (n); i < gm_to; i += gm_threads)
 #define LANES2(i, n, j, m)                                                                                              \
     for (long gm_m = (m), gm_e = gm_thread, gm_to = (n) * gm_m; gm_e < gm_to; gm_e += gm_threads)                       \

@@ -465,6 +465,8 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
 //   ROW_SUMS(run, n, p, X, w, out)                  out[p] = X'w, per chain
 //   ORDER_ROWS(run, n, groups, key, first, rows)    rows of group k: rows[first[k]] .. rows[first[k + 1] - 1], of all chains; key[n] from 1,
 //                                                   0 for a row of no group
+//   COLOUR_ELEMENTS(run, n, pairs, one, other, first, elements)     colour c of the elements 0 .. n - 1: elements[first[c]] .. elements[first[c + 1] - 1], of all chains; one[i] and other[i], from 1, have different
+//                                                   colours; first[c] = n from the last colour on
 //   NORMAL_DENSE(run, var, name, n, J, h, x)        x[n] ~ N(J^-1 h, J^-1); J and h are destroyed
 //   NORMAL_DENSE_SCALED(..., scale)                 with a scale move: scale = {Q, count, the scale drawn}, see linalg.h
 //   NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)          x[p] from n < p rows: precision D + R'R, shift h + R'y; M[n, n] is work space
@@ -505,6 +507,12 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
         gm_here(run);                                                                                                                  \
         const GmProduct gm_list[] = {__VA_ARGS__};                                                                                     \
         launch_products(run, GM_NAMED(kernel), n, offsetof(State, totals), m, gm_list, (int)(sizeof gm_list / sizeof *gm_list));       \
+    } while (0)
+#define COLOUR_ELEMENTS(run, n, pairs, one, other, first, elements)                                                                    \
+    do {                                                                                                                               \
+        gm_here(run);                                                                                                                  \
+        if ((run)->device) gm_device_colour_elements(run, n, pairs, s->one, s->other, s->first, s->elements);                          \
+        else gm_colour_elements(n, pairs, s->one, s->other, s->first, s->elements);                                                    \
     } while (0)
 #define ORDER_ROWS(run, n, groups, key, first, rows)                                                                                   \
     do {                                                                                                                               \

@@ -41,10 +41,15 @@ typedef struct GmProduct { long p, k; const void *X; size_t coefficients; int tr
 void gm_device_products(GmRun *run, const char *kernel, long n, size_t totals, long ntotals, const GmProduct *list, int count);
 
 // The same as gm_order_rows, on arrays of the device that all chains share.
+void gm_device_colour_elements(GmRun *run, long n, long pairs, const int *one, const int *other, int *first, int *elements);       // and as gm_colour_elements
 void gm_device_order_rows(GmRun *run, long n, long groups, const int *key, int *first, int *rows);
 
 // Rows in the order of their groups, and within one in their own: group k (from 0) has rows[first[k]] .. rows[first[k + 1] - 1].
 // key[n]: the group of each row, from 1; rows with another key are left out. first[groups + 1], rows[n].
+// Colours of n elements so that one[i] and other[i] (from 1; what lies outside counts for none) have different ones: elements of colour c are elements[first[c]] .. elements[first[c + 1] - 1],
+// each list in order; first[n + 1] is n from the number of colours on. One after the other each takes the first colour that none of its neighbours has (Welsh and Powell 1967, in the order given): at most the largest number of
+// neighbours and 1.
+void gm_colour_elements(long n, long pairs, const int *one, const int *other, int *first, int *elements);
 void gm_order_rows(long n, long groups, const int *key, int *first, int *rows);
 
 // Joint normal draws for each chain; J[n, n] and h[n] are of type solve, x[n] and the rest wide. scale: GM_NO_FIELD, or
