@@ -79,7 +79,9 @@ static void begin_elements(Out *o, const Node *n)
 {
     const Var *v = n->loop.of;
     const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW || n->loop.how == SHARE_MATRICES;
-    const char *more = crew ? text(o, ", %s", count_text(o, &n->loop.turns)) : "", *macro = sharing_macro[n->loop.how];
+    const Count elements = v ? count_dims(v, 0, n->loop.n) : (Count){0};
+    const char *turns = crew ? count_text(o, &n->loop.turns) : "";
+    const char *more = !crew ? "" : n->loop.own_rows ? text(o, ", PER_ELEMENT(%s, %s)", turns, count_text(o, &elements)) : text(o, ", %s", turns), *macro = sharing_macro[n->loop.how];
     if (n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW) {
         if (n->loop.n > 1) { begin_lattice(o, n, macro, more); return; }
         const char *size = extent_c(o, v->dim[0], LOOSE), *k = fresh_index(o, n->loop.index[0]);

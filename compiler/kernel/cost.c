@@ -25,9 +25,9 @@ enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
 enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, TURN = 1, TRY = 150, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library; a turn of a loop; a value tried; a trajectory and each of its steps,
 enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
 
-// On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, two barriers; a column of a Cholesky
+// On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
 // factor and its solves; lanes of a crew; what every sweep launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the graph.
-enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 300, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
+enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
 static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in a loop without draws, of which some are done at once
@@ -186,8 +186,15 @@ static Cost count_loop(Counter *k, const Node *n)
     if (ex_is_num(c.draws, 0)) c.work = expanded(c.work, ex_num(in_a_row));
     Expr *of_a_turn = c.lane;
     c = count_turns(n, c);
+    const bool waits = n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED;
+    Expr *sum = ex_num(0);
+    if (waits) {
+        Cost one = none();
+        one.operations = ex_num(1);
+        sum = ex_add2(ex_num(TEAM_SUM), ex_mul2(ex_num(MORE_BLOCKS), ex_pow(count_turns(n, one).operations, 1.0 / 3)));
+    }
     if (n->loop.how == SHARE_SUM_TURNS) c.lane = ex_mul2(ex_num(1.0 / CREW), c.lane);
-    else if (is_shared(n->loop.how)) c.lane = ex_add2(of_a_turn, ex_num(n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED ? TEAM_SUM : 0));
+    else if (is_shared(n->loop.how)) c.lane = ex_add2(of_a_turn, sum);
     return c;
 }
 

@@ -141,6 +141,7 @@ struct Node {
             const int   *stride;         // of a lattice: which elements have one colour
             const Classes *classes;      // SHARE_CLASSES
             Count        turns;          // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
+            bool         own_rows;       // SHARE_CREW: these run over the rows that name the element alone: `turns` are those of all elements together
             int          ntotals;
             Var         *total[8];       // locals that grow
             int          narrays;

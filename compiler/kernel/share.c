@@ -28,6 +28,7 @@ typedef struct Share {
     const Order *ordered;        // rows by a key that is drawn, which the kernel has put in order; or NULL
     const Node *elements[MAX_RANK];      // the loops over elements around it
     int         nelements;
+    bool        own, others;     // sums of the crew that are over the rows of its element; over others
 } Share;
 
 static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
@@ -512,6 +513,8 @@ static Node *into_locals(Share *s, const Node *sum)
     Node *n = shared ? loop_over(s, s->crew ? SHARE_SUM_TURNS : SHARE_SUM_ALONG, l->index[0], sum->nest.moving) : in_order(s, l, 0, sum->body, sum->nest.moving);
     n->loop.order = order;
     if (order) n->loop.index[1] = element;       // whose rows they are
+    s->own |= order != NULL;
+    s->others |= !order;
     if (!shared) return n;
     for (const Node *m = sum->body; m; m = m->next) {
         int k = 0;
@@ -695,7 +698,11 @@ static void share_list(Share *s, Node *list)
         case NODE_LOOP:
             if (n->loop.of) s->elements[s->nelements++] = n;
             if (n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD) share_list(s, n->body);
-            else share_scope(s, n->body, false, n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW);
+            else {
+                s->own = s->others = false;
+                share_scope(s, n->body, false, n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW);
+                n->loop.own_rows = n->loop.how == SHARE_CREW && s->own && !s->others;
+            }
             if (n->loop.of) s->nelements--;
             break;
         case NODE_LANE: share_scope(s, n->body, false, false); break;

@@ -161,6 +161,7 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
 #define SUM_ALONG2(i, n, j, m, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__) for (long j = 0; j < (m); j++)
 
 // Elements, each by one lane.
+#define PER_ELEMENT(turns, count) ((turns) / ((count) > 0 ? (count) : 1))
 #define EACH_ELEMENT(k, count, turns)      LANES(k, count)
 #define SUM_TURNS_FROM(i, from, n, ...)    for (long gm_0 = (from), i = gm_0, gm_to = gm_0 + (n); i < gm_to; i++)
 #define ELEMENT_LANE

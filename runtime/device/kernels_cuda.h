@@ -251,6 +251,7 @@ DEVICE void span_total(GmContext *c, const SpanTeam &, int, wide *place, wide x)
 //
 // An element's crew is a lane if its sums are short, else a warp; if they are long and elements few, the whole team, one element after the other.
 
+#define PER_ELEMENT(turns, count) ((turns) / ((count) > 0 ? (count) : 1))
 #define EACH_ELEMENT(k, count, turns)                                                                                   \
     for (long gm_count = (count), gm_turns = (turns), gm_crew = gm_turns <= 32 ? 1 : gm_turns > 8192 && gm_count <= 1024 ? gm_threads : 32, \
               k = gm_thread / gm_crew; k < gm_count; k += gm_threads / gm_crew)

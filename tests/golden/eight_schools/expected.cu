@@ -412,11 +412,11 @@ static void cost_1(const void *data, double *cost)
     cost[0] = (618 + 49.5 * (double)d->J);
     cost[1] = (1792 + 41 * (double)d->J);
     cost[2] = (361 + 30.5 * (double)d->J);
-    cost[3] = 6032;
+    cost[3] = (5832 + 80 * pow(fmax((double)d->J, 1), 0.333333));
     cost[4] = (0.0377197 + 0.00502124 * (double)d->J);
     cost[5] = 6784;
     cost[6] = (0.110975 + 0.00330244 * (double)d->J);
-    cost[7] = 4720;
+    cost[7] = (4520 + 80 * pow(fmax((double)d->J, 1), 0.333333));
     cost[8] = (0.0236337 + 0.00626157 * (double)d->J);
 }
 

@@ -345,11 +345,11 @@ static void cost_1(const void *data, double *cost)
     cost[0] = (282 + 166.5 * (double)d->N);
     cost[1] = (1752 + 57 * (double)d->N);
     cost[2] = (302 + 41.5 * (double)d->N);
-    cost[3] = 4130;
+    cost[3] = (4030 + 40 * pow(fmax((double)d->N, 1), 0.333333));
     cost[4] = (0.0172119 + 0.0111624 * (double)d->N);
     cost[5] = 6816;
     cost[6] = (0.108134 + 0.005479 * (double)d->N);
-    cost[7] = 4991;
+    cost[7] = (4691 + 120 * pow(fmax((double)d->N, 1), 0.333333));
     cost[8] = (0.0200326 + 0.00873296 * (double)d->N);
 }
 
