@@ -878,9 +878,11 @@ static void emit_weights(Out *o, const Node *n)
     for (int k = 0; k < w->n; k++) names[k] = fresh_index(o, w->index[k]);
     const char *row = w->n == 1 ? names[0] : "row", *values = extent_c(o, w->value->hi, LOOSE);
     begin(o, "EACH_WEIGHTS (%s, %s)", row, w->n ? count_text(o, &rows) : "1");
-    if (w->n == 2) {
-        const char *second = extent_c(o, w->index[1]->hi, TIGHT);
-        line(o, "const long %s = row / %s, %s = row %% %s;", names[0], second, names[1], second);
+    for (int k = w->n - 1; k >= 0 && w->n > 1; k--) {
+        const Count inner = count_dims(w->var, k + 1, w->n - k - 1);
+        const char *over = inner.n == 0 ? "" : text(o, " / (%s)", count_text(o, &inner));
+        if (k == 0) line(o, "const long %s = row%s;", names[k], over);
+        else line(o, "const long %s = row%s %% %s;", names[k], over, extent_c(o, w->index[k]->hi, TIGHT));
     }
     const char *value = fresh_index(o, w->value), *x = expr_c(o, w->weight ? w->weight : w->log, LOOSE);
     line(o, "wide top = %s;", w->weight ? "0" : "-INFINITY");

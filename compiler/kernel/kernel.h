@@ -92,13 +92,14 @@ typedef struct Distances {               // what values are weighed by, besides 
     Expr      *of_value;                 // the rest of the log density: elements of tables at the value
 } Distances;
 
-enum { MOST_VALUE_KEYS = 2, WEIGHTS_ASIDE = 4 };
+enum { MOST_VALUE_KEYS = 3, WEIGHTS_ASIDE = 4 };
 
 typedef struct ValueWeights {            // of values that a row may take: a table of exp of a part of the log density, by keys of the row (weights.c)
     Var    *var;                         // [keys.., values and room]: a row begins at a multiple of WEIGHTS_ASIDE numbers
     int     n;
     Index  *index[MOST_VALUE_KEYS], *value;
     Expr   *key[MOST_VALUE_KEYS];        // of the row that is drawn
+    bool    outcome[MOST_VALUE_KEYS];    // the key is data that the density computes with
     Expr   *log, *weight;                // over the indices; weight: exp of it where that is known without exponentials, or NULL
     struct ValueWeights *next;
 } ValueWeights;

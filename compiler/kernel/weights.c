@@ -11,12 +11,12 @@
 // Where a product leaves the range of numbers, because what is likely by one table is hardly possible by another, and where something is 0 or no number, the row is weighed as before, by logarithms (device/weights.h).
 //
 // Where that may be done: in kernels with a lane for each element; every subscript that holds a key or the value is that alone, over the whole of its dimension; one unknown that a term reads has a dimension for each key and for the
-// value, so that a table costs no more than the draw of that; every term holds the value.
+// value, so that a table costs no more than the draw of that; every term holds the value. Data of few values that a term computes with, such as an outcome of a Bernoulli distribution, are keys, too.
 //
 // Needs: kernels as lowered.     Called by: tables.c, which fills the tables before launches that read them.
 #include "lower.h"
 
-enum { MOST_WEIGHTS = 4, MAX_TERM = 1000 };
+enum { MOST_WEIGHTS = 4, MAX_TERM = 1000, MOST_OUTCOMES = 8 };
 
 typedef struct Weighing {
     const Expr *u;                       // the value that is weighed
@@ -45,6 +45,19 @@ static Look find_key(const Expr *e, void *with)
         return FOUND;
     }
     return LOOK;
+}
+
+// An integer of the row that a term computes with, of few values whose ends are declared: y[n]*log(p[z]) + (1 - y[n])*log1m(p[z]).
+static Look find_outcome(const Expr *e, void *with)
+{
+    Weighing *t = with;
+    if (e->kind != EX_REF) return LOOK;
+    const Var *v = e->var;
+    if (v->kind == VAR_DATA && v->base == BASE_INT && e->nargs == v->rank && !e->loose && e != t->u && mentions_a_row(t, e) && v->upper_number - v->lower_number < MOST_OUTCOMES) {
+        t->key = (Expr *)e;
+        return FOUND;
+    }
+    return SKIP;
 }
 
 static Expr *extent_at(const Expr *e, const Expr *at)
@@ -77,7 +90,7 @@ static Look test_covers(const Expr *e, void *with)
     if (e->kind != EX_REF) return LOOK;
     if (!var_unknown(e->var) || e->var->base != BASE_REAL || !ex_mentions_index(e, w->value)) return SKIP;
     for (int i = 0; i < w->n; i++)
-        if (!ex_mentions_index(e, w->index[i])) return SKIP;
+        if (!w->outcome[i] && !ex_mentions_index(e, w->index[i])) return SKIP;
     return FOUND;
 }
 
@@ -93,6 +106,15 @@ static bool table_of_term(Weighing *t, Expr *e, Expr *last, const Var *drawn, Va
     *w = (ValueWeights){.log = e};
     t->of = w;
     if (e->size > MAX_TERM) return false;
+    while (w->n < MOST_VALUE_KEYS && ex_find(w->log, find_outcome, t)) {
+        const double lo = t->key->var->lower_number, n = t->key->var->upper_number - lo + 1;
+        if (!(n >= 1)) return false;
+        w->outcome[w->n] = true;
+        w->key[w->n] = ex_add2(t->key, ex_num(1 - lo));
+        w->index[w->n] = index_new(intern("y"), ex_num(1), ex_num(n));
+        w->log = ex_replace(w->log, t->key, ex_add2(ex_index(w->index[w->n]), ex_num(lo - 1)));
+        w->n++;
+    }
     while (w->n < MOST_VALUE_KEYS && ex_find(w->log, find_key, t)) {
         Expr *extent = extent_at(w->log, t->key);
         if (!extent || !ex_data_only(extent) || extent->indices) return false;
