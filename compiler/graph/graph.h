@@ -513,7 +513,7 @@ typedef struct Softmax {                 // turns.c: -count*log_sum_exp(k, eta) 
 typedef struct Turns {                   // turns.c: what is drawn one category after the other
     int      n;
     Var    **var, **column;              // column: the elements of var whose subscript `at` is `turn`
-    int     *at;
+    int     *at;                         // -1: the variable has one category alone, lo = hi, and the column is all of it
     Expr    *lo, *hi;                    // the categories
     Var     *turn;                       // the one whose turn it is
     Softmax *softmax;
@@ -641,6 +641,7 @@ typedef struct Step {
 } Step;
 
 Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none
+Step *turns_block(Graph *g, Var *const *block, int n);            // the same of all of them together
 void complete_turns(Graph *g, Step *s);                          // once find_domains has been there
 // ---- expect.c: latents by their expectations, for modes ----
 

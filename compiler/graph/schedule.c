@@ -1099,6 +1099,11 @@ bool schedule(Graph *g)
         if (m == 0) continue;
         BlockTerm *t;
         if (why || !block_terms(g, block, m, &t, &why)) {
+            Step *s = g->no_augment ? NULL : turns_block(g, block, m);
+            if (s) {
+                place(g, &o, s, &o.rest);
+                continue;
+            }
             Diag *d = diag(g->diags, r->span, DIAG_E0507);
             diag_because(d, "%s", why);
             continue;

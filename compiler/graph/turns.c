@@ -9,6 +9,8 @@
 // column c (Polson, Scott and Windle 2013, section 3.3, with C[i] subtracted). The latents are drawn for each category anew, given the offset as it is then, and kept by
 // nothing: (w, B[,c]) is one draw from a joint density whose margin over w is the model's conditional of B[,c] (docs/conditionals.md, section 7).
 //
+// Categories may be an index of variables, or be listed: variables that enter one of them alone have one turn. The log of a sum of exponentials that is written out is a softmax as well.
+//
 // Needs: augment done.     Gives: a step of kind STEP_TURNS, which draws one or more variables by category.
 #include <math.h>
 #include <string.h>
@@ -39,11 +41,70 @@ static int category_subscript(Expr *e, const Var *v, const Index *k)
     return f.other ? -1 : f.at;
 }
 
-static bool may_have_categories(const Graph *g, const Var *v)
+static bool may_be_coefficient(const Graph *g, const Var *v)
 {
     const Request *asked = request_of(g, v);
-    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank > 0 && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !isfinite(v->lower_number) &&
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !isfinite(v->lower_number) &&
            !isfinite(v->upper_number) && !v->parts && !v->summed && (!asked || strcmp(asked->method, "gibbs") == 0);
+}
+
+// ---- the sums that a softmax is made of ----
+
+// The term exp(x), times a positive number: x and the number's log; NULL: another.
+static Expr *exponent_of(Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number > 0 ? ex_num(log(e->number)) : NULL;
+    if (e->kind == EX_CALL && e->fn == FN_exp) return e->args[0];
+    if (e->kind != EX_MUL || e->nargs != 2 || e->args[0]->kind != EX_NUM || !(e->args[0]->number > 0)) return NULL;
+    Expr *x = exponent_of(e->args[1]);
+    return x ? ex_add2(ex_num(log(e->args[0]->number)), x) : NULL;
+}
+
+// e as log_sum_exp over categories: itself, or log(1 + exp(a) + exp(b)), log(1 + sum(k in 1:K, exp(eta[k]))), whose terms become categories, those of the sum first. NULL: something else. One
+// exponential beside a number is no softmax, but a logistic function.
+static Expr *log_sum_of(const Expr *e)
+{
+    enum { MOST = 16 };
+    if (e->kind == EX_REDUCE && e->fn == FN_log_sum_exp) return (Expr *)e;
+    if (e->kind != EX_CALL || (e->fn != FN_log && e->fn != FN_log1p)) return NULL;
+    Expr *terms = e->fn == FN_log1p ? ex_add2(ex_num(1), e->args[0]) : e->args[0], *of[MOST], *sum = NULL;
+    int n = 0, exponentials = 0;
+    for (int i = 0; i < (terms->kind == EX_ADD ? terms->nargs : 1); i++) {
+        Expr *t = terms->kind == EX_ADD ? terms->args[i] : terms;
+        if (t->kind == EX_REDUCE && t->fn == FN_sum && !sum && ex_is_num(t->args[0], 1)) {
+            sum = t;
+            continue;
+        }
+        Expr *x = exponent_of(t);
+        if (!x || n == MOST) return NULL;
+        exponentials += t->kind != EX_NUM;
+        of[n++] = x;
+    }
+    if (!sum && exponentials < 2) return NULL;
+    Expr *hi = sum ? sum->args[1] : ex_num(0);
+    Index *k = index_new(intern("k"), ex_num(1), ex_add2(hi, ex_num(n)));
+    Expr *at = ex_index(k), *value = ex_num(0);
+    for (int i = n - 1; i >= 0; i--) value = i == n - 1 ? of[i] : ex_call3("if_else", ex_call2("==", at, ex_add2(hi, ex_num(i + 1))), of[i], value);
+    if (sum) {
+        Expr *x = exponent_of(ex_open(sum, k));
+        if (!x) return NULL;
+        value = n ? ex_call3("if_else", ex_call2("<=", at, hi), x, value) : x;
+    }
+    return ex_reduce("log_sum_exp", k, k->lo, k->hi, value);
+}
+
+// Element c of such a sum.
+static Expr *category(const Expr *sum, int c)
+{
+    Index *k = index_new(sum->index->name, sum->args[0], sum->args[1]);
+    return ex_replace_index(ex_open(sum, k), k, ex_num(c));
+}
+
+enum { MOST_LISTED = 16 };
+
+static bool is_listed(const Expr *sum)
+{
+    return sum->args[0]->kind == EX_NUM && sum->args[1]->kind == EX_NUM && sum->args[1]->number - sum->args[0]->number < MOST_LISTED;
 }
 
 // Which categories have coefficients: the range of the loop that their statements have in common; otherwise all of the subscript's.
@@ -89,7 +150,7 @@ static Expr *column_of(const Turns *t, int member, const Expr *ref)
     Expr *at[MAX_RANK];
     int n = 0;
     for (int k = 0; k < ref->nargs; k++)
-        if (k != t->at[member]) at[n++] = ref->args[k];
+        if (k != t->at[member]) at[n++] = ref->args[k];      // all of them, of a variable of one category
     return ex_ref(t->column[member], n, at);
 }
 
@@ -140,7 +201,7 @@ static Look test_own_index(const Expr *e, void *with)
     const OwnIndex *o = with;
     const int m = e->kind == EX_REF ? member_of(o->t, e->var) : -1;
     if (m < 0) return LOOK;
-    if (e->nargs < e->var->rank || e->args[o->t->at[m]]->kind != EX_INDEX || e->args[o->t->at[m]]->index != o->k) return FOUND;
+    if (o->t->at[m] < 0 || e->nargs < e->var->rank || e->args[o->t->at[m]]->kind != EX_INDEX || e->args[o->t->at[m]]->index != o->k) return FOUND;
     for (int i = 0; i < e->nargs; i++)
         if (i != o->t->at[m] && (ex_mentions_index(e->args[i], o->k) || mentions_members(e->args[i], o->t))) return FOUND;
     return SKIP;
@@ -157,6 +218,7 @@ static Expr *take(Expr *e, void *with)
     if (e->kind == EX_REF) {
         const int m = member_of(t, e->var);
         if (m < 0 || e->nargs < e->var->rank) return NULL;
+        if (t->at[m] < 0) return column_of(t, m, e);
         Expr *s = e->args[t->at[m]], *column = column_of(t, m, e);
         if (s == k->turn) return column;
         Expr *is = ex_call3("if_else", ex_map(ex_call2("==", s, k->turn), decided, k), ex_num(1), ex_num(0));
@@ -179,7 +241,7 @@ static Look find_sums(const Expr *e, void *with)
 {
     Softmaxes *s = with;
     if (!mentions_members(e, s->t)) return SKIP;
-    if (e->kind != EX_REDUCE || e->fn != FN_log_sum_exp) return LOOK;
+    if (!log_sum_of(e)) return LOOK;
     for (int i = 0; i < s->n; i++)
         if (s->sum[i] == e) return SKIP;
     if (s->n == 8) { s->many = true; return FOUND; }
@@ -233,16 +295,21 @@ static bool open_softmax(Taking *k, const Factor *f, Expr *sum, const char **bec
     if (!ex_positive(count)) range_of(count, &least, &most);
     else least = 0;
     if (least < 0 || f->plates.n >= MAX_RANK) return false;
-    if (ex_unknown(sum->args[0]) || ex_unknown(sum->args[1])) return false;
+    const Expr *over = log_sum_of(sum);
+    if (ex_unknown(over->args[0]) || ex_unknown(over->args[1])) return false;
     for (int i = 0; i < f->plates.n; i++)
-        if (ex_mentions_index(sum->args[1], f->plates.index[i])) { *because = "the number of categories differs from row to row"; return false; }
+        if (ex_mentions_index(over->args[1], f->plates.index[i])) { *because = "the number of categories differs from row to row"; return false; }
     Softmax *s = NEW(g->arena, Softmax);
-    *s = (Softmax){.factor = f, .sum = sum, .count = count, .k = index_new(sum->index->name, sum->args[0], sum->args[1])};
-    s->eta = ex_open(sum, s->k);
+    *s = (Softmax){.factor = f, .sum = sum, .count = count, .k = index_new(over->index->name, over->args[0], over->args[1])};
+    s->eta = ex_open(over, s->k);
+    *because = "its elements enter several categories";
+    if (k->t->at[0] < 0 && !is_listed(over)) return false;
+    for (int c = (int)over->args[0]->number; k->t->at[0] < 0 && c <= (int)over->args[1]->number; c++)
+        if (mentions_members(category(over, c), k->t) != ex_is_num(k->turn, c)) return false;
     for (int i = 0; i < k->t->n; i++)
-        if (ex_mentions(s->eta, k->t->var[i]) && category_subscript(s->eta, k->t->var[i], s->k) != k->t->at[i]) { *because = "its elements enter several categories"; return false; }
+        if (k->t->at[i] >= 0 && ex_mentions(s->eta, k->t->var[i]) && category_subscript(s->eta, k->t->var[i], s->k) != k->t->at[i]) return false;
     const char *stem = k->t->var[0]->name;
-    s->all = row_variable(g, f, arena_printf(g->arena, "eta_%s", stem), sum->args[1]);
+    s->all = row_variable(g, f, arena_printf(g->arena, "eta_%s", stem), over->args[1]);
     s->latent = row_variable(g, f, arena_printf(g->arena, "omega_%s", stem), NULL);
     Var *offset = row_variable(g, f, arena_printf(g->arena, "offset_%s", stem), NULL);
     s->offset = at_row(offset, f, NULL);
@@ -398,7 +465,7 @@ static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo,
     t->turn->discrete = t->turn->hidden = true;
     t->turn->span = var[0]->span;
     for (int i = 0; i < n; i++) t->column[i] = new_column(g, var[i], at[i], "column");
-    Taking k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};
+    Taking k = {.g = g, .t = t, .turn = at[0] < 0 ? lo : ex_ref(t->turn, 0, NULL)};
     Step *draw = NEW(g->arena, Step);
     BlockTerm **last = &draw->gaussian.terms;
     const Reading enters = factors_of_block(g, var, n);
@@ -458,7 +525,7 @@ static Step *shift_of(Graph *g, const Step *of)
 {
     Turns *t = of->turns;
     for (int i = 0; i < t->n; i++)
-        if (!ex_is_num(t->lo, 1) || t->hi != t->var[i]->dim[t->at[i]]) return NULL;
+        if (t->at[i] < 0 || !ex_is_num(t->lo, 1) || t->hi != t->var[i]->dim[t->at[i]]) return NULL;
     for (const Softmax *m = t->softmax; m; m = m->next)
         if (m->k->lo != t->lo || m->k->hi != t->hi) return NULL;
     t->by = NEW_N(g->arena, Var *, t->n);
@@ -473,8 +540,9 @@ static Step *shift_of(Graph *g, const Step *of)
         ex_find(f->log_density, find_sums, &sums);
         Shifting k = {.t = t};
         for (int i = 0; i < sums.n; i++) {
-            Index *c = index_new(sums.sum[i]->index->name, sums.sum[i]->args[0], sums.sum[i]->args[1]);
-            Expr *eta = ex_open(sums.sum[i], c);
+            const Expr *over = log_sum_of(sums.sum[i]);
+            Index *c = index_new(over->index->name, over->args[0], over->args[1]);
+            Expr *eta = ex_open(over, c);
             k.what = ONLY_SHIFT;
             Expr *with = ex_map(eta, shifted, &k);
             k.what = ONLY_REST;
@@ -532,58 +600,101 @@ static void forget(Graph *g, const Step *s)
 
 // ---- which variables go together ----
 
+// Coefficients and one plate of effects are drawn together, if they are jointly normal; else each by itself.
+static Step *largest_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi)
+{
+    bool dense[16];
+    const char *because = NULL;
+    Step *s = step_of(g, var, at, n, lo, hi, dense, &because);
+    if (s && n > 1) {
+        int effects = -1, m = 0, at2[16];
+        Var *kept[16];
+        for (int i = 0; i < n; i++) {
+            if (!dense[i]) { if (effects < 0) effects = i; continue; }
+            kept[m] = var[i];
+            at2[m++] = at[i];
+        }
+        if (effects >= 0) { kept[m] = var[effects]; at2[m++] = at[effects]; }
+        if (effects >= 0 && (m < n || effects != n - 1)) {
+            forget(g, s);
+            s = step_of(g, kept, at2, m, lo, hi, dense, &because);
+        }
+    }
+    for (int m = 0; m < n && !s && n > 1; m++) s = step_of(g, &var[m], &at[m], 1, lo, hi, dense, &because);
+    if (!s) return NULL;
+    if (s->nblock == 1 && s->turns->column[0]->rank && !dense[0]) s->turns->draw->gaussian.nbatch = s->turns->column[0]->rank;
+    s->turns->shift = shift_of(g, s);
+    for (int m = 0; m < s->nblock && !s->turns->shift && s->turns->by; m++) s->turns->by[m]->kind = VAR_ELEMENT;
+    return s;
+}
+
+// Variables with a subscript that is the category.
+static Step *step_by_subscript(Graph *g, const Expr *sum, Var *const *free, int nfree)
+{
+    Index *k = index_new(sum->index->name, sum->args[0], sum->args[1]);
+    Expr *eta = ex_open(sum, k), *lo = NULL, *hi = NULL;
+    Var *var[16];
+    int at[16], n = 0;
+    for (int m = 0; m < nfree && n < 16; m++) {
+        if (!ex_mentions(eta, free[m]) || !free[m]->rank || !may_be_coefficient(g, free[m])) continue;
+        const int s = category_subscript(eta, free[m], k);
+        Expr *first, *last;
+        if (s < 0) continue;
+        range_of_categories(g, free[m], s, &first, &last);
+        if (n && (first != lo || last != hi)) continue;          // another step has them
+        lo = first;
+        hi = last;
+        var[n] = free[m];
+        at[n++] = s;
+    }
+    return n ? largest_step(g, var, at, n, lo, hi) : NULL;
+}
+
+// Variables that enter one category alone, of a softmax whose categories are listed: [a1 + b1*x[i], a2 + b2*x[i], 0].
+static Step *step_of_listed(Graph *g, const Expr *sum, Var *const *free, int nfree)
+{
+    if (!is_listed(sum)) return NULL;
+    const int lo = (int)sum->args[0]->number, hi = (int)sum->args[1]->number;
+    for (int c = lo; c <= hi; c++) {
+        Var *var[16];
+        int at[16], n = 0;
+        for (int m = 0; m < nfree && n < 16; m++) {
+            bool alone = may_be_coefficient(g, free[m]) && ex_mentions(category(sum, c), free[m]);
+            for (int other = lo; other <= hi && alone; other++) alone = other == c || !ex_mentions(category(sum, other), free[m]);
+            if (!alone) continue;
+            var[n] = free[m];
+            at[n++] = -1;
+        }
+        Step *s = n ? largest_step(g, var, at, n, ex_num(c), ex_num(c)) : NULL;
+        if (s) return s;
+    }
+    return NULL;
+}
+
 Step *turns_step(Graph *g, Var *const *free, int nfree)
 {
     if (g->nsums) return NULL;
     for (Factor *f = g->factors; f; f = f->next) {
-        Var *var[16];
-        int at[16], n = 0;
         if (f->replaced || nfree == 0) continue;
         Turns any = {.n = nfree, .var = (Var **)free};
         Softmaxes sums = {.t = &any};
         ex_find(f->log_density, find_sums, &sums);
         for (int i = 0; i < sums.n; i++) {
-            Index *k = index_new(sums.sum[i]->index->name, sums.sum[i]->args[0], sums.sum[i]->args[1]);
-            Expr *eta = ex_open(sums.sum[i], k), *lo = NULL, *hi = NULL;
-            n = 0;
-            for (int m = 0; m < nfree && n < 16; m++) {
-                if (!ex_mentions(eta, free[m]) || !may_have_categories(g, free[m])) continue;
-                const int s = category_subscript(eta, free[m], k);
-                Expr *first, *last;
-                if (s < 0) continue;
-                range_of_categories(g, free[m], s, &first, &last);
-                if (n && (first != lo || last != hi)) continue;          // another step has them
-                lo = first;
-                hi = last;
-                var[n] = free[m];
-                at[n++] = s;
-            }
-            // Coefficients and one plate of effects are drawn together, if they are jointly normal; else each by itself.
-            bool dense[16];
-            const char *because = NULL;
-            Step *s = n ? step_of(g, var, at, n, lo, hi, dense, &because) : NULL;
-            if (s && n > 1) {
-                int effects = -1, m = 0, at2[16];
-                Var *kept[16];
-                for (int i2 = 0; i2 < n; i2++) {
-                    if (!dense[i2]) { if (effects < 0) effects = i2; continue; }
-                    kept[m] = var[i2];
-                    at2[m++] = at[i2];
-                }
-                if (effects >= 0) { kept[m] = var[effects]; at2[m++] = at[effects]; }
-                if (effects >= 0 && (m < n || effects != n - 1)) {
-                    forget(g, s);
-                    s = step_of(g, kept, at2, m, lo, hi, dense, &because);
-                }
-            }
-            for (int m = 0; m < n && !s && n > 1; m++) s = step_of(g, &var[m], &at[m], 1, lo, hi, dense, &because);
-            if (!s) continue;
-            if (s->nblock == 1 && s->turns->column[0]->rank && !dense[0]) s->turns->draw->gaussian.nbatch = s->turns->column[0]->rank;
-            s->turns->shift = shift_of(g, s);
-            for (int m = 0; m < s->nblock && !s->turns->shift && s->turns->by; m++) s->turns->by[m]->kind = VAR_ELEMENT;
-            return s;
+            const Expr *sum = log_sum_of(sums.sum[i]);
+            Step *s = step_by_subscript(g, sum, free, nfree);
+            if (!s) s = step_of_listed(g, sum, free, nfree);
+            if (s) return s;
         }
     }
+    return NULL;
+}
+
+Step *turns_block(Graph *g, Var *const *block, int n)
+{
+    Step *s = turns_step(g, block, n);
+    if (!s || s->nblock == n) return s;
+    forget(g, s);
+    for (int i = 0; i < s->nblock && s->turns->shift; i++) s->turns->by[i]->kind = VAR_ELEMENT;
     return NULL;
 }
 
@@ -598,7 +709,7 @@ void complete_turns(Graph *g, Step *s)
         Var *c = t->column[i];
         if (!v->exists) continue;
         Loops l = {.n = c->rank};
-        Expr *element = var_element(g, c, l.index), *exists = ex_replace_index(v->exists, v->own[t->at[i]], ex_ref(t->turn, 0, NULL));
+        Expr *element = var_element(g, c, l.index), *exists = t->at[i] < 0 ? v->exists : ex_replace_index(v->exists, v->own[t->at[i]], ex_ref(t->turn, 0, NULL));
         for (int k = 0, m = 0; k < v->rank; k++)
             if (k != t->at[i]) exists = ex_replace_index(exists, v->own[k], ex_index(l.index[m++]));
         Taking k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};

@@ -423,6 +423,13 @@ def categories():
     near("counts of categories: var a.1", (d["a.1"] - m1) ** 2, (weight * (a1 - m1) ** 2).sum())
     near("counts of categories: var a.2", (d["a.2"] - m2) ** 2, (weight * (a2 - m2) ** 2).sum())
     near("counts of categories: cov a.1 a.2", (d["a.1"] - m1) * (d["a.2"] - m2), (weight * (a1 - m1) * (a2 - m2)).sum())
+    # Categories that are listed, and the log of a sum that is written out: a step for each.
+    d = draws("listed", """data { int N; } prior { a1 ~ normal(0, 2); a2 ~ normal(0, 2); }
+    likelihood { for (i in 1:N) target += 2 * a1 + 5 * a2 - 20 * log(1 + exp(a1) + exp(a2)); } infer { a1 by gibbs; a2 by gibbs; }""", {"N": 1}, samples=100000)
+    near("categories that are listed: E a1", d["a1"], m1)
+    near("categories that are listed: E a2", d["a2"], m2)
+    near("categories that are listed: var a1", (d["a1"] - m1) ** 2, (weight * (a1 - m1) ** 2).sum())
+    near("categories that are listed: cov a1 a2", (d["a1"] - m1) * (d["a2"] - m2), (weight * (a1 - m1) * (a2 - m2)).sum())
     # Without a reference; a category that is never seen, a row of no trials, a group without rows.
     d = draws("unseen", """data { int N, K, G; int<lower=0> Y[N, K]; int g[N]; } prior { for (h in 1:G, k in 1:K) u[h, k] ~ normal(0.3 * k, 1.5); }
     likelihood { for (i in 1:N) Y[i] ~ multinomial_logit(u[g[i]]); } infer { u by gibbs; }""", {"N": 3, "K": 3, "G": 3, "Y": [[2, 0, 1], [0, 0, 0], [4, 0, 2]], "g": [1, 2, 1]}, samples=50000)
