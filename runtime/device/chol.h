@@ -100,20 +100,31 @@ DEVICE_CALL void lower_times_transpose(const double *M, long n, double *out)
         }
 }
 
-// The inverse of a positive definite A into out; A becomes its factor. 0, or the failing pivot.
+// The inverse of a positive definite A into out, by the inverse of the factor (Higham 2002, section 14.3); A becomes its factor. 0, or the failing pivot.
 DEVICE_CALL long spd_inverse(double *A, long n, double *out)
 {
     const long failed = chol_factor(A, n);
     if (failed) return failed;
-    // Columns of the inverse, one by one, through rows of out: the inverse is symmetric.
-    for (long j = 0; j < n; j++) {
-        double *column = out + j * n;
-        for (long i = 0; i < n; i++) column[i] = i == j;
-        chol_solve_lower(A, n, column);
-        chol_solve_upper(A, n, column);
+    for (long i = 0; i < n; i++) {               // M = L^-1, row by row, in the lower triangle of out
+        double *row = out + i * n;
+        const double root = 1 / A[i * n + i];
+        for (long j = 0; j < i; j++) row[j] = 0;
+        for (long k = 0; k < i; k++) {
+            const double l = A[i * n + k] * root;
+            for (long j = 0; j <= k; j++) row[j] -= l * out[k * n + j];
+        }
+        row[i] = root;
     }
-    for (long i = 0; i < n; i++)
-        for (long j = 0; j < i; j++) out[i * n + j] = out[j * n + i] = 0.5 * (out[i * n + j] + out[j * n + i]);
+    for (long i = 0; i < n; i++) {               // M' M, whose row i takes rows of M from i on
+        double *row = out + i * n;
+        const double diagonal = row[i];
+        for (long j = 0; j <= i; j++) row[j] *= diagonal;
+        for (long k = i + 1; k < n; k++) {
+            const double m = out[k * n + i];
+            for (long j = 0; j <= i; j++) row[j] += m * out[k * n + j];
+        }
+        for (long j = 0; j < i; j++) out[j * n + i] = row[j];
+    }
     return 0;
 }
 
