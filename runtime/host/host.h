@@ -65,6 +65,7 @@ typedef struct GmOptions {
     const char *params;             // "a,b", "all", or NULL for the default
     int         requests;           // GmRequest bits
     const char *init_file;          // or NULL
+    bool        init_map;           // chains start at modes, found first
     double      init_radius;        // 1 by default; 0: zeros
     int         threads;            // >= 1
     bool        quiet, check, summary, log_joint;
@@ -333,6 +334,8 @@ char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData 
 
 // Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.
 int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
+// --init map: each chain is at the mode that its ascent has found. GM_EXIT_OK, or another status after a message.
+int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
 
 // ---- together.c: chains that adapt together (device/chees.h) ----
 

@@ -63,7 +63,7 @@ static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
     Target t = { gm_moving(one, of, density_of), map->options->jacobian ? NULL : of->jacobian };
     Climb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
     if (one->chain == 0)
-        map->block[map->at] = (Block){ gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->competition != 0, !of->marginal || of->competition };
+        map->block[map->at] = (Block){ gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->competition != 0, (!of->marginal || of->competition) && !(of->summed && *of->summed) };
     const long most = map->options->iterations ? map->options->iterations : MOST_EVALUATIONS;
     GmAscent *a = gm_ascent_open(t.of.n, density, &t);
     gm_moving_stands(&t.of);
@@ -454,6 +454,61 @@ static bool iterate(Map *map, GmRun *run, const GmMemory *m, const GmData *d, in
     return *status == GM_EXIT_OK;
 }
 
+// Each move along gradients of the program becomes an ascent, of each start.
+static void climb_all(Map *map, GmRun *run)
+{
+    run->host = map;
+    run->seeking = 1;
+    run->instead = climb;
+    for (int k = 0; k < map->model->n_steps && map->n_blocks < MOST_BLOCKS; k++) {
+        if (!map->model->step_moves || !map->model->step_moves(k))
+            continue;
+        map->at = map->n_blocks;
+        map->model->step(run, k);
+        map->n_blocks++;
+    }
+    run->seeking = 0;
+}
+
+static void close_map(Map *map)
+{
+    for (int b = 0; b < map->n_blocks; b++)
+        free(map->block[b].name), free(map->block[b].summed);
+    for (int c = 0; c < map->options->chains * MOST_BLOCKS; c++)
+        free(map->climb[c].runs_off);
+    free(map->climb);
+}
+
+int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o)
+{
+    Map map = { .model = model, .options = o };
+    int status = GM_EXIT_OK;
+    map.climb = gm_alloc((size_t)o->chains * MOST_BLOCKS, sizeof *map.climb);
+    climb_all(&map, run);
+    run->instead = NULL;
+    run->host = NULL;
+    if (gm_fault_raised()) {
+        gm_fault_print(model, m, NULL);
+        status = GM_EXIT_FAULT;
+    } else if (!holds_all(&map, m, d))
+        status = GM_EXIT_USAGE;
+    else
+        find_constant(&map, run);
+    for (int c = 0; c < o->chains && status == GM_EXIT_OK; c++) {
+        const Climb *w = worst(&map, c);
+        if (w->state == GM_ASCENT_DONE) {
+            gm_note("chain %d starts at a mode: log density %.10g%s", o->first_chain + c, whole(&map, c), up_to(&map));
+            continue;
+        }
+        char *where = outermost(&map, m, c);
+        gm_error("--init map: chain %d has found no maximum: %s%s%s. Without --init map chains start at random", o->first_chain + c, end_of(w), where ? ", and rises towards " : "", where ? where : "");
+        free(where);
+        status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_NO_MODE;
+    }
+    close_map(&map);
+    return status;
+}
+
 int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o)
 {
     Map map = { .model = model, .options = o };
@@ -461,17 +516,8 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
     int status = GM_EXIT_USAGE, best = -1, reached = 0;
     if (model->for_modes && !iterate(&map, run, m, d, &status))
         goto end;
-    run->host = &map;
-    run->seeking = 1;
-    run->instead = climb;
-    for (int k = 0; k < model->n_steps && map.n_blocks < MOST_BLOCKS && !model->for_modes; k++) {
-        if (!model->step_moves || !model->step_moves(k))
-            continue;
-        map.at = map.n_blocks;
-        model->step(run, k);
-        map.n_blocks++;
-    }
-    run->seeking = 0;
+    if (!model->for_modes)
+        climb_all(&map, run);
     if (gm_fault_raised()) {
         gm_fault_print(model, m, NULL);
         status = GM_EXIT_FAULT;
@@ -517,10 +563,6 @@ int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOpt
             status = tell(&map, run, m, d, best, reached);
     }
 end:
-    for (int b = 0; b < map.n_blocks; b++)
-        free(map.block[b].name), free(map.block[b].summed);
-    for (int c = 0; c < o->chains * MOST_BLOCKS; c++)
-        free(map.climb[c].runs_off);
-    free(map.climb);
+    close_map(&map);
     return status;
 }

@@ -83,7 +83,7 @@ void gm_usage(FILE *to, const char *program)
             "      --predict        keep replicates of every observed value, drawn as the model draws it, as y_rep\n"
             "      --new DATA       after the run compute definitions, predictions and what --log-lik and --predict ask for with other data, for each draw:\n"
             "                       means and sds, in NAME_new.csv. Several are files of the same data; what they leave out is as in the run\n"
-            "      --init FILE|R    initial values from a JSON file; or random within R of zero (1); 0: zeros\n"
+            "      --init FILE|R|map  initial values from a JSON file; or random within R of zero (1); 0: zeros; map: each chain climbs to a mode first\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
             "      --moves M        along gradients: nuts, each chain for itself; chees, chains adapt together; auto: as the model asks, else chees on a GPU from 32 chains on\n"
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
@@ -147,6 +147,10 @@ static bool initial_source(const char *text, GmOptions *out)
 {
     char *end;
     const double radius = strtod(text, &end);
+    if (strcmp(text, "map") == 0) {
+        out->init_map = true;
+        return true;
+    }
     if (end == text || *end) {
         out->init_file = text;
         return true;
@@ -382,6 +386,12 @@ int gm_options(int argc, char **argv, GmOptions *out)
         gm_error("map: the mode is looked for on the CPU, and there are no draws: it goes with none of --device gpu, --check, --compare-devices, --log-lik, --predict, --new");
         return GM_EXIT_USAGE;
     }
+    if (out->init_map && (out->map || out->device == GM_ON_GPU)) {
+        gm_error(out->map ? "--init map is for draws: `map` begins at random places, or with --init FILE" : "--init map climbs on the CPU: %s map ... -o mode, then --init mode.json", argv[0]);
+        return GM_EXIT_USAGE;
+    }
+    if (out->init_map)
+        out->device = GM_ON_CPU;
     if (out->check && out->device == GM_ON_GPU) {
         gm_error("--check runs on the CPU; --compare-devices compares a GPU with it");
         return GM_EXIT_USAGE;

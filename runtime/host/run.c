@@ -379,6 +379,11 @@ static int start(Fit *f)
     }
     if (o->map)
         return gm_map(model, &f->run, &f->memory, &f->data, o);
+    if (o->init_map) {
+        const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
+        if (climbed != GM_EXIT_OK)
+            return climbed;
+    }
     if (!o->check)
         f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
     f->run.choices = gm_choices_of(f->choices);
@@ -387,7 +392,7 @@ static int start(Fit *f)
         gm_choices_move_by(f->choices, "ChEES-HMC");
     if (!f->device && !o->check)
         f->run.metrics = gm_metrics_open(model, &f->data, o->chains);
-    f->run.instead = f->device || o->init_file ? NULL : gm_find_start;
+    f->run.instead = f->device || o->init_file || o->init_map ? NULL : gm_find_start;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 

@@ -181,4 +181,10 @@ with Workplace() as w:
     data = w.data("missing", {"N": 12, "K": 3, "y": 7, "n": 20, "x": [None] * 12, "c": c})
     print("missing: " + mode(w.path("supports"), data, status=2)[1].strip().splitlines()[-1])
     print("gibbs: " + mode(compiled(w, "steps", LOGISTIC, "--method", "gibbs"), w.path("logistic.json"), status=2)[1].strip())
+    m, _ = mode(w.path("logistic"), w.path("logistic.json"))
+    said = subprocess.run([w.path("logistic"), w.path("logistic.json"), "--init", "map", "--seed", "3", "--chains", "2", "--warmup", "1", "--samples", "1", "--no-summary"], capture_output=True, text=True).stderr
+    begun = [float(line.split()[-1]) for line in said.split("\n") if "starts at a mode: log density" in line]
+    print("chains start at modes: %s" % ("as known" if len(begun) == 2 and max(abs(b - m["lp__"]) for b in begun) < 1e-6 * (1 + abs(m["lp__"])) else "off: %s, %s" % (said, m)))
+    told = subprocess.run([w.path("unbounded"), w.path("unbounded.json"), "--init", "map", "--seed", "3", "--chains", "1"], capture_output=True, text=True)
+    print("no start: %d %s" % (told.returncode, told.stderr.strip().split("\n")[-1]))
     print("flag: " + subprocess.run([w.path("logistic"), w.path("logistic.json"), "--jacobian"], capture_output=True, text=True).stderr.strip().replace(w.folder, ""))
