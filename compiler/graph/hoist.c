@@ -350,7 +350,8 @@ Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value)
     for (int i = 0; i < loops->n; i++)
         if (ex_unknown(loops->index[i]->lo) || ex_unknown(loops->index[i]->hi)) return NULL;
     if (loops->guard && ex_unknown(loops->guard)) return NULL;
-    bool drawn = reads_weights(value);
+    const bool weighted = reads_weights(value);
+    bool drawn = false;
     for (int i = 0; i < keys->n; i++) {
         if (ex_data_only(keys->key[i])) continue;
         if (!is_drawn_key(keys->key[i])) return NULL;
@@ -358,7 +359,7 @@ Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value)
     }
     Sum **last = &to->first;
     while (*last) last = &(*last)->next;
-    Expr *e = drawn ? hoist_keyed(to, keys, loops, value) : hoist(to, keys, loops, value);
+    Expr *e = weighted ? hoist_weighted(to, keys, loops, value) : drawn ? hoist_keyed(to, keys, loops, value) : hoist(to, keys, loops, value);
     if (!e) {                                    // forget statistics that nobody will read
         for (Sum *s = *last; s; s = s->next) fresh_forget(to->names, s->var);
         *last = NULL;

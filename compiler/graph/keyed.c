@@ -241,3 +241,66 @@ Expr *hoist_keyed(Sums *to, const Keys *keys, const Loops *l, Expr *value)
     }
     return ex_mul2(outside, all);
 }
+
+// ---- conditions on the value ----
+
+// Whether the index runs over rows: it is neither the value nor a key that is a loop.
+static bool mentions_rows(const Keys *keys, const Loops *l, const Index *value, const Expr *e)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->index[i] != value && !plain_key(keys, l->index[i]) && ex_mentions_index(e, l->index[i])) return true;
+    return false;
+}
+
+// probability_c[i, c]: c is a value, whose weights are summed over rows.
+static Look weighs(const Expr *e, void *with) { return e->kind == EX_REF && e->var->weights && e->args[e->nargs - 1] == ex_index(with) ? FOUND : LOOK; }
+
+// Where a condition, or a key, depends on the value alone, rows are summed for each value first:
+//
+//   before   sum(i, c where (l < c), probability_c[i, c])          a pass over rows for each value and each l
+//   after    sum(c, l < c ? n[c] : 0)
+static Expr *by_value_first(Sums *to, const Keys *keys, const Loops *l, Expr *value, Index *of)
+{
+    if (plain_key(keys, of) || !ex_is_num(of->lo, 1) || varies(of->hi, l) || !ex_find(value, weighs, of)) return NULL;
+    if (l->guard && mentions_rows(keys, l, of, l->guard)) return NULL;
+    Index *place = index_new(of->name, of->lo, of->hi);
+    Keys own = {.n = 1, .key = {ex_index(of)}, .extent = {of->hi}, .at = {ex_index(place)}};
+    Loops rows = {0};
+    Expr *holds = l->guard;
+    bool decides = l->guard && ex_mentions_index(l->guard, of);
+    for (int k = 0; k < keys->n; k++) {
+        Expr *key = keys->key[k];
+        if (key->kind == EX_INDEX) {
+            if (ex_mentions_index(value, key->index)) {
+                own.key[own.n] = key;
+                own.extent[own.n] = keys->extent[k];
+                own.at[own.n++] = keys->at[k];
+            } else if (holds) holds = ex_replace(holds, key, keys->at[k]);
+            continue;
+        }
+        if (!ex_mentions_index(key, of) || mentions_rows(keys, l, of, key)) return NULL;
+        Expr *same = ex_call2("==", key, keys->at[k]);
+        holds = holds ? ex_call2("&&", holds, same) : same;
+        decides = true;
+    }
+    if (!decides || own.n == MAX_RANK) return NULL;
+    for (int k = 1; k < own.n; k++) holds = ex_replace(holds, own.key[k], own.at[k]);
+    for (int i = 0; i < l->n; i++)
+        if (l->index[i] == of || !plain_key(keys, l->index[i]) || ex_mentions_index(value, l->index[i])) rows.index[rows.n++] = l->index[i];
+    Expr *e = hoist_keyed(to, &own, &rows, value);
+    if (!e) return NULL;
+    return ex_reduce("sum", place, place->lo, place->hi, ex_call3("if_else", ex_replace_index(holds, of, ex_index(place)), e, ex_num(0)));
+}
+
+Expr *hoist_weighted(Sums *to, const Keys *keys, const Loops *l, Expr *value)
+{
+    Sum **last = &to->first;
+    while (*last) last = &(*last)->next;
+    for (int i = 0; i < l->n; i++) {
+        Expr *e = by_value_first(to, keys, l, value, l->index[i]);
+        if (e) return e;
+        for (Sum *s = *last; s; s = s->next) fresh_forget(to->names, s->var);
+        *last = NULL;
+    }
+    return hoist_keyed(to, keys, l, value);
+}
