@@ -438,8 +438,7 @@ static void emit_draw(Out *o, const Node *n)
 {
     const char *element = element_text(o, n->draw.element), *list = draw_list(o, n), *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
     if (n->draw.of) {
-        const bool mean = strcmp(n->draw.of, "_mean") == 0;
-        const char *of = text(o, "%s%s(%s%s)", routine, n->draw.of, mean ? text(o, "%d, ", n->draw.which) : "", strchr(list, ',') ? strchr(list, ',') + 2 : "");
+                const char *of = text(o, "%s%s(%s%s)", routine, n->draw.of, n->draw.expects ? text(o, "%d, ", n->draw.which) : "", strchr(list, ',') ? strchr(list, ',') + 2 : "");
         line(o, "const %s %s = %s;", n->draw.type, n->draw.x->name, of);
         if (n->draw.check == DRAW_FINITE) line(o, "VERIFY(x, \"%s\", %s);", n->draw.var->name, element);
         return;

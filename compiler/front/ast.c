@@ -603,6 +603,7 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
         { "log_cdf", &d->cdf, false }, { "log_ccdf", &d->ccdf, false }, { "sample", &d->sample, false },
         { "sample_truncated", &d->sample_truncated, false },
         { "base", &d->base, true }, { "draw", &d->draw, true }, { "draw_truncated", &d->draw_truncated, true },
+        { "expectations", &d->expectations, true }, { "expectations_truncated", &d->expectations_truncated, true },
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(parts[i].name, part) != 0 || parts[i].of_family != d->is_family) continue;

@@ -236,6 +236,7 @@ typedef struct Distribution {    // distribution normal(real mu, real<lower=0> s
     const char *power;           // family part: name of the exponent k that may take any nonzero value, or NULL
     Ast        *draw;            // AST_CALL of a runtime routine with the natural parameters
     Ast        *draw_truncated;  // same with `lower` and `upper` in scope, or NULL
+    Ast        *expectations, *expectations_truncated;   // family part: of its statistics, called with the number of one, from 0, before its arguments; or NULL
     const char *reference;
     struct Distribution *next;
 } Distribution;

@@ -940,9 +940,11 @@ static void resolve_distribution(Resolve *r, Distribution *d)
         for (Natural *n = d->natural; n; n = n->next)
             n->decl = bind(r, DECL_PARAMETER, n->name, n->statistic->span, (Type){ .base = BASE_REAL, .rank = d->value_rank });
         use_routine(r, d->draw, "`draw`");
+        use_routine(r, d->expectations, "`expectations`");
         bind(r, DECL_PARAMETER, intern("lower"), d->span, real);
         bind(r, DECL_PARAMETER, intern("upper"), d->span, real);
         use_routine(r, d->draw_truncated, "`draw_truncated`");
+        use_routine(r, d->expectations_truncated, "`expectations_truncated`");
         if (d->law) {
             use(r, d->law->of);
             for (Natural *n = d->law->parameter; n; n = n->next) {

@@ -1501,6 +1501,8 @@ void types_library(Arena *a, Library *lib, Diags *d)
         type_routine(&t, p->base);
         type_routine(&t, p->draw);
         type_routine(&t, p->draw_truncated);
+        type_routine(&t, p->expectations);
+        type_routine(&t, p->expectations_truncated);
         for (Natural *n = p->law ? p->law->parameter : NULL; n; n = n->next)
             if (type_of(&t, n->statistic)) n->decl->type = n->statistic->type;
         for (int i = 0; p->law && i < p->law->nargs; i++) type_of(&t, p->law->args[i]);

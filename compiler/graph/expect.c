@@ -73,15 +73,6 @@ static const Var *another_latent(const Graph *g, const Factor *f, const Var *v)
 
 // ---- auxiliaries that cannot stand ----
 
-static const char *const with_means[] = {"power_gamma", "power_gig", "polya_gamma", "normal", "beta"};
-
-static bool has_means(const Conditional *c)
-{
-    for (size_t i = 0; i < sizeof with_means / sizeof *with_means; i++)
-        if (strcmp(c->family->name, with_means[i]) == 0) return true;
-    return false;
-}
-
 // Which of the statistics of its family a statistic of the element `ref` is; -1: none.
 static int which_statistic(const Conditional *c, Expr *ref, const Expr *statistic)
 {
@@ -99,7 +90,7 @@ static const char *obstacle(Graph *g, Var *v, const Conditional *c)
     if (!v->discrete) {
         if (!c || !c->family || c->array) return "its conditional has no known family";
         if (c->nbatch < v->rank) return "its elements depend on each other";
-        if (!has_means(c)) return arena_printf(g->arena, "the expectations of the statistics of %s are not known", c->family->name);
+        if (!(c->truncated ? c->family->expectations_truncated : c->family->expectations)) return arena_printf(g->arena, "the expectations of the statistics of %s%s are not known", c->truncated ? "a truncated " : "", c->family->name);
     }
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];

@@ -170,8 +170,9 @@ struct Node {
             Place       place;
             const char *routine;
             const Ast  *call;            // of the stdlib, or NULL: the arguments in order
-            const char *of;              // the routine that gives its mode ("_mode"), or the mean of a statistic ("_mean"), of the same arguments; NULL: that draws
-            int         which;           // the statistic
+            const char *of;              // what its name goes on with: "_mode", the routine that gives its mode, of the same arguments; NULL: that draws
+            bool        expects;         // the routine has the expectations of statistics,
+            int         which;           // and is asked for this one
             int         nargs;
             DrawArg    *arg;
             bool        whole;           // the place is an array
