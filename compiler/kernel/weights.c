@@ -11,7 +11,7 @@
 // Where a product leaves the range of numbers, because what is likely by one table is hardly possible by another, and where something is 0 or no number, the row is weighed as before, by logarithms (device/weights.h).
 //
 // Where that may be done: in kernels with a lane for each element; every subscript that holds a key or the value is that alone, over the whole of its dimension; one unknown that a term reads has a dimension for each key and for the
-// value, so that a table costs no more than the draw of that; every term holds the value. Data of few values that a term computes with, such as an outcome of a Bernoulli distribution, are keys, too.
+// value, so that a table costs no more than the draw of that; every term holds the value, or is a number. Data of few values that a term computes with, such as an outcome of a Bernoulli distribution, are keys, too.
 //
 // Needs: kernels as lowered.     Called by: tables.c, which fills the tables before launches that read them.
 #include "lower.h"
@@ -71,6 +71,8 @@ static Expr *extent_at(const Expr *e, const Expr *at)
 
 static bool is_index(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
 
+static Look test_loops(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK; }
+
 // Whether e reads an element at something else than an index of the table over the whole of a dimension, or holds sums or arrays, which would need loops.
 static Look test_elsewhere(const Expr *e, void *with)
 {
@@ -81,14 +83,14 @@ static Look test_elsewhere(const Expr *e, void *with)
                 const Index *j = i < w->n ? w->index[i] : w->value;
                 if (ex_mentions_index(e->args[k], j) && (!is_index(e->args[k], j) || e->var->dim[k] != j->hi)) return FOUND;
             }
-    return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK;
+    return test_loops(e, NULL);
 }
 
 static Look test_covers(const Expr *e, void *with)
 {
     const ValueWeights *w = with;
     if (e->kind != EX_REF) return LOOK;
-    if (!var_unknown(e->var) || e->var->base != BASE_REAL || !ex_mentions_index(e, w->value)) return SKIP;
+    if ((w->n > 0 && !var_unknown(e->var)) || e->var->base != BASE_REAL || !ex_mentions_index(e, w->value)) return SKIP;       // data alone: of the values only
     for (int i = 0; i < w->n; i++)
         if (!w->outcome[i] && !ex_mentions_index(e, w->index[i])) return SKIP;
     return FOUND;
@@ -146,6 +148,7 @@ ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, i
     if (kernel->kind != KERNEL_ELEMENTS || nrows == 0 || !c->u || c->whole || n->weigh.moves || n->weigh.expects || !ex_is_num(n->weigh.first, 1) || !ex_data_only(n->weigh.last) || n->weigh.last->indices) return NULL;
     Weighing t = {.u = c->u, .nrows = nrows, .row = row};
     ValueWeights *all = NULL, **end = &all, found;
+    Expr *constant = ex_num(0);
     int count = 0;
     for (const Node *m = n->body; m; m = m->next) {
         const Node *put = m->body;
@@ -153,7 +156,12 @@ ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, i
         if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !put || put->next || put->kind != NODE_UPDATE || (put->update.op != UPDATE_ADD && put->update.op != UPDATE_ADD_LOG) || put->update.times) return NULL;
         Expr *e = put->update.value;
         for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
-            if (!table_of_term(&t, e->kind == EX_ADD ? e->args[k] : e, n->weigh.last, c->var, &found)) return NULL;
+            Expr *term = e->kind == EX_ADD ? e->args[k] : e;
+            if (ex_data_only(term) && !term->indices && !ex_find(term, test_loops, NULL)) {
+                constant = ex_add2(constant, term);
+                continue;
+            }
+            if (!table_of_term(&t, term, n->weigh.last, c->var, &found)) return NULL;
             ValueWeights *same = all;
             while (same && !same_keys(same, &found)) same = same->next;
             if (same) {
@@ -166,6 +174,7 @@ ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, i
             end = &(*end)->next;
         }
     }
+    if (all) all->log = ex_add2(all->log, constant);     // if that is no number, neither are the weights, and rows are weighed as before
     count = 0;
     for (ValueWeights *w = all; w; w = w->next) {
         Expr *dim[MOST_VALUE_KEYS + 1], *weight = ex_call1("exp", w->log);
