@@ -7,7 +7,8 @@
 // means and poor squares. It is divided by what the draws cost, which is counted in multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws
 // on any machine and for any number of threads.
 //
-// Chains choose together, where they meet after the last sweep that is measured: what one of them measures alone may be off by a factor of two. Chains whose trial was broken off stay step by step.
+// Chains choose together, where they meet after the last sweep that is measured, by the effective draws of all of them together: what one of them measures alone may be off by a factor of two, and
+// seems to be more than it is where a chain takes longer than the window to get around. Chains whose trial was broken off stay step by step.
 //
 // On a GPU a launch serves all chains, so they go in step: they take the same from the beginning, what they draw while it is measured comes in rows at meetings, sweeps whose numbers are fixed, and
 // a sweep along gradients goes on until the last chain has its draw. What launches cost whatever the number of chains is counted once for all of them.
@@ -37,6 +38,7 @@ enum {
     SHARE_OF_STEPS = 10,                 // where gradients have won, steps take this part of the work at most
     LOOKED_AT = 20,                      // moves after which a trial may be broken off, and that are looked at
     MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
+    SOME_A_CHAIN = 4,                    // effective draws of one of the methods, for chains to tell something together
     MOST_IN_STEP = 20,                   // competitions of chains that go in step: each has BITS of a number that says what a sweep takes
     BITS = 3,
 };
@@ -50,8 +52,8 @@ static const char no_density[] = "moves along gradients met no finite density";
 typedef enum { BY_STEPS, BY_GRADIENTS, METHODS } Method;
 
 typedef struct Watch {                   // of a chain in a competition
-    double *draw;                        // element by element
-    long    n;                           // draws so far
+    double *draw[METHODS];               // element by element
+    long    n[METHODS];                  // draws so far
     double  effective[METHODS];          // per sweep
     double  cost[METHODS];               // of a sweep, in multiply-adds
     long    begun[LOOKED_AT], rounds[LOOKED_AT];         // evaluations before the last moves
@@ -135,7 +137,8 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
             Watch *x = &w->watch[c * w->n + k];
             w->choice[c * w->n + k].adapts = o->warmup;
             if (!w->fixed[k])
-                x->draw = gm_alloc((size_t)w->elements[k] * MOST_DRAWS, sizeof *x->draw);
+                for (int m = 0; m < METHODS; m++)
+                    x->draw[m] = gm_alloc((size_t)w->elements[k] * MOST_DRAWS, sizeof *x->draw[m]);
             x->because = w->fixed[k];
             x->settled = w->fixed[k] && (latents || coordinates > MOST_COORDINATES || beyond || !of->coupled || o->warmup < LEAST_MOVES);
         }
@@ -169,32 +172,40 @@ static Window measured(const GmChoices *w, Method m) { return window(w->warmup, 
 long gm_choices_warmup(long warmup) { return window(warmup, BY_GRADIENTS).from - window(warmup, BY_STEPS).to; }
 
 // row: the elements, or NULL: they are in the memory of the CPU.
-static void keep(GmChoices *w, int chain, int k, long sweep, Window in, const double *row)
+static void keep(GmChoices *w, int chain, int k, long sweep, Method m, const double *row)
 {
     Watch *x = &w->watch[chain * w->n + k];
+    const Window in = measured(w, m);
     const long every = (in.to - in.from) / MOST_DRAWS + 1;
-    if (sweep < in.from || (sweep - in.from) % every || x->n == MOST_DRAWS)
+    if (sweep < in.from || (sweep - in.from) % every || x->n[m] == MOST_DRAWS)
         return;
     for (int i = 0; i < w->elements[k]; i++)
-        x->draw[i * MOST_DRAWS + x->n] = row ? row[i] : ((const double *)gm_state_array(w->model, w->memory, chain, (int)w->element[k][i][0]))[w->element[k][i][1]];
-    x->n++;
+        x->draw[m][i * MOST_DRAWS + x->n[m]] = row ? row[i] : ((const double *)gm_state_array(w->model, w->memory, chain, (int)w->element[k][i][0]))[w->element[k][i][1]];
+    x->n[m]++;
 }
 
-// Effective draws per sweep of the slowest element, but for one in ten and, of four or more, the very slowest: an estimate from few draws may be far off.
-static double effective(const GmChoices *w, const Watch *x, int k, Window in)
+// Effective draws per sweep, of all these chains, of the slowest element, but for one in ten and, of four or more, the very slowest: an estimate from few draws may be far off.
+static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m)
 {
     double all[MOST_ELEMENTS];
     int n = 0;
+    const Window in = measured(w, m);
+    const long draws = w->watch[chain[0] * w->n + k].n[m];
+    double *of = gm_alloc((size_t)(chains * draws) + 1, sizeof *of);
     for (int i = 0; i < w->elements[k]; i++) {
-        const double *draw = x->draw + i * MOST_DRAWS;
         bool finite = true, same = true;
-        for (long j = 0; j < x->n; j++) {
-            finite &= isfinite(draw[j]);
-            same &= draw[j] == draw[0];
+        for (int c = 0; c < chains; c++) {
+            const double *draw = w->watch[chain[c] * w->n + k].draw[m] + i * MOST_DRAWS;
+            for (long j = 0; j < draws; j++) {
+                of[c * draws + j] = draw[j];
+                finite &= isfinite(draw[j]);
+                same &= draw[j] == of[0];
+            }
         }
         if (finite && !same)
-            all[n++] = gm_mixing(draw, x->n);
+            all[n++] = gm_mixing(of, chains, draws);
     }
+    free(of);
     if (n == 0)
         return 0;
     qsort(all, (size_t)n, sizeof *all, by_size);
@@ -243,8 +254,10 @@ static void settle(GmChoices *w, int chain, int k, bool gradients, const char *b
     x->settled = true;
     x->gradients = gradients;
     x->because = because;
-    free(x->draw);
-    x->draw = NULL;
+    for (int m = 0; m < METHODS; m++) {
+        free(x->draw[m]);
+        x->draw[m] = NULL;
+    }
     c->first = 0;
     c->adapts = w->warmup;
     if (gradients)
@@ -263,14 +276,13 @@ static void settle_all(GmChoices *w, Group of, int k, bool gradients, const char
 }
 
 // The end of what is measured step by step: gradients have a trial if they can win.
-static void try_gradients(GmChoices *w, Group of, int k, Window in)
+static void try_gradients(GmChoices *w, Group of, int k)
 {
     double all = 0;
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
-        all += x->effective[BY_STEPS] = effective(w, x, k, in);
+        all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS);
         x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps);
-        x->n = 0;
     }
     if (all * cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS) > cost_of(w, w->cost[k].steps) * (of.end - of.first)) {
         settle_all(w, of, k, false, "even independent draws along gradients would cost more");
@@ -278,7 +290,7 @@ static void try_gradients(GmChoices *w, Group of, int k, Window in)
     }
     for (int chain = of.first; chain < of.end; chain++) {
         w->watch[chain * w->n + k].gradients = true;
-        w->choice[chain * w->n + k] = (GmChoice){ .first = in.to, .adapts = measured(w, BY_GRADIENTS).from - in.to };
+        w->choice[chain * w->n + k] = (GmChoice){ .first = measured(w, BY_STEPS).to, .adapts = measured(w, BY_GRADIENTS).from - measured(w, BY_STEPS).to };
     }
 }
 
@@ -287,13 +299,36 @@ static double ratio(const Watch *x)
     return x->effective[BY_GRADIENTS] * x->cost[BY_STEPS] / (x->effective[BY_STEPS] * x->cost[BY_GRADIENTS]);
 }
 
-static void finish_measuring(GmChoices *w, int chain, int k, Window in)
+static void finish_measuring(GmChoices *w, int chain, int k)
 {
     Watch *x = &w->watch[chain * w->n + k];
     const GmChoice *c = &w->choice[chain * w->n + k];
-    x->effective[BY_GRADIENTS] = effective(w, x, k, in);
+    x->effective[BY_GRADIENTS] = effective(w, &chain, 1, k, BY_GRADIENTS);
     x->cost[BY_GRADIENTS] = mean_cost_of_move(w, k, c);
     x->measured = true;
+}
+
+// A chain that goes a short way in the time seems to mix: draws of all chains together tell how far apart they are. But where a method hardly leaves a mode, they tell of modes alone, for both methods;
+// then what the chains tell one by one counts.
+static void pool(GmChoices *w, int k, int measured_in, double *effective_of)
+{
+    int *chain = gm_alloc((size_t)w->chains, sizeof *chain), n = 0;
+    double together[METHODS], most = 0;
+    for (int c = 0; c < w->chains; c++)
+        if (w->watch[c * w->n + k].measured)
+            chain[n++] = c;
+    for (int m = 0; m < METHODS && n > 1; m++) {
+        const Window in = measured(w, m);
+        together[m] = effective(w, chain, n, k, m);
+        most = fmax(most, together[m] * (double)(in.to - in.from));
+    }
+    if (n > 1 && most >= SOME_A_CHAIN * measured_in)
+        for (int m = 0; m < METHODS; m++) {
+            effective_of[m] = together[m];
+            for (int c = 0; c < n; c++)
+                w->watch[chain[c] * w->n + k].effective[m] = together[m] / n;
+        }
+    free(chain);
 }
 
 // For chains that have measured both: effective draws for the same work, of all of them.
@@ -318,6 +353,7 @@ static void choose_method(GmChoices *w, int k)
         failed += c->failed;
         stuck |= c->jumps < least_energy * c->squares;
     }
+    pool(w, k, measured_in, effective);
     const double better = effective[BY_GRADIENTS] * cost[BY_STEPS] / (effective[BY_STEPS] * cost[BY_GRADIENTS]);
     const bool borne = better > far_ahead && (double)divergent <= most_divergent * (double)moves, few = 2 * measured_in <= w->chains;
     const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
@@ -369,12 +405,12 @@ static void after(GmChoices *w, Group of, int k, long done, const double *rows, 
             memset(x->begun, 0, sizeof x->begun);
             memset(x->rounds, 0, sizeof x->rounds);
         }
-        keep(w, chain, k, done - 1, done <= steps.to ? steps : moves, rows ? rows + (chain - of.first) * apart : NULL);
+        keep(w, chain, k, done - 1, done <= steps.to ? BY_STEPS : BY_GRADIENTS, rows ? rows + (chain - of.first) * apart : NULL);
         if (done == moves.to)
-            finish_measuring(w, chain, k, moves);
+            finish_measuring(w, chain, k);
     }
     if (done == steps.to)
-        try_gradients(w, of, k, steps);
+        try_gradients(w, of, k);
 }
 
 void gm_choices_after(GmChoices *w, int chain, long sweep)
@@ -584,7 +620,8 @@ void gm_choices_close(GmChoices *w)
     if (!w)
         return;
     for (int i = 0; i < w->chains * w->n; i++)
-        free(w->watch[i].draw);
+        for (int m = 0; m < METHODS; m++)
+            free(w->watch[i].draw[m]);
     free(w->choice);
     free(w->watch);
     free(w->cost);

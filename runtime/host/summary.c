@@ -169,11 +169,11 @@ static double effective_size_below(const double *x, int chains, long draws, doub
     return effective_size(s);
 }
 
-double gm_mixing(const double *x, long draws)
+double gm_mixing(const double *x, int chains, long draws)
 {
-    Sequences s = { gm_alloc((size_t)draws, sizeof(double)), 2, draws / 2 };
-    Ranked *ranked = gm_alloc((size_t)draws, sizeof *ranked);
-    split(x, 1, draws, &s);
+    Sequences s = { gm_alloc((size_t)(chains * draws), sizeof(double)), 2 * chains, draws / 2 };
+    Ranked *ranked = gm_alloc((size_t)(chains * draws), sizeof *ranked);
+    split(x, chains, draws, &s);
     rank_normalise(&s, ranked);
     const double bulk = effective_size(&s);
     for (long i = 0; i < s.m * s.n; i++)
