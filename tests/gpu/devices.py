@@ -177,6 +177,9 @@ def build(folder):
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
     models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("large", LARGE)]
+    twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
+    if twice:
+        sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
     models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])]
     for name in ("moves", "together", "several"):
         shown[name] = ([name + "_0.json"], [])
