@@ -213,7 +213,7 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
         if (!v)
             continue;
         if (!is_variable(field->role)) {
-            gm_error("%s: %s is not drawn as a variable; ignored", path, field->name);
+            gm_error(field->role == GM_IMPUTED ? "%s: %s is data: its missing values take no start from a file; ignored" : "%s: %s is not drawn as a variable; ignored", path, field->name);
             continue;
         }
         GmField finite = *field;

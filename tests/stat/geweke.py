@@ -235,6 +235,24 @@ def mixture():
             "y.1": normal(m, np.sqrt(s2[all, c]))}
 
 
+@test("""data { int N; cov_matrix[2] R; matrix[N, 2] y; }
+prior { w ~ dirichlet([2, 1.5]); for (k in 1:2) { mu[k] ~ multi_normal([0.5, -1], [[1, 0.3], [0.3, 0.5]]); Sigma[k] ~ inv_wishart(7, R); } }
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ multi_normal(mu[c[i]], Sigma[c[i]]); }""",
+      {"N": N, "R": [[3, 1], [1, 2]], "y": [[None, None]] * N},
+      {"w.1": identity, "mu.1.1": identity, "mu.2.2": identity, "Sigma.1.1.1": log, "Sigma.1.2.1": squash, "Sigma.2.2.2": log, "c.1": identity, "c.2": identity, "y.1.1": squash, "y.1.2": squash})
+def multivariate_mixture():
+    all, w = np.arange(M), rng.dirichlet([2, 1.5], M)
+    L = np.linalg.cholesky(np.linalg.inv(np.array([[3.0, 1], [1, 2]])))
+    a = L @ rng.normal(size=(M, 2, 2, 7))
+    S = np.linalg.inv(a @ a.transpose(0, 1, 3, 2))
+    mu = rng.multivariate_normal([0.5, -1], [[1, 0.3], [0.3, 0.5]], size=(M, 2))
+    c, d = [(rng.random(M) > w[:, 0]) * 1 for _ in range(2)]
+    y = mu[all, c] + np.einsum("mij,mj->mi", np.linalg.cholesky(S[all, c]), rng.normal(size=(M, 2)))
+    return {"w.1": w[:, 0], "mu.1.1": mu[:, 0, 0], "mu.2.2": mu[:, 1, 1], "Sigma.1.1.1": S[:, 0, 0, 0], "Sigma.1.2.1": S[:, 0, 1, 0], "Sigma.2.2.2": S[:, 1, 1, 1], "c.1": c + 1, "c.2": d + 1,
+            "y.1.1": y[:, 0], "y.1.2": y[:, 1]}
+
+
 @test("""data { int T; vector[T] y; }
 prior { for (k in 1:2) { P[k] ~ dirichlet([3 - k, k]); mu[k] ~ normal(0, 2); } }
 latent { z[1] ~ discrete_range(1, 2); for (t in 2:T) z[t] ~ categorical(P[z[t - 1]]); }
