@@ -1130,6 +1130,9 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
     return any;
 }
 
+// Latents of rows that a missing value lets in or leaves out are there in some draws, and have the number of the last of these in the others.
+static bool test_may_change(const Var *v, void *with) { (void)with; return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response; }
+
 bool find_domains(Graph *g)
 {
     for (int i = 0; i < g->nvars; i++) {
@@ -1139,7 +1142,7 @@ bool find_domains(Graph *g)
         if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) || (v->rank == 0 && v->coverage && !v->holes)) continue;
         var_element(g, v, v->own);
         v->exists = var_domain(g, v, v->own);
-        v->partial |= v->exists && (drawn || v->kind == VAR_AUXILIARY || v->rank == 0 || v->holes);
+        v->partial |= v->exists && (drawn || v->rank == 0 || v->holes || (v->kind == VAR_AUXILIARY && !ex_any_var(v->exists, test_may_change, NULL)));
     }
     return true;
 }

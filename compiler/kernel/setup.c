@@ -771,6 +771,7 @@ static Expr *absent_value(Lower *p, const Var *v)
 static Expr *absent_element(const Var *v, Loops *l)
 {
     if (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT && v->kind != VAR_AUXILIARY) return NULL;
+    if (v->kind == VAR_AUXILIARY && v->rank > 0 && !v->partial) return NULL;
     if (v->coverage && !v->holes) return NULL;
     l->n = v->rank;
     if (!v->exists) return NULL;

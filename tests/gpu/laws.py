@@ -556,6 +556,7 @@ def cases():
     call("discrete_uniform(g, 3, 12)", N(st.randint(3, 13)))
     body("categorical_weights", "x = categorical_weights(g, weights6, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
     body("categorical_log_weights", "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_log_weights(g, w, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
+    body("choose_by_weights", "alignas(16) const real a[8] = {0.5, 0, 1.5, 1e-3, 0.7, 1}, b[8] = {1, 0.3, 2, 1, 0, 2}; const real *const w[] = {a, b}; x = choose_by_weights(g, 6, 2, w);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
     body("categorical_logits", "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_logits(g, w, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
     cuts = np.array([-math.inf, -1, 0.5, 2.5, math.inf])
     for eta in (-0.5, 3):
