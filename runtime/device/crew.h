@@ -216,6 +216,17 @@ DEVICE void crew_bartlett(const GmCrew &c, Stream *g, wide df, long n, wide *A)
     crew_wait(c);
 }
 
+// out = C C'.
+DEVICE void crew_square(const GmCrew &c, const wide *C, long n, wide *out)
+{
+    for (long e = c.rank; e < n * n; e += c.lanes) {
+        wide sum = 0;
+        for (long k = 0; k < n; k++) sum += C[e / n * n + k] * C[e % n * n + k];
+        out[e] = sum;
+    }
+    crew_wait(c);
+}
+
 // Matrices that are drawn stand in `out` while they are made, their factor in the room.
 DEVICE wide wishart_natural_by_crew(const GmCrew &c, Stream *g, wide d, const wide *B, long n, wide *out, wide *)
 {
@@ -232,12 +243,7 @@ DEVICE wide wishart_natural_by_crew(const GmCrew &c, Stream *g, wide d, const wi
     crew_wait(c);
     for (long e = c.rank; e < n * n; e += c.lanes) C[e] = out[e];
     crew_wait(c);
-    for (long e = c.rank; e < n * n; e += c.lanes) {
-        wide sum = 0;
-        for (long k = 0; k < n; k++) sum += C[e / n * n + k] * C[e % n * n + k];
-        out[e] = sum;
-    }
-    crew_wait(c);
+    crew_square(c, C, n, out);
     return 0;
 }
 
@@ -254,12 +260,7 @@ DEVICE wide inv_wishart_natural_by_crew(const GmCrew &c, Stream *g, wide d, cons
             C[j * n + i] = sum / out[i * n + i];
         }
     crew_wait(c);
-    for (long e = c.rank; e < n * n; e += c.lanes) {
-        wide sum = 0;
-        for (long k = 0; k < n; k++) sum += C[e / n * n + k] * C[e % n * n + k];
-        out[e] = sum;
-    }
-    crew_wait(c);
+    crew_square(c, C, n, out);
     return 0;
 }
 

@@ -36,7 +36,8 @@ static void shape(int field, const void *data, GmShape *out)
 
 static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .competitions = competitions, .n_competitions = 1 };
 
-typedef struct Truth { double steps, moves; int length, fails_at; } Truth;         // correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0
+// Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations the chains stand apart while steps, or moves, are made.
+typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; } Truth;
 
 typedef struct Outcome { bool gradients; long first, last, also; int forms; char said[400]; } Outcome;    // sweeps in which moves are made; forms that sweeps had
 
@@ -80,7 +81,7 @@ static Outcome run_warmup(Truth t, long warmup, long most)
             check_quiet(n < GM_WATCHED, "rows between two meetings: at most %d", GM_WATCHED);
             for (int chain = 0; chain < CHAINS; chain++) {
                 double *row = rows + (n * CHAINS + chain) * COLUMNS;
-                memcpy(row, x[chain], sizeof x[chain]);
+                for (int i = 0; i < ELEMENTS; i++) row[i] = x[chain][i] + chain * (c[chain].gradients ? t.moves_apart : t.steps_apart);
                 row[ELEMENTS] = t.length;
                 row[ELEMENTS + 1] = 0;
                 row[ELEMENTS + 2] = t.fails_at && sweep >= t.fails_at;
@@ -127,6 +128,12 @@ int main(void)
     check(!slow.gradients && slow.last == QUARTER + 39 && strstr(slow.said, "was broken off"), "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
     const Outcome failing = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7, .fails_at = QUARTER + 30 }, WARMUP, 100000);
     check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"), "moves that fail: tried until %ld; %s", failing.last, failing.said);
+    const Outcome modes = run_warmup((Truth){ .steps = 0.8, .moves = 0.5, .length = 7, .steps_apart = 100 }, WARMUP, 100000);
+    check(modes.gradients, "steps that mix in each chain, and do not lead from one to the other: moves; %s", modes.said);
+    const Outcome together = run_warmup((Truth){ .steps = 0.8, .moves = 0.5, .length = 7 }, WARMUP, 100000);
+    check(!together.gradients, "the same where chains are in one place: steps; %s", together.said);
+    const Outcome both = run_warmup((Truth){ .steps = 0.98, .moves = 0, .length = 7, .steps_apart = 100, .moves_apart = 100 }, WARMUP, 100000);
+    check(both.gradients, "where neither method leads from one mode to the other, what mixes within them: moves; %s", both.said);
     // The evaluations of all chains together are those of the chain that makes most; what is spent alone is shared.
     set_price(100, 0, 1000);
     const Outcome dear = run_warmup((Truth){ .steps = 0.9, .moves = 0, .length = 7 }, WARMUP, 100000);
