@@ -464,14 +464,23 @@ static void draw_together(Graph *g, Var *v)
 
 // ---- offers: a move that competes with steps may see an unknown summed out that these are given (schedule.c) ----
 
-// No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each other.
+// What is made of matrices, or is an array.
+static Look test_matrix(const Expr *e, void *with)
+{
+    (void)with;
+    for (int k = 0; k < e->nargs && e->kind == EX_CALL; k++)
+        if (ex_rank(e->args[k]) > 1) return FOUND;
+    return e->kind == EX_AT || e->kind == EX_ARRAY ? FOUND : LOOK;
+}
+
+// Densities with matrices of each value would be evaluated by one lane, a row after the other, which steps that share inverses never are. No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each other.
 static void offer(Graph *g, Var *v)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->base != BASE_INT || request_of(g, v)) return;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_VALUES)) return;
     for (const Factor *f = g->factors; f; f = f->next)
-        if (factor_mentions(f, v) && (f->gone || f->sums_out)) return;
+        if (factor_mentions(f, v) && (f->gone || f->sums_out || ex_find(f->log_density, test_matrix, NULL))) return;
     sum_out(g, v, 1, false, true);
     v->sums = 0;
 }
