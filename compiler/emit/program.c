@@ -13,7 +13,8 @@ static void emit_banner(Out *o, const char *source)
     fprintf(o->file, "// %s, compiled by gmc.\n//\n// One sweep draws, in this order:\n", slash ? slash + 1 : source);
     for (const Step *s = o->g->steps; s; s = s->next) {
         const Description *d = s->description;
-        fprintf(o->file, "//   %s%s%s%s     %s\n", d->what, *d->is == ':' ? "" : " ", d->brief, s->imputes ? ", if values are missing" : "", source_line(o, s->span));
+        const char *when = s->imputes ? ", if values are missing" : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better" : "";
+        fprintf(o->file, "//   %s%s%s%s     %s\n", d->what, *d->is == ':' ? "" : " ", d->brief, when, source_line(o, s->span));
     }
     fprintf(o->file, "//\n// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.\n");
     fprintf(o->file, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.\n\n#include \"gm.h\"\n\n");

@@ -4,7 +4,7 @@
 //   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
 //   phi ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   s2^-1 ~ gamma(shape, rate)     model.gm:10
-//   (phi, s2): moved together by Hamiltonian Monte Carlo     model.gm:9
+//   (phi, s2): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:9
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.

@@ -6,7 +6,7 @@
 //   theta[k] ~ normal(mean, 1 / sqrt(precision))     model.gm:14
 //   mu ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   tau^-2 ~ gamma(shape, rate)     model.gm:11
-//   (mu, tau, theta): moved together by Hamiltonian Monte Carlo     model.gm:10
+//   (mu, tau, theta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.

@@ -4,7 +4,7 @@
 //   y[k]: every value weighed by its density, if values are missing     model.gm:7
 //   z_y[k] ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:14
 //   (alpha, beta) ~ joint normal     model.gm:10
-//   (alpha, beta): moved together by Hamiltonian Monte Carlo     model.gm:10
+//   (alpha, beta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.

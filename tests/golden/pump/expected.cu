@@ -4,7 +4,7 @@
 //   y[i] ~ poisson(t[i]*theta[i]), if values are missing     model.gm:7
 //   b ~ gamma(shape, rate)     model.gm:10
 //   theta[k] ~ gamma(shape, rate)     model.gm:11
-//   (b, theta): moved together by Hamiltonian Monte Carlo     model.gm:10
+//   (b, theta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
