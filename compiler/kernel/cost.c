@@ -38,6 +38,8 @@ typedef struct Counter {
     const Program *p;
     Scope          scope;
     When           route;                // which one is counted
+    Expr         **called;               // calls of functions in the scopes that are open: an equal one costs nothing more, as the C compiler makes it once
+    int            ncalled, room;
 } Counter;
 
 static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
@@ -110,6 +112,15 @@ static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){sum
 
 // ---- expressions ----
 
+static bool called_before(Counter *k, Expr *e)
+{
+    for (int i = 0; i < k->ncalled; i++)
+        if (k->called[i] == e) return true;
+    ROOM(k->p->g->arena, k->called, k->ncalled, k->room);
+    k->called[k->ncalled++] = e;
+    return false;
+}
+
 static void count_expr(Counter *k, Expr *e, Cost *to)
 {
     if (scope_find(&k->scope, e)) return;
@@ -126,7 +137,10 @@ static void count_expr(Counter *k, Expr *e, Cost *to)
         break;
     case EX_POW: case EX_CALL: case EX_AT:
         if (e->kind == EX_POW) labour(to, ex_num(1), e->number == 2 || e->number == 3 ? 1 : e->number == -1 || e->number == -2 || e->number == 0.5 || e->number == -0.5 ? DIVISION : POWER);
-        else if (e->kind == EX_CALL) labour(to, ex_num(1), units_of(e->name, CALL));
+        else if (e->kind == EX_CALL) {
+            if (called_before(k, e)) break;
+            labour(to, ex_num(1), units_of(e->name, CALL));
+        }
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
     case EX_REDUCE: case EX_ARRAY: {
@@ -148,9 +162,10 @@ static Cost count_list(Counter *k, const Node *list);
 
 static Cost count_scope(Counter *k, const Node *body)
 {
-    const int known = k->scope.n;
+    const int known = k->scope.n, called = k->ncalled;
     const Cost c = count_list(k, body);
     scope_leave(&k->scope, known);
+    k->ncalled = called;
     return c;
 }
 

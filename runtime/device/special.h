@@ -150,10 +150,10 @@ DEVICE_ROW double log_sum_exp2(double a, double b)
 }
 
 // log(exp(a) - exp(b)), a >= b
-DEVICE double log_diff_exp(double a, double b)
+DEVICE_ROW double log_diff_exp(double a, double b)
 {
-    if (a == b && a < INFINITY) return -INFINITY;
-    return a + log1m_exp(b - a);
+    const double difference = a + log1m_exp(b - a);
+    return a == b && a < INFINITY ? -INFINITY : difference;          // both may be -infinity
 }
 
 // x - log1p(x), without the cancellation near 0 (relative error 1e-14). A deviance is made of it.

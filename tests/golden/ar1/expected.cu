@@ -433,15 +433,15 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = 479;
+    cost[0] = 399;
     cost[1] = 1792;
-    cost[2] = 806;
-    cost[3] = 3859;
-    cost[4] = 0.0292358;
+    cost[2] = 550;
+    cost[3] = 3779;
+    cost[4] = 0.024353;
     cost[5] = 6782;
     cost[6] = 0.110975;
-    cost[7] = 4520;
-    cost[8] = 0.0515943;
+    cost[7] = 4264;
+    cost[8] = 0.0359693;
 }
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
