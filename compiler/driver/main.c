@@ -210,7 +210,8 @@ static int build_program(const Options *o, const Home *h, Arena *a, int steps, b
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime), *object = arena_printf(a, "%s.o", target), *stem = arena_printf(a, "%s.gpu", target);
     const bool many = steps > MANY_STEPS;
     // Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that does not change (nine seconds for a dozen of them). Without partial redundancy
-    // elimination: it computes what a choice of a row adds to a sum in each of its branches, and the row is then done by itself.
+    // elimination: it computes what a choice of a row adds to a sum in each of its branches, and the row is then done by itself. A choice among several, as of the
+    // categories of an ordered probit, is turned into arithmetic where more than 4 ways meet, too.
     const char *compile[] = {cc, "-x", "c", "-std=gnu11", many ? "-O1" : "-O2", many ? "-fno-inline" : "-ftree-vectorize", many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
                              "-fno-signed-zeros", "-fno-thread-jumps", "-fno-tree-pre", "--param", "max-tree-if-conversion-phi-args=16", "-fopenmp", "-w", runtime, "-c", source, "-o", object, NULL};
     const pid_t pid = start_command(o, compile);
