@@ -119,16 +119,20 @@ static __device__ __noinline__ void order_keyed(GmContext *c, long n, long group
 
 // ---- segments ----
 //
-// First groups that are not large, each by a block, then parts of all large ones, then the sums of these. What is large, and a part, follows from the rows alone.
+// First groups that are not large: many small ones of few places a warp each, others a block. Then parts of all large ones, then the sums of these. What is small, large, and a part, follows from the rows alone.
 
-typedef enum { GM_WHOLE, GM_PART, GM_MERGED } GmWay;
+typedef enum { GM_SMALL, GM_WHOLE, GM_PART, GM_MERGED } GmWay;
 
 // Large groups are cut into parts about as large as a group may be that is not, so that no block keeps the others waiting.
 enum { GM_LARGE = 1024, GM_PART_ROWS = 512, GM_WHOLE_ROWS = 2048 };      // large groups at most; rows of a part, and of a large group, at least
 
+enum { GM_WARP_ROWS = 512, GM_WARP_GROUPS = 512, GM_WARP_PLACES = 128 };   // groups that are a warp's each: of so many rows and places at most, so many groups at least
+
 typedef struct GmSegments {
     const int *of;               // where groups begin
     long groups, limit;          // a group of more rows is large
+    long small;                  // one of so many rows at most is a warp's, if not 0
+    int middle;                  // whether a group is neither small nor large
     long at, first, last;        // group, part or large group; rows first .. last - 1 in their order
     long size, part, parts;      // rows of a part; the first of a large group, and how many it has
     long places;                 // of a group, of all totals
@@ -140,14 +144,26 @@ typedef struct GmLarge { int n, group[GM_LARGE], first_part[GM_LARGE + 1]; } GmL
 
 DEVICE GmLarge *segments_large(void) { return (GmLarge *)block_room(); }         // which has room for it
 
-// The large groups in order, the same in all blocks.
-DEVICE void segments_list(const GmSegments *g)
+// The large groups in order, the same in all blocks; whether there are any of middling size, for a block.
+DEVICE void segments_list(GmSegments *g)
 {
     __shared__ int of_warp[GM_THREADS / 32];
     GmLarge *large = segments_large();
     const int t = (int)threadIdx.x;
     int n = 0;
-    __syncthreads();
+    long most = 0, middle = 0;                               // rows of a group of this thread's
+#pragma unroll 4
+    for (long k = t; k < g->groups; k += GM_THREADS) {
+        const long size = g->of[k + 1] - g->of[k];
+        if (size > most) most = size;
+        if (size <= g->limit && size > middle) middle = size;
+    }
+    g->middle = __syncthreads_or(middle > g->small);
+    if (!__syncthreads_or(most > g->limit)) {
+        if (t == 0) large->n = 0;
+        __syncthreads();
+        return;
+    }
     for (long begin = 0; begin < g->groups; begin += GM_THREADS) {
         const long k = begin + t;
         const bool is = k < g->groups && g->of[k + 1] - g->of[k] > g->limit;
@@ -174,7 +190,11 @@ DEVICE void segments_list(const GmSegments *g)
     __syncthreads();
 }
 
-DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const int *of, long places)
+// Of so many groups and places: the rows of one that is a warp's, at most.
+DEVICE long segments_small(long groups, long places) { return groups >= GM_WARP_GROUPS && places <= GM_WARP_PLACES ? GM_WARP_ROWS : 0; }
+
+// Groups of at most `small` rows are a warp's, if not 0.
+DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const int *of, long places, long small)
 {
     GmSegments g;
     const long most = GM_ROOM / (places > 0 ? places : 1), large = most / 3 < GM_LARGE ? most / 3 : (long)GM_LARGE;         // parts that there is room for; of them the last one of each large group
@@ -185,8 +205,9 @@ DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const 
     g.size = large < 8 ? n : (n + most - large - 1) / (most - large);
     if (g.size < GM_PART_ROWS) g.size = GM_PART_ROWS;
     g.room = c->place->partial + (long)c->chain * GM_ROOM;
-    g.way = GM_WHOLE;
-    g.at = (long)blockIdx.x - gridDim.x;
+    g.small = small;
+    g.way = GM_SMALL;
+    g.at = gm_thread / 32 - gm_threads / 32;
     g.part = g.parts = 0;
     segments_list(&g);
     return g;
@@ -195,11 +216,21 @@ DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const 
 DEVICE int segments_next(GmContext *c, GmSegments *g)
 {
     const GmLarge *large = segments_large();
-    if (g->way == GM_WHOLE) {
-        for (g->at += gridDim.x; g->at < g->groups; g->at += gridDim.x) {
+    if (g->way == GM_SMALL) {
+        for (g->at += gm_threads / 32; g->at < g->groups && g->small; g->at += gm_threads / 32) {
             g->first = g->of[g->at];
             g->last = g->of[g->at + 1];
-            if (g->last > g->first && g->last - g->first <= g->limit) return 1;
+            if (g->last > g->first && g->last - g->first <= g->small) return 1;
+        }
+        __syncthreads();
+        g->way = GM_WHOLE;
+        g->at = (long)blockIdx.x - gridDim.x;
+    }
+    if (g->way == GM_WHOLE) {
+        for (g->at += gridDim.x; g->at < g->groups && g->middle; g->at += gridDim.x) {
+            g->first = g->of[g->at];
+            g->last = g->of[g->at + 1];
+            if (g->last - g->first > g->small && g->last - g->first <= g->limit) return 1;
         }
         if (large->n == 0) return 0;
         team_barrier(c);                                     // someone may still read the partial sums of before
@@ -235,6 +266,7 @@ enum { GM_AT_ONCE = 4 };         // places of a lane, so that what they read of 
 typedef struct GmPlaces {
     long tile, places;           // where the places at hand begin; of a total
     long row;                    // that the next rows begin with
+    int  crew, room;             // lanes of a warp, or of the block, that have the segment; where theirs begin in shared memory
     int  lane, lanes;            // lanes that have the places among them: place t of this one is tile + t * lanes + lane
     int  subset, subsets;        // such sets of lanes share the rows
     int  from, to;               // this lane's among the rows at hand, every subsets-th
@@ -243,14 +275,17 @@ typedef struct GmPlaces {
     wide total[4][GM_AT_ONCE];
 } GmPlaces;
 
-DEVICE GmPlaces places_begin(long places)
+DEVICE GmPlaces places_begin(const GmSegments *g, long places)
 {
     GmPlaces p;
+    const int crew = g->way == GM_SMALL ? 32 : (int)GM_THREADS, t = (int)threadIdx.x % crew;
     p.places = places;
-    p.lanes = places > GM_AT_ONCE * GM_THREADS ? (int)GM_THREADS : (int)((places + GM_AT_ONCE - 1) / GM_AT_ONCE);
-    p.subsets = GM_THREADS / p.lanes;
-    p.subset = (int)threadIdx.x / p.lanes;
-    p.lane = (int)threadIdx.x % p.lanes;
+    p.crew = crew;
+    p.room = (int)threadIdx.x - t;
+    p.lanes = places > GM_AT_ONCE * crew ? crew : (int)((places + GM_AT_ONCE - 1) / GM_AT_ONCE);
+    p.subsets = crew / p.lanes;
+    p.subset = t / p.lanes;
+    p.lane = t % p.lanes;
     p.tile = -(long)GM_AT_ONCE * p.lanes;
     return p;
 }
@@ -278,6 +313,13 @@ DEVICE wide *segments_slot(const GmSegments *g, long part, int total, const GmPl
     return g->room + part * g->places + total * p->places + places_place(p, t);
 }
 
+// Lanes of a segment wait for each other.
+DEVICE void places_wait(const GmPlaces *p)
+{
+    if (p->crew == 32) __syncwarp();
+    else __syncthreads();
+}
+
 // Rows at hand: some of the segment.
 DEVICE int *places_rows(void)
 {
@@ -288,13 +330,14 @@ DEVICE int *places_rows(void)
 DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
 {
     const bool mine = p->subset < p->subsets;
-    int *here = places_rows();
+    int *here = places_rows() + p->room;
+    const int lane = (int)threadIdx.x - p->room;
     if (p->done) return 0;
-    __syncthreads();
+    places_wait(p);
     if (p->row < g->last) {
-        const int n = (int)(g->last - p->row < GM_THREADS ? g->last - p->row : GM_THREADS);
-        if ((int)threadIdx.x < n) here[threadIdx.x] = rows[p->row + threadIdx.x];
-        __syncthreads();
+        const int n = (int)(g->last - p->row < p->crew ? g->last - p->row : p->crew);
+        if (lane < n) here[lane] = rows[p->row + lane];
+        places_wait(p);
         p->row += n;
         p->from = p->subset;
         p->to = mine ? n : 0;
@@ -303,16 +346,16 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
     p->done = 1;
     p->from = 0;
     p->to = mine && p->subset == 0;
-    if (threadIdx.x == 0) here[0] = rows[g->first];
+    if (lane == 0) here[0] = rows[g->first];
     const int totals = (int)(g->places / p->places);
     __shared__ wide part[GM_THREADS];
     for (int q = 0; q < 4; q++) {
         if (q >= totals) break;
         for (int t = 0; t < GM_AT_ONCE; t++) {
             if (p->subsets > 1) {                            // lanes of a place, in their order
-                __syncthreads();
+                places_wait(p);
                 part[threadIdx.x] = p->total[q][t];
-                __syncthreads();
+                places_wait(p);
                 if (p->to)
                     for (int k = 1; k < p->subsets; k++) p->total[q][t] += part[threadIdx.x + k * p->lanes];
             }
@@ -320,19 +363,19 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
                 for (long k = 0; k < g->parts; k++) p->total[q][t] += __ldcg(segments_slot(g, g->part + k, q, p, t));
         }
     }
-    __syncthreads();
+    places_wait(p);
     return 1;
 }
 
 #define EACH_SEGMENT(groups, n, first_of, places)                                                                       \
-    for (GmSegments gm_segment = segments_begin(GM, groups, n, first_of, places); segments_next(GM, &gm_segment);)
-#define GM_PLACES(n, columns)   for (GmPlaces gm_places = places_begin(n); places_next(&gm_segment, &gm_places, columns);)
+    for (GmSegments gm_segment = segments_begin(GM, groups, n, first_of, places, segments_small(groups, places)); segments_next(GM, &gm_segment);)
+#define GM_PLACES(n, columns)   for (GmPlaces gm_places = places_begin(&gm_segment, n); places_next(&gm_segment, &gm_places, columns);)
 #define GM_UNROLLED_2           _Pragma("unroll 2")
 #define GM_UNROLLED_4           _Pragma("unroll 4")
 #define GM_PLACE_ROWS(i, rows, rows_at_once, at_once)                                                                                 \
     while (places_more(&gm_segment, &gm_places, rows))                                                                  \
         GM_UNROLLED_##rows_at_once for (int gm_q = gm_places.from; gm_q < gm_places.to; gm_q += gm_places.subsets)             \
-            for (long i = places_rows()[gm_q], gm_i = 1; gm_i; gm_i = 0)                                                \
+            for (long i = places_rows()[gm_places.room + gm_q], gm_i = 1; gm_i; gm_i = 0)                                                \
                 _Pragma("unroll") for (int gm_t = 0; gm_t < (at_once); gm_t++)
 #define SEGMENT_PLACES0(i, rows)               GM_PLACES(1, 1) GM_PLACE_ROWS(i, rows, 4, 1)
 #define SEGMENT_PLACES1(i, rows, j, n)         GM_PLACES(n, n) GM_PLACE_ROWS(i, rows, 2, GM_AT_ONCE) for (long j = gm_places.second[gm_t], gm_j = 1; gm_j; gm_j = 0)
@@ -357,7 +400,7 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
 // computed once; a lane has a tile of 4 by 4 places below the diagonal, so that eight numbers that it reads serve sixteen multiply-adds, and other lanes with the same tile take other rows. These are added in a fixed order.
 // Many groups that are small are a warp's each, others a block's, or parts of them as above: what is small follows from the rows alone.
 
-enum { GM_TILE = 4, GM_STAGE = 12 * GM_THREADS, GM_MOST_FACTORS = 256, GM_WARP_FACTORS = 32, GM_WARP_ROWS = 512, GM_WARP_GROUPS = 512 };
+enum { GM_TILE = 4, GM_STAGE = 12 * GM_THREADS, GM_MOST_FACTORS = 256, GM_WARP_FACTORS = 32 };
 
 #define SEGMENT_PRODUCTS(m) ((m) <= GM_MOST_FACTORS)
 
@@ -482,7 +525,7 @@ static __device__ __forceinline__ void segment_sums(GmContext *c, long groups, l
     for (long k = threadIdx.x; k < groups && warps; k += GM_THREADS) larger |= of[k + 1] - of[k] > GM_WARP_ROWS;
     if (!__syncthreads_or(larger)) return;
     const long places = (long)size * (size + (VECTOR ? 1 : 0));
-    GmSegments g = segments_begin(c, groups, n, of, places);
+    GmSegments g = segments_begin(c, groups, n, of, places, 0);
     while (segments_next(c, &g)) {
         const long group = g.way == GM_MERGED ? segments_large()->group[g.at] : g.at;
         if (g.way == GM_WHOLE && warps && g.last - g.first <= GM_WARP_ROWS) continue;

@@ -191,7 +191,7 @@ void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, 
     uint64_t at_J = J, at_h = h, at_x = x, at_D = D, at_E = E, at_k = k, at_u = u, at_scale = scale;
     if (m > 0) {
         const long even = (m + MOST_CHUNKS - 1) / MOST_CHUNKS, pairs = (n + 1) * (n + 2) / 2;
-        long chunk = even > 512 ? even : 512, chunks = (m + chunk - 1) / chunk;
+        long chunk = even > 64 ? even : 64, chunks = (m + chunk - 1) / chunk;
         const CUdeviceptr part = gm_device_scratch(d, AT_PRODUCTS, sizeof(double) * (size_t)(pairs * chunks * d->chains));
         void *rows[] = { &d->states, &d->place, (void *)&text, &n, &m, &at_D, &at_E, &at_k };
         gm_device_launch(d, d->stream, "gm_arrow_rows", (GmGrid){ .x = blocks_for(d, m), .y = d->chains }, rows);
