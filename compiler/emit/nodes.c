@@ -999,6 +999,17 @@ static void emit_draw_normal(Out *o, const Node *n)
     end(o);
 }
 
+static void emit_draw_band(Out *o, const Node *n)
+{
+    const Step *s = n->band.step;
+    const Band *b = s->gaussian.band;
+    const char *name = s->block[0]->name;
+    const char *panels = extent_c(o, b->panels, LOOSE), *length = extent_c(o, b->length, LOOSE), *width = extent_c(o, b->width, LOOSE);
+    if (n->band.z) line(o, "const Band band = {%s, %s, %s, %d, %s, s->%s, s->%s, s->%s, s->%s, s->%s};", panels, length, width, b->lag, extent_c(o, b->border, LOOSE), n->band.B->name, n->band.k->name, n->band.E->name, n->band.A->name, n->band.h->name);
+    else line(o, "const Band band = {%s, %s, %s, %d, 0, s->%s, s->%s, NULL, NULL, NULL};", panels, length, width, b->lag, n->band.B->name, n->band.k->name);
+    line(o, "DRAW_BAND(%s, \"%s\", &band, s->%s, %s);", name, name, c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
+}
+
 static void emit_transform(Out *o, const Node *n)
 {
     static const char *const name[] = {
@@ -1194,6 +1205,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_MOVE: emit_move(o, n); break;
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
     case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;
+    case NODE_DRAW_BAND: emit_draw_band(o, n); break;
     case NODE_TRANSFORM: emit_transform(o, n); break;
     case NODE_FACTOR: {
         const char *size = extent_c(o, n->factor.matrix->dim[0], LOOSE);

@@ -236,6 +236,15 @@ static bool meets_twice(const BlockTerm *t)
     return ex_replace(e, other, ex_index(k)) == t->coefficient;
 }
 
+static const char *band_elements(Graph *g, const Step *s)
+{
+    const Band *b = s->gaussian.band;
+    const char *size = ex_is_num(b->width, 1) ? "" : arena_printf(g->arena, ", %s elements at each", text(g, b->width));
+    const char *panels = b->chain[0].npanel ? arena_printf(g->arena, "; a chain for each of %s", text(g, b->panels)) : "";
+    const char *border = s->nblock > b->nchain ? arena_printf(g->arena, "; %s integrated over the chain, then the chain given %s", s->nblock > b->nchain + 1 ? "the others" : s->block[b->nchain]->name, s->nblock > b->nchain + 1 ? "them" : "it") : "";
+    return arena_printf(g->arena, "a band along %s places%s, lag %d: one Cholesky factorisation of the band (Rue 2001)%s%s", text(g, b->length), size, b->lag, panels, border);
+}
+
 static void block(Graph *g, Description *d, const Step *s)
 {
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, "~ normal with precision J and shift h, mean J^-1 h");
@@ -251,6 +260,7 @@ static void block(Graph *g, Description *d, const Step *s)
     const char *last = s->block[s->nblock - 1]->name;
     d->elements = s->gaussian.arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
                 : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
+    if (s->gaussian.band) d->elements = band_elements(g, s);
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
         line(g, d, "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)");

@@ -497,6 +497,22 @@ typedef struct Rows {                    // few_rows.c: a block's precision is d
     BlockTerm    *phi;                   // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
 } Rows;                                  // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
 
+typedef struct ChainVar {                // band.c: which subscripts of a variable are what
+    int along, npanel, panel[MAX_RANK], ninner, inner[MAX_RANK];
+} ChainVar;
+
+typedef struct Band {                    // a joint normal whose precision is a band along a chain, or one for each of a panel, and a dense border
+    int       nchain;                    // the first variables of the block; the others are the border
+    ChainVar *chain;
+    int       lag;                       // elements further apart share no term
+    Expr     *panels, *length, *width;   // chains, nodes of a chain, elements of a node
+    Expr     *border;                    // elements of the border
+    Expr    **offset;                    // where each variable begins, within a node or within the border
+    bool      in_place;                  // the draw has the order of the only variable
+} Band;
+
+Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTerm *terms);      // NULL: it is none
+
 typedef struct Softmax {                 // turns.c: -count*log_sum_exp(k, eta) in a factor
     const Factor *factor;
     Expr         *sum;                   // the log_sum_exp
@@ -619,6 +635,7 @@ typedef struct Step {
             int         nbatch;          // leading dimensions over which the block is independent
             bool        on_plane;        // one variable, each of whose vectors has the sum 0
             bool        diagonal;        // the same, and its precision has nothing but the diagonal
+            const Band *band;            // its precision is a band along a chain; or NULL
         } gaussian;
         Turns *turns;                    // TURNS
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values

@@ -20,13 +20,15 @@ typedef struct Candidate {
     Form        form;
     int         nbatch;
     bool        taken;
+    bool        listed;                  // its elements are named by numbers alone
     const char *because;
 } Candidate;
 
-static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
+static Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because)
 {
     BlockTerm *terms;
     *nbatch = v->rank;
+    *listed = false;
     *because = v->discrete ? arena_printf(g->arena, "`%s` is discrete", v->name)
              : v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_SUM_TO_ZERO ? arena_printf(g->arena, "the elements of `%s` are constrained together", v->name)
              : isfinite(v->lower_number) || isfinite(v->upper_number) ? arena_printf(g->arena, "`%s` has bounds", v->name) : NULL;
@@ -49,7 +51,7 @@ static Form form_of(Graph *g, Var *v, int *nbatch, const char **because)
         }
     }
     if (!coupled) return ELEMENTWISE;
-    if (constant) { *nbatch = 0; return DENSE; }
+    if (constant) { *nbatch = 0; *listed = true; return DENSE; }
     return chained ? CHAINED : DENSE;
 }
 
@@ -995,6 +997,88 @@ static void find_scale_move(Graph *g, Step *s)
     }
 }
 
+// ---- chains ----
+
+// A chain that grows by variables along it, and by others as its border.
+typedef struct Chain { Var **var, **border; int n, nborder; const Band *band; } Chain;
+
+static Step *chain_step(Graph *g, const Chain *c, const char *reason)
+{
+    Var **block = NEW_N(g->arena, Var *, c->n + c->nborder + 1);
+    memcpy(block, c->var, sizeof *block * (size_t)c->n);
+    memcpy(block + c->n, c->border, sizeof *block * (size_t)c->nborder);
+    Step *s = gaussian(g, block, c->n + c->nborder, false, 0, reason);
+    s->gaussian.band = c->band;
+    return s;
+}
+
+// Whether w may join it, along the chain or at its border; then it has.
+static bool join_chain(Graph *g, Chain *c, Var *w, bool along)
+{
+    const int n = c->n + c->nborder + 1;
+    if (n > MAX_BLOCK) return false;
+    Var **block = NEW_N(g->arena, Var *, n);
+    int k = 0;
+    for (int i = 0; i < c->n; i++) block[k++] = c->var[i];
+    if (along) block[k++] = w;
+    for (int i = 0; i < c->nborder; i++) block[k++] = c->border[i];
+    if (!along) block[k++] = w;
+    BlockTerm *terms;
+    const char *why;
+    const Band *band = block_terms(g, block, n, &terms, &why) ? band_of(g, block, n, c->n + along, terms) : NULL;
+    if (!band) return false;
+    c->band = band;
+    if (along) c->var[c->n++] = w;
+    else c->border[c->nborder++] = w;
+    return true;
+}
+
+// A vector with an element for each of a node, such as the means of its elements.
+static bool within_node(const Chain *c, const Var *w)
+{
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->band->chain[i].ninner; k++)
+            if (w->rank == 1 && c->var[i]->dim[c->band->chain[i].inner[k]] == w->dim[0]) return true;
+    return false;
+}
+
+// A coefficient that a plate of effects beside the chain needs more: it is drawn with these.
+static bool belongs_to_effects(Graph *g, Candidate *list, int n, const Growing *chain, const Candidate *w)
+{
+    bool *inside = NEW_N(g->arena, bool, g->nvars);
+    inside[w->var->id] = true;
+    for (int i = 0; i < n; i++) {
+        Candidate *q = &list[i];
+        if (!q->taken && q->form == ELEMENTWISE && q->var->kind == VAR_PARAMETER && !chain->inside[q->var->id] && coupled_with(g, &w->var, 1, inside, q->var)) return true;
+    }
+    return false;
+}
+
+// The chain that begins with c; NULL: its elements are no chain.
+static Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first)
+{
+    BlockTerm *terms;
+    const char *why;
+    Chain c = {.var = NEW_N(g->arena, Var *, MAX_BLOCK), .border = NEW_N(g->arena, Var *, MAX_BLOCK), .n = 1};
+    c.var[0] = first->var;
+    if (!block_terms(g, c.var, 1, &terms, &why) || !(c.band = band_of(g, c.var, 1, 1, terms))) return NULL;
+    first->taken = true;
+    grow_from(g, b, first->var);
+    for (int border = 0; border < 2; border++)                   // what goes along the chain before what does not: a plate of effects may need a coefficient only until it joins
+        for (int k = 0; k < n; k++) {
+            Candidate *w = &list[k];
+            if (w->taken || w->form == NOT_GAUSSIAN || (w->listed && !border) || (w->var->kind != VAR_PARAMETER && w->var->kind != VAR_LATENT) || !b->near[w->var->id] || b->n == MAX_BLOCK) continue;
+            if (border ? w->var->rank > 1 || (w->form != DENSE && !within_node(&c, w->var)) : w->var->rank == 0) continue;
+            if (!coupled_with(g, b->var, b->n, b->inside, w->var)) continue;
+            if (border && belongs_to_effects(g, list, n, b, w)) continue;
+            if (!join_chain(g, &c, w->var, !border)) continue;
+            w->taken = true;
+            put_inside(g, b, w->var);
+            k = -1;                              // a new member may bring others
+        }
+    return chain_step(g, &c, c.n + c.nborder == 1 ? "its elements follow each other" : "they go along a chain");
+}
+
 static const char *shared_reason(Graph *g, const Growing *b)
 {
     return b->full ? arena_printf(g->arena, "they share a linear predictor; more than %d variables do, which are drawn in several blocks", MAX_BLOCK) : "they share a linear predictor";
@@ -1077,7 +1161,7 @@ bool schedule(Graph *g)
         c->var = v;
         improper(g, v);
         const Request *asked = request_of(g, v);
-        c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->because);
+        c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because);
         if (g->by_em && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
     }
     // Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
@@ -1169,6 +1253,13 @@ bool schedule(Graph *g)
         place(g, &o, s, usual(&o, c->var));
     }
     Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
+    // Chains, with what goes along them and their border.
+    for (int i = 0; i < n && !g->by_em; i++) {
+        Candidate *c = &list[i];
+        if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 || (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT)) continue;
+        Step *s = grow_chain(g, &b, list, n, c);
+        if (s) place(g, &o, s, usual(&o, c->var));
+    }
     // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
     for (int i = 0; i < n; i++) {
         Candidate *p = &list[i];
@@ -1274,7 +1365,7 @@ bool complete_blocks(Graph *g)
         if (s->kind == STEP_TURNS) complete_turns(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
         add_absent(g, s);
-        if (s->gaussian.on_plane) continue;
+        if (s->gaussian.on_plane || s->gaussian.band) continue;
         if (s->gaussian.nbatch == 0 && !g->by_em) find_scale_move(g, s);
         find_rows(g, s);
     }
@@ -1376,6 +1467,7 @@ static void print_step(FILE *out, const Step *s)
     }
     if (s->kind == STEP_GAUSSIAN) {
         if (s->gaussian.arrow) fprintf(out, ", arrow");
+        if (s->gaussian.band) fprintf(out, ", band of lag %d", s->gaussian.band->lag);
         if (s->gaussian.scaled) fprintf(out, ", with a scale move of %s", s->gaussian.scaled_latent->var->name);
         if (s->gaussian.nbatch) fprintf(out, ", %d leading dimension%s in parallel", s->gaussian.nbatch, s->gaussian.nbatch > 1 ? "s" : "");
         fprintf(out, "    (%s)\n", s->reason);

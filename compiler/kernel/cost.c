@@ -340,6 +340,13 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         if (v->constraint != CONSTRAINT_SIMPLEX) operate(to, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(v->dim[v->rank - 1], 3)));
         break;
     }
+    case NODE_DRAW_BAND: {
+        const Band *b = n->band.step->gaussian.band;
+        Expr *elements = ex_mul(3, (Expr *[]){b->panels, b->length, b->width}), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
+        operate(to, ex_mul2(elements, ex_mul2(row, row)));
+        draw(to, ex_add2(elements, b->border), units_of("normal_natural", DRAW));
+        break;
+    }
     case NODE_DRAW_NORMAL: {
         Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
         if (!n->normal.step->gaussian.diagonal) operate(to, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));

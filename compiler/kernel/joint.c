@@ -259,6 +259,30 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     }
 }
 
+BorderPlace border_place(Lower *p, const Step *s, int nchain, Var *J, Var *h, Expr *size, Expr *const *offset)
+{
+    BorderPlace b = {s, J, h, NULL, NULL};
+    if (!J) return b;
+    b.n = local_new(p->g->arena, "n");
+    b.n->base = BASE_INT;
+    put_let(p, NULL, b.n, size, "long");
+    b.offset = NEW_N(p->g->arena, Expr *, s->nblock);
+    for (int i = nchain; i < s->nblock; i++) {
+        if (ex_is_num(offset[i], 0)) continue;
+        Var *local = local_new(p->g->arena, intern(words(p, "at_%s", s->block[i]->name)));
+        local->base = BASE_INT;
+        put_let(p, NULL, local, offset[i], "long");
+        b.offset[i] = local_ref(local);
+    }
+    return b;
+}
+
+void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t)
+{
+    const BlockPlace place = {.step = b->step, .J = b->J, .h = b->h, .n = b->n, .offset = b->offset};
+    accumulate(p, &place, t);
+}
+
 static Expr *size_of(const Var *v, int from)
 {
     Expr *n = ex_num(1);
@@ -448,6 +472,10 @@ void step_gaussian(Lower *p, const Step *s)
 {
     if (s->gaussian.diagonal) {
         step_diagonal(p, s);
+        return;
+    }
+    if (s->gaussian.band) {
+        step_band(p, s);
         return;
     }
     BlockPlace b = {.step = s};

@@ -1,0 +1,292 @@
+// band.c -- joint normals along a chain (graph/band.c): precision and shift of the band, its coupling with the border, and the draw (device/band.h).
+//
+//   band_x[panel, t, a, l, b]   -J between element a of node t and element b of node t - lag + l: rows of the band in order, (lag + 1)*w numbers for each element, the last w of them its own node
+//   shift_x[panel, t, a]        h
+//   border_x[panel, t, a, j]    -J with element j of the border
+//   precision_mu, shift_mu      of the border, as of any joint normal
+//
+// Needs: a step with a band.     Gives: kernels that collect these, draw, and put the draw in its places if these are not where it is made.
+#include <stdlib.h>
+#include "lower.h"
+
+typedef struct BandPlace {
+    const Step *step;
+    const Band *band;
+    Var  *B, *k, *E, *A, *h;     // E, A, h: NULL if there is no border
+    Expr *row;                   // numbers of an element in the band
+} BandPlace;
+
+enum { MOST_SUBS = 3 * MAX_RANK };
+
+typedef struct Subs { int n; Expr *at[MOST_SUBS], *extent[MOST_SUBS]; } Subs;      // that pick a place
+
+static int place_of(const BandPlace *b, const Expr *ref)
+{
+    int i = 0;
+    while (b->step->block[i] != ref->var) i++;
+    return i;
+}
+
+static bool on_chain(const BandPlace *b, const Expr *ref) { return place_of(b, ref) < b->band->nchain; }
+
+static int add_sub(Subs *s, const Expr *ref, int k)
+{
+    s->at[s->n] = ref->args[k];
+    s->extent[s->n] = ref->var->dim[k];
+    return s->n++;
+}
+
+// The place of an element among those of its node, or of the border, from 0, in terms of subscripts first, ... of s.
+static Expr *inner_place(const BandPlace *b, const Expr *ref, const Subs *s, int first)
+{
+    const int i = place_of(b, ref);
+    const int n = i < b->band->nchain ? b->band->chain[i].ninner : ref->nargs;
+    Expr *at = ex_num(0);
+    for (int k = 0; k < n; k++) at = ex_add2(ex_mul2(at, s->extent[first + k]), ex_sub(s->at[first + k], ex_num(1)));
+    return ex_add2(b->band->offset[i], at);
+}
+
+static void add_inner(const BandPlace *b, Subs *s, const Expr *ref)
+{
+    const int i = place_of(b, ref);
+    if (i < b->band->nchain)
+        for (int k = 0; k < b->band->chain[i].ninner; k++) add_sub(s, ref, b->band->chain[i].inner[k]);
+    else
+        for (int k = 0; k < ref->nargs; k++) add_sub(s, ref, k);
+}
+
+// Where an instance of a term adds to: subscripts over the panel, along, then those within the node of the first element and of the second.
+typedef struct Entry { Subs subs; int npanel, second; } Entry;
+
+static Entry entry_of(const BandPlace *b, const Expr *later, const Expr *other)
+{
+    Entry e = {0};
+    const ChainVar *c = &b->band->chain[place_of(b, later)];
+    for (int k = 0; k < c->npanel; k++) add_sub(&e.subs, later, c->panel[k]);
+    e.npanel = c->npanel;
+    add_sub(&e.subs, later, c->along);
+    add_inner(b, &e.subs, later);
+    e.second = e.subs.n;
+    if (other) add_inner(b, &e.subs, other);
+    return e;
+}
+
+static Place place_in(Lower *p, const BandPlace *b, Var *array, const Entry *e, Expr *last)
+{
+    Arena *a = p->g->arena;
+    Place at = {.array = array};
+    Expr **subs = arena_copy(a, e->subs.at, sizeof *subs * (size_t)e->subs.n);
+    Var *of = local_new(a, b->step->block[0]->name);             // of the panel and along: what a subscript that may be outside is looked at by
+    of->rank = e->npanel + 1;
+    for (int k = 0; k <= e->npanel; k++) of->dim[k] = e->subs.extent[k];
+    if (e->npanel) at.sub[at.n++] = (Sub){.of = of, .first = 0, .n = e->npanel, .at = subs, .extent = array->dim[0]};
+    at.sub[at.n++] = (Sub){.of = of, .first = e->npanel, .n = 1, .at = subs + e->npanel, .extent = of->dim[e->npanel]};
+    if (!ex_is_num(array->dim[array->rank - 1], 1)) {
+        Var *within = local_new(a, b->step->block[0]->name);
+        within->rank = 1;
+        within->dim[0] = array->dim[array->rank - 1];
+        Expr **one = NEW_N(a, Expr *, 1);
+        *one = ex_add2(last, ex_num(1));
+        at.sub[at.n++] = (Sub){.of = within, .n = 1, .at = one, .extent = within->dim[0]};
+    }
+    return at;
+}
+
+// x[t + 1], t in 1:T - 1, is x[t], t in 2:T: a place for each turn.
+static void shift_loop(BlockTerm *t, const Expr *at)
+{
+    if (at->kind != EX_ADD || at->nargs != 2 || at->args[0]->kind != EX_NUM || at->args[1]->kind != EX_INDEX) return;
+    Index *from = at->args[1]->index;
+    int k = 0;
+    while (k < t->loops.n && t->loops.index[k] != from) k++;
+    if (k == t->loops.n) return;
+    for (int i = 0; i < t->loops.n; i++)
+        if (ex_mentions_index(t->loops.index[i]->lo, from) || ex_mentions_index(t->loops.index[i]->hi, from)) return;
+    Index *to = index_new(from->name, ex_add2(from->lo, at->args[0]), ex_add2(from->hi, at->args[0]));
+    Expr *back = ex_sub(ex_index(to), at->args[0]);
+    t->loops.index[k] = to;
+    t->coefficient = ex_replace_index(t->coefficient, from, back);
+    if (t->loops.guard) t->loops.guard = ex_replace_index(t->loops.guard, from, back);
+    for (int r = 0; r < t->degree; r++) t->ref[r] = ex_replace_index(t->ref[r], from, back);
+}
+
+static bool turns_with(const Expr *e, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (ex_mentions_index(e, l->index[i])) return true;
+    return false;
+}
+
+// Sums of data leave the sweep: then the loops are over places.
+static void take_sums(Lower *p, BlockTerm *t, Subs *s)
+{
+    Keys keys = {0};
+    Index *fresh[MAX_RANK];
+    int plain = 0;
+    for (int k = 0; k < s->n; k++) {
+        if (!turns_with(s->at[k], &t->loops)) continue;
+        bool seen = false;
+        for (int i = 0; i < keys.n; i++) seen |= keys.key[i] == s->at[k];
+        if (seen) continue;
+        if (keys.n == MAX_RANK) return;
+        static const char *const names[] = {"a", "b", "c", "e", "f", "g"};
+        keys.key[keys.n] = s->at[k];
+        keys.extent[keys.n] = s->extent[k];
+        fresh[keys.n] = index_new(intern(names[keys.n]), ex_num(1), s->extent[k]);
+        keys.at[keys.n] = ex_index(fresh[keys.n]);
+        plain += s->at[k]->kind == EX_INDEX;
+        keys.n++;
+    }
+    if (plain == keys.n && keys.n == t->loops.n) return;         // nothing to sum
+    Expr *h = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient);
+    if (!h) return;
+    t->coefficient = h;
+    t->loops = (Loops){.n = keys.n};
+    for (int i = 0; i < keys.n; i++) {
+        t->loops.index[i] = fresh[i];
+        for (int k = 0; k < s->n; k++)
+            if (s->at[k] == keys.key[i]) s->at[k] = keys.at[i];
+    }
+}
+
+static void put_sums(Lower *p, const BlockTerm *t, const Subs *s, Place at, double times)
+{
+    Expr **target = arena_copy(p->g->arena, s->at, sizeof *target * (size_t)s->n), **extent = arena_copy(p->g->arena, s->extent, sizeof *extent * (size_t)s->n);
+    Node *sum = enter_nest(p, NODE_REDUCE, &t->loops, s->n, target, extent);
+    put_update(p, UPDATE_ADD, at, ex_mul2(ex_num(times), t->coefficient));
+    leave(p, sum);
+}
+
+// lag + 1 nodes in a row of the band: the place of element `second` of the node `lag` before, in the row of element `first`.
+static Expr *in_band(const BandPlace *b, Expr *first, Expr *second, int lag)
+{
+    return ex_add(3, (Expr *[]){ex_mul2(first, b->row), ex_mul2(ex_num(b->band->lag - lag), b->band->width), second});
+}
+
+static void accumulate_band(Lower *p, const BandPlace *b, const BlockTerm *from)
+{
+    BlockTerm t = *from;
+    if (t.degree == 2 && !on_chain(b, t.ref[0])) {
+        Expr *swap = t.ref[0];
+        t.ref[0] = t.ref[1];
+        t.ref[1] = swap;
+    }
+    int lag = 0;
+    const bool two = t.degree == 2 && on_chain(b, t.ref[1]);
+    if (two) {
+        const Expr *apart = ex_sub(t.ref[0]->args[b->band->chain[place_of(b, t.ref[0])].along], t.ref[1]->args[b->band->chain[place_of(b, t.ref[1])].along]);
+        lag = (int)apart->number;
+        if (lag < 0) {
+            Expr *swap = t.ref[0];
+            t.ref[0] = t.ref[1];
+            t.ref[1] = swap;
+            lag = -lag;
+        }
+    }
+    shift_loop(&t, t.ref[0]->args[b->band->chain[place_of(b, t.ref[0])].along]);
+    const bool same = two && t.ref[0] == t.ref[1];
+    Entry e = entry_of(b, t.ref[0], t.degree == 2 && !same ? t.ref[1] : NULL);
+    take_sums(p, &t, &e.subs);
+    Expr *first = inner_place(b, t.ref[0], &e.subs, e.npanel + 1), *second = t.degree == 1 ? NULL : same ? first : inner_place(b, t.ref[1], &e.subs, e.second);
+    if (t.degree == 1) put_sums(p, &t, &e.subs, place_in(p, b, b->k, &e, first), 1);
+    else if (!two) put_sums(p, &t, &e.subs, place_in(p, b, b->E, &e, ex_add2(ex_mul2(first, b->band->border), second)), -1);
+    else {
+        put_sums(p, &t, &e.subs, place_in(p, b, b->B, &e, in_band(b, first, second, lag)), same ? -2 : -1);
+        if (!same && lag == 0) put_sums(p, &t, &e.subs, place_in(p, b, b->B, &e, in_band(b, second, first, 0)), -1);
+    }
+}
+
+// The variables into the arrays in the order of the draw, or back.
+static void copy_chain(Lower *p, const BandPlace *b, Var *x, Var *z, bool gather)
+{
+    const Step *s = b->step;
+    for (int i = 0; i < s->nblock; i++) {
+        Var *v = s->block[i];
+        Loops l = {.n = v->rank};
+        Expr *element = v->rank ? var_element((Graph *)p->g, v, l.index) : ex_ref(v, 0, NULL);
+        Expr *here;
+        if (i < b->band->nchain) {
+            if (!x) continue;
+            const Entry e = entry_of(b, element, NULL);
+            Expr *panel = ex_num(0);
+            for (int k = 0; k < e.npanel; k++) panel = ex_add2(ex_mul2(panel, e.subs.extent[k]), ex_sub(e.subs.at[k], ex_num(1)));
+            here = ex_ref(x, 3, (Expr *[]){ex_add2(panel, ex_num(1)), e.subs.at[e.npanel], ex_add2(inner_place(b, element, &e.subs, e.npanel + 1), ex_num(1))});
+        } else {
+            Subs subs = {0};
+            add_inner(b, &subs, element);
+            here = ex_ref(z, 1, (Expr *[]){ex_add2(inner_place(b, element, &subs, 0), ex_num(1))});
+        }
+        const Place at = place_element(here);
+        if (!v->rank) {
+            Node *lane = enter(p, NODE_LANE);
+            put_update(p, UPDATE_SET, gather ? at : place_element(element), gather ? element : here);
+            leave(p, lane);
+            continue;
+        }
+        Expr **target = (Expr **)arena_copy(p->g->arena, element->args, sizeof *target * (size_t)v->rank);
+        Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, target, NULL);
+        put_update(p, UPDATE_SET, gather ? at : place_element(element), gather ? element : here);
+        leave(p, nest);
+    }
+}
+
+void step_band(Lower *p, const Step *s)
+{
+    const Band *w = s->gaussian.band;
+    const char *stem = s->block[0]->name;
+    BandPlace b = {.step = s, .band = w, .row = ex_mul2(ex_num(w->lag + 1), w->width)};
+    const bool border = s->nblock > w->nchain;
+    Expr *const band[] = {w->panels, w->length, ex_mul2(b.row, w->width)}, *const chain[] = {w->panels, w->length, w->width}, *const edge[] = {w->panels, w->length, ex_mul2(w->width, w->border)};
+    b.B = work_array(p, ROLE_BLOCK, words(p, "band_%s", stem), 3, band);
+    b.k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", stem), 3, chain);
+    Var *x = w->in_place ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 3, chain), *z = NULL;
+    if (border) {
+        const char *name = s->block[w->nchain]->name;
+        b.E = work_array(p, ROLE_BLOCK, words(p, "border_%s", stem), 3, edge);
+        b.A = work_array(p, ROLE_BLOCK, words(p, "precision_%s", name), 3, (Expr *[]){ex_num(1), w->border, w->border});
+        b.h = work_array(p, ROLE_BLOCK, words(p, "shift_%s", name), 2, (Expr *[]){ex_num(1), w->border});
+        z = work_array(p, ROLE_BLOCK, words(p, "joint_%s", name), 1, &w->border);
+    }
+    bool whole = false;
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
+    comment_step(p, s);
+    note(p, "  %s", s->description->elements);
+    Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
+    collect->by_one = whole;
+    BorderPlace edges = border_place(p, s, w->nchain, b.A, b.h, w->border, w->offset);
+    put_fill(p, b.B, (Count){3, {band[0], band[1], band[2]}}, false);
+    put_fill(p, b.k, (Count){3, {chain[0], chain[1], chain[2]}}, false);
+    note_count(p, collect, (Count){3, {band[0], band[1], band[2]}});
+    if (border) {
+        put_fill(p, b.E, (Count){3, {edge[0], edge[1], edge[2]}}, false);
+        put_fill(p, b.A, (Count){2, {w->border, w->border}}, false);
+        put_fill(p, b.h, (Count){1, {w->border}}, false);
+    }
+    put(p, NODE_BARRIER);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
+        if (on_chain(&b, t->ref[0]) || (t->degree == 2 && on_chain(&b, t->ref[1]))) accumulate_band(p, &b, t);
+        else border_entry(p, &edges, t);
+    if (!w->in_place || border) copy_chain(p, &b, w->in_place ? NULL : x, z, true);
+    close_kernel(p);
+    launch_team(p, collect);
+    note(p, "The band is factored, the border drawn without the chain, then the chain given it");
+    Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", stem), "wide");
+    Node *d = put(p, NODE_DRAW_BAND);
+    d->band.step = s;
+    d->band.B = b.B;
+    d->band.k = b.k;
+    d->band.E = b.E;
+    d->band.A = b.A;
+    d->band.h = b.h;
+    d->band.x = x;
+    d->band.z = z;
+    note_count(p, draw, (Count){3, {chain[0], chain[1], chain[2]}});
+    close_kernel(p);
+    launch_team(p, draw);
+    if (w->in_place && !border) return;
+    note(p, "What was drawn jointly, to its places");
+    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
+    copy_chain(p, &b, w->in_place ? NULL : x, z, false);
+    close_kernel(p);
+    launch_team(p, place);
+}

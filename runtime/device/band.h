@@ -1,0 +1,232 @@
+// band.h -- joint normals along a chain: the precision is a band, or one for each of a panel, with a dense border.
+//
+//   density     proportional to exp(h'z + sum(p, k[p]'x[p]) - (z'A z + 2 sum(p, x[p]'E[p] z) + sum(p, x[p]'B[p] x[p]))/2), x[p] the elements of chain p, z those of the border
+//   parameters  a chain has `length` nodes of `width` elements; elements more than `lag` nodes apart share no term. B: rows of (lag + 1)*width numbers, of element a of node t those of the nodes
+//               t - lag .. t, of its own node the lower triangle. E: rows of `border` numbers. All as added up by a kernel; they become factors
+//   method      B = LL' (the Cholesky factor of a band is one: Rue 2001); z from its Schur complement A - E'B^-1 E, x given z. Noise is numbered by element, so draws do not depend on who computes what
+//   accuracy    that of a Cholesky factorisation (Higham 2002, chapter 10)
+//   test        tests/exact/chains, tests/runtime/band.c
+#ifndef GM_BAND_H
+#define GM_BAND_H
+
+typedef struct Band {
+    long panels, length, width, lag, border;
+    wide *B, *k, *E, *A, *h;
+} Band;
+
+DEVICE wide band_noise(Sweep at, uint32_t var, long element)
+{
+    Stream g = stream(at, var, (uint64_t)element);
+    return normal_standard(&g);
+}
+
+// A chain of scalars, each with the one before: l = off/sqrt(d before), d = diagonal - off^2/d before.
+DEVICE_CALL long band_factor_line(const Band *b, long p)
+{
+    const long n = b->border, T = b->length;
+    wide *B = b->B + 2 * p * T, *k = b->k + p * T, *E = b->E + p * T * n;
+    wide reciprocal = 0, root = 0, before = 0;                 // of the element before: 1/d, its root, k without what is before
+    for (long t = 0; t < T; t++) {
+        const wide off = t ? B[2 * t] : 0, diagonal = B[2 * t + 1], m = off * reciprocal, d = diagonal - off * m;
+        if (!(d > GM_PIVOT_LOST * diagonal) || !is_finite(d)) return t + 1;
+        for (long j = 0; j < n; j++) E[t * n + j] -= off * root * (t ? E[(t - 1) * n + j] : 0);
+        B[2 * t] = off * root;
+        before = k[t] - m * before;
+        reciprocal = 1 / d;
+        root = sqrt(reciprocal);
+        B[2 * t + 1] = root;
+        k[t] = before * root;
+        for (long j = 0; j < n; j++) E[t * n + j] *= root;
+    }
+    return 0;
+}
+
+// Factors chain p: the diagonal holds reciprocals; k becomes L^-1 k, E becomes L^-1 E. 0, or 1 + the element whose pivot is not positive.
+DEVICE_CALL long band_factor(const Band *b, long p)
+{
+    const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
+    if (m == 2 && w == 1) return band_factor_line(b, p);
+    wide *B = b->B + p * rows * m, *k = b->k + p * rows, *E = b->E + p * rows * n;
+    for (long r = 0; r < rows; r++) {
+        const long from = (r / w - b->lag) * w, begin = from > 0 ? from : 0;
+        wide *row = B + r * m - from;
+        for (long c = begin; c <= r; c++) {
+            const wide *of_c = B + c * m - (c / w - b->lag) * w;
+            const wide given = row[c];
+            wide sum = given;
+            for (long q = begin; q < c; q++) sum -= row[q] * of_c[q];
+            if (c < r) {
+                row[c] = sum * of_c[c];
+                continue;
+            }
+            if (!(sum > GM_PIVOT_LOST * given) || !is_finite(sum)) return r + 1;
+            row[r] = 1 / sqrt(sum);
+        }
+        wide sum = k[r];
+        for (long q = begin; q < r; q++) sum -= row[q] * k[q];
+        k[r] = sum * row[r];
+        for (long j = 0; j < n; j++) {
+            wide of_j = E[r * n + j];
+            for (long q = begin; q < r; q++) of_j -= row[q] * E[q * n + j];
+            E[r * n + j] = of_j * row[r];
+        }
+    }
+    return 0;
+}
+
+// L'x = L^-1 (k - E z) + noise, from the last element on.
+DEVICE_CALL void band_solve(const Band *b, long p, const wide *z, wide *x, Sweep at, uint32_t var)
+{
+    const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
+    wide *k = b->k + p * rows, *to = x + p * rows;
+    const wide *B = b->B + p * rows * m, *E = b->E + p * rows * n;
+    if (m == 2 && w == 1) {
+        wide after = 0;
+        for (long t = rows - 1; t >= 0; t--) {
+            wide sum = k[t] + band_noise(at, var, p * rows + t);
+            for (long j = 0; j < n; j++) sum -= E[t * n + j] * z[j];
+            to[t] = (sum - after) * B[2 * t + 1];
+            after = B[2 * t] * to[t];
+        }
+        return;
+    }
+    for (long r = rows - 1; r >= 0; r--) {
+        const long from = (r / w - b->lag) * w, begin = from > 0 ? from : 0;
+        const wide *row = B + r * m - from;
+        wide sum = k[r] + band_noise(at, var, p * rows + r);
+        for (long j = 0; j < n; j++) sum -= E[r * n + j] * z[j];
+        to[r] = sum * row[r];
+        for (long q = begin; q < r; q++) k[q] -= row[q] * to[r];
+    }
+}
+
+// The border, when A and h have lost what the chains have: drawn into z. 0, or 1 + the element whose pivot is not positive.
+DEVICE_CALL long band_border(const Band *b, wide *z, Sweep at, uint32_t var)
+{
+    const long n = b->border, failed = chol_factor(b->A, n);
+    if (failed) return failed;
+    for (long j = 0; j < n; j++) z[j] = b->h[j];
+    chol_solve_lower(b->A, n, z);
+    for (long j = 0; j < n; j++) z[j] += band_noise(at, var, b->panels * b->length * b->width + j);
+    chol_solve_upper(b->A, n, z);
+    return 0;
+}
+
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+
+// log q(new) - log q(old) of a draw, and the size of what was added up for it.
+static void band_claim(const GmRun *run, int chain, const Band *b, const wide *x, const wide *z, const wide *old_x, const wide *old_z)
+{
+    const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
+    wide v = 0, size = 0;
+    for (long r = 0; r < b->panels * rows; r++) {
+        const long p = r / rows, e = r - p * rows, from = (e / w - b->lag) * w, begin = from > 0 ? from : 0;
+        const wide *row = b->B + r * m - from, *now = x + p * rows, *old = old_x + p * rows;
+        wide by_now = 0, by_old = 0;                           // of terms with elements before, twice those off the diagonal
+        for (long q = begin; q < e; q++) {
+            by_now += row[q] * now[q];
+            by_old += row[q] * old[q];
+        }
+        for (long j = 0; j < n; j++) {
+            by_now += b->E[r * n + j] * z[j];
+            by_old += b->E[r * n + j] * old_z[j];
+        }
+        const wide to = now[e] * (b->k[r] - by_now - 0.5 * row[e] * now[e]), was = old[e] * (b->k[r] - by_old - 0.5 * row[e] * old[e]);
+        v += to - was;
+        size += fabs(to) + fabs(was);
+    }
+    for (long j = 0; j < n; j++) {
+        wide by_now = 0.5 * b->A[j * n + j] * z[j], by_old = 0.5 * b->A[j * n + j] * old_z[j];
+        for (long i = 0; i < j; i++) {
+            by_now += b->A[j * n + i] * z[i];
+            by_old += b->A[j * n + i] * old_z[i];
+        }
+        v += z[j] * (b->h[j] - by_now) - old_z[j] * (b->h[j] - by_old);
+        size += fabs(z[j] * (b->h[j] - by_now)) + fabs(old_z[j] * (b->h[j] - by_old));
+    }
+    gm_claim(run, chain, v, size);
+}
+
+static wide *band_copy(const wide *from, long n)
+{
+    wide *to = (wide *)malloc(sizeof(wide) * (size_t)(n + 1));
+    if (!to) abort();
+    for (long i = 0; i < n; i++) to[i] = from[i];
+    return to;
+}
+
+#endif
+
+DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, const Band *b, wide *x, wide *z)
+{
+    const long rows = b->length * b->width, n = b->border, all = b->panels * rows;
+    long failed = 0;
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    Band kept = *b;
+    wide *old_x = NULL, *old_z = NULL;
+    if (CHECKING && GM->lane == 0) {
+        kept.B = band_copy(b->B, all * (b->lag + 1) * b->width);
+        kept.k = band_copy(b->k, all);
+        kept.E = band_copy(b->E, all * n);
+        kept.A = band_copy(b->A, n * n);
+        kept.h = band_copy(b->h, n);
+        old_x = band_copy(x, all);
+        old_z = band_copy(z, n);
+    }
+    TEAM_BARRIER();
+#endif
+    LANES (p, b->panels) {
+        const long bad = band_factor(b, p);
+        if (bad) failed = p * rows + bad;
+    }
+    if (failed) FAULT(name, failed - 1, NOT_POSITIVE_DEFINITE);
+    TEAM_BARRIER();
+    if (n) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+        for (long i = 0; i < n; i++)
+            for (long j = 0; j <= i + 1; j++) {
+                wide sum = 0;
+                SUM_ALONG (r, all, &sum) sum += b->E[r * n + i] * (j <= i ? b->E[r * n + j] : b->k[r]);
+                ONE_LANE {
+                    if (j <= i) b->A[i * n + j] -= sum;
+                    else b->h[i] -= sum;
+                }
+            }
+#else
+        ONE_LANE {
+            for (long r = 0; r < all; r++)
+                for (long i = 0; i < n; i++) {
+                    const wide e = b->E[r * n + i];
+                    for (long j = 0; j <= i; j++) b->A[i * n + j] -= e * b->E[r * n + j];
+                    b->h[i] -= e * b->k[r];
+                }
+        }
+#endif
+        ONE_LANE {
+            const long bad = band_border(b, z, at, var);
+            if (bad) FAULT(name, all + bad - 1, NOT_POSITIVE_DEFINITE);
+        }
+        TEAM_BARRIER();
+    }
+    LANES (p, b->panels) band_solve(b, p, z, x, at, var);
+    TEAM_BARRIER();
+    ONE_LANE {
+        if (all) VERIFY(x[all - 1], name, all - 1);
+    }
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    if (CHECKING && GM->lane == 0) {
+        band_claim(GM->run, GM->chain, &kept, x, z, old_x, old_z);
+        free(kept.B);
+        free(kept.k);
+        free(kept.E);
+        free(kept.A);
+        free(kept.h);
+        free(old_x);
+        free(old_z);
+    }
+#endif
+}
+
+#define DRAW_BAND(var, name, band, x, z) draw_band(GM, at, VAR_##var, name, band, x, z)
+
+#endif
