@@ -762,7 +762,7 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     const Conditional *c = n->weigh.c;
     const Var *v = c->var;
     if (few) line(o, "wide weight[values];");
-    else if (n->weigh.weights) line(o, "wide *weight = &%s;", place_text(o, &(Place){.element = n->weigh.at}));
+    else if (n->weigh.weights) line(o, "%s *weight = &%s;", n->weigh.expects && is_real(o->program, n->weigh.weights) ? "real" : "wide", place_text(o, &(Place){.element = n->weigh.at}));
     else line(o, "wide *weight = TEAM_SCRATCH(%s);", n->weigh.moves ? "values > 0 ? values : 1" : "values");
     if (!n->weigh.expects) line(o, "const long old = %s;", place);
     begin(o, "for (long value = 0; value < values; value++)");

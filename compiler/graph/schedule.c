@@ -373,7 +373,6 @@ static int metric_setting(const Request *asked)
 const char *only_on_cpu(const Graph *g)
 {
     const Var *z = first_solution(g);
-    if (g->by_em) return "modes are found on the CPU: --device cpu";
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Step *s = g->steps; s; s = s->next)
         if (s->predictive) return arena_printf(g->arena, "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is done on the CPU alone: --device cpu, or leave the request out", s->predictive->weights->name, s->block[0]->name);

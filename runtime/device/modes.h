@@ -200,16 +200,21 @@ DEVICE double normal_natural_truncated_mean(int which, double h, double q, doubl
 
 // Log weights of n values become their probabilities; true: none is possible. In the first sweep of three chains of four about two elements of each value are taken at random for certain,
 // and all others count next to nothing: a start from values that random elements suggest. elements: how many there are; evidence: the log of the sum of weights, or NULL.
-DEVICE int expect_values(Stream *g, Sweep at, long elements, double *weight, long n, double *evidence)
+#if defined(__cplusplus)
+template <typename Weight>
+#else
+typedef real Weight;                             // double
+#endif
+DEVICE int expect_values(Stream *g, Sweep at, long elements, Weight *weight, long n, wide *evidence)
 {
     double top = -INFINITY, sum = 0;
-    for (long k = 0; k < n; k++) top = weight[k] > top ? weight[k] : top;
+    for (long k = 0; k < n; k++) top = weight[k] > top ? (double)weight[k] : top;
     if (!is_finite(top)) return 1;
     const int random = at.sweep == 1 && at.chain % 4 != 3;
     for (long k = 0; k < n; k++) {
-        const double share = exp(weight[k] - top);
+        const double share = exp((double)weight[k] - top);
         sum += share;
-        if (!random) weight[k] = share;
+        if (!random) weight[k] = (Weight)share;
     }
     if (evidence) *evidence = top + log(sum);
     if (random) {
@@ -218,12 +223,12 @@ DEVICE int expect_values(Stream *g, Sweep at, long elements, double *weight, lon
         for (long k = 0; k < n; k++) possible += weight[k] > -INFINITY;
         chosen = (long)(uniform_open(g) * (double)possible);
         for (long k = 0; k < n; k++)
-            if (weight[k] > -INFINITY) weight[k] = seed ? chosen-- == 0 : 0.5 / (double)elements;
+            if (weight[k] > -INFINITY) weight[k] = seed ? (Weight)(chosen-- == 0) : (Weight)(0.5 / (double)elements);
             else weight[k] = 0;
         return 0;
     }
     const double unit = 1 / sum;
-    for (long k = 0; k < n; k++) weight[k] *= unit;
+    for (long k = 0; k < n; k++) weight[k] = (Weight)(weight[k] * unit);
     return 0;
 }
 

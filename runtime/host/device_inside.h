@@ -7,6 +7,7 @@
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
 //   device_moves.c    moves along gradients: rounds of launches until no chain asks
 //   device_plan.c     where Data and State lie; what stays in the memory of the host
+//   device_modes.c    starts of `map` that take turns in the State of one chain
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 //   device.c          opens and closes the device; the launches of an emitted program
 //
@@ -159,6 +160,15 @@ const char *gm_device_size_text(char to[32], double bytes);       // "1.5 GB"
 // Plans what goes where, takes memory and fills it. `ring`: bytes through which draws will leave. false after a message.
 bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, size_t ring);
 void gm_device_note_memory(const GmDevice *d);                    // a line for each array that stays in the memory of the host
+
+void gm_device_send_field(GmDevice *d, const GmMemory *memory, int field, const void *x);        // one array of the first chain, from double or int32_t
+
+// ---- device_modes.c ----
+
+// The start and its sweep that launches are for from now on; what was found amiss before is forgotten.
+void gm_device_turn(GmDevice *d, int start, long sweep);
+bool gm_device_stumbled(GmDevice *d);             // whether a fault was found since; waits for all that was launched
+bool gm_device_lost(const GmDevice *d);           // a call of the driver has failed, which a message has said
 
 // ---- device_pieces.c ----
 

@@ -146,18 +146,27 @@ static void set_aside(GmDevice *d, GmArray *a, const void *from, long n, GmType 
     }
 }
 
-void gm_device_upload(GmDevice *d, const GmMemory *memory)
+void gm_device_send_field(GmDevice *d, const GmMemory *memory, int field, const void *x)
+{
+    const GmField *f = &d->model->state[field];
+    send(d, array_at(d->state, f->offset), x, gm_shape_size(&memory->shape[field]), f->type, NULL);
+}
+
+// expectations: whether they are sent; those that starts have in turn are made before anything reads them.
+static void upload(GmDevice *d, const GmMemory *memory, bool expectations)
 {
     const GmModel *m = d->model;
     for (int c = 0; c < d->chains && !d->failed; c++)
         for (int f = 0; f < m->n_state && !d->failed; f++) {
             const size_t offset = (size_t)c * m->state_size + m->state[f].offset;
             const CUdeviceptr to = array_at(d->state, offset);
-            bool sent = c > 0 && to == array_at(d->state, m->state[f].offset);             // shared
+            bool sent = (!expectations && m->state[f].by_start) || (c > 0 && to == array_at(d->state, m->state[f].offset));             // shared
             for (int k = 0; k < d->n_arrays; k++) sent |= d->array[k].at == to && (k < m->n_data || d->array[k].away);     // data, or made on the device
             if (!sent) send(d, to, pointer_at(d->host_state, offset), gm_shape_size(&memory->shape[f]), m->state[f].type, NULL);
         }
 }
+
+void gm_device_upload(GmDevice *d, const GmMemory *memory) { upload(d, memory, true); }
 
 void gm_device_download(GmDevice *d, const GmMemory *memory, int chain, int field, void *to)
 {
@@ -333,7 +342,7 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     for (int f = 0; f < m->n_data; f++)
         if (m->data[f].rank > 0 && !d->array[f].away)
             send(d, d->array[f].at, pointer_at(d->host_data, m->data[f].offset), gm_shape_size(&data->shape[f]), m->data[f].type, data);
-    gm_device_upload(d, memory);
+    upload(d, memory, !memory->in_turn);
     for (int k = 0; k < GM_SCRATCHES && !d->failed; k++)
         if (wanted[k]) gm_device_scratch(d, k, wanted[k]);
     gm_device_pieces_open(d, there - enough);

@@ -10,8 +10,12 @@
 //   no bound  a start whose step of maximisation has no finite maximum ends there; the others go on
 //   runs off  where the last step leads on to infinity, and the log density on that line as far out again is higher, and so it is 10, 1000 and 100,000 times as far: coefficients under perfect
 //             separation. That is looked at where iterations end, and after 500, 1000, 2000, ... of them
+//
+// Starts take turns where they share the arrays of expectations, which may be as large as rows times values: on a GPU, which holds the State of one chain, and where those of all would be large
+// (memory.c). What a start finds there when its turn comes is another's, and is made again.
 #include "em.h"
 #include "coordinates.h"
+#include "device_inside.h"
 
 #include <math.h>
 #include <omp.h>
@@ -23,7 +27,11 @@ enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, ROUND = 10
 
 static const long JUDGED[] = { 30, 60 };
 
-static const double CLOSE = 1e-8, LEVEL = 1e-10, FALLS = 1e-9, ALIKE = 1e-6, SEEN = 1e-13, STEEP = 1e-2;
+static const double ALIKE = 1e-6, SEEN = 1e-13, STEEP = 1e-2;
+
+// What is within rounding. Where data and probabilities are single, expectations of rows are right to some 1e-7 of themselves, and so are all that is made of them.
+typedef struct Bounds { double close, level, falls; } Bounds;
+static const Bounds in_double = { 1e-8, 1e-10, 1e-9 }, in_single = { 1e-5, 1e-8, 1e-7 };
 
 typedef struct Trace { long iteration; double log_density; } Trace;
 
@@ -42,13 +50,17 @@ typedef struct Em {
     const GmModel   *model;
     const GmMemory  *memory;
     const GmOptions *options;
-    GmRun           *run;
+    GmRun           *run, *on_device;    // on_device: of a GPU; NULL: all is done on the CPU
     GmEmEnd         *end;
     Way             *way;
     GmCoordinates    coordinates;
     bool             accelerates;
     long             most;               // iterations of a start
     long             n;                  // numbers of each start
+    bool             in_turn;            // starts share arrays
+    int              there;              // whose expectations stand in them; -1: nobody's
+    Bounds           within;
+    bool             single;
 } Em;
 
 static bool is_unknown(const GmField *f) { return (f->role == GM_PARAMETER || f->role == GM_LATENT) && f->type != GM_INT && !f->part_of; }
@@ -101,14 +113,49 @@ static void keep_trace(Way *w, long iteration, double lp)
 
 // ---- one start ----
 
-// Expectations where the start stands, and the log density there; -INFINITY, where there is none: that is no fault.
-static double density_here(const Em *em, GmRun *one)
+// Unknowns of a start to the device, or from there.
+static void move_unknowns(const Em *em, int start, bool to_device)
+{
+    for (int f = 0; f < em->model->n_state; f++) {
+        if (!is_unknown(&em->model->state[f]))
+            continue;
+        void *x = gm_state_array(em->model, em->memory, start, f);
+        if (to_device)
+            gm_device_send_field(em->on_device->device, em->memory, f, x);
+        else
+            gm_device_download(em->on_device->device, em->memory, 0, f, x);
+    }
+}
+
+// Expectations, or an iteration, of a start; false: a step has failed. *lp: the log density after it.
+static bool take(Em *em, GmRun *one, void (*what)(GmRun *), double *lp)
 {
     int failed = 0;
+    if (em->on_device) {
+        GmRun *on = em->on_device;
+        on->sweep = one->sweep;
+        gm_device_turn(on->device, one->first_chain + one->chain, one->sweep);
+        what(on);
+        failed = gm_device_stumbled(on->device);
+        *lp = failed ? -INFINITY : em->model->log_joint(on, 0);
+        return !failed;
+    }
     one->tried = &failed;
-    em->model->expect_chain(one);
+    what(one);
     one->tried = NULL;
-    const double lp = failed ? -INFINITY : em->model->log_joint(one, one->chain);
+    *lp = failed ? -INFINITY : em->model->log_joint(one, one->chain);
+    return !failed;
+}
+
+// Expectations where the start stands, and the log density there; -INFINITY, where there is none: that is no fault.
+static double density_here(Em *em, GmRun *one)
+{
+    double lp;
+    if (em->on_device)
+        move_unknowns(em, one->chain, true);
+    take(em, one, em->model->expect_chain, &lp);
+    if (em->in_turn)
+        em->there = one->chain;
     return isnan(lp) ? -INFINITY : lp;
 }
 
@@ -117,10 +164,8 @@ static double iterate(Em *em, GmRun *one, double *change)
 {
     GmEmEnd *e = &em->end[one->chain];
     Way *w = &em->way[one->chain];
-    int failed = 0;
-    one->tried = &failed;
-    em->model->iterate_chain(one);
-    one->tried = NULL;
+    double lp;
+    const bool failed = !take(em, one, em->model->iterate_chain, &lp);
     one->sweep++;
     e->iterations++;
     if (failed) {                                        // a step whose density has no maximum: a component on one point, an improper conditional. Other starts may do better
@@ -128,7 +173,9 @@ static double iterate(Em *em, GmRun *one, double *change)
         put_last(em, one->chain);
         return 0;
     }
-    const double before = e->log_density, lp = em->model->log_joint(one, one->chain), gain = lp - before;
+    if (em->on_device)
+        move_unknowns(em, one->chain, false);
+    const double before = e->log_density, gain = lp - before;
     *change = change_of(em, one->chain);
     if (isnan(lp) || lp == -INFINITY) {
         e->state = w->n > 0 ? GM_ASCENT_UNBOUNDED : GM_ASCENT_NOWHERE;       // the former: where doubles end
@@ -138,7 +185,7 @@ static double iterate(Em *em, GmRun *one, double *change)
     keep_trace(w, e->iterations, lp);
     if (lp > 1e300)
         e->state = GM_ASCENT_UNBOUNDED;
-    if (before > -INFINITY && gain < -FALLS * (1 + fabs(lp))) {
+    if (before > -INFINITY && gain < -em->within.falls * (1 + fabs(lp))) {
         e->fell = gain;
         e->state = GM_ASCENT_STUCK;
     }
@@ -234,7 +281,7 @@ static void cycle(Em *em, GmRun *one)
     }
     const double rate = change[0] > 0 ? fmin(change[1] / change[0], 0.999999) : 0;
     e->change = change[1] * fmax(1, rate / (1 - rate));
-    const bool done = e->iterations > 3 && e->change < CLOSE && fabs(gain) * fmax(1, 1 / (1 - rate)) < LEVEL * (1 + fabs(e->log_density)), late = e->iterations >= w->looks;
+    const bool done = e->iterations > 3 && e->change < em->within.close && fabs(gain) * fmax(1, 1 / (1 - rate)) < em->within.level * (1 + fabs(e->log_density)), late = e->iterations >= w->looks;
     if (late)
         w->looks *= 2;
     if ((done || late) && em->accelerates && runs_off(em, one))
@@ -249,13 +296,19 @@ static void cycle(Em *em, GmRun *one)
 
 // ---- all starts ----
 
-static bool goes(const Em *em, int c, long to) { return em->end[c].state == GM_ASCENT_ON_ITS_WAY && em->end[c].iterations < to && em->end[c].iterations < em->most && !gm_fault_raised() && !gm_interrupted(); }
+static bool goes(const Em *em, int c, long to) { return em->end[c].state == GM_ASCENT_ON_ITS_WAY && em->end[c].iterations < to && em->end[c].iterations < em->most && !gm_fault_raised() && !gm_interrupted() && !(em->on_device && gm_device_lost(em->on_device->device)); }
+
+// Expectations of the sweep before the first iteration are random partitions.
+static long before_first(const Em *em) { return em->options->init_file ? 1 : 0; }
 
 static void go(Em *em, int c, int threads, long to)
 {
     GmRun one = *em->run;
     one.chain = c;
     one.inner_threads = threads;
+    one.sweep = em->end[c].iterations ? 1 + em->end[c].iterations : before_first(em);
+    if (em->in_turn && em->there != c && goes(em, c, to))
+        density_here(em, &one);
     one.sweep = 1 + em->end[c].iterations;
     while (goes(em, c, to))
         cycle(em, &one);
@@ -265,8 +318,8 @@ static void begin(Em *em, int c)
 {
     GmRun one = *em->run;
     one.chain = c;
-    one.inner_threads = 1;
-    one.sweep = em->options->init_file ? 1 : 0;          // in the first one partitions are random
+    one.inner_threads = em->in_turn ? em->options->threads : 1;
+    one.sweep = before_first(em);
     change_of(em, c);
     em->end[c].log_density = density_here(em, &one);
     if (em->end[c].log_density == -INFINITY)
@@ -282,7 +335,7 @@ static int go_on(Em *em, long to)
     for (int c = 0; c < em->run->chains; c++)
         if (goes(em, c, to))
             list[going++] = c;
-    if (going >= em->options->threads) {
+    if (going >= em->options->threads && !em->in_turn) {
         #pragma omp parallel for schedule(dynamic, 1)
         for (int i = 0; i < going; i++)
             go(em, list[i], 1, to);
@@ -329,7 +382,7 @@ static void say(const Em *em, long to, int going, bool bar)
 
 // ---- the slope, by differences ----
 
-typedef struct Slope { GmRun *run; const Em *em; int chain; long left; double most, here, gain; } Slope;       // here: the log density; gain: the largest that a step along one number would have
+typedef struct Slope { GmRun *run; Em *em; int chain; long left; double most, here, gain; } Slope;       // here: the log density; gain: the largest that a step along one number would have
 
 static double density_at(Slope *s)
 {
@@ -404,7 +457,7 @@ static void slope_of_covariance(Slope *s, double *x, long n)
 }
 
 // The largest derivative at some of the numbers, those that a stride meets: as many as the iterations have paid for.
-static double slope_at(const Em *em, GmRun *run, int chain, double *gain)
+static double slope_at(Em *em, GmRun *run, int chain, double *gain)
 {
     const long some = em->end[chain].iterations / 2, most = some < LEAST_SLOPES ? LEAST_SLOPES : some > MOST_SLOPES ? MOST_SLOPES : some;
     Slope s = { run, em, chain, most, 0, 0, 0 };
@@ -453,9 +506,17 @@ static bool write_traces(const Em *em, const GmOptions *o)
     return good;
 }
 
-GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOptions *o, GmEmEnd *end)
+GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory *m, const GmOptions *o, GmEmEnd *end)
 {
-    Em em = { .model = model, .memory = m, .options = o, .run = run, .end = end, .most = o->iterations ? o->iterations : MOST_ITERATIONS };
+    Em em = { .model = model, .memory = m, .options = o, .run = run, .on_device = on_device, .end = end, .most = o->iterations ? o->iterations : MOST_ITERATIONS,
+              .in_turn = m->in_turn || on_device, .there = -1, .single = on_device && on_device->device->precision != GM_DOUBLE };
+    em.within = em.single ? in_single : in_double;
+    const char *largest = "";
+    const double bytes = (double)gm_memory_by_start(model, m, &largest) * (em.in_turn ? 1 : o->chains), memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (!on_device && bytes > memory) {
+        gm_error("map: expectations of latents (%s and others) take %.3g GB, and this machine has %.3g GB of memory: fewer rows, or fewer values, or a sample of the rows", largest, bytes / 1e9, memory / 1e9);
+        return GM_EXIT_MEMORY;
+    }
     const double began = gm_seconds();
     const bool bar = !o->quiet && o->refresh == 0 && isatty(STDERR_FILENO);
     em.accelerates = gm_coordinates_open(&em.coordinates, model, m);
@@ -474,7 +535,7 @@ GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOption
         end[c] = (GmEmEnd){ .state = GM_ASCENT_ON_ITS_WAY, .log_density = -INFINITY, .slope = NAN };
     }
     run->warmup = MOST_ITERATIONS * 2;
-    #pragma omp parallel for schedule(dynamic)
+    #pragma omp parallel for schedule(dynamic) if (!em.in_turn)
     for (int c = 0; c < o->chains; c++)
         begin(&em, c);
     int judged = 0;
@@ -503,7 +564,9 @@ GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOption
     if (!gm_fault_raised() && !gm_interrupted())
         gm_note("%ld iterations of %d start%s in %.3g s, %.3g ms each; seed %llu", all, o->chains, o->chains > 1 ? "s" : "", seconds, 1000 * seconds / (double)(all > 0 ? all : 1), (unsigned long long)o->seed);
     GmExit status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_OK;
-    if (best >= 0 && !gm_fault_raised()) {
+    if (on_device && gm_device_lost(on_device->device))
+        status = on_device->device->status;
+    else if (best >= 0 && !gm_fault_raised() && !em.single) {          // differences of what is single say nothing
         double gain;
         end[best].slope = slope_at(&em, run, best, &gain);
         if (end[best].state == GM_ASCENT_DONE && gain > STEEP)

@@ -15,7 +15,8 @@ typedef struct GmEmEnd {                 // where a start has come to
     double fell;                         // below 0: the iteration that should not have
 } GmEmEnd;
 
-// Iterations from each of the starts that the chains stand at, to end[chains]. GM_EXIT_OK, GM_EXIT_FAULT after a message, or GM_EXIT_INTERRUPTED.
-GmExit gm_em(const GmModel *model, GmRun *run, const GmMemory *m, const GmOptions *o, GmEmEnd *end);
+// Iterations from each of the starts that the chains stand at, to end[chains]. on_device: a run of one chain on a GPU that has the work, or NULL; unknowns are in `m` either way. GM_EXIT_OK, GM_EXIT_FAULT
+// after a message, GM_EXIT_INTERRUPTED, or what a device that failed has said.
+GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory *m, const GmOptions *o, GmEmEnd *end);
 
 #endif

@@ -166,7 +166,8 @@ char *gm_declared_text(const GmField *f, const GmShape *s);                     
 
 typedef struct GmMemory {
     void    *state;                 // array of the emitted file's State
-    void   **block;                 // one per chain, then the shared one
+    void   **block;                 // one per chain, then the shared one, and that of expectations
+    bool     in_turn;               // all chains have the same arrays of expectations, one after the other
     int      chains;
     GmShape *shape;                 // by state field
 } GmMemory;
@@ -176,7 +177,9 @@ typedef struct GmMemory {
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 
 GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
-bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests);     // requests: GmRequest bits
+// requests: GmRequest bits; may_take_turns: chains are starts that work one after the other where expectations of latents (`by_start`) are large.
+bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns);
+size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest);               // bytes of these, of one start, and the name of the largest
 void  gm_memory_close(GmMemory *m);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
 int   gm_data_of_imputed(const GmModel *model, int state_field);                 // the data field behind it, or -1
@@ -333,7 +336,8 @@ char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData 
 // ---- map.c: the mode ----
 
 // Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.
-int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
+// on_device: for expectation-maximisation, a run of one chain on a GPU, or NULL.
+int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, const GmData *d, GmOptions *o);
 // --init map: each chain is at the mode that its ascent has found. GM_EXIT_OK, or another status after a message.
 int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
 

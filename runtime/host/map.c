@@ -434,7 +434,7 @@ static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int
 }
 
 // By expectation-maximisation: all unknowns are one block.
-static bool iterate(Map *map, GmRun *run, const GmMemory *m, const GmData *d, int *status)
+static bool iterate(Map *map, GmRun *run, GmRun *on_device, const GmMemory *m, const GmData *d, int *status)
 {
     const GmOptions *o = map->options;
     if (has_missing(map, d))
@@ -445,7 +445,7 @@ static bool iterate(Map *map, GmRun *run, const GmMemory *m, const GmData *d, in
         return false;
     }
     GmEmEnd *end = gm_alloc((size_t)o->chains, sizeof *end);
-    *status = (int)gm_em(map->model, run, m, o, end);
+    *status = (int)gm_em(map->model, run, on_device, m, o, end);
     map->n_blocks = 1;
     map->block[0] = (Block){ gm_copy_text(""), gm_copy_text("latents"), true, true };
     for (int c = 0; c < o->chains; c++)
@@ -509,12 +509,12 @@ int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d
     return status;
 }
 
-int gm_map(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o)
+int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, const GmData *d, GmOptions *o)
 {
     Map map = { .model = model, .options = o };
     map.climb = gm_alloc((size_t)o->chains * MOST_BLOCKS, sizeof *map.climb);
     int status = GM_EXIT_USAGE, best = -1, reached = 0;
-    if (model->for_modes && !iterate(&map, run, m, d, &status))
+    if (model->for_modes && !iterate(&map, run, on_device, m, d, &status))
         goto end;
     if (!model->for_modes)
         climb_all(&map, run);

@@ -2,6 +2,7 @@
 //
 //   State[c].beta -> block[c] + ...      State[c].y -> the data itself, or (with missing values) a copy in block[c]
 //   State[c].XtX  -> the shared block, the same for all chains
+//   State[c].probability_c -> a block of its own that starts of `map` have in turn, where those of all would be large (em.c)
 #include "host.h"
 
 #include <limits.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TURNS = 64 << 20 };         // bytes of expectations of all starts above which they have one place
 enum { LINE = 64 };                 // arrays begin on a cache line, so that no two of them share one
 
 int gm_data_of_imputed(const GmModel *model, int state_field)
@@ -52,14 +54,17 @@ static bool is_shared(const GmModel *model, const GmData *d, const GmField *fiel
     return true;
 }
 
-// Puts the pointers of the arrays with the given `shared` into chain c's State, inside `block`; returns the bytes used. With
-// block == NULL it only counts.
-static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, int shared, char *block, int c)
+typedef enum { OF_CHAIN, OF_ALL, IN_TURN } Place;
+
+static Place place_of(const GmModel *model, const GmData *d, const GmMemory *m, const GmField *field) { return m->in_turn && field->by_start ? IN_TURN : is_shared(model, d, field) ? OF_ALL : OF_CHAIN; }
+
+// Puts the pointers of the arrays of one place into chain c's State, inside `block`; returns the bytes used. With block == NULL it only counts.
+static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, Place place, char *block, int c)
 {
     size_t used = 0;
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
-        if (is_shared(model, d, field) != (shared != 0) || aliases_data(model, d, f) || field->part_of)
+        if (place_of(model, d, m, field) != place || aliases_data(model, d, f) || field->part_of)
             continue;
         if (block)
             *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) = block + used;
@@ -68,7 +73,7 @@ static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, int sh
     }
     for (int f = 0; f < model->n_state && block; f++) {
         const GmField *field = &model->state[f];
-        if (field->part_of && !shared)
+        if (field->part_of && place == OF_CHAIN)
             *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) =
                 (double *)gm_state_array(model, m, c, field->part_of - 1) + field->part;
     }
@@ -88,12 +93,27 @@ GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void
     return s;
 }
 
-bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests)
+size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest)
+{
+    size_t all = 0, most = 0;
+    for (int f = 0; f < model->n_state; f++) {
+        const size_t bytes = model->state[f].by_start ? array_bytes(&model->state[f], &m->shape[f]) : 0;
+        if (bytes > most) {
+            most = bytes;
+            *largest = model->state[f].name;
+        }
+        if (__builtin_add_overflow(all, bytes, &all))
+            all = SIZE_MAX / 4;
+    }
+    return all;
+}
+
+bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns)
 {
     *m = (GmMemory){ .chains = chains };
     m->shape = gm_alloc((size_t)model->n_state, sizeof *m->shape);
     m->state = gm_alloc((size_t)chains, model->state_size);
-    m->block = gm_alloc((size_t)chains + 1, sizeof *m->block);
+    m->block = gm_alloc((size_t)chains + 2, sizeof *m->block);
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
         m->shape[f] = gm_field_shape(field, f, model->state_shape, d->data);
@@ -109,12 +129,16 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
             return false;
         }
     }
-    const size_t own = lay_out(model, d, m, 0, NULL, 0), shared = lay_out(model, d, m, 1, NULL, 0);
+    const char *largest = NULL;
+    m->in_turn = may_take_turns && gm_memory_by_start(model, m, &largest) > (size_t)TURNS / (size_t)chains;
+    const size_t own = lay_out(model, d, m, OF_CHAIN, NULL, 0), shared = lay_out(model, d, m, OF_ALL, NULL, 0), turns = lay_out(model, d, m, IN_TURN, NULL, 0);
     m->block[chains] = gm_alloc(shared + LINE, 1);
+    m->block[chains + 1] = gm_alloc(turns + LINE, 1);
     for (int c = 0; c < chains; c++) {
         m->block[c] = gm_alloc(own + LINE, 1);
-        lay_out(model, d, m, 0, aligned(m->block[c]), c);
-        lay_out(model, d, m, 1, aligned(m->block[chains]), c);
+        lay_out(model, d, m, OF_CHAIN, aligned(m->block[c]), c);
+        lay_out(model, d, m, OF_ALL, aligned(m->block[chains]), c);
+        lay_out(model, d, m, IN_TURN, aligned(m->block[chains + 1]), c);
         for (int f = 0; f < model->n_state; f++) {
             const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
             if (source < 0)
@@ -133,7 +157,7 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
 
 void gm_memory_close(GmMemory *m)
 {
-    for (int c = 0; c <= m->chains && m->block; c++)
+    for (int c = 0; c <= m->chains + 1 && m->block; c++)
         free(m->block[c]);
     free(m->block);
     free(m->state);

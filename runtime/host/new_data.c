@@ -90,7 +90,7 @@ static bool nothing_missing(const GmNewData *n)
 static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d)
 {
     *n = (GmNewData){ .model = model };
-    if (!gm_data_open(&n->data, model, o->new_inputs, o->n_new_inputs, data) || !nothing_missing(n) || !gm_memory_open(&n->memory, model, &n->data, 1, o->requests) ||
+    if (!gm_data_open(&n->data, model, o->new_inputs, o->n_new_inputs, data) || !nothing_missing(n) || !gm_memory_open(&n->memory, model, &n->data, 1, o->requests, false) ||
         !unknowns_fit(n, d, m))
         return false;
     bool any = false;

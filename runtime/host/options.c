@@ -382,8 +382,8 @@ int gm_options(int argc, char **argv, GmOptions *out)
         gm_error("--precision %s: the CPU computes in double precision", gm_precision_names[out->precision]);
         return GM_EXIT_USAGE;
     }
-    if (out->map && (out->device == GM_ON_GPU || out->check || out->compare_devices || out->requests || out->n_new_inputs)) {
-        gm_error("map: the mode is looked for on the CPU, and there are no draws: it goes with none of --device gpu, --check, --compare-devices, --log-lik, --predict, --new");
+    if (out->map && (out->check || out->compare_devices || out->requests || out->n_new_inputs)) {
+        gm_error("map: there are no draws: it goes with none of --check, --compare-devices, --log-lik, --predict, --new");
         return GM_EXIT_USAGE;
     }
     if (out->init_map && (out->map || out->device == GM_ON_GPU)) {

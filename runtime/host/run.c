@@ -22,6 +22,7 @@ typedef struct Fit {
     double         sweep_seconds;
     long           sweeps;
     GmDevice      *device;          // the GPU, or NULL
+    GmRun          turns;           // `map` of a program for modes on a GPU, which has the State of one chain: starts take turns
     double        *step_seconds;    // --profile on the CPU
     GmNewData     *new_data;        // of --new, or NULL
     GmChoices     *choices;         // NULL: nothing competes
@@ -268,8 +269,13 @@ static bool gpu_asked(const GmOptions *o)
 static GmExit choose_device(Fit *f)
 {
     GmOptions *o = &f->options;
-    if (o->device == GM_ON_CPU || o->check || o->map)
+    if (o->device == GM_ON_CPU || o->check)
         return GM_EXIT_OK;
+    if (o->map && !f->model->for_modes) {
+        if (o->device == GM_ON_GPU)
+            gm_error("map: ascents along gradients are made on the CPU. gmc --method em %s makes a program that iterates on a GPU, where the model has latents", f->model->source);
+        return o->device == GM_ON_GPU ? GM_EXIT_USAGE : GM_EXIT_OK;
+    }
     const bool asked = gpu_asked(o);
     if (f->model->cpu_only) {
         if (asked)
@@ -280,7 +286,9 @@ static GmExit choose_device(Fit *f)
         return GM_EXIT_OK;                   // nothing was asked for, and nothing is there: not worth a word
     char why[1000];
     GmExit status;
-    f->device = gm_device_open(f->model, &f->data, &f->memory, o, &f->draws, &f->run, &status, why, sizeof why);
+    f->turns = f->run;
+    f->turns.chains = 1;
+    f->device = gm_device_open(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, o->map ? &f->turns : &f->run, &status, why, sizeof why);
     if (f->device)
         return GM_EXIT_OK;
     if (asked)
@@ -322,14 +330,14 @@ static int start(Fit *f)
     GmOptions *o = &f->options;
     if (o->check || o->compare_devices)
         o->output = (free((char *)o->output), NULL);
-    if (model->for_modes && !o->map) {
+    if (model->for_modes && !o->map && !o->compare_devices) {
         gm_error("this program looks for modes: FIT map ... Without --method em, gmc %s makes one that draws", model->source);
         return GM_EXIT_USAGE;
     }
     omp_set_num_threads(o->threads);
     if (!gm_together_possible(model, o))
         return GM_EXIT_USAGE;
-    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests))
+    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
@@ -350,7 +358,10 @@ static int start(Fit *f)
     const GmExit chosen = choose_device(f);
     if (chosen != GM_EXIT_OK)
         return chosen;
-    if (f->device) {
+    if (f->device && o->map)
+        gm_note("%s: %d start%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed, f->device->ordinal, f->device->name,
+                gm_precision_names[f->device->precision]);
+    else if (f->device) {
         gm_note("%s: %d chain%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
         gm_device_note_memory(f->device);
@@ -362,7 +373,12 @@ static int start(Fit *f)
     gm_linalg_threads(o->threads);
     if (model->setup)
         model->setup(&f->run);
-    if (f->device && !gm_device_settled(f->device, &f->run)) {
+    if (f->device && o->map && !gm_fault_raised()) {
+        if (model->setup)
+            model->setup(&f->turns);
+        if (!gm_device_settled(f->device, &f->turns))
+            return f->device->status;
+    } else if (f->device && !gm_device_settled(f->device, &f->run)) {
         if (gpu_asked(o))
             return f->device->status;
         gm_note("on the CPU instead");       // nothing was drawn yet
@@ -378,7 +394,7 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     }
     if (o->map)
-        return gm_map(model, &f->run, &f->memory, &f->data, o);
+        return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
     if (o->init_map) {
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
         if (climbed != GM_EXIT_OK)

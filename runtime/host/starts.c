@@ -70,7 +70,7 @@ int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *))
 // A copy of a chain that has log-likelihoods.
 static bool copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out)
 {
-    if (!gm_memory_open(out, model, d, 1, GM_LOG_LIK))
+    if (!gm_memory_open(out, model, d, 1, GM_LOG_LIK, false))
         return false;
     for (int f = 0; f < model->n_state; f++) {
         const long size = gm_shape_size(&m->shape[f]);

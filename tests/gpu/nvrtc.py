@@ -11,6 +11,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 
 
+# By --method em: probabilities of values, those of a multivariate mixture, expectations of Polya-Gamma and scale mixtures, a numerical maximum.
+EXPECTED = ("tests/bench/mixtures/normals.gm", "tests/bench/mixtures/multivariate.gm", "examples/logistic/logistic.gm", "examples/robust/robust.gm", "tests/bench/mixture.gm")
+
+
 def main():
     nvrtc, passed, failed = toolkit.nvrtc(), 0, 0
     if nvrtc is None:
@@ -29,6 +33,13 @@ def main():
             failed += status != 0
             if status != 0:
                 print("FAIL %s\n%s" % (source, log))
+    for source in EXPECTED:
+        emitted = subprocess.run([GMC, "-q", "--method", "em", os.path.join(ROOT, source), "--emit=cuda"], capture_output=True, text=True)
+        status, log, _ = toolkit.compile_text(nvrtc, emitted.stdout, os.path.basename(source), options) if emitted.returncode == 0 else (1, emitted.stderr, None)
+        passed += status == 0
+        failed += status != 0
+        if status != 0:
+            print("FAIL --method em %s\n%s" % (source, log))
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed or not passed else 0
 

@@ -49,7 +49,7 @@ static Outcome run_warmup(Truth t, long warmup, long most)
     GmDraws draws = { .chains = CHAINS };
     GmMemory m;
     Outcome out = { .first = -1 };
-    if (!gm_memory_open(&m, &model, &data, CHAINS, 0)) exit(1);
+    if (!gm_memory_open(&m, &model, &data, CHAINS, 0, false)) exit(1);
     GmChoices *w = gm_choices_open(&model, &m, &data, &draws, &o, true);
     const GmChoice *c = gm_choices_of(w);
     const long columns = gm_choices_columns(w, NULL);

@@ -38,7 +38,7 @@ typedef struct Start { GmMemory memory; GmData data; GmRun run; GmOptions option
 static Start started(int chains, int first_chain, double radius)
 {
     Start s = { .options = { .init_radius = radius, .chains = chains }, .run = { .seed = 11, .first_chain = first_chain, .chains = chains } };
-    gm_memory_open(&s.memory, &supports, &s.data, chains, 0);
+    gm_memory_open(&s.memory, &supports, &s.data, chains, 0, false);
     gm_initial(&supports, &s.memory, &s.data, &s.options, &s.run);
     return s;
 }
@@ -101,7 +101,7 @@ static void imputed(void)
     char *input[] = { "na.json" }, *whole[] = { "data.json" };
     put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [null, 1, 2, 6, null], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
     put_text("data.json", toy_json);
-    const bool good = gm_data_open(&d, &toy, input, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0) && gm_initial(&toy, &m, &d, &o, &run);
+    const bool good = gm_data_open(&d, &toy, input, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0, false) && gm_initial(&toy, &m, &d, &o, &run);
     const double *y = gm_state_array(&toy, &m, 0, VAR_y);
     check(good && fabs(y[0] - 3) < 1e-12 && y[0] == y[4] && y[3] == 6, "missing reals start at the mean of the others");      // 3 = (1 + 2 + 6) / 3, rounded
     check(y != gm_state_array(&toy, &m, 1, VAR_y) && y != ((ToyData *)d.data)->y, "each chain has its own copy");
@@ -110,7 +110,7 @@ static void imputed(void)
           "a shared sum is one array for all chains, others are not");
     gm_memory_close(&m);
     gm_data_close(&d, &toy);
-    check(gm_data_open(&d, &toy, whole, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0) && gm_state_array(&toy, &m, 1, VAR_y) == (void *)((ToyData *)d.data)->y,
+    check(gm_data_open(&d, &toy, whole, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0, false) && gm_state_array(&toy, &m, 1, VAR_y) == (void *)((ToyData *)d.data)->y,
           "nothing missing: State holds the data itself");
     gm_memory_close(&m);
     gm_data_close(&d, &toy);

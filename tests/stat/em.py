@@ -282,6 +282,13 @@ with Workplace() as w:
         short[some], said = mode(w, w.path("process"), d, "--starts", "1", "--iterations", str(some))
         told("after %d" % some, "no mode yet, where --iterations %d has led" % some in said, said)
     told("higher each time", short[1]["lp__"] < short[2]["lp__"] < short[15]["lp__"] < process(d)(x) + 1e-9, short)
+    wide = dict(N=4200, K=250, y=np.r_[y, rng.standard_normal(4200 - n) * 3])       # 8.4 MB of probabilities a start: eight starts take turns, two do not
+    traces = {}
+    for starts in ("2", "8"):
+        mode(w, w.path("normals"), wide, "--starts", starts, "--iterations", "12")
+        with open(w.path("normals") + "_mode_trace.csv") as f:
+            traces[starts] = [line for line in f if line[:2] in ("1,", "2,")]
+    told("starts that take turns", len(traces["2"]) >= 20 and traces["2"] == traces["8"], traces)
     profile = np.array([[.8, .1, .1], [.1, .8, .1]])
     c2 = rng.choice(2, n)
     d = dict(N=n, K=2, J=4, y=np.array([[rng.choice(3, p=profile[k]) + 1 for _ in range(4)] for k in c2]), n=rng.poisson(np.array([2., 7])[c2]))
