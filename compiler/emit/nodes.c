@@ -429,7 +429,7 @@ static const char *draw_list(Out *o, const Node *n)
     for (int i = 0; !n->draw.call && i < n->draw.nargs; i++) {
         const Expr *e = n->draw.arg[i].value, *next = i + 1 < n->draw.nargs ? n->draw.arg[i + 1].value : NULL;
         list = text(o, "%s, %s", list, arg_text(o, &n->draw.arg[i]));
-        if (e && ex_rank(e) == 1 && (!next || ex_rank(next) == 0)) list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
+        if (e && !n->draw.whole && ex_rank(e) == 1 && (!next || ex_rank(next) == 0)) list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
     }
     return list;
 }
@@ -446,7 +446,8 @@ static void emit_draw(Out *o, const Node *n)
     if (!n->draw.goes_on) line(o, "%s", stream_text(o, n->draw.var, element));
     const char *x = n->draw.x ? n->draw.x->name : "x";
     if (n->draw.x) line(o, "const %s %s = %s(%s);", n->draw.type, n->draw.x->name, routine, list);
-    else if (n->draw.whole) line(o, "%s(%s, &%s);", routine, list, place_text(o, &n->draw.place));
+    else if (n->draw.whole) line(o, "%sif (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"no draw from its prior is possible: an argument is out of range, or a matrix not positive definite\");", o->team ? "ONE_LANE " : "",
+                                 routine, list, extent_c(o, n->draw.whole, LOOSE), place_text(o, &n->draw.place), n->draw.var->name, element_text(o, n->draw.vector));
     else line(o, "%s = %s(%s);", place_text(o, &n->draw.place), routine, list);
     switch (n->draw.check) {
     case DRAW_UNCHECKED: break;
@@ -895,6 +896,28 @@ static void emit_weights(Out *o, const Node *n)
 
 static bool is_vector(const Var *v) { return constraint_rank(v) == 1; }
 
+// Elliptical slice sampling. The stream that the draw from the prior has used stays one lane's.
+static void emit_ellipse(Out *o, const Node *n)
+{
+    const Var *v = n->ellipse.c->var;
+    const char *element = element_text(o, n->ellipse.vector);
+    line(o, "Stream turning = stream(at, VAR_%s, %s);", v->name, element_text(o, n->ellipse.stream));
+    line(o, "Ellipse ellipse;");
+    line(o, "ellipse_begin(&ellipse, &turning, WARMING_UP ? 100 : 0);");
+    begin(o, "while (ellipse_next(&ellipse))");
+    if (o->team) line(o, "TEAM_BARRIER();");
+    line(o, "const wide %s = ellipse.cosine, %s = ellipse.sine;", n->ellipse.cosine->name, n->ellipse.sine->name);
+    const Mark m = enter(o);
+    scope_wrote(&o->scope, n);
+    line(o, "wide lp = 0;");
+    emit_list(o, n->body);
+    leave(o, m);
+    line(o, "ellipse.log_density = lp;");
+    end(o);
+    line(o, "if (ellipse.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
+    line(o, "NO_CLAIM();");
+}
+
 static void emit_move(Out *o, const Node *n)
 {
     const Conditional *c = n->move.c;
@@ -1202,6 +1225,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_SLICE: case NODE_METROPOLIS: emit_slice(o, n); break;
     case NODE_WEIGH: emit_weigh(o, n); break;
     case NODE_WEIGHTS: emit_weights(o, n); break;
+    case NODE_ELLIPSE: emit_ellipse(o, n); break;
     case NODE_MOVE: emit_move(o, n); break;
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
     case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;

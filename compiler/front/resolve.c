@@ -658,7 +658,7 @@ static int visit(Resolve *r, Decl *d)
 
 // ---- requests ----
 
-static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "chees", "hmc", "marginal", "collapsed" };
+static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "chees", "hmc", "elliptical", "marginal", "collapsed" };
 
 static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}, {"nuts", "metric"}, {"hmc", "metric"}};
 
@@ -682,7 +682,7 @@ static void check_infer(Resolve *r, Request *q)
     if (!known) {
         Diag *m = diag(r->d, q->span, DIAG_E0702, q->method);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
-        else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, chees, hmc, marginal and collapsed");
+        else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, chees, hmc, elliptical, marginal and collapsed");
     }
     for (int i = 0; i < q->nsettings; i++) {
         const bool word = strcmp(q->setting[i], "metric") == 0;

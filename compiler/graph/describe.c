@@ -326,6 +326,13 @@ static Description describe(Graph *g, const Step *s)
         density(g, &d, c);
         break;
     }
+    case STEP_ELLIPTICAL:
+        d.method = "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector turns towards a draw from its prior, by an angle from a slice of the rest of its density";
+        d.elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "together";
+        says(g, &d, element_name(g, c), ": moved whole along an ellipse");
+        d.law = arena_printf(g->arena, "%s has its prior times the density below, up to a constant", d.what);
+        density(g, &d, c);
+        break;
     case STEP_NUTS: {
         static const char *const words[] = {"metric", "diagonal metric", "metric of low rank", "dense metric"};
         const char *metric = words[s->nuts.metric];

@@ -481,6 +481,7 @@ bool has_coordinates(const Var *v, const char **because);             // values 
     X(PAIR,       "pair",       "an indicator with its coefficient integrated out, then both") \
     X(SLICE,      "slice",      "slice sample one real, or a plate of them")                  \
     X(METROPOLIS, "metropolis", "random-walk Metropolis for one real, or a plate of them")    \
+    X(ELLIPTICAL, "elliptical", "move a vector with a normal prior along an ellipse")         \
     X(NUTS,       "nuts",       "move a block of reals together along gradients")              \
     X(TURNS,      "turns",      "coefficients by category, one category after the other, each with latents of its own")
 typedef enum {
@@ -640,6 +641,7 @@ typedef struct Step {
         Turns *turns;                    // TURNS
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
         const Pair *pair;                // PAIR
+        const struct Ellipse *ellipse;   // ELLIPTICAL
         struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one
         struct {                         // NUTS
             int      n;
@@ -656,6 +658,19 @@ typedef struct Step {
     };
     struct Step *next;
 } Step;
+
+// ---- elliptical.c: a vector with a joint normal prior and any likelihood ----
+
+typedef struct Ellipse {
+    const Factor *prior;                 // the statement whose law the ellipse is drawn from
+    Conditional  *conditional;           // density: everything else, of one vector v[i, ...] if each factor holds one, else of all
+    const char   *routine;               // draws from the prior: of the library's `sample`
+    int           nargs;
+    Expr         *arg[MAX_RANK];
+    Expr         *mean;                  // of the element that is studied
+} Ellipse;
+
+Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because);      // NULL: *because says why there is none
 
 Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none
 Step *turns_block(Graph *g, Var *const *block, int n);            // the same of all of them together

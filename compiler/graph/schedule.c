@@ -290,6 +290,11 @@ static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
         diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
         diag_help(m, "leave the request out: gmc chooses");
     }
+    if (tied && method && strcmp(method, "elliptical") == 0) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+        diag_because(m, "its elements are constrained together");
+        diag_help(m, "leave the request out: gmc chooses");
+    }
     if (tied) return constrained_step(g, v, no_plane);
     if (v->messages && !singly) {
         Step *s = single(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
@@ -302,6 +307,7 @@ static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     Conditional *c = conditional_element(g, v, false);
     bool collapsed = can_collapse(g, v);
     bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
+    const bool elliptical = method && strcmp(method, "elliptical") == 0;
     if (c->family && !squeezed && (!method || strcmp(method, "gibbs") == 0)) return single(g, STEP_EXACT, v, c, false, "conjugate");
     const char *because = squeezed ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
                         : c->because ? c->because : "the model asks for it";
@@ -311,6 +317,21 @@ static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
             Step *s = single(g, STEP_EXACT, v, c, true, "conjugate with auxiliaries integrated out");
             s->marginal = true;
             return s;
+        }
+    }
+    if (!g->by_em && (!method || elliptical)) {
+        const char *none;
+        Ellipse *e = find_ellipse(g, v, collapsed, &none);
+        if (e) {
+            e->conditional->because = because;
+            Step *s = single(g, STEP_ELLIPTICAL, v, e->conditional, collapsed, elliptical ? "the model asks for it" : "its prior is joint normal, and no family has the rest");
+            s->ellipse = e;
+            return s;
+        }
+        if (elliptical) {
+            Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+            diag_because(m, "%s", none);
+            diag_help(m, "leave the request out: gmc chooses");
         }
     }
     if (!g->by_em && !collapsed && !method && conditional_own(g, c, false)) return single(g, STEP_OWN, v, c, false, "its own distribution");
@@ -485,6 +506,7 @@ static Look test_jump(const Expr *e, void *with)
 static bool is_sliced(const Step *s, const Graph *g)
 {
     const Var *v = s->block[0];
+    if (s->kind == STEP_ELLIPTICAL) return !request_of(g, v);
     if (s->kind != STEP_SLICE || s->imputes || v->discrete || request_of(g, v)) return false;
     return v->constraint == CONSTRAINT_SUM_TO_ZERO || (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
 }
@@ -1510,7 +1532,8 @@ static void print_step(FILE *out, const Step *s)
         if (c->family->power) fprintf(out, "(%g)", c->power);
     }
     if (s->collapsed) fputs(", auxiliaries integrated out", out);
-    if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
+    if (s->kind == STEP_ELLIPTICAL) fputs(c->var->rank > 1 ? ", vector by vector" : ", whole", out);
+    else if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
     else if (colours_of(c) > 1 && !(s->imputes && c->lattice)) fprintf(out, ", %d colours", colours_of(c));
     else if (by_data_colours(s)) fputs(", colours by data", out);
     else fputs(", element by element", out);

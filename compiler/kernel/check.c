@@ -287,6 +287,17 @@ static void check_list(Check *c, const Node *list)
             check_scope(c, n->choice.otherwise, c->team, c->crew);
             scope_know(&c->scope, n->choice.key, n->choice.local);
             break;
+        case NODE_ELLIPSE: {
+            const int known = c->scope.n, nlocals = c->nlocals;
+            scope_wrote(&c->scope, n);
+            declare(c, "lp", "wide", true);
+            declare(c, n->ellipse.cosine->name, "wide", false);
+            declare(c, n->ellipse.sine->name, "wide", false);
+            check_scope(c, n->body, c->team, c->crew);
+            c->nlocals = nlocals;
+            scope_leave(&c->scope, known);
+            break;
+        }
         case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE: {
             const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_MOVE ? n->move.c : n->slice.c;
             static const Var x = {.name = "x", .kind = VAR_ELEMENT};

@@ -306,7 +306,8 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_DRAW:
         each_expr(n, count_part, &with);
-        draw(to, ex_num(1), units_of(n->draw.call ? n->draw.call->name : n->draw.routine, DRAW));
+        draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(n->draw.call ? n->draw.call->name : n->draw.routine, DRAW));
+        if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
         break;
     case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;
     case NODE_SLICE: case NODE_METROPOLIS:
@@ -326,6 +327,11 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         count_expr(k, w->weight ? w->weight : w->log, &c);
         for (int i = 0; i < w->n; i++) c = times(c, w->index[i]->hi);
         add(to, times(c, w->value->hi));
+        break;
+    }
+    case NODE_ELLIPSE: {
+        add(to, times(tried(k, n->body), ex_num(TRIED_BY_SLICE)));
+        draw(to, ex_num(1), units_of("uniform_between", DRAW));
         break;
     }
     case NODE_MOVE: {

@@ -175,7 +175,8 @@ struct Node {
             int         which;           // and is asked for this one
             int         nargs;
             DrawArg    *arg;
-            bool        whole;           // the place is an array
+            const Expr *vector;          // with whole: the first element of what it is drawn for, which a fault names
+            Expr       *whole;           // the place is the first of so many elements, of which a failing routine has drawn none; NULL: it is one
             bool        goes_on;         // with the stream of the draw before it
             DrawCheck   check;
         } draw;
@@ -185,6 +186,7 @@ struct Node {
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; bool follows; } slice;   // and METROPOLIS; follows: `change` is wanted
         struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects; const Distances *distances; const ValueWeights *weights_of; } weigh;   // moves: so does the number of values
         struct { const ValueWeights *of; } weights;                                      // NODE_WEIGHTS
+        struct { const Conditional *c; Expr *stream; const Expr *vector; Var *cosine, *sine; } ellipse;     // vector: its first element. stream: numbered as an element. The body reads cosine and sine of the angle
         struct { const Conditional *c; Var *width, *inside; Expr *start; } move;
         struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
         struct { const Step *step; Var *J, *h; Expr *size; } normal;

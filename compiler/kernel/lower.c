@@ -59,7 +59,7 @@ void comment_step(Lower *p, const Step *s)
 {
     const Description *d = s->description;
     const Conditional *c = s->conditional;
-    const bool density = s->kind == STEP_ENUM || s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_NUTS;
+    const bool density = s->kind == STEP_ENUM || s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_ELLIPTICAL || s->kind == STEP_NUTS;
     const char *because = density && !s->imputes ? d->because : s->kind == STEP_GAUSSIAN ? s->reason : NULL;
     const char *more = s->imputes ? "     if values are missing" : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel" : "";
     if (s->over_sum) because = because ? words(p, "%s; unknowns are summed out", because) : "unknowns are summed out";
@@ -264,6 +264,7 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     case STEP_OWN: step_own(p, s); break;
     case STEP_PAIR: step_pair(p, s); break;
     case STEP_GAUSSIAN: step_gaussian(p, s); break;
+    case STEP_ELLIPTICAL: step_elliptical(p, s); break;
     case STEP_NUTS: step_nuts(p, s, code); break;
     case STEP_TURNS: step_turns(p, s); break;
     case STEP_ENUM: case STEP_SLICE: case STEP_METROPOLIS: {

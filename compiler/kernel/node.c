@@ -56,6 +56,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_SLICE: case NODE_METROPOLIS: yes = series_written(n->slice.c, f, with); break;
         case NODE_WEIGH: yes = series_written(n->weigh.c, f, with); break;
         case NODE_WEIGHTS: yes = f(n->weights.of->var, with); break;
+        case NODE_ELLIPSE: yes = f(n->ellipse.c->var, with); break;
         case NODE_MOVE: yes = series_written(n->move.c, f, with); break;
         case NODE_DRAW_ARRAY: yes = f(n->whole.c->var, with); break;
         case NODE_DRAW_NORMAL: yes = f(n->normal.step->block[0], with); break;
@@ -143,6 +144,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         if (n->row.square) f(n->row.square, with);
         break;
     case NODE_RESULT: f(n->result.value, with); break;
+    case NODE_ELLIPSE: f(n->ellipse.stream, with); break;
     case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
     case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_SOLVE: case NODE_CALL: break;
     }
@@ -207,6 +209,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         for (const ValueWeights *w = n->weigh.weights_of; w; w = w->next) f(w->var, with);
         break;
     case NODE_WEIGHTS: f(n->weights.of->var, with); break;
+    case NODE_ELLIPSE: f(n->ellipse.c->var, with); break;
     case NODE_MOVE:
         f(n->move.c->var, with);
         f(n->move.width, with);

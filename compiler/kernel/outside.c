@@ -33,6 +33,7 @@ typedef struct Declared { const Var *local; struct Declared *next; } Declared;
 
 static void need(Walk *w, Expr *e);
 static void need_whole(Walk *w, Expr *e);
+static void need_matrix(Walk *w, Expr *e);
 static void walk(Walk *w, Node **first);
 
 static Node *insert(Walk *w, NodeKind kind)
@@ -76,6 +77,10 @@ static void need_extents(Walk *w, const Var *v)
 
 static void need_whole(Walk *w, Expr *e)
 {
+    if (e->kind == EX_CALL && (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose)) {
+        need_matrix(w, e);
+        return;
+    }
     if (whole_in_place(w, e)) {
         need_extents(w, e->var);
         for (int i = 0; i < e->nargs; i++) need(w, e->args[i]);
@@ -536,6 +541,7 @@ static void visit(Walk *w, Node *n)
             if (n->draw.arg[i].value) need_argument(w, n->draw.arg[i].value);
         }
         if (n->draw.element) need_place(w, &(Place){.element = n->draw.element});
+        if (n->draw.whole) need_extent(w, n->draw.whole);
         need_place(w, &n->draw.place);
         break;
     case NODE_SAMPLE: {
@@ -589,6 +595,11 @@ static void visit(Walk *w, Node *n)
         for (int i = 0; i < n->weights.of->n; i++) need_extent(w, n->weights.of->index[i]->hi);
         need_extent(w, n->weights.of->value->hi);
         scope_wrote(&w->scope, n);
+        break;
+    case NODE_ELLIPSE:
+        need_place(w, &(Place){.element = n->ellipse.stream});
+        scope_wrote(&w->scope, n);
+        inner(w, &n->body, w->who, true);
         break;
     case NODE_MOVE:
         if (n->move.start) need(w, n->move.start);

@@ -151,6 +151,7 @@ static void print_node(FILE *out, const Node *n, int indent)
         ex_print(out, w->weight ? w->weight : w->log);
         break;
     }
+    case NODE_ELLIPSE: fputs(n->ellipse.c->var->name, out); break;
     case NODE_MOVE: fputs(n->move.c->var->name, out); break;
     case NODE_DRAW_ARRAY: fprintf(out, "%s from %s", n->whole.c->var->name, n->whole.array->name); break;
     case NODE_DRAW_BAND: fprintf(out, "%s from %s and %s%s%s", n->band.x->name, n->band.B->name, n->band.k->name, n->band.E ? ", with border " : "", n->band.E ? n->band.E->name : ""); break;

@@ -710,7 +710,7 @@ static void share_list(Share *s, Node *list)
             share_list(s, n->body);
             share_list(s, n->test.otherwise);
             break;
-        case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE: case NODE_SOLVE: share_list(s, n->body); break;
+        case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_ELLIPSE: case NODE_MOVE: case NODE_SOLVE: share_list(s, n->body); break;
         case NODE_WEIGHTS: {
             Count c = {0};
             for (int i = 0; i < n->weights.of->n; i++) c.factor[c.n++] = n->weights.of->index[i]->hi;

@@ -29,6 +29,7 @@
 #include "multivariate.h"
 #include "slice.h"
 #include "metropolis.h"
+#include "elliptical.h"
 #include "line.h"
 #include "constrained_line.h"
 #include "sum_to_zero.h"

@@ -24,7 +24,13 @@ DEVICE_CALL long sample_dirichlet(Stream *g, const double *alpha, long n, double
 
 DEVICE_CALL long sample_multi_normal_cholesky(Stream *g, const double *mu, const double *L, long n, double *out)
 {
-    multi_normal_mean_cholesky(g, n, mu, L, out);
+    for (long k = 0; k < n; k++) out[k] = normal_standard(g);
+    for (long i = n - 1; i >= 0; i--) {          // row by row, from the last one: those before it read what still stands in out
+        const double *row = L + i * n;
+        double sum = 0;
+        for (long k = 0; k <= i; k++) sum += row[k] * out[k];
+        out[i] = mu[i] + sum;
+    }
     return not_all_finite(out, n);
 }
 
