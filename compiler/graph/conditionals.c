@@ -778,6 +778,12 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
         Factor *written = enters.factor[q];
         if (!factor_counts(written, v, collapsed) || !factor_mentions(written, v)) continue;
         Factor *all = weighed(g, written, v);
+        Expr *closed = v->discrete || !through_series(all->log_density, v) ? NULL : in_closed_form(g, all->log_density, v);
+        if (closed) {
+            all = arena_copy(g->arena, all, sizeof *all);
+            all->log_density = closed;
+            c->closed = true;
+        }
         Mentions m = {0};
         find_mentions(g->arena, all->log_density, v, &m);
         Factor *terms = through_series(all->log_density, v) ? all : apart(g, all, v, &m);

@@ -194,6 +194,7 @@ bool  build(Graph *g);
 bool  find_series(Graph *g);                                     // series.c: called by build
 bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, or a series of the sweep that does
 bool  add_series(Graph *g, Var *v);                              // of v alone, which has sites, behind those that there are; false: it goes along no subscript
+Expr *in_closed_form(Graph *g, Expr *log_density, Var *v);       // closed.c: products that are written as recursions, as products. NULL: v enters others, or not by logarithms
 bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
@@ -351,6 +352,7 @@ typedef struct Conditional {
     Expr       *u;                       // stands for it in the densities below
     Part       *density;                 // log density as a function of u; scatter parts carry an equality in their loops' guard
     const Var  *recursion;               // of a series that the variable enters: the series is computed again for each value tried. NULL: none
+    bool        closed;                  // it enters a series that its parts hold in closed form: the series is computed again after the step
     bool        whole;                   // some factor could not be solved for u: densities read the state itself
     int         nbatch;                  // leading dimensions over which elements are conditionally independent
     int         colours;                 // > 1: in the dimension after these, elements of one class modulo colours are independent

@@ -307,6 +307,7 @@ static void lower_steps(Lower *p)
         p->launches = &code->launches;
         put_messages(p, s);
         lower_step(p, s, code);
+        if (s->conditional && s->conditional->closed && !s->conditional->recursion) launch(p, LAUNCH_ONCE, p->series);      // other steps read the series that this one did not
     }
     p->step = p->statistics.serving = NULL;
     for (const Sum *s = p->statistics.first; s; s = s->next) responses |= s->data_only && reads_response(s);

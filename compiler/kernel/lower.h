@@ -53,6 +53,7 @@ struct Lower {
     RowSum    *row_sums;
     RowGram   *row_grams;
     TermList  *by_rows;          // terms of joint draws that a pass over rows sums
+    const Kernel *series;                // computes all series that are no messages; NULL: there are none
     const Kernel **messages;             // along chains: the kernel that computes them, by the number of the variable
     int        npredictors;
     Predictor **predictor;

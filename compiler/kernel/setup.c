@@ -279,6 +279,7 @@ bool lower_series(Lower *p)
     for (const Series *s = p->g->series; s; s = s->next)
         if (s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden) put(p, NODE_COMPUTE)->compute.series = s;
     close_kernel(p);
+    p->series = k;
     p->launches = &p->out->before;
     launch(p, LAUNCH_ONCE, k);
     return true;

@@ -355,6 +355,15 @@ def stick_breaking():
     return {"alpha": alpha, "v.1": v[:, 0], "v.2": v[:, 1], "v.4": v[:, 3], "c.1": c1 + 1, "c.2": c2 + 1, "mu.1": mu[:, 0], "y.1": normal(mu[np.arange(M), c1], np.sqrt(s2))}
 
 
+@test("""data { int N, K; vector[N] y; }
+prior { alpha ~ gamma(3, 3); for (k in 1:K-1) v[k] ~ beta(1, alpha); for (k in 1:K) mu[k] ~ normal(0, 2); s2 ~ inv_gamma(3, 2);
+  left[1] = 1; for (k in 2:K) left[k] = left[k-1] * (1 - v[k-1]); for (k in 1:K) w[k] = (k < K ? v[k] : 1) * left[k]; }
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], sqrt(s2)); }""",
+      {"N": N, "K": 5, "y": null}, {"alpha": log, "v.1": identity, "v.2": identity, "v.4": identity, "c.1": identity, "c.2": identity, "mu.1": identity, "y.1": squash})
+def stick_by_recursion(): return stick_breaking()
+
+
 @test("""data { int N; matrix[N, 2] X; vector[N] y; }
 prior { q ~ beta(2, 2); s2 ~ inv_gamma(3, 2); for (j in 1:2) { g[j] ~ bernoulli(q); b[j] ~ normal(0.5, 1); } }
 likelihood { for (i in 1:N) y[i] ~ normal(sum(j in 1:2, X[i, j] * g[j] * b[j]), sqrt(s2)); }""",
