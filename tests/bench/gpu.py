@@ -44,6 +44,7 @@ WORKLOADS = [
     ("100 topics, 10^6 words, 10^4 documents, vocabulary 10^4", "topics", 1_000_000, 100, {1: 3, 4: None}, 100, 200),
     ("matrix factorisation, 10^6 ratings, 6000 x 4000, 20 factors", "factors", 1_000_000, 20, {1: 1.5, 4: None}, 100, 400),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
+    ("logistic, 10^6 x 20, 10^4 groups", "grouped", 1_000_000, 20, {1: 0.6, 4: None}, 100, 400),
     ("multinomial, 506,450 x 56, 9 categories", "multinomial", 506_450, 56, {1: 2.0, 4: None}, 300, 1000),
 ]
 SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
@@ -122,7 +123,12 @@ def data(folder, model, n, p):
         return ["size.json", "X=X.npy"], {"mean.%d" % (j + 1): float(m) for j, m in enumerate(X.mean(axis=0, dtype=np.float64))}
     X = np.lib.format.open_memmap(os.path.join(folder, "X.npy"), "w+", "<f8", (n, p))
     y = np.lib.format.open_memmap(os.path.join(folder, "y.npy"), "w+", "<f8" if model == "lasso" else "<i4", (n,))
-    strong = {"lasso": 3.0, "probit": 0.4, "logistic": 0.5, "horseshoe": 0.4, "multinomial": 0.5}[model]
+    strong = {"lasso": 3.0, "probit": 0.4, "logistic": 0.5, "horseshoe": 0.4, "grouped": 0.4, "multinomial": 0.5}[model]
+    groups = {"grouped": max(2, n // 100)}.get(model, 0)
+    if groups:
+        g = np.random.default_rng(5).integers(0, groups, n)
+        u = 0.7 * np.random.default_rng(6).standard_normal(groups)
+        np.save(os.path.join(folder, "group.npy"), (g + 1).astype("<i4"))
     B = strong * np.random.default_rng(4).standard_normal((5, CATEGORIES - 1))
 
     def rows(b, e, r):
@@ -132,10 +138,10 @@ def data(folder, model, n, p):
             eta = np.concatenate([x[:, :5] @ B, np.zeros((e - b, 1))], axis=1)
             y[b:e] = 1 + (eta + r.gumbel(size=eta.shape)).argmax(axis=1)
             return
-        m = strong * x[:, :5].sum(axis=1)
+        m = strong * x[:, :5].sum(axis=1) + (u[g[b:e]] if groups else 0)
         if model == "lasso":
             y[b:e] = m + r.standard_normal(e - b)
-        elif model == "logistic":
+        elif model in ("logistic", "grouped"):
             y[b:e] = r.uniform(size=e - b) < 1 / (1 + np.exp(-m))
         else:
             y[b:e] = m + r.standard_normal(e - b) > 0
@@ -144,7 +150,10 @@ def data(folder, model, n, p):
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"K": CATEGORIES}, f)
         return ["size.json", "X=X.npy", "y=y.npy"], {"B.%d.%d" % (j, k): B[j - 1, k - 1] if j <= 5 else 0.0 for j in range(1, p + 1) for k in range(1, CATEGORIES)}
-    return ["X=X.npy", "y=y.npy"], {"beta.%d" % j: strong if j <= 5 else 0.0 for j in range(1, p + 1)}
+    if groups:
+        with open(os.path.join(folder, "size.json"), "w") as f:
+            json.dump({"J": groups}, f)
+    return (["size.json", "g=group.npy"] if groups else []) + ["X=X.npy", "y=y.npy"], {"beta.%d" % j: strong if j <= 5 else 0.0 for j in range(1, p + 1)}
 
 
 # ---- measuring ----
@@ -191,7 +200,7 @@ def peers(folder, model, n, p, chains):
     """{read, cholesky, peer, ...} in ms, as far as measured."""
     if not os.path.exists(os.path.join(folder, PEERS)):
         return {}
-    ran = subprocess.run(["./" + PEERS, model, str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(["./" + PEERS, "logistic" if model == "grouped" else model, str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         print("bench-gpu: peers %s: status %d: %s" % (model, ran.returncode, (ran.stdout + ran.stderr)[-300:]))
     return {w: float(v) for w, v in re.findall(r"^(\w+) ([0-9.e+-]+)$", ran.stdout, re.M)}
@@ -241,6 +250,8 @@ def run(folder, only):
         inputs, truth = data(folder, model, n, p)
         for chains, target in targets.items():
             seen, ms = peers(folder, model, n, p, chains), {}
+            if model == "grouped":
+                seen.pop("peer", None)                   # the sweep of a logistic regression without groups
             for precision in precisions(model):
                 ran = fit(folder, model, inputs, precision, chains, warmup, sweeps // max(1, sweeps // KEPT), max(1, sweeps // KEPT))
                 found = re.search(r"median ([0-9.e+-]+) ms", ran.stderr)
