@@ -62,6 +62,8 @@ void explain(FILE *out, const Program *p)
         row(out, "why", d->because);
         row(out, "draw", d->elements);
         if (!(s->competition && s->kind == STEP_NUTS)) row(out, "cost", cost_text(p, &p->steps[k]));
+        for (const Launch *l = p->steps[k].launches.first; l; l = l->next)
+            if (l->kind == LAUNCH_WHERE) row(out, "if", ex_text(g->arena, l->arg[0].extent));
         if (s->competition) row(out, "method of", arena_printf(g->arena, "competition %d", s->competition->number));
         if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         if (s->over_sum) row(out, "note", s->competition ? "unknowns are summed out, and drawn afterwards" : "unknowns are summed out (`marginal`), and drawn afterwards");

@@ -77,6 +77,13 @@ static void emit_launch(Out *o, const Launch *l)
         o->in_turns = true;
         return;
     }
+    if (l->kind == LAUNCH_WHERE) {
+        line(o, "const Data *const d = (const Data *)run->data;");
+        o->launching = true;
+        begin(o, "if (%s)", extent_c(o, l->arg[0].extent, LOOSE));
+        o->launching = false;
+        return;
+    }
     if (l->kind == LAUNCH_CHECKED) {
         begin(o, "if (run->checking)");
         o->in_checked = true;
@@ -319,7 +326,7 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
         fprintf(out, "0}, latents_%d[] = {", c->number);
         for (const Step *s = o->g->steps; s; s = s->next)
             for (int i = 0; i < nstate && s->competition == c && s->when == WITHOUT_GRADIENTS; i++)
-                if (s->block[0]->kind == VAR_AUXILIARY && state[i] == s->block[0]) fprintf(out, "%d, ", 1 + i);
+                if (s->block[0]->kind == VAR_AUXILIARY && !s->orbit && state[i] == s->block[0]) fprintf(out, "%d, ", 1 + i);
         fprintf(out, "0};\n");
     }
     fprintf(out, "\nstatic const GmCompetition competitions[] = {\n");

@@ -758,7 +758,7 @@ static Factor *where_they_meet(Graph *g, const Factor *f, const Mentions *m, int
     return r;
 }
 
-static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
+static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool collapsed, bool scatter)
 {
     Conditional *c = NEW(g->arena, Conditional);
     c->var = v;
@@ -773,7 +773,6 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";
     Apartness apart_by = {0};
-    const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++) {
         Factor *written = enters.factor[q];
         if (!factor_counts(written, v, collapsed) || !factor_mentions(written, v)) continue;
@@ -899,6 +898,8 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     return c;
 }
 
+static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter) { return element_in(g, v, factors_of(g, v), collapsed, scatter); }
+
 bool has_all_elements(Graph *g, const Var *v)
 {
     Index *element[MAX_RANK];
@@ -967,6 +968,8 @@ Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
     for (const Part *p = c->density; p; p = p->next) gathered |= p->scatter;
     return gathered ? element(g, v, collapsed, false) : c;
 }
+
+Conditional *conditional_given(Graph *g, Var *v, const Reading *factors, bool scatter) { return element_in(g, v, *factors, false, scatter); }
 
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed) { return element(g, v, collapsed, true); }
 

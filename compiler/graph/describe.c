@@ -270,6 +270,22 @@ static void block(Graph *g, Description *d, const Step *s)
     else if (!s->gaussian.arrow && s->gaussian.no_rows) d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
 }
 
+// A move along an orbit: what is drawn, and what it moves.
+static void orbit(Graph *g, Description *d, const Step *s)
+{
+    const Orbit *o = s->orbit;
+    const char *subject = "", *becomes = "";
+    for (int i = 0; i < o->n; i++) {
+        const Carried *m = &o->moved[i];
+        subject = arena_printf(g->arena, "%s%s%s", subject, i ? ", " : "", m->var->name);
+        becomes = arena_printf(g->arena, "%s%s%s = %s", becomes, i ? ",  " : "", text(g, m->element), text(g, m->value));
+    }
+    d->subject = arena_printf(g->arena, "%s, together along an orbit", subject);
+    line(g, d, arena_printf(g->arena, "then %s", becomes));
+    d->method = arena_printf(g->arena, "%s, of what moves %s together (Liu and Sabatti 2000)", d->method, subject);
+    d->because = d->because ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
+}
+
 static Description describe(Graph *g, const Step *s)
 {
     Description d = {.subject = "", .because = s->reason};
@@ -381,6 +397,7 @@ static Description describe(Graph *g, const Step *s)
         block(g, &d, s);
         break;
     }
+    if (s->orbit) orbit(g, &d, s);
     return d;
 }
 

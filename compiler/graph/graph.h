@@ -379,6 +379,7 @@ bool by_data_colours(const struct Step *s);                           // element
 int colours_of(const Conditional *c);                                 // in how many turns all elements are drawn, those of each at once; 0: there are no such classes
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed); // what is gathered stands as a part of all its rows, for the elements that they name
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed);   // the same for a step that evaluates the density: what is gathered stands under its condition, no part is scattered
+Conditional *conditional_given(Graph *g, Var *v, const struct Reading *factors, bool scatter);   // of a variable that enters these factors, which need not be the graph's
 Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every factor that mentions v, read from the state
 Conditional *conditional_chain(Graph *g, Var *v);                     // marginal.c: of an element given the one before it, those behind it summed out
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
@@ -604,6 +605,20 @@ typedef struct Sum {                     // a statistic, an array target[...] +=
     struct Sum *next;
 } Sum;
 
+typedef struct Carried {                 // an unknown that a move along an orbit changes: element becomes value
+    Var   *var;
+    int    power;                        // it is multiplied by c^power
+    Index *index[MAX_RANK];
+    Expr  *element, *c, *value;          // in terms of the indices
+    const Plates *plates;                // of the statement that draws it; NULL: it has the shape of c
+} Carried;
+
+typedef struct Orbit {                   // orbits.c: the step draws c, and then moves these
+    Var   *by;                           // c: 1 leaves all as it is
+    int    n;
+    Carried *moved;
+} Orbit;
+
 typedef struct Step {
     StepKind     kind;
     Span         span;
@@ -623,6 +638,7 @@ typedef struct Step {
     bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
     int          nexpected;
     const Predictive *predictive;        // ENUM: weights that are integrated out, or NULL
+    const Orbit *orbit;                  // EXACT, SLICE: what is drawn moves others; or NULL
     Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
     Var         *expected[MAX_NATURAL];  // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
     int          which[MAX_NATURAL];
@@ -673,6 +689,7 @@ typedef struct Ellipse {
 } Ellipse;
 
 Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because);      // NULL: *because says why there is none
+void find_orbits(Graph *g);                                      // orbits.c: adds the steps that move scales with what they scale
 
 Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none
 Step *turns_block(Graph *g, Var *const *block, int n);            // the same of all of them together

@@ -40,6 +40,7 @@ typedef struct Counter {
     When           route;                // which one is counted
     Expr         **called;               // calls of functions in the scopes that are open: an equal one costs nothing more, as the C compiler makes it once
     int            ncalled, room;
+    bool           where_made;           // launches that depend on sizes are counted as if they were made
 } Counter;
 
 static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
@@ -437,7 +438,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         in_lapack = true;
         break;
     case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
-    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_CHECKED: case LAUNCH_END: break;
+    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_WHERE: case LAUNCH_CHECKED: case LAUNCH_END: break;
     }
     c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
     c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));
@@ -450,7 +451,7 @@ static Cost count_all(Counter *k, const Launches *list)
     Cost all = none(), turn = none();
     Expr *turns = NULL;
     for (const Launch *l = list->first; l; l = l->next) {
-        if (l->kind == LAUNCH_TURNS) { turns = l->arg[0].extent; turn = none(); }
+        if (l->kind == LAUNCH_TURNS || l->kind == LAUNCH_WHERE) { turns = l->kind == LAUNCH_WHERE && k->where_made ? ex_num(1) : l->arg[0].extent; turn = none(); }
         else if (l->kind == LAUNCH_CHECKED)
             while (l->kind != LAUNCH_END) l = l->next;
         else if (l->kind == LAUNCH_END) { add(&all, times(turn, turns)); turns = NULL; }
@@ -468,7 +469,7 @@ static bool by_route(const Node *list)
 
 static const char *route_text(const Program *p, const StepCode *s, When route)
 {
-    Counter k = {.p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
+    Counter k = {.where_made = true, .p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
     Cost c = count_all(&k, &s->launches);
     for (const Launch *l = s->made.first; l; l = l->next) count_launch(&k, l, &c);
     Arena *a = p->g->arena;
@@ -513,7 +514,9 @@ static Expr *by_sizes(Expr *e)
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         return ex_mul2(by_sizes(ex_replace_index(ex_open(e, j), j, middle)), ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}));
     }
-    case EX_CALL: return e->nargs ? by_sizes(e->args[e->nargs - 1]) : ex_num(1);       // of a choice, or of the larger of two sizes, one
+    case EX_CALL:
+        if (e->fn == FN_LE) return ex_call2("<=", by_sizes(e->args[0]), by_sizes(e->args[1]));          // of sizes: 1 or 0
+        return e->nargs ? by_sizes(e->args[e->nargs - 1]) : ex_num(1);       // of a choice, or of the larger of two sizes, one
     case EX_INDEX: case EX_ARRAY: case EX_AT: break;
     }
     return ex_num(1);

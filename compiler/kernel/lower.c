@@ -256,6 +256,7 @@ void as_setting(Launch *l, const char *name) { l->arg[l->nargs - 1].setting = na
 
 static void lower_step(Lower *p, const Step *s, StepCode *code)
 {
+    if (s->orbit) before_orbit(p, s);
     switch (s->kind) {
     case STEP_EXACT:
         if (s->conditional->array) step_array(p, s);
@@ -274,6 +275,7 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
         break;
     }
     }
+    if (s->orbit) along_orbit(p, s);
 }
 
 // Messages along a chain are made before each step that reads them: not all that they are made of is drawn by steps that read them.
@@ -300,6 +302,7 @@ static void lower_steps(Lower *p)
     for (const Step *s = p->g->steps; s; s = s->next, n++) {
         const char *names = "";
         for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+        for (int i = 0; s->orbit && i < s->orbit->n; i++) names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->orbit->moved[i].var->name);
         StepCode *code = &out->steps[n];
         code->step = s;
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);

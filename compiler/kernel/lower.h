@@ -191,6 +191,8 @@ BorderPlace border_place(Lower *p, const Step *s, int nchain, Var *J, Var *h, Ex
 void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t);         // adds a term between them
 void step_band(Lower *p, const Step *s);                             // band.c
 void step_turns(Lower *p, const Step *s);                            // turns.c
+void before_orbit(Lower *p, const Step *s);                          // orbits.c: what is drawn starts from where nothing moves
+void along_orbit(Lower *p, const Step *s);                           // and then moves others
 void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
 
 // ---- weights.c ----

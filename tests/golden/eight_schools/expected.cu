@@ -6,6 +6,7 @@
 //   theta[k] ~ normal(mean, 1 / sqrt(precision))     model.gm:14
 //   mu ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   tau^-2 ~ gamma(shape, rate)     model.gm:11
+//   scale_tau ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
 //   (mu, tau, theta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
@@ -25,6 +26,7 @@ typedef struct State {          // of one chain
     wide *tau;      // tau
     real *theta;      // theta[J]
     wide *nu_tau;      // auxiliary nu_tau
+    wide *scale_tau;      // auxiliary scale_tau
     wide *log_lik_y;      // log_lik_y[J]
     wide *y_rep;      // y_rep[J]
     wide *position_mu;      // work position_mu[2 + J]
@@ -41,8 +43,9 @@ enum {                           // streams of random numbers
     VAR_tau = 3,
     VAR_theta = 4,
     VAR_nu_tau = 5,
-    VAR_log_lik_y = 6,
-    VAR_y_rep = 7,
+    VAR_scale_tau = 6,
+    VAR_log_lik_y = 7,
+    VAR_y_rep = 8,
 };
 
 #define GM_MOVES             // along gradients
@@ -126,6 +129,52 @@ KERNEL_TEAM(draw_tau) {
     VERIFY(x, "tau", 0);
     if (CHECKING) { const wide old = *s->tau; CLAIM(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
     STORE(*s->tau, x);
+}
+
+// Nothing has moved yet
+KERNEL_TEAM(before_scale_tau) {
+    ONE_LANE *s->scale_tau = 1;
+}
+
+// scale_tau | rest ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
+//   precision = 0.08/nu_tau + sum(j in 1:J, (mu - theta[j])^2/sigma[j]^2)
+//   mean = sum(j in 1:J, (mu - theta[j])*(mu - y[j])/sigma[j]^2)/precision
+//   lower = 0
+//   then tau = tau*scale_tau,  theta[j] = mu + (-mu + theta[j])*scale_tau,  nu_tau = nu_tau/scale_tau^2
+KERNEL_TEAM(draw_scale_tau) {
+    wide h_scale_tau = 0;
+    wide q_scale_tau = -0.04 / *s->nu_tau;
+    SUM_ALONG (j, d->J, &h_scale_tau, &q_scale_tau) {
+        h_scale_tau -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
+        q_scale_tau -= 0.5 * square(*s->mu - s->theta[j]) / square(d->sigma[j]);
+    }
+    const wide lower = 0;
+    const wide upper = INFINITY;
+    Stream g = stream(at, VAR_scale_tau, 0);
+    const wide x = normal_natural_truncated(&g, h_scale_tau, q_scale_tau, lower, upper);
+    VERIFY(x, "scale_tau", 0);
+    if (CHECKING) { const wide old = *s->scale_tau; CLAIM(h_scale_tau * (x - old), q_scale_tau * ((x - old) * (x + old))); }
+    STORE(*s->scale_tau, x);
+}
+
+// What scale_tau moves
+KERNEL_TEAM(move_tau) {
+    ONE_LANE {
+        if (CHECKING) CLAIM(-log(*s->scale_tau));
+        *s->tau = *s->tau * *s->scale_tau;
+    }
+    ALONG (j, d->J) {
+        if (CHECKING) CLAIM(-log(*s->scale_tau));
+        s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
+    }
+    const wide c1 = 1 / square(*s->scale_tau);
+    ONE_LANE {
+        if (CHECKING) CLAIM(2 * log(*s->scale_tau));
+        *s->nu_tau = *s->nu_tau * c1;
+    }
+    ONE_LANE {
+        if (CHECKING) CLAIM(log(*s->scale_tau));
+    }
 }
 
 // ---- what competes with these steps: the same unknowns, moved together along gradients ----
@@ -279,6 +328,15 @@ static void step_5(GmRun *run)            // tau
     LAUNCH_TEAM(draw_tau, run, d->J);
 }
 
+static void step_6(GmRun *run)            // orbit of tau, theta, nu_tau
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_scale_tau, run, 1);
+    }
+    LAUNCH_TEAM(draw_scale_tau, run, d->J);
+    LAUNCH_TEAM(move_tau, run, d->J);
+}
+
 static void density_of_mu(GmRun *run)
 {
     LAUNCH_TEAM(move_to_mu, run, d->J);
@@ -290,7 +348,7 @@ static void jacobian_of_mu(GmRun *run)
     LAUNCH_TEAM(jacobian_mu, run, 1);
 }
 
-static void step_6(GmRun *run)            // mu, tau, theta
+static void step_7(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
@@ -305,13 +363,14 @@ static const GmStep steps[] = {
     STEP_WITHOUT_GRADIENTS("theta", step_3, 1),
     STEP_WITHOUT_GRADIENTS("mu", step_4, 1),
     STEP_WITHOUT_GRADIENTS("tau", step_5, 1),
-    STEP_WITH_GRADIENTS("mu, tau, theta", step_6, 1),
+    STEP_WITHOUT_GRADIENTS("orbit of tau, theta, nu_tau", step_6, 1),
+    STEP_WITH_GRADIENTS("mu, tau, theta", step_7, 1),
 };
 
 static void sweep(GmRun *run)
 {
     if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 5);
+    take_steps(run, &steps[1], 6);
 }
 
 static void setup(GmRun *run)
@@ -354,6 +413,7 @@ static const GmField state_fields[] = {
     {.name = "tau", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
     {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .rank = 1, .offset = offsetof(State, theta), .where = "model.gm:14"},
     {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .offset = offsetof(State, nu_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
+    {.name = "scale_tau", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, scale_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17"},
     {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17"},
     {.name = "position_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu)},
@@ -379,19 +439,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 5: case 6:
+    case 0: case 3: case 6: case 7:
         shape->dim[0] = d->J;
         break;
-    case 7: case 8:
+    case 8: case 9:
         shape->dim[0] = d->J + 2;
         break;
-    case 9:
+    case 10:
         shape->dim[0] = 2;
         break;
-    case 10:
+    case 11:
         shape->dim[0] = 48 * d->J + 352;
         break;
-    case 11:
+    case 12:
         shape->dim[0] = 6;
         break;
     }
@@ -399,7 +459,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
 
 // What is observed: its log-likelihood and replicates, for runs that ask for them.
 static const GmObserved observed[] = {
-    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 6, .replicate = 7},
+    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 7, .replicate = 8},
     {0},
 };
 
@@ -409,11 +469,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (618 + 49.5 * (double)d->J);
+    cost[0] = (809 + 63.5 * (double)d->J);
     cost[1] = (1792 + 41 * (double)d->J);
     cost[2] = (361 + 30.5 * (double)d->J);
-    cost[3] = (5832 + 80 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0377197 + 0.00502124 * (double)d->J);
+    cost[3] = (7631 + 120 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[4] = (0.0493774 + 0.00827573 * (double)d->J);
     cost[5] = 6784;
     cost[6] = (0.110975 + 0.00330244 * (double)d->J);
     cost[7] = (4520 + 80 * pow(fmax((double)d->J, 1), 0.333333));
@@ -423,10 +483,10 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
 
 static const GmCompetition competitions[] = {
-    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 12, .machine = 11, .latents = latents_1, .cost = cost_1},
+    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 13, .machine = 12, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("eight_schools", "model.gm", 3, 12, 6,
+GM_MODEL("eight_schools", "model.gm", 3, 13, 7,
          .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif

@@ -4,6 +4,7 @@
 //   y[i] ~ poisson(t[i]*theta[i]), if values are missing     model.gm:7
 //   b ~ gamma(shape, rate)     model.gm:10
 //   theta[k] ~ gamma(shape, rate)     model.gm:11
+//   scale_b ~ gig(order, psi, chi)     model.gm:10
 //   (b, theta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
@@ -21,8 +22,10 @@ typedef struct State {          // of one chain
     int *y;      // y[N]
     wide *b;      // b
     wide *theta;      // theta[N]
+    wide *scale_b;      // auxiliary scale_b
     wide *log_lik_y;      // log_lik_y[N]
     int *y_rep;      // y_rep[N]
+    wide *sum_y;      // sums of data sum_y
     wide *position_b;      // work position_b[1 + N]
     wide *gradient_b;      // work gradient_b[1 + N]
     wide *log_density_b;      // work log_density_b[2]
@@ -35,8 +38,9 @@ enum {                           // streams of random numbers
     VAR_y = 1,
     VAR_b = 2,
     VAR_theta = 3,
-    VAR_log_lik_y = 4,
-    VAR_y_rep = 5,
+    VAR_scale_b = 4,
+    VAR_log_lik_y = 5,
+    VAR_y_rep = 6,
 };
 
 #define GM_MOVES             // along gradients
@@ -47,6 +51,17 @@ KERNEL_TEAM(check_data) {
     LANES (i, d->N) {
         if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
     }
+}
+
+// Sums that hold a response: computed once, or after each imputation if values are missing.
+KERNEL_TEAM(sums_of_responses) {
+    // sum_y = sum of y[i] over i; serves the conditional of scale_b
+    ONE_LANE *s->sum_y = 0;
+    wide total1 = 0;
+    SUM_ALONG (i, d->N, &total1) {
+        total1 += s->y[i];
+    }
+    ONE_LANE *s->sum_y += total1;
 }
 
 // y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
@@ -87,6 +102,43 @@ KERNEL(draw_theta) {
         VERIFY(x, "theta", k);
         if (CHECKING) { const wide old = s->theta[k]; CLAIM(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
         s->theta[k] = x;
+    }
+}
+
+// Nothing has moved yet
+KERNEL_TEAM(before_scale_b) {
+    ONE_LANE *s->scale_b = 1;
+}
+
+// scale_b | rest ~ gig(order, psi, chi)     model.gm:10
+//   order = -0.1 + sum(i in 1:N, y[i]), psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
+KERNEL_TEAM(draw_scale_b) {
+    const wide p_scale_b = *s->sum_y - 1.1;
+    wide a_scale_b = 0;
+    const wide b_scale_b = -*s->b;
+    SUM_ALONG (i, d->N, &a_scale_b) {
+        a_scale_b -= d->t[i] * s->theta[i];
+    }
+    Stream g = stream(at, VAR_scale_b, 0);
+    const wide x = power_gig_natural(&g, 1, p_scale_b, a_scale_b, b_scale_b);
+    VERIFY(x, "scale_b", 0);
+    if (CHECKING) { const wide old = *s->scale_b; CLAIM(p_scale_b * (log(x) - log(old)), a_scale_b * (x - old), b_scale_b * (1 / x - 1 / old)); }
+    STORE(*s->scale_b, x);
+}
+
+// What scale_b moves
+KERNEL_TEAM(move_b) {
+    const wide c1 = 1 / *s->scale_b;
+    ONE_LANE {
+        if (CHECKING) CLAIM(log(*s->scale_b));
+        *s->b = *s->b * c1;
+    }
+    ALONG (i, d->N) {
+        if (CHECKING) CLAIM(-log(*s->scale_b));
+        s->theta[i] = *s->scale_b * s->theta[i];
+    }
+    ONE_LANE {
+        if (CHECKING) CLAIM(log(*s->scale_b));
     }
 }
 
@@ -217,6 +269,15 @@ static void step_3(GmRun *run)            // theta
     LAUNCH(draw_theta, run, d->N);
 }
 
+static void step_4(GmRun *run)            // orbit of b, theta
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_scale_b, run, 1);
+    }
+    LAUNCH_TEAM(draw_scale_b, run, d->N);
+    LAUNCH_TEAM(move_b, run, d->N);
+}
+
 static void density_of_b(GmRun *run)
 {
     LAUNCH_TEAM(move_to_b, run, d->N);
@@ -228,7 +289,7 @@ static void jacobian_of_b(GmRun *run)
     LAUNCH_TEAM(jacobian_b, run, d->N);
 }
 
-static void step_4(GmRun *run)            // b, theta
+static void step_5(GmRun *run)            // b, theta
 {
     LAUNCH_TEAM(enter_b, run, d->N);
     NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
@@ -241,18 +302,26 @@ static const GmStep steps[] = {
     STEP("missing y", step_1),
     STEP_WITHOUT_GRADIENTS("b", step_2, 1),
     STEP_WITHOUT_GRADIENTS("theta", step_3, 1),
-    STEP_WITH_GRADIENTS("b, theta", step_4, 1),
+    STEP_WITHOUT_GRADIENTS("orbit of b, theta", step_4, 1),
+    STEP_WITH_GRADIENTS("b, theta", step_5, 1),
 };
 
 static void sweep(GmRun *run)
 {
     if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 3);
+    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
+    take_steps(run, &steps[1], 4);
+}
+
+static void refresh(GmRun *run)      // after missing values were drawn
+{
+    LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, d->N);
 }
 
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->N);
+    refresh(run);
 }
 
 static void derive(GmRun *run)
@@ -287,8 +356,10 @@ static const GmField state_fields[] = {
     {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, INFINITY), .where = "model.gm:7"},
     {.name = "b", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, b), BOUNDED(0, INFINITY), .where = "model.gm:10"},
     {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, theta), BOUNDED(0, INFINITY), .where = "model.gm:11"},
+    {.name = "scale_b", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, scale_b), BOUNDED(0, INFINITY), .where = "model.gm:10"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14"},
     {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14"},
+    {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y), .shared = 2},
     {.name = "position_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_b)},
     {.name = "gradient_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_b)},
     {.name = "log_density_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_b)},
@@ -312,19 +383,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 2: case 3: case 4:
+    case 0: case 2: case 4: case 5:
         shape->dim[0] = d->N;
         break;
-    case 5: case 6:
+    case 7: case 8:
         shape->dim[0] = d->N + 1;
         break;
-    case 7:
+    case 9:
         shape->dim[0] = 2;
         break;
-    case 8:
+    case 10:
         shape->dim[0] = 48 * d->N + 304;
         break;
-    case 9:
+    case 11:
         shape->dim[0] = 6;
         break;
     }
@@ -332,7 +403,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
 
 // What is observed: its log-likelihood and replicates, for runs that ask for them.
 static const GmObserved observed[] = {
-    {.where = "model.gm:14", .name = "y", .data = 3, .log_lik = 4, .replicate = 5},
+    {.where = "model.gm:14", .name = "y", .data = 3, .log_lik = 5, .replicate = 6},
     {0},
 };
 
@@ -342,11 +413,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (282 + 166.5 * (double)d->N);
+    cost[0] = (659 + 169.5 * (double)d->N);
     cost[1] = (1752 + 57 * (double)d->N);
     cost[2] = (302 + 41.5 * (double)d->N);
-    cost[3] = (4030 + 40 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0172119 + 0.0111624 * (double)d->N);
+    cost[3] = (5993 + 80 * pow(fmax((double)d->N, 1), 0.333333));
+    cost[4] = (0.0402222 + 0.0125455 * (double)d->N);
     cost[5] = 6816;
     cost[6] = (0.108134 + 0.005479 * (double)d->N);
     cost[7] = (4691 + 120 * pow(fmax((double)d->N, 1), 0.333333));
@@ -356,10 +427,10 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
 
 static const GmCompetition competitions[] = {
-    {.name = "b, theta", .coupled = 0, .fields = fields_1, .told = 10, .machine = 9, .latents = latents_1, .cost = cost_1},
+    {.name = "b, theta", .coupled = 0, .fields = fields_1, .told = 12, .machine = 11, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("pump", "model.gm", 3, 10, 4,
-         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
+GM_MODEL("pump", "model.gm", 3, 12, 5,
+         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif

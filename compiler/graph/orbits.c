@@ -1,0 +1,448 @@
+// orbits.c -- moves of a scale together with what it scales.
+//
+//   before   theta[j] ~ normal(mu, tau)
+//   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the plate's own density is c^-J times what it was
+//
+// Given theta, tau hardly moves where data say little of theta, and the other way round. The maps T_c are a group that acts on the unknowns, and c drawn from a density proportional to
+// p(T_c x) |dT_c x/dx| with respect to the group's Haar measure dc/c leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, an element for each element of the scale, with
+// factors in which T_c x stands for x; conditionals.c finds its family as it does for any unknown, else it is slice sampled.
+//
+// Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
+// Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
+// stands once, and is invariant up to a power of c, for one of the powers tried and about 0 or one of its own arguments that no move changes; positive auxiliaries that tie a scale to its prior
+// move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
+#include <math.h>
+#include <string.h>
+#include "graph.h"
+
+enum { MOST_MOVED = 8 };
+
+typedef struct Mover {                   // how v[index..] moves
+    Var    *var;
+    int     power;                       // by c^power
+    Index  *index[MAX_RANK];
+    Expr   *centre;                      // about this, in terms of the indices
+    int     n;
+    Expr   *scale[MAX_RANK];             // by c[scale..]
+    const Factor *factor;                // that draws it
+} Mover;
+
+typedef struct Action {
+    Graph *g;
+    int    n;
+    Mover  mover[MOST_MOVED];
+    Var   *by;                           // c
+    bool   failed;
+} Action;
+
+static bool moves_var(const Var *v, void *with)
+{
+    const Action *a = with;
+    for (int i = 0; i < a->n; i++)
+        if (a->mover[i].var == v) return true;
+    return false;
+}
+
+static bool mentions_moved(const Expr *e, const Action *a) { return e && ex_any_var(e, moves_var, (void *)a); }
+
+// e, free of what moves, at the subscripts of a reference.
+static Expr *at_subscripts(const Mover *m, Expr *e, Expr *const *args)
+{
+    Index *fresh[MAX_RANK];                      // two steps: a subscript may hold an index of the mover
+    for (int k = 0; k < m->var->rank; k++) {
+        fresh[k] = index_new(m->index[k]->name, m->index[k]->lo, m->index[k]->hi);
+        e = ex_replace_index(e, m->index[k], ex_index(fresh[k]));
+    }
+    for (int k = 0; k < m->var->rank; k++) e = ex_replace_index(e, fresh[k], args[k]);
+    return e;
+}
+
+static Expr *coordinate_at(const Action *a, const Mover *m, Expr *const *args)
+{
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < m->n; k++) at[k] = at_subscripts(m, m->scale[k], args);
+    return ex_ref(a->by, m->n, at);
+}
+
+// What v[args] becomes.
+static Expr *moved_element(const Action *a, const Mover *m, Expr *const *args)
+{
+    Expr *centre = at_subscripts(m, m->centre, args), *ref = ex_ref(m->var, m->var->rank, args);
+    return ex_add2(centre, ex_mul2(ex_pow(coordinate_at(a, m, args), m->power), ex_sub(ref, centre)));
+}
+
+// Ends of a positive scale are ends of c. NULL: it moves otherwise.
+static Expr *moved_between(const Action *a, const Expr *e)
+{
+    const Expr *x = e->args[0];
+    for (int i = 0; i < a->n && x->kind == EX_REF && x->nargs == x->var->rank; i++) {
+        const Mover *m = &a->mover[i];
+        if (m->var != x->var || m->power != 1 || !ex_is_num(m->centre, 0) || !ex_positive(x)) continue;
+        Expr *end[2];
+        for (int side = 0; side < 2; side++) {
+            end[side] = e->args[1 + side];
+            if (end[side]->kind == EX_CALL) return NULL;             // a choice, which may be infinite
+            if (end[side]->kind != EX_NUM || (end[side]->number != 0 && !isinf(end[side]->number))) end[side] = ex_div(end[side], (Expr *)x);
+        }
+        if (ex_is_num(end[0], 0)) end[0] = ex_num(-INFINITY);       // c is positive
+        return ex_call3("within", coordinate_at(a, m, x->args), end[0], end[1]);
+    }
+    return NULL;
+}
+
+// T_c x in place of x.
+static Expr *move(Expr *e, void *with)
+{
+    Action *a = with;
+    if (a->failed || !mentions_moved(e, a)) return e;
+    if (e->kind == EX_REF) {
+        for (int i = 0; i < a->n; i++) {
+            const Mover *m = &a->mover[i];
+            if (m->var != e->var) continue;
+            for (int k = 0; k < e->nargs; k++) a->failed |= mentions_moved(e->args[k], a);
+            a->failed |= e->nargs < m->var->rank;
+            return a->failed ? e : moved_element(a, m, e->args);
+        }
+        a->failed = true;                        // in a subscript
+        return e;
+    }
+    if (e->kind == EX_CALL && e->fn == FN_WITHIN && !mentions_moved(e->args[1], a) && !mentions_moved(e->args[2], a)) {
+        Expr *within = moved_between(a, e);
+        if (within) return within;
+    }
+    if (e->kind == EX_ARRAY || e->kind == EX_AT) {
+        a->failed = true;
+        return e;
+    }
+    if (e->kind == EX_REDUCE) {
+        a->failed |= mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a);
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        return ex_reduce(e->name, i, i->lo, i->hi, ex_map(ex_open(e, i), move, a));
+    }
+    return NULL;
+}
+
+static Expr *moved(Action *a, Expr *e)
+{
+    a->failed = false;
+    return ex_map(e, move, a);
+}
+
+// The one reference to v in e; NULL: there is none, or several.
+typedef struct Only { Expr *ref; bool several; } Only;
+
+static void find_only(Expr *ref, void *with)
+{
+    Only *o = with;
+    o->several |= o->ref && o->ref != ref;
+    o->ref = ref;
+}
+
+static Expr *only_reference(Expr *e, const Var *v)
+{
+    Only o = {0};
+    ex_references(e, v, find_only, &o);
+    return o.several || !o.ref || o.ref->nargs < v->rank ? NULL : o.ref;
+}
+
+// Whether moved differs from was by a multiple of log c at most; its multiple into `times`.
+static bool is_invariant(Action *a, Expr *was, Expr **times)
+{
+    Expr *now = moved(a, was);
+    if (a->failed) return false;
+    Expr *c = only_reference(now, a->by);
+    *times = ex_num(0);
+    if (!ex_mentions(now, a->by)) return true;
+    if (!c) return false;
+    Expr *stands = ex_ref(var_new(a->g, a->by->name, VAR_ELEMENT), 0, NULL);
+    stands->var->lower_number = a->by->lower_number;
+    stands->var->upper_number = a->by->upper_number;
+    const Statistics s = statistics(a->g->arena, ex_replace(now, c, stands), stands);
+    if (s.many) return false;
+    for (int i = 0; i < s.n; i++) {
+        if (s.item[i].statistic != ex_log(stands) || ex_mentions(s.item[i].coefficient, stands->var)) return false;
+        *times = s.item[i].coefficient;
+    }
+    return true;
+}
+
+static bool is_plain(const Var *v)
+{
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY) && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->summed &&
+           !v->sums && !v->messages && !v->hidden && !v->mixed && !v->sites;
+}
+
+static bool is_positive(const Var *v) { return v->lower_number == 0 && isinf(v->upper_number); }
+static bool is_scale(const Var *v) { return v->lower_number >= 0; }
+static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
+
+// v[i, j] of a statement over i and j, each its own subscript.
+static bool draws_plate(const Factor *f)
+{
+    const Expr *ref = f->value;
+    if (!ref || ref->kind != EX_REF || ref->nargs != ref->var->rank || ref->nargs != f->plates.n) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        if (ref->args[k]->kind != EX_INDEX || ref->args[k]->index->height) return false;
+        bool here = false;
+        for (int i = 0; i < f->plates.n; i++) here |= f->plates.index[i] == ref->args[k]->index;
+        for (int i = 0; i < k; i++) here &= ref->args[i] != ref->args[k];
+        if (!here) return false;
+    }
+    return true;
+}
+
+static bool is_drawn_elsewhere(Graph *g, const Factor *f)
+{
+    const Reading of = factors_of(g, f->value->var);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *other = of.factor[q];
+        if (other != f && factor_counts_at(other, 0, false) && other->value && other->value->kind == EX_REF && other->value->var == f->value->var) return true;
+    }
+    return false;
+}
+
+static Mover mover_of_plate(const Factor *f, int power, Expr *centre, const Expr *scale)
+{
+    Mover m = {.var = f->value->var, .power = power, .centre = centre, .n = scale->nargs, .factor = f};
+    for (int k = 0; k < f->value->nargs; k++) m.index[k] = f->value->args[k]->index;
+    memcpy(m.scale, scale->args, sizeof *m.scale * (size_t)scale->nargs);
+    return m;
+}
+
+static Mover mover_of_scale(const Graph *g, Var *s, int power)
+{
+    Mover m = {.var = s, .power = power, .centre = ex_num(0), .n = s->rank};
+    const Expr *element = var_element(g, s, m.index);
+    for (int k = 0; k < s->rank; k++) m.scale[k] = element->args[k];
+    return m;
+}
+
+static bool already(const Action *a, const Var *v) { return moves_var(v, (void *)a); }
+
+// The plate that f draws, about one of its arguments or 0; false: f is not invariant. The scale is a->mover[0].
+static bool add_plate(Action *a, const Factor *f)
+{
+    Var *u = f->value->var;
+    Expr *scale = only_reference(f->log_density, a->mover[0].var), *times;
+    if (!is_plain(u) || u->kind == VAR_AUXILIARY || already(a, u) || a->n == MOST_MOVED || !(is_free(u) || is_positive(u)) || !scale || !draws_plate(f) || is_drawn_elsewhere(a->g, f)) return false;
+    for (int k = 0; k < scale->nargs; k++)
+        if (ex_unknown(scale->args[k])) return false;
+    for (int i = -1; i < f->nargs; i++) {
+        Expr *centre = i < 0 ? ex_num(0) : f->args[i];
+        if (ex_rank(centre) || ex_mentions(centre, u) || mentions_moved(centre, a) || (is_positive(u) && i >= 0)) continue;
+        a->mover[a->n++] = mover_of_plate(f, 1, centre, scale);
+        if (is_invariant(a, f->log_density, &times)) return true;
+        a->n--;
+    }
+    return false;
+}
+
+// Positive auxiliaries that tie what moves to its prior: of the scale's shape, by the power that leaves the tie as it is.
+static void add_auxiliaries(Action *a)
+{
+    Var *s = a->mover[0].var;
+    const Reading of = factors_of(a->g, s);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        Expr *times;
+        if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s) || is_invariant(a, f->log_density, &times)) continue;
+        for (int i = 0; i < a->g->nvars; i++) {
+            Var *v = a->g->vars[i];
+            if (v->kind != VAR_AUXILIARY || !is_plain(v) || !is_positive(v) || v->rank != s->rank || already(a, v) || a->n == MOST_MOVED || !ex_mentions(f->log_density, v)) continue;
+            const Expr *ref = only_reference(f->log_density, v), *scale = only_reference(f->log_density, s);
+            bool same = ref && scale;
+            for (int k = 0; k < s->rank && same; k++) same = v->dim[k] == s->dim[k] && ref->args[k] == scale->args[k];
+            static const int powers[] = {1, -1, 2, -2, 4, -4};
+            for (size_t k = 0; k < sizeof powers / sizeof *powers && same; k++) {
+                a->mover[a->n++] = mover_of_scale(a->g, v, powers[k]);
+                if (is_invariant(a, f->log_density, &times)) break;
+                a->n--;
+            }
+        }
+    }
+}
+
+// ---- the law of c ----
+
+static Reading factors_moved(Graph *g, const Action *a)
+{
+    Var *block[MOST_MOVED];
+    for (int i = 0; i < a->n; i++) block[i] = a->mover[i].var;
+    return factors_of_block(g, block, a->n);
+}
+
+static Factor *copy_of(Graph *g, const Factor *f, Expr *log_density)
+{
+    Factor *out = arena_copy(g->arena, f, sizeof *f);
+    out->log_density = log_density;
+    out->next = NULL;
+    return out;
+}
+
+// A factor with one instance for each element of c, at the indices of p; NULL: it is another one. What these add to the power of c is then one term, which often vanishes.
+static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates *p)
+{
+    const Expr *c = only_reference(e, a->by);
+    if (!c || f->plates.guard || f->plates.n != p->n) return NULL;
+    for (int k = 0; k < p->n; k++) {
+        const Index *i = f->plates.index[k];
+        if (c->args[k] != ex_index(f->plates.index[k]) || !ex_is_num(i->lo, 1) || i->hi != a->by->dim[k]) return NULL;
+    }
+    for (int k = 0; k < p->n; k++) e = ex_replace_index(e, f->plates.index[k], ex_index(p->index[k]));
+    return e;
+}
+
+// Where c keeps the scale between the ends of its values.
+static Expr *between_ends(const Action *a, Index **index)
+{
+    const Mover *m = &a->mover[0];
+    const Var *s = m->var;
+    Expr *at[MAX_RANK], *end[2] = {ex_num(-INFINITY), ex_num(INFINITY)};
+    for (int k = 0; k < s->rank; k++) at[k] = ex_index(index[k]);
+    Expr *value = ex_ref((Var *)s, s->rank, at);
+    const bool turned = m->power < 0;
+    if (s->lower_number > 0) end[turned] = ex_pow(ex_div(ex_num(s->lower_number), value), 1.0 / m->power);
+    if (isfinite(s->upper_number)) end[!turned] = ex_pow(ex_div(ex_num(s->upper_number), value), 1.0 / m->power);
+    return end[0]->kind == EX_NUM && end[1]->kind == EX_NUM ? ex_num(0) : ex_call3("within", ex_ref(a->by, s->rank, at), end[0], end[1]);
+}
+
+// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws, and the rest of the Jacobian and of the Haar measure. false: a condition is not met.
+static bool factors_of_c(Graph *g, Action *a, Reading *out)
+{
+    const Reading of = factors_moved(g, a);
+    out->factor = NEW_N(g->arena, Factor *, of.n + 1);
+    Plates p = {.n = a->by->rank, .index = NEW_N(g->arena, Index *, a->by->rank + 1)};
+    int power = -1;
+    for (int i = 0; i < a->n; i++)
+        if (!a->mover[i].factor) power += a->mover[i].power;
+    Expr *own = ex_mul2(ex_num(power), ex_log(var_element(g, a->by, p.index)));
+    const Factor *prior = a->mover[1].factor;
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (f->plates.guard && mentions_moved(f->plates.guard, a)) return false;
+        if (!mentions_moved(f->log_density, a)) continue;
+        for (int i = 0; i < f->plates.n; i++)
+            if (mentions_moved(f->plates.index[i]->lo, a) || mentions_moved(f->plates.index[i]->hi, a)) return false;
+        Expr *e = moved(a, f->log_density);
+        if (a->failed) return false;
+        for (int i = 1; i < a->n; i++) {
+            const Mover *m = &a->mover[i];
+            if (m->factor == f) e = ex_add2(e, ex_mul2(ex_num(m->power), ex_log(coordinate_at(a, m, f->value->args))));
+        }
+        if (!ex_mentions(e, a->by)) continue;
+        Expr *one = at_element(a, f, e, &p);
+        if (one) {
+            own = ex_add2(own, one);
+            prior = f;
+        } else out->factor[out->n++] = copy_of(g, f, e);
+    }
+    own = ex_add2(own, between_ends(a, p.index));
+    if (!ex_mentions(own, a->by)) return true;
+    Factor *f = copy_of(g, prior, own);
+    f->plates = p;
+    f->value = NULL;
+    f->dist = NULL;
+    f->if_missing = NULL;
+    out->factor[out->n++] = f;
+    return true;
+}
+
+static const Step *step_of(const Graph *g, const Var *v)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        for (int i = 0; i < s->nblock; i++)
+            if (s->block[i] == v && !s->imputes && s->when != WITH_GRADIENTS) return s;
+    return NULL;
+}
+
+static Step *orbit_step(Graph *g, Action *a)
+{
+    const Competition *competition = NULL;
+    for (int i = 0; i < a->n; i++) {
+        for (const Series *e = g->series; e; e = e->next)
+            if (e->var[0]->kind == VAR_SERIES && series_reads(e, a->mover[i].var)) return NULL;
+        const Step *s = step_of(g, a->mover[i].var);
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return NULL;
+        if (i && s->competition != competition) return NULL;
+        competition = s->competition;
+    }
+    Reading of = {0};
+    if (!factors_of_c(g, a, &of)) return NULL;
+    const Conditional *exact = conditional_given(g, a->by, &of, true);
+    Conditional *c = exact->family ? (Conditional *)exact : conditional_given(g, a->by, &of, false);
+    if (c->recursion || c->whole || c->nbatch < a->by->rank) return NULL;
+    Step *s = NEW(g->arena, Step);
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = a->by, .n = a->n, .moved = NEW_N(g->arena, Carried, a->n)};
+    for (int i = 0; i < a->n; i++) {
+        const Mover *m = &a->mover[i];
+        Carried *to = &o->moved[i];
+        *to = (Carried){.var = m->var, .power = m->power, .plates = m->factor ? &m->factor->plates : NULL};
+        Expr *at[MAX_RANK];
+        for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(to->index[k] = m->index[k]);
+        to->element = ex_ref(m->var, m->var->rank, at);
+        to->c = coordinate_at(a, m, at);
+        to->value = moved_element(a, m, at);
+    }
+    *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = a->mover[0].var->span, .nblock = 1, .block = arena_copy(g->arena, &a->by, sizeof a->by), .conditional = c, .orbit = o,
+                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "given what it scales, a scale hardly moves where data say little of that"};
+    return s;
+}
+
+static Step *scale_step(Graph *g, Var *s)
+{
+    if (!is_plain(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
+    static const int powers[] = {1, 2, -2, -1};
+    const Reading of = factors_of(g, s);
+    bool scales = false;
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (f->observed && ex_mentions(f->log_density, s)) return NULL;
+        scales |= f->value && f->value->kind == EX_REF && f->value->var != s && is_plain(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
+    }
+    if (!scales) return NULL;
+    Var *by = NULL;
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+        if (!by) {
+            by = var_unique(g, arena_printf(g->arena, "scale_%s", s->name), VAR_AUXILIARY);
+            by->hidden = true;
+            by->span = s->span;
+            by->lower_number = 0;
+            by->rank = s->rank;
+            memcpy(by->dim, s->dim, sizeof s->dim);
+        }
+        Action a = {.g = g, .n = 1, .by = by};
+        a.mover[0] = mover_of_scale(g, s, powers[k]);
+        for (int q = 0; q < of.n; q++) {
+            const Factor *f = of.factor[q];
+            if (!factor_counts_at(f, 0, false) || !f->value || f->value->kind != EX_REF || f->value->var == s || !var_unknown(f->value->var) || !ex_mentions(f->log_density, s)) continue;
+            add_plate(&a, f);
+        }
+        Step *step = NULL;
+        if (a.n > 1) {
+            add_auxiliaries(&a);
+            step = orbit_step(g, &a);
+        }
+        if (step) return step;
+    }
+    if (by) by->kind = VAR_ELEMENT;
+    return NULL;
+}
+
+void find_orbits(Graph *g)
+{
+    if (g->by_em || g->by_nuts) return;
+    Step **last = &g->steps;
+    for (Step **at = &g->steps; *at; at = &(*at)->next)
+        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    const int n = g->nvars;
+    for (int i = 0; i < n; i++) {
+        Step *s = scale_step(g, g->vars[i]);
+        if (!s) continue;
+        s->next = *last;
+        *last = s;
+        last = &s->next;
+    }
+}

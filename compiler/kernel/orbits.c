@@ -1,0 +1,104 @@
+// orbits.c -- moves along orbits (graph/orbits.c): c is 1, is drawn as any unknown, and moves what it acts on.
+//
+//   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw
+//   draw_c        its conditional                   as that of any unknown: element.c
+//   move_tau      tau = c*tau, theta[j] = mu + c*(theta[j] - mu)
+#include <string.h>
+#include "lower.h"
+
+enum { ROWS_THAT_TELL = 50 };            // of each element: they tell a plate, and its scale, so well that c is close to 1
+
+static Expr *product(const Count *c)
+{
+    Expr *all = ex_num(1);
+    for (int i = 0; i < c->n; i++) all = ex_mul2(all, c->factor[i]);
+    return all;
+}
+
+// Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep passes over the rows of a statement, or over the pairs of two plates: for plates
+// with few rows an element.
+static Expr *where_it_pays(Lower *p, const Step *s)
+{
+    const Orbit *o = s->orbit;
+    Expr *elements = ex_num(0), *rows = ex_num(0);
+    for (int i = 0; i < o->n; i++) {
+        const Count n = count_dims(o->moved[i].var, 0, o->moved[i].var->rank);
+        if (o->moved[i].plates) elements = ex_add2(elements, product(&n));
+    }
+    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density, *before = NULL; q; before = q, q = q->next) {
+        if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;        // one pass for both
+        if (s->kind == STEP_EXACT && hoisted_part(p, s->conditional, q)) continue;
+        const Count turns = turns_of_loops(&q->loops);
+        Expr *n = product(&turns);
+        bool own = n->kind == EX_NUM || elements == n;
+        for (int i = 0; i < (elements->kind == EX_ADD ? elements->nargs : 0); i++) own |= elements->args[i] == n;
+        if (!own) rows = ex_add2(rows, n);
+    }
+    return ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_TELL), elements));
+}
+
+void before_orbit(Lower *p, const Step *s)
+{
+    Var *c = s->orbit->by;
+    Expr *where = where_it_pays(p, s);
+    if (where) with_extent(launch(p, LAUNCH_WHERE, NULL), where);
+    const bool checked = s->kind == STEP_EXACT;
+    if (checked) launch(p, LAUNCH_CHECKED, NULL);
+    note(p, "Nothing has moved yet");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", c->name), "wide");
+    Loops l = {.n = c->rank};
+    Expr *element = var_element(p->g, c, l.index);
+    Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, element->args, NULL) : enter(p, NODE_LANE);
+    put_update(p, UPDATE_SET, place_element(element), ex_num(1));
+    leave(p, nest);
+    close_kernel(p);
+    launch_team(p, k);
+    if (checked) launch(p, LAUNCH_END, NULL);
+}
+
+// With --check: the claim of the draw is of the density of c, log p(moved) + J log c - log c; that of the model has the first alone.
+static void put_jacobian(Lower *p, const Step *s, const Carried *m)
+{
+    if (s->kind != STEP_EXACT || s->marginal) return;
+    put(p, NODE_CLAIM)->claim.value = ex_mul2(ex_num(-m->power), ex_log(m->c));
+}
+
+void along_orbit(Lower *p, const Step *s)
+{
+    const Orbit *o = s->orbit;
+    note(p, "What %s moves", o->by->name);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "move_%s", o->moved[0].var->name), "wide");
+    for (int i = 0; i < o->n; i++) {
+        const Carried *m = &o->moved[i];
+        Loops l = {.n = m->var->rank};
+        for (int d = 0; d < m->var->rank; d++) l.index[d] = index_new(m->index[d]->name, ex_num(1), m->var->dim[d]);
+        Expr *element = m->element, *value = m->value;
+        Carried here = *m;
+        for (int d = 0; d < m->var->rank; d++) {
+            element = ex_replace_index(element, m->index[d], ex_index(l.index[d]));
+            value = ex_replace_index(value, m->index[d], ex_index(l.index[d]));
+            here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
+        }
+        l.guard = exists_at(m->var, l.index);
+        Node *nest = m->var->rank ? enter_nest(p, NODE_NEST, &l, m->var->rank, element->args, NULL) : enter(p, NODE_LANE);
+        put_jacobian(p, s, &here);
+        if (!m->var->rank && l.guard) {
+            Node *exists = enter(p, NODE_IF);
+            exists->test.condition = l.guard;
+            put_update(p, UPDATE_SET, place_element(element), value);
+            leave(p, exists);
+        } else put_update(p, UPDATE_SET, place_element(element), value);
+        leave(p, nest);
+    }
+    if (s->kind == STEP_EXACT && !s->marginal) { // and of the Haar measure
+        Loops l = {.n = o->by->rank};
+        Expr *element = var_element(p->g, o->by, l.index);
+        Node *nest = o->by->rank ? enter_nest(p, NODE_NEST, &l, o->by->rank, element->args, NULL) : enter(p, NODE_LANE);
+        Carried haar = {.power = -1, .c = element};
+        put_jacobian(p, s, &haar);
+        leave(p, nest);
+    }
+    close_kernel(p);
+    launch_team(p, k);
+    if (where_it_pays(p, s)) launch(p, LAUNCH_END, NULL);
+}
