@@ -85,6 +85,7 @@ Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTe
     }
     Band *b = NEW(g->arena, Band);
     b->nchain = nchain;
+    b->var = arena_copy(g->arena, block, sizeof *block * (size_t)nblock);
     b->chain = NEW_N(g->arena, ChainVar, nchain);
     b->width = b->border = ex_num(0);
     b->offset = NEW_N(g->arena, Expr *, nblock);

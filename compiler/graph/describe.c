@@ -236,18 +236,29 @@ static bool meets_twice(const BlockTerm *t)
     return ex_replace(e, other, ex_index(k)) == t->coefficient;
 }
 
+static int innovation_count(const Step *s)
+{
+    int n;
+    innovation_vars(s->gaussian.innovations, &n);
+    return n;
+}
+
 static const char *band_elements(Graph *g, const Step *s)
 {
     const Band *b = s->gaussian.band;
     const char *size = ex_is_num(b->width, 1) ? "" : arena_printf(g->arena, ", %s elements at each", text(g, b->width));
     const char *panels = b->chain[0].npanel ? arena_printf(g->arena, "; a chain for each of %s", text(g, b->panels)) : "";
-    const char *border = s->nblock > b->nchain ? arena_printf(g->arena, "; %s integrated over the chain, then the chain given %s", s->nblock > b->nchain + 1 ? "the others" : s->block[b->nchain]->name, s->nblock > b->nchain + 1 ? "them" : "it") : "";
+    const int nborder = s->nblock - (s->gaussian.innovations ? innovation_count(s) : b->nchain);
+    const char *border = nborder ? arena_printf(g->arena, "; %s integrated over the chain, then the chain given %s", nborder > 1 ? "the others" : b->var[b->nchain]->name, nborder > 1 ? "them" : "it") : "";
     return arena_printf(g->arena, "a band along %s places%s, lag %d: one Cholesky factorisation of the band (Rue 2001)%s%s", text(g, b->length), size, b->lag, panels, border);
 }
 
 static void block(Graph *g, Description *d, const Step *s)
 {
-    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, "~ normal with precision J and shift h, mean J^-1 h");
+    const char *drawn = s->gaussian.innovations ? s->gaussian.band->var[0]->name : NULL;
+    for (int i = 1; drawn && i < s->nblock - innovation_count(s) + 1; i++) drawn = arena_printf(g->arena, "%s, %s", drawn, s->gaussian.band->var[i]->name);
+    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject,
+         drawn ? arena_printf(g->arena, "by way of (%s) ~ normal with precision J and shift h, mean J^-1 h", drawn) : "~ normal with precision J and shift h, mean J^-1 h");
     d->brief = "~ joint normal";
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         const char *over = loops_text(g, &t->loops);
@@ -261,6 +272,10 @@ static void block(Graph *g, Description *d, const Step *s)
     d->elements = s->gaussian.arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
                 : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
     if (s->gaussian.band) d->elements = band_elements(g, s);
+    Loops loops;
+    Expr *ref, *value;
+    for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++)
+        line(g, d, arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, ex_tidy(value)), loops.n ? "   over " : "", loops_text(g, &loops)));
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
         line(g, d, "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)");

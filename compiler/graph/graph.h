@@ -506,7 +506,8 @@ typedef struct ChainVar {                // band.c: which subscripts of a variab
 } ChainVar;
 
 typedef struct Band {                    // a joint normal whose precision is a band along a chain, or one for each of a panel, and a dense border
-    int       nchain;                    // the first variables of the block; the others are the border
+    Var     **var;                       // those of the block, or in place of innovations the series that they make
+    int       nchain;                    // the first of them have a subscript along the chain; the others are the border
     ChainVar *chain;
     int       lag;                       // elements further apart share no term
     Expr     *panels, *length, *width;   // chains, nodes of a chain, elements of a node
@@ -516,6 +517,15 @@ typedef struct Band {                    // a joint normal whose precision is a 
 } Band;
 
 Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTerm *terms);      // NULL: it is none
+
+// ---- innovations.c: recursive definitions that are chains of normals ----
+
+typedef struct Innovations Innovations;                               // the elements of a series, each linear in an innovation of its own
+Innovations *find_innovations(Graph *g, const Series *s);             // NULL: it has none
+Var *const *innovation_vars(const Innovations *in, int *n);           // the unknowns of which they are elements
+Var *innovation_series(const Innovations *in);
+bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value);       // statement k: over loops the innovation `ref` is `value`, in terms of the series; false: there is none
+bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int nborder, BlockTerm **out);      // of block_terms, with the series in place of the innovations; false: they are not jointly quadratic
 
 typedef struct Softmax {                 // turns.c: -count*log_sum_exp(k, eta) in a factor
     const Factor *factor;
@@ -655,6 +665,7 @@ typedef struct Step {
             bool        on_plane;        // one variable, each of whose vectors has the sum 0
             bool        diagonal;        // the same, and its precision has nothing but the diagonal
             const Band *band;            // its precision is a band along a chain; or NULL
+            const Innovations *innovations;      // the block's first variables; what is drawn is the series that they make. Or NULL
         } gaussian;
         Turns *turns;                    // TURNS
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values

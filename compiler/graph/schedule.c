@@ -1100,6 +1100,52 @@ static Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate 
     return chain_step(g, &c, c.n + c.nborder == 1 ? "its elements follow each other" : "they go along a chain");
 }
 
+// The innovations of a series, with what can stand at its border; NULL: they are not drawn so.
+static Step *innovations_step(Graph *g, Candidate *list, int n, const Series *series)
+{
+    Innovations *in = find_innovations(g, series);
+    BlockTerm *terms, *more;
+    int nvars = 0;
+    if (!in) return NULL;
+    Var *const *vars = innovation_vars(in, &nvars), **all = NEW_N(g->arena, Var *, MAX_BLOCK + 1), **block = NEW_N(g->arena, Var *, nvars + MAX_BLOCK);
+    for (int i = 0; i < nvars; i++) {
+        const Candidate *c = find(list, n, vars[i]->name);
+        if (!c || c->taken) return NULL;
+    }
+    all[0] = innovation_series(in);
+    int nborder = 0;
+    const Band *band = innovation_terms(g, in, NULL, 0, &terms) ? band_of(g, all, 1, 1, terms) : NULL;
+    if (!band) return NULL;
+    for (int i = 0; i < nvars; i++) {
+        find(list, n, vars[i]->name)->taken = true;
+        block[i] = vars[i];
+    }
+    for (int k = 0; k < n; k++) {
+        Candidate *w = &list[k];
+        const Var *v = w->var;
+        if (w->taken || v->rank > 0 || v->discrete || isfinite(v->lower_number) || isfinite(v->upper_number) || v->constraint != CONSTRAINT_NONE || v->kind != VAR_PARAMETER || request_of(g, v)) continue;
+        all[nborder + 1] = w->var;
+        bool coupled = false;
+        if (nborder + 2 > MAX_BLOCK || !innovation_terms(g, in, all + 1, nborder + 1, &more)) continue;
+        for (const BlockTerm *t = more; t; t = t->next) coupled |= t->degree == 2 && (t->ref[0]->var == v) != (t->ref[1]->var == v);
+        const Band *wider = coupled ? band_of(g, all, nborder + 2, 1, more) : NULL;
+        if (!wider) continue;
+        band = wider;
+        terms = more;
+        block[nvars + nborder++] = w->var;
+        w->taken = true;
+        k = -1;
+    }
+    Step *s = step_new(g, STEP_GAUSSIAN, vars[0]->span);
+    s->block = block;
+    s->nblock = nvars + nborder;
+    s->gaussian.terms = terms;
+    s->gaussian.band = band;
+    s->gaussian.innovations = in;
+    s->reason = arena_printf(g->arena, "each element of `%s` has an innovation of its own", all[0]->name);
+    return s;
+}
+
 static const char *shared_reason(Graph *g, const Growing *b)
 {
     return b->full ? arena_printf(g->arena, "they share a linear predictor; more than %d variables do, which are drawn in several blocks", MAX_BLOCK) : "they share a linear predictor";
@@ -1274,6 +1320,11 @@ bool schedule(Graph *g)
         place(g, &o, s, usual(&o, c->var));
     }
     Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
+    // Innovations of recursive definitions.
+    for (const Series *series = g->series; series && !g->by_em; series = series->next) {
+        Step *s = innovations_step(g, list, n, series);
+        if (s) place(g, &o, s, usual(&o, s->block[0]));
+    }
     // Chains, with what goes along them and their border.
     for (int i = 0; i < n && !g->by_em; i++) {
         Candidate *c = &list[i];
@@ -1386,7 +1437,7 @@ bool complete_blocks(Graph *g)
         if (s->kind == STEP_SLICE && s->block[0]->constraint == CONSTRAINT_SUM_TO_ZERO) add_absent_vectors(g, s);
         if (s->kind == STEP_TURNS) complete_turns(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
-        add_absent(g, s);
+        if (!s->gaussian.innovations) add_absent(g, s);
         if (s->gaussian.on_plane || s->gaussian.band) continue;
         if (s->gaussian.nbatch == 0 && !g->by_em) find_scale_move(g, s);
         find_rows(g, s);

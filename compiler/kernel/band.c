@@ -14,6 +14,7 @@ typedef struct BandPlace {
     const Band *band;
     Var  *B, *k, *E, *A, *h;     // E, A, h: NULL if there is no border
     Expr *row;                   // numbers of an element in the band
+    int   nborder;               // variables
 } BandPlace;
 
 enum { MOST_SUBS = 3 * MAX_RANK };
@@ -23,7 +24,7 @@ typedef struct Subs { int n; Expr *at[MOST_SUBS], *extent[MOST_SUBS]; } Subs;   
 static int place_of(const BandPlace *b, const Expr *ref)
 {
     int i = 0;
-    while (b->step->block[i] != ref->var) i++;
+    while (b->band->var[i] != ref->var) i++;
     return i;
 }
 
@@ -199,9 +200,8 @@ static void accumulate_band(Lower *p, const BandPlace *b, const BlockTerm *from)
 // The variables into the arrays in the order of the draw, or back.
 static void copy_chain(Lower *p, const BandPlace *b, Var *x, Var *z, bool gather)
 {
-    const Step *s = b->step;
-    for (int i = 0; i < s->nblock; i++) {
-        Var *v = s->block[i];
+    for (int i = 0; i < b->band->nchain + b->nborder; i++) {
+        Var *v = b->band->var[i];
         Loops l = {.n = v->rank};
         Expr *element = v->rank ? var_element((Graph *)p->g, v, l.index) : ex_ref(v, 0, NULL);
         Expr *here;
@@ -235,13 +235,16 @@ void step_band(Lower *p, const Step *s)
     const Band *w = s->gaussian.band;
     const char *stem = s->block[0]->name;
     BandPlace b = {.step = s, .band = w, .row = ex_mul2(ex_num(w->lag + 1), w->width)};
-    const bool border = s->nblock > w->nchain;
+    int ninnovations = w->nchain;
+    if (s->gaussian.innovations) innovation_vars(s->gaussian.innovations, &ninnovations);
+    b.nborder = s->nblock - ninnovations;
+    const bool border = b.nborder > 0;
     Expr *const band[] = {w->panels, w->length, ex_mul2(b.row, w->width)}, *const chain[] = {w->panels, w->length, w->width}, *const edge[] = {w->panels, w->length, ex_mul2(w->width, w->border)};
     b.B = work_array(p, ROLE_BLOCK, words(p, "band_%s", stem), 3, band);
     b.k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", stem), 3, chain);
-    Var *x = w->in_place ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 3, chain), *z = NULL;
+    Var *x = w->in_place ? w->var[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 3, chain), *z = NULL;
     if (border) {
-        const char *name = s->block[w->nchain]->name;
+        const char *name = w->var[w->nchain]->name;
         b.E = work_array(p, ROLE_BLOCK, words(p, "border_%s", stem), 3, edge);
         b.A = work_array(p, ROLE_BLOCK, words(p, "precision_%s", name), 3, (Expr *[]){ex_num(1), w->border, w->border});
         b.h = work_array(p, ROLE_BLOCK, words(p, "shift_%s", name), 2, (Expr *[]){ex_num(1), w->border});
@@ -253,7 +256,7 @@ void step_band(Lower *p, const Step *s)
     note(p, "  %s", s->description->elements);
     Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     collect->by_one = whole;
-    BorderPlace edges = border_place(p, s, w->nchain, b.A, b.h, w->border, w->offset);
+    BorderPlace edges = border_place(p, s, ninnovations, b.A, b.h, w->border, w->offset + w->nchain);
     put_fill(p, b.B, (Count){3, {band[0], band[1], band[2]}}, false);
     put_fill(p, b.k, (Count){3, {chain[0], chain[1], chain[2]}}, false);
     note_count(p, collect, (Count){3, {band[0], band[1], band[2]}});
@@ -283,10 +286,18 @@ void step_band(Lower *p, const Step *s)
     note_count(p, draw, (Count){3, {chain[0], chain[1], chain[2]}});
     close_kernel(p);
     launch_team(p, draw);
-    if (w->in_place && !border) return;
+    if (w->in_place && !border && !s->gaussian.innovations) return;
     note(p, "What was drawn jointly, to its places");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
     copy_chain(p, &b, w->in_place ? NULL : x, z, false);
+    Loops loops;
+    Expr *ref, *value;
+    for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++) {
+        if (k == 0) put(p, NODE_BARRIER);
+        Node *n = loops.n ? enter_nest(p, NODE_NEST, &loops, ref->nargs, ref->args, NULL) : enter(p, NODE_LANE);
+        put_update(p, UPDATE_SET, place_element(ref), value);
+        leave(p, n);
+    }
     close_kernel(p);
     launch_team(p, place);
 }

@@ -259,7 +259,7 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     }
 }
 
-BorderPlace border_place(Lower *p, const Step *s, int nchain, Var *J, Var *h, Expr *size, Expr *const *offset)
+BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset)
 {
     BorderPlace b = {s, J, h, NULL, NULL};
     if (!J) return b;
@@ -267,11 +267,11 @@ BorderPlace border_place(Lower *p, const Step *s, int nchain, Var *J, Var *h, Ex
     b.n->base = BASE_INT;
     put_let(p, NULL, b.n, size, "long");
     b.offset = NEW_N(p->g->arena, Expr *, s->nblock);
-    for (int i = nchain; i < s->nblock; i++) {
-        if (ex_is_num(offset[i], 0)) continue;
+    for (int i = first; i < s->nblock; i++) {
+        if (ex_is_num(offset[i - first], 0)) continue;
         Var *local = local_new(p->g->arena, intern(words(p, "at_%s", s->block[i]->name)));
         local->base = BASE_INT;
-        put_let(p, NULL, local, offset[i], "long");
+        put_let(p, NULL, local, offset[i - first], "long");
         b.offset[i] = local_ref(local);
     }
     return b;

@@ -185,9 +185,9 @@ void step_constrained(Lower *p, const Step *s);
 void step_elliptical(Lower *p, const Step *s);
 void step_array(Lower *p, const Step *s);
 void step_gaussian(Lower *p, const Step *s);
-// Precision and shift of variables nchain, ... of a block, of which `offset` says where each begins. border_place: in the open kernel; J NULL: there are none.
+// Precision and shift of variables first, ... of a block, of which `offset` says where each begins. border_place: in the open kernel; J NULL: there are none.
 typedef struct BorderPlace { const Step *step; Var *J, *h, *n; Expr **offset; } BorderPlace;
-BorderPlace border_place(Lower *p, const Step *s, int nchain, Var *J, Var *h, Expr *size, Expr *const *offset);
+BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset);
 void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t);         // adds a term between them
 void step_band(Lower *p, const Step *s);                             // band.c
 void step_turns(Lower *p, const Step *s);                            // turns.c

@@ -162,7 +162,50 @@ likelihood { y ~ normal(x, 0.5); }""", {"T": T, "y": y}, n, "band"
     return case
 
 
-CASES = {"ar1": ar1, "ar2": ar2, "trend": trend, "states": states, "panel": panel, "across": across, "one": walk(1), "two": walk(2)}
+def innovations():
+    """A series made of innovations: these, its start, their mean and a drift within the definition are one draw."""
+    T = 7
+    y = rng.normal(size=T).round(3)
+    n = Normal(["a", "m", "drift"] + names("r", T - 1))
+    n.add([("a", 1)], 0.3, 2)
+    n.add([("m", 1)], 0, 1)
+    n.add([("drift", 1)], 0, 0.5)
+    at = {"a": 1}                                # the element of the series, in terms of the unknowns
+    for t in range(T):
+        n.add(list(at.items()), y[t], 0.4)
+        if t < T - 1:
+            n.add([("r.%d" % (t + 1), 1), ("m", -1)], 0, 0.6)
+            at = {k: 0.7 * v for k, v in at.items()}
+            for k, v in (("drift", 1), ("r.%d" % (t + 1), 1)):
+                at[k] = at.get(k, 0) + v
+    return """data { int<lower=2> T; vector[T] y; }
+prior { a ~ normal(0.3, 2); m ~ normal(0, 1); drift ~ normal(0, 0.5); }
+latent { for (t in 1:T-1) r[t] ~ normal(m, 0.6); x[1] = a; for (t in 1:T-1) x[t+1] = 0.7*x[t] + drift + r[t]; }
+likelihood { y ~ normal(x, 0.4); }""", {"T": T, "y": y}, n, "by way of"
+
+
+def standardised():
+    """Innovations of one plate in two statements, with coefficients of their own, over a panel; some are missing from the likelihood."""
+    T, m = 5, 2
+    y = rng.normal(size=(m, T)).round(3)
+    n = Normal(names("z", m, T))
+    for i in range(1, m + 1):
+        at = {}
+        for t in range(1, T + 1):
+            at = {k: 0.6 * v for k, v in at.items()}
+            at["z.%d.%d" % (i, t)] = 1.5 if t == 1 else 0.8 * i
+            n.add([("z.%d.%d" % (i, t), 1)], 0, 1)
+            if t != 3:
+                n.add(list(at.items()), y[i - 1, t - 1], 0.5)
+    return """data { int<lower=1> T; int m; matrix[m, T] y; }
+prior { for (i in 1:m, t in 1:T) z[i, t] ~ normal(0, 1); }
+likelihood {
+  for (i in 1:m) { x[i, 1] = 1.5*z[i, 1]; for (t in 2:T) x[i, t] = 0.6*x[i, t-1] + 0.8*i*z[i, t]; }
+  for (i in 1:m, t in 1:T) if (t != 3) y[i, t] ~ normal(x[i, t], 0.5);
+}""", {"T": T, "m": m, "y": y}, n, "by way of"
+
+
+CASES = {"innovations": innovations, "standardised": standardised, "ar1": ar1, "ar2": ar2, "trend": trend, "states": states, "panel": panel, "across": across, "one": walk(1), "two": walk(2)}
 
 
 def check(w, name):
