@@ -422,8 +422,12 @@ Expr *ex_log(Expr *a)
         return ex_mul2(ex_num(a->number), ex_log(a->args[0]));
     if (a->kind == EX_MUL) {
         int positive = 0;
-        for (int i = 0; i < a->nargs; i++) positive += ex_positive(a->args[i]);
-        if (positive >= a->nargs - 1) {        // the whole is positive, so the last one is too
+        bool negative = false;                 // -z of a z that is not negative: the whole is 0, or has no log
+        for (int i = 0; i < a->nargs; i++) {
+            positive += ex_positive(a->args[i]);
+            negative |= a->args[i]->kind == EX_NUM && a->args[i]->number < 0;
+        }
+        if (positive >= a->nargs - 1 && !(negative && positive == a->nargs - 1)) {        // the whole is positive, so the last one is too
             Expr **t = malloc(sizeof *t * (size_t)a->nargs);
             for (int i = 0; i < a->nargs; i++) t[i] = ex_log(a->args[i]);
             Expr *s = ex_add(a->nargs, t);

@@ -654,7 +654,18 @@ bool in_series(const Series *s, const Var *v)
     return false;
 }
 
-Moving block_with_series(const Graph *g, Var *const *block, int n)
+// Sums along a chain that is offered are there for moves that see it summed out; what they are made of is drawn afresh elsewhere.
+static bool is_seen(const Graph *g, const Series *s, int sums)
+{
+    if (!s->apart) return true;
+    for (int i = 0; i < g->nvars && sums > 0; i++) {
+        const Var *v = g->vars[i];
+        if (v->offered && v->messages && (v->messages->series == s || series_reads(v->messages->series, s->var[0]))) return true;
+    }
+    return false;
+}
+
+Moving block_with_series(const Graph *g, Var *const *block, int n, int sums)
 {
     Moving b = {.n = n, .var = NEW_N(g->arena, Var *, n + g->nvars)};
     for (int i = 0; i < n; i++) b.var[i] = block[i];
@@ -663,7 +674,7 @@ Moving block_with_series(const Graph *g, Var *const *block, int n)
     b.nseries = 0;
     for (const Series *s = g->series; s; s = s->next) {
         bool entered = false;
-        for (int i = 0; i < n && s->var[0]->kind == VAR_SERIES && !s->apart; i++) entered |= series_reads(s, block[i]);
+        for (int i = 0; i < n && s->var[0]->kind == VAR_SERIES && is_seen(g, s, sums); i++) entered |= series_reads(s, block[i]);
         if (!entered) continue;
         b.series[b.nseries++] = s;
         for (int i = 0; i < s->n; i++) b.var[b.n++] = s->var[i];
@@ -860,14 +871,14 @@ void gradient_print(FILE *out, const Graph *g)
     int n = 0;
     for (int i = 0; i < g->nvars; i++)
         if (is_moved(g->vars[i])) all[n++] = g->vars[i];
-    const Moving with = block_with_series(g, all, n);
+    const Moving with = block_with_series(g, all, n, 0);
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         if (!is_moved(v)) continue;
         Index *element[MAX_RANK];
         const char *because = NULL;
         int line = 0;
-        const Moving b = block_with_series(g, &v, 1);
+        const Moving b = block_with_series(g, &v, 1, v->sums);
         fprintf(out, "d log p / d %s =", ex_text(g->arena, var_element(g, v, element)));
         for (const Factor *f = g->factors; f && !because; f = f->next) {
             Derivative *d;

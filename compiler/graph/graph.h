@@ -102,6 +102,8 @@ struct Var {
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not
     bool        offered;                 // it can be summed out for a move that competes with steps given it
+    Var        *alike;                   // along chains that data alone tell apart: the first chain with the same data; of that, how many there are of each
+    bool        messages_behind;         // along a chain, messages are of what comes behind the element, and not of the element itself
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
     int         chain;                   // the subscript that the chain goes along, or the last
     int         sums;                    // how many sums over values of others what moves it has behind it
@@ -276,6 +278,7 @@ bool marginals(Graph *g);
 bool asked_marginal(const Graph *g, const Var *v);
 // The first and the last value of an integer, if data tell them; NULL: they do not.
 Expr *end_of_summed(const Var *v, int side);
+const char *needed_for(Graph *g, const Var *v);                           // schedule.c: what is made of a response before sampling, so that its values cannot be missing; NULL: nothing
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);
@@ -450,7 +453,7 @@ typedef struct Moving {                  // unknowns, and what is computed from 
     Factored      *factored;             // of matrices that read the unknowns, none a series: an array of nfactored
 } Moving;
 
-Moving block_with_series(const Graph *g, Var *const *block, int n);
+Moving block_with_series(const Graph *g, Var *const *block, int n, int sums);
 bool   in_series(const Series *s, const Var *v);
 // A statement of a series as a factor: adjoint[..] times what the element is. Its derivatives by the block and the series are what this element gives to their adjoints.
 Factor site_factor(const Site *t, Var *adjoint);

@@ -9,6 +9,7 @@
 // over others. In the sweep, what reads a sum moves first, then those that were summed out are drawn, the last one first, each given those after it with those before it still summed out.
 // That is a draw of all of them together from their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "graph.h"
 
@@ -159,59 +160,224 @@ static Expr *message(const Var *v, Expr *const *at, Expr *state)
 static Expr *place_of(const Var *v, Expr *value) { return ex_add2(ex_sub(value, end_of_summed(v, 0)), ex_num(1)); }
 static Expr *value_at(const Var *v, Expr *place) { return ex_sub(ex_add2(place, end_of_summed(v, 0)), ex_num(1)); }
 
-// The series of messages; returns log_sum_exp of the first, in the other subscripts of the element.
-static Expr *sum_along(Graph *g, const Conditional *c, Expr *local)
+static void add_to_sites(Var *m, Site *s)
 {
-    Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
+    Site **end = &m->sites;
+    while (*end) end = &(*end)->next;
+    *end = s;
+}
+
+// A chain that is being summed over. Of two values each stands in a site of its own: what is written for one value alone is simpler.
+typedef struct Chain { Graph *g; const Conditional *c; Expr *states; bool two; Expr *alike; } Chain;       // alike: whether a chain is the first of those with the same data; NULL: each is by itself
+
+// ---- chains with the same data ----
+
+// Capture histories repeat: where all that tells one chain from another is rows of data, sums over chains with the same rows are the same. Which chain is the first with its rows is found by comparing
+// each with those before it, for up to so many chains; else each is its own.
+enum { MOST_COMPARED = 4096 };
+
+typedef struct AlikeRows { Graph *g; const Conditional *c; Expr *differ; Index *other; bool any; } AlikeRows;
+
+static Look test_rows(const Expr *e, void *with)
+{
+    AlikeRows *r = with;
+    Index *chain = r->c->element[0];
+    if (e->kind == EX_INDEX) return e->index == chain ? FOUND : LOOK;
+    if (e->kind != EX_REF || !ex_mentions_index((Expr *)e, chain)) return LOOK;
+    for (int k = 1; k < e->nargs; k++)
+        if (ex_mentions_index(e->args[k], chain)) return FOUND;
+    if (e->args[0] != ex_index(chain)) return FOUND;
+    if (e->var == r->c->var || e->var == r->c->u->var) return SKIP;
+    if ((e->var->kind != VAR_DATA && e->var->kind != VAR_LET) || e->nargs != e->var->rank || e->var->rank > 2 || e->var->dim[0] != r->c->var->dim[0]) return FOUND;
+    if (e->var->response && !needed_for(r->g, e->var)) return FOUND;             // values may be missing, and are then drawn
+    Expr *mine[2] = {ex_index(chain)}, *others[2] = {ex_index(r->other)};
+    Index *t = e->nargs == 2 ? index_new(intern("t"), ex_num(1), e->var->dim[1]) : NULL;
+    if (t) mine[1] = others[1] = ex_index(t);
+    Expr *one = ex_call2("!=", ex_ref(e->var, e->nargs, mine), ex_ref(e->var, e->nargs, others));
+    r->differ = ex_add2(r->differ, t ? ex_reduce("sum", t, t->lo, t->hi, one) : one);
+    r->any = true;
+    return SKIP;
+}
+
+static Var *let_by_chain(Graph *g, const Conditional *c, const char *name)
+{
+    Var *m = var_unique(g, arena_printf(g->arena, "%s_%s", name, c->var->name), VAR_LET);
+    m->base = BASE_INT;
+    m->span = c->var->span;
+    m->rank = 1;
+    m->dim[0] = c->var->dim[0];
+    m->lower_number = 0;
+    m->sites = NEW(g->arena, Site);
+    *m->sites = (Site){.span = m->span, .var = m, .plates = {.n = 1, .index = NEW_N(g->arena, Index *, 1)}, .n = 1};
+    m->sites->plates.index[0] = index_new(intern("k"), ex_num(1), m->dim[0]);
+    m->sites->subscript[0] = ex_index(m->sites->plates.index[0]);
+    return m;
+}
+
+// Two lets: the first chain with the data of each, and how many it stands for. NULL: other things tell chains apart.
+static Var *alike_rows(Graph *g, const Conditional *c, Expr *densities)
+{
+    if (c->var->rank != 2 || c->var->chain != 1) return NULL;
+    Index *i = index_new(intern("i"), ex_num(1), ex_num(1));
+    AlikeRows r = {g, c, ex_num(0), i, false};
+    if (ex_find(densities, test_rows, &r) || !r.any) return NULL;
+    Var *first = let_by_chain(g, c, "first_alike"), *count = let_by_chain(g, c, "number_alike");
+    Expr *k = first->sites->subscript[0], *lo = ex_call3("if_else", ex_call2("<=", first->dim[0], ex_num(MOST_COMPARED)), ex_num(1), k);
+    Index *before = index_new(intern("i"), lo, k), *other = index_new(intern("i"), ex_num(1), count->dim[0]);
+    Expr *same = ex_call2("==", ex_replace_index(ex_replace_index(r.differ, i, ex_index(before)), c->element[0], k), ex_num(0));
+    first->sites->value = ex_reduce("min", before, lo, k, ex_call3("if_else", same, ex_index(before), k));
+    count->sites->value = ex_reduce("sum", other, other->lo, other->hi, ex_call2("==", ex_ref(first, 1, (Expr *[]){ex_index(other)}), count->sites->subscript[0]));
+    first->alike = count;
+    return first;
+}
+
+static Expr *first_alike(const Var *v, Expr *chain) { return v->alike ? ex_ref(v->alike, 1, &chain) : chain; }
+
+// ---- messages ----
+
+// A site of m at subscripts, for elements with the indices of the chain (but for the one along it, if `length` is not an end of it); the states have indices, or are numbers.
+static Site *chain_site(const Chain *h, Var *m, int n, Expr *const *at)
+{
+    Site *s = NEW(h->g->arena, Site);
+    *s = (Site){.span = h->c->var->span, .var = m, .plates = {.index = NEW_N(h->g->arena, Index *, MAX_RANK)}, .n = n};
+    memcpy(s->subscript, at, sizeof *at * (size_t)n);
+    add_to_sites(m, s);
+    return s;
+}
+
+static void add_plate(Site *s, Expr *state)
+{
+    if (state->kind == EX_INDEX) s->plates.index[s->plates.n++] = state->index;
+}
+
+// With the values of a pair written out, whether a multiple of a positive number lies in the support is known: 0 <= p*(1 - 1), 0 <= p, 0 <= -p.
+static Expr *settle_leaf(Expr *e, void *with)
+{
+    (void)with;
+    if (e->kind != EX_CALL || (e->fn != FN_LE && e->fn != FN_LT) || !ex_is_num(e->args[0], 0)) return NULL;
+    const Expr *x = e->args[1];
+    double sign = 1;
+    for (int i = 0; i < (x->kind == EX_MUL ? x->nargs : 1); i++) {
+        const Expr *f = x->kind == EX_MUL ? x->args[i] : x;
+        if (f->kind == EX_NUM && f->number != 0) sign = f->number < 0 ? -sign : sign;
+        else if (!ex_positive(f) || ex_may_vanish(f) || !ex_unknown(f)) return NULL;
+    }
+    return ex_num(sign > 0);
+}
+
+// What the element and the one behind it have between them (`pair`), or what the element has by itself, at each of their values, in an array of its own: sums over the chain and their derivatives read each
+// several times. The array has the subscripts that e depends on; that along the chain is the first element's of a pair. Returns what stands for e, with the values as they are in it.
+static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
+{
+    const Conditional *c = h->c;
+    Var *v = c->var, *m = var_unique(h->g, arena_printf(h->g->arena, "%s_%s", name, v->name), VAR_SERIES);
+    Expr *at[MAX_RANK], *read[MAX_RANK], *before = beside(c, -1);
+    Index *t = c->element[v->chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->chain], ex_num(1)));
+    Expr *depends = ex_replace(ex_replace(e, before, ex_index(index_new(intern("i"), ex_num(1), h->states))), c->u, ex_index(index_new(intern("j"), ex_num(1), h->states)));
+    m->hidden = true;
+    m->span = v->span;
+    for (int k = 0; k < v->rank; k++) {
+        if (!ex_mentions_index(depends, c->element[k])) continue;
+        at[m->rank] = k == v->chain ? ex_index(ahead) : c->current->args[k];
+        read[m->rank] = k == v->chain ? ex_sub(c->current->args[k], ex_num(1)) : c->current->args[k];
+        m->dim[m->rank++] = v->dim[k];
+    }
+    const int n = m->rank;
+    for (int k = 0; k < 1 + pair; k++) m->dim[m->rank++] = h->states;
+    for (int i = 0; i < (h->two && pair ? 2 : 1); i++)
+        for (int j = 0; j < (h->two ? 2 : 1); j++) {
+            Expr *here = h->two ? ex_num(j + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)), *there = h->two ? ex_num(i + 1) : ex_index(index_new(intern("i"), ex_num(1), h->states));
+            int rank = n;
+            if (pair) at[rank++] = there;
+            at[rank++] = here;
+            Site *s = chain_site(h, m, rank, at);
+            for (int k = 0; k < v->rank; k++)
+                if (ex_mentions_index(depends, c->element[k])) s->plates.index[s->plates.n++] = k == v->chain ? ahead : c->element[k];
+            if (pair) add_plate(s, there);
+            add_plate(s, here);
+            if (h->alike && ex_mentions_index(depends, c->element[0])) s->plates.guard = h->alike;
+            s->value = ex_replace_index(ex_replace(ex_replace(e, before, value_at(v, there)), c->u, value_at(v, here)), t, ex_add2(ex_index(ahead), ex_num(1)));
+            if (h->two) s->value = ex_map(s->value, settle_leaf, NULL);
+        }
+    if (!add_series(h->g, m)) abort();             // no element of it reads another
+    int rank = n;
+    if (pair) read[rank++] = place_of(v, before);
+    read[rank++] = place_of(v, c->u);
+    return ex_ref(m, rank, read);
+}
+
+// The series of messages; returns log_sum_exp of the first, in the other subscripts of the element. For sums that moves read, what messages are made of is in arrays, and a message is what comes
+// behind its element: its value is then the sum that derivatives need.
+static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
+{
+    Var *v = c->var;
     v->chain = c->nbatch;
+    const Expr *first = end_of_summed(v, 0), *top = end_of_summed(v, 1);
+    Chain h = {g, c, place_of(v, end_of_summed(v, 1)), first->kind == EX_NUM && top->kind == EX_NUM && top->number == first->number + 1, NULL};
+    Expr *length = v->dim[v->chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
+    moved = v->messages_behind = moved && v->rank + 2 <= MAX_RANK;
+    if (moved) {
+        v->alike = alike_rows(g, c, ex_add2(local, link));
+        if (v->alike) h.alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
+        next = h.two ? tabulated(&h, "links", ex_add2(link, local), true) : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
+    }
+    Var *m = v->messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
     m->hidden = true;
     m->span = v->span;
     for (int k = 0; k < v->rank; k++)
         if (k != v->chain) m->dim[m->rank++] = v->dim[k];
-    Expr *length = m->dim[m->rank++] = v->dim[v->chain], *states = m->dim[m->rank++] = place_of(v, end_of_summed(v, 1)), *link = link_before(c), *at[MAX_RANK];
+    m->dim[m->rank++] = length;
+    m->dim[m->rank++] = states;
     Index *last = c->element[v->chain];
-    for (int site = 0; site < 2; site++) {
-        Index *j = index_new(intern("j"), ex_num(1), states), *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1)));
-        Site *s = NEW(g->arena, Site);
-        *s = (Site){.span = v->span, .var = m, .plates = {.index = NEW_N(g->arena, Index *, MAX_RANK)}, .n = m->rank};
-        for (int k = 0; k < v->rank; k++) {
-            at[k] = c->current->args[k];
-            if (k != v->chain) s->plates.index[s->plates.n++] = c->element[k];
-        }
-        Expr *here = at[v->chain] = site ? ex_index(t) : length;
+    memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
+    for (int which = 0; which < (h.two ? 4 : 2); which++) {
+        const bool site = which % 2;
+        Index *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1))), *k = index_new(intern("k"), ex_num(1), states);
+        Expr *state = h.two ? ex_num(which / 2 + 1) : ex_index(index_new(intern("j"), ex_num(1), states)), *here = at[v->chain] = site ? ex_index(t) : length;
+        memcpy(sub, message(v, at, state)->args, sizeof *sub * (size_t)m->rank);
+        Site *s = chain_site(&h, m, m->rank, sub);
+        for (int q = 0; q < v->rank; q++)
+            if (q != v->chain) s->plates.index[s->plates.n++] = c->element[q];
         if (site) s->plates.index[s->plates.n++] = t;
-        s->plates.index[s->plates.n++] = j;
-        memcpy(s->subscript, message(v, at, ex_index(j))->args, sizeof *s->subscript * (size_t)m->rank);
-        s->value = ex_replace_index(ex_replace(local, c->u, value_at(v, ex_index(j))), last, here);
-        if (site) {
-            Index *k = index_new(intern("k"), ex_num(1), states);
-            Expr *next = ex_replace(ex_replace(link, beside(c, -1), value_at(v, ex_index(j))), c->u, value_at(v, ex_index(k)));
-            at[v->chain] = ex_add2(here, ex_num(1));
-            next = ex_add2(ex_replace_index(next, last, at[v->chain]), message(v, at, ex_index(k)));
-            s->value = ex_add2(s->value, ex_reduce("log_sum_exp", k, ex_num(1), states, next));
+        add_plate(s, state);
+        s->plates.guard = h.alike;
+        s->value = moved ? ex_num(0) : ex_replace_index(ex_replace(local, c->u, value_at(v, state)), last, here);
+        if (!site) continue;
+        Expr *from = ex_replace(moved ? next : link, beside(c, -1), value_at(v, state)), *all[2];
+        at[v->chain] = ex_add2(here, ex_num(1));
+        for (int to = 0; to < (h.two ? 2 : 1); to++) {
+            Expr *other = h.two ? ex_num(to + 1) : ex_index(k), *pair = ex_replace(from, c->u, value_at(v, other));
+            all[to] = ex_add2(ex_replace_index(pair, last, at[v->chain]), message(v, at, other));
         }
-        Site **end = &m->sites;
-        while (*end) end = &(*end)->next;
-        *end = s;
+        s->value = ex_add2(s->value, h.two ? ex_call2("log_sum_exp2", all[0], all[1]) : ex_reduce("log_sum_exp", k, ex_num(1), states, all[0]));
     }
     if (!add_series(g, m)) return NULL;
-    Index *j = index_new(intern("j"), ex_num(1), states);
-    memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
     at[v->chain] = ex_num(1);
-    return ex_reduce("log_sum_exp", j, ex_num(1), states, message(v, at, ex_index(j)));
+    Expr *all[2];
+    Index *j = index_new(intern("j"), ex_num(1), states);
+    for (int i = 0; i < 2; i++) {
+        Expr *state = h.two ? ex_num(i + 1) : ex_index(j);
+        all[i] = message(v, at, state);
+        if (moved) all[i] = ex_add2(ex_replace_index(ex_replace(local, c->u, value_at(v, state)), last, ex_num(1)), all[i]);
+        if (h.two) all[i] = ex_map(all[i], settle_leaf, NULL);
+    }
+    return h.two ? ex_call2("log_sum_exp2", all[0], all[1]) : ex_reduce("log_sum_exp", j, ex_num(1), states, all[0]);
 }
 
 Conditional *conditional_chain(Graph *g, Var *v)
 {
     Conditional *c = conditional_density(g, v, v->summed || can_collapse(g, v));
     Part *first = NULL, **last = &first;
+    Expr *at[MAX_RANK];
+    memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
+    at[0] = first_alike(v, at[0]);
     for (Part *q = c->density; q; q = q->next)
-        if (ex_mentions(q->value, v) && neighbour_of(c, q).apart == -1) {
+        if (ex_mentions(q->value, v) ? neighbour_of(c, q).apart == -1 : v->messages_behind) {
             *last = q;
             last = &q->next;
         }
     Part *rest = *last = NEW(g->arena, Part);
-    *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, c->current->args, place_of(v, c->u))};
+    *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, at, place_of(v, c->u))};
     c->density = first;
     if (c->nbatch < v->rank) c->nbatch = v->chain;
     c->colours = c->lattice = 0;
@@ -375,7 +541,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
         e = sum_by_rows(g, scattered, number);
         apart = ex_num(0);
         p.index = scattered->element;
-    } else e = chain ? sum_along(g, c, e) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
+    } else e = chain ? sum_along(g, c, e, !g->by_em) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     for (Factor *f = g->factors; f; f = f->next)
         if (!f->original && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
@@ -384,6 +550,15 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
         p.index = index_list(g->arena, p.index, p.n, 1);
         p.n--;
         memmove(&p.index[v->chain], &p.index[v->chain + 1], sizeof *p.index * (size_t)(p.n - v->chain));
+        const Expr *length = v->dim[v->chain];
+        const bool any = length->kind == EX_NUM ? length->number >= 1 : length->kind == EX_REF && length->var->lower_number >= 1;
+        if (!any) p.guard = ex_call2("<=", ex_num(1), v->dim[v->chain]);
+        if (v->alike) {
+            Expr *k = ex_index(p.index[0]);
+            Expr *stands = ex_call2("==", first_alike(v, k), k);
+            p.guard = p.guard ? ex_call2("&&", p.guard, stands) : stands;
+            e = ex_mul2(ex_ref(v->alike->alike, 1, &k), e);
+        }
     } else e = ex_add2(e, apart);
     new_sum(g, v, number, p, e);
     if (offer) v->offered = g->offers = true;
@@ -454,11 +629,11 @@ static bool has_few_values(const Conditional *c)
 
 static void draw_together(Graph *g, Var *v)
 {
-    if (!var_unknown(v) || v->summed || !v->discrete || v->base != BASE_INT || request_of(g, v) || !end_of_summed(v, 0) || !end_of_summed(v, 1)) return;
+    if (!var_unknown(v) || v->summed || v->messages || !v->discrete || v->base != BASE_INT || request_of(g, v) || !end_of_summed(v, 0) || !end_of_summed(v, 1)) return;
     Conditional *c = conditional_density(g, v, can_collapse(g, v));
     if (c->recursion || c->nbatch == v->rank || !is_chain(c) || !has_few_values(c)) return;
     Expr *apart;
-    if (sum_along(g, c, at_value(c, &apart))) v->messages->series->apart = true;
+    if (sum_along(g, c, at_value(c, &apart), false)) v->messages->series->apart = true;
     else v->messages = NULL;
 }
 
@@ -474,14 +649,20 @@ static Look test_matrix(const Expr *e, void *with)
 }
 
 // Densities with matrices of each value would be evaluated by one lane, a row after the other, which steps that share inverses never are. No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each other.
-static void offer(Graph *g, Var *v)
+// Chains are offered where there are several, one a row: these are drawn whole on a GPU, too.
+static void offer(Graph *g, Var *v, bool chains)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->base != BASE_INT || request_of(g, v)) return;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_VALUES)) return;
     for (const Factor *f = g->factors; f; f = f->next)
         if (factor_mentions(f, v) && (f->gone || f->sums_out || ex_find(f->log_density, test_matrix, NULL))) return;
-    sum_out(g, v, 1, false, true);
+    if (chains) {
+        const Conditional *c = conditional_density(g, v, can_collapse(g, v));
+        if (c->recursion || c->nbatch == v->rank || c->nbatch == 0 || !is_chain(c) || !has_few_values(c)) return;
+    }
+    sum_out(g, v, 1, chains, true);
+    if (v->offered && v->messages) v->messages->series->apart = true;
     v->sums = 0;
 }
 
@@ -543,7 +724,9 @@ bool marginals(Graph *g)
         if (v->summed) v->sums = v->summed - 1;
         else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
     }
+    const bool offers = !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0;
+    for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], true);
     for (int i = 0, n = g->nvars; i < n && !g->by_em; i++) draw_together(g, g->vars[i]);
-    for (int i = 0, n = g->nvars; i < n && !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0; i++) offer(g, g->vars[i]);
+    for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], false);
     return true;
 }

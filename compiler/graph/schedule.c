@@ -425,7 +425,7 @@ static bool has_gradient(Graph *g, Var *v, const char **why)
 {
     has_coordinates(v, why);
     const Reading of = factors_of(g, v);
-    const Moving b = block_with_series(g, &v, 1);
+    const Moving b = block_with_series(g, &v, 1, v->sums);
     for (int q = 0; q < of.n && !*why; q++) {
         Derivative *terms;
         if (factor_counts(of.factor[q], v, true) && !derivatives_moving(g, of.factor[q], &b, &terms, why)) return false;
@@ -543,7 +543,7 @@ static bool test_jumps(Graph *g, Var *const *block, int n)
     const Reading of = factors_of_block(g, block, n);
     for (int q = 0; q < of.n; q++)
         if (factor_counts_at(of.factor[q], block_sums(block, n), true) && ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth)) return true;
-    const Moving with = block_with_series(g, block, n);
+    const Moving with = block_with_series(g, block, n, block_sums(block, n));
     for (int i = n; i < with.n; i++)
         for (const Site *t = with.var[i]->sites; t; t = t->next)
             if (ex_find(t->value, test_jump, (void *)&smooth)) return true;
@@ -683,7 +683,7 @@ static Step *step_of_offered(Graph *g, const Var *v)
         for (int i = 0; i < s->nblock; i++) {
             if (s->block[i] != v || s->imputes) continue;
             const Conditional *c = s->conditional;
-            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != STEP_ENUM && s->kind != STEP_EXACT) || !c || c->whole || c->nbatch < v->rank) return NULL;
+            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != STEP_ENUM && s->kind != STEP_EXACT) || !c || c->whole || (c->nbatch < v->rank && !s->by_messages)) return NULL;
             found = s;
         }
     return found;
@@ -842,7 +842,7 @@ static void bound_missing(Graph *g, const Var *v, bool on)
 }
 
 // What is made of the values of a response before sampling, and would not follow those that are drawn; NULL: nothing.
-static const char *needed_for(Graph *g, const Var *v)
+const char *needed_for(Graph *g, const Var *v)
 {
     if (v->needed_for) return v->needed_for;
     for (int i = 0; i < g->nvars; i++) {
@@ -1373,7 +1373,7 @@ bool schedule(Graph *g)
             place(g, &o, by_counts, &o.predictive);
             continue;
         }
-        Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed ? element_step(g, c->var, true, NULL) : NULL;
+        Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? element_step(g, c->var, true, NULL) : NULL;
         if (other) {                             // on a GPU one lane would go along the chain, while neighbours that do not touch are drawn at once
             s->when = ON_CPU;
             other->when = ON_GPU;

@@ -1374,6 +1374,14 @@ static bool reads_its_row(const Series *s, const Site *t)
     return ex_find(t->value, test_row, &(Row){s, along});
 }
 
+// A sum over the values of a state whose logarithm is the element itself, in the derivatives of that element: it has been computed.
+static Expr *as_computed(const Site *t, Expr *e)
+{
+    Expr *v = t->value;
+    const bool sum = (v->kind == EX_REDUCE && v->fn == FN_log_sum_exp) || (v->kind == EX_CALL && v->fn == FN_log_sum_exp2);
+    return sum ? ex_replace(e, v, ex_ref(t->var, t->n, t->subscript)) : e;
+}
+
 // Adjoints within a series: in the reverse of the order in which its elements are computed, each goes on to the elements that this one was made of.
 static void put_adjoints(Moved *m, const Series *s)
 {
@@ -1418,7 +1426,7 @@ static void put_adjoints(Moved *m, const Series *s)
             for (int i = row ? 1 + plates->n : 1; i < d->loops.n; i++) l.index[l.n++] = d->loops.index[i];
             Node *nest = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
             nest->nest.moving = adjoint_of(m, d->ref->var);
-            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), ex_mul2(d->weight, d->rest));
+            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), as_computed(t, ex_mul2(d->weight, d->rest)));
             leave(p, nest);
         }
         if (inner) leave(p, inner);
@@ -1431,7 +1439,7 @@ static void put_adjoints(Moved *m, const Series *s)
 }
 
 // What elements that are computed give to the block, and to others that they are made of: sums over the elements. Each statement is a factor, and terms by `but` are not for here.
-static void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Series *but)
+static void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but)
 {
     Lower *p = m->p;
     Derivative **terms = NEW_N(p->g->arena, Derivative *, n + 1);
@@ -1441,7 +1449,11 @@ static void put_sums(Moved *m, const char *stem, int n, const Factor *statement,
         Derivative **d = &terms[i];
         while (*d) {
             if (but && in_series(but, (*d)->ref->var)) *d = (*d)->next;
-            else d = &(*d)->next;
+            else {
+                if (site) (*d)->weight = as_computed(site[i], (*d)->weight);
+                if (site) (*d)->rest = as_computed(site[i], (*d)->rest);
+                d = &(*d)->next;
+            }
         }
     }
     for (int i = 0; i < n; i++)
@@ -1487,13 +1499,16 @@ static void put_series(Moved *m, const Series *s)
     put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
     if (!s->var[0]->sites->ode) put_adjoints(m, s);          // elements of a solution are not made of each other
     Factor *statement = NULL;
-    int n = 0, size = 0;
+    const Site **site = NULL;
+    int n = 0, size = 0, room = 0;
     for (int i = 0; i < s->n; i++)
         for (const Site *t = s->var[i]->sites; t; t = t->next) {
             ROOM(p->g->arena, statement, n, size);
+            ROOM(p->g->arena, site, n, room);
+            site[n] = t;
             statement[n++] = site_factor(t, adjoint_of(m, t->var));
         }
-    put_sums(m, words(p, "by_%s", s->var[0]->name), n, statement, s);
+    put_sums(m, words(p, "by_%s", s->var[0]->name), n, statement, site, s);
 }
 
 // Arrays that are computed once, from the last to the first: it may read those before it.
@@ -1505,7 +1520,7 @@ static void put_once(Moved *m, const Once *o)
     for (int k = 0; k < o->plates.n; k++) at[k] = ex_index(o->plates.index[k]);
     const Factor f = {.span = m->step->span, .plates = o->plates, .log_density = ex_mul2(ex_ref(adjoint_of(m, o->var), o->plates.n, at), o->value)};
     put(m->p, NODE_COMMENT)->text.lines = o->var->name;
-    put_sums(m, words(m->p, "by_%s", o->var->name), 1, &f, NULL);
+    put_sums(m, words(m->p, "by_%s", o->var->name), 1, &f, NULL, NULL);
 }
 
 // Adjoints of Cholesky factors become those of the matrices, in place.
@@ -1520,7 +1535,7 @@ static void put_factored(Moved *m, const Factored *of)
     leave(p, lane);
     put_barrier(p);
     const Factor f = matrix_factor(p->g, of->call->args[0], adjoint, of->span);
-    put_sums(m, words(p, "by_%s", of->var->name), 1, &f, NULL);
+    put_sums(m, words(p, "by_%s", of->var->name), 1, &f, NULL, NULL);
 }
 
 static void put_inverse(Moved *m, const Inverse *of)
@@ -1536,7 +1551,7 @@ static void put_inverse(Moved *m, const Inverse *of)
     leave(p, lane);
     put_barrier(p);
     const Factor f = matrix_factor(p->g, of->of, n->factor.adjoint, m->step->span);
-    put_sums(m, words(p, "by_%s", of->inverse->name), 1, &f, NULL);
+    put_sums(m, words(p, "by_%s", of->inverse->name), 1, &f, NULL, NULL);
 }
 
 // ---- spans ----
@@ -1837,7 +1852,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
         m.size = ex_add2(m.size, coordinates_of(&m, v));
         m.ends[i] = (Ends){.number = {v->lower_number, v->upper_number}};
     }
-    m.moving = block_with_series(p->g, s->block, s->nblock);
+    m.moving = block_with_series(p->g, s->block, s->nblock, s->nuts.sums);
     for (int i = 0; i < s->nblock; i++)
         if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .turns = true};
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);

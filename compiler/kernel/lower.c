@@ -278,6 +278,13 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     if (s->orbit) along_orbit(p, s);
 }
 
+static bool site_reads(const Var *m, const Var *v)
+{
+    for (const Site *t = m->sites; t; t = t->next)
+        if (ex_mentions(t->value, v)) return true;
+    return false;
+}
+
 // Messages along a chain are made before each step that reads them: not all that they are made of is drawn by steps that read them.
 static void put_messages(Lower *p, const Step *s)
 {
@@ -288,7 +295,10 @@ static void put_messages(Lower *p, const Step *s)
         if (m->kind != VAR_SERIES || !m->hidden) continue;
         bool reads = s->conditional && s->by_messages && s->block[0]->messages == m;
         for (int q = 0; q < of.n && s->over_sum && !reads; q++) reads = of.factor[q]->made && factor_counts_at(of.factor[q], sums, true) && ex_mentions(of.factor[q]->log_density, m);
-        if (reads) launch(p, LAUNCH_ONCE, p->messages[m->id]);
+        if (!reads) continue;
+        for (const Series *made = p->g->series; made != m->series; made = made->next)          // arrays that they are made of
+            if (made->var[0]->hidden && site_reads(m, made->var[0])) launch(p, LAUNCH_ONCE, p->messages[made->var[0]->id]);
+        launch(p, LAUNCH_ONCE, p->messages[m->id]);
     }
 }
 
