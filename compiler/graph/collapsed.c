@@ -8,7 +8,8 @@
 // while the elements take turns. Elements depend on each other through the counts, so they are drawn one after the other, exactly: a parallel form would be an approximation.
 //
 // Side conditions: w is Dirichlet given everything else, whatever its counts come from; each element of the indicator adds 1 to one place of w, that its value picks, once: then the law of one value is all that
-// is asked of w. Everything discrete that reads w is drawn so, and w directly after them, before any other step reads it (van Dyk and Park 2008).
+// is asked of w. Where the weights of an element are one of several vectors that data pick, theta[doc[i], ..] for every w that is integrated out (or theta[d, ..] for c[d, n]), elements of different vectors do not meet in a count:
+// if nothing else ties them, vectors are gone through at once, each element by element, which is as exact and gives the same draws. Everything discrete that reads w is drawn so, and w directly after them, before any other step reads it (van Dyk and Park 2008).
 #include <math.h>
 #include <string.h>
 #include "graph.h"
@@ -66,6 +67,35 @@ static Predictive *predictive_of(Graph *g, Var *v, const Conditional *c, Var *w,
     return NULL;
 }
 
+static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+
+// By which of its subscripts, before the value's, every one of the weights has the same expression of data, `key`, and over how many vectors that goes; NULL: by none.
+static Expr *vectors_apart(const Predictive *list, Expr *key)
+{
+    Expr *extent = NULL;
+    for (const Predictive *p = list; p; p = p->next) {
+        int at = 0;
+        while (at < p->ref->nargs - 1 && p->ref->args[at] != key) at++;
+        if (at == p->ref->nargs - 1) return NULL;
+        if (!extent) extent = p->weights->dim[at];
+        else if (extent != p->weights->dim[at]) return NULL;
+    }
+    return extent;
+}
+
+// Elements that count in different vectors of weights go at once.
+static void set_apart(Step *s, Conditional *c)
+{
+    const Var *v = c->var;
+    Expr *first = v->rank ? ex_index(c->element[0]) : NULL;
+    if (v->rank == 2 && vectors_apart(s->predictive, first)) c->nbatch = 1;
+    for (int k = 0; v->rank == 1 && k < s->predictive->ref->nargs - 1 && !s->shelves; k++) {
+        Expr *key = s->predictive->ref->args[k];
+        if (ex_mentions_index(key, c->element[0]) && ex_data_only(key) && !ex_any_var(key, test_response, NULL)) s->shelves = vectors_apart(s->predictive, s->shelf = key);
+    }
+    if (!s->shelves) s->shelf = NULL;
+}
+
 Step *collapsed_step(Graph *g, Var *v)
 {
     Predictive *list = NULL, **last = &list;
@@ -95,8 +125,9 @@ Step *collapsed_step(Graph *g, Var *v)
     }
     if (!list) return NULL;
     c = arena_copy(g->arena, c, sizeof *c);
+    const bool apart = c->nbatch == v->rank;     // but for counts
     c->conflicts = NULL;
-    c->nbatch = c->colours = c->lattice = 0;     // counts tie all elements to each other
+    c->nbatch = c->colours = c->lattice = 0;     // which tie all elements to each other
     const char *names = "";
     for (const Predictive *p = list; p; p = p->next) names = arena_printf(g->arena, "%s%s`%s`", names, *names ? ", " : "", p->weights->name);
     c->because = arena_printf(g->arena, "counts stand in place of %s, as the model asks", names);
@@ -104,6 +135,7 @@ Step *collapsed_step(Graph *g, Var *v)
     *s = (Step){.kind = STEP_ENUM, .span = v->span, .block = arena_copy(g->arena, &v, sizeof v), .nblock = 1, .conditional = c, .reason = c->because, .marginal = true, .predictive = list};
     s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
     s->enumerate.upper = v->upper;
+    if (apart) set_apart(s, c);
     return s;
 }
 

@@ -652,6 +652,7 @@ typedef struct Step {
     int          nexpected;
     const Predictive *predictive;        // ENUM: weights that are integrated out, or NULL
     const Orbit *orbit;                  // EXACT, SLICE: what is drawn moves others; or NULL
+    Expr        *shelf, *shelves;        // and which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at once. NULL: elements take turns
     Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
     Var         *expected[MAX_NATURAL];  // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
     int          which[MAX_NATURAL];

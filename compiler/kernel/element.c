@@ -31,7 +31,7 @@ Shared shared_how(const Step *s, const RowDot *dot)
     const Conditional *c = s->conditional;
     const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
     if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
-    if (s->imputes || c->recursion || s->predictive) return BY_ONE;
+    if (s->imputes || c->recursion || (s->predictive && c->nbatch == 0)) return s->shelf ? BY_SHELVES : BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (by_data_colours(s) && !arrays) return BY_CLASSES;
     if (coloured(s) || c->nbatch) {
@@ -72,7 +72,7 @@ static const Var *followed(const Conditional *c, Shared how)
 
 Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name)
 {
-    static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_CLASSES] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
+    static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_CLASSES] = KERNEL_TEAM, [BY_SHELVES] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
     const Conditional *c = s->conditional;
     Kernel *k = open_kernel(p, kind[how], name, number_of(p, c->var));
     if (how == BY_ROW) k->row = c->element[0];
@@ -124,6 +124,16 @@ Opened enter_elements(Lower *p, const Step *s, Shared how)
         Node *n = enter_loop(p, &o, SHARE_CLASSES, v);
         n->loop.index[n->loop.n++] = c->element[0];
         n->loop.classes = classes_of(p, c);
+        note_count(p, p->open, count_dims(v, 0, 1));
+        return o;
+    }
+    if (how == BY_SHELVES) {                     // groups of elements at once, those of one in turn
+        Node *groups = enter_loop(p, &o, SHARE_ALONG, NULL), *rows = enter_loop(p, &o, SHARE_SERIAL, NULL);
+        Index *group = index_new(intern("group"), ex_num(1), s->shelves);
+        groups->loop.index[groups->loop.n++] = group;
+        rows->loop.order = order_rows(p, c->element[0], s->shelf, NULL, s->shelves);
+        rows->loop.index[rows->loop.n++] = c->element[0];
+        rows->loop.index[1] = group;
         note_count(p, p->open, count_dims(v, 0, 1));
         return o;
     }
@@ -223,7 +233,7 @@ void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, con
         if (coloured(s)) with_number(l, colours_of(s->conditional));
         break;
     }
-    case BY_TEAM: case BY_CLASSES: launch_team(p, k); break;
+    case BY_TEAM: case BY_CLASSES: case BY_SHELVES: launch_team(p, k); break;
     case BY_ONE: launch(p, LAUNCH_ONCE, k); break;
     }
 }

@@ -115,6 +115,7 @@ void  each_kernel(Lower *p, void (*pass)(Lower *, Kernel *));
 void  share_loops(Lower *p, Kernel *k);                                    // share.c
 Count turns_of_loops(const Loops *l);
 void  note_count(Lower *p, Kernel *k, Count c);
+const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *extent);      // share.c: rows in the order of their groups, made once for all who ask
 void  name_outside(Lower *p, Kernel *k);                                  // outside.c
 
 void    with_product(Launch *l, const Product *r);
@@ -159,7 +160,7 @@ void          step_row_sums(Lower *p, const Step *s);                // passes t
 
 // ---- element.c: what steps that draw element by element have in common ----
 
-typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_CLASSES, BY_ONE } Shared;        // how the elements of a step are shared out
+typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_CLASSES, BY_SHELVES, BY_ONE } Shared;        // how the elements of a step are shared out
 typedef struct Opened { int n; Node *loop[MAX_RANK + 1], *test; } Opened;               // the loops over them
 
 Expr   *instances(const Plates *p);                      // of plates from 1, whose ranges do not depend on each other

@@ -222,16 +222,16 @@ static Node *named_once(Share *s, Node *list)
 // ---- sums by group ----
 
 // The rows in order of their groups: made once, found again for another plate of the same rows and groups.
-static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr *extent)
+const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *extent)
 {
-    Lower *p = s->p;
+    Arena *a = p->g->arena;
     for (int i = 0; i < p->norders; i++) {
         const Order *o = p->order[i];
         if (o->row->hi == row->hi && o->row->lo == row->lo && o->extent == extent && ex_replace_index(key, row, ex_index(o->row)) == o->key &&
             (guard ? ex_replace_index(guard, row, ex_index(o->row)) : NULL) == o->guard) return o;
     }
     const char *stem = key->kind == EX_REF ? key->var->name : "group";
-    Order *o = NEW(s->a, Order), **all = NEW_N(s->a, Order *, p->norders + 1);
+    Order *o = NEW(a, Order), **all = NEW_N(a, Order *, p->norders + 1);
     if (p->norders) memcpy(all, p->order, sizeof *all * (size_t)p->norders);
     p->order = all;
     all[p->norders++] = o;
@@ -239,12 +239,14 @@ static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr 
     const ArrayRole role = drawn ? ROLE_KEYED : ROLE_ORDER;
     *o = (Order){.row = row, .key = key, .guard = guard, .extent = extent};
     Expr *more = ex_add2(extent, ex_num(1));
-    o->keys = work_array(p, role, arena_printf(s->a, "key_%s", stem), 1, &row->hi);
-    o->first = work_array(p, role, arena_printf(s->a, "first_%s", stem), 1, &more);
-    o->rows = work_array(p, role, arena_printf(s->a, "rows_%s", stem), 1, &row->hi);
-    if (drawn) o->spare = work_array(p, role, arena_printf(s->a, "spare_%s", stem), 1, &row->hi);
+    o->keys = work_array(p, role, arena_printf(a, "key_%s", stem), 1, &row->hi);
+    o->first = work_array(p, role, arena_printf(a, "first_%s", stem), 1, &more);
+    o->rows = work_array(p, role, arena_printf(a, "rows_%s", stem), 1, &row->hi);
+    if (drawn) o->spare = work_array(p, role, arena_printf(a, "spare_%s", stem), 1, &row->hi);
     return o;
 }
+
+static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr *extent) { return order_rows(s->p, row, key, guard, extent); }
 
 // The one subscript that is a gather of data, key[row]; the others do not vary or are loops of their own. -1: there is no such thing.
 static int one_gather(const Loops *l, int n, Expr *const *target, int *row, bool drawn)
