@@ -99,6 +99,7 @@ struct Var {
     struct Coverage *coverage;           // what its statements name
     bool        holes;                   // some elements may have no statement: they do not exist
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
+    bool        filled_within;           // a work array: the kernel that reads it fills it, and no launch before that can read it
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not
     bool        offered;                 // it can be summed out for a move that competes with steps given it

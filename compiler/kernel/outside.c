@@ -34,6 +34,8 @@ typedef struct Declared { const Var *local; struct Declared *next; } Declared;
 static void need(Walk *w, Expr *e);
 static void need_whole(Walk *w, Expr *e);
 static void need_matrix(Walk *w, Expr *e);
+static void keep_outside(Walk *w, Expr *e, const Loops *inner, const Var *moving);
+static void visit_loop(Walk *w, Node *n);
 static void walk(Walk *w, Node **first);
 
 static Node *insert(Walk *w, NodeKind kind)
@@ -75,6 +77,87 @@ static void need_extents(Walk *w, const Var *v)
     for (int k = 1; k < v->rank; k++) need_extent(w, v->dim[k]);
 }
 
+// ---- products of matrices ----
+
+// A sum within another one, as in element (j, k) of W*C*W', sum(m, sum(l, W[j, l]*C[l, m])*W[k, m]): that inside holds j and m and not k.
+typedef struct Inner { const Walk *w; const Loops *over; const Index *own; Expr *found; } Inner;
+
+static int indices_held(const Loops *over, const Expr *e)
+{
+    int n = 0;
+    for (int i = 0; i < over->n; i++) n += ex_mentions_index(e, over->index[i]);
+    return n;
+}
+
+static Look inner_sum(const Expr *e, void *with)
+{
+    Inner *s = with;
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return SKIP;      // may not exist elsewhere
+    if (e->kind != EX_REDUCE || e->loose || e->fn != FN_sum || scope_find(&s->w->scope, e)) return LOOK;
+    const int held = indices_held(s->over, e);
+    if (held == 0 || held == s->over->n || !ex_mentions_index(e, s->own) || ex_rank(e->args[2]) > 0 || predicted(s->w->p, s->w->kernel, (Expr *)e)) return LOOK;
+    s->found = (Expr *)e;
+    return FOUND;
+}
+
+typedef struct Outer { Inner inner; Expr *sum, *opened; Index *index; } Outer;
+
+static Look outer_sum(const Expr *e, void *with)
+{
+    Outer *o = with;
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return SKIP;
+    if (e->kind != EX_REDUCE || e->loose || e->fn != FN_sum || !ex_is_num(e->args[0], 1) || indices_held(o->inner.over, e->args[1])) return LOOK;
+    o->index = index_new(e->index->name, e->args[0], e->args[1]);
+    o->opened = ex_open(e, o->index);
+    o->inner.own = o->index;
+    if (!ex_find(o->opened, inner_sum, &o->inner)) return LOOK;
+    o->sum = (Expr *)e;
+    return FOUND;
+}
+
+// An element of an array as the loops over all of them compute it, sums that change with some of these loops alone in arrays that are filled before: a product of three matrices takes 2 N^3 operations, and not N^4.
+// In kernels whose lanes are all here, since each chain has one such array.
+static Expr *products_outside(Walk *w, Expr *value, const Loops *over)
+{
+    const bool team = w->kernel->kind == KERNEL_TEAM && w->who == BY_ALL_LANES;
+    if (!team && w->kernel->kind != KERNEL_ONCE) return value;
+    Outer o = {.inner = {.w = w, .over = over}};
+    while (ex_find(value, outer_sum, &o)) {
+        Expr *dim[MAX_RANK], *at[MAX_RANK], *in_place[MAX_RANK], *product = o.inner.found;
+        Index *fresh[MAX_RANK];
+        int n = 0;
+        for (int i = 0; i <= over->n; i++) {
+            Index *of = i < over->n ? over->index[i] : o.index;
+            if (!ex_mentions_index(o.inner.found, of)) continue;
+            if (n == MAX_RANK || ex_unknown(of->hi)) return value;
+            in_place[n] = ex_index(of);
+            dim[n] = of->hi;
+            fresh[n] = index_new(of->name, ex_num(1), of->hi);
+            at[n] = ex_index(fresh[n]);
+            product = ex_replace_index(product, of, at[n]);
+            n++;
+        }
+        Var *array = work_array(w->p, ROLE_BLOCK, arena_printf(w->a, "product_%s", w->kernel->name), n, dim);
+        array->filled_within = true;
+        Node *first = NULL, **last = &first;
+        for (int i = 0; i < n; i++) {
+            Node *loop = i ? *last = node_new(w->a, NODE_LOOP) : (first = insert(w, NODE_LOOP));
+            loop->loop.how = i || !team ? SHARE_SERIAL : SHARE_ALONG;
+            loop->loop.n = 1;
+            loop->loop.index[0] = fresh[i];
+            last = &loop->body;
+        }
+        Node *set = *last = node_new(w->a, NODE_UPDATE);
+        set->update.op = UPDATE_SET;
+        set->update.place = place_element(ex_ref(array, n, arena_copy(w->a, at, sizeof *at * (size_t)n)));
+        set->update.value = product;
+        visit_loop(w, first);
+        Expr *body = ex_replace(o.opened, o.inner.found, ex_ref(array, n, in_place));
+        value = ex_replace(value, o.sum, ex_reduce(o.sum->name, o.index, o.sum->args[0], o.sum->args[1], body));
+    }
+    return value;
+}
+
 static void need_whole(Walk *w, Expr *e)
 {
     if (e->kind == EX_CALL && (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose)) {
@@ -89,12 +172,18 @@ static void need_whole(Walk *w, Expr *e)
     if (scope_find(&w->scope, e)) return;
     const int rank = ex_rank(e);
     Expr *at[MAX_RANK];
+    Loops over = {.n = rank};
     for (int k = 0; k < rank; k++) need_extent(w, ex_dim(e, k));
+    Var *local = temporary(w, "array");
+    for (int k = 0; k < rank; k++) at[k] = ex_index(over.index[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(e, k)));
+    Expr *value = ex_at(e, rank, at);
+    keep_outside(w, value, &over, NULL);
+    value = products_outside(w, value, &over);
     Node *n = insert(w, NODE_ARRAY);
     n->array.key = e;
-    n->array.local = temporary(w, "array");
-    for (int k = 0; k < rank; k++) at[k] = ex_index(n->array.index[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(e, k)));
-    n->array.value = ex_at(e, rank, at);
+    n->array.local = local;
+    for (int k = 0; k < rank; k++) n->array.index[k] = over.index[k];
+    n->array.value = value;
     // What one element needs stands within the loops over all.
     Node **outer = w->at;
     const Who who = w->who;
@@ -419,6 +508,59 @@ static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var
     }
 }
 
+// ---- matrices that neither a sampler's trials nor the elements that are drawn change ----
+
+typedef struct Steady { Walk *w; const Node *list; const Var *moving; Loops inner; } Steady;
+
+static bool test_read(const Var *v, void *with) { return v->kind != VAR_ELEMENT && ex_mentions(with, v); }
+
+// Whether a matrix may be computed before the list, which has these loops around where it stands: no value that is tried, no local and nothing that the list writes is in it.
+static bool steady(const Steady *s, Expr *e)
+{
+    return !changes(e, &s->inner) && !(s->inner.guard && looks_up(e)) && !ex_any_var(e, test_element, NULL) && !(s->moving && ex_mentions(e, s->moving)) && !writes(s->list, test_read, e);
+}
+
+static void keep_matrices_of(const Steady *s, Expr *e, uint64_t walk)
+{
+    if (e->nargs == 0 || e->kept == walk || scope_find(&s->w->scope, e)) return;
+    e->kept = walk;
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return;          // may not be safe to compute
+    if (e->kind == EX_AT && steady(s, e->args[0])) {
+        need_matrix(s->w, e->args[0]);
+        return;
+    }
+    if (e->kind == EX_CALL && e->fn == FN_log_determinant && steady(s, e)) {
+        need(s->w, e);
+        return;
+    }
+    for (int i = 0; i < e->nargs; i++) keep_matrices_of(s, e->args[i], walk);
+}
+
+static void keep_matrices_in(const Steady *s, const Node *list)
+{
+    Steady here = *s;
+    for (const Node *n = list; n; n = n->next) {
+        if (n->kind == NODE_SKIP) here.inner.guard = n->skip.condition;
+        if (n->kind == NODE_UPDATE) keep_matrices_of(&here, n->update.value, ex_walk());
+        if (n->kind == NODE_LET && n->let.value) keep_matrices_of(&here, n->let.value, ex_walk());
+        if (n->kind == NODE_IF) continue;        // may not be safe to compute
+        Steady more = here;
+        const Loops *l = n->kind == NODE_REDUCE || n->kind == NODE_NEST ? &n->nest.loops : NULL;
+        const int added = l ? l->n : n->kind == NODE_LOOP ? n->loop.n : 0;
+        if (more.inner.n + added > (int)(sizeof more.inner.index / sizeof *more.inner.index)) continue;
+        for (int i = 0; i < added; i++) more.inner.index[more.inner.n++] = l ? l->index[i] : n->loop.index[i];
+        if (l && l->guard) more.inner.guard = l->guard;
+        keep_matrices_in(&more, n->body);
+    }
+}
+
+// moving: is written by the list, which does not say so; or NULL. A series is computed again within samplers: what reads one stays.
+static void keep_matrices(Walk *w, const Node *list, const Var *moving)
+{
+    const bool alone = w->kernel->kind == KERNEL_ONCE || (w->kernel->kind == KERNEL_TEAM && w->who == BY_ALL_LANES);
+    if (alone && !w->p->g->series) keep_matrices_in(&(Steady){.w = w, .list = list, .moving = moving}, list);
+}
+
 // ---- statements ----
 
 static void need_place(Walk *w, const Place *at)
@@ -475,6 +617,12 @@ static void visit_loop(Walk *w, Node *n)
         memcpy(all.index, n->loop.index, sizeof *all.index * (size_t)all.n);
         keep_values(w, n->body, &all, n->loop.moving);
         w->declared = NULL;
+    }
+    if (n->loop.of && n->loop.how == SHARE_SERIAL) {
+        Node *rest = n->next;
+        n->next = NULL;                          // the loop alone
+        keep_matrices(w, n, n->loop.of);
+        n->next = rest;
     }
     for (int i = 0; i < n->loop.n; i++) {
         if (n->loop.index[i]->lo) need(w, n->loop.index[i]->lo);
@@ -577,6 +725,7 @@ static void visit(Walk *w, Node *n)
         if (n->slice.start) need(w, n->slice.start);
         if (n->slice.lo) need(w, n->slice.lo);
         if (n->slice.hi) need(w, n->slice.hi);
+        keep_matrices(w, n->body, n->slice.c->whole ? n->slice.c->var : NULL);
         scope_wrote(&w->scope, n);
         inner(w, &n->body, w->who, true);
         if (!w->kernel->followed || !reads_predictor(w->p, w->kernel)) break;

@@ -18,8 +18,8 @@ static bool is_matrix(const Var *v)
     return v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
 }
 
-// What is computed from unknowns before the loops that read it (once.c).
-static bool is_work(const Var *v) { return v->kind == VAR_SUM && !v->sum; }
+// What is computed from unknowns before the loops that read it (once.c), by a launch before.
+static bool is_work(const Var *v) { return v->kind == VAR_SUM && !v->sum && !v->filled_within; }
 
 // B[j, column], B[column, j] or b[j], all of j.
 static bool coefficients_of(const Lower *p, const Expr *e, const Index *j, Product *out, Expr **column)

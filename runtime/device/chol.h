@@ -100,6 +100,55 @@ DEVICE_CALL void lower_times_transpose(const double *M, long n, double *out)
         }
 }
 
+// Whether A is symmetric but for rounding: an element differs from its mirror image by at most 1e-8 of the largest one. What is no number does not tell.
+DEVICE_CALL int matrix_is_symmetric(const double *A, long n)
+{
+    double most = 0, apart = 0;
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i; j++) {
+            most = fmax(most, fmax(fabs(A[i * n + j]), fabs(A[j * n + i])));
+            apart = fmax(apart, fabs(A[i * n + j] - A[j * n + i]));
+        }
+    return !(apart > 1e-8 * most);
+}
+
+// Any square A, of which nothing stays: log |det A|, and unless out is NULL the inverse there (Gauss and Jordan, rows exchanged for the largest pivot; Higham 2002, section 14.4). *sign is that of the determinant.
+// -infinity if A is singular, and the inverse NaN. Accuracy: rounding times the condition number.
+DEVICE_CALL double gauss_jordan(double *A, long n, double *out, double *sign)
+{
+    double log_det = 0;
+    *sign = 1;
+    for (long i = 0; out && i < n * n; i++) out[i] = i / n == i % n;
+    for (long k = 0; k < n; k++) {
+        long p = k;
+        for (long i = k + 1; i < n; i++)
+            if (fabs(A[i * n + k]) > fabs(A[p * n + k])) p = i;
+        const double pivot = A[p * n + k];
+        if (!(fabs(pivot) > 0) || !is_finite(pivot)) {
+            for (long i = 0; out && i < n * n; i++) out[i] = NAN;
+            return pivot == 0 ? -INFINITY : NAN;
+        }
+        if ((p != k) != (pivot < 0)) *sign = -*sign;
+        log_det += log(fabs(pivot));
+        for (long j = 0; j < n; j++) {
+            const double a = A[p * n + j];
+            A[p * n + j] = A[k * n + j];
+            A[k * n + j] = a / pivot;
+            if (!out) continue;
+            const double b = out[p * n + j];
+            out[p * n + j] = out[k * n + j];
+            out[k * n + j] = b / pivot;
+        }
+        for (long i = out ? 0 : k + 1; i < n; i++) {
+            const double times = A[i * n + k];
+            if (i == k || times == 0) continue;
+            for (long j = k; j < n; j++) A[i * n + j] -= times * A[k * n + j];
+            for (long j = 0; out && j < n; j++) out[i * n + j] -= times * out[k * n + j];
+        }
+    }
+    return log_det;
+}
+
 // The inverse of a positive definite A into out, by the inverse of the factor (Higham 2002, section 14.3); A becomes its factor. 0, or the failing pivot.
 DEVICE_CALL long spd_inverse(double *A, long n, double *out)
 {
@@ -128,10 +177,10 @@ DEVICE_CALL long spd_inverse(double *A, long n, double *out)
     return 0;
 }
 
-// The inverse of a positive definite A, and log |A|; A becomes its factor. All are NaN where A is not positive definite.
+// The inverse of a positive definite A, and log |A|; A becomes its factor. All are NaN where A is not symmetric and positive definite.
 DEVICE_CALL void inverse_and_log_det(long n, double *A, double *out, double *log_det)
 {
-    const long failed = spd_inverse(A, n, out);
+    const long failed = matrix_is_symmetric(A, n) ? spd_inverse(A, n, out) : 1;
     *log_det = failed ? NAN : chol_log_determinant(A, n);
     for (long i = 0; i < n * n && failed; i++) out[i] = NAN;
 }

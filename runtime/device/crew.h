@@ -100,6 +100,7 @@ DEVICE void crew_fill(const GmCrew &c, wide *out, long n, wide value)
 
 DEVICE wide log_determinant_of_by_crew(const GmCrew &c, long n, const wide *A)
 {
+    if (!matrix_is_symmetric(A, n)) return NAN;
     return crew_factor(c, 1, A, n) ? -INFINITY : chol_log_determinant(c.room, n);
 }
 
@@ -112,14 +113,14 @@ DEVICE void log_determinant_into_by_crew(const GmCrew &c, long n, const wide *A,
 
 DEVICE void cholesky_decompose_into_by_crew(const GmCrew &c, long n, const wide *A, wide *out)
 {
-    const long bad = crew_factor(c, 1, A, n);
+    const long bad = !matrix_is_symmetric(A, n) || crew_factor(c, 1, A, n);
     for (long e = c.rank; e < n * n; e += c.lanes) out[e] = bad ? NAN : e % n > e / n ? 0 : c.room[e];
     crew_wait(c);
 }
 
 DEVICE void cholesky_transposed_into_by_crew(const GmCrew &c, long n, const wide *A, wide *out)
 {
-    const long bad = crew_factor(c, 1, A, n);
+    const long bad = !matrix_is_symmetric(A, n) || crew_factor(c, 1, A, n);
     for (long e = c.rank; e < n * n; e += c.lanes) out[e] = bad ? NAN : e % n < e / n ? 0 : c.room[e % n * n + e / n];
     crew_wait(c);
 }
@@ -144,7 +145,7 @@ DEVICE void crew_invert_factor(const GmCrew &c, wide *L, long n)
 
 DEVICE void inverse_into_by_crew(const GmCrew &c, long n, const wide *A, wide *out)
 {
-    if (crew_factor(c, 1, A, n)) {
+    if (!matrix_is_symmetric(A, n) || crew_factor(c, 1, A, n)) {         // a crew inverts symmetric ones alone
         crew_fill(c, out, n * n, NAN);
         return;
     }

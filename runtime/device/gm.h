@@ -84,21 +84,26 @@ DEVICE double slice_restart(Stream *g, double start, int attempt, double lo, dou
     return x > lo && x < hi ? x : start;
 }
 
-// Matrices given whole: n by n, row by row, symmetric positive definite. NaN everywhere if they are not.
+// Matrices given whole: n by n, row by row. Symmetric ones go by their Cholesky factor, and have no logarithm of the determinant (-infinity) and no inverse (NaN) if they are not positive definite; others by
+// Gauss and Jordan: the logarithm is NaN then if the determinant is negative.
 DEVICE double log_determinant_of(long n, const double *A)
 {
-    double *L = (double *)malloc(sizeof(double) * (size_t)(n * n + 1));
+    double *L = (double *)malloc(sizeof(double) * (size_t)(n * n + 1)), sign = 1;
     for (long i = 0; i < n * n; i++) L[i] = A[i];
-    const double value = chol_factor(L, n) ? -INFINITY : chol_log_determinant(L, n);
+    double value;
+    if (!matrix_is_symmetric(A, n)) value = gauss_jordan(L, n, (double *)0, &sign);
+    else value = chol_factor(L, n) ? -INFINITY : chol_log_determinant(L, n);
     free(L);
-    return value;
+    return sign < 0 ? NAN : value;
 }
 
 DEVICE void inverse_into(long n, const double *A, double *out)
 {
     double *L = (double *)malloc(sizeof(double) * (size_t)(n * n + 1));
+    double sign;
     for (long i = 0; i < n * n; i++) L[i] = A[i];
-    if (spd_inverse(L, n, out))
+    if (!matrix_is_symmetric(A, n)) gauss_jordan(L, n, out, &sign);
+    else if (spd_inverse(L, n, out))
         for (long i = 0; i < n * n; i++) out[i] = NAN;
     free(L);
 }
@@ -161,7 +166,7 @@ DEVICE void cholesky_transposed_into(long n, const double *A, double *out)
 {
     for (long i = 0; i < n; i++)
         for (long j = 0; j <= i; j++) out[i * n + j] = A[i * n + j];
-    const long bad = chol_factor(out, n);
+    const long bad = !matrix_is_symmetric(A, n) || chol_factor(out, n);
     for (long i = 0; i < n; i++)
         for (long j = i; j < n; j++) {
             const double root = out[j * n + i];
@@ -175,7 +180,7 @@ DEVICE void log_determinant_into(long n, const double *A, double *out) { *out = 
 DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 {
     for (long i = 0; i < n * n; i++) out[i] = A[i];
-    const long bad = chol_factor(out, n);
+    const long bad = !matrix_is_symmetric(A, n) || chol_factor(out, n);
     for (long i = 0; i < n; i++)
         for (long j = 0; j < n; j++)
             if (bad) out[i * n + j] = NAN;

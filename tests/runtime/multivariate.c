@@ -71,6 +71,13 @@ static void factors(void)
     memcpy(A, keep, sizeof A);
     check("spd_inverse succeeds", "pivot", (double)spd_inverse(A, M, inverse), 0);
     check("A A^-1 - I", "error", off_identity(keep, inverse, M), 1e-13);
+    double sign, of_general[9], general[9] = {0, 2, -1, 3, 0.5, 1, 1, 1, 4}, copy[9];
+    memcpy(copy, general, sizeof copy);
+    check("log |det| of a matrix that is not symmetric", "error", fabs(gauss_jordan(copy, 3, of_general, &sign) - log(24.5)) + fabs(sign + 1), 1e-14);
+    check("its inverse", "error", off_identity(general, of_general, 3), 1e-14);
+    check("it is not symmetric", "not", matrix_is_symmetric(general, 3) + !matrix_is_symmetric(keep, M), 0);
+    memcpy(copy, (double[]){1, 2, 2, 4}, 4 * sizeof *copy);
+    check("a singular one", "not", !(gauss_jordan(copy, 2, of_general, &sign) == -INFINITY && of_general[0] != of_general[0]), 0);
 
     double C[D * D];
     memcpy(C, S, sizeof S);
@@ -95,6 +102,8 @@ static double of_matrix(int inverse, const double *A, const double *weight)
 {
     double work[D * D], out[D * D], log_det = 0, sum = 0;
     memcpy(work, A, sizeof work);
+    for (int i = 0; i < D; i++)
+        for (int j = 0; j < i; j++) work[j * D + i] = work[i * D + j];
     if (inverse) inverse_and_log_det(D, work, out, &log_det);
     else chol_in_place(D, memcpy(out, work, sizeof work));
     for (int i = 0; i < D; i++)
