@@ -9,7 +9,7 @@ static bool can_be_summed_out(const Step *s)
 {
     const Var *v = s->block[0];
     if (s->kind != STEP_ENUM || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
-    return !s->imputes && s->when != ON_GPU && !v->summed && v->kind != VAR_AUXILIARY && !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
+    return !s->imputes && s->when != ON_GPU && s->joint >= 0 && !v->summed && v->kind != VAR_AUXILIARY && !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
 }
 
 void explain(FILE *out, const Program *p)

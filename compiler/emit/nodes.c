@@ -305,6 +305,10 @@ static void emit_update(Out *o, const Node *n)
         const char *open = strchr(place, '[');
         if (open) own = text(o, "if (OWN(%.*s)) ", (int)strlen(open) - 2, open + 1);
     }
+    if (at->array && at->array->pattern) {
+        line(o, "SPARSE_ADD(%s, %s);", place, t.c);
+        return;
+    }
     switch (n->update.op) {
     case UPDATE_SET:
         switch (n->update.how) {

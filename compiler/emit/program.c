@@ -13,7 +13,7 @@ static void emit_banner(Out *o, const char *source)
     fprintf(o->file, "// %s, compiled by gmc.\n//\n// One sweep draws, in this order:\n", slash ? slash + 1 : source);
     for (const Step *s = o->g->steps; s; s = s->next) {
         const Description *d = s->description;
-        const char *when = s->imputes ? ", if values are missing" : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better" : "";
+        const char *when = s->imputes ? ", if values are missing" : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better" : s->joint < 0 ? ", where these are not drawn jointly" : "";
         fprintf(o->file, "//   %s%s%s%s     %s\n", d->what, *d->is == ':' ? "" : " ", d->brief, when, source_line(o, s->span));
     }
     fprintf(o->file, "//\n// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.\n");
@@ -168,7 +168,7 @@ static bool constant(const Count *c)
 static bool one_kernel(const StepCode *s)
 {
     const Launch *l = s->launches.first;
-    if (s->step->when != EVERY_SWEEP || !l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
+    if (s->step->when != EVERY_SWEEP || s->step->joint || !l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
     for (int i = 0; i < l->nargs; i++) {
         if (l->arg[i].kind != ARG_WORK) return false;
         for (int k = 0; k < l->kernel->nturns; k++)
@@ -200,7 +200,9 @@ static void emit_steps(Out *o, const Program *p)
     for (int i = 0; i < p->nsteps; i++) {
         const Launch *l = p->steps[i].launches.first;
         const Step *s = p->steps[i].step;
-        if (s->competition) fprintf(o->file, "    %s(\"%s\", step_%d, %d),\n", macro[s->when], p->steps[i].name, i + 1, s->competition->number);
+        if (s->joint && s->competition) fprintf(o->file, "    STEP_JOINT_WITHOUT_GRADIENTS(\"%s\", step_%d, %d, %d),\n", p->steps[i].name, i + 1, s->competition->number, s->joint);
+        else if (s->joint) fprintf(o->file, "    STEP_JOINT(\"%s\", step_%d, %d),\n", p->steps[i].name, i + 1, s->joint);
+        else if (s->competition) fprintf(o->file, "    %s(\"%s\", step_%d, %d),\n", macro[s->when], p->steps[i].name, i + 1, s->competition->number);
         else if (s->when != EVERY_SWEEP) fprintf(o->file, "    %s(\"%s\", step_%d),\n", macro[s->when], p->steps[i].name, i + 1);
         else if (!one_kernel(&p->steps[i])) fprintf(o->file, "    %s(\"%s\", step_%d),\n", s->kind == STEP_NUTS ? "STEP_MOVE" : "STEP", p->steps[i].name, i + 1);
         else if (l->kind == LAUNCH_TEAM) fprintf(o->file, "    STEP_TEAM(\"%s\", %s, %s),\n", p->steps[i].name, l->kernel->name, work_text(o, l->kernel));

@@ -112,6 +112,7 @@ struct Var {
     bool        expectation;             // --method em: an array of expectations
     bool        weights;                 // and it has the probability of each value of a discrete latent, the last dimension
     bool        mixed;                   // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
+    int         pattern;                 // a work array: the precision of the joint normal of this number, of which the runtime keeps the entries that there are; 0: it is none
     const char *cached_text;
 };
 
@@ -181,6 +182,7 @@ typedef struct Graph {
     struct Claim  *claims;               // what is checked when the data have been read
     struct Observed *observed;           // what runs may ask for
     struct Labels *labels;               // kinds of labels
+    int            njoint;               // joint normals with a sparse precision
     int            nsums;                // unknowns that are summed out
     bool           offers;               // some are offered: each a sum of its own, which counts for moves that see one sum
     bool           no_augment;
@@ -647,6 +649,7 @@ typedef struct Step {
     bool         imputes;                // missing values of data only
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // WITH and WITHOUT: a method of its competition, of which a run takes one
     struct Competition *competition;     // or NULL: there is one way to draw the block
+    int          joint;                  // the number of a sparse block: this step is it; -number: it stands in for it, on a GPU and where that would be too much work; 0: neither
     const struct Step *in_turns;         // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
     const struct Description *description;       // describe.c: for readers
     bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
@@ -671,6 +674,8 @@ typedef struct Step {
             bool        diagonal;        // the same, and its precision has nothing but the diagonal
             const Band *band;            // its precision is a band along a chain; or NULL
             const Innovations *innovations;      // the block's first variables; what is drawn is the series that they make. Or NULL
+            int         sparse;          // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries that there are; 0: it is none
+            int         ndense;          // of a sparse block: so many variables come first that have few elements, or couple all of them
         } gaussian;
         Turns *turns;                    // TURNS
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
@@ -714,6 +719,11 @@ void complete_turns(Graph *g, Step *s);                          // once find_do
 
 // Fills the steps that find expectations, each made by step_of, and the factors that steps of maximisation read; false after a message.
 bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps);
+
+// ---- sets.c: joint normals of several plates ----
+
+bool has_pattern(const BlockTerm *terms);                        // which elements they hold depends on sizes and data without missing values alone
+bool coupled_in_pairs(const BlockTerm *terms);                           // of one variable: its elements are coupled in pairs that loops name, as neighbours are, and not each with each
 
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
 bool schedule(Graph *g);

@@ -22,9 +22,11 @@ typedef struct Candidate {
     bool        taken;
     bool        listed;                  // its elements are named by numbers alone
     const char *because;
+    BlockTerm  *terms;         // of the variable alone, if it is jointly normal
+    int         set;           // the sparse block that it belongs to, whose step is in place of others; 0: none
 } Candidate;
 
-static Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because)
+static Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because, BlockTerm **of)
 {
     BlockTerm *terms;
     *nbatch = v->rank;
@@ -34,6 +36,7 @@ static Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **be
              : isfinite(v->lower_number) || isfinite(v->upper_number) ? arena_printf(g->arena, "`%s` has bounds", v->name) : NULL;
     if (*because) return NOT_GAUSSIAN;
     if (!block_terms(g, &v, 1, &terms, because)) return NOT_GAUSSIAN;
+    *of = terms;
     if (v->rank == 0) return DENSE;
     bool coupled = false, chained = true, constant = true;
     for (BlockTerm *t = terms; t; t = t->next) {
@@ -650,6 +653,7 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
         if (s->when != EVERY_SWEEP) return "auxiliaries are drawn in one way on a CPU and in another on a GPU";
         for (int i = 0; i < s->nblock; i++)
             if (is_requested(g, s->block[i])) return "the model asks for a method";
+        if (s->joint < 0) continue;
         only = s;
         steps++;
     }
@@ -1215,6 +1219,50 @@ static void place(Graph *g, Order *o, Step *s, Step **otherwise)
 
 static Step *step_of_latent(Graph *g, Var *v) { return element_step(g, v, false, NULL); }
 
+// Unknowns that hang together through several plates of effects, or whose elements are coupled in pairs: one joint normal with a sparse precision. The steps that are made of them as
+// of any others stand in for it where it is not taken. What the pattern of the precision depends on has to be sizes and data.
+static bool may_be_sparse(const Candidate *c)
+{
+    if (c->taken || c->set || c->form == NOT_GAUSSIAN || c->var->constraint != CONSTRAINT_NONE || !has_pattern(c->terms)) return false;
+    if (c->var->kind == VAR_LATENT) return c->form == CHAINED;
+    return c->var->kind == VAR_PARAMETER && (c->form != DENSE || c->var->rank == 0 || c->nbatch == 0);
+}
+
+static bool is_spread(const Candidate *c) { return c->form == ELEMENTWISE || c->form == CHAINED || coupled_in_pairs(c->terms); }
+
+static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
+{
+    for (int i = 0; i < n; i++) {
+        if (!may_be_sparse(&list[i]) || !is_spread(&list[i])) continue;
+        grow_from(g, b, list[i].var);
+        for (int k = 0; k < n && !b->full; k++)
+            if (k != i && !list[k].taken && may_be_sparse(&list[k]) && grow_by(g, b, &list[k])) k = -1;
+        Var **block = NEW_N(g->arena, Var *, b->n);
+        int m = 0, plates = 0;
+        bool coupled = false;
+        for (int spread = 0; spread < 2; spread++)
+            for (int k = 0; k < n; k++) {
+                Candidate *c = &list[k];
+                if (!b->inside[c->var->id] || is_spread(c) != spread) continue;
+                block[m++] = c->var;
+                plates += spread;
+                coupled |= spread && c->form != ELEMENTWISE;
+            }
+        const bool sparse = plates > 1 || coupled;
+        if (sparse) g->njoint++;
+        for (int k = 0; k < n; k++)
+            if (b->inside[list[k].var->id]) {
+                list[k].taken = false;
+                if (sparse) list[k].set = g->njoint;
+            }
+        if (!sparse) continue;
+        Step *s = gaussian(g, block, m, false, 0, m == 1 ? "its elements are coupled in pairs" : "they hang together through a linear predictor");
+        s->gaussian.sparse = s->joint = g->njoint;
+        s->gaussian.ndense = m - plates;
+        place(g, o, s, usual(o, list[i].var));
+    }
+}
+
 bool schedule(Graph *g)
 {
     Order o = {0};
@@ -1228,7 +1276,7 @@ bool schedule(Graph *g)
         c->var = v;
         improper(g, v);
         const Request *asked = request_of(g, v);
-        c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because);
+        c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
         if (g->by_em && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
     }
     // Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
@@ -1325,11 +1373,13 @@ bool schedule(Graph *g)
         Step *s = innovations_step(g, list, n, series);
         if (s) place(g, &o, s, usual(&o, s->block[0]));
     }
+    if (!g->by_em) joint_sets(g, list, n, &b, &o);
     // Chains, with what goes along them and their border.
     for (int i = 0; i < n && !g->by_em; i++) {
         Candidate *c = &list[i];
         if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 || (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT)) continue;
         Step *s = grow_chain(g, &b, list, n, c);
+        if (s) s->joint = -c->set;
         if (s) place(g, &o, s, usual(&o, c->var));
     }
     // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
@@ -1339,14 +1389,17 @@ bool schedule(Graph *g)
         grow_from(g, &b, p->var);
         for (int k = 0; k < n && !b.full; k++) {
             Candidate *w = &list[k];
-            if (w->taken || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
+            if ((w->taken && !w->set) || w->set != p->set || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
+            if (b.inside[w->var->id]) continue;
             if (grow_by(g, &b, w)) k = -1;       // a new member may bring others, also those declared before it
         }
         if (b.n == 1) continue;
         p->taken = true;
         memmove(b.var, b.var + 1, sizeof *b.var * (size_t)(b.n - 1));
         b.var[b.n - 1] = p->var;
-        place(g, &o, gaussian(g, b.var, b.n, true, 0, shared_reason(g, &b)), &o.rest);
+        Step *s = gaussian(g, b.var, b.n, true, 0, shared_reason(g, &b));
+        s->joint = -p->set;
+        place(g, &o, s, &o.rest);
     }
     // What is left of the coefficients: those that share a predictor together.
     for (int i = 0; i < n; i++) {
@@ -1357,12 +1410,14 @@ bool schedule(Graph *g)
         if (c->nbatch == 0 || c->var->rank == 0)
             for (int k = 0; k < n && !b.full; k++) {
                 Candidate *w = &list[k];
-                if (w->taken || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) || w->var->kind != c->var->kind) continue;
+                if (w->taken || w->set != c->set || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) || w->var->kind != c->var->kind) continue;
                 if (grow_by(g, &b, w)) k = -1;       // a new member may bring others
             }
         if (b.n == 1 && c->var->rank == 0) { c->taken = false; continue; }   // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
-        place(g, &o, gaussian(g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(g, &b) : "its elements share a linear predictor"), usual(&o, c->var));
+        Step *s = gaussian(g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(g, &b) : "its elements share a linear predictor");
+        s->joint = -c->set;
+        place(g, &o, s, usual(&o, c->var));
     }
     // Everything else, one variable at a time.
     for (int i = 0; i < n; i++) {
@@ -1374,6 +1429,7 @@ bool schedule(Graph *g)
             continue;
         }
         Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? element_step(g, c->var, true, NULL) : NULL;
+        if (s) s->joint = -c->set;
         if (other) {                             // on a GPU one lane would go along the chain, while neighbours that do not touch are drawn at once
             s->when = ON_CPU;
             other->when = ON_GPU;
@@ -1440,7 +1496,7 @@ bool complete_blocks(Graph *g)
         if (!s->gaussian.innovations) add_absent(g, s);
         if (s->gaussian.on_plane || s->gaussian.band) continue;
         if (s->gaussian.nbatch == 0 && !g->by_em) find_scale_move(g, s);
-        find_rows(g, s);
+        if (!s->gaussian.sparse) find_rows(g, s);
     }
     return true;
 }
@@ -1541,6 +1597,7 @@ static void print_step(FILE *out, const Step *s)
     if (s->kind == STEP_GAUSSIAN) {
         if (s->gaussian.arrow) fprintf(out, ", arrow");
         if (s->gaussian.band) fprintf(out, ", band of lag %d", s->gaussian.band->lag);
+        if (s->gaussian.sparse) fprintf(out, ", sparse");
         if (s->gaussian.scaled) fprintf(out, ", with a scale move of %s", s->gaussian.scaled_latent->var->name);
         if (s->gaussian.nbatch) fprintf(out, ", %d leading dimension%s in parallel", s->gaussian.nbatch, s->gaussian.nbatch > 1 ? "s" : "");
         fprintf(out, "    (%s)\n", s->reason);

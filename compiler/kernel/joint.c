@@ -66,6 +66,7 @@ typedef struct BlockPlace {
     Var  *J, *h, *E, *D, *k;     // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
     Var  *diagonal, *rows, *y;   // with few rows: precision apart from them, rows and targets; diagonal: all of the precision, of a block that has no more
     Var  *row;                   // with few rows: its dimensions are those of the plates of the rows
+    Var  *entries;               // with a sparse precision: that, of which the runtime keeps the entries that there are; else NULL
     bool  few;                   // this route is being made, or there is a diagonal alone
     Var  *n;                     // the local that holds the size of the dense part
     Expr **offset;               // where each variable begins in it; NULL: at 0
@@ -104,6 +105,7 @@ static void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mi
     }
     const bool a0 = is_arrow(b, t->ref[0]->var), a1 = is_arrow(b, t->ref[1]->var);
     const Sub j = inner_sub(b, t->ref[1]);
+    if (b->entries) { put_update(p, UPDATE_ADD, place_at(b->entries, 2, i, j, none), value); return; }
     if (a0 && a1) { put_update(p, UPDATE_ADD, place_at(b->D, 1, i, none, none), value); return; }
     if (a0 || a1) { put_update(p, UPDATE_ADD, place_at(b->E, 2, a0 ? i : j, a0 ? j : i, none), value); return; }
     for (int image = 0; image <= mirrored; image++) {
@@ -198,13 +200,32 @@ static Node *enter_entries(Lower *p, const Loops *l, int n, Expr *const *target,
     return enter_nest(p, NODE_REDUCE, l, n, t, e);
 }
 
+// Of a sparse block: the sums over rows by these subscripts are no more than elements of a variable, times those of one with few.
+static bool worth_a_table(const BlockPlace *b, const BlockTerm *t)
+{
+    if (!b->entries || t->degree == 1) return true;
+    bool within[2] = {true, true}, few[2];
+    for (int r = 0; r < 2; r++) {
+        int at = 0;
+        while (b->step->block[at] != t->ref[r]->var) at++;
+        few[r] = at < b->step->gaussian.ndense;
+        for (int k = 0; k < t->ref[r]->nargs; k++) {         // is this subscript one of the other's?
+            bool varies = false, there = false;
+            for (int i = 0; i < t->loops.n; i++) varies |= ex_mentions_index(t->ref[r]->args[k], t->loops.index[i]);
+            for (int m = 0; m < t->ref[!r]->nargs; m++) there |= t->ref[!r]->args[m] == t->ref[r]->args[k];
+            within[r] &= !varies || there;
+        }
+    }
+    return few[0] || few[1] || within[0] || within[1];
+}
+
 static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
 {
     if (!b->few && in_row_pass(p, t)) return;
     Keys keys;
     Index *fresh[4];
     BlockTerm *own = arena_copy(p->g->arena, t, sizeof *t);
-    bool sums = term_keys(t, &keys, fresh);
+    bool sums = worth_a_table(b, t) && term_keys(t, &keys, fresh);
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
     if (sums && !(plain == keys.n && keys.n == t->loops.n)) {            // there is something to sum
@@ -222,7 +243,10 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     const BlockTerm u = *own;
     Expr *value = u.coefficient;
     bool mirrored = u.degree == 2 && u.ref[0] != u.ref[1] && !is_arrow(b, u.ref[0]->var) && !is_arrow(b, u.ref[1]->var);
-    if (mirrored && both_whole(&u)) {
+    if (b->entries) {                                                    // both places of a pair, and twice the diagonal, are the runtime's to make
+        mirrored = false;
+        if (u.degree == 2) value = ex_mul2(ex_num(-1), value);
+    } else if (mirrored && both_whole(&u)) {
         Index *j = u.ref[0]->args[0]->index, *k = u.ref[1]->args[0]->index, *t1 = index_new(intern("t"), j->lo, j->hi);
         Expr *other = ex_replace_index(ex_replace_index(ex_replace_index(value, j, ex_index(t1)), k, ex_index(j)), t1, ex_index(k));
         value = ex_add2(ex_map(value, in_order, NULL), ex_map(other, in_order, NULL));
@@ -231,7 +255,7 @@ static void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
         value = ex_mul2(ex_num(2), value);
         mirrored = false;
     }
-    if (u.degree == 2) value = ex_mul2(ex_num(u.ref[0] == u.ref[1] || (is_arrow(b, u.ref[0]->var) && is_arrow(b, u.ref[1]->var)) ? -2 : -1), value);
+    if (u.degree == 2 && !b->entries) value = ex_mul2(ex_num(u.ref[0] == u.ref[1] || (is_arrow(b, u.ref[0]->var) && is_arrow(b, u.ref[1]->var)) ? -2 : -1), value);
     Expr *target[2 * MAX_RANK], *extent[2 * MAX_RANK];
     int n = 0;
     for (int r = 0; r < u.degree; r++)
@@ -329,7 +353,7 @@ static void add_row_sums(Lower *p, const BlockPlace *b)
         Expr *j = ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0]));
         BlockTerm t = {.degree = r->other ? 2 : 1, .loops = {.n = 1, .index = {j->index}}, .ref = {ex_ref(r->vector, 1, &j), r->other}};
         Node *sum = enter_entries(p, &t.loops, 1, &j, NULL);
-        put_entry(p, b, &t, r->other != NULL, 0, ex_ref(r->out, 1, &j));
+        put_entry(p, b, &t, r->other != NULL && !b->entries, 0, ex_ref(r->out, 1, &j));
         leave(p, sum);
     }
     for (const RowGram *r = p->row_grams; r; r = r->next) {
@@ -337,7 +361,8 @@ static void add_row_sums(Lower *p, const BlockPlace *b)
         Expr *at[] = {ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0])), ex_index(index_new(intern("k"), ex_num(1), r->vector->dim[0]))};
         BlockTerm t = {.degree = 2, .loops = {.n = 2, .index = {at[0]->index, at[1]->index}}, .ref = {ex_ref(r->vector, 1, &at[0]), ex_ref(r->vector, 1, &at[1])}};
         Node *sum = enter_entries(p, &t.loops, 2, at, NULL);
-        put_entry(p, b, &t, false, 0, ex_ref(r->out, 2, at));
+        Expr *entry = ex_ref(r->out, 2, at);
+        put_entry(p, b, &t, false, 0, b->entries ? ex_mul2(ex_num(0.5), entry) : entry);     // each pair is met twice
         leave(p, sum);
     }
 }
@@ -363,6 +388,16 @@ static void put_squares(Lower *p, const Step *s, Var *scale)
     if (squares) put_update(p, UPDATE_SET, place_element(scale_at(scale, 1)), local_ref(squares));
     put_update(p, UPDATE_SET, place_element(scale_at(scale, 2)), count);
     leave(p, lane);
+}
+
+// The latents are scaled as the draw was.
+static void put_scaled(Lower *p, const Step *s, Var *scale)
+{
+    Loops plates = loops_of(&s->gaussian.scaled->plates);
+    plates.guard = NULL;
+    Node *nest = enter_nest(p, NODE_NEST, &plates, s->gaussian.scaled_latent->nargs, s->gaussian.scaled_latent->args, NULL);
+    put_update(p, UPDATE_MUL, place_element(s->gaussian.scaled_latent), scale_at(scale, 3));
+    leave(p, nest);
 }
 
 // With fewer rows than coefficients: the diagonal and the shift of everything but the rows, and each row and its target over the square
@@ -468,8 +503,64 @@ static void step_diagonal(Lower *p, const Step *s)
     draw_each(p, s, b.diagonal, b.h, v->dim[v->rank - 1], collect->name);
 }
 
+// Several plates: the kernel goes through the entries of the precision, which the runtime keeps (runtime/backends/sparse.h).
+static void step_sparse(Lower *p, const Step *s)
+{
+    BlockPlace b = {.step = s};
+    const Var *first = s->block[0];
+    Expr *size = ex_num(0);
+    for (int i = 0; i < s->nblock; i++) size = ex_add2(size, size_of(s->block[i], 0));
+    b.entries = fresh_var(&p->names, words(p, "precision_%s", first->name), VAR_SUM);
+    b.entries->rank = 2;
+    b.entries->dim[0] = b.entries->dim[1] = size;
+    b.entries->pattern = s->gaussian.sparse;
+    b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", first->name), 1, &size);
+    Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", first->name), 1, &size);
+    const RowSum *squares = fused_squares(p, s);
+    Var *scale = squares ? squares->scale : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", first->name), 1, (Expr *[]){ex_num(3)}) : NULL;
+    step_row_sums(p, s);
+    comment_step(p, s);
+    note(p, "  its precision is sparse: each entry is told with its place");
+    if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
+    Kernel *collect = open_kernel(p, KERNEL_ONCE, words(p, "entries_%s", first->name), "wide");
+    put_offsets(p, &b, s->nblock, size);
+    put_fill(p, b.h, (Count){1, {local_ref(b.n)}}, false);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) accumulate(p, &b, t);
+    add_row_sums(p, &b);
+    if (s->nblock > 1) copy_block(p, s, x, s->nblock, true);
+    if (scale) put_squares(p, s, scale);
+    close_kernel(p);
+    Launch *l = launch(p, scale ? LAUNCH_NORMAL_SPARSE_SCALED : LAUNCH_NORMAL_SPARSE, collect);
+    with_stream(l, first);
+    with_string(l, first->name);
+    with_number(l, s->gaussian.sparse);
+    with_name(l, b.h);
+    with_name(l, x);
+    if (scale) with_name(l, scale);
+    const char *names = first->name;
+    for (int i = 1; i < s->nblock; i++) names = words(p, "%s, %s", names, s->block[i]->name);
+    Launches *of_step = p->launches;
+    p->launches = &p->patterns;
+    l = launch(p, LAUNCH_PATTERN, collect);
+    with_string(l, names);
+    with_number(l, s->gaussian.sparse);
+    with_extent(l, size);
+    p->launches = of_step;
+    if (s->nblock == 1 && !scale) return;
+    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");
+    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_all_%s", first->name), "wide");
+    if (s->nblock > 1) copy_block(p, s, x, s->nblock, false);
+    if (scale) put_scaled(p, s, scale);
+    close_kernel(p);
+    launch_team(p, place);
+}
+
 void step_gaussian(Lower *p, const Step *s)
 {
+    if (s->gaussian.sparse) {
+        step_sparse(p, s);
+        return;
+    }
     if (s->gaussian.diagonal) {
         step_diagonal(p, s);
         return;
@@ -569,13 +660,7 @@ void step_gaussian(Lower *p, const Step *s)
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
     if (!direct) copy_block(p, s, x, ndense, false);
-    if (scale) {
-        Loops plates = loops_of(&s->gaussian.scaled->plates);
-        plates.guard = NULL;
-        Node *nest = enter_nest(p, NODE_NEST, &plates, s->gaussian.scaled_latent->nargs, s->gaussian.scaled_latent->args, NULL);
-        put_update(p, UPDATE_MUL, place_element(s->gaussian.scaled_latent), scale_at(scale, 3));
-        leave(p, nest);
-    }
+    if (scale) put_scaled(p, s, scale);
     close_kernel(p);
     launch_team(p, place);
 }

@@ -62,6 +62,7 @@ struct Lower {
     const Step *step;            // whose kernels are being made, or NULL
     Kernel    *definitions, *check, *sums, *responses;     // of setup, or NULL
     Launches   grams;
+    Launches   patterns;         // of sparse joint normals
 };
 
 // ---- lower.c ----

@@ -620,6 +620,11 @@ void lower_orders(Lower *p)
         *p->launches->last = p->grams.first;
         p->launches->last = p->grams.last;
     }
+    if (p->patterns.first) {
+        if (!p->launches->first) p->launches->last = &p->launches->first;
+        *p->launches->last = p->patterns.first;
+        p->launches->last = p->patterns.last;
+    }
 }
 
 // ---- the log joint, and quantities for the draws ----

@@ -1,5 +1,6 @@
 // linalg_cpu.c -- linalg.h over OpenBLAS and LAPACK.
 #include "linalg.h"
+#include "sparse.h"
 #include "../device/gamma.h"
 
 #if defined(__x86_64__)
@@ -434,6 +435,7 @@ static double moved(long n, const double *J, const double *h, const double *x, c
 }
 
 double gm_quadratic_size(void) { return kept_size; }
+void gm_claim_size(double size) { kept_size = size; }
 
 void gm_quadratic_before(long n, const double *J, const double *h, const double *x)
 {

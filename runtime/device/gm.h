@@ -41,6 +41,7 @@
 #ifndef __CUDACC_RTC__
 #include "ode.h"
 #include "../backends/linalg.h"
+#include "../backends/sparse.h"
 #endif
 
 // 0 inside the bounds, -infinity outside: the log density of a constraint.

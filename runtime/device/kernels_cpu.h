@@ -70,6 +70,9 @@ typedef struct GmContext {
 #define SPAN(i, n, ...)            for (long i = GM->first; i < GM->last; i++)
 #define SPAN_TOTAL(k, place, x)    (GM->partial[k] += (x))
 
+// An entry of the precision of a joint normal that is collected (backends/sparse.h).
+#define SPARSE_ADD(i, j, x) gm_sparse_add(i, j, x)
+
 // ---- teams ----
 
 static inline void team_barrier(GmContext *c)

@@ -341,6 +341,19 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
 }
 
+static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x, wide *scale)
+{
+    Stream g = gm_joint_stream(run, var);
+    gm_sparse_begin(number);
+    gm_team(kernel, run, run->chain, 1);
+    GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
+    if (run->checking) gm_sparse_before(number, h, x);
+    const long bad = gm_normal_sparse(&g, number, h, x, scale && !run->checking ? &move : NULL);
+    if (run->checking) gm_claim_quadratic(run, run->chain, gm_sparse_after(number, x));
+    if (scale) scale[2] = move.scale;
+    if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
+}
+
 #endif
 
 // ---- launches, of either target ----
@@ -429,6 +442,24 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
     if (run->device) gm_device_normal_arrow(run, var, name, n, J, h, x, m, D, E, k, u, scale);
     else ON_CPU(run, gm_normal_arrow_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), m, gm_at(wide, s, D), gm_at(wide, s, E),
                                              gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
+}
+
+GM_LAUNCHES launch_normal_sparse(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, size_t h, size_t x, size_t scale)
+{
+    gm_here(run);
+    (void)kernel;
+    ON_CPU(run, gm_normal_sparse_claimed(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
+}
+
+GM_LAUNCHES launch_pattern(GmRun *run, GmKernel kernel, const char *name, int number, long n)
+{
+    (void)kernel;
+#if !defined(__CUDACC__)
+    if (run->device) return;
+    gm_pattern_begin(number, n, name);
+    gm_team(kernel, run, 0, 1);
+    gm_pattern_end(number);
+#endif
 }
 
 // Where a step takes turns, each of them has streams of its own: those of variable `var` of `count`.
@@ -528,6 +559,13 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
     do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), GM_NO_FIELD); } while (0)
 #define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale) \
     do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), gm_of(scale)); } while (0)
+//   PATTERN(kernel, run, name, number, n)           which places the terms of joint normal `number` have, see sparse.h; kernel, a KERNEL_ONCE, goes through them
+//   NORMAL_SPARSE(kernel, run, var, name, number, h, x)          x[n] ~ N(J^-1 h, J^-1); kernel fills h, and J by SPARSE_ADD
+#define PATTERN(kernel, run, name, number, n)            do { gm_data(run); launch_pattern(run, gm_function(GM_NAMED(kernel)), name, number, n); } while (0)
+#define NORMAL_SPARSE(kernel, run, var, name, number, h, x) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
+#define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
+#define gm_function(...)     gm_second(__VA_ARGS__)
+#define gm_second(a, b)      b
 #define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u) \
     do { gm_data(run); launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), GM_NO_FIELD); } while (0)
 #define NORMAL_ARROW_SCALED(run, var, name, n, J, h, x, m, D, E, k, u, scale) \
@@ -759,7 +797,7 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 // There may be two ways to draw the same variables, along gradients and step by step: they compete, and each chain takes one of them (host/choice.c).
 enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON_GPU };
 
-typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when, competition, moves; } GmStep;
+typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when, competition, moves, joint; } GmStep;
 
 #define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0}
 #define STEP_MOVE(name, launches)     {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 1}
@@ -767,12 +805,19 @@ typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char 
 #define STEP_WITHOUT_GRADIENTS(name, launches, competition) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0}
 #define STEP_ON_CPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_CPU, 0, 0}
 #define STEP_ON_GPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0}
+// Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its step, or, -joint, stands in for it.
+#define STEP_JOINT(name, launches, joint)                   {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, joint}
+#define STEP_JOINT_WITHOUT_GRADIENTS(name, launches, competition, joint) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, joint}
 #define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0}
 #define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0}
 
 static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {
     if (run->seeking) return step->moves;
+    if (step->joint) {
+        const int taken = !run->device && !run->like_gpu && gm_sparse_taken(step->joint > 0 ? step->joint : -step->joint);
+        if (step->joint > 0 ? !taken : taken && !run->checking) return 0;
+    }
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
     if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu);
     const GmChoice *const c = gm_choice(run, step->competition, chain);

@@ -1,0 +1,55 @@
+// sparse.h -- joint normals whose precision has few entries: x ~ N(J^-1 h, J^-1), J given by its entries.
+//
+// A kernel of the program goes through all terms of degree 2 of the block and tells of each its place and what it adds (gm_sparse_add). Which places there are depends on sizes and
+// data alone: the kernel is called once for them (gm_pattern_begin, gm_pattern_end), and each place gets a slot among the entries of the lower triangle, by columns. In a sweep the same
+// terms come in the same order, so that an entry is one addition, and sums do not depend on the number of threads.
+//
+// J is factored by CHOLMOD of SuiteSparse with an order that keeps the factor sparse (analysed once; numbers each draw), or dense by LAPACK where that is less work, and
+// x = P'L'^-1 (L^-1 P h + e) with P J P' = L L' and e standard normal (Rue 2001). CHOLMOD is found when the program runs, and only by programs that have such a block.
+#ifndef GM_SPARSE_H
+#define GM_SPARSE_H
+
+#include "linalg.h"
+
+typedef struct GmEntries {               // of the matrix that this thread collects
+    const int *slot;                     // of each term, in their order; NULL: places are noted
+    double    *value;                    // of each slot
+    long       at, count;                // terms so far, and in all
+} GmEntries;
+
+extern _Thread_local GmEntries gm_entries;
+
+void gm_sparse_note(long i, long j);
+
+// The next term adds `value` to J[i, j] and J[j, i], or twice to J[i, i].
+static inline void gm_sparse_add(long i, long j, double value)
+{
+    GmEntries *const e = &gm_entries;
+    if (!e->slot) gm_sparse_note(i, j);
+    else if (e->at < e->count) e->value[e->slot[e->at]] += value;
+    e->at++;
+}
+
+// Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the order is analysed and the route chosen.
+// n: the size of the block.
+void gm_pattern_begin(int number, long n, const char *name);
+void gm_pattern_end(int number);
+
+// Whether block `number` is drawn jointly. If not, other steps stand in for it.
+int  gm_sparse_taken(int number);
+
+// How block `number` is drawn and why, a line of text; NULL: there is no such block.
+const char *gm_sparse_route(int number);
+
+// The numbers of the matrix: `begin` makes them zero, the kernel adds them up.
+void gm_sparse_begin(int number);
+
+// x[n] from what was collected and h[n]. Returns 0; k if the k-th pivot is not positive (k counts elements of x from 1) or the k-th element not finite; h is destroyed.
+long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scale);
+
+// --check, as in linalg.h.
+void   gm_sparse_before(int number, const double *h, const double *x);
+double gm_sparse_after(int number, const double *x);
+void   gm_claim_size(double size);                       // of the terms of a claim that is made elsewhere (linalg_cpu.c)
+
+#endif
