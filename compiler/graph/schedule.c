@@ -1230,6 +1230,26 @@ static bool may_be_sparse(const Candidate *c)
 
 static bool is_spread(const Candidate *c) { return c->form == ELEMENTWISE || c->form == CHAINED || coupled_in_pairs(c->terms); }
 
+// Whether a chain with its border takes up all of the block: then it is drawn by its band.
+static bool is_chain(Graph *g, Growing *b, Candidate *list, int n)
+{
+    Growing all = *b, chain = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
+    bool whole = false, *taken = NEW_N(g->arena, bool, n + 1);
+    for (int k = 0; k < n; k++) {
+        taken[k] = list[k].taken;
+        list[k].taken = !all.inside[list[k].var->id];
+    }
+    for (int k = 0; k < n && !whole; k++) {
+        Candidate *c = &list[k];
+        if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0) continue;
+        const Step *s = grow_chain(g, &chain, list, n, c);
+        whole = s && s->nblock == all.n;
+        for (int m = 0; m < n; m++) list[m].taken = !all.inside[list[m].var->id];
+    }
+    for (int k = 0; k < n; k++) list[k].taken = taken[k];
+    return whole;
+}
+
 static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
 {
     for (int i = 0; i < n; i++) {
@@ -1248,7 +1268,7 @@ static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
                 plates += spread;
                 coupled |= spread && c->form != ELEMENTWISE;
             }
-        const bool sparse = plates > 1 || coupled;
+        const bool sparse = (plates > 1 || coupled) && !is_chain(g, b, list, n);
         if (sparse) g->njoint++;
         for (int k = 0; k < n; k++)
             if (b->inside[list[k].var->id]) {

@@ -510,7 +510,7 @@ static void step_sparse(Lower *p, const Step *s)
     const Var *first = s->block[0];
     Expr *size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) size = ex_add2(size, size_of(s->block[i], 0));
-    b.entries = fresh_var(&p->names, words(p, "precision_%s", first->name), VAR_SUM);
+    b.entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
     b.entries->rank = 2;
     b.entries->dim[0] = b.entries->dim[1] = size;
     b.entries->pattern = s->gaussian.sparse;
@@ -570,7 +570,9 @@ void step_gaussian(Lower *p, const Step *s)
         return;
     }
     BlockPlace b = {.step = s};
-    const char *stem = s->block[0]->name;
+    // Blocks that stand in for a larger one may have their first variables in common: each has the name and the random numbers of its plate.
+    const Var *own = s->joint < 0 && s->gaussian.arrow ? s->block[s->nblock - 1] : s->block[0];
+    const char *stem = own->name;
     const int ndense = s->nblock - s->gaussian.arrow;
     Expr *size = ex_num(0);
     for (int i = 0; i < ndense; i++) size = ex_add2(size, size_of(s->block[i], s->gaussian.nbatch));
@@ -642,7 +644,7 @@ void step_gaussian(Lower *p, const Step *s)
         return;
     }
     static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED}, {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};
-    Launch *l = launch_normal(p, kinds[effects != NULL][scale != NULL], first);
+    Launch *l = launch_normal(p, kinds[effects != NULL][scale != NULL], own);
     with_extent(l, size);
     with_name(l, b.J);
     with_name(l, b.h);

@@ -208,8 +208,10 @@ void gm_pattern_end(int number)
 
     const double dense_work = (double)n * (double)n * (double)n / 3, separate = 4.0 * (double)q->terms + 20.0 * (double)n;
     double work = dense_work;
-    const char *missing = n > ALWAYS_DENSE ? open_cholmod() : NULL;
-    const bool analysed = n > ALWAYS_DENSE && !missing && analyse(q, &work);
+    const char *asked = getenv("GM_JOINT");
+    const bool small = n == 0 || (n <= ALWAYS_DENSE && !asked);
+    const char *missing = small ? NULL : open_cholmod();
+    const bool analysed = !small && !missing && analyse(q, &work);
     q->dense = !analysed || (n <= MOST_DENSE && work > 0.5 * dense_work);
     if (q->dense) {
         work = dense_work;
@@ -217,6 +219,11 @@ void gm_pattern_end(int number)
     }
     q->taken = q->dense ? n <= MOST_DENSE : q->factor <= MOST_FACTOR;
     q->taken = q->taken && (n <= ALWAYS_DENSE || work / 4 + 2 * q->factor <= MUCH_WORK * separate);
+    if (asked) {
+        if (!missing && strcmp(asked, "sparse") == 0) q->dense = !analysed;
+        if (strcmp(asked, "dense") == 0) q->dense = true;
+        q->taken = strcmp(asked, "separate") != 0;
+    }
     q->version++;
     char *text = room(400);
     snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries, q->factor, work,

@@ -30,8 +30,8 @@ static inline void gm_sparse_add(long i, long j, double value)
     e->at++;
 }
 
-// Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the order is analysed and the route chosen.
-// n: the size of the block.
+// Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the order is analysed and the route chosen;
+// the environment variable GM_JOINT (sparse, dense, separate) chooses instead. n: the size of the block.
 void gm_pattern_begin(int number, long n, const char *name);
 void gm_pattern_end(int number);
 

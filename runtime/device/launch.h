@@ -799,17 +799,17 @@ enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON
 
 typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when, competition, moves, joint; } GmStep;
 
-#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0}
-#define STEP_MOVE(name, launches)     {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 1}
-#define STEP_WITH_GRADIENTS(name, launches, competition)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition, 1}
-#define STEP_WITHOUT_GRADIENTS(name, launches, competition) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0}
-#define STEP_ON_CPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_CPU, 0, 0}
-#define STEP_ON_GPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0}
+#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, 0}
+#define STEP_MOVE(name, launches)     {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 1, 0}
+#define STEP_WITH_GRADIENTS(name, launches, competition)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition, 1, 0}
+#define STEP_WITHOUT_GRADIENTS(name, launches, competition) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, 0}
+#define STEP_ON_CPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_CPU, 0, 0, 0}
+#define STEP_ON_GPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0, 0}
 // Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its step, or, -joint, stands in for it.
 #define STEP_JOINT(name, launches, joint)                   {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, joint}
 #define STEP_JOINT_WITHOUT_GRADIENTS(name, launches, competition, joint) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, joint}
-#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0}
-#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0}
+#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0, 0}
+#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0}
 
 static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {

@@ -1,6 +1,7 @@
 // run.c -- a whole run: command line, data, memory, initial values, the sweeps, the files, the summary.
 #include "device_inside.h"
 #include "../backends/linalg.h"
+#include "../backends/sparse.h"
 #include "relabel.h"
 
 #include <math.h>
@@ -89,6 +90,7 @@ static void timed_sweep(Fit *f)
 
 static void profile_print(const Fit *f)
 {
+    for (int k = 1; gm_sparse_route(k); k++) printf("%s\n", gm_sparse_route(k));
     double total = 0;
     for (int k = 0; k < f->model->n_steps; k++)
         total += f->step_seconds[k];
