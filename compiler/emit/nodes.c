@@ -804,9 +804,12 @@ static void emit_classify(Out *o, const Node *n)
     scope_know(&o->scope, c->u, &x);
     begin(o, "if (CLASSIFY(%s))", p);
     line(o, "const auto of_value = [&](long x) -> wide { return %s; };", expr_c(o, d->of_value, LOOSE));
-    line(o, "classify(GM, at, VAR_%s, \"%s\", %s, %s, %s, &%s, s->%s, s->%s, s->%s, %.17g, of_value);", c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), row,
+    if (n->weigh.expects)
+        line(o, "if (expect_rows(GM, at, VAR_%s, \"%s\", %s, %s, %s, %s, s->%s, s->%s, s->%s, %s, %.17g, of_value)) return;", c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE),
+             expr_c(o, n->weigh.last, LOOSE), text(o, "&%s", row), c_name(o, d->centre->name), d->root->name, n->weigh.weights->name, n->weigh.evidence ? text(o, "s->%s", n->weigh.evidence->var->name) : "(wide *)0", d->times);
+    else line(o, "classify(GM, at, VAR_%s, \"%s\", %s, %s, %s, &%s, s->%s, s->%s, s->%s, %.17g, of_value);", c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), row,
          c_name(o, d->centre->name), d->root->name, c_name(o, c->var->name), d->times);
-    line(o, "return;");
+    if (!n->weigh.expects) line(o, "return;");
     end(o);
     leave(o, m);
     fprintf(o->file, "#endif\n");
@@ -1287,7 +1290,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
     else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how)%s", k->comment, macro[k->kind], k->name, end);
     else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
-    else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : sums_products(k->body) ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
+    else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : k->columns || sums_products(k->body) ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
 }
 
 // Names of local variables, so that no loop takes one of them for its index.
@@ -1303,6 +1306,86 @@ static void take_names(Out *o, const Node *list)
         if (n->kind == NODE_IF) take_names(o, n->test.otherwise);
         if (n->kind == NODE_CHOICE) take_names(o, n->choice.otherwise);
     }
+}
+
+// What of a sum with a place for each value and each of some subscripts is told of column q: names for these.
+static void begin_column(Out *o, const Columns *c, int which)
+{
+    const ColumnSum *s = &c->of[which];
+    line(o, which + 1 < c->n ? "case %d: {" : "default: {", which);
+    o->indent++;
+    for (int k = 0; k < s->nplaces; k++) line(o, "const long %s = q.%c;", fresh_index(o, s->place[k]), 'a' + k);
+}
+
+static void end_column(Out *o)
+{
+    o->indent--;
+    line(o, "}");
+}
+
+// On a GPU, where all that the kernel does is to add up weights times columns.
+static void emit_columns(Out *o, const Columns *c)
+{
+    fprintf(o->file, "#ifdef COLUMNS_OF_WEIGHTS  // on a GPU\n");
+    const Mark all = enter(o);
+    line(o, "{");
+    o->indent++;
+    for (int n = 0; n < c->n; n++) {
+        Count places = {0};
+        for (int k = 0; k < c->of[n].nplaces; k++) places.factor[places.n++] = c->of[n].place[k]->hi;
+        line(o, "const long until%d = %s%s;", n, n ? text(o, "until%d + ", n - 1) : "", places.n ? count_text(o, &places) : "1");
+    }
+    line(o, "const auto split = [&](long m) -> Column {");
+    o->indent++;
+    for (int n = 0; n < c->n; n++) {
+        const ColumnSum *s = &c->of[n];
+        const char *from = n ? text(o, "(m - until%d)", n - 1) : "m", *parts = "";
+        for (int k = 0; k < s->nplaces; k++) {
+            Count after = {0};
+            for (int j = k + 1; j < s->nplaces; j++) after.factor[after.n++] = s->place[j]->hi;
+            const char *over = after.n ? text(o, "%s / (%s)", from, count_text(o, &after)) : from;
+            parts = text(o, k ? "%s, %s %% %s" : "%s, %s", parts, over, extent_c(o, s->place[k]->hi, TIGHT));
+        }
+        for (int k = s->nplaces; k < MOST_COLUMN_PLACES; k++) parts = text(o, "%s, 0", parts);
+        if (n + 1 < c->n) begin(o, "if (m < until%d)", n);
+        line(o, "%s q = {%d%s, {}};", s->ngiven ? "Column" : "const Column", n, parts);
+        const Mark one = enter(o);
+        for (int k = 0; k < s->nplaces && s->ngiven; k++) line(o, "const long %s = q.%c;", fresh_index(o, s->place[k]), 'a' + k);
+        for (int k = 0; k < s->ngiven; k++) line(o, "q.given[%d] = (real)(%s);", k, expr_c(o, s->is[k], LOOSE));
+        leave(o, one);
+        line(o, "return q;");
+        if (n + 1 < c->n) end(o);
+    }
+    o->indent--;
+    line(o, "};");
+    for (int part = 0; part < 2; part++) {
+        const Mark m = enter(o);
+        const char *i = part ? "" : fresh_index(o, c->of[0].row);
+        line(o, part ? "const auto place = [&](long v, const Column &q) -> wide & {" : "const auto column = [&](long %s, const Column &q) -> real {", i);
+        o->indent++;
+        line(o, "switch (q.sum) {");
+        for (int n = 0; n < c->n; n++) {
+            const ColumnSum *s = &c->of[n];
+            const Mark one = enter(o);
+            if (part) name_index(o, s->value, "v");
+            else name_index(o, s->row, i);
+            begin_column(o, c, n);
+            if (part) line(o, "return %s;", place_text(o, &(Place){.element = ex_ref(s->sum->var, s->sum->n, (Expr **)s->sum->target)}));
+            for (int k = 0; k < s->ngiven && !part; k++) line(o, "const real given%d = q.given[%d];", k, k);
+            if (!part) line(o, "return (real)(%s);", expr_c(o, s->column, LOOSE));
+            end_column(o);
+            leave(o, one);
+        }
+        line(o, "}");
+        o->indent--;
+        line(o, "};");
+        leave(o, m);
+    }
+    line(o, "if (columns_of_weights(GM, %s, %s, s->%s, until%d, split, column, place, s->%s, %dL)) return;", extent_c(o, c->weights->dim[0], LOOSE), extent_c(o, c->weights->dim[1], LOOSE), c->weights->name, c->n - 1, c->room->name, (int)COLUMN_ROOM);
+    o->indent--;
+    line(o, "}");
+    leave(o, all);
+    fprintf(o->file, "#endif\n");
 }
 
 void emit_kernel(Out *o, const Kernel *k)
@@ -1332,6 +1415,7 @@ void emit_kernel(Out *o, const Kernel *k)
         if (k->of_ode == ODE_DERIVATIVES) line(o, "(void)by_state, (void)by_input;");
     }
     if (k->ode && k->of_ode == ODE_SOLUTION) line(o, "(void)how;");
+    if (k->columns) emit_columns(o, k->columns);
     emit_list(o, k->body);
     while (o->nbuffers > 0) {
         o->nbuffers--;

@@ -204,6 +204,13 @@ struct Node {
     };
 };
 
+// Sums over rows of the weight of each value times something of the row: weights[row, value] * column, one for each value and place. On a GPU all are made together (device/columns.h).
+enum { MOST_COLUMN_SUMS = 8, MOST_COLUMN_PLACES = 3, MOST_GIVEN = 4, COLUMN_ROOM = 1 << 22 };
+
+typedef struct ColumnSum { const Sum *sum; Index *row, *value, *place[MOST_COLUMN_PLACES]; int nplaces; Expr *column; int ngiven; Var *given[MOST_GIVEN]; Expr *is[MOST_GIVEN]; } ColumnSum;      // given: what is the same for all rows of a column
+
+typedef struct Columns { const Var *weights; Var *room; int n; ColumnSum of[MOST_COLUMN_SUMS]; } Columns;       // room: COLUMN_ROOM numbers for sums of chunks of rows
+
 typedef struct Kernel {
     KernelKind     kind;
     const char    *name;
@@ -216,6 +223,7 @@ typedef struct Kernel {
     const char    *comment;      // lines above it: the conditional that it draws from
     const char    *number;       // type of its locals: real or wide
     const Step    *step;         // that it belongs to, or NULL
+    const Columns *columns;      // KERNEL_TEAM: what its body does is that, too; or NULL
     const Var     *followed;     // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
     Node          *body, **last;
     int            nturns;       // of loops that a team shares, in all

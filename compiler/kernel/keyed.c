@@ -92,6 +92,84 @@ static void put_alike(Lower *p, const Group *g, const Sum *s)
     leave(p, nest);
 }
 
+// ---- sums of weights times columns ----
+
+static Look test_loops(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK; }
+
+typedef struct Given { const Index *row; Expr *found; } Given;
+
+static Index *as_index(const Expr *e) { return e->kind == EX_INDEX ? (Index *)e->index : NULL; }
+
+static bool is_weight(const Expr *e, const Var *weights) { return e->kind == EX_REF && e->var == weights && e->nargs == 2 && !e->loose; }
+
+static Look find_given(const Expr *e, void *with)
+{
+    Given *g = with;
+    if (e->kind == EX_INDEX || e->kind == EX_NUM || e->kind == EX_REF) return g->found ? SKIP : LOOK;
+    if (g->found || e->loose || ex_mentions_index(e, g->row)) return LOOK;
+    g->found = (Expr *)e;
+    return FOUND;
+}
+
+// What of a column is the same for all rows, such as a mean, is computed once.
+static void take_given(Lower *p, ColumnSum *s)
+{
+    for (Given g = {.row = s->row}; s->ngiven < MOST_GIVEN; g.found = NULL) {
+        if (!ex_find(s->column, find_given, &g)) return;
+        Var *v = s->given[s->ngiven] = local_new(p->g->arena, words(p, "given%d", s->ngiven));
+        s->is[s->ngiven++] = g.found;
+        s->column = ex_replace(s->column, g.found, local_ref(v));
+    }
+}
+
+// weights[row, value] times what does not depend on the value, over all rows, values and places; each place has a subscript of its own, and so has the value.
+static bool column_sum(const Sum *s, const Var *weights, ColumnSum *out)
+{
+    *out = (ColumnSum){.sum = s, .column = ex_num(1)};
+    const Expr *weight = NULL;
+    for (int k = 0; k < (s->value->kind == EX_MUL ? s->value->nargs : 1); k++) {
+        Expr *factor = s->value->kind == EX_MUL ? s->value->args[k] : s->value;
+        if (!weight && is_weight(factor, weights)) weight = factor;
+        else out->column = ex_mul2(out->column, factor);
+    }
+    if (!weight || s->loops.guard || s->route || s->n != s->loops.n - 1 || s->n > MOST_COLUMN_PLACES + 1) return false;
+    out->row = as_index(weight->args[0]);
+    out->value = as_index(weight->args[1]);
+    if (!out->row || !out->value || out->row == out->value || ex_mentions(out->column, weights) || ex_mentions_index(out->column, out->value) || ex_find(out->column, test_loops, NULL)) return false;
+    bool valued = false;
+    for (int k = 0; k < s->n; k++) {
+        Index *at = as_index(s->target[k]);
+        if (!at || at == out->row) return false;
+        for (int j = 0; j < k; j++)
+            if (s->target[j] == s->target[k]) return false;
+        valued |= at == out->value;
+        if (at != out->value) out->place[out->nplaces++] = at;
+    }
+    bool looped = false;
+    for (int k = 0; k < s->loops.n; k++) {
+        const Index *i = s->loops.index[k];
+        looped |= i == out->row;
+        if (!ex_is_num(i->lo, 1) || !ex_data_only(i->hi) || i->hi->indices) return false;
+    }
+    return valued && looped && out->nplaces == s->n - 1 && out->row->hi == weights->dim[0] && out->value->hi == weights->dim[1];
+}
+
+// All sums of a group, or NULL.
+static const Columns *columns_of(Lower *p, const Group *g)
+{
+    Columns c = {.weights = g->key[0]};
+    if (g->n != 1 || !c.weights->weights || c.weights->rank != 2 || !is_real(p->out, c.weights)) return NULL;
+    for (const Sum *s = p->statistics.first; s; s = s->next) {
+        if (!in_group(s, g)) continue;
+        if (c.n == MOST_COLUMN_SUMS || !column_sum(s, c.weights, &c.of[c.n])) return NULL;
+        take_given(p, &c.of[c.n]);
+        c.n++;
+    }
+    Expr *size = ex_num(COLUMN_ROOM);
+    c.room = work_array(p, ROLE_TOTALS, words(p, "chunks_%s", c.weights->name), 1, &size);
+    return arena_copy(p->g->arena, &c, sizeof c);
+}
+
 static void lower_group(Lower *p, const Group *g)
 {
     Program *out = p->out;
@@ -106,6 +184,7 @@ static void lower_group(Lower *p, const Group *g)
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "statistics%s", names), "wide");
     for (const Sum *s = p->statistics.first; s; s = s->next)
         if (in_group(s, g)) put_alike(p, g, s);
+    if (!whole) k->columns = columns_of(p, g);
     if (!close_kernel(p)) return;
     bool fresh = false;
     for (int i = 0; i < out->nsteps; i++) {

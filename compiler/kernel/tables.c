@@ -620,7 +620,7 @@ static bool distance(const Expr *e, Expr *weighed, const Index *i, Distances *ou
 
 static Look test_not_looked_up(const Expr *e, void *with)
 {
-    if (e->kind == EX_REF) return e == with || (e->nargs == 1 && e->args[0] == with) ? SKIP : FOUND;
+    if (e->kind == EX_REF) return e == with || e->nargs == 0 || (e->nargs == 1 && e->args[0] == with) ? SKIP : FOUND;
     return e->kind == EX_NUM || e->kind == EX_ADD || e->kind == EX_MUL ? LOOK : FOUND;
 }
 
@@ -631,7 +631,7 @@ static void find_distances(Tables *t, Node *n)
     Distances d = {0}, found;
     Expr *rest = ex_num(0);
     const Conditional *c = n->weigh.c;
-    if (t->kernel->kind != KERNEL_ELEMENTS || t->nrows != 1 || t->guarded || c->whole || !t->weighed || n->weigh.moves || n->weigh.expects || c->var->rank != 1 || c->current->nargs != 1 || !is_index(c->current->args[0], i)) return;
+    if (t->kernel->kind != KERNEL_ELEMENTS || t->nrows != 1 || t->guarded || c->whole || !t->weighed || n->weigh.moves || (n->weigh.expects && !(n->weigh.weights && is_real(p->out, n->weigh.weights))) || c->var->rank != 1 || c->current->nargs != 1 || !is_index(c->current->args[0], i)) return;
     for (const Node *m = n->body; m; m = m->next) {
         const Node *u = m->body;
         if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !u || u->next || u->kind != NODE_UPDATE || u->update.op != UPDATE_ADD || u->update.times) return;

@@ -142,6 +142,59 @@ DEVICE void classified_origin(const float *row, long n, long from, float *origin
     }
 }
 
+// root and root*centre of values from `begin` on, the centres from the origin.
+static __device__ __forceinline__ void classified_table(float (*table)[ClassifiedSizes::LENGTH], int some, int whole, long begin, const wide *centre, const wide *root, const float *origin)
+{
+    constexpr int P = ClassifiedSizes::P;
+    for (int e = threadIdx.x; e < whole * P; e += blockDim.x) {
+        const int x = e / P, j = e % P;
+        float *const to = &table[x][j * (P + 1) - j * (j - 1) / 2];
+        wide middle = 0;
+        if (x < some) {
+            const wide *const c = centre + (begin + x) * P, *const r = root + ((begin + x) * P + j) * P;
+            for (int l = j; l < P; l++) {
+                to[1 + l - j] = (float)r[l];
+                middle -= r[l] * (c[l] - (wide)origin[l]);
+            }
+        } else
+            for (int l = j; l < P; l++) to[1 + l - j] = 0;
+        to[0] = (float)middle;
+    }
+}
+
+// Log densities of the rows at the values of a batch.
+static __device__ __forceinline__ void classified_weights(float (&weight)[ClassifiedSizes::ROWS][ClassifiedSizes::BATCH], const float (*table)[ClassifiedSizes::LENGTH], int batch,
+                                                          const float (&y)[ClassifiedSizes::ROWS][ClassifiedSizes::P], float times)
+{
+    constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS;
+#pragma unroll 1
+    for (int x = 0; x < ClassifiedSizes::BATCH; x++) {
+        const float4 *const t = (const float4 *)table[batch + x];
+        float4 four = t[0];
+        float sum[ROWS];
+        int place = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) sum[r] = 0;
+#pragma unroll
+        for (int j = 0; j < P; j++) {
+            float z[ROWS];
+#pragma unroll
+            for (int l = j - 1; l < P; l++) {
+                const float c = place % 4 == 0 ? four.x : place % 4 == 1 ? four.y : place % 4 == 2 ? four.z : four.w;
+                place++;
+                if (place % 4 == 0) four = t[place / 4];
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) z[r] = l < j ? c : z[r] + c * y[r][l];
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) sum[r] += z[r] * z[r];
+        }
+        const float number = place % 4 == 0 ? four.x : place % 4 == 1 ? four.y : place % 4 == 2 ? four.z : four.w;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) weight[r][x] = number + times * sum[r];
+    }
+}
+
 template <typename Value>
 static __device__ __forceinline__ void classify_single(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const float *row, const wide *centre, const wide *root,
                                                        int *chosen, const float times, Value of_value)
@@ -166,20 +219,7 @@ static __device__ __forceinline__ void classify_single(GmContext *GM, const Swee
         for (long begin = 0; begin < values; begin += VALUES) {
             const int some = (int)(begin + VALUES < values ? VALUES : values - begin), whole = (some + BATCH - 1) / BATCH * BATCH;
             __syncthreads();
-            for (int e = threadIdx.x; e < whole * P; e += blockDim.x) {
-                const int x = e / P, j = e % P;
-                float *const to = &table[x][j * (P + 1) - j * (j - 1) / 2];
-                wide middle = 0;
-                if (x < some) {
-                    const wide *const c = centre + (first - 1 + begin + x) * P, *const r = root + ((first - 1 + begin + x) * P + j) * P;
-                    for (int l = j; l < P; l++) {
-                        to[1 + l - j] = (float)r[l];
-                        middle -= r[l] * (c[l] - (wide)origin[l]);
-                    }
-                } else
-                    for (int l = j; l < P; l++) to[1 + l - j] = 0;
-                to[0] = (float)middle;
-            }
+            classified_table(table, some, whole, first - 1 + begin, centre, root, origin);
             for (int x = threadIdx.x; x < whole; x += blockDim.x) table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
             __syncthreads();
             uint32_t word[ROWS][4];
@@ -194,32 +234,7 @@ static __device__ __forceinline__ void classify_single(GmContext *GM, const Swee
             }
             for (int batch = 0; batch < some; batch += BATCH) {
                 float weight[ROWS][BATCH];
-#pragma unroll 1
-                for (int x = 0; x < BATCH; x++) {
-                    const float4 *const t = (const float4 *)table[batch + x];
-                    float4 four = t[0];
-                    float sum[ROWS];
-                    int place = 0;
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) sum[r] = 0;
-#pragma unroll
-                    for (int j = 0; j < P; j++) {
-                        float z[ROWS];
-#pragma unroll
-                        for (int l = j - 1; l < P; l++) {
-                            const float c = place % 4 == 0 ? four.x : place % 4 == 1 ? four.y : place % 4 == 2 ? four.z : four.w;
-                            place++;
-                            if (place % 4 == 0) four = t[place / 4];
-#pragma unroll
-                            for (int r = 0; r < ROWS; r++) z[r] = l < j ? c : z[r] + c * y[r][l];
-                        }
-#pragma unroll
-                        for (int r = 0; r < ROWS; r++) sum[r] += z[r] * z[r];
-                    }
-                    const float number = place % 4 == 0 ? four.x : place % 4 == 1 ? four.y : place % 4 == 2 ? four.z : four.w;
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) weight[r][x] = number + times * sum[r];
-                }
+                classified_weights(weight, table, batch, y, times);
                 for (int r = 0; r < ROWS; r++) {
                     const long i = from + r * (long)blockDim.x + threadIdx.x;
                     float most = top[r], sum = 0;
@@ -258,4 +273,102 @@ static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, c
     if constexpr (sizeof(Row) == 4) classify_single(GM, at, var, name, n, first, last, row, centre, root, chosen, (float)times, of_value);
     else classify_exactly(GM, at, var, name, n, first, last, row, centre, root, chosen, times, of_value);
 }
+
+// ---- probabilities of all values, for modes ----
+//
+// Log densities go to the array of probabilities batch by batch, with the largest and the sum of each row along the way; when a block has all values of its rows it makes probabilities of them. In single precision; false: the loop
+// over values does it. Test: tests/gpu/modes.py.
+#ifdef GM_MODES
+#include "modes.h"
+
+template <typename Value>
+static __device__ __forceinline__ void expect_single(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const float *row, const wide *centre, const wide *root,
+                                                     float *probability, wide *evidence, const float times, Value of_value)
+{
+    constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS, LENGTH = ClassifiedSizes::LENGTH, BATCH = ClassifiedSizes::BATCH, VALUES = ClassifiedSizes::VALUES;
+    __shared__ alignas(16) float table[VALUES][LENGTH];
+    __shared__ float shift[GM_THREADS * ROWS];
+    const long values = last - first + 1, tile = (long)blockDim.x * ROWS;
+    const bool random = at.sweep == 1 && at.chain % 4 != 3;              // expect_values of modes.h
+    for (long from = blockIdx.x * tile; from < n; from += gridDim.x * tile) {
+        float y[ROWS][P], origin[P], top[ROWS], total[ROWS];
+        bool wrong = false;
+        classified_origin(row, n, from, origin);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const long i = from + r * (long)blockDim.x + threadIdx.x;
+#pragma unroll
+            for (int l = 0; l < P; l++) y[r][l] = i < n ? row[i * P + l] - origin[l] : 0;
+            top[r] = -INFINITY;
+            total[r] = 0;
+        }
+        for (long begin = 0; begin < values; begin += VALUES) {
+            const int some = (int)(begin + VALUES < values ? VALUES : values - begin), whole = (some + BATCH - 1) / BATCH * BATCH;
+            __syncthreads();
+            classified_table(table, some, whole, first - 1 + begin, centre, root, origin);
+            for (int x = threadIdx.x; x < whole; x += blockDim.x) table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
+            __syncthreads();
+            for (int batch = 0; batch < some; batch += BATCH) {
+                float weight[ROWS][BATCH];
+                classified_weights(weight, table, batch, y, times);
+                const int filled = some - batch < BATCH ? some - batch : BATCH;
+                for (int r = 0; r < ROWS; r++) {
+                    const long i = from + r * (long)blockDim.x + threadIdx.x;
+                    if (i >= n) continue;
+                    float most = top[r], sum = 0;
+#pragma unroll
+                    for (int x = 0; x < BATCH; x++) {
+                        wrong |= !(weight[r][x] < INFINITY);
+                        most = fmaxf(most, weight[r][x]);
+                    }
+                    float *const to = probability + i * values + begin + batch;
+                    if (filled == BATCH && values % 4 == 0)
+#pragma unroll
+                        for (int x = 0; x < BATCH; x += 4) *(float4 *)(to + x) = make_float4(weight[r][x], weight[r][x + 1], weight[r][x + 2], weight[r][x + 3]);
+                    else
+                        for (int x = 0; x < filled; x++) to[x] = weight[r][x];
+                    if (!(most > -INFINITY)) continue;
+#pragma unroll
+                    for (int x = 0; x < BATCH; x++) sum += __expf(weight[r][x] - most);
+                    total[r] = total[r] * __expf(top[r] - most) + sum;
+                    top[r] = most;
+                }
+            }
+        }
+        for (int r = 0; r < ROWS; r++) {
+            const long i = from + r * (long)blockDim.x + threadIdx.x;
+            if (i >= n) continue;
+            const wide all = (wide)top[r] + log((wide)total[r]);
+            shift[r * blockDim.x + threadIdx.x] = (float)all;
+            if (wrong || !(top[r] > -INFINITY)) FAULT(name, i, "no value has a positive probability");
+            else if (evidence) evidence[i] = all;
+        }
+        __syncthreads();
+        const long rows = n - from < tile ? n - from : tile;
+        if (random || values < 32) {
+            for (long k = threadIdx.x; k < rows; k += blockDim.x) {
+                float *const p = probability + (from + k) * values;
+                if (random) {
+                    Stream g = stream(at, var, from + k);
+                    expect_values(&g, at, n, p, values, (wide *)0);
+                } else
+                    for (long x = 0; x < values; x++) p[x] = __expf(p[x] - shift[k]);
+            }
+        } else
+            for (long k = threadIdx.x / 32; k < rows; k += blockDim.x / 32) {
+                float *const p = probability + (from + k) * values;
+                for (long x = gm_lane_of_warp; x < values; x += 32) p[x] = __expf(p[x] - shift[k]);
+            }
+        __syncthreads();
+    }
+}
+
+template <typename Row, typename Value>
+static __device__ __forceinline__ bool expect_rows(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const Row *row, const wide *centre, const wide *root,
+                                                   Row *probability, wide *evidence, const double times, Value of_value)
+{
+    if constexpr (sizeof(Row) == 4) expect_single(GM, at, var, name, n, first, last, row, centre, root, probability, evidence, (float)times, of_value);
+    return sizeof(Row) == 4;
+}
+#endif
 #endif

@@ -666,5 +666,8 @@ DEVICE wide normal_draw(Stream *g, long n, wide *J, const wide *h, wide *x) { re
 #include "row_pass.h"
 #include "classify.h"
 #include "products_pass.h"
+#ifdef GM_MODES
+#include "columns.h"
+#endif
 
 #endif

@@ -17,6 +17,7 @@ bool gm_device_stumbled(GmDevice *d)
     GmPlace place = { 0 };
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "an iteration");
     if (!d->failed) gm_device_good(d, gm_device_get(d, &place, d->place, sizeof place), "fetching the run's place");
+    if (d->profile) gm_device_time_collect(d);
     return d->failed || place.fault;
 }
 

@@ -563,6 +563,8 @@ GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory 
     const double seconds = gm_seconds() - began;
     if (!gm_fault_raised() && !gm_interrupted())
         gm_note("%ld iterations of %d start%s in %.3g s, %.3g ms each; seed %llu", all, o->chains, o->chains > 1 ? "s" : "", seconds, 1000 * seconds / (double)(all > 0 ? all : 1), (unsigned long long)o->seed);
+    if (on_device && on_device->device->profile && all > 0)
+        gm_device_profile_print(on_device->device, stdout, all);
     GmExit status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_OK;
     if (on_device && gm_device_lost(on_device->device))
         status = on_device->device->status;

@@ -1,0 +1,96 @@
+// columns.h -- on a GPU: sums over rows of weight times column, for every weight of a row and many columns,
+//
+//   place(k, m) = sum(i, P[i, k] * value(i, m))        P[n, K], m < M
+//
+// which is what expectations tell of a mixture: counts, sums and cross products of the rows by component, P'[1 X XX'] for all of them together. A block makes 128 by 128 of them from a chunk of rows, 16 rows at a time in
+// shared memory, a lane 8 by 8 in its registers; columns are computed where they are needed and never stored. Products are single, and sums of FLUSH rows, which go to sums of the chunk in double precision; chunks, whose number
+// depends on the sizes alone, are added in order. What is the same for all rows of a column, such as a mean that is taken off, is single, too, and one number in all columns that have it. So sums are right to some 1e-7 of the sums of absolute values, and the same on any grid.
+//
+// In single precision; false: loops do it, as where there is no room for the sums of a chunk. Test: tests/gpu/modes.py.
+#ifndef GM_COLUMNS_H
+#define GM_COLUMNS_H
+
+#define COLUMNS_OF_WEIGHTS
+
+enum { GM_COLUMN_CHUNKS = 64 };
+
+struct Column { int sum; long a, b, c; real given[4]; };   // which sum it belongs to, its place in it, and what is the same for all its rows
+
+template <typename Weight, typename Split, typename Value, typename To>
+static __device__ __forceinline__ bool columns_of_weights(GmContext *GM, const long n, const long K, const Weight *P, const long M, Split split, Value value, To place, wide *room, const long size_of_room)
+{
+    if constexpr (sizeof(Weight) != 4) return false;
+    constexpr int TILE = 128, DEPTH = 16, FLUSH = 2048;
+    const long most = K > 0 && M > 0 ? size_of_room / (K * M) : 0;
+    if (most < 1) return false;
+    __shared__ alignas(16) float weight[DEPTH][TILE], column[DEPTH][TILE];
+    const long wanted = (n + 4095) / 4096, fit = wanted < GM_COLUMN_CHUNKS ? wanted : GM_COLUMN_CHUNKS, chunks = fit < 1 ? 1 : fit < most ? fit : most, size = (n + chunks - 1) / chunks;
+    const long across = (K + TILE - 1) / TILE, tiles = across * ((M + TILE - 1) / TILE);
+    const int lane = threadIdx.x % TILE, half = threadIdx.x / TILE, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    for (long task = blockIdx.x; task < tiles * chunks; task += gridDim.x) {
+        const long chunk = task / tiles, k0 = task % tiles % across * TILE, m0 = task % tiles / across * TILE, first = chunk * size, last = first + size < n ? first + size : n;
+        const bool weighs = k0 + lane < K, counts = m0 + lane < M;
+        const Column mine = split(counts ? m0 + lane : 0);
+        wide *const to = room + chunk * K * M;
+        bool begun = false;
+        float sum[8][8], w[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < 8; j++) sum[i][j] = 0;
+        const auto load = [&](long row) {                // the next weights are on their way while those that are there are used
+            const Weight *from = P + (row + half) * K + k0 + lane;
+            const int rest = (int)(last - row < DEPTH ? last - row : DEPTH);
+#pragma unroll
+            for (int e = 0; e < 8; e++) w[e] = half + 2 * e < rest && weighs ? (float)from[2 * e * K] : 0;
+        };
+        const auto flush = [&]() {
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const long k = k0 + (i < 4 ? 4 * ty + i : 60 + 4 * ty + i);
+#pragma unroll
+                for (int j = 0; j < 8; j++) {
+                    const long m = m0 + (j < 4 ? 4 * tx + j : 60 + 4 * tx + j);
+                    if (k < K && m < M) to[k * M + m] = (begun ? to[k * M + m] : 0) + (wide)sum[i][j];
+                    sum[i][j] = 0;
+                }
+            }
+            begun = true;
+        };
+        load(first);
+        for (long row = first, until = first + FLUSH; row < last; row += DEPTH) {
+            __syncthreads();
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const long i = row + half + 2 * e;
+                weight[half + 2 * e][lane] = w[e];
+                column[half + 2 * e][lane] = i < last && counts ? (float)value(i, mine) : 0;
+            }
+            __syncthreads();
+            if (row + DEPTH < last) load(row + DEPTH);
+#pragma unroll
+            for (int r = 0; r < DEPTH; r++) {
+                const float4 a = *(const float4 *)&weight[r][4 * ty], b = *(const float4 *)&weight[r][64 + 4 * ty], u = *(const float4 *)&column[r][4 * tx], v = *(const float4 *)&column[r][64 + 4 * tx];
+                const float x[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, y[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w};
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+#pragma unroll
+                    for (int j = 0; j < 8; j++) sum[i][j] += x[i] * y[j];
+            }
+            if (row + DEPTH >= until) {
+                flush();
+                until += FLUSH;
+            }
+        }
+        flush();
+    }
+    team_barrier(GM);
+    for (long e = gm_thread; e < K * M; e += gm_threads) {
+        wide sum = 0;
+        for (long chunk = 0; chunk < chunks; chunk++) sum += ((const volatile wide *)room)[chunk * K * M + e];
+        place(e / M, split(e % M)) = sum;
+    }
+    return true;
+}
+
+#endif
