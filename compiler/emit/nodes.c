@@ -1242,9 +1242,9 @@ static void emit_node(Out *o, const Node *n)
         const char *size = extent_c(o, n->factor.matrix->dim[0], LOOSE);
         const char *of = n->factor.matrix->name;
         if (n->factor.inverse && n->factor.adjoint) line(o, "inverse_adjoint(%s, s->%s, s->%s[0], s->%s, s->%s);", size, n->factor.inverse->name, n->factor.log_det_adjoint->name, n->factor.adjoint->name, of);
-        else if (n->factor.inverse) line(o, "inverse_and_log_det(%s, s->%s, s->%s, s->%s);", size, of, n->factor.inverse->name, n->factor.log_det->name);
+        else if (n->factor.inverse) line(o, "inverse_and_log_det%s(%s, s->%s, s->%s, s->%s);", n->factor.unsure ? "_if_symmetric" : "", size, of, n->factor.inverse->name, n->factor.log_det->name);
         else if (n->factor.adjoint) line(o, "chol_adjoint(%s, s->%s, s->%s);", size, of, n->factor.adjoint->name);
-        else line(o, "chol_in_place(%s, s->%s);", size, of);
+        else line(o, "chol_%s(%s, s->%s);", n->factor.unsure ? "if_symmetric" : "in_place", size, of);
         break;
     }
     case NODE_ROUTINE:

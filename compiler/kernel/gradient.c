@@ -511,12 +511,46 @@ static void put_enter(Moved *m)
     launch_team(p, k);
 }
 
-// The lower triangle of a matrix of expressions, into an array.
-static void put_matrix(Moved *m, Var *into, Expr *matrix)
+// Of two equal expressions that are written differently one: (x - y)^2 and (y - x)^2, S[j, k] and S[k, j] of a matrix that is declared to be symmetric or is an inverse of such an expression.
+static Expr *same_either_way(Expr *e, void *with)
+{
+    if (e->kind == EX_POW && e->args[0]->kind == EX_ADD && fmod(e->number, 2) == 0) {
+        Expr *other = ex_neg(e->args[0]);
+        return other->id < e->args[0]->id ? ex_pow(other, e->number) : NULL;
+    }
+    if (e->kind == EX_CALL && (e->fn == FN_fabs || e->fn == FN_abs) && e->args[0]->kind == EX_ADD) {
+        Expr *other = ex_neg(e->args[0]);
+        return other->id < e->args[0]->id ? ex_call1(e->name, other) : NULL;
+    }
+    if (e->kind == EX_CALL && (e->fn == FN_EQ || e->fn == FN_NE) && e->args[1]->id < e->args[0]->id) return ex_call2(e->name, e->args[1], e->args[0]);
+    const bool declared = e->kind == EX_REF && e->nargs >= 2 && (e->var->constraint == CONSTRAINT_COVARIANCE || e->var->constraint == CONSTRAINT_CORRELATION);
+    if (declared && e->args[e->nargs - 1]->id < e->args[e->nargs - 2]->id) {
+        Expr **at = NEW_N(((Moved *)with)->p->g->arena, Expr *, e->nargs);
+        memcpy(at, e->args, sizeof *at * (size_t)e->nargs);
+        at[e->nargs - 1] = e->args[e->nargs - 2];
+        at[e->nargs - 2] = e->args[e->nargs - 1];
+        return ex_ref(e->var, e->nargs, at);
+    }
+    return NULL;
+}
+
+// Whether a matrix is symmetric by its expression, whatever the data: then its lower triangle is all there is to know.
+static bool surely_symmetric(Moved *m, Expr *matrix)
+{
+    Expr *j = ex_index(index_new(intern("j"), ex_num(1), ex_dim(matrix, 0))), *k = ex_index(index_new(intern("k"), ex_num(1), ex_dim(matrix, 0)));
+    return ex_map(ex_at(matrix, 2, (Expr *[]){j, k}), same_either_way, m) == ex_map(ex_at(matrix, 2, (Expr *[]){k, j}), same_either_way, m);
+}
+
+// A matrix of expressions, into an array: the lower triangle, or all of it where it may not be symmetric.
+static void put_matrix(Moved *m, Var *into, Expr *matrix, bool whole_matrix)
 {
     Lower *p = m->p;
     const Factor f = matrix_factor(p->g, matrix, into, m->step->span);
-    const Loops l = loops_of(&f.plates);
+    Loops l = loops_of(&f.plates);
+    if (whole_matrix) {
+        l = (Loops){.n = 2};
+        for (int k = 0; k < 2; k++) l.index[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(matrix, 0));
+    }
     Expr **at = NEW_N(p->g->arena, Expr *, 2);
     for (int k = 0; k < 2; k++) at[k] = ex_index(l.index[k]);
     put_barrier(p);
@@ -561,14 +595,18 @@ static Kernel *put_place(Moved *m)
     }
     for (int i = 0; i < m->moving.nfactored; i++) {
         const Factored *of = &m->moving.factored[i];
-        put_matrix(m, of->var, of->call->args[0]);
-        Node *lane = enter(p, NODE_LANE);
-        put(p, NODE_FACTOR)->factor.matrix = of->var;
+        const bool unsure = !surely_symmetric(m, of->call->args[0]);
+        put_matrix(m, of->var, of->call->args[0], unsure);
+        Node *lane = enter(p, NODE_LANE), *n = put(p, NODE_FACTOR);
+        n->factor.matrix = of->var;
+        n->factor.unsure = unsure;
         leave(p, lane);
     }
     for (const Inverse *i = m->inverses; i; i = i->next) {
-        put_matrix(m, i->matrix, i->of);
+        const bool unsure = !surely_symmetric(m, i->of);
+        put_matrix(m, i->matrix, i->of, unsure);
         Node *lane = enter(p, NODE_LANE), *n = put(p, NODE_FACTOR);
+        n->factor.unsure = unsure;
         n->factor.matrix = i->matrix;
         n->factor.inverse = i->inverse;
         n->factor.log_det = i->log_det;

@@ -177,12 +177,25 @@ DEVICE_CALL long spd_inverse(double *A, long n, double *out)
     return 0;
 }
 
-// The inverse of a positive definite A, and log |A|; A becomes its factor. All are NaN where A is not symmetric and positive definite.
+// The inverse of a positive definite A, and log |A|; A becomes its factor. All are NaN where A is not positive definite.
 DEVICE_CALL void inverse_and_log_det(long n, double *A, double *out, double *log_det)
 {
-    const long failed = matrix_is_symmetric(A, n) ? spd_inverse(A, n, out) : 1;
+    const long failed = spd_inverse(A, n, out);
     *log_det = failed ? NAN : chol_log_determinant(A, n);
     for (long i = 0; i < n * n && failed; i++) out[i] = NAN;
+}
+
+// These two of a whole matrix, which may not be symmetric: NaN then.
+DEVICE_CALL void chol_if_symmetric(long n, double *A)
+{
+    if (!matrix_is_symmetric(A, n)) A[0] = NAN;
+    chol_in_place(n, A);
+}
+
+DEVICE_CALL void inverse_and_log_det_if_symmetric(long n, double *A, double *out, double *log_det)
+{
+    if (!matrix_is_symmetric(A, n)) A[0] = NAN;
+    inverse_and_log_det(n, A, out, log_det);
 }
 
 // The derivatives of a function by the elements of P = A^-1, in slope, and by log |A| become those by the lower triangle of A, an element off the diagonal standing for both of its places:

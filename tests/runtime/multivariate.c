@@ -102,8 +102,6 @@ static double of_matrix(int inverse, const double *A, const double *weight)
 {
     double work[D * D], out[D * D], log_det = 0, sum = 0;
     memcpy(work, A, sizeof work);
-    for (int i = 0; i < D; i++)
-        for (int j = 0; j < i; j++) work[j * D + i] = work[i * D + j];
     if (inverse) inverse_and_log_det(D, work, out, &log_det);
     else chol_in_place(D, memcpy(out, work, sizeof work));
     for (int i = 0; i < D; i++)
