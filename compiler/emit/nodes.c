@@ -132,6 +132,9 @@ static void begin_loop(Out *o, const Node *n)
             const char *size = extent_c(o, n->loop.of->dim[n->loop.field], ADDITIVE);
             c = fresh_index(o, i[0]);
             begin(o, "for (long %s = 0; %s < %s; %s++)", c, c, size, c);
+        } else if (n->loop.given) {
+            c = fresh_index(o, i[0]);
+            begin(o, "for (long %s = from; %s < to; %s++)", c, c, c);
         } else {
             const char *lo = subscript_text(o, i[0]->lo).c, *hi = extent_c(o, i[0]->hi, ADDITIVE);
             c = fresh_index(o, i[0]);
@@ -680,16 +683,21 @@ static void emit_sample(Out *o, const Node *n)
 
 // ---- samplers ----
 
-static void emit_compute(Out *o, const Series *s, bool slopes)
+static void emit_compute(Out *o, const Series *s, bool slopes, Expr *chain)
 {
-    line(o, "compute_%s(%sd, s%s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "", s->var[0]->sites->ode ? slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "");
+    const char *which = "";
+    if (s->chains && chain) {
+        const char *k = subscript_text(o, chain).c;
+        which = text(o, ", %s, %s + 1", k, k);
+    } else if (s->chains) which = text(o, ", 0, %s", extent_c(o, s->var[0]->dim[0], LOOSE));
+    line(o, "compute_%s(%sd, s%s%s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "", s->var[0]->sites->ode ? slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
 }
 
 // The series that an element enters, after its value in the state has changed.
 static void compute_again(Out *o, const Conditional *c)
 {
     for (const Series *s = o->g->series; s && c->recursion; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) emit_compute(o, s, false);
+        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) emit_compute(o, s, false, NULL);
 }
 
 static void store(Out *o, const char *place, const char *x)
@@ -1251,7 +1259,7 @@ static void emit_node(Out *o, const Node *n)
         line(o, "CREW(%s_into, %s, %s, &%s);", n->routine.name, extent_c(o, n->routine.size, LOOSE), whole_text(o, n->routine.from), place_text(o, &(Place){.element = n->routine.to}));
         break;
     case NODE_COPY: emit_copy(o, n); break;
-    case NODE_COMPUTE: emit_compute(o, n->compute.series, n->compute.slopes); break;
+    case NODE_COMPUTE: emit_compute(o, n->compute.series, n->compute.slopes, n->compute.chain); break;
     case NODE_SOLVE: emit_solve(o, n); break;
     case NODE_RETURN: emit_return(o, n); break;
     case NODE_CALL: line(o, "%s += %s(GM, d, s);", n->call.into->name, n->call.part->name); break;
@@ -1288,7 +1296,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
         fprintf(o->file, "%sstatic void %s(const Ode *ode, const wide %s, const wide *%s, %s)%s", k->comment, k->name, k->ode->time->name, k->ode->state->name,
                 k->of_ode == ODE_RIGHT_SIDE ? "wide *slope" : "wide *by_state, wide *by_input", end);
     else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how)%s", k->comment, macro[k->kind], k->name, end);
-    else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", end);
+    else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s%s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", k->chains ? ", const long from, const long to" : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
     else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : k->columns || sums_products(k->body) ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
 }

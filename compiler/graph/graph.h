@@ -60,6 +60,7 @@ typedef struct Series {                  // definitions whose elements depend on
     Index         *along;
     bool           backward;             // from the last to the first
     bool           apart;                // only one step reads it, which computes it before
+    bool           chains;               // the first subscript of each variable tells chains apart, of which none reads another
     Site          *sites;                // with `along` for the plate or number that stood there; in order
     struct Series *next;                 // series that read this one come later
 } Series;

@@ -300,6 +300,7 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
             if (h->two) s->value = ex_map(s->value, settle_leaf, NULL);
         }
     if (!add_series(h->g, m)) abort();             // no element of it reads another
+    m->series->chains = v->chain > 0 && ex_mentions_index(depends, c->element[0]);
     int rank = n;
     if (pair) read[rank++] = place_of(v, before);
     read[rank++] = place_of(v, c->u);
@@ -352,6 +353,7 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         s->value = ex_add2(s->value, h.two ? ex_call2("log_sum_exp2", all[0], all[1]) : ex_reduce("log_sum_exp", k, ex_num(1), states, all[0]));
     }
     if (!add_series(g, m)) return NULL;
+    m->series->chains = v->chain > 0;
     at[v->chain] = ex_num(1);
     Expr *all[2];
     Index *j = index_new(intern("j"), ex_num(1), states);

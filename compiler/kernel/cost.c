@@ -240,11 +240,11 @@ static Cost count_solution(Counter *k, const Ode *o, bool slopes)
     return times(one, evaluations);
 }
 
-static Cost count_series(Counter *k, const Series *s, bool slopes)
+static Cost count_series(Counter *k, const Series *s, bool slopes, bool one)
 {
     Cost c = none();
     for (const Kernel *f = k->p->sweep.first; f; f = f->next)
-        if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, s->var[0]->name) == 0) add(&c, count_scope(k, f->body));
+        if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, s->var[0]->name) == 0) add(&c, count_scope(k, one ? f->body->body : f->body));
     const Ode *o = s->var[0]->sites->ode;
     if (!o || !slopes) return c;
     Cost more = count_solution(k, o, true);
@@ -315,7 +315,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         each_expr(n, count_part, &with);
         add(to, times(tried(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)           // computed again for each value
-            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
+            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false, false), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         draw(to, ex_num(1), units_of("uniform_between", DRAW));
         break;
     case NODE_WEIGH:
@@ -363,7 +363,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
     case NODE_FACTOR: operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3))); break;
     case NODE_ROUTINE: operate(to, cubed(n->routine.size, strncmp(n->routine.name, "inverse", 7) == 0 ? 1 : 1.0 / 3)); break;
-    case NODE_COMPUTE: add(to, count_series(k, n->compute.series, n->compute.slopes)); break;
+    case NODE_COMPUTE: add(to, count_series(k, n->compute.series, n->compute.slopes, n->compute.chain)); break;
     case NODE_SOLVE:
         add(to, count_scope(k, n->body));
         add(to, count_solution(k, n->solve.ode, false));

@@ -152,6 +152,7 @@ struct Node {
             Expr        *with;           // SHARE_SEGMENTS: left out if the products of so many factors are summed as such: they make its sums as well; or NULL
             const Var   *moving;
             bool         keeps;          // what it does not change is computed before it
+            bool         given;          // serial: from the first chain to the last that the function is given
         } loop;
         struct { Expr *key; Index *group; } lane;                                        // NODE_LANE: of a group, its key and index; or NULL
         struct { Expr *condition; const Rows *few; bool negated; Node *otherwise; } test;   // NODE_IF; few: fewer rows than coefficients
@@ -196,7 +197,7 @@ struct Node {
         struct { Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint; bool unsure; } factor;  // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the inverse and the log determinant, the matrix being room to work in. unsure: all of it is filled, since it may not be symmetric
         struct { const char *name; Expr *size, *from, *to; } routine;                    // the matrix, whole; the first element of what is made
         struct { const Site *site; } sample;             // the body computes what it needs of each value
-        struct { const Series *series; bool slopes; } compute;                            // slopes: with the derivatives of solutions
+        struct { const Series *series; bool slopes; Expr *chain; } compute;               // slopes: with the derivatives of solutions; chain: of one chain, NULL: of all
         struct { const Ode *ode; bool asked; } solve;                                     // asked: in a function that is told whether derivatives are wanted
         struct { const struct Kernel *part; Var *into; } call;                           // NODE_CALL: the local grows by what KERNEL_PART gives
         struct { Expr *weight, *square; } row;                                           // NODE_RETURN
@@ -217,6 +218,7 @@ typedef struct Kernel {
     const Index   *row;          // KERNEL_ROW: of the row
     bool           by_one;       // KERNEL_TEAM, until tables.c: turns of its loops compute matrices of their own, which one lane does
     bool           on_request;   // KERNEL_TEAM: only some runs launch it
+    bool           chains;       // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
     bool           context;      // KERNEL_FUNCTION: it is told of the kernel that calls it
     const Ode     *ode;          // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
     enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;

@@ -278,6 +278,12 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     if (s->orbit) along_orbit(p, s);
 }
 
+void launch_messages(Lower *p, const Var *m)
+{
+    Launch *l = launch(p, m->series->chains ? LAUNCH_EACH : LAUNCH_ONCE, p->messages[m->id]);
+    if (m->series->chains) with_extent(l, m->dim[0]);
+}
+
 static bool site_reads(const Var *m, const Var *v)
 {
     for (const Site *t = m->sites; t; t = t->next)
@@ -297,8 +303,8 @@ static void put_messages(Lower *p, const Step *s)
         for (int q = 0; q < of.n && s->over_sum && !reads; q++) reads = of.factor[q]->made && factor_counts_at(of.factor[q], sums, true) && ex_mentions(of.factor[q]->log_density, m);
         if (!reads) continue;
         for (const Series *made = p->g->series; made != m->series; made = made->next)          // arrays that they are made of
-            if (made->var[0]->hidden && site_reads(m, made->var[0])) launch(p, LAUNCH_ONCE, p->messages[made->var[0]->id]);
-        launch(p, LAUNCH_ONCE, p->messages[m->id]);
+            if (made->var[0]->hidden && site_reads(m, made->var[0])) launch_messages(p, made->var[0]);
+        launch_messages(p, m);
     }
 }
 

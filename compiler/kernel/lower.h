@@ -100,6 +100,7 @@ Loops       loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *
 
 Launch *launch(Lower *p, LaunchKind kind, const Kernel *k);
 void    launch_team(Lower *p, const Kernel *k);                      // with the turns of its loops
+void launch_messages(Lower *p, const Var *m);           // what computes them, chain by chain where there are several
 void    with_extent(Launch *l, Expr *e);
 void    with_count(Launch *l, Count c);
 void    with_place(Launch *l, const Var *v);                         // d.X

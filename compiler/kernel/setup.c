@@ -180,17 +180,42 @@ static void lower_odes(Lower *p, bool lets)
     }
 }
 
+static bool is_chain_of(const Site *t, const Index *i) { return t->subscript[0] == ex_index((Index *)i); }
+
+// The site for the elements of one chain, with its index for the plate that was there.
+static const Site *in_chain(Lower *p, const Site *t, Index *chain)
+{
+    Site *s = arena_copy(p->g->arena, t, sizeof *t);
+    Index *was = t->subscript[0]->index;
+    Expr *is = ex_index(chain);
+    s->plates = (Plates){.index = NEW_N(p->g->arena, Index *, t->plates.n + 1), .guard = t->plates.guard ? ex_replace_index(t->plates.guard, was, is) : NULL};
+    for (int i = 0; i < t->plates.n; i++)
+        if (t->plates.index[i] != was) s->plates.index[s->plates.n++] = t->plates.index[i];
+    for (int k = 0; k < t->n; k++) s->subscript[k] = ex_replace_index(t->subscript[k], was, is);
+    s->value = ex_replace_index(t->value, was, is);
+    return s;
+}
+
 static void put_series(Lower *p, const Series *s)
 {
     if (s->sites->ode || s->var[0]->sites->ode) {
         for (const Site *t = s->var[0]->sites; t; t = t->next) put_solutions(p, t->ode, p->open->kind == KERNEL_FUNCTION);
         return;
     }
-    Node *along = enter(p, NODE_LOOP);
+    const bool whole = s->chains && is_chain_of(s->sites, s->along);          // what is along them is one chain after the other
+    Index *chain = whole ? s->along : s->chains ? index_new(intern("k"), ex_num(1), s->var[0]->dim[0]) : NULL;
+    Node *chains = chain && !whole ? enter(p, NODE_LOOP) : NULL, *along = enter(p, NODE_LOOP);
     along->loop.how = s->backward ? SHARE_BACKWARD : SHARE_SERIAL;
     along->loop.n = 1;
     along->loop.index[0] = s->along;
+    if (chains) {
+        chains->loop.how = SHARE_SERIAL;
+        chains->loop.n = 1;
+        chains->loop.index[0] = chain;
+    }
+    if (chain) (whole ? along : chains)->loop.given = true;
     for (const Site *t = s->sites; t; t = t->next) {
+        if (chains) t = in_chain(p, t, chain);
         Loops l = loops_of(&t->plates);
         bool carried = false;
         for (int i = 0; i < l.n; i++) carried |= l.guard && ex_mentions_index(l.guard, l.index[i]);
@@ -207,6 +232,7 @@ static void put_series(Lower *p, const Series *s)
         if (test) leave(p, test);
     }
     leave(p, along);
+    if (chains) leave(p, chains);
 }
 
 static Look test_remainder(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_MOD ? FOUND : LOOK; }
@@ -255,6 +281,7 @@ bool lower_series(Lower *p)
         for (const Site *t = s->sites; t; t = t->next) note(p, "  %s %s %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), t->adds ? "+=" : "=", math(p, t->value), line_of(p, t->span));
         Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
         k->context = any_wild(p->g);
+        k->chains = s->chains;
         k->ode = s->var[0]->sites->ode;
         k->of_ode = ODE_SOLUTION;
         put_series(p, s);
@@ -268,8 +295,20 @@ bool lower_series(Lower *p)
         any |= !s->var[0]->hidden;
         if (!s->var[0]->hidden) continue;
         note(p, "%s, from the state as it is.", s->var[0]->name);
-        Kernel *k = open_kernel(p, KERNEL_ONCE, s->var[0]->name, "wide");
-        put(p, NODE_COMPUTE)->compute.series = s;
+        Kernel *k = open_kernel(p, s->chains ? KERNEL_ELEMENTS : KERNEL_ONCE, s->var[0]->name, "wide");
+        Node *each = s->chains ? enter(p, NODE_LOOP) : NULL;
+        if (each) {
+            each->loop.how = SHARE_EACH;
+            each->loop.n = 1;
+            each->loop.index[0] = index_new(intern("k"), ex_num(1), s->var[0]->dim[0]);
+            each->loop.of = s->var[0];
+        }
+        Node *all = put(p, NODE_COMPUTE);
+        all->compute.series = s;
+        if (each) {
+            all->compute.chain = ex_index(each->loop.index[0]);
+            leave(p, each);
+        }
         close_kernel(p);
         p->messages[s->var[0]->id] = k;
     }
@@ -758,7 +797,7 @@ void lower_log_joint(Lower *p)
         const Var *m = p->g->vars[i];
         bool reads = false;
         for (const Factor *f = p->g->factors; f && m->hidden; f = f->next) reads |= counts(p->g, f) && ex_reads(f->log_density, m);
-        if (m->kind == VAR_SERIES && reads) launch(p, LAUNCH_ONCE, p->messages[m->id]);
+        if (m->kind == VAR_SERIES && reads) launch_messages(p, m);
     }
     launch_kernel(p, &p->out->joint, k);
 }
