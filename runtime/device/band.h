@@ -4,8 +4,9 @@
 //   parameters  a chain has `length` nodes of `width` elements; elements more than `lag` nodes apart share no term. B: rows of (lag + 1)*width numbers, of element a of node t those of the nodes
 //               t - lag .. t, of its own node the lower triangle. E: rows of `border` numbers. All as added up by a kernel; they become factors
 //   method      B = LL' (the Cholesky factor of a band is one: Rue 2001); z from its Schur complement A - E'B^-1 E, x given z. Noise is numbered by element, so draws do not depend on who computes what
+//               On a GPU a chain is a lane's, unless it is long and of scalars, each with the one before: then it is cut into chunks (below)
 //   accuracy    that of a Cholesky factorisation (Higham 2002, chapter 10)
-//   test        tests/exact/chains, tests/runtime/band.c
+//   test        tests/stat/chains.py; tests/gpu/devices.py beside the CPU
 #ifndef GM_BAND_H
 #define GM_BAND_H
 
@@ -157,6 +158,224 @@ static wide *band_copy(const wide *from, long n)
 
 #endif
 
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+// ---- a long chain of scalars on a GPU: parallel in time ----
+//
+// Elements are cut into chunks of a size that follows from the length alone, a lane each. Without its chunk's last element a lane cannot go on, so each first eliminates its own elements given the last one before the
+// chunk: what is left of precision and shift is a map from the pivot and shift of the element before to those of its last one. Two maps in a row are one of the same kind (the associative operation of Sarkka and
+// Garcia-Fernandez 2021, in terms of precisions: a pivot is a sum of what is positive, so nothing cancels). 32 maps are made one, and 32 of these, until few are left; on the way back each lane learns where it starts
+// and does what band_factor_line does. x goes backward in the same way: x before = alpha + beta x.
+
+enum { BAND_FAN = 32, BAND_EDGE = 4, BAND_LONG = 2048, BAND_FEW = 256 };       // maps made one; elements of the border; least length, and most chains, of which this is faster than a lane a chain
+
+typedef struct BandMap { wide u, q, r, left[BAND_EDGE + 1], right[BAND_EDGE + 1]; } BandMap;      // precision of the element before, of the pair, of the last one; shifts
+
+DEVICE void band_store(wide *to, const BandMap *m, int n)
+{
+    to[0] = m->u;
+    to[1] = m->q;
+    to[2] = m->r;
+    for (int j = 0; j <= n; j++) {
+        to[3 + j] = m->left[j];
+        to[4 + n + j] = m->right[j];
+    }
+}
+
+DEVICE BandMap band_load(const wide *from, int n)
+{
+    BandMap m;
+    m.u = from[0];
+    m.q = from[1];
+    m.r = from[2];
+    for (int j = 0; j <= n; j++) {
+        m.left[j] = from[3 + j];
+        m.right[j] = from[4 + n + j];
+    }
+    return m;
+}
+
+// m, and then b: the last element of m is eliminated.
+DEVICE void band_then(BandMap *m, const BandMap *b, int n)
+{
+    const wide reciprocal = 1 / (m->r + b->u), f = m->q * reciprocal, g = b->q * reciprocal;
+    for (int j = 0; j <= n; j++) {
+        const wide h = m->right[j] + b->left[j];
+        m->left[j] -= f * h;
+        m->right[j] = b->right[j] - g * h;
+    }
+    m->u -= m->q * f;
+    m->q = -f * b->q;
+    m->r = b->r - b->q * g;
+}
+
+// Chunks of a chain whose maps have room.
+DEVICE long band_chunk(long length, int n)
+{
+    long size = BAND_FAN;
+    while ((length / size + 2) * (4 + 3 * (n + 1)) * 34 / 32 + 64 * (4 + 3 * (n + 1)) > GM_ROOM) size *= 2;
+    return size;
+}
+
+DEVICE_CALL long band_scan_factor(GmContext *GM, const Band *b, long p)
+{
+    const int n = (int)b->border, size = 4 + 3 * (n + 1), at = 3 + 2 * (n + 1);           // numbers of a map, and where those of its start are
+    const long T = b->length, chunk = band_chunk(T, n);
+    wide *B = b->B + 2 * p * T, *k = b->k + p * T, *E = b->E + p * T * n, *level[8];
+    long count[8], failed = 0;
+    int top = 0;
+    count[0] = (T + chunk - 1) / chunk;
+    level[0] = GM->place->partial + (long)GM->chain * GM_ROOM;
+    for (long i = gm_thread; i < count[0]; i += gm_threads) {
+        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
+        BandMap m;
+        m.u = 0;
+        m.q = first ? B[2 * first] : 0;
+        m.r = B[2 * first + 1];
+        for (int j = 0; j <= n; j++) {
+            m.left[j] = 0;
+            m.right[j] = j < n ? E[first * n + j] : k[first];
+        }
+        for (long t = first + 1; t < last; t++) {
+            BandMap one;
+            one.u = 0;
+            one.q = B[2 * t];
+            one.r = B[2 * t + 1];
+            for (int j = 0; j <= n; j++) {
+                one.left[j] = 0;
+                one.right[j] = j < n ? E[t * n + j] : k[t];
+            }
+            band_then(&m, &one, n);
+        }
+        band_store(level[0] + i * size, &m, n);
+    }
+    TEAM_BARRIER();
+    while (count[top] > BAND_FAN) {
+        count[top + 1] = (count[top] + BAND_FAN - 1) / BAND_FAN;
+        level[top + 1] = level[top] + count[top] * size;
+        for (long i = gm_thread; i < count[top + 1]; i += gm_threads) {
+            const long last = (i + 1) * BAND_FAN < count[top] ? (i + 1) * BAND_FAN : count[top];
+            BandMap m = band_load(level[top] + i * BAND_FAN * size, n);
+            for (long c = i * BAND_FAN + 1; c < last; c++) {
+                const BandMap next = band_load(level[top] + c * size, n);
+                band_then(&m, &next, n);
+            }
+            band_store(level[top + 1] + i * size, &m, n);
+        }
+        top++;
+        TEAM_BARRIER();
+    }
+    for (int l = top; l >= 0; l--) {                           // where each begins, from where those that it is a part of begin
+        const long groups = l == top ? 1 : count[l + 1];
+        for (long i = gm_thread; i < groups; i += gm_threads) {
+            const long last = (i + 1) * BAND_FAN < count[l] ? (i + 1) * BAND_FAN : count[l];
+            wide d = 1, h[BAND_EDGE + 1];
+            for (int j = 0; j <= n; j++) h[j] = 0;
+            if (l < top) {
+                d = level[l + 1][i * size + at];
+                for (int j = 0; j <= n; j++) h[j] = level[l + 1][i * size + at + 1 + j];
+            }
+            for (long c = i * BAND_FAN; c < last; c++) {
+                wide *own = level[l] + c * size;
+                const BandMap m = band_load(own, n);
+                own[at] = d;
+                for (int j = 0; j <= n; j++) own[at + 1 + j] = h[j];
+                const wide g = m.q / (d + m.u);
+                for (int j = 0; j <= n; j++) h[j] = m.right[j] - g * (h[j] + m.left[j]);
+                d = m.r - m.q * g;
+            }
+        }
+        TEAM_BARRIER();
+    }
+    for (long i = gm_thread; i < count[0]; i += gm_threads) {
+        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
+        const wide *own = level[0] + i * size;
+        wide h[BAND_EDGE + 1], reciprocal = 1 / own[at], root = sqrt(reciprocal);
+        for (int j = 0; j <= n; j++) h[j] = own[at + 1 + j];
+        for (long t = first; t < last; t++) {
+            const wide off = t ? B[2 * t] : 0, diagonal = B[2 * t + 1], m = off * reciprocal, d = diagonal - off * m;
+            if (!failed && (!(d > GM_PIVOT_LOST * diagonal) || !is_finite(d))) failed = t + 1;
+            B[2 * t] = off * root;
+            reciprocal = 1 / d;
+            root = sqrt(reciprocal);
+            B[2 * t + 1] = root;
+            for (int j = 0; j < n; j++) {
+                h[j] = E[t * n + j] - m * h[j];
+                E[t * n + j] = h[j] * root;
+            }
+            h[n] = k[t] - m * h[n];
+            k[t] = h[n] * root;
+        }
+    }
+    TEAM_BARRIER();
+    return failed;
+}
+
+DEVICE_CALL void band_scan_solve(GmContext *GM, const Band *b, long p, const wide *z, wide *x, Sweep at, uint32_t var)
+{
+    const int n = (int)b->border;
+    const long T = b->length, chunk = band_chunk(T, n);
+    const wide *B = b->B + 2 * p * T, *E = b->E + p * T * n;
+    wide *k = b->k + p * T, *to = x + p * T, *level[8];        // alpha, beta, and x behind
+    long count[8];
+    int top = 0;
+    count[0] = (T + chunk - 1) / chunk;
+    level[0] = GM->place->partial + (long)GM->chain * GM_ROOM;
+    for (long i = gm_thread; i < count[0]; i += gm_threads) {
+        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
+        wide alpha = 0, beta = 1;
+        for (long t = last - 1; t >= first; t--) {
+            const wide l = t + 1 < T ? B[2 * t + 2] : 0, root = B[2 * t + 1];
+            wide sum = k[t] + band_noise(at, var, p * T + t);
+            for (int j = 0; j < n; j++) sum -= E[t * n + j] * z[j];
+            k[t] = sum;
+            alpha = (sum - l * alpha) * root;
+            beta *= -l * root;
+        }
+        level[0][3 * i] = alpha;
+        level[0][3 * i + 1] = beta;
+    }
+    TEAM_BARRIER();
+    while (count[top] > BAND_FAN) {
+        count[top + 1] = (count[top] + BAND_FAN - 1) / BAND_FAN;
+        level[top + 1] = level[top] + 3 * count[top];
+        for (long i = gm_thread; i < count[top + 1]; i += gm_threads) {
+            const long last = (i + 1) * BAND_FAN < count[top] ? (i + 1) * BAND_FAN : count[top];
+            wide alpha = 0, beta = 1;
+            for (long c = last - 1; c >= i * BAND_FAN; c--) {
+                alpha = level[top][3 * c] + level[top][3 * c + 1] * alpha;
+                beta *= level[top][3 * c + 1];
+            }
+            level[top + 1][3 * i] = alpha;
+            level[top + 1][3 * i + 1] = beta;
+        }
+        top++;
+        TEAM_BARRIER();
+    }
+    for (int l = top; l >= 0; l--) {
+        const long groups = l == top ? 1 : count[l + 1];
+        for (long i = gm_thread; i < groups; i += gm_threads) {
+            const long last = (i + 1) * BAND_FAN < count[l] ? (i + 1) * BAND_FAN : count[l];
+            wide behind = l < top ? level[l + 1][3 * i + 2] : 0;
+            for (long c = last - 1; c >= i * BAND_FAN; c--) {
+                level[l][3 * c + 2] = behind;
+                behind = level[l][3 * c] + level[l][3 * c + 1] * behind;
+            }
+        }
+        TEAM_BARRIER();
+    }
+    for (long i = gm_thread; i < count[0]; i += gm_threads) {
+        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
+        wide behind = level[0][3 * i + 2];
+        for (long t = last - 1; t >= first; t--) to[t] = behind = (k[t] - (t + 1 < T ? B[2 * t + 2] : 0) * behind) * B[2 * t + 1];
+    }
+    TEAM_BARRIER();
+}
+
+DEVICE int band_is_long(const Band *b) { return b->width == 1 && b->lag == 1 && b->border <= BAND_EDGE && b->length >= BAND_LONG && b->panels < BAND_FEW; }
+
+#endif
+
 DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, const Band *b, wide *x, wide *z)
 {
     const long rows = b->length * b->width, n = b->border, all = b->panels * rows;
@@ -175,10 +394,20 @@ DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *na
     }
     TEAM_BARRIER();
 #endif
-    LANES (p, b->panels) {
-        const long bad = band_factor(b, p);
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    const int scan = band_is_long(b);
+    for (long p = 0; p < b->panels && scan; p++) {
+        const long bad = band_scan_factor(GM, b, p);
         if (bad) failed = p * rows + bad;
     }
+#else
+    const int scan = 0;
+#endif
+    if (!scan)
+        LANES (p, b->panels) {
+            const long bad = band_factor(b, p);
+            if (bad) failed = p * rows + bad;
+        }
     if (failed) FAULT(name, failed - 1, NOT_POSITIVE_DEFINITE);
     TEAM_BARRIER();
     if (n) {
@@ -208,7 +437,10 @@ DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *na
         }
         TEAM_BARRIER();
     }
-    LANES (p, b->panels) band_solve(b, p, z, x, at, var);
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    for (long p = 0; p < b->panels && scan; p++) band_scan_solve(GM, b, p, z, x, at, var);
+#endif
+    if (!scan) LANES (p, b->panels) band_solve(b, p, z, x, at, var);
     TEAM_BARRIER();
     ONE_LANE {
         if (all) VERIFY(x[all - 1], name, all - 1);
