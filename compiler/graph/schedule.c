@@ -1079,6 +1079,22 @@ static bool belongs_to_effects(Graph *g, Candidate *list, int n, const Growing *
     return false;
 }
 
+// All of a block that the model asks for: what is coupled along a chain, and the rest as its border; NULL: it is none.
+static Step *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m)
+{
+    Chain c = {.var = NEW_N(g->arena, Var *, m + 1), .border = NEW_N(g->arena, Var *, m + 1)};
+    for (int i = 0; i < m; i++)
+        if (find(list, n, block[i]->name)->form == CHAINED) c.var[c.n++] = block[i];
+        else c.border[c.nborder++] = block[i];
+    Var **all = NEW_N(g->arena, Var *, m + 1);
+    memcpy(all, c.var, sizeof *all * (size_t)c.n);
+    memcpy(all + c.n, c.border, sizeof *all * (size_t)c.nborder);
+    BlockTerm *terms;
+    const char *why;
+    if (c.n == 0 || !block_terms(g, all, m, &terms, &why) || !(c.band = band_of(g, all, m, c.n, terms))) return NULL;
+    return chain_step(g, &c, "the model asks for this block");
+}
+
 // The chain that begins with c; NULL: its elements are no chain.
 static Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first)
 {
@@ -1325,6 +1341,11 @@ bool schedule(Graph *g)
             }
             Diag *d = diag(g->diags, r->span, DIAG_E0507);
             diag_because(d, "%s", why);
+            continue;
+        }
+        Step *chain = chain_of(g, list, n, block, m);
+        if (chain) {
+            place(g, &o, chain, &o.rest);
             continue;
         }
         if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }

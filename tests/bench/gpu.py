@@ -45,6 +45,7 @@ WORKLOADS = [
     ("matrix factorisation, 10^6 ratings, 6000 x 4000, 20 factors", "factors", 1_000_000, 20, {1: 1.5, 4: None}, 100, 400),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
     ("logistic, 10^6 x 20, 10^4 groups", "grouped", 1_000_000, 20, {1: 0.6, 4: None}, 100, 400),
+    ("state space, 10^6 places", "walk", 1_000_000, 1, {1: 1.0, 4: None}, 200, 1000),
     ("multinomial, 506,450 x 56, 9 categories", "multinomial", 506_450, 56, {1: 2.0, 4: None}, 300, 1000),
 ]
 SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
@@ -88,6 +89,10 @@ def data(folder, model, n, p):
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"K": p}, f)
         return ["size.json", "y=y.npy", "group=group.npy"], {"sigma": 1.0}
+    if model == "walk":
+        r = np.random.default_rng(3)
+        np.save(os.path.join(folder, "y.npy"), (0.3 * r.standard_normal(n)).cumsum() + 0.5 * r.standard_normal(n))
+        return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
     if model in ("topics", "factors"):
         r, files = np.random.default_rng(3), {}
         if model == "topics":                            # 100 words a document
@@ -160,7 +165,7 @@ def data(folder, model, n, p):
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
     try:
         return subprocess.run(["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:

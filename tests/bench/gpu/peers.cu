@@ -347,6 +347,12 @@ int main(int argc, char **argv)
         else printf("read %.4f\n", chains * (gathering<double>(n, p, 6000, room) + gathering<double>(n, p, 4000, room)));
         return 0;
     }
+    if (!strcmp(what, "walk")) {                         // precision, coupling, shift and draw of each place, each read and written as a double
+        float *x = floats(16 * (size_t)n);
+        RUN(fill, x, 16 * n, 1.0f);
+        printf("read %.4f\n", chains * reading(x, 16 * (size_t)n));
+        return 0;
+    }
     if (!strcmp(what, "mixture")) {                      // of K normals: each row times the triangles of all components; by cuBLAS the squares, without what is made of the products
         const long K = 256, chunk = 1 << 16, threads = 2048L * 132, turns = n * K * (p * (p + 1) / 2 + p) / 8 / threads;
         float *X = floats((size_t)(n * p)), *roots = floats((size_t)(p * p * K)), *z = floats((size_t)(chunk * p * K));
