@@ -21,7 +21,7 @@
 //   warm-up     sweeps before `warmup`, afterwards nothing is adapted. Step size: doubled or halved until one step is accepted with 0.8, then dual averaging towards settings.target
 //               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the Fisher divergence from a normal
 //               distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last window but one began; the first is 1 / |gradient|. The first 30 % have short
-//               windows, the last 15 % adapt the step size alone. On a CPU m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric are those of the first search.
+//               windows, the last 15 % adapt the step size alone. m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric are those of the first search.
 //   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
 //               1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
@@ -95,7 +95,8 @@ typedef struct Nuts {
     int       search;                  // a step size is to be searched for
     int       metric_known;            // the metric is an estimate from draws
     long      n;
-    Metric   *linear;                  // on a CPU: a metric that is not diagonal, or may become so; NULL: it is diagonal
+    Metric   *linear;                  // a metric that is not diagonal, or may become so; NULL: it is diagonal
+    int       noted;                   // on a GPU: sweeps whose draws the host has not read yet
     double    step;
     double    centre, error, log_step, log_step_mean;    // dual averaging
     long      averaged;
@@ -293,27 +294,119 @@ DEVICE double nuts_draw_momentum(Nuts *m)
     return 0.5 * twice[0];
 }
 
-// What the gradient where the chain stands gives momenta (metric.h), once it is known; the gradient itself with a diagonal metric.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define NUTS_LINEAR(m)    0
-#define NUTS_LINEAR_DUE(m, moved) 0
-#define NUTS_PUSH(m)      ((const wide *)nuts_gradient(m))
-#define NUTS_FIND_PUSH(m) ((void)0)
-#else
+// ---- metrics that are not diagonal (metric.h) ----
+
 #define NUTS_LINEAR(m)    ((m)->linear && (m)->linear->used)
-#define NUTS_LINEAR_DUE(m, moved) metric_due((m)->linear, moved)
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+
+// out = x + sum of (of[r] . x) to[r] over vectors of low rank.
+DEVICE_CALL void nuts_by_rank(Nuts *m, const wide *of, const wide *to, const wide *__restrict__ x, wide *__restrict__ out)
+{
+    const int rank = m->linear->rank;
+    NUTS_EACH (i, m) out[i] = x[i];
+    for (int first = 0; first < rank; first += METRIC_SUMS) {
+        double c[METRIC_SUMS] = {0};
+        for (int r = 0; r < METRIC_SUMS && first + r < rank; r++) {
+            const wide *__restrict__ a = of + (first + r) * m->n;
+            double sum = 0;
+            NUTS_EACH (i, m) sum += a[i] * x[i];
+            c[r] = sum;
+        }
+        nuts_sums(m, c);
+        for (int r = 0; r < METRIC_SUMS && first + r < rank; r++) {
+            const wide *__restrict__ b = to + (first + r) * m->n;
+            NUTS_EACH (i, m) out[i] += c[r] * b[i];
+        }
+    }
+}
+
+// out = D^-1/2 A D^1/2 x: element i is the sum of by_column[j*n + i] scaled x[j]. Lanes of a warp go through the same j side by side: elements that are 0 are read with the others.
+DEVICE_CALL void nuts_by_dense(Nuts *m, const wide *__restrict__ by_column, int lower, const wide *__restrict__ x, wide *__restrict__ out)
+{
+    const Metric *l = m->linear;
+    const wide *__restrict__ scale = l->scale;
+    wide *scaled = l->last;
+    NUTS_EACH (i, m) scaled[i] = scale[i] * x[i];
+    if (!NUTS_ALONE(m)) nuts_meet(m);
+    NUTS_EACH (i, m) {
+        const long warp = i / 32 * 32, from = lower ? warp : 0, to = lower || warp + 32 > m->n ? m->n : warp + 32;
+        double sum = 0;
+        _Pragma("unroll 8") for (long j = from; j < to; j++) sum += by_column[j * m->n + i] * scaled[j];
+        out[i] = sum / scale[i];
+    }
+    if (!NUTS_ALONE(m)) nuts_meet(m);                    // `scaled` is written again
+}
+
+// As metric_push and metric_drift.
+DEVICE const wide *nuts_find_push(Nuts *m)
+{
+    Metric *l = m->linear;
+    if (l->full) nuts_by_dense(m, l->lower, 1, nuts_gradient(m), l->push);
+    else nuts_by_rank(m, l->along, l->across, nuts_gradient(m), l->push);
+    return l->push;
+}
+
+DEVICE const wide *nuts_find_drift(Nuts *m)
+{
+    Metric *l = m->linear;
+    if (l->full) nuts_by_dense(m, l->upper, 0, nuts_vector(m, NUTS_MOMENTUM), l->velocity);
+    else nuts_by_rank(m, l->along, l->across, nuts_vector(m, NUTS_MOMENTUM), l->velocity);
+    return l->velocity;
+}
+
+// For the host, which changes the metric between sweeps: nothing changes here.
+DEVICE int nuts_linear_due(const Nuts *m, int moved)
+{
+    (void)m, (void)moved;
+    return 0;
+}
+
+DEVICE int nuts_adapt_linear(Nuts *m, int moved, int divergent, long left)
+{
+    Metric *l = m->linear;
+    const long row = m->noted;
+    if (row >= METRIC_ROWS) return 0;
+    const wide *__restrict__ x = nuts_position(m), *__restrict__ g = nuts_gradient(m);
+    wide *__restrict__ draw = l->draws + row * m->n, *__restrict__ gradient = l->gradients + row * m->n;
+    NUTS_EACH (i, m) {
+        draw[i] = x[i];
+        gradient[i] = g[i];
+    }
+    if (m->lane == 0) {
+        l->told[row].moved = moved;
+        l->told[row].evaluations = m->evaluations;
+        l->told[row].divergent = divergent;
+        l->told[row].left = left;
+    }
+    m->noted++;
+    return 0;
+}
+
+#else
+
+DEVICE const wide *nuts_find_push(Nuts *m)  { return metric_push(m->linear, nuts_gradient(m)); }
+DEVICE const wide *nuts_find_drift(Nuts *m) { return metric_drift(m->linear, nuts_vector(m, NUTS_MOMENTUM)); }
+DEVICE int nuts_linear_due(const Nuts *m, int moved) { return metric_due(m->linear, moved); }
+DEVICE int nuts_adapt_linear(Nuts *m, int moved, int divergent, long left)
+{
+    return metric_adapt(m->linear, nuts_position(m), nuts_gradient(m), nuts_metric(m), moved, m->evaluations, divergent, left);
+}
+
+#endif
+
+// What the gradient where the chain stands gives momenta, once it is known; the gradient itself with a diagonal metric.
 #define NUTS_PUSH(m)      (NUTS_LINEAR(m) ? (const wide *)(m)->linear->push : nuts_gradient(m))
-#define NUTS_FIND_PUSH(m) ((void)(NUTS_LINEAR(m) && metric_push((m)->linear, nuts_gradient(m))))
+#define NUTS_FIND_PUSH(m) ((void)(NUTS_LINEAR(m) && nuts_find_push(m)))
 
 // The move of a leapfrog step by a metric that is not diagonal.
 DEVICE void nuts_drift_linear(Nuts *m)
 {
     wide *__restrict__ x = nuts_vector(m, NUTS_POSITION);
-    const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC), *__restrict__ velocity = metric_drift(m->linear, nuts_vector(m, NUTS_MOMENTUM));
+    const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC), *__restrict__ velocity = nuts_find_drift(m);
     const double drift = m->side * m->drift;
     NUTS_EACH (i, m) x[i] += drift * v[i] * velocity[i];
 }
-#endif
 
 // First half of a leapfrog step and its move.
 DEVICE void nuts_kick_and_drift(Nuts *m)
@@ -325,9 +418,7 @@ DEVICE void nuts_kick_and_drift(Nuts *m)
         p[i] += kick * g[i];
         x[i] += drift * v[i] * p[i];
     }
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
     if (NUTS_LINEAR(m)) nuts_drift_linear(m);
-#endif
 }
 
 // Its second half; the kinetic energy.
@@ -458,13 +549,11 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
         m->background = 0;
     }
     if (m->foreground < 3) return;
-    if (!NUTS_LINEAR(m) || NUTS_LINEAR_DUE(m, moved)) m->search |= (nuts_set_metric(m) || !m->metric_known) && m->settings.step == 0;     // the step size was for another metric
+    if (!NUTS_LINEAR(m) || nuts_linear_due(m, moved)) m->search |= (nuts_set_metric(m) || !m->metric_known) && m->settings.step == 0;     // the step size was for another metric
     m->metric_known = 1;
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
     // A step size that is tried out, far above the mean so far, may diverge anywhere.
     const int divergent = m->divergent && m->stepsize < 1.5 * exp(m->log_step_mean);
-    if (m->linear && metric_adapt(m->linear, nuts_position(m), nuts_gradient(m), nuts_metric(m), moved, m->evaluations, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
-#endif
+    if (m->linear && nuts_adapt_linear(m, moved, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
 }
 
 DEVICE void nuts_adapt(Nuts *m)

@@ -79,6 +79,7 @@ struct GmChoices {
     const char    **fixed;               // why nothing is measured; NULL: it is
     bool            in_step;             // one choice for all chains
     const char     *by;                  // the moves
+    const GmMetrics *metrics;            // theirs
     long            met;                 // sweeps after which chains in step have met last
 };
 
@@ -508,7 +509,7 @@ static void take_row(GmChoices *w, int k, long sweep, const double *row, long ap
     double most = 0;
     for (int chain = 0; chain < w->chains && w->watch[k].gradients; chain++) {
         const double *t = told + chain * apart;
-        gm_choice_moved(&w->choice[chain * w->n + k], (long)t[TOLD_EVALUATIONS], t[TOLD_DIVERGENT] != 0, t[TOLD_FAILED] != 0, t[TOLD_ENERGY], 0);
+        gm_choice_moved(&w->choice[chain * w->n + k], (long)t[TOLD_EVALUATIONS], t[TOLD_DIVERGENT] != 0, t[TOLD_FAILED] != 0, t[TOLD_ENERGY], t[TOLD_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
         most = fmax(most, t[TOLD_EVALUATIONS]);
     }
     for (int chain = 0; chain < w->chains; chain++)
@@ -533,6 +534,12 @@ void gm_choices_watched(GmChoices *w, long done, long n, const double *rows)
             settle_all(w, all, k, false, no_density);
     }
     gm_choices_meet(w, done);
+}
+
+void gm_choices_know(GmChoices *w, const struct GmMetrics *metrics)
+{
+    if (w)
+        w->metrics = metrics;
 }
 
 void gm_choices_move_by(GmChoices *w, const char *name)

@@ -5,6 +5,7 @@
 //   device_memory.c   memory taken and given back
 //   device_pieces.c   matrices that stay in the memory of the host, read piece by piece
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
+//   device_metrics.c  their metrics that are not diagonal: what chains note goes to the host, what it makes of that comes back
 //   device_moves.c    moves along gradients: rounds of launches until no chain asks
 //   device_plan.c     where Data and State lie; what stays in the memory of the host
 //   device_modes.c    starts of `map` that take turns in the State of one chain
@@ -21,7 +22,7 @@
 #include "device_code.h"
 #include "host.h"
 
-enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 15, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
+enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 16, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 
 typedef struct GmKernelEntry {
     char      *name;
@@ -56,6 +57,15 @@ typedef struct GmArray {
 } GmArray;
 
 enum { GM_PIECE_MARGIN = 512 };                  // bytes of a buffer for pieces that no piece fills: for its alignment, and reading to a multiple of 16
+
+// A move along gradients whose chains may have metrics that are not diagonal.
+typedef struct GmDeviceMetric {
+    GmMove         of;
+    size_t         first, apart;                 // in the work space: bytes before the first chain's part; of a chain
+    bool           opened;
+    struct Metric **chain;                       // the host's; NULL: diagonal, for good
+    bool          *closed;                       // the last change of this warm-up is made
+} GmDeviceMetric;
 
 typedef struct GmDevice {
     int           ordinal, capability, processors, shared_most;
@@ -109,6 +119,9 @@ typedef struct GmDevice {
     CUstream      loop_stream;                   // in which the body of one is captured
     uint32_t     *told;                          // how many chains ask; pinned
     GmMove        moved;                         // the last move
+    GmDeviceMetric *metric;                      // of the moves that may have others than diagonal ones
+    int           n_metrics;
+    size_t        metric_bytes;                  // of all
     const GmOptions *keeping;                    // NULL: no draw leaves
     bool          derive, log_joint;
     long          columns, slots;
@@ -221,6 +234,17 @@ CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
 CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
 
 void gm_device_learned(GmDevice *d, GmRun *run);                  // chains that adapt together: step and length of their trajectories, after warm-up
+
+// ---- device_metrics.c ----
+
+// Before a move: reserves, or opens, what its chains need for metrics that are not diagonal. Not where a graph is captured.
+void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmMove *of);
+
+// Whether the host is to look after run->sweep sweeps, which wait for it: METRIC_ROWS apart, while warm-up lasts. And after how many of a batch at most.
+bool gm_device_metrics_due(const GmDevice *d, const GmRun *run);
+long gm_device_metrics_until(const GmDevice *d, const GmRun *run, long batch);
+void gm_device_metrics_adapt(GmDevice *d, GmRun *run);
+void gm_device_metrics_close(GmDevice *d);
 
 // Moves along gradients: what they hold is given back.
 void gm_device_moves_close(GmDevice *d);

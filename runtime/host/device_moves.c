@@ -156,6 +156,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
     move.state_size = d->model->state_size;
     move.name = (const char *)(uintptr_t)gm_device_text(d, of->name);
     const CUdeviceptr asks = gm_device_scratch(d, AT_ASKS, ASKS_BYTES);
+    gm_device_metrics_open(d, run, of);
     if (d->rehearsing) {
         put_move(d, &move, 1, asks);
         density(run);
@@ -194,6 +195,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
 
 void gm_device_moves_close(GmDevice *d)
 {
+    gm_device_metrics_close(d);
     if (d->loop_stream) gm_cuda.cuStreamDestroy(d->loop_stream);
     if (d->loop_module) gm_cuda.cuModuleUnload(d->loop_module);
     if (d->told) gm_cuda.cuMemFreeHost(d->told);

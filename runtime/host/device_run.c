@@ -247,6 +247,7 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
         for (int c = 0; c < d->chains && draws->file; c++) {
             gm_choices_note(draws->file[c], d->choices, c, "# ");
             gm_together_note(draws->file[c], run, "# ");
+            gm_metrics_note(draws->file[c], run->metrics, run->choices, c, "# ");
         }
     }
     for (long k = 0; k < n; k++) {
@@ -341,23 +342,26 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
     d->log_joint = o->log_joint;
     Batch batch[2] = { { 0 }, { 0 } };
     int status = open_choices(d, choices) && open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1]) ? GM_EXIT_OK : (int)d->status;
-    long size = 1, done = 0;
+    long size = 1, done = 0, adapted = 0;
     int half = 0;
     double before = gm_seconds();
     run->sweep = 0;
     while (status == GM_EXIT_OK && done < total) {
-        if (gm_choices_due(choices, run->sweep)) {
+        const bool choose = gm_choices_due(choices, run->sweep), metrics = run->sweep != adapted && gm_device_metrics_due(d, run);
+        if (choose || metrics) {
             const long under_way = batch[1 - half].sweeps;
             if (under_way > 0) status = end(d, run, draws, &batch[1 - half]);
             done += under_way;
-            if (status == GM_EXIT_OK) meet(d, run);
+            if (status == GM_EXIT_OK && metrics) gm_device_metrics_adapt(d, run);
+            if (status == GM_EXIT_OK && choose) meet(d, run);
+            adapted = run->sweep;
             before = gm_seconds();
             if (status != GM_EXIT_OK || d->failed) {
                 status = d->failed ? (int)d->status : status;
                 break;
             }
         }
-        long n = gm_choices_until(choices, run->sweep, size < total - run->sweep ? size : total - run->sweep);
+        long n = gm_device_metrics_until(d, run, gm_choices_until(choices, run->sweep, size < total - run->sweep ? size : total - run->sweep));
         while (n > 1 && kept_before(o, run->sweep + n) - kept_before(o, run->sweep) > d->slots / 2) n = (n + 1) / 2;
         if (n > 0) begin(d, run, o, &batch[half], half, n);
         half = 1 - half;
@@ -372,6 +376,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
             gm_progress_show(progress, done);
         }
         if (d->failed) status = (int)d->status;
+        else if (status == GM_EXIT_OK && gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
     }
     for (int k = 0; k < 2 && status == GM_EXIT_INTERRUPTED; k++, half = 1 - half)      // what is under way is kept

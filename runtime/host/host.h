@@ -314,13 +314,17 @@ uint64_t   gm_choices_form(GmChoices *w, long sweep);    // sets what a sweep ta
 bool       gm_choices_watch(const GmChoices *w, long sweep);             // whether its row is wanted
 bool       gm_choices_due(const GmChoices *w, long done);                // whether chains meet after so many sweeps, and have not yet
 void       gm_choices_watched(GmChoices *w, long done, long n, const double *rows);      // the meeting: the rows of the last n sweeps, [n][chains][columns]
+struct GmMetrics;
+void       gm_choices_know(GmChoices *w, const struct GmMetrics *metrics);     // what metrics of moves cost on a GPU; elsewhere moves tell
 void       gm_choices_move_by(GmChoices *w, const char *name);           // what moves are called: "NUTS" unless it is said
 void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
 void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
 void       gm_choices_close(GmChoices *w);
 
 typedef struct GmMetrics GmMetrics;                      // metrics.c: metrics of moves along gradients that are not diagonal
-GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains);
+GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
+struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain);        // of a chain's move, from its first on; NULL: it is diagonal, for good
+double     gm_metrics_work(const GmMetrics *w, int competition, int chain);              // what the metric of a chain's move costs in an evaluation, in the units of costs; competitions are counted from 1
 void       gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);       // what a chain has taken, a line a move that is not diagonal
 void       gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);       // choices: NULL, where nothing competes
 void       gm_metrics_close(GmMetrics *w);

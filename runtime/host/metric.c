@@ -35,7 +35,11 @@ static bool take(wide **at, size_t count)
     return *at != NULL;
 }
 
-Metric *metric_open(long n, MetricKind kind, double work, long warmup)
+int metric_is_looked_at(long n, MetricKind kind) { return kind != METRIC_DIAGONAL && (kind != METRIC_CHOSEN || (n > 1 && n <= METRIC_MOST)); }
+
+int metric_is_dense(long n, MetricKind kind) { return (kind == METRIC_DENSE && n <= METRIC_MOST_DENSE) || n <= WHOLE; }
+
+Metric *metric_open(long n, MetricKind kind, MetricCost cost, long warmup)
 {
     Metric *m = calloc(1, sizeof *m);
     if (!m)
@@ -44,14 +48,14 @@ Metric *metric_open(long n, MetricKind kind, double work, long warmup)
     m->n = n;
     m->kind = kind;
     m->stage = kind == METRIC_CHOSEN ? METRIC_WATCHING : kind == METRIC_DIAGONAL ? METRIC_REFUSED : METRIC_TAKEN;
-    m->work = work;
+    m->cost = cost;
     m->window = METRIC_DRAWS;
-    if ((kind == METRIC_DENSE || n <= WHOLE) && 4 * n > METRIC_DRAWS)
+    if (metric_is_dense(n, kind) && 4 * n > METRIC_DRAWS)
         m->window = 4 * n < warmup ? 4 * n : warmup > METRIC_DRAWS ? warmup : METRIC_DRAWS;
     m->next = kind == METRIC_CHOSEN ? FIRST_TRY : FIRST;
     m->smallest = m->largest = 1;
     const size_t window = (size_t)m->window, rank = kind == METRIC_DENSE ? 0 : METRIC_RANK;
-    if (take(&m->push, k) && take(&m->velocity, k) && take(&m->along, rank * k) && take(&m->across, rank * k) && take(&m->scale, k) && take(&m->lower, kind == METRIC_DENSE || n <= WHOLE ? k * k : 0)
+    if (take(&m->push, k) && take(&m->velocity, k) && take(&m->along, rank * k) && take(&m->across, rank * k) && take(&m->scale, k) && take(&m->lower, metric_is_dense(n, kind) ? k * k : 0)
         && take(&m->draws, window * k) && take(&m->gradients, window * k) && take(&m->before.jumps, k) && take(&m->now.jumps, k) && take(&m->last, k))
         return m;
     metric_close(m);
@@ -364,6 +368,7 @@ static int how_many(const Metric *m, const wide *d, long r, bool whole, long cou
 {
     const double n = (double)m->n;
     const bool all_at_once = whole && count >= MANY * m->n;
+    const double work = m->cost.evaluation;
     int most = 0;
     while (most < r && most < METRIC_RANK && size_of(d[most]) > beyond)
         most++;
@@ -379,13 +384,13 @@ static int how_many(const Metric *m, const wide *d, long r, bool whole, long cou
         }
         if (k == 0)
             before = sqrt(high / low);
-        const double saved = before / sqrt(high / low) * m->work / (m->work + 4 * n * k);
+        const double saved = before / sqrt(high / low) * work / (work + metric_products(&m->cost, n, k, 0));
         if (saved > best) {
             best = saved;
             chosen = k;
         }
     }
-    return all_at_once && before * m->work / (m->work + n * (n + 1)) > best ? ALL : chosen;
+    return all_at_once && before * work / (work + metric_products(&m->cost, n, 0, 1)) > best ? ALL : chosen;
 }
 
 // Where eigenvectors are, in all coordinates: those of A in the span of Q's rows, or as they are.
@@ -590,7 +595,7 @@ static bool compare(Metric *m)
             const double x = m->draws[k * n + i] - mean[i];
             variance[i] += x * x / (double)some;
         }
-    const double by_work = pace(&m->before, m->work) / pace(&m->now, m->work + metric_work(m)), on_average = by_work * sweeps_of(m, &m->before, variance) / sweeps_of(m, &m->now, variance);
+    const double by_work = pace(&m->before, m->cost.evaluation) / pace(&m->now, m->cost.evaluation + metric_work(m)), on_average = by_work * sweeps_of(m, &m->before, variance) / sweeps_of(m, &m->now, variance);
     double before = 0, now = 0;
     slowest(m, &before, &now);
     const double along = now > 0 ? by_work * before / now : 0;
@@ -604,6 +609,7 @@ static int change(Metric *m, MetricStage stage, int used)
     const int was = m->used;
     m->stage = stage;
     m->used = used;
+    m->diverged = 0;
     if (used || was) {
         m->since = 0;
         clear(&m->now, m->n);
@@ -616,13 +622,12 @@ int metric_due(const Metric *m, int moved)
     return m->stage == METRIC_TAKEN && m->kept + moved >= m->next;
 }
 
-int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, int divergent, long left)
+void metric_note(Metric *m, const wide *draw, const wide *gradient, int moved, int evaluations, int divergent)
 {
     if (m->stage == METRIC_REFUSED)
-        return 0;
+        return;
     m->since++;
-    if (m->kind == METRIC_CHOSEN && m->stage == METRIC_TAKEN && divergent && m->since > SETTLING)
-        return change(m, METRIC_REFUSED, 0);
+    m->diverged |= m->kind == METRIC_CHOSEN && m->stage == METRIC_TAKEN && divergent && m->since > SETTLING;
     if (m->kind == METRIC_CHOSEN && m->stage != METRIC_TAKEN)
         count(m, draw, evaluations, divergent);
     if (moved) {
@@ -630,6 +635,16 @@ int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *
         memcpy(m->draws + row * m->n, draw, sizeof *draw * (size_t)m->n);
         memcpy(m->gradients + row * m->n, gradient, sizeof *gradient * (size_t)m->n);
     }
+    if (moved && m->stage == METRIC_WATCHING && m->kept == m->next / 2)
+        clear(&m->now, m->n);            // of the first sweeps: their metric was made of few draws
+}
+
+int metric_decide(Metric *m, const wide *diagonal, long left)
+{
+    if (m->stage == METRIC_REFUSED)
+        return 0;
+    if (m->diverged)
+        return change(m, METRIC_REFUSED, 0);
     if (m->stage == METRIC_TRYING) {
         if (m->now.sweeps < MEASURED && left > 1)
             return 0;
@@ -639,8 +654,6 @@ int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *
         m->stage = METRIC_TAKEN;
         return 0;
     }
-    if (moved && m->stage == METRIC_WATCHING && m->kept == m->next / 2)
-        clear(&m->now, m->n);            // of the first sweeps: their metric was made of few draws
     if (m->kept < m->next)
         return 0;
     m->next += m->next * 3 / 5;
@@ -658,4 +671,10 @@ int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *
     m->before = m->now;
     m->now = swap;
     return change(m, METRIC_TRYING, 1);
+}
+
+int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, int divergent, long left)
+{
+    metric_note(m, draw, gradient, moved, evaluations, divergent);
+    return metric_decide(m, diagonal, left);
 }

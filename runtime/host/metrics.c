@@ -2,10 +2,15 @@
 #include "host.h"
 #include "../device/metric.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 // What the move itself does with each coordinate in an evaluation, in multiply-adds, besides the density, whose cost is known where it competes with steps.
 static const double of_move = 30;
+
+// On a GPU costs are in multiply-adds that wait for each other (kernel/cost.c): those of a density that does not compete, some launches; a number that is read; a sum by a team of its turns; the turns
+// of a product with a dense metric, of whose reads a lane has some on their way at a time.
+static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200, of_root = 40, of_turn = 5;
 
 typedef struct Kept {
     uint64_t     machine;                // which move it is
@@ -17,19 +22,31 @@ typedef struct Kept {
 
 struct GmMetrics {
     int      chains;
+    bool     on_gpu;
     Kept   **first;                      // by chain, which alone writes there
     int      competitions;
     double (*cost)[GM_COSTS];
 };
 
-GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains)
+GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu)
 {
     GmMetrics *w = gm_alloc(1, sizeof *w);
-    *w = (GmMetrics){ .chains = chains, .first = gm_alloc((size_t)chains, sizeof *w->first), .competitions = model->n_competitions };
+    *w = (GmMetrics){ .chains = chains, .on_gpu = on_gpu, .first = gm_alloc((size_t)chains, sizeof *w->first), .competitions = model->n_competitions };
     w->cost = gm_alloc((size_t)w->competitions + 1, sizeof *w->cost);
     for (int k = 0; k < w->competitions; k++)
         model->competitions[k].cost(data->data, w->cost[k]);
     return w;
+}
+
+// Chains in step on a GPU wait for the same launches and sums: these are counted once for all of them.
+static MetricCost cost_of(const GmMetrics *w, const GmMove *of)
+{
+    const double n = (double)of->coordinates, *c = of->competition ? w->cost[of->competition - 1] : NULL;
+    if (!w->on_gpu)
+        return (MetricCost){ .evaluation = of_move * n + (c ? c[2] : 0), .each = 1 };
+    const double shared = 1.0 / w->chains;
+    return (MetricCost){ .evaluation = c ? c[GM_COST_ON_GPU + 4] * shared + c[GM_COST_ON_GPU + 5] : some_launches * shared + of_move * n * of_number, .each = of_number,
+                         .sums = shared * (of_sum + of_root * cbrt(n)), .turn = shared * of_turn };
 }
 
 static Kept *keep(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
@@ -41,12 +58,11 @@ static Kept *keep(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
         return *at;
     Kept *k = *at = gm_alloc(1, sizeof *k);
     *k = (Kept){ .machine = of->machine, .name = of->name, .competition = of->competition };
-    const bool looked_at = of->metric != METRIC_CHOSEN || (of->coordinates > 1 && of->coordinates <= METRIC_MOST);
     if (of->metric == METRIC_DENSE && of->coordinates > METRIC_MOST_DENSE) {
         const long sizes[] = { of->coordinates, METRIC_MOST_DENSE };
         gm_fault_at(run, chain, of->name, "a dense metric of # coordinates was asked for: there may be # of them; nuts(metric = low_rank) has no such limit", 2, sizes);
-    } else if (of->metric != METRIC_DIAGONAL && looked_at) {
-        k->metric = metric_open(of->coordinates, of->metric, of_move * (double)of->coordinates + (of->competition ? w->cost[of->competition - 1][2] : 0), run->warmup);
+    } else if (metric_is_looked_at(of->coordinates, of->metric)) {
+        k->metric = metric_open(of->coordinates, of->metric, cost_of(w, of), run->warmup);
         if (!k->metric)
             gm_fault(run, chain, of->name, -1, "there is no memory for the metric of a move along gradients: nuts(metric = diagonal) needs less");
     }
@@ -61,6 +77,14 @@ Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain
         k->metric = NULL;
     }
     return k ? k->metric : NULL;
+}
+
+double gm_metrics_work(const GmMetrics *w, int competition, int chain)
+{
+    for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next)
+        if (k->competition == competition && k->metric && k->metric->used)
+            return metric_work(k->metric);
+    return 0;
 }
 
 // ---- what came of it ----

@@ -408,8 +408,9 @@ static int start(Fit *f)
     gm_together_open(&f->run, model, o);
     if (gm_together_competes(&f->run, model))
         gm_choices_move_by(f->choices, "ChEES-HMC");
-    if (!f->device && !o->check)
-        f->run.metrics = gm_metrics_open(model, &f->data, o->chains);
+    if (!o->check)
+        f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
+    gm_choices_know(f->choices, f->run.metrics);
     f->run.instead = f->device || o->init_file || o->init_map ? NULL : gm_find_start;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }

@@ -742,7 +742,7 @@ static void metric_of_kind(MetricKind kind, const char *what, double most_steps,
     memset(&s, 0, sizeof s);
     s.steps = steps;
     Nuts *m = machine(n);
-    m->linear = metric_open(n, kind, 40.0 * n, 1000);
+    m->linear = metric_open(n, kind, (MetricCost){.evaluation = 40.0 * n, .each = 1}, 1000);
     double *along = (double *)malloc(sizeof(double) * 5 * (size_t)count), leapfrogs = 0, accepted = 0;
     for (long k = 0; k < 1000 + count; k++) {
         sweep_alone(m, 40 + (uint32_t)kind, &s, k, 1000, rotated);
@@ -821,7 +821,7 @@ static void metric_of_many(MetricKind kind, const char *what)
     NutsSettings s;
     memset(&s, 0, sizeof s);
     Nuts *m = machine(n);
-    m->linear = metric_open(n, kind, 30.0 * n, 600);
+    m->linear = metric_open(n, kind, (MetricCost){.evaluation = 30.0 * n, .each = 1}, 600);
     double *along = (double *)malloc(sizeof(double) * (size_t)count), leapfrogs = 0;
     for (long k = 0; k < 600 + count; k++) {
         sweep_alone(m, 50 + (uint32_t)kind, &s, k, 600, held);
@@ -848,12 +848,12 @@ static void metric_not_taken(void)
     NutsSettings s;
     memset(&s, 0, sizeof s);
     Nuts *m = machine(30);
-    m->linear = metric_open(30, METRIC_CHOSEN, 1200, 1000);
+    m->linear = metric_open(30, METRIC_CHOSEN, (MetricCost){.evaluation = 1200, .each = 1}, 1000);
     const Run r = run(m, 46, &s, 1000, 100, standard);
     check("30 standard normals: diagonal", "not", m->linear->used || r.leapfrogs > 8, 0);
     metric_close(m->linear);
     m = machine(ROTATED);
-    m->linear = metric_open(ROTATED, METRIC_CHOSEN, 1200, 60);
+    m->linear = metric_open(ROTATED, METRIC_CHOSEN, (MetricCost){.evaluation = 1200, .each = 1}, 60);
     run(m, 47, &s, 60, 100, rotated);
     check("a warm-up of 60 sweeps: diagonal", "not", m->linear->used, 0);
     metric_close(m->linear);
@@ -863,7 +863,7 @@ static void metric_not_taken(void)
 static void metric_given_up(MetricKind kind, MetricStage diverges_when, int used, const char *what)
 {
     double diagonal[ROTATED], x[ROTATED], g[ROTATED];
-    Metric *m = metric_open(ROTATED, kind, 1200, 1000);
+    Metric *m = metric_open(ROTATED, kind, (MetricCost){.evaluation = 1200, .each = 1}, 1000);
     int was_used = 0, diverged = 0;
     for (long i = 0; i < ROTATED; i++) diagonal[i] = rotated_variance(i);
     for (long k = 0; k < 1000; k++) {
