@@ -10,7 +10,7 @@
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
 // Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
 // stands once, and is invariant up to a power of c, for one of the powers tried and about 0 or one of its own arguments that no move changes; positive auxiliaries that tie a scale to its prior
-// move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
+// move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
 #include <math.h>
 #include <string.h>
 #include "graph.h"
@@ -292,6 +292,14 @@ static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates 
     return e;
 }
 
+// An end of something else than c alone: of an element that data may hold fast, as a censored response does where it is seen.
+static Look test_end(const Expr *e, void *with)
+{
+    const Action *a = with;
+    if (e->kind != EX_CALL || e->fn != FN_WITHIN || !ex_mentions(e, a->by)) return LOOK;
+    return e->args[0]->kind != EX_REF || e->args[0]->var != a->by || ex_mentions(e->args[1], a->by) || ex_mentions(e->args[2], a->by) ? FOUND : LOOK;
+}
+
 // Where c keeps the scale between the ends of its values.
 static Expr *between_ends(const Action *a, Index **index)
 {
@@ -325,7 +333,7 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
         for (int i = 0; i < f->plates.n; i++)
             if (mentions_moved(f->plates.index[i]->lo, a) || mentions_moved(f->plates.index[i]->hi, a)) return false;
         Expr *e = moved(a, f->log_density);
-        if (a->failed) return false;
+        if (a->failed || ex_find(e, test_end, a)) return false;
         for (int i = 1; i < a->n; i++) {
             const Mover *m = &a->mover[i];
             if (m->factor == f) e = ex_add2(e, ex_mul2(ex_num(m->power), ex_log(coordinate_at(a, m, f->value->args))));
