@@ -660,7 +660,7 @@ static int visit(Resolve *r, Decl *d)
 
 static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "chees", "hmc", "elliptical", "marginal", "collapsed" };
 
-static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}, {"nuts", "metric"}, {"hmc", "metric"}};
+static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}, {"nuts", "metric"}, {"hmc", "metric"}, {"gibbs", "orbit"}, {"slice", "orbit"}};
 
 const char *const metrics[] = {"chosen", "diagonal", "low_rank", "dense", NULL};
 
@@ -670,6 +670,8 @@ static bool is_metric(const Ast *e)
         if (strcmp(e->name, metrics[k]) == 0) return true;
     return false;
 }
+
+static bool is_switch(const Ast *e) { return e->kind == AST_NAME && (strcmp(e->name, "on") == 0 || strcmp(e->name, "off") == 0); }
 
 static void check_infer(Resolve *r, Request *q)
 {
@@ -685,10 +687,10 @@ static void check_infer(Resolve *r, Request *q)
         else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, chees, hmc, elliptical, marginal and collapsed");
     }
     for (int i = 0; i < q->nsettings; i++) {
-        const bool word = strcmp(q->setting[i], "metric") == 0;
-        if (word && !is_metric(q->value[i])) {
+        const bool metric = strcmp(q->setting[i], "metric") == 0, orbit = strcmp(q->setting[i], "orbit") == 0, word = metric || orbit;
+        if ((metric && !is_metric(q->value[i])) || (orbit && !is_switch(q->value[i]))) {
             Diag *m = diag(r->d, q->value[i]->span, DIAG_E0708, q->setting[i]);
-            diag_help(m, "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay");
+            diag_help(m, metric ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay" : "on or off: whether a scale also moves together with what it scales");
         } else if (!word) use(r, q->value[i]);
         bool takes = !known;
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) takes |= strcmp(settings[k][0], q->method) == 0 && strcmp(settings[k][1], q->setting[i]) == 0;

@@ -627,6 +627,7 @@ typedef struct Carried {                 // an unknown that a move along an orbi
     int    power;                        // it is multiplied by c^power
     Index *index[MAX_RANK];
     Expr  *element, *c, *value;          // in terms of the indices
+    Expr  *fixed;                        // an element that stays where it is; or NULL
     const Plates *plates;                // of the statement that draws it; NULL: it has the shape of c
 } Carried;
 

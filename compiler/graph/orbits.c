@@ -9,7 +9,7 @@
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
 // Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
-// stands once, and is invariant up to a power of c, for one of the powers tried and about 0 or one of its own arguments that no move changes; positive auxiliaries that tie a scale to its prior
+// stands once, and is invariant up to a power of c, for one of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another statement draws alone; positive auxiliaries that tie a scale to its prior
 // move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,8 @@ typedef struct Mover {                   // how v[index..] moves
     Expr   *centre;                      // about this, in terms of the indices
     int     n;
     Expr   *scale[MAX_RANK];             // by c[scale..]
-    const Factor *factor;                // that draws it
+    const Factor *factor;                // that draws it as a plate; NULL: it has the shape of c
+    Expr   *fixed;                       // an element that stays, about which the others move; or NULL
 } Mover;
 
 typedef struct Action {
@@ -151,7 +152,7 @@ static bool is_invariant(Action *a, Expr *was, Expr **times)
     Expr *now = moved(a, was);
     if (a->failed) return false;
     Expr *c = only_reference(now, a->by);
-    *times = ex_num(0);
+    *times = ex_num(0);                          // times log c
     if (!ex_mentions(now, a->by)) return true;
     if (!c) return false;
     Expr *stands = ex_ref(var_new(a->g, a->by->name, VAR_ELEMENT), 0, NULL);
@@ -161,7 +162,7 @@ static bool is_invariant(Action *a, Expr *was, Expr **times)
     if (s.many) return false;
     for (int i = 0; i < s.n; i++) {
         if (s.item[i].statistic != ex_log(stands) || ex_mentions(s.item[i].coefficient, stands->var)) return false;
-        *times = s.item[i].coefficient;
+        *times = ex_mul2(s.item[i].coefficient, ex_log(c));
     }
     return true;
 }
@@ -191,14 +192,36 @@ static bool draws_plate(const Factor *f)
     return true;
 }
 
-static bool is_drawn_elsewhere(Graph *g, const Factor *f)
+// Elements that a statement draws, each instance one of its own: v[1], v[t], v[2, t].
+static bool draws_elements(const Factor *f)
 {
-    const Reading of = factors_of(g, f->value->var);
-    for (int q = 0; q < of.n; q++) {
-        const Factor *other = of.factor[q];
-        if (other != f && factor_counts_at(other, 0, false) && other->value && other->value->kind == EX_REF && other->value->var == f->value->var) return true;
+    const Expr *ref = f->value;
+    int used = 0;
+    if (ref->nargs != ref->var->rank) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        if (ref->args[k]->kind == EX_NUM) continue;
+        bool here = false;
+        for (int i = 0; i < f->plates.n; i++) here |= ref->args[k] == ex_index(f->plates.index[i]);
+        for (int i = 0; i < k; i++) here &= ref->args[i] != ref->args[k];
+        if (!here) return false;
+        used++;
     }
-    return false;
+    return used == f->plates.n;
+}
+
+static bool draws(const Factor *f, const Var *v) { return factor_counts_at(f, 0, false) && f->value && f->value->kind == EX_REF && f->value->var == v; }
+
+// Whether all statements of v draw such elements; an element that one draws alone into `alone`, or NULL.
+static bool are_plain(Graph *g, const Var *v, Expr **alone)
+{
+    const Reading of = factors_of(g, v);
+    *alone = NULL;
+    for (int q = 0; q < of.n; q++) {
+        if (!draws(of.factor[q], v)) continue;
+        if (!draws_elements(of.factor[q])) return false;
+        if (!of.factor[q]->plates.n && !of.factor[q]->plates.guard && !*alone) *alone = of.factor[q]->value;
+    }
+    return true;
 }
 
 static Mover mover_of_plate(const Factor *f, int power, Expr *centre, const Expr *scale)
@@ -223,14 +246,16 @@ static bool already(const Action *a, const Var *v) { return moves_var(v, (void *
 static bool add_plate(Action *a, const Factor *f)
 {
     Var *u = f->value->var;
-    Expr *scale = only_reference(f->log_density, a->mover[0].var), *times;
-    if (!is_plain(u) || u->kind == VAR_AUXILIARY || already(a, u) || a->n == MOST_MOVED || !(is_free(u) || is_positive(u)) || !scale || !draws_plate(f) || is_drawn_elsewhere(a->g, f)) return false;
+    Expr *scale = only_reference(f->log_density, a->mover[0].var), *times, *alone;
+    if (!is_plain(u) || u->kind == VAR_AUXILIARY || already(a, u) || a->n == MOST_MOVED || !(is_free(u) || is_positive(u)) || !scale || !draws_plate(f) || !are_plain(a->g, u, &alone)) return false;
     for (int k = 0; k < scale->nargs; k++)
         if (ex_unknown(scale->args[k])) return false;
-    for (int i = -1; i < f->nargs; i++) {
-        Expr *centre = i < 0 ? ex_num(0) : f->args[i];
-        if (ex_rank(centre) || ex_mentions(centre, u) || mentions_moved(centre, a) || (is_positive(u) && i >= 0)) continue;
-        a->mover[a->n++] = mover_of_plate(f, 1, centre, scale);
+    for (int i = alone && is_free(u) ? -2 : -1; i < f->nargs; i++) {     // a walk about where it begins; about 0; about an argument
+        Expr *centre = i == -2 ? alone : i < 0 ? ex_num(0) : f->args[i];
+        if (i >= 0 && (ex_rank(centre) || ex_mentions(centre, u) || mentions_moved(centre, a) || is_positive(u))) continue;
+        a->mover[a->n] = mover_of_plate(f, 1, centre, scale);
+        if (i == -2) a->mover[a->n].fixed = alone;
+        a->n++;
         if (is_invariant(a, f->log_density, &times)) return true;
         a->n--;
     }
@@ -332,11 +357,13 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
         if (!mentions_moved(f->log_density, a)) continue;
         for (int i = 0; i < f->plates.n; i++)
             if (mentions_moved(f->plates.index[i]->lo, a) || mentions_moved(f->plates.index[i]->hi, a)) return false;
-        Expr *e = moved(a, f->log_density);
+        Expr *e, *times;
+        if (is_invariant(a, f->log_density, &times)) e = times;
+        else e = moved(a, f->log_density);
         if (a->failed || ex_find(e, test_end, a)) return false;
         for (int i = 1; i < a->n; i++) {
             const Mover *m = &a->mover[i];
-            if (m->factor == f) e = ex_add2(e, ex_mul2(ex_num(m->power), ex_log(coordinate_at(a, m, f->value->args))));
+            if (m->factor && draws(f, m->var) && f->value != m->fixed) e = ex_add2(e, ex_mul2(ex_num(m->power), ex_log(coordinate_at(a, m, f->value->args))));
         }
         if (!ex_mentions(e, a->by)) continue;
         Expr *one = at_element(a, f, e, &p);
@@ -389,6 +416,7 @@ static Step *orbit_step(Graph *g, Action *a)
         *to = (Carried){.var = m->var, .power = m->power, .plates = m->factor ? &m->factor->plates : NULL};
         Expr *at[MAX_RANK];
         for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(to->index[k] = m->index[k]);
+        to->fixed = m->fixed;
         to->element = ex_ref(m->var, m->var->rank, at);
         to->c = coordinate_at(a, m, at);
         to->value = moved_element(a, m, at);
@@ -398,8 +426,18 @@ static Step *orbit_step(Graph *g, Action *a)
     return s;
 }
 
+// The model asks for the scale to be drawn without the move: infer { tau by gibbs(orbit = off); }
+static bool is_off(const Graph *g, const Var *s)
+{
+    const Request *asked = request_of(g, s);
+    for (int i = 0; asked && i < asked->nsettings; i++)
+        if (strcmp(asked->setting[i], "orbit") == 0 && strcmp(asked->value[i]->name, "off") == 0) return true;
+    return false;
+}
+
 static Step *scale_step(Graph *g, Var *s)
 {
+    if (is_off(g, s)) return NULL;
     if (!is_plain(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
     static const int powers[] = {1, 2, -2, -1};
     const Reading of = factors_of(g, s);

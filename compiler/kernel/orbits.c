@@ -80,6 +80,12 @@ void along_orbit(Lower *p, const Step *s)
             here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
         }
         l.guard = exists_at(m->var, l.index);
+        Expr *other = NULL;
+        for (int d = 0; m->fixed && d < m->var->rank; d++) {
+            Expr *differs = ex_call2("!=", ex_index(l.index[d]), m->fixed->args[d]);
+            other = other ? ex_call2("||", other, differs) : differs;
+        }
+        if (other) l.guard = l.guard ? ex_call2("&&", l.guard, other) : other;
         Node *nest = m->var->rank ? enter_nest(p, NODE_NEST, &l, m->var->rank, element->args, NULL) : enter(p, NODE_LANE);
         put_jacobian(p, s, &here);
         if (!m->var->rank && l.guard) {

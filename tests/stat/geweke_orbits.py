@@ -126,6 +126,22 @@ def one_scale_of_two_plates():
     return {"m": m, "s": s, "u.1": u[0], "u.2": u[1], "v.1": v[0], **y3(u[1] + v[0] - v[1])}
 
 
+@test(["s, u"], "u[1] ~ normal(1, 2); s ~ gamma(3, 2); for (j in 2:3) u[j] ~ normal(u[j-1], s);", {"s": log, "u.1": identity, "u.2": identity, "u.3": identity})
+def random_walk():
+    s, u1 = gamma(3, 2), normal(1, 2)
+    u2 = normal(u1, s)
+    return {"s": s, "u.1": u1, "u.2": u2, "u.3": normal(u2, s), **y3(u2)}
+
+
+@test(["s, u"], "u[1] ~ normal(0, 2); u[2] ~ normal(0.5, 1); s ~ gamma(3, 2); u[3] ~ normal(0, 1.5); for (j in 4:6) u[j] ~ normal(0.6 * u[j-1] - 0.3 * u[j-2], s);",
+      {"s": log, "u.1": identity, "u.3": identity, "u.4": identity, "u.6": identity}, likelihood="for (i in 1:5) y[i] ~ normal(u[g[i] + 2], 0.7);")
+def second_order():
+    s, u = gamma(3, 2), [normal(0, 2), normal(0.5), normal(0, 1.5)]
+    for _ in range(3):
+        u.append(normal(0.6 * u[-1] - 0.3 * u[-2], s))
+    return {"s": s, "u.1": u[0], "u.3": u[2], "u.4": u[3], "u.6": u[5], **y3(u[3])}
+
+
 def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
