@@ -277,7 +277,7 @@ static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, c
 // ---- probabilities of all values, for modes ----
 //
 // Log densities go to the array of probabilities batch by batch, with the largest and the sum of each row along the way; when a block has all values of its rows it makes probabilities of them. In single precision; false: the loop
-// over values does it. Test: tests/gpu/modes.py.
+// over values does it. Tests: tests/gpu/threads/modes.cpp, tests/gpu/modes.py.
 #ifdef GM_MODES
 #include "modes.h"
 

@@ -4,9 +4,9 @@
 //
 // which is what expectations tell of a mixture: counts, sums and cross products of the rows by component, P'[1 X XX'] for all of them together. A block makes 128 by 128 of them from a chunk of rows, 16 rows at a time in
 // shared memory, a lane 8 by 8 in its registers; columns are computed where they are needed and never stored. Products are single, and sums of FLUSH rows, which go to sums of the chunk in double precision; chunks, whose number
-// depends on the sizes alone, are added in order. What is the same for all rows of a column, such as a mean that is taken off, is single, too, and one number in all columns that have it. So sums are right to some 1e-7 of the sums of absolute values, and the same on any grid.
+// depends on the sizes alone, are added in order. What is the same for all rows of a column, such as a mean that is taken off, is single, too, and one number in all columns that have it. So sums are right to some 1e-6 of the sums of absolute values, of many rows to 1e-7, and the same on any grid.
 //
-// In single precision; false: loops do it, as where there is no room for the sums of a chunk. Test: tests/gpu/modes.py.
+// In single precision; false: loops do it, as where there is no room for the sums of a chunk. Tests: tests/gpu/threads/modes.cpp, tests/gpu/modes.py.
 #ifndef GM_COLUMNS_H
 #define GM_COLUMNS_H
 
@@ -20,7 +20,7 @@ template <typename Weight, typename Split, typename Value, typename To>
 static __device__ __forceinline__ bool columns_of_weights(GmContext *GM, const long n, const long K, const Weight *P, const long M, Split split, Value value, To place, wide *room, const long size_of_room)
 {
     if constexpr (sizeof(Weight) != 4) return false;
-    constexpr int TILE = 128, DEPTH = 16, FLUSH = 2048;
+    constexpr int TILE = 128, DEPTH = 16, FLUSH = 1024;
     const long most = K > 0 && M > 0 ? size_of_room / (K * M) : 0;
     if (most < 1) return false;
     __shared__ alignas(16) float weight[DEPTH][TILE], column[DEPTH][TILE];

@@ -124,7 +124,8 @@ static bool holds_all(const Map *map, const GmMemory *m, const GmData *d)
         if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || gm_shape_size(&m->shape[f]) == 0 || is_moved(map, field))
             continue;
         if (field->type == GM_INT)
-            gm_error("map: %s is discrete (%s), and has no mode along gradients. `infer { %s by marginal; }` sums it out, where its values are finitely many", field->name, field->where, field->name);
+            gm_error("map: %s is discrete (%s), and this program has no density with it summed out. gmc --method em %s -o modes makes one whose `./modes map` finds the mode by expectation-maximisation; or `infer { %s by marginal; }` sums it out here, where its values are finitely many",
+                     field->name, field->where, model->source, field->name);
         else
             gm_error("map: %s (%s) is drawn by a step, and this program has no density of all unknowns with its gradient: gmc --method nuts %s makes one that has", field->name, field->where, model->source);
         return false;

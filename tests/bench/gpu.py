@@ -7,7 +7,8 @@
 Measured: milliseconds a sweep of the whole program in mixed precision (and single), draws leaving; the median of batches of sweeps between two events, from the line that
 ends a run. Floor: reading the data once and a Cholesky factor of the smaller side by cuSOLVER, measured in the same run. Peer: the same sweep by cuBLAS,
 cuSOLVER and elementwise kernels (tests/bench/gpu/peers.cu); both need nvcc. Data are random and seeds are fixed; the draws must be finite and lie
-around the parameters that the data were made with (6 sd). A failed check is said and gives exit status 1.
+around the parameters that the data were made with (6 sd). Modes (--method em): an iteration of one start, from runs of 8 and 40; the log density never falls, and the mean of the mixture is that of the rows. Its floor is twice that of
+a sweep of the same mixture: densities and weighted cross products are as many multiply-adds. A failed check is said and gives exit status 1.
 """
 import json
 import math
@@ -41,6 +42,7 @@ WORKLOADS = [
     ("random intercepts, 10^7 rows, 10^5 groups", "intercepts", 10_000_000, 100_000, {1: 0.5, 4: None}, 500, 2000),
     ("mixture of 256 normals, 5 10^6 x 14", "mixture", 5_000_000, 14, {1: 15}, 50, 100),
     ("mixture of 256 normals, 10^6 x 14", "mixture", 1_000_000, 14, {1: 5}, 50, 100),
+    ("modes of a mixture of 256 normals, 5 10^6 x 14: an iteration", "modes", 5_000_000, 14, {1: 60}, 8, 40),
     ("100 topics, 10^6 words, 10^4 documents, vocabulary 10^4", "topics", 1_000_000, 100, {1: 3, 4: None}, 100, 200),
     ("matrix factorisation, 10^6 ratings, 6000 x 4000, 20 factors", "factors", 1_000_000, 20, {1: 1.5, 4: None}, 100, 400),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
@@ -57,7 +59,8 @@ KEPT = 100                       # draws that are checked
 
 def build(folder, arch=None):
     os.makedirs(folder, exist_ok=True)
-    for model in sorted({w[1] for w in WORKLOADS} - ALONE):
+    subprocess.run([GMC, "-q", "--method", "em", os.path.join(HERE, "mixture.gm"), "-o", os.path.join(folder, "modes")], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    for model in sorted({w[1] for w in WORKLOADS} - ALONE - {"modes"}):
         source = os.path.join(HERE, model + ".gm") if os.path.exists(os.path.join(HERE, model + ".gm")) else os.path.join(ROOT, "examples", model, model + ".gm")
         subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, model)], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     nvcc = toolkit.tool("nvcc")
@@ -116,7 +119,7 @@ def data(folder, model, n, p):
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"N": n, **size}, f)
         return ["size.json"] + ["%s=%s.npy" % (name, name) for name in files], truth
-    if model == "mixture":                               # 40 components; what is known without their names: the mean of all
+    if model in ("mixture", "modes"):                    # 40 components; what is known without their names: the mean of all
         X = np.lib.format.open_memmap(os.path.join(folder, "X.npy"), "w+", "<f4", (n, p))
         centre = 4 * np.random.default_rng(3).standard_normal((40, p))
 
@@ -166,8 +169,10 @@ def data(folder, model, n, p):
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
               "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+    if model == "modes":
+        common = ["map", "--device", "gpu", "--precision", precision, "--starts", "1", "--iterations", str(max(1, samples)), "--no-summary", "--seed", "1", "-o", "mode"]
     try:
-        return subprocess.run(["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
+        return subprocess.run(["./" + model, *common, *inputs] if model == "modes" else ["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], 124, "", "no end after 240 s")
 
@@ -201,11 +206,29 @@ def check(folder, model, truth):
     return None if far.max() < 6 else "%s is %.1f sd from the value that the data were made with" % (names[at[int(far.argmax())]], far.max())
 
 
+def iterations(folder, inputs, truth, few, many):
+    """ms an iteration, or None, and what is wrong."""
+    seconds = []
+    for n in (few, many):
+        ran = fit(folder, "modes", inputs, "mixed", 1, 0, n)
+        took = re.search(r"iterations of 1 start in ([0-9.e+-]+) s", ran.stderr)
+        if ran.returncode != 0 or not took:
+            return None, "status %d: %s" % (ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1])
+        seconds.append(float(took.group(1)))
+    with open(os.path.join(folder, "mode_trace.csv")) as f:
+        trace = [float(line.split(",")[2]) for line in f if line[0].isdigit()]
+    with open(os.path.join(folder, "mode.json")) as f:
+        mode = json.load(f)
+    mean, want = np.array(mode["w"]) @ np.array(mode["mu"]), np.array([truth["mean.%d" % (j + 1)] for j in range(len(truth))])
+    wrong = "the log density fell" if any(b < a - 1e-7 * abs(a) for a, b in zip(trace, trace[1:])) else "the mean of the mixture is off by %.2g" % np.abs(mean - want).max() if np.abs(mean - want).max() > 1e-3 else None
+    return 1000 * (seconds[1] - seconds[0]) / (many - few), wrong
+
+
 def peers(folder, model, n, p, chains):
     """{read, cholesky, peer, ...} in ms, as far as measured."""
     if not os.path.exists(os.path.join(folder, PEERS)):
         return {}
-    ran = subprocess.run(["./" + PEERS, "logistic" if model == "grouped" else model, str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(["./" + PEERS, {"grouped": "logistic", "modes": "mixture"}.get(model, model), str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         print("bench-gpu: peers %s: status %d: %s" % (model, ran.returncode, (ran.stdout + ran.stderr)[-300:]))
     return {w: float(v) for w, v in re.findall(r"^(\w+) ([0-9.e+-]+)$", ran.stdout, re.M)}
@@ -253,7 +276,12 @@ def run(folder, only):
                 failed.append("%s: the mean of the draws is off (z %.1f)" % (name, seen.get("z", math.nan)))
             continue
         inputs, truth = data(folder, model, n, p)
-        for chains, target in targets.items():
+        if model == "modes":
+            seen, (each, wrong) = peers(folder, model, n, p, 1), iterations(folder, inputs, truth, warmup, sweeps)
+            row(name, 1, {"mixed": each or 0}, 2 * seen.get("read", 0), targets[1], None)
+            if wrong:
+                failed.append("%s: %s" % (name, wrong))
+        for chains, target in targets.items() if model != "modes" else ():
             seen, ms = peers(folder, model, n, p, chains), {}
             if model == "grouped":
                 seen.pop("peer", None)                   # the sweep of a logistic regression without groups
