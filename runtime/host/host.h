@@ -188,6 +188,8 @@ int   gm_data_of_imputed(const GmModel *model, int state_field);                
 
 // Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
 // false after a message: the file of initial values is bad.
+// last_draw.c: the values of the unknowns in the last line of draws_1.csv. False after a message.
+bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues *out);
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
 
 // ---- feasible.c: starts at which no factor is 0 ----

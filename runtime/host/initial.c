@@ -206,7 +206,9 @@ static bool starts_inside(const GmField *f, const GmShape *s, const GmValue *v)
 static bool override(const GmModel *model, GmMemory *m, const char *path, bool *given)
 {
     GmValues values = { .fields = model->state, .n_fields = model->n_state };
-    bool good = gm_json_read(&values, path);
+    const size_t length = strlen(path);
+    const bool draws = length > 4 && strcmp(path + length - 4, ".csv") == 0;
+    bool good = draws ? gm_last_draw(model, m, path, &values) : gm_json_read(&values, path);
     for (int f = 0; f < model->n_state && good; f++) {
         const GmField *field = &model->state[f];
         const GmValue *v = gm_values_find(&values, field->name);

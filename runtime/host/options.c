@@ -83,7 +83,7 @@ void gm_usage(FILE *to, const char *program)
             "      --predict        keep replicates of every observed value, drawn as the model draws it, as y_rep\n"
             "      --new DATA       after the run compute definitions, predictions and what --log-lik and --predict ask for with other data, for each draw:\n"
             "                       means and sds, in NAME_new.csv. Several are files of the same data; what they leave out is as in the run\n"
-            "      --init FILE|R|map  initial values from a JSON file; or random within R of zero (1); 0: zeros; map: each chain climbs to a mode first\n"
+            "      --init FILE|R|map  initial values from a JSON file, or the last draw of draws_1.csv; or random within R of zero (1); 0: zeros; map: each chain climbs to a mode first\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
             "      --moves M        along gradients: nuts, each chain for itself; chees, chains adapt together; auto: as the model asks, else chees on a GPU from 32 chains on\n"
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"

@@ -147,6 +147,14 @@ static void initial_values(void)
     check(run_on("-q --samples 1 --init slip.json") == 0 && holds("err.txt", "no variable betta"), "--init FILE: a name of nothing is said, also with -q");
     put_text("none.json", "{ \"mu\": null }");
     check(run_on("--samples 1 --init none.json") == 2 && holds("err.txt", "mu is missing, but a start is a number"), "--init FILE: a start is a number");
+    put_text("last.csv", "# a comment\nlp__,beta.2,beta.1,mu\n-1,4,3,1\n-2,40,30,0.5\n# Elapsed\n");
+    check(run_on("--samples 1 --warmup 0 --init last.csv") == 0, "--init FILE.csv: the last draw is read");
+    put_text("part.csv", "lp__,beta.1,mu\n-2,30,0.5\n");
+    check(run_on("--samples 1 --init part.csv") == 2 && holds("err.txt", "no column of beta[2]"), "--init FILE.csv: an element that is missing is refused");
+    put_text("cut.csv", "lp__,beta.1,beta.2,mu\n-2,30,0.5,1\n-3,3");
+    check(run_on("--samples 1 --init cut.csv") == 2 && holds("err.txt", "the file was cut off"), "--init FILE.csv: a line that was cut off is refused");
+    put_text("other.csv", "lp__,gamma\n-2,30\n");
+    check(run_on("--samples 1 --init other.csv") == 2 && holds("err.txt", "none of its columns"), "--init FILE.csv: draws of another model are refused");
     check(run_on("--samples 1 --init 0") == 0 && run_on("--samples 1 --init -3") == 2, "--init RADIUS");
 }
 
