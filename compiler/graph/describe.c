@@ -250,7 +250,8 @@ static const char *band_elements(Graph *g, const Step *s)
     const char *panels = b->chain[0].npanel ? arena_printf(g->arena, "; a chain for each of %s", text(g, b->panels)) : "";
     const int nborder = s->nblock - (s->gaussian.innovations ? innovation_count(s) : b->nchain);
     const char *border = nborder ? arena_printf(g->arena, "; %s integrated over the chain, then the chain given %s", nborder > 1 ? "the others" : b->var[b->nchain]->name, nborder > 1 ? "them" : "it") : "";
-    return arena_printf(g->arena, "a band along %s places%s, lag %d: one Cholesky factorisation of the band (Rue 2001)%s%s", text(g, b->length), size, b->lag, panels, border);
+    const char *lanes = ex_is_num(b->width, 1) && b->lag == 1 ? "" : "; on a GPU a lane goes along each chain";
+    return arena_printf(g->arena, "a band along %s places%s, lag %d: one Cholesky factorisation of the band (Rue 2001)%s%s%s", text(g, b->length), size, b->lag, panels, border, lanes);
 }
 
 static void block(Graph *g, Description *d, const Step *s)

@@ -48,21 +48,27 @@ DEVICE_CALL long band_factor(const Band *b, long p)
     const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
     if (m == 2 && w == 1) return band_factor_line(b, p);
     wide *B = b->B + p * rows * m, *k = b->k + p * rows, *E = b->E + p * rows * n;
-    for (long r = 0; r < rows; r++) {
-        const long from = (r / w - b->lag) * w, begin = from > 0 ? from : 0;
-        wide *row = B + r * m - from;
-        for (long c = begin; c <= r; c++) {
-            const wide *of_c = B + c * m - (c / w - b->lag) * w;
-            const wide given = row[c];
-            wide sum = given;
-            for (long q = begin; q < c; q++) sum -= row[q] * of_c[q];
-            if (c < r) {
-                row[c] = sum * of_c[c];
-                continue;
-            }
-            if (!(sum > GM_PIVOT_LOST * given) || !is_finite(sum)) return r + 1;
-            row[r] = 1 / sqrt(sum);
+    long from = -(b->lag + 1) * w;                             // of the node: the first element that it may share terms with
+    for (long r = 0, in_node = w; r < rows; r++, in_node++) {
+        if (in_node == w) {
+            in_node = 0;
+            from += w;
         }
+        const long begin = from > 0 ? from : 0;
+        wide *row = B + r * m - from;
+        for (long first = begin; first <= r; first += w)       // node by node
+            for (long c = first; c < first + w && c <= r; c++) {
+                const wide *of_c = B + c * m - (first - b->lag * w);
+                const wide given = row[c];
+                wide sum = given;
+                for (long q = begin; q < c; q++) sum -= row[q] * of_c[q];
+                if (c < r) {
+                    row[c] = sum * of_c[c];
+                    continue;
+                }
+                if (!(sum > GM_PIVOT_LOST * given) || !is_finite(sum)) return r + 1;
+                row[r] = 1 / sqrt(sum);
+            }
         wide sum = k[r];
         for (long q = begin; q < r; q++) sum -= row[q] * k[q];
         k[r] = sum * row[r];
