@@ -1,4 +1,4 @@
-// orbits.c -- moves of a scale together with what it scales.
+// orbits.c -- moves of a scale together with what it scales, and against what it is multiplied with.
 //
 //   before   theta[j] ~ normal(mu, tau)
 //   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the plate's own density is c^-J times what it was
@@ -477,6 +477,88 @@ static Step *scale_step(Graph *g, Var *s)
     return NULL;
 }
 
+// ---- a scale against the scales that it is multiplied with ----
+//
+// beta[j] ~ normal(0, tau*lambda[j]): as (tau, lambda[j]) become (c*tau, lambda[j]/c) nothing but their priors changes. It costs a sum over lambda.
+
+static const Factor *plate_of(Graph *g, const Var *v)
+{
+    const Reading of = factors_of(g, v);
+    const Factor *only = NULL;
+    for (int q = 0; q < of.n; q++) {
+        if (!draws(of.factor[q], v)) continue;
+        if (only || !draws_plate(of.factor[q])) return NULL;
+        only = of.factor[q];
+    }
+    return only;
+}
+
+static bool add_against(Action *a, const Var *v, int power)
+{
+    const Factor *f = a->n < MOST_MOVED ? plate_of(a->g, v) : NULL;
+    if (!f) return false;
+    a->mover[a->n++] = mover_of_plate(f, power, ex_num(0), a->mover[0].centre);      // c is one: no subscripts
+    a->mover[a->n - 1].n = 0;
+    return true;
+}
+
+// Positive auxiliaries of the shape of v that tie its elements to their prior.
+static void add_plates_of_auxiliaries(Action *a, const Var *v)
+{
+    static const int powers[] = {1, -1, 2, -2};
+    const Reading of = factors_of(a->g, v);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        Expr *times;
+        if (!draws(f, v) || is_invariant(a, f->log_density, &times)) continue;
+        for (int i = 0; i < a->g->nvars; i++) {
+            const Var *w = a->g->vars[i];
+            if (w->kind != VAR_AUXILIARY || !is_plain(w) || !is_positive(w) || w->rank != v->rank || already(a, w) || !ex_mentions(f->log_density, w)) continue;
+            const Expr *ref = only_reference(f->log_density, w);
+            bool same = ref;
+            for (int k = 0; k < v->rank && same; k++) same = ref->args[k] == f->value->args[k] && w->dim[k] == v->dim[k];
+            for (size_t k = 0; k < sizeof powers / sizeof *powers && same; k++) {
+                if (!add_against(a, w, powers[k])) break;
+                if (is_invariant(a, f->log_density, &times)) break;
+                a->n--;
+            }
+        }
+    }
+}
+
+static Step *step_against(Graph *g, Var *s, Var *z)
+{
+    if (!is_plain(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_off(g, z)) return NULL;
+    const Reading of_s = factors_of(g, s), of_z = factors_of(g, z);
+    bool meet = false;
+    for (int q = 0; q < of_z.n && !meet; q++) meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) && ex_mentions(of_z.factor[q]->log_density, s);
+    if (!meet) return NULL;
+    Var *by = var_unique(g, arena_printf(g->arena, "scale_%s_%s", s->name, z->name), VAR_AUXILIARY);
+    by->hidden = true;
+    by->span = s->span;
+    by->lower_number = 0;
+    Action a = {.g = g, .n = 1, .by = by};
+    a.mover[0] = mover_of_scale(g, s, 1);
+    bool good = add_against(&a, z, -1);
+    for (int k = 0; k < 2; k++) {
+        const Reading *of = k ? &of_z : &of_s;
+        for (int q = 0; q < of->n && good; q++) {
+            const Factor *f = of->factor[q];
+            Expr *times;
+            good = !factor_counts_at(f, 0, false) || draws(f, s) || draws(f, z) || is_invariant(&a, f->log_density, &times);
+        }
+    }
+    Step *step = NULL;
+    if (good) {
+        add_auxiliaries(&a);
+        add_plates_of_auxiliaries(&a, z);
+        step = orbit_step(g, &a);
+    }
+    if (!step) by->kind = VAR_ELEMENT;
+    else step->reason = "given each other, the factors of a product hardly move";
+    return step;
+}
+
 void find_orbits(Graph *g)
 {
     if (g->by_em || g->by_nuts) return;
@@ -485,10 +567,14 @@ void find_orbits(Graph *g)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
     const int n = g->nvars;
     for (int i = 0; i < n; i++) {
-        Step *s = scale_step(g, g->vars[i]);
-        if (!s) continue;
-        s->next = *last;
-        *last = s;
-        last = &s->next;
+        Var *v = g->vars[i];
+        Step *s = scale_step(g, v);
+        for (int k = -1; k < n; k++) {
+            if (k >= 0) s = is_plain(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_off(g, v) && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
+            if (!s) continue;
+            s->next = *last;
+            *last = s;
+            last = &s->next;
+        }
     }
 }

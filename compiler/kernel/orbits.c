@@ -67,7 +67,7 @@ void along_orbit(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
     note(p, "What %s moves", o->by->name);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "move_%s", o->moved[0].var->name), "wide");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
     for (int i = 0; i < o->n; i++) {
         const Carried *m = &o->moved[i];
         Loops l = {.n = m->var->rank};

@@ -103,7 +103,7 @@ def scales_by_group():
     return {"m": m, "s.1": s, "s.2": t, "u.1": u1, "u.3": u3, **y3(normal(m, s))}
 
 
-@test(["t, u, nu_t", "l, u"], "t ~ half_cauchy(0, 1); for (j in 1:3) l[j] ~ gamma(3, 2); for (j in 1:3) u[j] ~ normal(0, t * l[j]);", {"t": squash_log, "l.1": log, "u.1": squash, "u.2": squash, "k.3": identity}, **K)
+@test(["t, u, nu_t", "t, l, nu_t", "l, u"], "t ~ half_cauchy(0, 1); for (j in 1:3) l[j] ~ gamma(3, 2); for (j in 1:3) u[j] ~ normal(0, t * l[j]);", {"t": squash_log, "l.1": log, "u.1": squash, "u.2": squash, "k.3": identity}, **K)
 def product_of_scales():
     t, l = np.abs(rng.standard_cauchy(M)), gamma(3, 2)
     u1, u2 = normal(0, t * l), normal(0, t * gamma(3, 2))

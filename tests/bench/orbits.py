@@ -1,0 +1,65 @@
+"""Effective draws of a scale with and without moves along orbits (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: time, effective size of the scale, and of what mixes worst.
+
+    orbits.py [GMC]
+"""
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+GMC = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/gmc")
+random.seed(7)
+J, EACH, T, P, N = 40, 5, 60, 30, 60
+
+
+def poisson(mean):
+    n, p = 0, math.exp(-mean)
+    total, at = p, random.random()
+    while at > total:
+        n += 1
+        p *= mean / n
+        total += p
+    return n
+
+
+g = [1 + i // EACH for i in range(J * EACH)]
+u = [random.gauss(0, 0.4) for _ in range(J)]
+counts = {"J": J, "N": J * EACH, "g": g, "k": [int(random.random() < 1 / (1 + math.exp(-0.3 - u[a - 1]))) for a in g], "n": [poisson(math.exp(0.5 + 0.5 * u[a - 1])) for a in g]}
+level, walk = 5.0, []
+for _ in range(T):
+    level += random.gauss(0, 0.15)
+    walk.append(level + random.gauss(0, 0.8))
+X = [[random.gauss(0, 1) for _ in range(P)] for _ in range(N)]
+rows = {"N": N, "p": P, "X": X, "y": [2 * r[0] - 1.5 * r[1] + random.gauss(0, 1) for r in X]}
+
+MODELS = [
+    ("eight schools", "data { int J; vector[J] y, sd; } prior { a ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) u[j] ~ normal(a, tau); } likelihood { for (j in 1:J) y[j] ~ normal(u[j], sd[j]); }",
+     {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sd": [15, 10, 16, 11, 9, 11, 10, 18]}, "tau by gibbs(orbit = off);"),
+    ("logistic, 40 groups of 5", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0, upper=1> k[N]; } prior { a ~ normal(0, 2); tau ~ half_cauchy(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
+     " likelihood { for (i in 1:N) k[i] ~ bernoulli_logit(u[g[i]]); }", counts, "tau by gibbs(orbit = off);"),
+    ("Poisson, 40 groups of 5", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); tau ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
+     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "tau by gibbs(orbit = off);"),
+    ("local level, 60 times", "data { int T; vector[T] y; } prior { x[1] ~ normal(0, 3); tau ~ half_cauchy(0, 1); for (t in 2:T) x[t] ~ normal(x[t - 1], tau); s ~ half_cauchy(0, 1); } likelihood { for (t in 1:T) y[t] ~ normal(x[t], s); }",
+     {"T": T, "y": walk}, "tau by gibbs(orbit = off);"),
+    ("horseshoe, 60 rows, 30 columns", "data { int N, p; matrix[N, p] X; vector[N] y; } prior { tau ~ half_cauchy(0, 1); for (j in 1:p) l[j] ~ half_cauchy(0, 1); for (j in 1:p) b[j] ~ normal(0, tau * l[j]); s ~ half_cauchy(0, 1); }"
+     " likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }", rows, "tau by gibbs(orbit = off); l by gibbs(orbit = off);"),
+]
+
+print("%-32s %-8s %8s %10s %10s" % ("model", "orbits", "s", "ESS tau", "least"))
+with tempfile.TemporaryDirectory() as folder:
+    for name, model, data, off in MODELS:
+        for moves in (False, True):
+            at = os.path.join(folder, "m")
+            with open(at + ".gm", "w") as f:
+                f.write("model m\n" + model + ("" if moves else "\ninfer { %s }" % off) + "\n")
+            with open(at + ".json", "w") as f:
+                json.dump(data, f)
+            subprocess.run([GMC, "-q", "--method", "gibbs", at + ".gm", "-o", at], check=True)
+            text = subprocess.run([at, at + ".json", "--seed", "1", "--samples", "5000", "--threads", "1", "--summary", "all"], check=True, capture_output=True, text=True)
+            lines = (text.stdout + text.stderr).splitlines()
+            seconds = next(line.split(" in ")[1].split(" s")[0] for line in lines if " sweeps of " in line)
+            table = {r[0]: float(r[7]) for r in map(str.split, lines) if len(r) == 10 and r[0] not in ("mean", "lp__") and r[7].replace(".", "").isdigit()}
+            print("%-32s %-8s %8s %10.0f %10.0f" % (name, "on" if moves else "off", seconds, table["tau"], min(table.values())), flush=True)
