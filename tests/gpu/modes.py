@@ -1,6 +1,8 @@
-"""Programs for modes (gmc --method em) on a GPU against the CPU. Needs a GPU and gmc here.
+"""Programs for modes (gmc --method em) on a GPU against the CPU. Needs a GPU to run, none to build.
 
-    modes.py [FOLDER]
+    modes.py                  both
+    modes.py build FOLDER
+    modes.py run FOLDER
 
 Each model: --compare-devices in double precision, to 1e-6 (numerical maxima) and nearly always far closer; then the log densities of 8 iterations of 3 starts, one of which begins with random parameters: those of the CPU to 1e-9 of
 themselves in double and to 3e-6 in mixed precision, where data and probabilities are single; to 1e-5 where maxima are found by comparing values of the density: such a maximum is known to the root of rounding, and brackets
@@ -109,30 +111,37 @@ def compare(program, path, data, bound_in_double):
     return said
 
 
-def main():
-    folder = sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp()
+def build(folder):
+    models = {}
+    for name, model, _ in cases():
+        models.setdefault(model, name.split()[0])
     os.makedirs(folder, exist_ok=True)
-    failed, done = 0, 0
     with ThreadPoolExecutor(8) as pool:
-        list_of = list(cases())
-        models = {}
-        for name, model, _ in list_of:
-            if model not in models:
-                models[model] = pool.submit(compiled, folder, name.split()[0], model)
+        list(pool.map(lambda m: compiled(folder, "modes_" + models[m], m), models))
+
+
+def run(folder):
+    failed = done = 0
+    with ThreadPoolExecutor(8) as pool:
         found = []
-        for name, model, data in list_of:
-            program = models[model].result()
-            copy = os.path.join(folder, name.replace(" ", "_"))
-            if copy != program:
-                shutil.copy(program, copy)
+        for name, _, data in cases():
+            copy = os.path.join(folder, "modes_of_" + name.replace(" ", "_"))        # files of its own
+            shutil.copy(os.path.join(folder, "modes_" + name.split()[0]), copy)
             found.append((name, pool.submit(compare, copy, copy + ".json", data, 1e-5 if name == "numerical" else 1e-9)))
         for name, future in found:
             said = future.result()
             done += 1
             failed += bool(said)
-            print("%s %s%s" % ("FAIL" if said else "ok  ", name, ": " + "; ".join(said) if said else ""), flush=True)
+            print("%s modes of %s%s" % ("FAIL" if said else "ok  ", name, ": " + "; ".join(said) if said else ""), flush=True)
     print("modes: %d passed, %d failed" % (done - failed, failed))
     return 1 if failed else 0
+
+
+def main():
+    folder = sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp()
+    if len(sys.argv) < 2 or sys.argv[1] == "build":
+        build(folder)
+    return run(folder) if len(sys.argv) < 2 or sys.argv[1] == "run" else 0
 
 
 if __name__ == "__main__":
