@@ -80,14 +80,19 @@ enum {
 };
 
 #define gm_here(run)         const Data *const d = (const Data *)(run)->data; const State *const s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); (void)d; (void)s
+// Chains in step that launches are for, by number.
+static inline int gm_chains_going(const GmRun *run)       { return run->going ? run->n_going : run->chains; }
+static inline int gm_chain_going(const GmRun *run, int k) { return run->going ? run->going[k] : k; }
+
 #define ON_CPU(run, what)                                                                                                              \
     do {                                                                                                                               \
         if ((run)->chain != GM_IN_STEP) { what; break; }                                                                               \
         GmRun *const gm_all = run;                                                                                                     \
-        _Pragma("omp parallel for num_threads(gm_all->threads < gm_all->chains ? gm_all->threads : gm_all->chains) schedule(static, 1)") \
-        for (int gm_c = 0; gm_c < gm_all->chains; gm_c++) {                                                                            \
+        const int gm_n = gm_chains_going(gm_all);                                                                                      \
+        _Pragma("omp parallel for num_threads(gm_all->threads < gm_n ? gm_all->threads : gm_n) schedule(static, 1)")                   \
+        for (int gm_k = 0; gm_k < gm_n; gm_k++) {                                                                                      \
             GmRun gm_one = *gm_all, *const run = &gm_one;                                                                              \
-            gm_one.chain = gm_c;                                                                                                       \
+            gm_one.chain = gm_chain_going(gm_all, gm_k);                                                                               \
             gm_one.inner_threads = 1;                                                                                                  \
             gm_here(run);                                                                                                              \
             what;                                                                                                                      \
@@ -216,7 +221,7 @@ static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long 
 {
     enum { MOST = 256 };
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS, fit = p > 0 ? 16384 / p : MOST, rows = fit < 8 ? 8 : fit > MOST ? MOST : fit;
-    const int chains = run->chains;
+    const int chains = gm_chains_going(run);
     wide *sums = out != GM_NO_FIELD ? (wide *)calloc((size_t)(chunks * chains * (p + 1) + 1), sizeof *sums) : NULL;
     if (out != GM_NO_FIELD && !sums) abort();
     #pragma omp parallel for num_threads(run->threads) schedule(static)
@@ -224,22 +229,23 @@ static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long 
         real dot[MOST], weight[MOST];
         const long last = (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n;
         for (long i = b * GM_ROWS; i < last; i += rows)
-            for (int c = 0; c < chains; c++) {
+            for (int k = 0; k < chains; k++) {
+                const int c = gm_chain_going(run, k);
                 const long some = i + rows < last ? rows : last - i;
                 const State *const s = gm_of_chain(run, c);
-                wide none = 0, *mine = sums ? sums + (b * chains + c) * (p + 1) : NULL;
+                wide none = 0, *mine = sums ? sums + (b * chains + k) * (p + 1) : NULL;
                 GmContext context = gm_alone(run, c, i, i + some);
                 rows_times(some, p, X + i * p, *(wide *const *)((const char *)s + beta), dot);
                 kernel(&context, (const Data *)run->data, s, sweep_place(run, c), dot, weight, mine ? mine + p : &none);
                 if (mine) rows_added(some, p, X + i * p, weight, mine);
             }
     }
-    for (int c = 0; c < chains && sums; c++) {
-        const char *s = (const char *)gm_of_chain(run, c);
+    for (int k = 0; k < chains && sums; k++) {
+        const char *s = (const char *)gm_of_chain(run, gm_chain_going(run, k));
         wide *to = *(wide *const *)(s + out), *whole = total != GM_NO_FIELD ? *(wide *const *)(s + total) : NULL;
         for (long j = 0; j < p; j++) to[j] = 0;
         if (whole) *whole = 0;
-        for (long b = 0; b < chunks; b++) gm_add_rows(p, sums + (b * chains + c) * (p + 1), to, whole);
+        for (long b = 0; b < chunks; b++) gm_add_rows(p, sums + (b * chains + k) * (p + 1), to, whole);
     }
     free(sums);
 }
@@ -719,17 +725,24 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     if (run->checking) gm_nuts_compare(run, &of, density);
     const double before = run->checking ? gm_nuts_density(run, &of, density, -1, 0) : 0;
     const int first = run->chain == GM_IN_STEP ? 0 : run->chain, end = run->chain == GM_IN_STEP ? run->chains : first + 1;
-    unsigned char *more = (unsigned char *)calloc((size_t)end, 1);
-    if (!more) abort();
-    int any = 1;
-    for (int c = first; c < end; c++) gm_nuts_begin(run, &of, c);
-    for (int answered = 0; any; answered = 1) {
-        any = 0;
-        for (int c = first; c < end; c++)
-            if (!answered || more[c]) any |= more[c] = (unsigned char)gm_nuts_next(run, &of, c, answered);
-        if (any) density(run);
+    int *const going = (int *)malloc(sizeof *going * (size_t)(end - first)), asked = end - first;
+    if (!going) abort();
+    for (int c = first; c < end; c++) {
+        gm_nuts_begin(run, &of, c);
+        going[c - first] = c;
     }
-    free(more);
+    // Chains in step that have their draw are left out of what follows.
+    for (int answered = 0; asked > 0; answered = 1) {
+        int n = 0;
+        for (int k = 0; k < asked; k++)
+            if (gm_nuts_next(run, &of, going[k], answered)) going[n++] = going[k];
+        asked = n;
+        run->going = run->chain == GM_IN_STEP && n < run->chains ? going : NULL;
+        run->n_going = n;
+        if (n > 0) density(run);
+    }
+    run->going = NULL;
+    free(going);
     if (run->checking) gm_claim(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, density, -1, 0) - before, fabs(before));
 #endif
 }

@@ -102,6 +102,7 @@ typedef struct GmRun {                                   // one run: all that em
     int         company;                                 // GmCompany: of chains, for moves along gradients
     struct GmTogether *together;   int n_together;       // those moves; NULL: no chain waits for another
     struct GmMetrics *metrics;                           // of moves along gradients, where they are not diagonal; NULL: all are
+    const int  *going; int n_going;                      // chains in step on a CPU: those that launches are for, while others have their draw; NULL: all
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int         kept;                                    // within a sweep, which makes statistics of what it draws before the first step that reads them
