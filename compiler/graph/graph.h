@@ -677,6 +677,7 @@ typedef struct Step {
             const Band *band;            // its precision is a band along a chain; or NULL
             const Innovations *innovations;      // the block's first variables; what is drawn is the series that they make. Or NULL
             int         sparse;          // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries that there are; 0: it is none
+            int         most_work;       // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the steps that stand in for it
             int         ndense;          // of a sparse block: so many variables come first that have few elements, or couple all of them
         } gaussian;
         Turns *turns;                    // TURNS

@@ -1263,6 +1263,10 @@ static bool is_chain(Graph *g, Growing *b, Candidate *list, int n)
     return whole;
 }
 
+// How many times the work of separate draws a joint one may take. Plates without neighbours have a factor with many entries only if their levels meet in most pairs, as in crossed designs with many
+// rows, and then blocks with the mean in each mix well (Papaspiliopoulos, Roberts and Zanella 2020); the elements of a field hardly move one at a time.
+enum { MOST_OF_PLATES = 8, MOST_OF_NEIGHBOURS = 1000 };
+
 static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
 {
     for (int i = 0; i < n; i++) {
@@ -1292,6 +1296,7 @@ static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
         Step *s = gaussian(g, block, m, false, 0, m == 1 ? "its elements are coupled in pairs" : "they hang together through a linear predictor");
         s->gaussian.sparse = s->joint = g->njoint;
         s->gaussian.ndense = m - plates;
+        s->gaussian.most_work = coupled ? MOST_OF_NEIGHBOURS : MOST_OF_PLATES;
         place(g, o, s, usual(o, list[i].var));
     }
 }

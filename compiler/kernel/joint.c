@@ -545,6 +545,7 @@ static void step_sparse(Lower *p, const Step *s)
     with_string(l, names);
     with_number(l, s->gaussian.sparse);
     with_extent(l, size);
+    with_number(l, s->gaussian.most_work);
     p->launches = of_step;
     if (s->nblock == 1 && !scale) return;
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");

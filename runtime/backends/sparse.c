@@ -4,7 +4,13 @@
 #include "sparse.h"
 
 #include <limits.h>
+#if defined(__has_include)
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+#endif
 #include <math.h>
+#include <omp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +30,6 @@
 #endif
 
 enum { ALWAYS_DENSE = 48, MOST_DENSE = 3000 };           // rows: up to the first, no order is worth its search; beyond the second, a dense factor takes seconds
-static const double MUCH_WORK = 50;                      // a joint draw that costs more than so many sweeps of separate ones gives way to these
 static const double MOST_FACTOR = 1.5e8;                 // entries of a factor: 1.2 GB
 
 static void no_room(void)
@@ -89,6 +94,7 @@ typedef struct Pattern {                 // of one block: the same for all chain
     int    *slot;                        // of each term
     int    *first, *row;                 // of the lower triangle, by columns: rows first[j] .. first[j + 1] - 1, the diagonal first
     bool    dense, taken;
+    double  most;                        // a joint draw that costs more than so many separate ones gives way to these
     double  factor;                      // entries of the factor
     cholmod_factor *symbolic;
     int     version;
@@ -137,10 +143,11 @@ void gm_sparse_note(long i, long j)
     noted.column[k] = (int)(i > j ? j : i);
 }
 
-void gm_pattern_begin(int number, long n, const char *name)
+void gm_pattern_begin(int number, long n, double most, const char *name)
 {
     Pattern *q = pattern(number);
     q->n = n;
+    q->most = most;
     free(q->text);
     q->text = room(400);
     snprintf(q->text, 400, "%s", name);
@@ -218,7 +225,7 @@ void gm_pattern_end(int number)
         q->factor = (double)n * (double)(n + 1) / 2;
     }
     q->taken = q->dense ? n <= MOST_DENSE : q->factor <= MOST_FACTOR;
-    q->taken = q->taken && (n <= ALWAYS_DENSE || work / 4 + 2 * q->factor <= MUCH_WORK * separate);
+    q->taken = q->taken && (n <= ALWAYS_DENSE || work / 4 + 2 * q->factor <= q->most * separate);
     if (asked) {
         if (!missing && strcmp(asked, "sparse") == 0) q->dense = !analysed;
         if (strcmp(asked, "dense") == 0) q->dense = true;
@@ -307,6 +314,10 @@ static Numbers *numbers(int number)
     else {
         if (!m->started) start(&m->common);
         m->started = true;
+#ifdef M_TRIM_THRESHOLD
+        mallopt(M_TRIM_THRESHOLD, 1 << 28);      // CHOLMOD asks for its work space in each draw: it is not to go back to the system
+        mallopt(M_MMAP_THRESHOLD, 1 << 25);
+#endif
         pthread_mutex_lock(&lock);
         if (m->factor) lib.cholmod_free_factor(&m->factor, &m->common);
         m->factor = lib.cholmod_copy_factor(q->symbolic, &m->common);
@@ -374,7 +385,7 @@ static double noise_of(const Stream *g, long k)
     return normal_standard(&part);
 }
 
-long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scale)
+static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *scale)
 {
     const Pattern *q = pattern(number);
     Numbers *m = numbers(number);
@@ -413,6 +424,15 @@ long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scal
 #else
     return 1;
 #endif
+}
+
+long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scale)
+{
+    const int levels = omp_get_max_active_levels();
+    omp_set_max_active_levels(0);                // CHOLMOD's own teams of four would spend the time on waiting for each other
+    const long bad = draw_sparse(g, number, h, x, scale);
+    omp_set_max_active_levels(levels);
+    return bad;
 }
 
 // ---- checks ----

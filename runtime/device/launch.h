@@ -457,12 +457,12 @@ GM_LAUNCHES launch_normal_sparse(GmRun *run, GmKernel kernel, uint32_t var, cons
     ON_CPU(run, gm_normal_sparse_claimed(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
 }
 
-GM_LAUNCHES launch_pattern(GmRun *run, GmKernel kernel, const char *name, int number, long n)
+GM_LAUNCHES launch_pattern(GmRun *run, GmKernel kernel, const char *name, int number, long n, double most)
 {
     (void)kernel;
 #if !defined(__CUDACC__)
     if (run->device) return;
-    gm_pattern_begin(number, n, name);
+    gm_pattern_begin(number, n, most, name);
     gm_team(kernel, run, 0, 1);
     gm_pattern_end(number);
 #endif
@@ -565,9 +565,9 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
     do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), GM_NO_FIELD); } while (0)
 #define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale) \
     do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), gm_of(scale)); } while (0)
-//   PATTERN(kernel, run, name, number, n)           which places the terms of joint normal `number` have, see sparse.h; kernel, a KERNEL_ONCE, goes through them
+//   PATTERN(kernel, run, name, number, n, most)     which places the terms of joint normal `number` have, see sparse.h; kernel, a KERNEL_ONCE, goes through them
 //   NORMAL_SPARSE(kernel, run, var, name, number, h, x)          x[n] ~ N(J^-1 h, J^-1); kernel fills h, and J by SPARSE_ADD
-#define PATTERN(kernel, run, name, number, n)            do { gm_data(run); launch_pattern(run, gm_function(GM_NAMED(kernel)), name, number, n); } while (0)
+#define PATTERN(kernel, run, name, number, n, most)      do { gm_data(run); launch_pattern(run, gm_function(GM_NAMED(kernel)), name, number, n, most); } while (0)
 #define NORMAL_SPARSE(kernel, run, var, name, number, h, x) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
 #define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
 #define gm_function(...)     gm_second(__VA_ARGS__)
