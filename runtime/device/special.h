@@ -7,6 +7,9 @@
 #define GM_SPECIAL_H
 
 #include "base.h"
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#include "factorials.h"
+#endif
 
 // ---- powers and steps ----
 
@@ -306,11 +309,14 @@ DEVICE double lbeta(double a, double b)
     return stirling_error(small) + (small - 0.5) * log(small) - small + GM_LOG_SQRT_2PI + difference;
 }
 
-// log of n choose k for real 0 <= k <= n; -infinity outside.
+// log of n choose k for real 0 <= k <= n; -infinity outside. Of counts below 256, on a CPU, by a table: to 3e-13, else relative to 1e-14.
 DEVICE double lchoose(double n, double k)
 {
     if (k < 0 || k > n) return -INFINITY;
     if (k == 0 || k == n) return 0;
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    if (n < LOG_FACTORIALS && n == (double)(int)n && k == (double)(int)k) return log_factorial[(int)n] - log_factorial[(int)k] - log_factorial[(int)(n - k)];
+#endif
     return -log1p(n) - lbeta(n - k + 1, k + 1);
 }
 DEVICE double choose(double n, double k)

@@ -89,6 +89,11 @@ int main(void)
     check_close("times_log(0, log(0))", times_log(0, log(0)), 0, 1, 0);
     check_close("times_log(2, log(3))", times_log(2, log(3)), log(9), 1, 1e-15);
     check_close("times_log(1, log(0)) is -infinity", times_log(1, log(0)) == -INFINITY, 1, 1, 0);
+    double table = 0;
+    for (int n = 0; n < LOG_FACTORIALS; n++)
+        for (int k = 0; k <= n; k++) table = fmax(table, fabs(lchoose(n, k) - (double)(lgammal(n + 1.0L) - lgammal(k + 1.0L) - lgammal(n - k + 1.0L))));
+    check("lchoose of counts in the table", "largest difference", table, 3e-13);
+    check_close("lchoose(2.5, 1.5)", lchoose(2.5, 1.5), log(2.5), 1, 1e-14);
     check_close("choose(30, 15)", choose(30, 15), 155117520, 1, 0);
     check_close("lchoose(1e15, 2)", lchoose(1e15, 2), (double)logl(1e15L * (1e15L - 1) / 2), 1, 1e-14);
 
