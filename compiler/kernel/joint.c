@@ -289,7 +289,7 @@ BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Exp
     if (!J) return b;
     b.n = local_new(p->g->arena, "n");
     b.n->base = BASE_INT;
-    put_let(p, NULL, b.n, size, "long");
+    if (!ex_is_num(size, 1)) put_let(p, NULL, b.n, size, "long");          // the place of one element is 0
     b.offset = NEW_N(p->g->arena, Expr *, s->nblock);
     for (int i = first; i < s->nblock; i++) {
         if (ex_is_num(offset[i - first], 0)) continue;
