@@ -353,7 +353,7 @@ static int compile_model(const Options *o)
         const GraphPass *pass = &graph_passes[i];
         begin_pass(pass->name);
         if (!pass->run(&g)) return finish(d, o, EXIT_MODEL);
-        if (end_pass(o, pass->name, pass->stage, o->check_passes ? graph_check(&g, pass->name) : NULL)) { pass->print(stdout, &g); return 0; }
+        if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "schedule") == 0 ? graph_check(&g, pass->name) : NULL)) { pass->print(stdout, &g); return 0; }
     }
     if (!o->output && !o->emit && !o->dump && !o->explain) {
         if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);

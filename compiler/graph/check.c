@@ -106,7 +106,7 @@ static int draws_of(const Graph *g, const Var *v)
 static bool has_distribution(const Graph *g, const Var *v)
 {
     for (const Factor *f = g->factors; f; f = f->next)
-        if (f->value && f->value->kind == EX_REF && f->value->var == v) return true;
+        if (!f->taken_back && f->value && f->value->kind == EX_REF && f->value->var == v) return true;
     return false;
 }
 

@@ -102,9 +102,11 @@ static const char *obstacle(Graph *g, Var *v, const Conditional *c)
         if (v->discrete) continue;
         if (f->plates.guard && ex_mentions(f->plates.guard, v)) return arena_printf(g->arena, "the condition of %s depends on it", line_of(g, f->span));
         const Statistics s = statistics(g->arena, f->log_density, h.ref);
-        for (int k = 0; k < s.n; k++)
+        for (int k = 0; k < s.n; k++) {
+            if (ex_unknown(ex_replace(s.item[k].statistic, h.ref, ex_num(1)))) return arena_printf(g->arena, "in the statement of %s unknowns are its ends, or are not apart from it", line_of(g, f->span));
             if (ex_unknown(s.item[k].coefficient) && which_statistic(c, h.ref, s.item[k].statistic) < 0)
                 return arena_printf(g->arena, "the statement of %s is not linear in the statistics of its conditional", line_of(g, f->span));
+        }
     }
     return NULL;
 }

@@ -1105,7 +1105,7 @@ static Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate 
     for (int border = 0; border < 2; border++)                   // what goes along the chain before what does not: a plate of effects may need a coefficient only until it joins
         for (int k = 0; k < n; k++) {
             Candidate *w = &list[k];
-            if (w->taken || w->form == NOT_GAUSSIAN || (w->listed && !border) || (w->var->kind != VAR_PARAMETER && w->var->kind != VAR_LATENT) || !b->near[w->var->id] || b->n == MAX_BLOCK) continue;
+            if (w->taken || w->set != first->set || w->form == NOT_GAUSSIAN || (w->listed && !border) || (w->var->kind != VAR_PARAMETER && w->var->kind != VAR_LATENT) || !b->near[w->var->id] || b->n == MAX_BLOCK) continue;
             if (border ? w->var->rank > 1 || (w->form != DENSE && !within_node(&c, w->var)) : w->var->rank == 0) continue;
             if (!coupled_with(g, b->var, b->n, b->inside, w->var)) continue;
             if (border && belongs_to_effects(g, list, n, b, w)) continue;

@@ -17,7 +17,7 @@ typedef struct GmEntries {               // of the matrix that this thread colle
     long       at, count;                // terms so far, and in all
 } GmEntries;
 
-extern _Thread_local GmEntries gm_entries;
+extern __thread GmEntries gm_entries;      // which C++ knows, too
 
 void gm_sparse_note(long i, long j);
 

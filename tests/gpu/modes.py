@@ -6,7 +6,8 @@
 
 Each model: --compare-devices in double precision, to 1e-6 (numerical maxima) and nearly always far closer; then the log densities of 8 iterations of 3 starts, one of which begins with random parameters: those of the CPU to 1e-9 of
 themselves in double and to 3e-6 in mixed precision, where data and probabilities are single; to 1e-5 where maxima are found by comparing values of the density: such a maximum is known to the root of rounding, and brackets
-are left early by what they meet. Nothing is random but the data, whose seed is fixed.
+are left early by what they meet;
+to 1e-4 in mixed precision for mixtures of matrices, whose products of coordinates are added in single precision, 1024 rows at a time (right to 1e-6 of sums of absolute values), about the mean of all rows: with components 4 to 8 widths apart these are up to some 60 times those about a component's mean. Nothing is random but the data, whose seed is fixed.
 Sizes are such that rows, values and columns fill no tile of the kernels (columns.h, classify.h), or several.
 """
 import json
@@ -91,7 +92,7 @@ def compiled(folder, name, model):
     return program
 
 
-def compare(program, path, data, bound_in_double):
+def compare(program, path, data, bound_in_double, bound_in_mixed):
     """What is wrong, in words."""
     said = []
     with open(path, "w") as f:
@@ -103,7 +104,7 @@ def compare(program, path, data, bound_in_double):
     known, why = trace(program, path, "--device", "cpu", "--threads", "4")
     if not known:
         return ["on the CPU: " + why]
-    for precision, bound in (("double", bound_in_double), ("mixed", max(3e-6, bound_in_double))):
+    for precision, bound in (("double", bound_in_double), ("mixed", bound_in_mixed)):
         got, why = trace(program, path, "--device", "gpu", "--precision", precision)
         worst = max(abs(got.get(k, np.inf) - known[k]) / (1 + abs(known[k])) for k in known) if got else np.inf
         if not worst < bound:
@@ -127,7 +128,7 @@ def run(folder):
         for name, _, data in cases():
             copy = os.path.join(folder, "modes_of_" + name.replace(" ", "_"))        # files of its own
             shutil.copy(os.path.join(folder, "modes_" + name.split()[0]), copy)
-            found.append((name, pool.submit(compare, copy, copy + ".json", data, 1e-5 if name == "numerical" else 1e-9)))
+            found.append((name, pool.submit(compare, copy, copy + ".json", data, 1e-5 if name == "numerical" else 1e-9, 1e-4 if name.startswith("matrices") else 1e-5 if name == "numerical" else 3e-6)))
         for name, future in found:
             said = future.result()
             done += 1

@@ -78,6 +78,10 @@ def compare(w, what, model, data, density, kinds, error=2e-4):
     return at
 
 
+CUTS = """data { int N; int<lower=1, upper=3> y[N]; vector[N] x; }
+prior { b ~ normal(0, 1); ordered[2] c; for (k in 1:2) c[k] ~ normal(k - 1, 1); }
+likelihood { for (i in 1:N) y[i] ~ ordered_probit(b * x[i], c); }
+"""
 NORMALS = """data { int<lower=0> N; int<lower=1> K; vector[N] y; }
 prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) { mu[k] ~ normal(0, 10); s[k] ~ root_inv_gamma(2, 1); } }
 latent { for (i in 1:N) c[i] ~ categorical(w); }
@@ -206,6 +210,14 @@ def numerical(d):
     return density
 
 
+def cuts(d):
+    def density(x):
+        ends = np.r_[-np.inf, x["c"], np.inf]
+        eta = x["b"] * d["x"]
+        return stats.norm(0, 1).logpdf(x["b"]).sum() + stats.norm([0, 1], 1).logpdf(x["c"]).sum() + np.log(stats.norm.cdf(ends[d["y"]] - eta) - stats.norm.cdf(ends[d["y"] - 1] - eta)).sum()
+    return density
+
+
 def groups(d):
     def density(x):
         rows = stats.norm(x["mu"], x["s"]).logpdf(d["y"][:, None])
@@ -297,6 +309,8 @@ with Workplace() as w:
     b = np.array([.3, 1, -1])
     d = dict(N=n, p=3, X=X, y=(rng.random(n) < 1 / (1 + np.exp(-X @ b))).astype(int), z=(rng.standard_normal(n) < X @ b).astype(int))
     compare(w, "binary regressions", BINARY, d, binary(d), {"a": "real", "b": "real"})
+    d = dict(N=9, x=np.array([-1, .3, 1.2, .5, -.4, .2, .8, -1.2, .1]), y=np.array([1, 2, 3, 3, 2, 1, 2, 1, 3]))
+    compare(w, "cutpoints, which end the latents", CUTS, d, cuts(d), {"b": "real", "c": "real"})       # latents stay out: what they say of their ends is no statistic
     d = dict(N=n, p=3, X=X, y=X @ b + rng.standard_t(3, n))
     compare(w, "robust regression", ROBUST, d, robust(d), {"b": "real", "s": "positive"})
     d = dict(N=n, y=np.where(rng.random(n) < .4, 3., -2) + rng.standard_t(4, n))

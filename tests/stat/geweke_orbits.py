@@ -1,5 +1,5 @@
-"""Geweke's joint distribution test (geweke.py) of moves along orbits (docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's distribution under it. Each model is drawn
-with the moves, and again without them; --explain must say what moves, or that nothing does.
+"""Geweke's joint distribution test (geweke.py) of moves along orbits (docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's distribution under it. Models are drawn
+with the moves; --explain must say what moves, or that nothing does.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 500 moments ring falsely once in 60000 runs. Seeds are fixed. With the Jacobian's power wrong by one, by hand, every model
 with moves failed, with |z| from 9 to 300.
