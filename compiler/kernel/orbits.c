@@ -66,7 +66,7 @@ static void put_jacobian(Lower *p, const Step *s, const Carried *m)
 void along_orbit(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
-    note(p, "What %s moves", o->by->name);
+    note(p, s->kind == STEP_EXACT && !s->marginal ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too." : "What %s moves", o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
     for (int i = 0; i < o->n; i++) {
         const Carried *m = &o->moved[i];

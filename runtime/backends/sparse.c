@@ -35,7 +35,7 @@ static const double MOST_FACTOR = 1.5e8;                 // entries of a factor:
 static void no_room(void)
 {
     fprintf(stderr, "no memory is left for the precision of a joint normal\n");
-    exit(2);
+    exit(6);                                     // GM_EXIT_MEMORY
 }
 
 static void *room(size_t n)
@@ -216,6 +216,10 @@ void gm_pattern_end(int number)
     const double dense_work = (double)n * (double)n * (double)n / 3, separate = 4.0 * (double)q->terms + 20.0 * (double)n;
     double work = dense_work;
     const char *asked = getenv("GM_JOINT");
+    if (asked && strcmp(asked, "sparse") != 0 && strcmp(asked, "dense") != 0 && strcmp(asked, "separate") != 0) {
+        fprintf(stderr, "the environment variable GM_JOINT is `%s`; it can be sparse, dense or separate\n", asked);
+        exit(2);
+    }
     const bool small = n == 0 || (n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
     const bool analysed = !small && !missing && analyse(q, &work);

@@ -21,7 +21,7 @@ typedef enum {
     GM_EXIT_USAGE = 2,              // a bad flag, bad data, a file that cannot be read or made
     GM_EXIT_FAULT = 4,              // the sampler had to stop; the draws so far are kept
     GM_EXIT_DEVICE = 5,             // the GPU that was asked for cannot be used; nothing was written
-    GM_EXIT_MEMORY = 6,             // the GPU's memory does not suffice
+    GM_EXIT_MEMORY = 6,             // memory does not suffice, a GPU's or this machine's
     GM_EXIT_NO_MODE = 8,            // `map`: no start has led to a maximum
     GM_EXIT_LOST = 7,               // the GPU failed while it was at work; the draws so far are kept
     GM_EXIT_INTERRUPTED = 130,      // Ctrl-C; the draws so far are kept

@@ -408,19 +408,19 @@ def verdict(name, z, seed=1):
     return good, "%s: seed %d, %d moments, largest |z| < 6: %s" % (name, seed, len(z), ", ".join("%s %.2f" % (k, z[k]) for k in shown))
 
 
-def compare(w, name, model, data, transforms, direct):
+def compare(w, name, model, data, transforms, direct, flags=(), samples=5000, thin=10, warmup=500):
     """Rows of the report: one for each model, with the largest |z| of its moments."""
     try:
-        draws = w.draws(w.compile(name, model), w.data(name, data), samples=5000, thin=10, warmup=500)
+        draws = w.draws(w.compile(name, model, flags=list(flags)), w.data(name, data), samples=samples, thin=thin, warmup=warmup)
     except Failed as e:
         return False, "%s: %s" % (name, e)
     return verdict(name, differences(draws, direct(), transforms))
 
 
-def main():
+def main(tests, compare):
     with Workplace() as w:
         report([compare(w, *t) for t in tests if not sys.argv[1:] or t[0] in sys.argv[1:]])
 
 
 if __name__ == "__main__":
-    main()
+    main(tests, compare)

@@ -8,12 +8,12 @@ with moves failed, with |z| from 9 to 300.
 """
 import re
 import subprocess
-import sys
 
 import numpy as np
 
-from geweke import M, gamma, identity, differences, log, normal, rng, squash, squash_log, verdict
-from program import GMC, Failed, Workplace, report
+import geweke
+from geweke import M, gamma, identity, log, normal, rng, squash, squash_log
+from program import GMC
 
 G = [1, 1, 2, 3, 3]
 H = [1, 1, 2]
@@ -154,18 +154,8 @@ def compare(w, name, model, data, transforms, orbits, direct):
     found = said(w, name, model)
     if found != orbits:
         return False, "%s: along orbits move %s in place of %s" % (name, found, orbits)
-    try:
-        program = w.compile(name, model, flags=["--method", "gibbs"])
-        draws = w.draws(program, w.data(name, data), samples=4000, thin=8, warmup=400)
-    except Failed as e:
-        return False, "%s: %s" % (name, e)
-    return verdict(name, differences(draws, direct(), transforms))
-
-
-def main():
-    with Workplace() as w:
-        report([compare(w, *t) for t in tests if not sys.argv[1:] or t[0] in sys.argv[1:]])
+    return geweke.compare(w, name, model, data, transforms, direct, ["--method", "gibbs"], samples=4000, thin=8, warmup=400)
 
 
 if __name__ == "__main__":
-    main()
+    geweke.main(tests, compare)

@@ -157,7 +157,7 @@ KERNEL_TEAM(draw_scale_tau) {
     STORE(*s->scale_tau, x);
 }
 
-// What scale_tau moves
+// What scale_tau moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
 KERNEL_TEAM(move_tau) {
     ONE_LANE {
         if (CHECKING) CLAIM(-log(*s->scale_tau));

@@ -126,7 +126,7 @@ KERNEL_TEAM(draw_scale_b) {
     STORE(*s->scale_b, x);
 }
 
-// What scale_b moves
+// What scale_b moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
 KERNEL_TEAM(move_b) {
     const wide c1 = 1 / *s->scale_b;
     ONE_LANE {
