@@ -324,9 +324,8 @@ bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int n
 {
     Var **drawn = NEW_N(g->arena, Var *, in->nvars + nborder + 1), **unknown = NEW_N(g->arena, Var *, nborder + 1);
     memcpy(drawn, in->var, sizeof *drawn * (size_t)in->nvars);
-    memcpy(drawn + in->nvars, border, sizeof *drawn * (size_t)nborder);
     unknown[0] = in->x;
-    memcpy(unknown + 1, border, sizeof *unknown * (size_t)nborder);
+    for (int i = 0; i < nborder; i++) drawn[in->nvars + i] = unknown[1 + i] = border[i];
     *out = NULL;
     BlockTerm **last = out;
     for (int i = 0; i < nborder; i++) {
