@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""gmc beside Stan, and nutpie where it is there: effective draws a second of the worst parameter, one chain on one core.
+"""gmc beside Stan, and nutpie and JAGS where they are there: effective draws a second of the worst parameter, one chain on one core.
 
-    tests/bench/peers.py compile|run|table [NAME...] --work DIR [--httpstan DIR] [--nutpie PYTHON] [--methods auto,nuts] [--seeds 3]
+    tests/bench/peers.py compile|run|table [NAME...] --work DIR [--httpstan DIR] [--nutpie PYTHON] [--jags JAGS] [--methods auto,nuts] [--seeds 3]
 
 Models are those of tests/oracles, or stand in tests/bench/peers beside their Stan programs; simulated data are made here, from fixed seeds. All contenders get the same data, priors and
-parameters, and 1000 iterations of warm-up. They run in turn, with one thread; seconds are those of the processor, all threads of a process together, so that a busy machine disturbs the
+parameters, and as many iterations of warm-up (1000). They run in turn, with one thread; seconds are those of the processor, all threads of a process together, so that a busy machine disturbs the
 ratios less; those of warm-up have all that comes before the first draw, reading the data and loading libraries too. Draws are as many as take about --target seconds (1000 at least); effective draws are ArviZ's ess_bulk of the parameters that are compared; figures are medians over seeds.
 Of several Stan programs of one model (centred or not) the best one counts. Means of contenders are compared with each other: a difference beyond 5 standard errors is said.
 
 Needs build/gmc, numpy, pandas and arviz; g++ and the folder of PyPI's httpstan (4.13 has Stan 2.35: `pip install httpstan`, its folder in site-packages), which has stanc and
-Stan's headers; for nutpie a Python with pymc, numba and nutpie. A Stan program takes about a minute to compile, some 1 GB for all of them. Results are kept in DIR/results.csv: `run` adds to them.
+Stan's headers; for nutpie a Python with pymc, numba and nutpie; JAGS runs what stands in tests/bench/peers/NAME.jags, with its module of generalised linear models, which draws effects in blocks. A Stan program takes about a minute to compile, some 1 GB for all of them. Results are kept in DIR/results.csv: `run` adds to them.
 """
 import argparse
 import csv
@@ -19,12 +19,12 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-LIMIT = 300                                             # seconds that a run may take
 FLAGS = "-O3 -march=native -std=c++17 -pthread -D_REENTRANT -DBOOST_DISABLE_ASSERTS -DBOOST_PHOENIX_NO_VARIADIC_EXPRESSION -D_GLIBCXX_USE_CXX11_ABI=0 -w".split()
 COLUMNS = "model contender seed draws warmup_s sampling_s worst_ess worst median_ess worst_per_s worst_per_s_with_warmup median_per_s peak_MB divergent".split()
 
@@ -49,6 +49,7 @@ MODELS = {
     "pdb_hmm_drive_0": ("hidden Markov", "theta1.1 theta2.1 phi lambda"),
     "mixed_poisson": ("Poisson mixed model, 5000 rows", "alpha beta s u"),
     "gp_poisson": ("Poisson Gaussian process, not centred", "rho alpha f"),
+    "crossed": ("crossed effects, 100,000 rows, 1000 x 500", "mu s su sv u v"),
 }
 
 
@@ -117,6 +118,12 @@ def ordered_logit(r):
     return dict(N=1000, p=4, K=4, X=X, y=1 + np.sum((eta + r.logistic(size=1000))[:, None] > np.array([-1.5, 0, 1.2]), 1))
 
 
+def crossed(r):
+    a, b = r.integers(1, 1001, 100_000), r.integers(1, 501, 100_000)
+    y = 1.5 + 0.7 * r.normal(size=1000)[a - 1] + 0.4 * r.normal(size=500)[b - 1] + r.normal(size=100_000)
+    return dict(N=100_000, I=1000, J=500, a=a, b=b, y=np.round(y, 6))
+
+
 def gp_poisson(_):
     with open(os.path.join(ROOT, "tests", "oracles", "pdb_gp_regr", "data.json")) as f:
         data = json.load(f)
@@ -142,7 +149,8 @@ def stan_programs(name):
 
 # ---- programs ----
 
-def command(words, limit=LIMIT):
+def command(words, limit=None):
+    limit = limit or A.limit
     """-> (processor seconds, what it printed, peak memory in MB), or the text of an error."""
     try:
         p = subprocess.Popen([os.path.join(A.work, "measure"), *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -212,7 +220,7 @@ def divergences(names, draws):
 
 def run_gmc(name, method, seed, draws):
     out = os.path.join(A.work, name + "_gmc")
-    words = here([program(name, method), places(name)[1], "-q", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup", "1000", "--seed", str(seed), "--no-summary", "-o", out, "--samples"])
+    words = here([program(name, method), places(name)[1], "-q", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup", str(A.warmup), "--seed", str(seed), "--no-summary", "-o", out, "--samples"])
     warm = [command(words + ["1"]) for _ in range(3)]
     whole = command(words + [str(draws)])
     for got in [*warm, whole]:
@@ -225,7 +233,7 @@ def run_gmc(name, method, seed, draws):
 
 def run_stan(name, stan, seed, draws):
     out = os.path.join(A.work, stan + "_stan.csv")
-    got = command(here([os.path.join(A.work, stan + ".stan"), places(name)[1], out, str(seed), "1000", str(draws)]))
+    got = command(here([os.path.join(A.work, stan + ".stan"), places(name)[1], out, str(seed), str(A.warmup), str(draws)]))
     if isinstance(got, str):
         return got
     sampling = float(re.search(r"processor seconds \S+ (\S+)", got[1]).group(1))
@@ -249,6 +257,37 @@ def run_nutpie(name, seed, draws):
         return dict(warmup=float(z["_warmup"]), sampling=float(z["_sampling"]), peak=got[2], names=names, draws=np.concatenate(columns, 1), divergent=int(z["_divergent"]))
 
 
+def run_jags(name, seed, draws):
+    base = os.path.join(A.work, name + "_jags")
+    with open(places(name)[1]) as f:
+        data = json.load(f)
+    with open(base + ".data", "w") as f:
+        for k, v in data.items():
+            f.write('"%s" <- %s\n' % (k, "c(%s)" % ", ".join(map(repr, v)) if isinstance(v, list) else repr(v)))
+    with open(base + ".inits", "w") as f:
+        f.write('".RNG.name" <- "base::Mersenne-Twister"\n".RNG.seed" <- %d\n' % seed)
+    with open(base + ".cmd", "w") as f:
+        f.write('load glm\nmodel in "%s"\ndata in "%s"\ncompile, nchains(1)\nparameters in "%s"\ninitialize\nupdate %d\npwd\n%supdate %d\npwd\ncoda *, stem("%s")\nexit\n'
+                % (os.path.join(HERE, "peers", name + ".jags"), base + ".data", base + ".inits", A.warmup, "".join("monitor %s\n" % v for v in MODELS[name][1].split()), draws, base))
+    process, marks, began, ticks = subprocess.Popen(here([A.jags, base + ".cmd"]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=A.work), [], time.monotonic(), os.sysconf("SC_CLK_TCK")
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.strip() == os.path.realpath(A.work):     # pwd: a mark in time
+            with open("/proc/%d/stat" % process.pid) as f:
+                marks.append(sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) / ticks)
+        if time.monotonic() - began > A.limit:
+            process.kill()
+            return "more than %d s" % A.limit
+    if process.wait() != 0 or len(marks) != 2:
+        return "".join(lines)[-800:]
+    with open(base + "index.txt") as f:
+        index = [line.split() for line in f]
+    chain = np.loadtxt(base + "chain1.txt")[:, 1]
+    return dict(warmup=marks[0], sampling=marks[1] - marks[0], peak=0, names=[re.sub(r"\[(.*)\]", lambda m: "." + m.group(1).replace(",", "."), i[0]) for i in index],
+                draws=np.stack([chain[int(i[1]) - 1:int(i[2])] for i in index], 1), divergent=0)
+
+
 def contenders(name):
     all = [("gmc " + m, lambda seed, draws, m=m: run_gmc(name, m, seed, draws)) for m in A.methods if os.path.exists(program(name, m))]
     all += [("stan" if s == name else "stan " + s[len(name) + 1:], lambda seed, draws, s=s: run_stan(name, s, seed, draws)) for s in stan_programs(name)
@@ -257,6 +296,8 @@ def contenders(name):
         with open(os.path.join(HERE, "peers", "nutpie_models.py")) as f:
             if "\ndef %s(" % name in f.read():
                 all.append(("nutpie", lambda seed, draws: run_nutpie(name, seed, draws)))
+    if A.jags and os.path.exists(os.path.join(HERE, "peers", name + ".jags")):
+        all.append(("jags", lambda seed, draws: run_jags(name, seed, draws)))
     return [c for c in all if not A.only or c[0] in A.only.split(",")]
 
 
@@ -284,15 +325,15 @@ def run_all(names):
                 for who, run in contenders(name):
                     pilot = None
                     if who not in draws:                       # how many draws: a pilot, which counts if they are as many
-                        pilot = run(seed, 1000)
+                        pilot = run(seed, A.least)
                         if isinstance(pilot, str):
                             print(name, who, pilot.strip(), flush=True)
                             draws[who] = 0
                             continue
-                        draws[who] = int(min(max(1000 * A.target / max(pilot["sampling"], 1e-4), 1000), 100000)) // 1000 * 1000
+                        draws[who] = max(A.least, int(min(A.least * A.target / max(pilot["sampling"], 1e-4), 100000)) // 1000 * 1000)
                     if not draws[who]:
                         continue
-                    got = pilot if pilot and draws[who] == 1000 else run(seed, draws[who])
+                    got = pilot if pilot and draws[who] == A.least else run(seed, draws[who])
                     if isinstance(got, str):
                         print(name, who, seed, got.strip(), flush=True)
                         continue
@@ -363,12 +404,16 @@ def main():
     ap.add_argument("--work", required=True, help="folder for programs, data and results")
     ap.add_argument("--httpstan", help="the folder of the Python package")
     ap.add_argument("--nutpie", help="a Python that has it")
+    ap.add_argument("--jags", help="the program, jags")
     ap.add_argument("--gmc", default=os.path.join(ROOT, "build", "gmc"))
     ap.add_argument("--methods", default="auto,nuts", help="of gmc, each a contender: auto, gibbs, nuts")
     ap.add_argument("--only", default="", help="contenders, by name")
     ap.add_argument("--core", help="the core to stay on")
     ap.add_argument("--seeds", type=int, default=3)
     ap.add_argument("--target", type=float, default=2, help="seconds of sampling")
+    ap.add_argument("--warmup", type=int, default=1000, help="iterations of warm-up")
+    ap.add_argument("--least", type=int, default=1000, help="draws at least")
+    ap.add_argument("--limit", type=int, default=300, help="seconds that a run may take")
     A = ap.parse_intermixed_args()
     A.methods = A.methods.split(",")
     A.work = os.path.abspath(A.work)
