@@ -275,7 +275,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         }
         count_expr(k, n->test.condition, to);
         add(to, count_scope(k, n->body));
-        add(to, count_scope(k, n->test.otherwise));
+        if (!n->test.rare) add(to, count_scope(k, n->test.otherwise));
         break;
     case NODE_LET:
         if (n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant) operate(to, cubed(ex_dim(n->let.value->args[0], 0), 1.0 / 3));

@@ -706,11 +706,12 @@ static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
 }
 
 // The log density of the element as a function of x: what does not hold u is left out, unless all is wanted; sums whose terms are a statistic of u
-// times something free of u are made once, before the values are tried.
+// times something free of u are made once, before the values are tried. walks: some of all values are tried; tried: by all lanes of a team, so that what no trial changes of a row is an array.
 typedef struct Piece {
     Loops  loops;                // those that are summed for each value
     Expr  *value;                // or, of what was summed once, the statistic that it multiplies
     Var   *once;
+    Expr  *near, *far;           // of what was summed once, where that holds, or NULL; and what is summed for each value elsewhere
     bool   guarded;              // counted 0 times (no rows, choices, conditions) it is 0, even where it is no number: log(x) for x <= 0
     struct Piece *next;
 } Piece;
@@ -722,13 +723,37 @@ static Piece *add_piece(Lower *p, Piece ***last, Piece q)
     return **last;
 }
 
-static Piece *prepare_density(Lower *p, const Conditional *c, bool all)
+// exp(f(u) + r), f the same in every turn and r free of u: exp(f(u) - f(u0)) times the sum of exp(f(u0) + r), u0 where the chain stands, so that trials make no sum. Far from u0, where one of the two may be beyond what a number holds, the sum is
+// made as it is written.
+static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, const Statistic *s, Var *total, Piece ***last)
+{
+    const Expr *e = s->statistic;
+    if (e->kind != EX_CALL || e->fn != FN_exp || e->args[0]->kind != EX_ADD) return false;
+    const Expr *sum = e->args[0];
+    Expr *of_u = ex_num(0), *rest = ex_num(0);
+    for (int i = 0; i < sum->nargs; i++) {
+        Expr **side = ex_mentions(sum->args[i], c->u->var) ? &of_u : &rest;
+        *side = ex_add2(*side, sum->args[i]);
+    }
+    if (!is_common(q, c, of_u)) return false;
+    Expr *there = ex_replace(of_u, c->u, c->current), *far = ex_sub(of_u, there), *all = local_ref(total);
+    put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
+    Node *n = enter_part(p, &q->loops);
+    put_update(p, UPDATE_ADD, place_local(total), ex_mul2(s->coefficient, ex_call1("exp", ex_add2(there, rest))));
+    leave(p, n);
+    add_piece(p, last, (Piece){.loops = q->loops, .value = ex_call1("exp", far), .once = total,
+                               .near = ex_call2("&&", ex_call2("<", ex_pow(far, 2), ex_num(1e5)), ex_call2("<", ex_pow(all, 2), ex_num(1e300))), .far = ex_mul2(s->coefficient, s->statistic)});
+    return true;
+}
+
+static Piece *prepare_density(Lower *p, const Conditional *c, bool all, bool walks, bool tried)
 {
     Piece *once = NULL, **last_once = &once, *each = NULL, **last = &each;
     int sums = 0;
     for (const Part *q = c->density; q; q = q->next) {
         if (c->whole) {
-            add_piece(p, &last, (Piece){.loops = q->loops, .value = relevant(q->value, c->var)});
+            Expr *e = relevant(q->value, c->var);
+            add_piece(p, &last, (Piece){.loops = q->loops, .value = tried ? without_rest(p, c, &q->loops, e) : e});
             continue;
         }
         if (q->loops.n == 0 && !q->loops.guard) {
@@ -744,8 +769,12 @@ static Piece *prepare_density(Lower *p, const Conditional *c, bool all)
         Statistics s = statistics(p->g->arena, ex_sub(q->value, rest), c->u);
         for (int i = 0; i < s.n; i++) {
             Expr *stat = s.item[i].statistic;
-            if (!is_common(q, c, stat)) { rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat)); continue; }
-            Var *total = local_new(p->g->arena, intern(words(p, "a%d", ++sums)));
+            Var *total = local_new(p->g->arena, intern(words(p, "a%d", sums + 1)));
+            const bool common = is_common(q, c, stat);
+            const bool made = common || (walks && add_exponentials(p, c, q, &s.item[i], total, &last_once));
+            sums += made;
+            if (!made) rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat));
+            if (!common) continue;
             put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
             Node *n = enter_part(p, &q->loops);
             put_update(p, UPDATE_ADD, place_local(total), s.item[i].coefficient);
@@ -753,7 +782,7 @@ static Piece *prepare_density(Lower *p, const Conditional *c, bool all)
             const bool finite = stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0 && stat->number == floor(stat->number));
             add_piece(p, &last_once, (Piece){.value = stat, .once = total, .guarded = !finite});
         }
-        if (!ex_is_num(rest, 0)) add_piece(p, &last, (Piece){.loops = q->loops, .value = rest});
+        if (!ex_is_num(rest, 0)) add_piece(p, &last, (Piece){.loops = q->loops, .value = tried ? without_rest(p, c, &q->loops, rest) : rest});
     }
     *last_once = each;
     return once;
@@ -770,14 +799,21 @@ static void put_density(Lower *p, const Piece *d, Var *lp, bool weighed)
     for (; d; d = d->next) {
         Node *test = NULL, *sum = NULL;
         if (d->once) {
-            if (d->guarded) {
+            if (d->guarded || d->near) {
                 test = enter(p, NODE_IF);
-                test->test.condition = ex_call2("!=", local_ref(d->once), ex_num(0));
+                test->test.condition = d->near ? d->near : ex_call2("!=", local_ref(d->once), ex_num(0));
             }
         } else sum = enter_part(p, &d->loops);
         put_update(p, zero && fails ? UPDATE_ADD_LOG : UPDATE_ADD, place_local(lp), weighed ? ends_decide(d->value) : d->value)->update.times = d->once;
         if (sum) leave(p, sum);
         if (test) leave(p, test);
+        if (!d->near) continue;
+        p->at = &test->test.otherwise;
+        sum = enter_part(p, &d->loops);
+        put_update(p, UPDATE_ADD, place_local(lp), d->far);
+        leave(p, sum);
+        leave(p, test);
+        test->test.rare = true;
     }
 }
 
@@ -798,7 +834,7 @@ void step_density(Lower *p, const Step *s)
     put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
     put_moves(p, &moves, -1);
-    const Piece *pieces = prepare_density(p, c, s->evidence != NULL);
+    const Piece *pieces = prepare_density(p, c, s->evidence != NULL, walks, slice && (how == BY_TEAM || how == BY_ONE));
     if (walks) {
         Node *n = enter(p, metropolis ? NODE_METROPOLIS : NODE_SLICE);
         n->slice.c = c;
@@ -868,7 +904,7 @@ void step_constrained(Lower *p, const Step *s)
     n->move.width = width;
     n->move.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
     n->move.start = s->slice.width;
-    const Piece *pieces = prepare_density(p, c, s->evidence != NULL);
+    const Piece *pieces = prepare_density(p, c, s->evidence != NULL, true, false);
     put_density(p, pieces, local_new(p->g->arena, "lp"), false);
     leave(p, n);
     close_kernel(p);
@@ -925,6 +961,7 @@ void step_elliptical(Lower *p, const Step *s)
         streams->dim[streams->rank++] = v->dim[i];
         of_normals[i + 1] = of_angle[i + 1] = ex_index(c->element[i]);
     }
+    const Piece *pieces = prepare_density(p, c, true, true, true);
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = turn;
@@ -957,7 +994,7 @@ void step_elliptical(Lower *p, const Step *s)
     put_update(p, UPDATE_SET, place_element(c->current),
                ex_add(3, (Expr *[]){ex_ref(mean, 1, &k), ex_mul2(local_ref(ellipse->ellipse.cosine), ex_ref(offset, 1, &k)), ex_mul2(local_ref(ellipse->ellipse.sine), ex_ref(normals, 1, &k))}));
     leave(p, n);
-    put_density(p, prepare_density(p, c, true), local_new(a, "lp"), false);
+    put_density(p, pieces, local_new(a, "lp"), false);
     leave(p, ellipse);
     leave(p, loop);
     leave_elements(p, &opened);

@@ -155,7 +155,7 @@ struct Node {
             bool         given;          // serial: from the first chain to the last that the function is given
         } loop;
         struct { Expr *key; Index *group; } lane;                                        // NODE_LANE: of a group, its key and index; or NULL
-        struct { Expr *condition; const Rows *few; bool negated; Node *otherwise; } test;   // NODE_IF; few: fewer rows than coefficients
+        struct { Expr *condition; const Rows *few; bool negated; Node *otherwise; bool rare; } test;   // NODE_IF; few: fewer rows than coefficients; rare: `otherwise` costs next to nothing, since it is hardly ever run
         struct { const Order *order; } order;                                            // NODE_ORDER
         struct { Expr *condition; } skip;                                                // NODE_SKIP
         struct { UpdateOp op; Place place; Expr *value; Var *times; Store how; bool own; int total; } update;   // value * times, if there is one; own: by the lane whose place it is; total: STORE_TOTAL: its number

@@ -31,6 +31,11 @@ typedef struct RowGram {         // sum(row, weight*matrix[row, j]*matrix[row, k
     struct RowGram *next;
 } RowGram;
 
+typedef struct RestOfRows {      // an array of a value for each row (trials.c)
+    Var *array;
+    const struct Kernel *kernel; // that filled it last
+} RestOfRows;
+
 typedef struct TermList { const BlockTerm *term; struct TermList *next; } TermList;
 
 struct Lower {
@@ -59,6 +64,8 @@ struct Lower {
     Predictor **predictor;
     PredictorUse *uses;
     int        nmade;            // arrays of coefficients
+    int        nrests, rests_size;
+    RestOfRows *rest;            // of rows, that trials leave as it is
     const Step *step;            // whose kernels are being made, or NULL
     Kernel    *definitions, *check, *sums, *responses;     // of setup, or NULL
     Launches   grams;
@@ -197,6 +204,10 @@ void step_turns(Lower *p, const Step *s);                            // turns.c
 void before_orbit(Lower *p, const Step *s);                          // orbits.c: what is drawn starts from where nothing moves
 void along_orbit(Lower *p, const Step *s);                           // and then moves others
 void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
+
+// ---- trials.c ----
+
+Expr *without_rest(Lower *p, const Conditional *c, const Loops *l, Expr *density);      // the density of a row, with what trials leave as it is in arrays, which are filled in the open kernel
 
 // ---- weights.c ----
 
