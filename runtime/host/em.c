@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, ROUND = 10 };
+enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, LEAST_SLOPES_ON_WAY = 1, ROUND = 10 };
 
 static const long JUDGED[] = { 30, 60 };
 
@@ -456,10 +456,12 @@ static void slope_of_covariance(Slope *s, double *x, long n)
         }
 }
 
-// The largest derivative at some of the numbers, those that a stride meets: as many as the iterations have paid for.
+// The largest derivative at some of the numbers, those that a stride meets: as many as the iterations have paid for, two passes each. Whether it is a mode is worth LEAST_SLOPES of them; where
+// --iterations has ended the way that is not asked.
 static double slope_at(Em *em, GmRun *run, int chain, double *gain)
 {
-    const long some = em->end[chain].iterations / 2, most = some < LEAST_SLOPES ? LEAST_SLOPES : some > MOST_SLOPES ? MOST_SLOPES : some;
+    const long some = em->end[chain].iterations / 2, least = em->end[chain].state == GM_ASCENT_DONE ? LEAST_SLOPES : LEAST_SLOPES_ON_WAY;
+    const long most = some < least ? least : some > MOST_SLOPES ? MOST_SLOPES : some;
     Slope s = { run, em, chain, most, 0, 0, 0 };
     s.here = density_at(&s);
     const long stride = em->n / most + 1;

@@ -240,6 +240,7 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
 
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run)
 {
+    #pragma omp parallel for schedule(dynamic)
     for (int c = 0; c < m->chains; c++)
         for (int f = 0; f < model->n_state; f++) {
             const GmField *field = &model->state[f];
@@ -247,7 +248,9 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
                               .at = { .seed = run->seed, .chain = (uint32_t)(run->first_chain + c), .sweep = INITIAL_SWEEP } };
             const int source = field->role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
             void *elements = gm_state_array(model, m, c, f);
-            if (is_variable(field->role)) {
+            if (field->by_start && o->map) {
+                continue;                                // expectations: rows times values of them, which `map` makes before it reads any
+            } else if (is_variable(field->role)) {
                 fill(&s, elements);
             } else if (field->partial && (field->role == GM_DERIVED || field->role == GM_PREDICTED)) {
                 fill_absent(field, &m->shape[f], elements);
