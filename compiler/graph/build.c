@@ -888,6 +888,8 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     factor_density(g, f, d, value, s->nargs, args);
 }
 
+static bool is_comparison(const Expr *e) { return e->kind == EX_CALL && (e->fn == FN_LT || e->fn == FN_LE); }
+
 // The data y say that e equals y: bounds on the unknown in e.
 void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
 {
@@ -895,8 +897,10 @@ void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
     Expr *count = e, *from = ex_num(0);          // from + sum(k in lo:hi, c[k] < z)
     if (e->kind == EX_ADD && e->nargs == 2 && e->args[1]->kind == EX_REDUCE) { from = e->args[0]; count = e->args[1]; }
     if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_REDUCE) { from = e->args[1]; count = e->args[0]; }
-    if (e->kind == EX_CALL && (e->fn == FN_LT || e->fn == FN_LE)) {
-        Expr *a = e->args[0], *b = e->args[1];
+    for (int k = 0; k < 2 && e->kind == EX_ADD && e->nargs == 2; k++)            // a single one that is counted: from + (c < z)
+        if (is_comparison(e->args[k]) && !ex_unknown(e->args[1 - k])) { from = e->args[1 - k]; count = e->args[k]; yes = ex_call2("==", ex_sub(y, from), ex_num(1)); }
+    if (is_comparison(count)) {
+        Expr *a = count->args[0], *b = count->args[1];
         if (ex_unknown(b) && b->kind == EX_REF)          // b > a
             add_density(f, within(b, ex_call3("if_else", yes, a, minus), ex_call3("if_else", yes, inf, a)));
         else add_density(f, within(a, ex_call3("if_else", yes, minus, b), ex_call3("if_else", yes, b, inf)));
