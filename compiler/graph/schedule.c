@@ -420,10 +420,26 @@ bool has_coordinates(const Var *v, const char **because)
     return !why;
 }
 
+static Look test_own_end(const Expr *e, void *with)
+{
+    const Var *v = with;
+    return e->kind == EX_CALL && e->fn == FN_WITHIN && e->args[0]->kind == EX_REF && e->args[0]->var == v && (ex_reads(e->args[1], v) || ex_reads(e->args[2], v)) ? FOUND : LOOK;
+}
+
+// Do elements of v lie between others of its own? Then no array holds the ends of all before any of them is placed.
+static bool bounds_itself(Graph *g, const Var *v)
+{
+    const Reading of = factors_of(g, v);
+    bool any = false;
+    for (int q = 0; q < of.n && v->constraint == CONSTRAINT_NONE; q++) any |= ex_find(of.factor[q]->log_density, test_own_end, (void *)v);
+    return any;
+}
+
 // Whether gradients can move v.
 static bool has_gradient(Graph *g, Var *v, const char **why)
 {
     has_coordinates(v, why);
+    if (!*why && bounds_itself(g, v)) *why = "its elements are bounds of each other, which trajectories would run into";
     const Reading of = factors_of(g, v);
     const Moving b = block_with_series(g, &v, 1, v->sums);
     for (int q = 0; q < of.n && !*why; q++) {

@@ -93,6 +93,17 @@ GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void
     return s;
 }
 
+// Unknowns whose elements have a sum or a length cannot do without elements.
+static bool has_no_value(const GmField *field, const GmShape *s)
+{
+    if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || (field->constraint != GM_SIMPLEX && field->constraint != GM_UNIT_VECTOR) || s->dim[s->rank - 1] != 0)
+        return false;
+    for (int k = 0; k < s->rank - 1; k++)
+        if (s->dim[k] == 0)
+            return false;
+    return true;
+}
+
 size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest)
 {
     size_t all = 0, most = 0;
@@ -121,9 +132,14 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
             m->shape[f].dim[k] = 0;
         for (int k = 0; k < m->shape[f].rank; k++)
             if (m->shape[f].dim[k] < 0) {
-                gm_error("data: the size of %s comes out as %ld (%s)", field->name, m->shape[f].dim[k], field->where ? field->where : "");
+                gm_error("data: the size of %s comes out as %ld%s%s%s", field->name, m->shape[f].dim[k], field->where ? " (" : "", field->where ? field->where : "", field->where ? ")" : "");
                 return false;
             }
+        if (has_no_value(field, &m->shape[f])) {
+            gm_error("data: %s is a %s of no elements (%s), and there is none: %s", field->name, field->constraint == GM_SIMPLEX ? "simplex" : "unit vector", field->where ? field->where : "",
+                     field->constraint == GM_SIMPLEX ? "its sum is 1" : "its length is 1");
+            return false;
+        }
         if (field->constraint == GM_UNIT_VECTOR && (field->role == GM_PARAMETER || field->role == GM_LATENT) && m->shape[f].dim[m->shape[f].rank - 1] == 1) {
             gm_error("data: %s is a unit vector of one element (%s): 1 or -1, and no step leads from one to the other. Write 2 * b - 1 in its place, b ~ bernoulli(0.5)", field->name, field->where ? field->where : "");
             return false;
