@@ -309,7 +309,8 @@ static void emit_update(Out *o, const Node *n)
         if (open) own = text(o, "if (OWN(%.*s)) ", (int)strlen(open) - 2, open + 1);
     }
     if (at->array && at->array->pattern) {
-        line(o, "SPARSE_ADD(%s, %s);", place, t.c);
+        if (at->n == 0) line(o, "SPARSE_ROW(%s);", t.c);
+        else line(o, "%s(%s, %s);", at->n == 1 ? "SPARSE_PUT" : "SPARSE_ADD", place, t.c);
         return;
     }
     switch (n->update.op) {

@@ -111,8 +111,14 @@ static void emit_launch(Out *o, const Launch *l)
 static void emit_launches_at(Out *o, const Launches *list, int indent)
 {
     o->indent = indent;
+    int standing_in = 0;                         // the condition that is open
     for (const Launch *l = list->first; l;) {
         const Launch *first = l;
+        if (l->stands_in != standing_in) {
+            if (standing_in) end(o);
+            if (l->stands_in) begin(o, "if (STANDS_IN(run, %d))", l->stands_in);
+            standing_in = l->stands_in;
+        }
         if (l->when == ALWAYS) {
             emit_launch(o, l);
             l = l->next;
@@ -128,6 +134,7 @@ static void emit_launches_at(Out *o, const Launches *list, int indent)
         }
         end(o);
     }
+    if (standing_in) end(o);
     o->indent = 0;
 }
 

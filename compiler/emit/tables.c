@@ -283,6 +283,7 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
         fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));
         if (shared) fprintf(out, ", .shared = %d", shared);
         if (v->expectation) fprintf(out, ", .by_start = 1");
+        if (placement_of(p, v)->stands_in) fprintf(out, ", .stands_in = %d", placement_of(p, v)->stands_in);
         if (v->partial || (v->kind == VAR_LET && v->holes)) fprintf(out, ", .partial = 1");
         if (v->on_request) fprintf(out, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
         if (v->part_of) fprintf(out, ", .part_of = %d, .part = %d", 1 + field_of(state, nstate, v->part_of), v->part_at);

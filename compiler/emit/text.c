@@ -270,6 +270,8 @@ const char *place_text(Out *o, const Place *at)
         const char *place = var_text(o, v);
         return v->rank ? text(o, "%s[%s]", place, position_text(o, v, 0, v->rank, at->element->args, NULL).c) : text(o, "*%s", place);
     }
+    if (at->array->pattern && at->n == 0) return "";
+    if (at->array->pattern && at->n == 1) return sub_text(o, &at->sub[0]).c;
     if (at->array->pattern) return text(o, "%s, %s", sub_text(o, &at->sub[0]).c, sub_text(o, &at->sub[1]).c);       // of a matrix of which there are only some entries
     Text p = tight("0");
     for (int k = 0; k < at->n; k++) p = k ? row_major(o, p, at->sub[k].extent, sub_text(o, &at->sub[k])) : sub_text(o, &at->sub[k]);

@@ -278,6 +278,8 @@ static void block(Graph *g, Description *d, const Step *s)
     for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++)
         line(g, d, arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, ex_tidy(value)), loops.n ? "   over " : "", loops_text(g, &loops)));
     if (s->gaussian.sparse) d->elements = arena_printf(g->arena, "one Cholesky factorisation of a sparse precision, by CHOLMOD in an order that keeps it sparse, or dense where that is less work; on a CPU (Rue 2001). In place of it the steps below: on a GPU, and where data make it more than %d times their work", s->gaussian.most_work);
+    if (s->gaussian.sparse && s->gaussian.listed)
+        d->elements = "told by rows of few entries, on a CPU: by a factor of the sparse precision (CHOLMOD), by conjugate gradients (Nishimura and Suchard 2022) or dense, whichever is predicted to take the least time (--profile prints that). In place of it the steps below: on a GPU, and where few rows take less";
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
         line(g, d, "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)");

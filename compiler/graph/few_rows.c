@@ -171,6 +171,14 @@ static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
     return NULL;
 }
 
+Rows *factor_rows(Graph *g, Var *const *block, int n, const Factor *f)
+{
+    const Step s = {.block = (Var **)block, .nblock = n};
+    Rows *r = NEW(g->arena, Rows);
+    *r = (Rows){.name = block[0]->name, .factor = f};
+    return take_row(g, &s, f, r) ? NULL : r;
+}
+
 // How many rows: the plates are a box of sizes.
 static Expr *row_count(const Factor *f)
 {

@@ -506,6 +506,7 @@ typedef struct Rows {                    // few_rows.c: a block's precision is d
     Expr         *count, *size;          // how many rows, how many coefficients
     Expr         *weight, *shift;        // log density of a row: -weight/2 (phi'x)^2 + shift (phi'x), weight >= 0
     BlockTerm    *phi;                   // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
+    struct Rows  *next;                  // of the same sparse block
 } Rows;                                  // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
 
 typedef struct ChainVar {                // band.c: which subscripts of a variable are what
@@ -618,6 +619,7 @@ typedef struct Sum {                     // a statistic, an array target[...] +=
     bool   data_only;                    // computed once for the run; else a subscript is an unknown, and it is computed again when that was drawn
     struct Server *serves;               // steps that read it, in order
     const char *purpose;                 // what else it is for; or NULL
+    bool   asked_apart;                  // something beside the steps reads it
     const Rows *route;                   // only the route with many rows of this draw reads it; NULL: others do, too
     struct Sum *next;
 } Sum;
@@ -679,6 +681,7 @@ typedef struct Step {
             int         sparse;          // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries that there are; 0: it is none
             int         most_work;       // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the steps that stand in for it
             int         ndense;          // of a sparse block: so many variables come first that have few elements, or couple all of them
+            const Rows *listed;          // of a sparse block: factors whose terms of degree 2 are told row by row; or NULL
         } gaussian;
         Turns *turns;                    // TURNS
         struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
@@ -726,9 +729,13 @@ bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps);
 // ---- sets.c: joint normals of several plates ----
 
 bool has_pattern(const BlockTerm *terms);                        // which elements they hold depends on sizes and data without missing values alone
-bool coupled_in_pairs(const BlockTerm *terms);                           // of one variable: its elements are coupled in pairs that loops name, as neighbours are, and not each with each
+bool coupled_in_pairs(Graph *g, Var *v, const BlockTerm *terms);          // its elements are coupled in pairs or lists that loops name, or by few rows, and not each with each
+void find_listed(Graph *g, Step *s);                             // fills `listed` of a sparse block
+int  stands_in(const Sum *s);                                    // of a statistic that only steps read which stand in for sparse block k: k; else 0
+const Rows *listed_in(const Step *s, const Factor *f);           // whether it tells this factor row by row; or NULL
 
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
+Rows *factor_rows(Graph *g, Var *const *block, int n, const Factor *f);      // one factor as rows of weight, shift and phi, without their count; NULL: it has another form
 bool schedule(Graph *g);
 const char *only_on_cpu(const Graph *g);                         // why its program runs on the CPU alone; NULL: it does not
 void schedule_print(FILE *out, const Graph *g);                  // with the law of each step, once describe_steps has been there

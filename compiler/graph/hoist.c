@@ -77,6 +77,7 @@ Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *
 static void serve(const Sums *to, Sum *s)
 {
     Server **last = &s->serves;
+    s->asked_apart |= !to->serving;
     if (!to->serving) return;
     for (; *last; last = &(*last)->next)
         if ((*last)->step == to->serving) return;

@@ -1257,7 +1257,7 @@ static bool may_be_sparse(const Candidate *c)
     return c->var->kind == VAR_PARAMETER && (c->form != DENSE || c->var->rank == 0 || c->nbatch == 0);
 }
 
-static bool is_spread(const Candidate *c) { return c->form == ELEMENTWISE || c->form == CHAINED || coupled_in_pairs(c->terms); }
+static bool is_spread(Graph *g, const Candidate *c) { return c->form == ELEMENTWISE || c->form == CHAINED || coupled_in_pairs(g, c->var, c->terms); }
 
 // Whether a chain with its border takes up all of the block: then it is drawn by its band.
 static bool is_chain(Graph *g, Growing *b, Candidate *list, int n)
@@ -1286,7 +1286,7 @@ enum { MOST_OF_PLATES = 8, MOST_OF_NEIGHBOURS = 1000 };
 static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
 {
     for (int i = 0; i < n; i++) {
-        if (!may_be_sparse(&list[i]) || !is_spread(&list[i])) continue;
+        if (!may_be_sparse(&list[i]) || !is_spread(g, &list[i])) continue;
         grow_from(g, b, list[i].var);
         for (int k = 0; k < n && !b->full; k++)
             if (k != i && !list[k].taken && may_be_sparse(&list[k]) && grow_by(g, b, &list[k])) k = -1;
@@ -1296,7 +1296,7 @@ static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
         for (int spread = 0; spread < 2; spread++)
             for (int k = 0; k < n; k++) {
                 Candidate *c = &list[k];
-                if (!b->inside[c->var->id] || is_spread(c) != spread) continue;
+                if (!b->inside[c->var->id] || is_spread(g, c) != spread) continue;
                 block[m++] = c->var;
                 plates += spread;
                 coupled |= spread && c->form != ELEMENTWISE;
@@ -1555,7 +1555,8 @@ bool complete_blocks(Graph *g)
         if (!s->gaussian.innovations) add_absent(g, s);
         if (s->gaussian.on_plane || s->gaussian.band) continue;
         if (s->gaussian.nbatch == 0 && !g->by_em) find_scale_move(g, s);
-        if (!s->gaussian.sparse) find_rows(g, s);
+        if (s->gaussian.sparse) find_listed(g, s);
+        else find_rows(g, s);
     }
     return true;
 }
@@ -1600,10 +1601,13 @@ static void print_rows(FILE *out, const Rows *r)
 {
     Loops rows = {.guard = r->factor->plates.guard};
     for (int i = 0; i < r->factor->plates.n; i++) rows.index[rows.n++] = r->factor->plates.index[i];
-    fputs("    by rows if ", out);
-    ex_print(out, r->count);
-    fputs(" < ", out);
-    ex_print(out, r->size);
+    fputs("    by rows", out);
+    if (r->count) {
+        fputs(" if ", out);
+        ex_print(out, r->count);
+        fputs(" < ", out);
+        ex_print(out, r->size);
+    }
     fputs(": weight ", out);
     ex_print(out, r->weight);
     fputs(", shift ", out);
@@ -1670,6 +1674,7 @@ static void print_step(FILE *out, const Step *s)
             fputc('\n', out);
         }
         if (s->gaussian.rows) print_rows(out, s->gaussian.rows);
+        for (const Rows *r = s->gaussian.sparse ? s->gaussian.listed : NULL; r; r = r->next) print_rows(out, r);
         return;
     }
     if (s->over_sum) fprintf(out, ", unknowns summed out");

@@ -503,6 +503,28 @@ static void step_diagonal(Lower *p, const Step *s)
     draw_each(p, s, b.diagonal, b.h, v->dim[v->rank - 1], collect->name);
 }
 
+// The rows of a factor: each begins with the root of its weight, by which its entries are multiplied.
+static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
+{
+    const Plates *plates = &r->factor->plates;
+    Node *loop[MAX_LOOPS + 1];
+    int n = 0;
+    for (int i = 0; i < plates->n; i++) {
+        loop[n] = enter(p, NODE_LOOP);
+        loop[n]->loop.how = SHARE_SERIAL;
+        loop[n]->loop.n = 1;
+        loop[n++]->loop.index[0] = plates->index[i];
+    }
+    if (plates->guard) (loop[n++] = enter(p, NODE_IF))->test.condition = plates->guard;
+    put_update(p, UPDATE_SET, (Place){.array = b->entries}, ex_pow(r->weight, 0.5));
+    for (const BlockTerm *t = r->phi; t; t = t->next) {
+        Node *sum = enter_nest(p, NODE_NEST, &t->loops, 0, NULL, NULL);
+        put_update(p, UPDATE_ADD, place_at(b->entries, 1, inner_sub(b, t->ref[0]), (Sub){0}, (Sub){0}), t->coefficient);
+        leave(p, sum);
+    }
+    while (n > 0) leave(p, loop[--n]);
+}
+
 // Several plates: the kernel goes through the entries of the precision, which the runtime keeps (runtime/backends/sparse.h).
 static void step_sparse(Lower *p, const Step *s)
 {
@@ -525,8 +547,10 @@ static void step_sparse(Lower *p, const Step *s)
     Kernel *collect = open_kernel(p, KERNEL_ONCE, words(p, "entries_%s", first->name), "wide");
     put_offsets(p, &b, s->nblock, size);
     put_fill(p, b.h, (Count){1, {local_ref(b.n)}}, false);
-    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) accumulate(p, &b, t);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
+        if (t->degree == 1 || !listed_in(s, t->factor)) accumulate(p, &b, t);
     add_row_sums(p, &b);
+    for (const Rows *r = s->gaussian.listed; r; r = r->next) put_listed(p, &b, r);
     if (s->nblock > 1) copy_block(p, s, x, s->nblock, true);
     if (scale) put_squares(p, s, scale);
     close_kernel(p);

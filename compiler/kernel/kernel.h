@@ -308,6 +308,7 @@ typedef struct Launch {
     const Kernel *kernel;                // NULL: a library call
     When          when;
     const Rows   *rows;                  // of `when`
+    int           stands_in;             // it is made where the sparse block of this number is not drawn jointly; 0: always
     bool          unless_kept;           // left out in a sweep, which has launched it
     int           nargs;
     LaunchArg     arg[MOST_LAUNCH_ARGS];

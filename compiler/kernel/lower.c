@@ -227,6 +227,7 @@ Launch *launch(Lower *p, LaunchKind kind, const Kernel *k)
     l->kernel = k;
     l->when = p->when;
     l->rows = p->when == ALWAYS ? NULL : p->when_rows;
+    l->stands_in = p->stands_in;
     if (!p->launches->first) p->launches->last = &p->launches->first;
     *p->launches->last = l;
     p->launches->last = &l->next;

@@ -70,6 +70,8 @@ struct Lower {
     Kernel    *definitions, *check, *sums, *responses;     // of setup, or NULL
     Launches   grams;
     Launches   patterns;         // of sparse joint normals
+    Launches   standing_in;      // sums of data that only what stands in for these reads
+    int        stands_in;        // of the launches that are added
 };
 
 // ---- lower.c ----

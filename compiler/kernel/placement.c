@@ -125,17 +125,17 @@ Var *place_array(Program *p, Var *v, ArrayRole role)
 
 // ---- routes ----
 
-typedef struct Use { When when; const Rows *rows; bool used, both; } Use;
+typedef struct Use { When when; const Rows *rows; bool used, both; int stands_in; } Use;
 
-typedef struct Uses { const Program *p; Use *of; When when; const Rows *rows; } Uses;      // of work arrays, by their number
+typedef struct Uses { const Program *p; Use *of; When when; const Rows *rows; int stands_in; } Uses;      // of work arrays and statistics, by their number
 
 static bool used(const Var *v, void *with)
 {
     Uses *u = with;
-    if (placement_of(u->p, v)->home != HOME_WORK || v->id >= u->p->placements.n || u->p->placements.at[v->id].var != v) return false;
+    if ((placement_of(u->p, v)->home != HOME_WORK && v->kind != VAR_SUM) || v->id >= u->p->placements.n || u->p->placements.at[v->id].var != v) return false;
     Use *of = &u->of[v->id];
     of->both |= u->when == ALWAYS || (of->used && (of->when != u->when || of->rows != u->rows));
-    *of = (Use){u->when, u->rows, true, of->both};
+    *of = (Use){u->when, u->rows, true, of->both, !of->used || of->stands_in == u->stands_in ? u->stands_in : 0};
     return false;
 }
 
@@ -170,11 +170,12 @@ static void used_product(Uses *u, const Product *r)
         if (part[k]) used(part[k], u);
 }
 
-static void use_launches(Uses *u, const Launches *list)
+static void use_launches(Uses *u, const Step *step, const Launches *list)
 {
     for (const Launch *l = list->first; l; l = l->next) {
         u->when = l->when;
         u->rows = l->rows;
+        u->stands_in = l->stands_in ? l->stands_in : step && step->joint < 0 ? -step->joint : 0;
         for (int i = 0; i < l->nargs; i++)
             if (l->arg[i].kind == ARG_PLACE || l->arg[i].kind == ARG_NAME) used(l->arg[i].var, u);
             else if (l->arg[i].kind == ARG_PRODUCT) used_product(u, l->arg[i].product);
@@ -186,19 +187,22 @@ void place_routes(Program *p)
 {
     Uses u = {.p = p, .of = NEW_N(p->g->arena, Use, p->placements.n + 1)};
     const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, lists[i]);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, NULL, lists[i]);
     for (int i = 0; i < p->nsteps; i++) {
-        use_launches(&u, &p->steps[i].density);
-        use_launches(&u, &p->steps[i].jacobian);
-        use_launches(&u, &p->steps[i].made);
-        use_launches(&u, &p->steps[i].launches);
+        use_launches(&u, NULL, &p->steps[i].density);
+        use_launches(&u, NULL, &p->steps[i].jacobian);
+        use_launches(&u, NULL, &p->steps[i].made);
+        use_launches(&u, p->steps[i].step, &p->steps[i].launches);
     }
     for (int i = 0; i < p->nwork; i++) {
         const Use *of = &u.of[p->work[i]->id];
         Placement *at = &p->placements.at[p->work[i]->id];
         at->when = of->used && !of->both ? of->when : ALWAYS;
         at->rows = at->when == ALWAYS ? NULL : of->rows;
+        at->stands_in = of->used ? of->stands_in : 0;
     }
+    for (const Sum *s = p->sums; s; s = s->next)
+        if (s->var->id < p->placements.n && p->placements.at[s->var->id].var == s->var && u.of[s->var->id].used) p->placements.at[s->var->id].stands_in = u.of[s->var->id].stands_in;
 }
 
 // ---- printing, checking ----
@@ -215,6 +219,7 @@ void placements_print(FILE *out, const Program *p)
         }
         if (at->var->rank) fputc(']', out);
         if (at->when != ALWAYS) fprintf(out, ", if rows of %s are %s", at->rows->name, at->when == IF_FEW ? "few" : "many");
+        if (at->stands_in) fprintf(out, ", in place of joint normal %d", at->stands_in);
         fputc('\n', out);
     }
 }

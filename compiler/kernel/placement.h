@@ -26,6 +26,7 @@ typedef struct Placement {
     ElementType  type;
     When         when;                   // with how many rows it has elements
     const Rows  *rows;                   // of `when`
+    int          stands_in;              // only what stands in for the sparse block of this number uses it; 0: other steps do, too
     bool         diagnostics;            // ROLE_DIAGNOSTICS
 } Placement;
 

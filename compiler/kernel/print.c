@@ -235,6 +235,7 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
             case ARG_STRING: case ARG_STREAM: break;
             }
         }
+        if (l->stands_in) fprintf(out, "    if joint normal %d is not taken", l->stands_in);
         if (l->when != ALWAYS) fprintf(out, "    if rows of %s are %s", l->rows->name, l->when == IF_FEW ? "few" : "many");
         fputc('\n', out);
     }

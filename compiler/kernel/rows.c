@@ -432,7 +432,8 @@ void plan_rows(Lower *p)
     for (const Step *one = p->g->steps; one; one = one->next) {
         const Step *s = one->kind == STEP_TURNS ? one->turns->draw : one;
         if (s->kind != STEP_GAUSSIAN || s->gaussian.nbatch || s->gaussian.diagonal || s->gaussian.band) continue;
-        for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) plan_term(p, s, t);
+        for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
+            if (t->degree == 1 || !listed_in(s, t->factor)) plan_term(p, s, t);
     }
     for (RowSum *r = p->row_sums; r; r = r->next) {
         r->out = work_array(p, ROLE_TOTALS, words(p, "rows_%s", r->vector->name), 1, r->vector->dim);

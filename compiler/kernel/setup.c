@@ -533,14 +533,20 @@ static Kernel *lower_check(Lower *p)
     return close_kernel(p) ? k : NULL;
 }
 
-static Kernel *lower_sums(Lower *p, bool responses)
+static bool is_made_here(const Sum *s, bool responses, int standing_in)
 {
-    note(p, responses ? "Sums that hold a response: computed once, or after each imputation if values are missing." : "Sums of data: computed once.");
+    return s->data_only && reads_response(s) == responses && (responses || stands_in(s) == standing_in);
+}
+
+// Those that only what stands in for a sparse block reads are apart.
+static Kernel *lower_sums(Lower *p, bool responses, int standing_in)
+{
+    note(p, responses ? "Sums that hold a response: computed once, or after each imputation if values are missing." : standing_in ? "Sums of data, for steps that stand in for a joint normal." : "Sums of data: computed once.");
     bool whole = false;
-    for (const Sum *s = p->statistics.first; s; s = s->next) whole |= s->data_only && reads_response(s) == responses && needs_own_array(s->value, &s->loops);
-    Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, responses ? "sums_of_responses" : "sums_of_data", "wide");
+    for (const Sum *s = p->statistics.first; s; s = s->next) whole |= is_made_here(s, responses, standing_in) && needs_own_array(s->value, &s->loops);
+    Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, standing_in ? words(p, "sums_in_place_of_%d", standing_in) : responses ? "sums_of_responses" : "sums_of_data", "wide");
     for (const Sum *s = p->statistics.first; s; s = s->next)
-        if (s->data_only && reads_response(s) == responses) put_sum(p, s);
+        if (is_made_here(s, responses, standing_in)) put_sum(p, s);
     return close_kernel(p) ? k : NULL;
 }
 
@@ -560,9 +566,15 @@ void lower_setup(Lower *p)
     lower_odes(p, true);
     p->definitions = lower_definitions(p);
     p->check = lower_check(p);
-    p->sums = lower_sums(p, false);
-    p->responses = lower_sums(p, true);
+    p->sums = lower_sums(p, false, 0);
+    p->responses = lower_sums(p, true, 0);
     p->grams = grams;
+    p->launches = &p->standing_in;
+    for (int k = 1; k <= p->g->njoint; k++) {
+        p->stands_in = k;
+        launch_shared(p, LAUNCH_SHARED, lower_sums(p, false, k));
+    }
+    p->stands_in = 0;
     p->launches = &out->refresh;
     launch_shared(p, LAUNCH_SHARED_UNLESS_MISSING, p->responses);
     note(p, "Elements that are read must have a statement, and no element two.");
@@ -596,6 +608,14 @@ static void put_pairs(Lower *p, const Classes *k)
         leave(p, n);
         before = ex_add2(before, instances(plates));
     }
+}
+
+static void append(Launches *to, const Launches *more)
+{
+    if (!more->first) return;
+    if (!to->first) to->last = &to->first;
+    *to->last = more->first;
+    to->last = more->last;
 }
 
 // The group of each row, and the launches of setup in their order.
@@ -654,16 +674,9 @@ void lower_orders(Lower *p)
         with_name(l, o->rows);
     }
     launch_shared(p, LAUNCH_SHARED, p->sums);
-    if (p->grams.first) {
-        if (!p->launches->first) p->launches->last = &p->launches->first;
-        *p->launches->last = p->grams.first;
-        p->launches->last = p->grams.last;
-    }
-    if (p->patterns.first) {
-        if (!p->launches->first) p->launches->last = &p->launches->first;
-        *p->launches->last = p->patterns.first;
-        p->launches->last = p->patterns.last;
-    }
+    append(p->launches, &p->grams);
+    append(p->launches, &p->patterns);
+    append(p->launches, &p->standing_in);
 }
 
 // ---- the log joint, and quantities for the draws ----

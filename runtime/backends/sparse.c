@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "../device/gamma.h"
+#include "conjugate.h"
 #include "library.h"
 
 #if defined(__has_include)
@@ -31,6 +33,10 @@
 
 enum { ALWAYS_DENSE = 48, MOST_DENSE = 3000 };           // rows: up to the first, no order is worth its search; beyond the second, a dense factor takes seconds
 static const double MOST_FACTOR = 1.5e8;                 // entries of a factor: 1.2 GB
+enum { MOST_PAIRS = 50000000 };                          // of entries of a row: their places take minutes to order beyond
+enum { LONG_ROW = 64, MOST_APART = 64 };                 // a row with more entries than this, and than a few of their squares, is apart from the factor, if there are few such rows
+enum { GUESSED_STEPS = 30, MOST_STEPS = 20000 };         // of conjugate gradients: with which they are compared before any has been made; of one solution where there is no factor
+enum { FIRST_DRAWS = 8, AGAIN = 64 };                    // draws of a chain by either preconditioner in turn, and then one of so many
 
 static void no_room(void)
 {
@@ -94,16 +100,35 @@ typedef struct Pattern {                 // of one block: the same for all chain
     int    *slot;                        // of each term
     int    *first, *row;                 // of the lower triangle, by columns: rows first[j] .. first[j + 1] - 1, the diagonal first
     bool    dense, taken;
+    double  bytes;                       // of what stands in
     double  most;                        // a joint draw that costs more than so many separate ones gives way to these
     double  factor;                      // entries of the factor
+    long    rows, puts, pairs, napart;   // rows that are told, their entries; pairs of entries that have a place; rows that have none
+    long   *first_put;                   // of each row
+    int    *column;                      // of each entry
+    unsigned char *apart;                // of each row
+    bool    diagonal, analysed;          // the terms are a diagonal; there is a factor
+    bool    gradients, only_gradients;
+    double  step_time, factor_time;      // in ns, as predicted
+    struct Record *record;
     cholmod_factor *symbolic;
     int     version;
     char   *text;
 } Pattern;
 
+typedef struct Record {                  // of one block, of one chain: what conjugate gradients have cost
+    int    chain;
+    long   draws, solved, steps, failed;
+    double mean[2];                      // steps by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
+    struct Record *next;
+} Record;
+
 typedef struct Numbers {                 // of one block, of one thread
     int     version;                     // of the pattern that they belong to
+    int     chain;
+    bool    complete;                    // the values hold the rows that are not apart
     double *value, *dense, *vector, *kept;
+    double *put, *solving;               // entries of rows; work space of conjugate gradients and of rows that are apart
 #ifdef HAS_CHOLMOD
     cholmod_common common;
     cholmod_factor *factor;
@@ -120,6 +145,7 @@ static Numbers *all_numbers;
 static _Thread_local Numbers *numbers_of[MOST_BLOCKS];
 _Thread_local GmEntries gm_entries;
 static struct { int *row, *column; long size; } noted;
+static struct { long *first; int *column; long rows, size, more; } noted_rows;
 
 static Pattern *pattern(int number)
 {
@@ -141,6 +167,27 @@ void gm_sparse_note(long i, long j)
     }
     noted.row[k] = (int)(i > j ? i : j);
     noted.column[k] = (int)(i > j ? j : i);
+}
+
+void gm_sparse_note_row(void)
+{
+    if (noted_rows.rows == noted_rows.more) {
+        noted_rows.more = noted_rows.more ? 2 * noted_rows.more : 1024;
+        noted_rows.first = realloc(noted_rows.first, sizeof(long) * (size_t)(noted_rows.more + 1));
+        if (!noted_rows.first) no_room();
+    }
+    noted_rows.first[noted_rows.rows++] = gm_entries.put_at;
+}
+
+void gm_sparse_note_put(long j)
+{
+    const long k = gm_entries.put_at;
+    if (k == noted_rows.size) {
+        noted_rows.size = noted_rows.size ? 2 * noted_rows.size : 1024;
+        noted_rows.column = realloc(noted_rows.column, sizeof(int) * (size_t)noted_rows.size);
+        if (!noted_rows.column) no_room();
+    }
+    noted_rows.column[k] = (int)j;
 }
 
 void gm_pattern_begin(int number, long n, double most, const char *name)
@@ -170,20 +217,46 @@ static void sort_by(long count, long n, const int *key, const int *by, int *out)
 
 static bool analyse(Pattern *q, double *work);
 
-void gm_pattern_end(int number)
+static void note(long i, long j)
 {
-    Pattern *q = pattern(number);
-    q->terms = gm_entries.at;
-    const long n = q->n;
-    if (n >= INT_MAX / 2 || q->terms + n >= INT_MAX) {
-        fprintf(stderr, "the joint normal of %s has too many terms: %ld\n", q->text, q->terms);
-        exit(2);
+    gm_sparse_note(i, j);
+    gm_entries.at++;
+}
+
+// The rows that were told. With several rows of a length that fills the factor none is apart: with so many it is full.
+static double take_rows(Pattern *q)
+{
+    free(q->first_put);
+    free(q->column);
+    free(q->apart);
+    q->rows = noted_rows.rows;
+    q->puts = gm_entries.put_at;
+    q->first_put = noted_rows.first;
+    q->column = noted_rows.column;
+    q->apart = NULL;
+    q->napart = q->pairs = 0;
+    memset(&noted_rows, 0, sizeof noted_rows);
+    if (!q->rows) return 0;
+    q->first_put[q->rows] = q->puts;
+    q->apart = room((size_t)q->rows);
+    double pairs = 0, long_pairs = 0;
+    for (long i = 0; i < q->rows; i++) {
+        const double m = (double)(q->first_put[i + 1] - q->first_put[i]);
+        q->apart[i] = m > LONG_ROW && m > 4 * sqrt((double)q->n);
+        q->napart += q->apart[i];
+        pairs += m * (m + 1) / 2;
+        if (q->apart[i]) long_pairs += m * (m + 1) / 2;
     }
-    for (long i = 0; i < n; i++) {               // an element without a term has a pivot of 0, which is a fault that names it
-        gm_sparse_note(i, i);
-        gm_entries.at++;
-    }
-    const long count = gm_entries.at;
+    if (q->napart <= MOST_APART) return pairs - long_pairs;
+    memset(q->apart, 0, (size_t)q->rows);
+    q->napart = 0;
+    return pairs;
+}
+
+// The slots of what was noted: terms, diagonal, pairs.
+static void make_slots(Pattern *q)
+{
+    const long n = q->n, count = gm_entries.at;
     int *by_row = room(sizeof *by_row * (size_t)count), *by_column = room(sizeof *by_column * (size_t)count);
     sort_by(count, n, noted.row, NULL, by_row);
     sort_by(count, n, noted.column, by_row, by_column);
@@ -212,18 +285,28 @@ void gm_pattern_end(int number)
     free(noted.column);
     memset(&noted, 0, sizeof noted);
     gm_entries = (GmEntries){0};
+}
 
-    const double dense_work = (double)n * (double)n * (double)n / 3, separate = 4.0 * (double)q->terms + 20.0 * (double)n;
-    double work = dense_work;
+static const char *asked_route(void)
+{
     const char *asked = getenv("GM_JOINT");
-    if (asked && strcmp(asked, "sparse") != 0 && strcmp(asked, "dense") != 0 && strcmp(asked, "separate") != 0) {
-        fprintf(stderr, "the environment variable GM_JOINT is `%s`; it can be sparse, dense or separate\n", asked);
+    if (asked && strcmp(asked, "sparse") != 0 && strcmp(asked, "gradients") != 0 && strcmp(asked, "dense") != 0 && strcmp(asked, "separate") != 0) {
+        fprintf(stderr, "the environment variable GM_JOINT is `%s`; it can be sparse, gradients, dense or separate\n", asked);
         exit(2);
     }
+    return asked;
+}
+
+// The routes of a block without rows: dense, sparse, or other steps.
+static void choose_plain(Pattern *q, const char *asked)
+{
+    const long n = q->n;
+    const double dense_work = (double)n * (double)n * (double)n / 3, separate = 4.0 * (double)q->terms + 20.0 * (double)n;
+    double work = dense_work;
     const bool small = n == 0 || (n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
-    const bool analysed = !small && !missing && analyse(q, &work);
-    q->dense = !analysed || (n <= MOST_DENSE && work > 0.5 * dense_work);
+    q->analysed = !small && !missing && analyse(q, &work);
+    q->dense = !q->analysed || (n <= MOST_DENSE && work > 0.5 * dense_work);
     if (q->dense) {
         work = dense_work;
         q->factor = (double)n * (double)(n + 1) / 2;
@@ -231,11 +314,10 @@ void gm_pattern_end(int number)
     q->taken = q->dense ? n <= MOST_DENSE : q->factor <= MOST_FACTOR;
     q->taken = q->taken && (n <= ALWAYS_DENSE || work / 4 + 2 * q->factor <= q->most * separate);
     if (asked) {
-        if (!missing && strcmp(asked, "sparse") == 0) q->dense = !analysed;
+        if (!missing && strcmp(asked, "sparse") == 0) q->dense = !q->analysed;
         if (strcmp(asked, "dense") == 0) q->dense = true;
         q->taken = strcmp(asked, "separate") != 0;
     }
-    q->version++;
     char *text = room(400);
     snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries, q->factor, work,
              !q->taken ? "drawn in turn" : q->dense ? "drawn jointly, dense" : "drawn jointly, sparse", missing ? "; " : "", missing ? missing : "");
@@ -243,9 +325,112 @@ void gm_pattern_end(int number)
     q->text = text;
 }
 
+// Those of a block with rows: what each is predicted to take, in ns, from 4 multiply-adds a ns in a factor, 1 ns for an entry of a row in a pass over them and 2 for one that is added to its slot.
+static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
+{
+    const double n = (double)q->n, N = (double)q->rows, puts = (double)q->puts, never = 1e300;
+    double work = 0;
+    const bool small = q->n == 0 || (q->n <= ALWAYS_DENSE && !asked);
+    const char *missing = small ? NULL : open_cholmod();
+    q->analysed = !small && q->pairs >= 0 && !missing && analyse(q, &work) && q->factor <= MOST_FACTOR;
+    q->step_time = 2 * puts + 4 * n;
+    q->factor_time = work / 4 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
+    const double dense = q->n <= MOST_DENSE ? n * n * n / 12 + all_pairs + n * n : never, factor = q->analysed ? q->factor_time : never,
+                 gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never, few = q->diagonal && N < n ? N * N * n / 8 + N * N * N / 12 + 3 * N * n : never,
+                 least = fmin(fmin(dense, factor), fmin(gradients, few));
+    q->dense = small || dense <= least;
+    q->gradients = !q->dense && q->diagonal && gradients <= factor;
+    q->only_gradients = false;
+    q->taken = small || (least < never && few > least);
+    if (asked) {
+        q->dense = strcmp(asked, "dense") == 0 || (!q->diagonal && !q->analysed);
+        q->only_gradients = strcmp(asked, "gradients") == 0 && q->diagonal;
+        q->gradients = !q->dense && (q->only_gradients || !q->analysed);
+        q->taken = strcmp(asked, "separate") != 0;
+    }
+    char *text = room(600);
+    int at = snprintf(text, 600, "%s: %ld elements, %ld rows of %ld entries", q->text, q->n, q->rows, q->puts);
+    if (q->napart) at += snprintf(text + at, 600 - (size_t)at, ", %ld of them apart", q->napart);
+    const struct { const char *name; double time; } route[] = {{"dense", dense}, {"a factor", factor}, {"conjugate gradients", gradients}, {"few rows", few}};
+    const char *before = "; predicted: ";
+    for (int k = 0; k < 4; k++, before = ", ") {
+        if (route[k].time == never) continue;
+        at += snprintf(text + at, 600 - (size_t)at, "%s%s %.2g ms", before, route[k].name, route[k].time / 1e6);
+        if (k == 1) at += snprintf(text + at, 600 - (size_t)at, " (%.3g entries)", q->factor);
+        if (k == 2) at += snprintf(text + at, 600 - (size_t)at, " (%d steps)", GUESSED_STEPS);
+    }
+    snprintf(text + at, 600 - (size_t)at, ": %s%s%s", !q->taken ? "drawn by other steps" : q->dense ? "drawn jointly, dense" : q->gradients ? "drawn jointly, by conjugate gradients" : "drawn jointly, sparse",
+             missing ? "; " : "", missing ? missing : "");
+    free(q->text);
+    q->text = text;
+}
+
+// Whether there is memory for what stands in.
+static bool fits(const Pattern *q) { return q->bytes < 0.9 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE); }
+
+void gm_pattern_end(int number)
+{
+    Pattern *q = pattern(number);
+    q->terms = gm_entries.at;
+    const long n = q->n;
+    const char *asked = asked_route();
+    const double pairs = take_rows(q);
+    double all_pairs = 0;
+    for (long i = 0; i < q->rows; i++) {
+        const double m = (double)(q->first_put[i + 1] - q->first_put[i]);
+        all_pairs += m * m / 2;
+    }
+    if (n >= INT_MAX / 2 || q->terms + n >= INT_MAX / 2 || q->puts >= INT_MAX) {
+        fprintf(stderr, "the joint normal of %s has too many terms: %ld\n", q->text, q->terms + q->puts);
+        exit(2);
+    }
+    q->diagonal = true;
+    for (long k = 0; k < q->terms; k++) q->diagonal &= noted.row[k] == noted.column[k];
+    for (long i = 0; i < n; i++) note(i, i);     // an element without a term has a pivot of 0, which is a fault that names it
+    if (pairs > MOST_PAIRS) q->pairs = -1;
+    for (long i = 0; i < q->rows && q->pairs >= 0; i++)
+        for (long k = q->first_put[i]; k < q->first_put[i + 1] && !q->apart[i]; k++)
+            for (long l = k; l < q->first_put[i + 1]; l++, q->pairs++) note(q->column[k], q->column[l]);
+    make_slots(q);
+    while (q->record) {
+        Record *next = q->record->next;
+        free(q->record);
+        q->record = next;
+    }
+    q->gradients = q->only_gradients = false;
+    if (q->rows) choose_with_rows(q, asked, all_pairs);
+    else choose_plain(q, asked);
+    q->version++;
+    if (q->taken || fits(q)) return;
+    fprintf(stderr, "%s; the arrays of these have %.3g GB\n", q->text, q->bytes / 1e9);
+    exit(6);                                     // GM_EXIT_MEMORY
+}
+
+static bool checked;                     // all routes are drawn
+
+void gm_sparse_stand_in(int number, double bytes) { pattern(number)->bytes = bytes; }
+
+void gm_sparse_checked(void) { checked = true; }
+
+int gm_sparse_stands_in(int number) { return !pattern(number)->taken || (checked && fits(pattern(number))); }
+
 int gm_sparse_taken(int number) { return pattern(number)->taken; }
 
-const char *gm_sparse_route(int number) { return number < 1 || number > MOST_BLOCKS ? NULL : patterns[number - 1].text; }
+const char *gm_sparse_route(int number)
+{
+    if (number < 1 || number > MOST_BLOCKS) return NULL;
+    Pattern *q = &patterns[number - 1];
+    long draws = 0, steps = 0, solved = 0;
+    for (const Record *r = q->record; r; r = r->next) {
+        draws += r->draws;
+        steps += r->steps;
+        solved += r->solved;
+    }
+    if (!draws) return q->text;
+    static char text[800];
+    snprintf(text, sizeof text, "%s; %.1f steps for each of %ld solutions, %ld draws by the factor", q->text, solved ? (double)steps / (double)solved : 0, solved, draws - solved);
+    return text;
+}
 
 // ---- numbers ----
 
@@ -310,12 +495,15 @@ static Numbers *numbers(int number)
     free(m->dense);
     free(m->vector);
     free(m->kept);
-    m->kept = m->dense = NULL;
+    free(m->put);
+    free(m->solving);
+    m->kept = m->dense = m->solving = NULL;
+    m->put = room(sizeof(double) * (size_t)q->puts);
     m->value = room(sizeof(double) * (size_t)q->entries);
     m->vector = room(sizeof(double) * (size_t)q->n);
     if (q->dense) m->dense = room(sizeof(double) * (size_t)(q->n * q->n));
 #ifdef HAS_CHOLMOD
-    else {
+    else if (q->analysed) {
         if (!m->started) start(&m->common);
         m->started = true;
 #ifdef M_TRIM_THRESHOLD
@@ -332,23 +520,56 @@ static Numbers *numbers(int number)
     return m;
 }
 
-void gm_sparse_begin(int number)
+void gm_sparse_begin(int number, int chain)
 {
     const Pattern *q = pattern(number);
     Numbers *m = numbers(number);
+    m->chain = chain;
+    m->complete = false;
     memset(m->value, 0, sizeof(double) * (size_t)q->entries);
-    gm_entries = (GmEntries){.slot = q->slot, .value = m->value, .count = q->terms};
+    gm_entries = (GmEntries){.slot = q->slot, .value = m->value, .count = q->terms, .put = m->put, .puts = q->puts};
 }
 
 static void finish_collecting(const Pattern *q, Numbers *m)
 {
     if (!gm_entries.value) return;
-    if (gm_entries.at != q->terms) {             // never: guards and ranges of such a block hold data alone
-        fprintf(stderr, "the terms of a joint normal have changed from %ld to %ld; please report this\n", q->terms, gm_entries.at);
+    if (gm_entries.at != q->terms || gm_entries.put_at != q->puts) {             // never: guards and ranges of such a block hold data alone
+        fprintf(stderr, "the terms of a joint normal have changed from %ld and %ld to %ld and %ld; please report this\n", q->terms, q->puts, gm_entries.at, gm_entries.put_at);
         exit(2);
     }
     for (long j = 0; j < q->n; j++) m->value[q->first[j]] *= 2;
     gm_entries = (GmEntries){0};
+}
+
+static GmRows rows_of(const Pattern *q, const Numbers *m) { return (GmRows){q->rows, q->first_put, q->column, m->put}; }
+
+#ifdef HAS_CHOLMOD
+// The rows that are not apart, to the values.
+static void complete(const Pattern *q, Numbers *m)
+{
+    const int *slot = q->slot + q->terms + q->n;
+    for (long i = 0; i < q->rows; i++)
+        for (long k = q->first_put[i]; k < q->first_put[i + 1] && !q->apart[i]; k++)
+            for (long l = k; l < q->first_put[i + 1]; l++) {
+                const double v = m->put[k] * m->put[l];
+                m->value[*slot++] += k != l && q->column[k] == q->column[l] ? 2 * v : v;
+            }
+    m->complete = true;
+}
+#endif
+
+static void make_dense(const Pattern *q, Numbers *m)
+{
+    const long n = q->n;
+    if (!m->dense) m->dense = room(sizeof(double) * (size_t)(n * n));
+    memset(m->dense, 0, sizeof(double) * (size_t)(n * n));
+    for (long j = 0; j < n; j++)
+        for (long k = q->first[j]; k < q->first[j + 1]; k++) m->dense[j * n + q->row[k]] = m->dense[q->row[k] * n + j] = m->value[k];
+    for (long i = 0; i < q->rows; i++) {
+        if (m->complete && !q->apart[i]) continue;
+        for (long k = q->first_put[i]; k < q->first_put[i + 1]; k++)
+            for (long l = q->first_put[i]; l < q->first_put[i + 1]; l++) m->dense[q->column[k] * n + q->column[l]] += m->put[k] * m->put[l];
+    }
 }
 
 #ifdef HAS_CHOLMOD
@@ -389,38 +610,211 @@ static double noise_of(const Stream *g, long k)
     return normal_standard(&part);
 }
 
+// ---- conjugate gradients ----
+
+static Record *record_of(Pattern *q, int chain)
+{
+    pthread_mutex_lock(&lock);
+    Record *r = q->record;
+    while (r && r->chain != chain) r = r->next;
+    if (!r) {
+        r = calloc(1, sizeof *r);
+        if (!r) no_room();
+        r->chain = chain;
+        r->next = q->record;
+        q->record = r;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+// From b to x: *steps more. false: it was not close enough.
+static bool solved(const GmRows *R, const Pattern *q, const double *D, const double *M, const double *b, double *x, double *work, long most, long *steps)
+{
+    const long taken = gm_conjugate_gradients(R, q->n, D, M, b, x, work, most);
+    *steps += taken < 0 ? most : taken;
+    return taken >= 0;
+}
+
+// The draw by conjugate gradients. GM_NOT_SOLVED: this one is for the factor; h is as it was.
+static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h, double *x, GmScale *scale)
+{
+    const long n = q->n;
+    Record *const r = record_of(q, m->chain);
+    const long draw = r->draws++;
+    const bool trial = draw < FIRST_DRAWS || draw % AGAIN == 0;
+    const int by = draw < FIRST_DRAWS ? (int)(draw & 1) : trial ? (int)(draw / AGAIN & 1) : r->mean[1] < r->mean[0];
+    if (!trial && q->analysed && !q->only_gradients && r->mean[by] * q->step_time > q->factor_time) return GM_NOT_SOLVED;
+    const double worth = 20 + 4 * q->factor_time / (q->step_time + 1);           // more steps than these are not: then there is the factor
+    const long most = q->analysed && worth < MOST_STEPS ? (long)worth : MOST_STEPS;
+    if (!m->solving) m->solving = room(sizeof(double) * 8 * (size_t)n);
+    double *D = m->solving, *J = D + n, *b = J + n, *mean = b + n, *work = mean + n;
+    const GmRows R = rows_of(q, m);
+    for (long j = 0; j < n; j++) {
+        D[j] = J[j] = m->value[q->first[j]];
+        if (!(D[j] > 0) || !isfinite(D[j])) return j + 1;
+    }
+    for (long k = 0; k < q->puts; k++) J[q->column[k]] += m->put[k] * m->put[k];
+    const Stream parts = *g;
+    for (long j = 0; j < n; j++) b[j] = sqrt(D[j]) * noise_of(&parts, j);
+    for (long i = 0; i < q->rows; i++) gm_row_added(&R, i, noise_of(&parts, n + i), b);
+    long steps = 0;
+    bool good = true;
+    if (scale) {                                 // as in linalg.h; the mean by itself
+        memset(mean, 0, sizeof *mean * (size_t)n);
+        good = solved(&R, q, D, by ? J : D, h, mean, work, most, &steps);
+        double rest = scale->Q;
+        for (long j = 0; j < n; j++) rest -= h[j] * mean[j];
+        Stream own = *g;
+        scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(&own, scale->count / 2, rest / 2)) : 1;
+        memset(x, 0, sizeof *x * (size_t)n);
+    } else {
+        bool finite = true;
+        for (long j = 0; j < n; j++) {
+            b[j] += h[j];
+            finite &= isfinite(x[j]) != 0;
+        }
+        if (!finite) memset(x, 0, sizeof *x * (size_t)n);
+    }
+    good = good && solved(&R, q, D, by ? J : D, b, x, work, most, &steps);
+    const double told = good ? (double)steps : 2.0 * (double)steps;
+    r->mean[by] = r->mean[by] > 0 ? 0.8 * r->mean[by] + 0.2 * told : told;
+    if (!good) {
+        r->failed++;
+        return GM_NOT_SOLVED;
+    }
+    r->solved++;
+    r->steps += steps;
+    for (long j = 0; j < n && scale; j++) x[j] += scale->scale * mean[j];
+    stream_pass(g);
+    for (long j = 0; j < n; j++)
+        if (!isfinite(x[j])) return j + 1;
+    return 0;
+}
+
+// ---- by a factor ----
+
+#ifdef HAS_CHOLMOD
+// From z ~ N(0, B^-1) and mean B^-1 h to those of J = B + A'A, A the rows that are apart; *quadratic, h'B^-1 h, becomes h'J^-1 h. A'(I + A B^-1 A')^-1 (A u + e) is what u loses, times B^-1.
+static bool take_apart(Numbers *m, const Pattern *q, const Stream *parts, double *z, double *mean, double *quadratic)
+{
+    const long n = q->n, K = q->napart;
+    const GmRows R = rows_of(q, m);
+    double *W = room(sizeof *W * (size_t)(K * n)), *M = room(sizeof *M * (size_t)(K * K)), *a = room(sizeof *a * (size_t)(2 * K)), *c = a + K;
+    long *row = room(sizeof *row * (size_t)K), k = 0;
+    bool good = true;
+    for (long i = 0; i < q->rows; i++)
+        if (q->apart[i]) row[k++] = i;
+    for (k = 0; k < K && good; k++) {            // W = B^-1 A'
+        memset(W + k * n, 0, sizeof *W * (size_t)n);
+        gm_row_added(&R, row[k], 1, W + k * n);
+        good = solve_with(m, CHOLMOD_A, W + k * n, n);
+    }
+    for (k = 0; k < K; k++)
+        for (long l = 0; l <= k; l++) M[k * K + l] = gm_row_times(&R, row[k], W + l * n) + (k == l);
+    for (k = 0; k < K && good; k++)              // its factor
+        for (long l = 0; l <= k; l++) {
+            double sum = M[k * K + l];
+            for (long i = 0; i < l; i++) sum -= M[k * K + i] * M[l * K + i];
+            good = good && (k != l || sum > 0);
+            M[k * K + l] = k == l ? sqrt(sum) : sum / M[l * K + l];
+        }
+    for (k = 0; k < K && good; k++) {
+        a[k] = gm_row_times(&R, row[k], z) + noise_of(parts, n + k);
+        c[k] = gm_row_times(&R, row[k], mean);
+        for (long i = 0; i < k; i++) {
+            a[k] -= M[k * K + i] * a[i];
+            c[k] -= M[k * K + i] * c[i];
+        }
+        a[k] /= M[k * K + k];
+        c[k] /= M[k * K + k];
+        *quadratic -= c[k] * c[k];
+    }
+    for (k = K - 1; k >= 0 && good; k--) {
+        for (long i = k + 1; i < K; i++) {
+            a[k] -= M[i * K + k] * a[i];
+            c[k] -= M[i * K + k] * c[i];
+        }
+        a[k] /= M[k * K + k];
+        c[k] /= M[k * K + k];
+        for (long j = 0; j < n; j++) {
+            z[j] -= a[k] * W[k * n + j];
+            mean[j] -= c[k] * W[k * n + j];
+        }
+    }
+    free(W);
+    free(M);
+    free(a);
+    free(row);
+    return good;
+}
+
+// x from the factor of B and rows apart.
+static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const double *h, double *x, GmScale *scale)
+{
+    const long n = q->n;
+    const Stream parts = *g;
+    double *z = m->vector, *mean = room(sizeof *mean * (size_t)n), quadratic = 0;
+    for (long k = 0; k < n; k++) z[k] = noise_of(&parts, k);
+    memcpy(mean, h, sizeof *mean * (size_t)n);
+    bool good = solve_with(m, CHOLMOD_Lt, z, n) && solve_with(m, CHOLMOD_Pt, z, n) && solve_with(m, CHOLMOD_A, mean, n);
+    for (long k = 0; k < n; k++) quadratic += h[k] * mean[k];
+    good = good && take_apart(m, q, &parts, z, mean, &quadratic);
+    if (good && scale) {
+        const double rest = scale->Q - quadratic;
+        scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(g, scale->count / 2, rest / 2)) : 1;
+    }
+    for (long k = 0; k < n && good; k++) x[k] = z[k] + (scale ? scale->scale : 1) * mean[k];
+    free(mean);
+    return good ? 0 : 1;
+}
+#endif
+
 static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *scale)
 {
-    const Pattern *q = pattern(number);
+    Pattern *q = pattern(number);
     Numbers *m = numbers(number);
     const long n = q->n;
     finish_collecting(q, m);
+    for (long k = 0; k < q->puts; k++)
+        if (!isfinite(m->put[k])) return q->column[k] + 1;
     if (q->dense) {
-        memset(m->dense, 0, sizeof(double) * (size_t)(n * n));
-        for (long j = 0; j < n; j++)
-            for (long k = q->first[j]; k < q->first[j + 1]; k++) m->dense[j * n + q->row[k]] = m->dense[q->row[k] * n + j] = m->value[k];
+        make_dense(q, m);
         return gm_normal_dense(g, n, m->dense, h, x, scale);
+    }
+    if (q->gradients) {
+        const long bad = draw_by_gradients(g, q, m, h, x, scale);
+        if (bad != GM_NOT_SOLVED || !q->analysed) return bad;
     }
 #ifdef HAS_CHOLMOD
     const Stream parts = *g;
+    complete(q, m);
     for (long k = 0; k < q->entries; k++)
         if (!isfinite(m->value[k])) return q->row[k] + 1;
     cholmod_sparse A = matrix_of(q, m->value);
     if (!lib.cholmod_factorize(&A, m->factor, &m->common)) return 1;
     const long bad = lost_pivot(q, m);
-    if (bad) return bad;
-    double *v = m->vector;
-    memcpy(v, h, sizeof *v * (size_t)n);
-    if (!solve_with(m, CHOLMOD_P, v, n) || !solve_with(m, CHOLMOD_L, v, n)) return 1;
-    if (scale) {                                 // as in linalg.h
-        double rest = scale->Q;
-        for (long k = 0; k < n; k++) rest -= v[k] * v[k];
-        scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(g, scale->count / 2, rest / 2)) : 1;
-        for (long k = 0; k < n; k++) v[k] *= scale->scale;
+    if (bad && q->napart && n <= MOST_DENSE) {   // what is singular without the rows that are apart, an intrinsic field without data
+        make_dense(q, m);
+        return gm_normal_dense(g, n, m->dense, h, x, scale);
     }
-    for (long k = 0; k < n; k++) v[k] += noise_of(&parts, k);
-    if (!solve_with(m, CHOLMOD_Lt, v, n) || !solve_with(m, CHOLMOD_Pt, v, n)) return 1;
-    memcpy(x, v, sizeof *x * (size_t)n);
+    if (bad) return bad;
+    if (q->napart) {
+        if (draw_apart(g, q, m, h, x, scale)) return 1;
+    } else {
+        double *v = m->vector;
+        memcpy(v, h, sizeof *v * (size_t)n);
+        if (!solve_with(m, CHOLMOD_P, v, n) || !solve_with(m, CHOLMOD_L, v, n)) return 1;
+        if (scale) {                             // as in linalg.h
+            double rest = scale->Q;
+            for (long k = 0; k < n; k++) rest -= v[k] * v[k];
+            scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(g, scale->count / 2, rest / 2)) : 1;
+            for (long k = 0; k < n; k++) v[k] *= scale->scale;
+        }
+        for (long k = 0; k < n; k++) v[k] += noise_of(&parts, k);
+        if (!solve_with(m, CHOLMOD_Lt, v, n) || !solve_with(m, CHOLMOD_Pt, v, n)) return 1;
+        memcpy(x, v, sizeof *x * (size_t)n);
+    }
     stream_pass(g);
     for (long i = 0; i < n; i++)
         if (!isfinite(x[i])) return i + 1;
@@ -467,6 +861,13 @@ double gm_sparse_after(int number, const double *x)
             v -= one + other;
             size += fabs(one) + fabs(other);
         }
+    }
+    const GmRows R = rows_of(q, m);
+    for (long i = 0; i < q->rows; i++) {
+        if (m->complete && !q->apart[i]) continue;
+        const double now = gm_row_times(&R, i, x), then = gm_row_times(&R, i, old);
+        v -= (now - then) * (now + then) / 2;
+        size += now * now / 2 + then * then / 2;
     }
     gm_claim_size(size);
     return v;

@@ -6,6 +6,16 @@
 //
 // J is factored by CHOLMOD of SuiteSparse with an order that keeps the factor sparse (analysed once; numbers each draw), or dense by LAPACK where that is less work, and
 // x = P'L'^-1 (L^-1 P h + e) with P J P' = L L' and e standard normal (Rue 2001). CHOLMOD is found when the program runs, and only by programs that have such a block.
+//
+// Linear predictors that name a list of elements for each row, y[i] ~ normal(sum(k in start[i]:end[i], x[k]*b[col[k]]), s), are told by their rows (gm_sparse_row, gm_sparse_put):
+//     J = S + R'R,     S the terms, R the rows
+// and the route with the least predicted work is taken:
+//   factor     J's pattern has a place for each pair of entries of a row. Of a few long rows, which would fill it (a sum that is nearly 0), there is none: with A these rows, J = B + A'A and
+//              u ~ N(B^-1 h, B^-1),  x = u - B^-1 A' (I + A B^-1 A')^-1 (A u + e)  (as in linalg.h, B for D)
+//   gradients  where S is a diagonal: conjugate gradients (conjugate.h), with S or the diagonal of J to precondition, whichever has needed fewer steps so far. They count: a chain whose
+//              steps cost more than a factor goes over to it, and a draw for which they do not suffice is made by the factor; where there is none the run stops, and says so.
+//   dense      by LAPACK
+//   separate   other steps stand in, among them the one for few rows
 #ifndef GM_SPARSE_H
 #define GM_SPARSE_H
 
@@ -15,11 +25,15 @@ typedef struct GmEntries {               // of the matrix that this thread colle
     const int *slot;                     // of each term, in their order; NULL: places are noted
     double    *value;                    // of each slot
     long       at, count;                // terms so far, and in all
+    double     root, *put;               // what the row's entries are multiplied by; entries of rows, in their order
+    long       put_at, puts;             // so far, and in all
 } GmEntries;
 
 extern __thread GmEntries gm_entries;      // which C++ knows, too
 
 void gm_sparse_note(long i, long j);
+void gm_sparse_note_row(void);
+void gm_sparse_note_put(long j);
 
 // The next term adds `value` to J[i, j] and J[j, i], or twice to J[i, i].
 static inline void gm_sparse_add(long i, long j, double value)
@@ -30,8 +44,23 @@ static inline void gm_sparse_add(long i, long j, double value)
     e->at++;
 }
 
+// J has rr' more, r a row with these entries times `root`: it begins, and gets x at place j, which may come again.
+static inline void gm_sparse_row(double root)
+{
+    gm_entries.root = root;
+    if (!gm_entries.slot) gm_sparse_note_row();
+}
+
+static inline void gm_sparse_put(long j, double x)
+{
+    GmEntries *const e = &gm_entries;
+    if (!e->slot) gm_sparse_note_put(j);
+    else if (e->put_at < e->puts) e->put[e->put_at] = x == 0 ? 0 : e->root * x;
+    e->put_at++;
+}
+
 // Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the order is analysed and the route chosen;
-// the environment variable GM_JOINT (sparse, dense, separate) chooses instead. n: the size of the block; most: how many times the work of the steps
+// the environment variable GM_JOINT (sparse, gradients, dense, separate) chooses instead. n: the size of the block; most: how many times the work of the steps
 // that stand in for it a joint draw may take, by counts of multiply-adds (measured: 4e9 a second within CHOLMOD, 4 ns a term).
 void gm_pattern_begin(int number, long n, double most, const char *name);
 void gm_pattern_end(int number);
@@ -39,13 +68,20 @@ void gm_pattern_end(int number);
 // Whether block `number` is drawn jointly. If not, other steps stand in for it.
 int  gm_sparse_taken(int number);
 
+// Whether these do; for --check also where it is taken, if there is memory for them. They have so many bytes, which is said before the pattern.
+void gm_sparse_stand_in(int number, double bytes);
+void gm_sparse_checked(void);
+int  gm_sparse_stands_in(int number);
+
 // How block `number` is drawn and why, a line of text; NULL: there is no such block.
 const char *gm_sparse_route(int number);
 
-// The numbers of the matrix: `begin` makes them zero, the kernel adds them up.
-void gm_sparse_begin(int number);
+// The numbers of the matrix of a chain: `begin` makes them zero, the kernel adds them up.
+void gm_sparse_begin(int number, int chain);
 
-// x[n] from what was collected and h[n]. Returns 0; k if the k-th pivot is not positive (k counts elements of x from 1) or the k-th element not finite; h is destroyed.
+// x[n], which stands at the last draw, from what was collected and h[n]. Returns 0; k if the k-th pivot is not positive (k counts elements of x from 1) or the k-th element not finite;
+// GM_NOT_SOLVED; h is destroyed.
+enum { GM_NOT_SOLVED = -1 };             // conjugate gradients did not come close enough, and there is no factor
 long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scale);
 
 // --check, as in linalg.h.

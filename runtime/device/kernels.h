@@ -95,6 +95,7 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 
 #define NOT_FINITE            "its draw is not a finite number: its conditional is improper, or a value it depends on overflowed"
 #define NOT_POSITIVE_DEFINITE "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, its columns are collinear as far as doubles can tell (centre them), or a value it depends on overflowed"
+#define NOT_SOLVED "conjugate gradients do not come close enough to a solution, and its precision has no factor that fits: its columns are nearly collinear under a vague prior (scale them, or give the prior a smaller scale)"
 #define VERIFY(x, name, element) do { if (!is_finite(x)) FAULT(name, element, NOT_FINITE); } while (0)
 #define SUM_ALONG(i, n, ...)  SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)
 #define SUM_TURNS(i, n, ...)  SUM_TURNS_FROM(i, 0, n, __VA_ARGS__)

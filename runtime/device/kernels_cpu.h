@@ -72,6 +72,9 @@ typedef struct GmContext {
 
 // An entry of the precision of a joint normal that is collected (backends/sparse.h).
 #define SPARSE_ADD(i, j, x) gm_sparse_add(i, j, x)
+// The precision has r r' more, r a row of these entries times `root`: it begins, and gets an entry.
+#define SPARSE_ROW(root)    gm_sparse_row(root)
+#define SPARSE_PUT(j, x)    gm_sparse_put(j, x)
 
 // ---- teams ----
 

@@ -45,6 +45,8 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
 #define KERNEL_PRODUCTS(name) GM_KERNEL_BOUND(name, true, __launch_bounds__(GM_THREADS, 2))     // registers for two blocks: a group waits for its rows most of the time
 #define KERNEL_ON_REQUEST(name) KERNEL_TEAM(name)
+#define SPARSE_ROW(root)    ((void)0)
+#define SPARSE_PUT(j, x)    ((void)0)
 #define SPARSE_ADD(i, j, x) ((void)0)          // such a kernel runs on the CPU alone
 #define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
 #define KERNEL_SCALAR(name) KERNEL_ONCE(name)

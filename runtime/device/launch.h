@@ -350,14 +350,14 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
 static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x, wide *scale)
 {
     Stream g = gm_joint_stream(run, var);
-    gm_sparse_begin(number);
+    gm_sparse_begin(number, run->chain);
     gm_team(kernel, run, run->chain, 1);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_sparse_before(number, h, x);
     const long bad = gm_normal_sparse(&g, number, h, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_claim_quadratic(run, run->chain, gm_sparse_after(number, x));
     if (scale) scale[2] = move.scale;
-    if (bad) gm_fault(run, run->chain, name, 0, NOT_POSITIVE_DEFINITE);
+    if (bad) gm_fault(run, run->chain, name, 0, bad == GM_NOT_SOLVED ? NOT_SOLVED : NOT_POSITIVE_DEFINITE);
 }
 
 #endif
@@ -824,12 +824,15 @@ typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char 
 #define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0, 0}
 #define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0}
 
+// Whether these do.
+#define STANDS_IN(run, number) ((run)->device || (run)->like_gpu || gm_sparse_stands_in(number))
+
 static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {
     if (run->seeking) return step->moves;
     if (step->joint) {
-        const int taken = !run->device && !run->like_gpu && gm_sparse_taken(step->joint > 0 ? step->joint : -step->joint);
-        if (step->joint > 0 ? !taken : taken && !run->checking) return 0;
+        const int number = step->joint > 0 ? step->joint : -step->joint;
+        if (step->joint > 0 ? run->device || run->like_gpu || !gm_sparse_taken(number) : !STANDS_IN(run, number)) return 0;
     }
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
     if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu);

@@ -31,7 +31,7 @@ void gm_note(const char *format, ...)
 
 // ---- memory ----
 
-static void exhausted(size_t count, size_t size)
+void gm_exhausted(size_t count, size_t size)
 {
     gm_error("out of memory: %.3g GB more were needed (fewer --chains, --samples or --params need less)",
              (double)count * (double)size / 1e9);
@@ -42,7 +42,7 @@ void *gm_alloc(size_t count, size_t size)
 {
     void *block = calloc(count ? count : 1, size ? size : 1);
     if (!block)
-        exhausted(count, size);
+        gm_exhausted(count, size);
     return block;
 }
 
@@ -50,10 +50,10 @@ void *gm_grow(void *block, size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        exhausted(count, size);
+        gm_exhausted(count, size);
     void *grown = realloc(block, bytes ? bytes : 1);
     if (!grown)
-        exhausted(count, size);
+        gm_exhausted(count, size);
     return grown;
 }
 

@@ -36,6 +36,7 @@ extern bool gm_quiet;
 
 // calloc and realloc that end the program with one line (status 4) when memory is exhausted. Sizes are count * size bytes;
 // an overflow of the product counts as exhausted. Never return NULL, not even for zero bytes.
+void  gm_exhausted(size_t count, size_t size) __attribute__((noreturn));           // ends the program with the message
 void *gm_alloc(size_t count, size_t size);
 void *gm_grow(void *block, size_t count, size_t size);
 char *gm_copy_text(const char *text);
@@ -167,6 +168,8 @@ char *gm_declared_text(const GmField *f, const GmShape *s);                     
 typedef struct GmMemory {
     void    *state;                 // array of the emitted file's State
     void   **block;                 // one per chain, then the shared one, and that of expectations
+    void   **standing_in;           // one per chain, and a shared one, of the arrays of steps that stand in for a joint normal, so many bytes each: the system gives what is touched
+    size_t   standing_in_bytes[2];
     bool     in_turn;               // all chains have the same arrays of expectations, one after the other
     int      chains;
     GmShape *shape;                 // by state field

@@ -2,13 +2,17 @@
 //
 //   State[c].beta -> block[c] + ...      State[c].y -> the data itself, or (with missing values) a copy in block[c]
 //   State[c].XtX  -> the shared block, the same for all chains
+//   State[c].precision_u -> of what stands in for a joint normal that is usually taken: room that takes none until it is written
 //   State[c].probability_c -> a block of its own that starts of `map` have in turn, where those of all would be large (em.c)
+#define _DEFAULT_SOURCE
 #include "host.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include "../backends/sparse.h"
 
 enum { TURNS = 64 << 20 };         // bytes of expectations of all starts above which they have one place
 enum { LINE = 64 };                 // arrays begin on a cache line, so that no two of them share one
@@ -54,9 +58,9 @@ static bool is_shared(const GmModel *model, const GmData *d, const GmField *fiel
     return true;
 }
 
-typedef enum { OF_CHAIN, OF_ALL, IN_TURN } Place;
+typedef enum { OF_CHAIN, OF_ALL, IN_TURN, STANDING_IN, STANDING_IN_OF_ALL } Place;
 
-static Place place_of(const GmModel *model, const GmData *d, const GmMemory *m, const GmField *field) { return m->in_turn && field->by_start ? IN_TURN : is_shared(model, d, field) ? OF_ALL : OF_CHAIN; }
+static Place place_of(const GmModel *model, const GmData *d, const GmMemory *m, const GmField *field) { return field->stands_in ? is_shared(model, d, field) ? STANDING_IN_OF_ALL : STANDING_IN : m->in_turn && field->by_start ? IN_TURN : is_shared(model, d, field) ? OF_ALL : OF_CHAIN; }
 
 // Puts the pointers of the arrays of one place into chain c's State, inside `block`; returns the bytes used. With block == NULL it only counts.
 static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, Place place, char *block, int c)
@@ -119,6 +123,32 @@ size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **
     return all;
 }
 
+// Zeros, of which the system keeps those that are written.
+static void *lazily(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        gm_exhausted(bytes, 1);
+    return p;
+}
+
+// Tells each joint normal how much memory the steps have that stand in for it; the largest number of one.
+static int say_what_stands_in(const GmModel *model, const GmData *d, const GmMemory *m, int chains)
+{
+    int n = 0;
+    for (int f = 0; f < model->n_state; f++)
+        if (model->state[f].stands_in > n)
+            n = model->state[f].stands_in;
+    for (int k = 1; k <= n; k++) {
+        double bytes = 0;
+        for (int f = 0; f < model->n_state; f++)
+            if (model->state[f].stands_in == k)
+                bytes += (double)array_bytes(&model->state[f], &m->shape[f]) * (is_shared(model, d, &model->state[f]) ? 1 : chains);
+        gm_sparse_stand_in(k, bytes);
+    }
+    return n;
+}
+
 bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns)
 {
     *m = (GmMemory){ .chains = chains };
@@ -147,6 +177,12 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
     }
     const char *largest = NULL;
     m->in_turn = may_take_turns && gm_memory_by_start(model, m, &largest) > (size_t)TURNS / (size_t)chains;
+    const int largest_number = say_what_stands_in(model, d, m, chains);
+    m->standing_in = gm_alloc((size_t)chains + 1, sizeof *m->standing_in);
+    for (int all = 0; all < 2 && largest_number; all++) {
+        m->standing_in_bytes[all] = lay_out(model, d, m, all ? STANDING_IN_OF_ALL : STANDING_IN, NULL, 0) + LINE;
+        for (int c = all ? chains : 0; c < chains + all; c++) m->standing_in[c] = lazily(m->standing_in_bytes[all]);
+    }
     const size_t own = lay_out(model, d, m, OF_CHAIN, NULL, 0), shared = lay_out(model, d, m, OF_ALL, NULL, 0), turns = lay_out(model, d, m, IN_TURN, NULL, 0);
     m->block[chains] = gm_alloc(shared + LINE, 1);
     m->block[chains + 1] = gm_alloc(turns + LINE, 1);
@@ -155,6 +191,8 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         lay_out(model, d, m, OF_CHAIN, aligned(m->block[c]), c);
         lay_out(model, d, m, OF_ALL, aligned(m->block[chains]), c);
         lay_out(model, d, m, IN_TURN, aligned(m->block[chains + 1]), c);
+        if (largest_number) lay_out(model, d, m, STANDING_IN, aligned(m->standing_in[c]), c);
+        if (largest_number) lay_out(model, d, m, STANDING_IN_OF_ALL, aligned(m->standing_in[chains]), c);
         for (int f = 0; f < model->n_state; f++) {
             const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
             if (source < 0)
@@ -175,6 +213,9 @@ void gm_memory_close(GmMemory *m)
 {
     for (int c = 0; c <= m->chains + 1 && m->block; c++)
         free(m->block[c]);
+    for (int c = 0; c <= m->chains && m->standing_in; c++)
+        if (m->standing_in[c]) munmap(m->standing_in[c], m->standing_in_bytes[c == m->chains]);
+    free(m->standing_in);
     free(m->block);
     free(m->state);
     free(m->shape);

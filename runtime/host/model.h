@@ -69,6 +69,7 @@ typedef struct GmField {
     int          bounded;                                // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
     double       lower, upper;
     int          by_start;                               // state: expectations of latents, for modes: nothing is kept in them while another start is at work
+    int          stands_in;                              // state: only steps that stand in for the joint normal of this number (sparse.h) use it; 0: others do
     int          part_of, part;                          // state: 1 + the field that it is an element of, and which one; 0: an array of its own
     const char  *where;                                  // "file.gm:12"
     const char  *declared;                               // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest

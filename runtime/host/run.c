@@ -341,6 +341,8 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
+    if (o->check)
+        gm_sparse_checked();
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
     f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .state_size = model->state_size, .chains = o->chains, .first_chain = o->first_chain - 1,
