@@ -50,7 +50,7 @@ static double first_of(const Expr *guard, const Expr *key, bool equal)
     return !equal && guard->args[0] == key && !ex_mentions_index(guard->args[1], key->index) && !ex_unknown(guard->args[1]) ? 1 : 0;
 }
 
-typedef struct Closing { const Series *s; int along; Index *index; Expr *start, *ratio; const Site *first, *next; } Closing;      // along: the subscript of the recursion, `index` in the statement of the others
+typedef struct Closing { Recursion r; Expr *start, *ratio; } Closing;
 
 // From which element on a site goes in subscript `along`, which is to be one (`alone`) or all that follow; 0: it has a condition, or another form.
 static double begins(const Series *s, const Site *t, int along, bool alone)
@@ -68,38 +68,45 @@ static double begins(const Series *s, const Site *t, int along, bool alone)
     return least && least->kind == EX_NUM ? least->number : 0;
 }
 
-// The recursion as start and ratio; false: it is no product of this form.
-static bool as_product(const Series *s, Closing *c)
+bool first_order(const Series *s, Recursion *r)
 {
     const Var *x = s->var[0];
     if (s->n != 1 || s->backward || !s->sites || !s->sites->next || s->sites->next->next) return false;
     for (int way = 0; way < 2; way++)
         for (int along = 0; along < x->rank; along++) {
-            *c = (Closing){.s = s, .along = along, .first = way ? s->sites->next : s->sites, .next = way ? s->sites : s->sites->next};
-            if (begins(s, c->first, along, true) != 1 || begins(s, c->next, along, false) != 2) continue;
+            *r = (Recursion){.s = s, .along = along, .first = way ? s->sites->next : s->sites, .next = way ? s->sites : s->sites->next};
+            if (begins(s, r->first, along, true) != 1 || begins(s, r->next, along, false) != 2) continue;
             Found f = {0};
-            ex_references(c->next->value, x, one_reference, &f);
-            if (!f.ref || f.other || f.ref->loose || ex_mentions(c->first->value, x)) continue;
+            ex_references(r->next->value, x, one_reference, &f);
+            if (!f.ref || f.other || f.ref->loose || ex_mentions(r->first->value, x)) continue;
             bool before = true;
-            for (int k = 0; k < x->rank; k++) before &= k == along ? ex_is_num(ex_sub(c->next->subscript[k], f.ref->args[k]), 1) : f.ref->args[k] == c->next->subscript[k];
-            c->index = c->next->subscript[along]->index;
-            c->start = c->first->value;
-            c->ratio = before ? ratio_of(c->next->value, f.ref) : NULL;
-            if (c->ratio && (c->first->subscript[along]->kind == EX_NUM || !ex_mentions_index(c->start, s->along))) return true;
+            for (int k = 0; k < x->rank; k++) before &= k == along ? ex_is_num(ex_sub(r->next->subscript[k], f.ref->args[k]), 1) : f.ref->args[k] == r->next->subscript[k];
+            r->index = r->next->subscript[along]->index;
+            r->before = f.ref;
+            if (before && (r->first->subscript[along]->kind == EX_NUM || !ex_mentions_index(r->first->value, s->along))) return true;
         }
     return false;
+}
+
+// The recursion as start and ratio; false: it is no product of this form.
+static bool as_product(const Series *s, Closing *c)
+{
+    if (!first_order(s, &c->r)) return false;
+    c->start = c->r.first->value;
+    c->ratio = ratio_of(c->r.next->value, c->r.before);
+    return c->ratio != NULL;
 }
 
 static Expr *put_closed(Expr *e, void *with)
 {
     const Closing *c = with;
-    if (e->kind != EX_REF || e->var != c->s->var[0]) return NULL;
-    Index *j = index_new(c->index->name, ex_num(1), ex_sub(e->args[c->along], ex_num(1)));
-    Expr *start = c->start, *ratio = ex_replace_index(c->ratio, c->index, ex_add2(ex_index(j), ex_num(1)));
+    if (e->kind != EX_REF || e->var != c->r.s->var[0]) return NULL;
+    Index *j = index_new(c->r.index->name, ex_num(1), ex_sub(e->args[c->r.along], ex_num(1)));
+    Expr *start = c->start, *ratio = ex_replace_index(c->ratio, c->r.index, ex_add2(ex_index(j), ex_num(1)));
     for (int k = 0; k < e->nargs; k++) {
-        if (k == c->along) continue;
-        start = ex_replace(start, c->first->subscript[k], e->args[k]);
-        ratio = ex_replace(ratio, c->next->subscript[k], e->args[k]);
+        if (k == c->r.along) continue;
+        start = ex_replace(start, c->r.first->subscript[k], e->args[k]);
+        ratio = ex_replace(ratio, c->r.next->subscript[k], e->args[k]);
     }
     return ex_mul2(start, ex_reduce("prod", j, j->lo, j->hi, ratio));
 }

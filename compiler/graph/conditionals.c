@@ -971,6 +971,8 @@ Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
 
 Conditional *conditional_given(Graph *g, Var *v, const Reading *factors, bool scatter) { return element_in(g, v, *factors, false, scatter); }
 
+Conditional *conditional_density_of(Graph *g, Var *v, const Reading *factors, bool collapsed) { return element_in(g, v, *factors, collapsed, false); }
+
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed) { return element(g, v, collapsed, true); }
 
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed) { return element(g, v, collapsed, false); }

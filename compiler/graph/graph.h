@@ -201,6 +201,15 @@ bool  find_series(Graph *g);                                     // series.c: ca
 bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, or a series of the sweep that does
 bool  add_series(Graph *g, Var *v);                              // of v alone, which has sites, behind those that there are; false: it goes along no subscript
 Expr *in_closed_form(Graph *g, Expr *log_density, Var *v);       // closed.c: products that are written as recursions, as products. NULL: v enters others, or not by logarithms
+typedef struct Recursion {               // x[1] = first, x[k] = next in x[k-1], along one subscript, others being loops
+    const Series *s;
+    const Site   *first, *next;
+    int           along;
+    Index        *index;                 // of the subscript along, in `next`
+    Expr         *before;                // x[k-1] there
+} Recursion;
+
+bool  first_order(const Series *s, Recursion *r);                // closed.c: false: it has another form
 bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
@@ -292,6 +301,7 @@ bool factor_counts_at(const Factor *f, int sums, bool collapsed);
 enum { MOST_TIED = 8 };
 // The discrete unknowns in f whose possible values are not connected by changes of one of them at a time, into `tied`; their number, 0 if there are none.
 int tied_in(const Graph *g, const Factor *f, Var **tied);
+double number_at(const Expr *e, int n, Expr *const *ref, const double *value);      // with these values of at most MOST_TIED references; NAN: other things decide
 
 // ---- polynomial.c: expansion in an element, or in the elements of a block ----
 
@@ -378,6 +388,9 @@ typedef struct Conditional {
     const char *because;                 // why nothing better applies
     const Factor *couples;               // holds several elements, if they are not independent
     Part       *own;                     // STEP_OWN: value is a call of the distribution's routine, with its arguments
+    const struct Past *past;             // elements of a chain remember more than the one before: stand-ins of it are in the parts. NULL: they do not
+    Expr       *state;                   // stand-in of where the element stands among the states of the chain, and
+    Expr       *state_is;                // what that is once the element is drawn, in terms of the state before. NULL: no step draws them
     const struct Conditional *with;      // of an element with the same subscripts that is studied together with this one: it, too, is replaced by its u where both stand. NULL: none
 } Conditional;
 
@@ -389,7 +402,26 @@ Conditional *conditional_density(Graph *g, Var *v, bool collapsed);   // the sam
 Conditional *conditional_given(Graph *g, Var *v, const struct Reading *factors, bool scatter);   // of a variable that enters these factors, which need not be the graph's
 Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every factor that mentions v, read from the state
 Conditional *conditional_chain(Graph *g, Var *v);                     // marginal.c: of an element given the one before it, those behind it summed out
+Conditional *conditional_density_of(Graph *g, Var *v, const struct Reading *factors, bool collapsed);      // conditional_density of a variable that enters these factors
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
+
+// ---- history.c: chains whose elements remember more than the one before ----
+
+typedef struct Past {                    // the states of a chain: a value, and the summaries behind the element; all numbers, states from 0
+    Arena  *arena;
+    int     nvalues, nsummaries, nstates;
+    double  first;                       // value
+    Var   **stand;                       // of each summary before the element k, l, ...: stand[q][k, l, ...]
+    double *before;                      // what that is before the first element
+    double *value, *summary;             // of state s: value[s], summary[s*nsummaries + q]
+    int    *next, *start;                // the state of the value first + k behind s: next[s*nvalues + k]; of the first element: start[k]
+} Past;
+
+Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed);  // NULL: its factors read nothing of the past but the element before, or what they read is not understood
+Past *no_past(Graph *g, double first, int nvalues);                    // of a chain that remembers nothing: its states are its values
+// In terms of the state before, from 1: summary q of it, and the state of an element with this value behind it; is_first: there is none before.
+Expr *remembered(const Past *p, int q, Expr *before, Expr *is_first);
+Expr *state_behind(const Past *p, Expr *before, Expr *value, Expr *is_first);
 
 typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the sum over loops of coefficient
     const Factor *factor;                // where it comes from

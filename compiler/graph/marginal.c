@@ -57,13 +57,21 @@ static Expr *summed(const Loops *l, Expr *e)
     return e;
 }
 
+// Whether it holds what is remembered of elements before.
+static bool reads_past(const Conditional *c, const Part *q)
+{
+    bool any = false;
+    for (int k = 0; c->past && k < c->past->nsummaries; k++) any |= ex_mentions(q->value, c->past->stand[k]) || (q->loops.guard && ex_mentions(q->loops.guard, c->past->stand[k]));
+    return any;
+}
+
 // log density of one element at a value, a sum over its factors; what does not depend on the value goes to `apart`.
 static Expr *at_value(const Conditional *c, Expr **apart)
 {
     Expr *all = ex_num(0);
     *apart = ex_num(0);
     for (const Part *q = c->density; q; q = q->next) {
-        if (ex_mentions(q->value, c->var)) continue;             // of two neighbours
+        if (ex_mentions(q->value, c->var) || reads_past(c, q)) continue;          // of two neighbours
         Expr *e = ends_decide(q->value), *with = ex_num(0), *without = ex_num(0);
         const bool guarded = q->loops.guard && ex_mentions(q->loops.guard, c->u->var);
         for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
@@ -136,13 +144,30 @@ static Expr *beside(const Conditional *c, int apart)
     return ex_ref(c->var, c->var->rank, at);
 }
 
+static bool holds_before(const Conditional *c, const Part *q) { return ex_mentions(q->value, c->var) && neighbour_of(c, q).apart == -1; }
+
 // What holds the element and the one before it, if there is one.
 static Expr *link_before(const Conditional *c)
 {
     Expr *all = ex_num(0), *not_first = ex_call2("<=", ex_num(2), c->current->args[c->nbatch]);
     for (const Part *q = c->density; q; q = q->next)
-        if (ex_mentions(q->value, c->var) && neighbour_of(c, q).apart == -1) all = ex_add2(all, summed(&q->loops, ends_decide(q->value)));
+        if (holds_before(c, q) || (reads_past(c, q) && !ex_mentions(q->value, c->var))) all = ex_add2(all, summed(&q->loops, ends_decide(q->value)));
     return ex_replace(all, not_first, ex_num(1));
+}
+
+static Expr *at_summaries(const Conditional *c, Expr *e, const double *summary)
+{
+    for (int q = 0; q < c->past->nsummaries; q++) e = ex_replace(e, ex_ref(c->past->stand[q], c->var->rank, c->current->args), ex_num(summary[q]));
+    return e;
+}
+
+// What the first element has with a past in which nothing was.
+static Expr *of_first(const Conditional *c)
+{
+    Expr *all = ex_num(0);
+    for (const Part *q = c->density; q && c->past; q = q->next)
+        if (reads_past(c, q) && !ex_mentions(q->value, c->var)) all = ex_add2(all, summed(&q->loops, ends_decide(q->value)));
+    return c->past ? ex_replace_index(at_summaries(c, all, c->past->before), c->element[c->nbatch], ex_num(1)) : all;
 }
 
 static Expr *message(const Var *v, Expr *const *at, Expr *state)
@@ -167,8 +192,22 @@ static void add_to_sites(Var *m, Site *s)
     *end = s;
 }
 
-// A chain that is being summed over. Of two values each stands in a site of its own: what is written for one value alone is simpler.
-typedef struct Chain { Graph *g; const Conditional *c; Expr *states; bool two; Expr *alike; } Chain;       // alike: whether a chain is the first of those with the same data; NULL: each is by itself
+// A chain that is being summed over. Of two values, and of states that remember, each stands in a site of its own: what is written for one value alone is simpler.
+typedef struct Chain {
+    Graph *g;
+    const Conditional *c;
+    Expr *states;
+    const Past *each;                    // the states that are written one by one; NULL: they run in loops
+    Expr *there;                         // stands for the place of the state before in arrays of pairs
+    Expr *alike;                         // whether a chain is the first of those with the same data; NULL: each is by itself
+} Chain;
+
+// e, of an element and the state i before it, from 0.
+static Expr *behind_state(const Chain *h, Expr *e, int i)
+{
+    e = ex_replace(ex_replace(e, beside(h->c, -1), ex_num(h->each->value[i])), h->there, ex_num(i + 1));
+    return h->c->past ? at_summaries(h->c, e, &h->each->summary[i * h->each->nsummaries]) : e;
+}
 
 // ---- chains with the same data ----
 
@@ -250,11 +289,20 @@ static void add_plate(Site *s, Expr *state)
     if (state->kind == EX_INDEX) s->plates.index[s->plates.n++] = state->index;
 }
 
-// With the values of a pair written out, whether a multiple of a positive number lies in the support is known: 0 <= p*(1 - 1), 0 <= p, 0 <= -p.
+// With the values of a pair written out, whether numbers lie in the support is known: 0 <= p*(1 - 1), 0 <= p, 0 <= -p; p <= 1 of a probability.
 static Expr *settle_leaf(Expr *e, void *with)
 {
-    (void)with;
-    if (e->kind != EX_CALL || (e->fn != FN_LE && e->fn != FN_LT) || !ex_is_num(e->args[0], 0)) return NULL;
+    if (e->kind != EX_CALL) return NULL;
+    if (e->fn == FN_AND) {
+        Expr *a = ex_map(e->args[0], settle_leaf, with), *b = ex_map(e->args[1], settle_leaf, with);
+        return ex_is_num(a, 0) || ex_is_num(b, 1) ? a : ex_is_num(b, 0) || ex_is_num(a, 1) ? b : ex_call2("&&", a, b);
+    }
+    if (e->fn != FN_LE && e->fn != FN_LT) return NULL;
+    double lo[2], hi[2];
+    for (int k = 0; k < 2; k++) range_of(e->args[k], &lo[k], &hi[k]);
+    if (e->fn == FN_LE ? hi[0] <= lo[1] : hi[0] < lo[1]) return ex_num(1);
+    if (e->fn == FN_LE ? lo[0] > hi[1] : lo[0] >= hi[1]) return ex_num(0);
+    if (!ex_is_num(e->args[0], 0)) return NULL;
     const Expr *x = e->args[1];
     double sign = 1;
     for (int i = 0; i < (x->kind == EX_MUL ? x->nargs : 1); i++) {
@@ -273,7 +321,8 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
     Var *v = c->var, *m = var_unique(h->g, arena_printf(h->g->arena, "%s_%s", name, v->name), VAR_SERIES);
     Expr *at[MAX_RANK], *read[MAX_RANK], *before = beside(c, -1);
     Index *t = c->element[v->chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->chain], ex_num(1)));
-    Expr *depends = ex_replace(ex_replace(e, before, ex_index(index_new(intern("i"), ex_num(1), h->states))), c->u, ex_index(index_new(intern("j"), ex_num(1), h->states)));
+    Expr *values = h->each ? ex_num(h->each->nvalues) : h->states;
+    Expr *depends = ex_replace(ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_new(intern("i"), ex_num(1), values))), c->u, ex_index(index_new(intern("j"), ex_num(1), values)));
     m->hidden = true;
     m->span = v->span;
     for (int k = 0; k < v->rank; k++) {
@@ -283,10 +332,11 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
         m->dim[m->rank++] = v->dim[k];
     }
     const int n = m->rank;
-    for (int k = 0; k < 1 + pair; k++) m->dim[m->rank++] = h->states;
-    for (int i = 0; i < (h->two && pair ? 2 : 1); i++)
-        for (int j = 0; j < (h->two ? 2 : 1); j++) {
-            Expr *here = h->two ? ex_num(j + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)), *there = h->two ? ex_num(i + 1) : ex_index(index_new(intern("i"), ex_num(1), h->states));
+    if (pair) m->dim[m->rank++] = h->states;
+    m->dim[m->rank++] = values;
+    for (int i = 0; i < (h->each && pair ? h->each->nstates : 1); i++)
+        for (int j = 0; j < (h->each ? h->each->nvalues : 1); j++) {
+            Expr *here = h->each ? ex_num(j + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)), *there = h->each ? ex_num(i + 1) : ex_index(index_new(intern("i"), ex_num(1), h->states));
             int rank = n;
             if (pair) at[rank++] = there;
             at[rank++] = here;
@@ -296,15 +346,24 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
             if (pair) add_plate(s, there);
             add_plate(s, here);
             if (h->alike && ex_mentions_index(depends, c->element[0])) s->plates.guard = h->alike;
-            s->value = ex_replace_index(ex_replace(ex_replace(e, before, value_at(v, there)), c->u, value_at(v, here)), t, ex_add2(ex_index(ahead), ex_num(1)));
-            if (h->two) s->value = ex_map(s->value, settle_leaf, NULL);
+            s->value = ex_replace(h->each ? behind_state(h, e, i) : ex_replace(e, before, value_at(v, there)), c->u, value_at(v, here));
+            s->value = ex_replace_index(s->value, t, ex_add2(ex_index(ahead), ex_num(1)));
+            if (h->each) s->value = ex_map(s->value, settle_leaf, NULL);
         }
     if (!add_series(h->g, m)) abort();             // no element of it reads another
     m->series->chains = v->chain > 0 && ex_mentions_index(depends, c->element[0]);
     int rank = n;
-    if (pair) read[rank++] = place_of(v, before);
+    if (pair) read[rank++] = h->each ? h->there : place_of(v, before);
     read[rank++] = place_of(v, c->u);
     return ex_ref(m, rank, read);
+}
+
+// log_sum_exp of terms that are written one by one.
+static Expr *sum_of(int n, Expr *const *term)
+{
+    Expr *all = term[0];
+    for (int k = 1; k < n; k++) all = ex_call2("log_sum_exp2", all, term[k]);
+    return all;
 }
 
 // The series of messages; returns log_sum_exp of the first, in the other subscripts of the element. For sums that moves read, what messages are made of is in arrays, and a message is what comes
@@ -314,13 +373,16 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
     Var *v = c->var;
     v->chain = c->nbatch;
     const Expr *first = end_of_summed(v, 0), *top = end_of_summed(v, 1);
-    Chain h = {g, c, place_of(v, end_of_summed(v, 1)), first->kind == EX_NUM && top->kind == EX_NUM && top->number == first->number + 1, NULL};
+    const bool two = first->kind == EX_NUM && top->kind == EX_NUM && top->number == first->number + 1;
+    Chain h = {.g = g, .c = c, .each = c->past ? c->past : two ? no_past(g, first->number, 2) : NULL, .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
+    h.states = h.each ? ex_num(h.each->nstates) : place_of(v, end_of_summed(v, 1));
     Expr *length = v->dim[v->chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
     moved = v->messages_behind = moved && v->rank + 2 <= MAX_RANK;
     if (moved) {
-        v->alike = alike_rows(g, c, ex_add2(local, link));
+        Expr *all = ex_add2(local, link);
+        v->alike = alike_rows(g, c, c->past ? ex_add2(at_summaries(c, all, c->past->before), of_first(c)) : all);
         if (v->alike) h.alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
-        next = h.two ? tabulated(&h, "links", ex_add2(link, local), true) : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
+        next = h.each ? tabulated(&h, "links", ex_add2(link, local), true) : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
     }
     Var *m = v->messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
     m->hidden = true;
@@ -330,11 +392,15 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
     m->dim[m->rank++] = length;
     m->dim[m->rank++] = states;
     Index *last = c->element[v->chain];
+    const int nterms = h.each ? h.each->nvalues : 1;
+    Expr **all = NEW_N(g->arena, Expr *, nterms);
     memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
-    for (int which = 0; which < (h.two ? 4 : 2); which++) {
+    for (int which = 0; which < 2 * (h.each ? h.each->nstates : 1); which++) {
         const bool site = which % 2;
+        const int i = which / 2;
         Index *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1))), *k = index_new(intern("k"), ex_num(1), states);
-        Expr *state = h.two ? ex_num(which / 2 + 1) : ex_index(index_new(intern("j"), ex_num(1), states)), *here = at[v->chain] = site ? ex_index(t) : length;
+        Expr *state = h.each ? ex_num(i + 1) : ex_index(index_new(intern("j"), ex_num(1), states)), *value = h.each ? ex_num(h.each->value[i]) : value_at(v, state);
+        Expr *here = at[v->chain] = site ? ex_index(t) : length;
         memcpy(sub, message(v, at, state)->args, sizeof *sub * (size_t)m->rank);
         Site *s = chain_site(&h, m, m->rank, sub);
         for (int q = 0; q < v->rank; q++)
@@ -342,44 +408,78 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         if (site) s->plates.index[s->plates.n++] = t;
         add_plate(s, state);
         s->plates.guard = h.alike;
-        s->value = moved ? ex_num(0) : ex_replace_index(ex_replace(local, c->u, value_at(v, state)), last, here);
+        s->value = moved ? ex_num(0) : ex_replace_index(ex_replace(local, c->u, value), last, here);
         if (!site) continue;
-        Expr *from = ex_replace(moved ? next : link, beside(c, -1), value_at(v, state)), *all[2];
+        Expr *from = moved ? next : link;
+        from = h.each ? behind_state(&h, from, i) : ex_replace(from, beside(c, -1), value);
         at[v->chain] = ex_add2(here, ex_num(1));
-        for (int to = 0; to < (h.two ? 2 : 1); to++) {
-            Expr *other = h.two ? ex_num(to + 1) : ex_index(k), *pair = ex_replace(from, c->u, value_at(v, other));
+        for (int to = 0; to < nterms; to++) {
+            Expr *other = h.each ? ex_num(h.each->next[i * nterms + to] + 1) : ex_index(k), *pair = ex_replace(from, c->u, h.each ? ex_num(h.each->first + to) : value_at(v, other));
             all[to] = ex_add2(ex_replace_index(pair, last, at[v->chain]), message(v, at, other));
         }
-        s->value = ex_add2(s->value, h.two ? ex_call2("log_sum_exp2", all[0], all[1]) : ex_reduce("log_sum_exp", k, ex_num(1), states, all[0]));
+        s->value = ex_add2(s->value, h.each ? sum_of(nterms, all) : ex_reduce("log_sum_exp", k, ex_num(1), states, all[0]));
+        if (c->past) s->value = ex_map(s->value, settle_leaf, NULL);
     }
     if (!add_series(g, m)) return NULL;
     m->series->chains = v->chain > 0;
     at[v->chain] = ex_num(1);
-    Expr *all[2];
     Index *j = index_new(intern("j"), ex_num(1), states);
-    for (int i = 0; i < 2; i++) {
-        Expr *state = h.two ? ex_num(i + 1) : ex_index(j);
-        all[i] = message(v, at, state);
-        if (moved) all[i] = ex_add2(ex_replace_index(ex_replace(local, c->u, value_at(v, state)), last, ex_num(1)), all[i]);
-        if (h.two) all[i] = ex_map(all[i], settle_leaf, NULL);
+    Expr *alone = of_first(c);
+    for (int k = 0; k < nterms; k++) {
+        Expr *state = h.each ? ex_num(h.each->start[k] + 1) : ex_index(j), *value = h.each ? ex_num(h.each->first + k) : value_at(v, state);
+        all[k] = message(v, at, state);
+        if (moved) all[k] = ex_add2(ex_replace_index(ex_replace(local, c->u, value), last, ex_num(1)), all[k]);
+        all[k] = ex_add2(all[k], ex_replace(alone, c->u, value));
+        if (h.each) all[k] = ex_map(all[k], settle_leaf, NULL);
     }
-    return h.two ? ex_call2("log_sum_exp2", all[0], all[1]) : ex_reduce("log_sum_exp", j, ex_num(1), states, all[0]);
+    return h.each ? sum_of(nterms, all) : ex_reduce("log_sum_exp", j, ex_num(1), states, all[0]);
+}
+
+// Of a chain that remembers, in terms of the state of the element before.
+static void remember(const Conditional *c, Part *q, bool first_too)
+{
+    Expr *at[MAX_RANK], *is_first = ex_call2("==", c->current->args[c->nbatch], ex_num(1)), *before = beside(c, -1);
+    memcpy(at, before->args, sizeof *at * (size_t)c->var->rank);
+    for (int k = 0; k < c->past->nsummaries; k++) {
+        Expr *is = remembered(c->past, k, ex_ref(c->state->var, c->var->rank, at), first_too ? is_first : ex_num(0)), *stand = ex_ref(c->past->stand[k], c->var->rank, c->current->args);
+        q->value = ex_replace(q->value, stand, is);
+        if (q->loops.guard) q->loops.guard = ex_replace(q->loops.guard, stand, is);
+    }
+}
+
+// The conditional of an element given those before it and all behind it summed out.
+static Conditional *chain_density(Graph *g, Var *v, bool collapsed)
+{
+    Conditional *c = conditional_density(g, v, collapsed);
+    if (!v->discrete || v->base != BASE_INT || !v->rank || c->nbatch == v->rank || is_chain(c)) return c;
+    Conditional *longer = conditional_with_past(g, v, collapsed);
+    return longer && is_chain(longer) ? longer : c;
 }
 
 Conditional *conditional_chain(Graph *g, Var *v)
 {
-    Conditional *c = conditional_density(g, v, v->summed || can_collapse(g, v));
+    Conditional *c = chain_density(g, v, v->summed || can_collapse(g, v));
     Part *first = NULL, **last = &first;
-    Expr *at[MAX_RANK];
+    Expr *at[MAX_RANK], *place = place_of(v, c->u);
     memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
+    if (c->past) {
+        Var *state = var_unique(g, arena_printf(g->arena, "state_%s", v->name), VAR_ELEMENT);
+        state->base = BASE_INT;
+        state->rank = v->rank;
+        memcpy(state->dim, v->dim, sizeof state->dim);
+        c->state = ex_ref(state, v->rank, at);
+        place = state_behind(c->past, ex_ref(state, v->rank, beside(c, -1)->args), c->u, ex_call2("==", c->current->args[c->nbatch], ex_num(1)));
+        c->state_is = ex_replace(place, c->u, c->current);
+    }
     at[0] = first_alike(v, at[0]);
     for (Part *q = c->density; q; q = q->next)
-        if (ex_mentions(q->value, v) ? neighbour_of(c, q).apart == -1 : v->messages_behind) {
+        if (ex_mentions(q->value, v) ? neighbour_of(c, q).apart == -1 : v->messages_behind || reads_past(c, q)) {
+            if (c->past) remember(c, q, !ex_mentions(q->value, v));
             *last = q;
             last = &q->next;
         }
     Part *rest = *last = NEW(g->arena, Part);
-    *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, at, place_of(v, c->u))};
+    *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, at, place)};
     c->density = first;
     if (c->nbatch < v->rank) c->nbatch = v->chain;
     c->colours = c->lattice = 0;
@@ -527,7 +627,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
     Expr **keep = NEW_N(g->arena, Expr *, n + 1);
     v->sums = number - 1;
     weigh_others(g, v, keep, true);
-    Conditional *c = conditional_density(g, v, true), *scattered = conditional_scattered(g, v, true);
+    Conditional *c = chains ? chain_density(g, v, true) : conditional_density(g, v, true), *scattered = conditional_scattered(g, v, true);
     weigh_others(g, v, keep, false);
     const char *because = obstacle(g, v, c, chains);
     if (because) return because;
@@ -632,7 +732,7 @@ static bool has_few_values(const Conditional *c)
 static void draw_together(Graph *g, Var *v)
 {
     if (!var_unknown(v) || v->summed || v->messages || !v->discrete || v->base != BASE_INT || request_of(g, v) || !end_of_summed(v, 0) || !end_of_summed(v, 1)) return;
-    Conditional *c = conditional_density(g, v, can_collapse(g, v));
+    Conditional *c = chain_density(g, v, can_collapse(g, v));
     if (c->recursion || c->nbatch == v->rank || !is_chain(c) || !has_few_values(c)) return;
     Expr *apart;
     if (sum_along(g, c, at_value(c, &apart), false)) v->messages->series->apart = true;
@@ -660,7 +760,7 @@ static void offer(Graph *g, Var *v, bool chains)
     for (const Factor *f = g->factors; f; f = f->next)
         if (factor_mentions(f, v) && (f->gone || f->sums_out || ex_find(f->log_density, test_matrix, NULL))) return;
     if (chains) {
-        const Conditional *c = conditional_density(g, v, can_collapse(g, v));
+        const Conditional *c = chain_density(g, v, can_collapse(g, v));
         if (c->recursion || c->nbatch == v->rank || c->nbatch == 0 || !is_chain(c) || !has_few_values(c)) return;
     }
     sum_out(g, v, 1, chains, true);

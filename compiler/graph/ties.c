@@ -75,6 +75,16 @@ static double value_at(const Expr *e, const Corner *at)
     }
 }
 
+double number_at(const Expr *e, int n, Expr *const *ref, const double *value)
+{
+    Corner at = {.n = n};
+    for (int i = 0; i < n; i++) {
+        at.ref[i] = ref[i];
+        at.value[i] = value[i];
+    }
+    return value_at(e, &at);
+}
+
 // The discrete unknowns of a factor that are drawn one by one and have few values, each in one element.
 typedef struct Found { Corner *at; const Var *v; bool many; } Found;
 

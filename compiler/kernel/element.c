@@ -819,10 +819,35 @@ static void put_density(Lower *p, const Piece *d, Var *lp, bool weighed)
 
 static Expr *bound_of(double v, double shift) { return isfinite(v) ? ex_num(v + shift) : NULL; }
 
+// What the elements of a chain remember is kept in an array, as they are drawn (graph/history.c).
+typedef struct Kept { const Var *stand; Var *array; } Kept;
+
+static Expr *kept_leaf(Expr *e, void *with)
+{
+    const Kept *k = with;
+    return e->kind == EX_REF && e->var == k->stand ? ex_ref(k->array, e->nargs, e->args) : NULL;
+}
+
+static Conditional *with_states(Lower *p, const Conditional *c)
+{
+    Conditional *out = arena_copy(p->g->arena, c, sizeof *c);
+    Kept k = {c->state->var, work_array(p, ROLE_STATES, c->state->var->name, c->var->rank, c->var->dim)};
+    Part **last = &out->density;
+    for (const Part *q = c->density; q; q = q->next) {
+        Part *r = *last = arena_copy(p->g->arena, q, sizeof *q);
+        r->value = ex_map(q->value, kept_leaf, &k);
+        if (r->loops.guard) r->loops.guard = ex_map(r->loops.guard, kept_leaf, &k);
+        last = &r->next;
+    }
+    out->state = ex_map(c->state, kept_leaf, &k);
+    out->state_is = ex_map(c->state_is, kept_leaf, &k);
+    return out;
+}
+
 void step_density(Lower *p, const Step *s)
 {
     Moves moves = {0};
-    Conditional *c = s->predictive ? with_counts(p, s, &moves) : s->conditional;
+    Conditional *c = s->predictive ? with_counts(p, s, &moves) : s->conditional->state ? with_states(p, s->conditional) : s->conditional;
     Var *v = c->var;
     const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;     // walks: from the value it has
     comment_step(p, s);
@@ -870,6 +895,7 @@ void step_density(Lower *p, const Step *s)
         }
         put_density(p, pieces, lp, true);
         leave(p, n);
+        if (c->state) put_update(p, UPDATE_SET, place_element(c->state), c->state_is);
     }
     put_moves(p, &moves, 1);
     leave_elements(p, &opened);
