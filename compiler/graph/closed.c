@@ -36,8 +36,8 @@ static void one_reference(Expr *ref, void *with)
     f->ref = ref;
 }
 
-// The number n of a guard key == n, or of n <= key && key <= end (which only says how far the array goes); 0: it says something else.
-static double first_of(const Expr *guard, const Expr *key, bool equal)
+// The number n of a guard key == n, or of n <= key && key <= end (which only says how far the array goes), each also of key + c; 0: it says something else.
+static double first_of(const Expr *guard, Expr *key, bool equal)
 {
     if (!guard || guard->kind != EX_CALL) return 0;
     if (!equal && strcmp(guard->name, "&&") == 0) {
@@ -45,9 +45,11 @@ static double first_of(const Expr *guard, const Expr *key, bool equal)
         return a > 0 && b > 0 ? a > b ? a : b : 0;
     }
     if (guard->nargs != 2 || strcmp(guard->name, equal ? "==" : "<=") != 0) return 0;
-    for (int k = 0; k < 2; k++)
-        if (guard->args[k] == key && (equal || k == 1) && guard->args[1 - k]->kind == EX_NUM) return guard->args[1 - k]->number;
-    return !equal && guard->args[0] == key && !ex_mentions_index(guard->args[1], key->index) && !ex_unknown(guard->args[1]) ? 1 : 0;
+    for (int k = equal ? 0 : 1; k < 2; k++) {
+        const Expr *by = ex_sub(guard->args[k], key);
+        if (by->kind == EX_NUM && guard->args[1 - k]->kind == EX_NUM) return guard->args[1 - k]->number - by->number;
+    }
+    return !equal && ex_sub(guard->args[0], key)->kind == EX_NUM && !ex_mentions_index(guard->args[1], key->index) && !ex_unknown(guard->args[1]) ? 1 : 0;
 }
 
 typedef struct Closing { Recursion r; Expr *start, *ratio; } Closing;
@@ -55,7 +57,8 @@ typedef struct Closing { Recursion r; Expr *start, *ratio; } Closing;
 // From which element on a site goes in subscript `along`, which is to be one (`alone`) or all that follow; 0: it has a condition, or another form.
 static double begins(const Series *s, const Site *t, int along, bool alone)
 {
-    const Expr *key = ex_index(s->along), *at = t->subscript[along], *guard = t->plates.guard;
+    Expr *key = ex_index(s->along);
+    const Expr *at = t->subscript[along], *guard = t->plates.guard;
     if (!t->value || t->when || t->adds || t->again || t->ode || t->n != s->var[0]->rank) return 0;
     for (int k = 0; k < t->n; k++) {
         bool other = k == along || t->subscript[k]->kind == EX_INDEX;

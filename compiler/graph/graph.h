@@ -99,6 +99,7 @@ struct Var {
     bool        lost;                    // an error was reported on it
     struct Coverage *coverage;           // what its statements name
     bool        holes;                   // some elements may have no statement: they do not exist
+    bool        minds_missing;           // a LET: a value of a response that is missing does not enter it
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
     bool        filled_within;           // a work array: the kernel that reads it fills it, and no launch before that can read it
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
@@ -200,6 +201,7 @@ bool  build(Graph *g);
 bool  find_series(Graph *g);                                     // series.c: called by build
 bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, or a series of the sweep that does
 bool  add_series(Graph *g, Var *v);                              // of v alone, which has sites, behind those that there are; false: it goes along no subscript
+Series *series_along(Graph *g, Var *v, int along);               // the definitions of v in the order of this subscript, upwards; NULL: they do not go along it
 Expr *in_closed_form(Graph *g, Expr *log_density, Var *v);       // closed.c: products that are written as recursions, as products. NULL: v enters others, or not by logarithms
 typedef struct Recursion {               // x[1] = first, x[k] = next in x[k-1], along one subscript, others being loops
     const Series *s;

@@ -101,17 +101,18 @@ static Expr *read_reduction(Reader *r, Expr *e, double most)
 static Expr *read_recursion(Reader *r, Expr *e)
 {
     Recursion c;
-    const Var *h = e->var;
-    if (h->rank != r->v->rank || !h->series || !first_order(h->series, &c) || c.along != r->along) return NULL;
+    Var *h = e->var;
+    const Series *s = h->rank == r->v->rank && h->series && h->series->n == 1 ? series_along(r->g, h, r->along) : NULL;
+    if (!s || !first_order(s, &c) || c.along != r->along) return NULL;
     const int apart = apart_from(r, e->args, e->nargs);
     Expr *before[MAX_RANK];
     for (int k = 0; k < h->rank; k++) before[k] = k == c.along ? ex_sub(c.next->subscript[k], ex_num(1)) : c.next->subscript[k];
     Expr *next = ex_replace(ex_replace(c.next->value, c.before, r->last), ex_ref(r->v, r->v->rank, before), r->value);
     const double start = number_at(c.first->value, 0, NULL, NULL);
     if ((apart != 0 && apart != 1) || isnan(start) || ex_mentions(next, r->v) || ex_mentions(next, h)) return NULL;
-    const Summary *s = summary_like(r, (Summary){.kind = BY_RECURSION, .next = next, .series = h, .before = start, .most = INFINITY});
-    if (!s) return NULL;
-    return apart == 0 ? stands_for(r, s) : ex_replace(ex_replace(next, r->last, stands_for(r, s)), r->value, r->here);
+    const Summary *is = summary_like(r, (Summary){.kind = BY_RECURSION, .next = next, .series = h, .before = start, .most = INFINITY});
+    if (!is) return NULL;
+    return apart == 0 ? stands_for(r, is) : ex_replace(ex_replace(next, r->last, stands_for(r, is)), r->value, r->here);
 }
 
 static Expr *read_further_back(Reader *r, int distance)
@@ -197,6 +198,19 @@ static Expr *last_held(Reader *r, const Factor *f)
     Seen s = {r, NULL};
     ex_references(f->log_density, r->v, see, &s);
     return s.any;
+}
+
+// Where factors hold one element each, what recurs tells.
+static void find_along(Reader *r)
+{
+    Recursion c;
+    for (const Series *s = r->g->series; s && r->along < 0; s = s->next) {
+        if (s->n != 1 || s->var[0]->hidden || s->var[0]->rank != r->v->rank || !series_reads(s, r->v)) continue;
+        for (int k = 0; k < r->v->rank && r->along < 0; k++) {
+            const Series *along = series_along(r->g, s->var[0], k);
+            if (along && first_order(along, &c)) r->along = c.along;
+        }
+    }
 }
 
 // ---- states ----
@@ -319,6 +333,7 @@ Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed)
         weigh[to.n] = weighed(g, all.factor[q], v);
         last_held(&r, weigh[to.n++]);            // along which subscript
     }
+    find_along(&r);
     for (int q = 0; q < to.n && !r.failed; q++) to.factor[q] = read_factor(&r, weigh[q]);
     if (r.failed || r.n == 0) return NULL;
     Past *p = states_of(g, &r);

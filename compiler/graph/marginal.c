@@ -228,11 +228,11 @@ static Look test_rows(const Expr *e, void *with)
     if (e->args[0] != ex_index(chain)) return FOUND;
     if (e->var == r->c->var || e->var == r->c->u->var) return SKIP;
     if ((e->var->kind != VAR_DATA && e->var->kind != VAR_LET) || e->nargs != e->var->rank || e->var->rank > 2 || e->var->dim[0] != r->c->var->dim[0]) return FOUND;
-    if (e->var->response && !needed_for(r->g, e->var)) return FOUND;             // values may be missing, and are then drawn
     Expr *mine[2] = {ex_index(chain)}, *others[2] = {ex_index(r->other)};
     Index *t = e->nargs == 2 ? index_new(intern("t"), ex_num(1), e->var->dim[1]) : NULL;
     if (t) mine[1] = others[1] = ex_index(t);
-    Expr *one = ex_call2("!=", ex_ref(e->var, e->nargs, mine), ex_ref(e->var, e->nargs, others));
+    Expr *here = ex_ref(e->var, e->nargs, mine), *there = ex_ref(e->var, e->nargs, others), *one = ex_call2("!=", here, there);
+    if (e->var->response && !needed_for(r->g, e->var)) one = ex_call2("||", ex_call2("||", ex_call1("missing", here), ex_call1("missing", there)), one);       // those that are missing are drawn: such a row is like no other
     r->differ = ex_add2(r->differ, t ? ex_reduce("sum", t, t->lo, t->hi, one) : one);
     r->any = true;
     return SKIP;
@@ -242,6 +242,7 @@ static Var *let_by_chain(Graph *g, const Conditional *c, const char *name)
 {
     Var *m = var_unique(g, arena_printf(g->arena, "%s_%s", name, c->var->name), VAR_LET);
     m->base = BASE_INT;
+    m->minds_missing = true;
     m->span = c->var->span;
     m->rank = 1;
     m->dim[0] = c->var->dim[0];
@@ -718,7 +719,7 @@ static Look test_table(const Expr *e, void *with)
     return here && there ? FOUND : LOOK;
 }
 
-enum { FEW_VALUES = 32 };
+enum { FEW_VALUES = 32, MOST_PAIRS_OFFERED = 24 };       // each pair of a state and a value is written out, in moves along gradients with derivatives
 
 static bool has_few_values(const Conditional *c)
 {
@@ -762,6 +763,7 @@ static void offer(Graph *g, Var *v, bool chains)
     if (chains) {
         const Conditional *c = chain_density(g, v, can_collapse(g, v));
         if (c->recursion || c->nbatch == v->rank || c->nbatch == 0 || !is_chain(c) || !has_few_values(c)) return;
+        if (c->past && c->past->nstates * c->past->nvalues > MOST_PAIRS_OFFERED) return;
     }
     sum_out(g, v, 1, chains, true);
     if (v->offered && v->messages) v->messages->series->apart = true;

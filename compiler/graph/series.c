@@ -229,6 +229,12 @@ static Series *series_new(Graph *g, const Group *q)
     return n == q->n ? s : NULL;                 // else each waits for another at the same place
 }
 
+Series *series_along(Graph *g, Var *v, int along)
+{
+    Group q = {.n = 1, .along = along, .var = arena_copy(g->arena, &v, sizeof v), .needs = NEW_N(g->arena, bool, 1)};
+    return goes_along(g, &q) ? series_new(g, &q) : NULL;
+}
+
 bool add_series(Graph *g, Var *v)
 {
     Group q = {.n = 1, .var = NEW_N(g->arena, Var *, 1), .needs = NEW_N(g->arena, bool, 1)};
