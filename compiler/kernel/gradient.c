@@ -41,6 +41,15 @@ typedef struct Ends {                    // of a variable's interval: the same f
     bool   turns;                        // an angle, whose density goes on beyond them as it began: there are no ends, and the coordinate is the angle plus whole turns
 } Ends;
 
+typedef struct Prior { const Factor *f; Expr *element, *centre, *spread; Index *along; struct Prior *next; } Prior;      // along: the centre reads elements that come before along this index; else NULL
+
+typedef struct Centring {                // of effects whose prior has a centre and a spread that move with the block
+    Prior *priors;                       // of its elements; NULL: its coordinates are its values
+    Var   *centre, *spread;              // of each element; 0 and 1: no prior names it
+    Var   *scale;                        // spread to the power of the element's share
+    Var   *slope[2];                     // the derivative by centre and spread
+} Centring;
+
 typedef struct Tied {                    // of a variable whose elements are constrained together
     int   nbatch;                        // subscripts that count its values; 0 and no slope: elements are not constrained together
     Expr *length;                        // coordinates of one value
@@ -75,6 +84,8 @@ typedef struct Moved {                   // a block
     Ends       *ends;
     int        *order;                   // of the variables: each after those that its ends read
     Tied       *tied;
+    Centring   *centring;
+    Var        *shares;                  // of the coordinates: how far those of effects are standardised; NULL: there are none
     Moving      moving;                  // the block, and the series that it enters
     Var       **adjoint;                 // of each variable of them
     Var        *position, *gradient, *density, *machine;
@@ -275,7 +286,146 @@ static Expr *finite_end(Expr *end) { return end->kind == EX_NUM ? ex_num(0) : en
 
 static bool end_reads(const Bound *b, const Var *v) { return ex_reads(b->term->args[1], v) || ex_reads(b->term->args[2], v); }
 
-// Ends that move with the block: whose they are must be clear, and they must be there before the variable is.
+// ---- effects ----
+//
+// u with a prior of centre m and spread s, which move with it, has the coordinate q of
+//
+//   u = m + s^c (q - (1 - c) m)         log |du/dq| = c log s
+//
+// c = 0 leaves it as it is, with c = 1 it is standardised; what lies between suits effects of which the data tell something, but not all (Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22; Gorinova, Moore and
+// Hoffman 2020, ICML). c is kept for each element, and found in warm-up (nuts.h). Where m, s and a density g of u are given, with l = log g:
+//
+//   dl/dq = s^c dl/du      dl/dm: (1 - (1 - c) s^c) dl/du more      d(l + log |du/dq|)/ds: c ((u - m) dl/du + 1)/s more
+
+static bool reads_block(const Moved *m, const Expr *e);
+static Node *enter_loop(Lower *p, Sharing how, Index *i);
+static bool is_own(const Expr *ref, const Plates *plates);
+
+// Whether log density, of x, has x, a and s as (x - a)/s alone, but for -log(s): then x = a + s z makes a density of z that knows neither.
+static bool is_scaled(const Moved *m, const Factor *f, Expr *a, Expr *s)
+{
+    Expr *z = local_ref(local_new(m->p->g->arena, "z")), *rest = ex_add2(ex_replace(f->log_density, f->value, ex_add2(a, ex_mul2(s, z))), ex_call1("log", s));
+    for (int i = 0; i < m->step->nblock; i++) {
+        const Var *v = m->step->block[i];
+        if ((ex_reads(a, v) || ex_reads(s, v)) && ex_reads(rest, v)) return false;
+    }
+    return true;
+}
+
+// Centre and spread by algebra: two of the distribution's arguments.
+static bool find_scaled(const Moved *m, Prior *r)
+{
+    const Factor *f = r->f;
+    for (int i = 0; i < f->nargs; i++)
+        for (int k = i + 1; k < f->nargs; k++) {
+            if (ex_rank(f->args[i]) || ex_rank(f->args[k]) || !is_scaled(m, f, f->args[i], f->args[k])) continue;
+            r->centre = f->args[i];
+            r->spread = f->args[k];
+            return true;
+        }
+    return false;
+}
+
+// What an element's coordinate is made of must be known, by derivatives too, before the element is.
+static bool is_simple(const Moved *m, const Factor *f, Expr *e)
+{
+    const Loops l = loops_of(&f->plates);
+    for (int i = m->step->nblock; i < m->moving.n; i++)
+        if (ex_reads(e, m->moving.var[i])) return false;
+    Factor of = *f;
+    Derivative *terms;
+    const char *why;
+    of.log_density = e;
+    return !needs_own_array(e, &l) && derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
+}
+
+// Each instance has an element for its own.
+static bool is_of_one(const Expr *ref, const Plates *plates)
+{
+    int indices = 0;
+    for (int k = 0; k < ref->nargs; k++)
+        for (int i = 0; i < plates->n; i++) {
+            if (!ex_mentions_index(ref->args[k], plates->index[i])) continue;
+            if (ref->args[k]->kind != EX_INDEX) return false;
+            indices++;
+        }
+    return indices == plates->n;
+}
+
+// Elements of v that a centre reads: they come before the prior's own along one of its indices, by a number.
+typedef struct Before { const Var *v; const Expr *element; int along; bool ok; } Before;
+
+static Look test_before(const Expr *e, void *with)
+{
+    Before *b = with;
+    if (e->kind != EX_REF || e->var != b->v) return LOOK;
+    int apart = 0;
+    b->ok &= e->nargs == b->element->nargs;
+    for (int k = 0; k < e->nargs && b->ok; k++) {
+        const Expr *back = ex_sub(b->element->args[k], e->args[k]);
+        if (ex_is_num(back, 0)) continue;
+        b->ok &= back->kind == EX_NUM && back->number >= 1 && (b->along < 0 || b->along == k);
+        b->along = k;
+        apart++;
+    }
+    b->ok &= apart == 1;
+    return b->ok ? SKIP : FOUND;
+}
+
+// Whether the elements that its centre reads come before: then it can be computed element by element, and so can its derivatives.
+static bool find_recursion(const Moved *m, const Var *v, Prior *r)
+{
+    if (ex_reads(r->spread, v)) return false;
+    if (!ex_reads(r->centre, v)) return true;
+    Before b = {v, r->element, -1, true};
+    ex_find(r->centre, test_before, &b);
+    if (!b.ok || b.along < 0 || r->f->plates.guard) return false;
+    r->along = r->element->args[b.along]->index;
+    for (int k = 0; k < r->f->plates.n; k++)             // other indices do not change where it begins and ends
+        if (r->f->plates.index[k] != r->along && (ex_mentions_index(r->along->lo, r->f->plates.index[k]) || ex_mentions_index(r->along->hi, r->f->plates.index[k]))) return false;
+    Factor f = *r->f;
+    Derivative *terms;
+    const char *why;
+    f.log_density = r->centre;
+    if (!derivatives(m->p->g, &f, m->step->block, m->step->nblock, &terms, &why)) return false;
+    for (const Derivative *d = terms; d; d = d->next)
+        if (d->ref->var == v && d->loops.n != f.plates.n) return false;
+    return true;
+}
+
+static const Prior *recursion_of(const Prior *r)
+{
+    while (r && !r->along) r = r->next;
+    return r;
+}
+
+// The priors of a variable's elements; NULL: some of them has none that serves, or they need none.
+static Prior *priors_of(const Moved *m, const Var *v)
+{
+    Prior *first = NULL, **last = &first;
+    bool moves = false;
+    if (v->base == BASE_INT || tied_of(m, v)->slope || isfinite(v->lower_number) || isfinite(v->upper_number) || bounds_of(m, v)) return NULL;
+    for (int i = 0; i < m->step->nuts.n; i++) {
+        const Factor *f = m->step->nuts.factor[i];
+        if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        Prior r = {.f = f, .element = f->value};
+        if (!f->dist || f->truncated || f->ncomponents || !is_of_one(f->value, &f->plates) || !find_scaled(m, &r)) return NULL;
+        if (!find_recursion(m, v, &r) || (r.along && recursion_of(first)) || !is_simple(m, f, ex_add2(r.centre, r.spread))) return NULL;
+        moves |= reads_block(m, r.centre) || reads_block(m, r.spread);
+        *last = arena_copy(m->p->g->arena, &r, sizeof r);
+        last = &(*last)->next;
+    }
+    return moves ? first : NULL;
+}
+
+static bool prior_reads(const Prior *r, const Var *v)
+{
+    for (; r; r = r->next)
+        if (ex_reads(r->centre, v) || ex_reads(r->spread, v)) return true;
+    return false;
+}
+
+// Ends that move with the block: whose they are must be clear, and they must be there before the variable is. So must centres and spreads.
 static void order_ends(Moved *m)
 {
     const int n = m->step->nblock;
@@ -287,11 +437,22 @@ static void order_ends(Moved *m)
             bool ready = true;
             for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next)
                 for (int k = 0; k < n; k++) ready &= !end_reads(b, m->step->block[k]) || placed[k];
+            for (int k = 0; k < n; k++) ready &= k == i || !prior_reads(m->centring[i].priors, m->step->block[k]) || placed[k];
             if (!ready) continue;
             m->order[done++] = i;
             placed[i] = true;
         }
         if (done != before) continue;
+        bool centred = false;
+        for (int i = 0; i < n; i++)
+            if (!placed[i] && m->centring[i].priors) {
+                m->centring[i].priors = NULL;
+                centred = true;
+            }
+        if (centred) {
+            before = -1;
+            continue;
+        }
         for (int i = 0; i < n; i++)              // in a circle
             if (!placed[i]) {
                 m->ends[i].unknown = true;
@@ -370,12 +531,142 @@ static void put_ends_of(Moved *m, int i)
     put_barrier(p);
 }
 
+static void put_centrings(Moved *m)
+{
+    Lower *p = m->p;
+    for (int i = 0; i < m->step->nblock; i++) {
+        Centring *c = &m->centring[i];
+        const Var *v = m->step->block[i];
+        if (!c->priors) continue;
+        if (!m->shares) m->shares = work_array(p, ROLE_TUNING, words(p, "standardised_%s", m->stem), 1, &m->size);
+        c->centre = work_array(p, ROLE_BLOCK, words(p, "centre_%s", v->name), v->rank, v->dim);
+        c->spread = work_array(p, ROLE_BLOCK, words(p, "spread_%s", v->name), v->rank, v->dim);
+        c->scale = work_array(p, ROLE_BLOCK, words(p, "scale_%s", v->name), v->rank, v->dim);
+        c->slope[0] = work_array(p, ROLE_BLOCK, words(p, "slope_centre_%s", v->name), v->rank, v->dim);
+        c->slope[1] = work_array(p, ROLE_BLOCK, words(p, "slope_spread_%s", v->name), v->rank, v->dim);
+    }
+}
+
+static Expr *like(Var *array, const Expr *element) { return ex_ref(array, element->nargs, element->args); }
+
+static Expr *is_short(const Prior *r) { return ex_call2("<=", ex_sub(r->along->hi, r->along->lo), ex_call("longest_recursion", 0, NULL)); }
+
+static Expr *share_if_short(const Moved *m, const Expr *element) { return of_ref(m, m->shares, element); }
+
+// How far an element is standardised. A recursion is one lane's work: one that is too long for that stays as it is written.
+static Expr *share_of(const Moved *m, const Expr *element)
+{
+    const Prior *r = recursion_of(m->centring[at_block(m, element->var)].priors);
+    Expr *share = of_ref(m, m->shares, element);
+    return r ? ex_call3("if_else", is_short(r), share, ex_num(0)) : share;
+}
+
+// The prior of all elements there are?
+static bool is_of_all(const Prior *r, const Var *v)
+{
+    bool all = !r->next && !r->f->plates.guard;
+    for (int k = 0; k < v->rank && all; k++) all = r->element->args[k]->kind == EX_INDEX && ex_is_num(r->element->args[k]->index->lo, 1) && r->element->args[k]->index->hi == v->dim[k];
+    return all;
+}
+
+// Centres, spreads and scales of all elements of a variable; of a recursion the centres as well, if its elements are known.
+static void put_centring(Moved *m, int i, bool known)
+{
+    Lower *p = m->p;
+    const Centring *c = &m->centring[i];
+    const Var *v = m->step->block[i];
+    Loops l;
+    Expr *x = whole(v, &l);
+    l.guard = NULL;
+    put_barrier(p);
+    if (!is_of_all(c->priors, v)) {
+        Node *n = each_element(m, x, &l, NODE_NEST);
+        put_update(p, UPDATE_SET, place_element(like(c->centre, x)), ex_num(0));
+        put_update(p, UPDATE_SET, place_element(like(c->spread, x)), ex_num(1));
+        leave(p, n);
+    }
+    for (const Prior *r = c->priors; r; r = r->next) {
+        const Loops over = loops_of(&r->f->plates);
+        if (r != c->priors || !is_of_all(r, v)) put_barrier(p);
+        Node *n = enter_nest(p, NODE_NEST, &over, r->element->nargs, r->element->args, NULL);
+        if (!r->along || known) put_update(p, UPDATE_SET, place_element(like(c->centre, r->element)), r->centre);
+        put_update(p, UPDATE_SET, place_element(like(c->spread, r->element)), r->spread);
+        leave(p, n);
+    }
+    put_barrier(p);
+    Node *n = each_element(m, x, &l, NODE_NEST);
+    put_update(p, UPDATE_SET, place_element(like(c->scale, x)), ex_call2("standard_scale", share_of(m, x), like(c->spread, x)));
+    leave(p, n);
+}
+
+// The element at a coordinate.
+static Expr *at_coordinate(const Moved *m, const Centring *c, const Expr *x, Expr *share)
+{
+    return ex_call("from_standard", 4, (Expr *[]){of_ref(m, m->position, x), share, like(c->centre, x), like(c->scale, x)});
+}
+
+// Its coordinate: the one that it has, if that is where it stands.
+static Expr *coordinate_at(const Moved *m, const Centring *c, Expr *x)
+{
+    Expr *fresh = ex_call("to_standard", 4, (Expr *[]){x, share_of(m, x), like(c->centre, x), like(c->scale, x)});
+    return ex_call3("if_else", ex_call2("==", at_coordinate(m, c, x, share_of(m, x)), x), of_ref(m, m->position, x), fresh);
+}
+
+// The loops of a recursion's prior: chains side by side, each in order, or from the last element to the first with `t` for its index.
+static Node *enter_recursion(Moved *m, const Prior *r, Index *t)
+{
+    Lower *p = m->p;
+    Loops beside = {0};
+    for (int k = 0; k < r->f->plates.n; k++)
+        if (r->f->plates.index[k] != r->along) beside.index[beside.n++] = r->f->plates.index[k];
+    put_barrier(p);
+    Node *only = enter(p, NODE_IF);
+    only->test.condition = is_short(r);
+    if (beside.n) enter_nest(p, NODE_NEST, &beside, 0, NULL, NULL);
+    else enter(p, NODE_LANE);
+    enter_loop(p, SHARE_SERIAL, t);
+    return only;
+}
+
+// Each element from its coordinate and those before it.
+static void put_recursion(Moved *m, int i)
+{
+    const Centring *c = &m->centring[i];
+    const Prior *r = recursion_of(c->priors);
+    Node *n = enter_recursion(m, r, r->along);
+    put_update(m->p, UPDATE_SET, place_element(like(c->centre, r->element)), r->centre);
+    put_update(m->p, UPDATE_SET, place_element(r->element), at_coordinate(m, c, r->element, share_if_short(m, r->element)));
+    leave(m->p, n);
+}
+
+// Each element's derivative goes on to those before it, by way of its centre: it is complete when those that come later have had their turn.
+static void put_recursion_slopes(Moved *m, int i)
+{
+    const Centring *c = &m->centring[i];
+    const Prior *r = recursion_of(c->priors);
+    Factor f = *r->f;
+    Derivative *terms;
+    const char *why;
+    f.log_density = r->centre;
+    if (!derivatives(m->p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();        // find_recursion has asked
+    Index *back = index_new(r->along->name, r->along->lo, r->along->hi);
+    Expr *from_last = ex_sub(ex_add2(back->lo, back->hi), ex_index(back)), *slope = ex_call3("standard_by_centre", share_if_short(m, r->element), like(c->scale, r->element), of_ref(m, m->gradient, r->element));
+    Node *n = enter_recursion(m, r, back);
+    for (const Derivative *d = terms; d; d = d->next) {
+        if (d->ref->var != m->step->block[i]) continue;
+        Expr *value = ex_mul(3, (Expr *[]){slope, d->weight, d->rest});
+        put_update(m->p, UPDATE_ADD, place_element(ex_replace_index(of_ref(m, m->gradient, d->ref), r->along, from_last)), ex_replace_index(value, r->along, from_last));
+    }
+    leave(m->p, n);
+}
+
 // Ends that do not move with the block are found once a sweep.
 static void put_ends(Moved *m)
 {
     Lower *p = m->p;
     bool any = false;
     order_ends(m);
+    put_centrings(m);
     for (int i = 0; i < m->step->nblock; i++) {
         Ends *ends = &m->ends[i];
         const Var *v = m->step->block[i];
@@ -501,8 +792,9 @@ static void put_enter(Moved *m)
             continue;
         }
         if (ends->move && !ends->unknown) put_ends_of(m, i);
+        if (m->centring[i].priors) put_centring(m, i, true);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
-        Expr *value = ends->turns ? same_turn(q, x) : is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
+        Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x) : ends->turns ? same_turn(q, x) : is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
         Node *n = each_element(m, x, &l, NODE_NEST);
         put_update(p, UPDATE_SET, place_element(q), value);
         leave(p, n);
@@ -578,10 +870,12 @@ static Kernel *put_place(Moved *m)
             put_barrier(p);
             put_ends_of(m, i);
         }
+        if (m->centring[i].priors) put_centring(m, i, false);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Node *n = each_element(m, x, &l, NODE_NEST);
-        put_update(p, UPDATE_SET, place_element(x), ends->turns ? turned_back(q) : is_free(ends) ? q : transform(ends, VALUE, q, x));
+        put_update(p, UPDATE_SET, place_element(x), m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x)) : ends->turns ? turned_back(q) : is_free(ends) ? q : transform(ends, VALUE, q, x));
         leave(p, n);
+        if (recursion_of(m->centring[i].priors)) put_recursion(m, i);
     }
     if (m->moving.nseries) {
         put_barrier(p);
@@ -1725,6 +2019,37 @@ static void put_end_slopes(Moved *m, int i)
     }
 }
 
+// What a standardised variable gives to the variables that its centre and its spread are made of, and its own derivatives.
+static void put_centring_slopes(Moved *m, int i)
+{
+    Lower *p = m->p;
+    const Centring *c = &m->centring[i];
+    Loops l;
+    Expr *x = whole(m->step->block[i], &l), *g = of_ref(m, m->gradient, x), *share = share_of(m, x), *scale = like(c->scale, x), *spread = like(c->spread, x);
+    if (recursion_of(c->priors)) put_recursion_slopes(m, i);
+    put_barrier(p);
+    Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+    n->nest.op = UPDATE_ADD;
+    put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(share, ex_call1("log", spread)));
+    put_update(p, UPDATE_SET, place_element(like(c->slope[0], x)), ex_call3("standard_by_centre", share, scale, g));
+    put_update(p, UPDATE_SET, place_element(like(c->slope[1], x)), ex_call("standard_by_spread", 5, (Expr *[]){x, share, like(c->centre, x), spread, g}));
+    put_update(p, UPDATE_SET, place_element(g), ex_mul2(g, scale));
+    leave(p, n);
+    put_barrier(p);
+    for (const Prior *r = c->priors; r; r = r->next) {
+        Factor f = *r->f;
+        f.log_density = ex_add2(ex_mul2(r->centre, like(c->slope[0], r->element)), ex_mul2(r->spread, like(c->slope[1], r->element)));
+        Derivative *terms;
+        const char *why;
+        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();       // is_simple has asked
+        for (Derivative *d = terms; d; d = d->next) {
+            if (d->ref->var == m->step->block[i]) continue;
+            put_pending(m, &(Pending){.d = d, .weight = d->weight});
+            put_barrier(p);
+        }
+    }
+}
+
 // By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that move with what comes before. Elements that do
 // not exist are independent and standard normal.
 static void put_chain_rule(Moved *m)
@@ -1741,6 +2066,7 @@ static void put_chain_rule(Moved *m)
             continue;
         }
         Expr *x = whole(v, &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
+        if (m->centring[i].priors) put_centring_slopes(m, i);
         if (!is_free(ends)) {
             Expr *log_slope = transform(ends, LOG_SLOPE, q, x), *value = ex_add2(ex_mul2(g, transform(ends, SLOPE, q, x)), transform(ends, BEND, q, x));
             if (v->rank == 0) {
@@ -1856,7 +2182,7 @@ static void put_jacobian(Moved *m)
 {
     Lower *p = m->p;
     bool any = false;
-    for (int i = 0; i < m->step->nblock; i++) any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->step->block[i]->exists;
+    for (int i = 0; i < m->step->nblock; i++) any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->step->block[i]->exists;
     if (!any) return;
     note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");
@@ -1883,6 +2209,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     m.ends = NEW_N(a, Ends, s->nblock);
     m.order = NEW_N(a, int, s->nblock);
     m.tied = NEW_N(a, Tied, s->nblock);
+    m.centring = NEW_N(a, Centring, s->nblock);
     m.size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) {
         const Var *v = s->block[i];
@@ -1893,6 +2220,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     m.moving = block_with_series(p->g, s->block, s->nblock, s->nuts.sums);
     for (int i = 0; i < s->nblock; i++)
         if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .turns = true};
+    for (int i = 0; i < s->nblock && s->nuts.step == 0 && !s->nuts.chees; i++) m.centring[i].priors = priors_of(&m, s->block[i]);
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
     for (int i = 0; i < m.moving.nfactored; i++) {
         Factored *of = &m.moving.factored[i];
@@ -1954,6 +2282,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     for (int i = 0; s->competition && i < s->competition->nsummed; i++) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
     if (*summed) with_string(l, summed), as_setting(l, "summed");
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
+    if (m.shares) with_function(l, words(p, "gm_of(%s)", m.shares->name)), as_setting(l, "standardised");
     if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
     static const char *const kinds[] = {NULL, "METRIC_DIAGONAL", "METRIC_LOW_RANK", "METRIC_DENSE"};
     if (s->nuts.metric) with_function(l, kinds[s->nuts.metric]), as_setting(l, "metric");

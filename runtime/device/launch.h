@@ -602,6 +602,13 @@ GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmM
 
 typedef void GmDensity(GmRun *run);
 
+static inline Nuts *gm_nuts_of(const State *s, const GmMove *of)
+{
+    Nuts *m = nuts_of(gm_array(s, of->machine), of->coordinates);
+    if (of->standardised && !of->together) m->standard = gm_array(s, of->standardised);
+    return m;
+}
+
 static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
 {
     const State *const s = gm_of_chain(run, chain);
@@ -611,7 +618,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     settings.steps = of->steps;
     settings.step = of->step;
     if (nuts_room(of->coordinates) > of->room) abort();
-    Nuts *const m = nuts_of(gm_array(s, of->machine), of->coordinates);
+    Nuts *const m = gm_nuts_of(s, of);
     m->linear = of->together ? NULL : gm_metric_of(run->metrics, run, of, chain);
     settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, 0);
@@ -625,7 +632,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
 static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answered)
 {
     const State *const s = gm_of_chain(run, chain);
-    Nuts *m = nuts_of(gm_array(s, of->machine), of->coordinates);
+    Nuts *m = gm_nuts_of(s, of);
     if (answered) {
         m->log_density = *gm_array(s, of->value);
         memcpy(nuts_gradient(m), gm_array(s, of->gradient), sizeof(wide) * (size_t)of->coordinates);
@@ -743,6 +750,10 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     }
     run->going = NULL;
     free(going);
+    if (run->checking && of.standardised) {              // the next sweep is checked in other coordinates
+        wide *const standard = gm_array(gm_of_chain(run, run->chain), of.standardised);
+        for (long i = 0; i < of.coordinates; i++) standard[i] = (double)((i + run->sweep) % 4) / 3;
+    }
     if (run->checking) gm_claim(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, density, -1, 0) - before, fabs(before));
 #endif
 }

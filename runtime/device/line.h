@@ -1,4 +1,4 @@
-// line.h -- an interval as the image of the line: x = T(y), for moves that know no bounds.
+// line.h -- an interval as the image of the line, x = T(y), and effects as images of standardised ones, for moves that know no bounds and no scales.
 //
 //   lo, hi       the ends, of which either or both may be infinite; T is the identity, lo + exp(y), hi - exp(y), or lo + (hi - lo) inv_logit(y)
 //   from_line    T(y)                 to_line      its inverse
@@ -59,5 +59,20 @@ DEVICE double line_by_upper(double y, double lo, double hi, double slope)
     if (lo > -INFINITY && hi < INFINITY) return slope * inv_logit(y) + 1 / (hi - lo);
     return lo == -INFINITY && hi < INFINITY ? slope : 0;
 }
+
+// Effects: u with a prior of centre m and spread s, standardised by the share c, is  u = m + scale (q - (1 - c) m),  scale = s^c: c = 0 leaves u as it is, c = 1 makes it (u - m) / s. log |du/dq| = c log(s). Of a density whose
+// derivative by u is `slope`, standard_by_centre and standard_by_spread are the derivatives of it and of log |du/dq| by m and s, q staying where it is, and scale * slope that by q.
+
+// Steps that one lane makes, element by element, for effects of which each has a centre that is made of those before it.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+DEVICE long longest_recursion(void) { return 1000; }
+#else
+DEVICE long longest_recursion(void) { return 100000; }
+#endif
+DEVICE double standard_scale(double c, double s) { return c == 0 ? 1 : c == 1 ? s : pow(s, c); }
+DEVICE double from_standard(double q, double c, double m, double scale) { return m + scale * (q - (1 - c) * m); }
+DEVICE double to_standard(double u, double c, double m, double scale) { return (u - m) / scale + (1 - c) * m; }
+DEVICE double standard_by_centre(double c, double scale, double slope) { return slope * (1 - (1 - c) * scale); }
+DEVICE double standard_by_spread(double u, double c, double m, double s, double slope) { return c == 0 ? 0 : c * (slope * (u - m) + 1) / s; }
 
 #endif

@@ -22,6 +22,10 @@
 //               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the Fisher divergence from a normal
 //               distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last window but one began; the first is 1 / |gradient|. The first 30 % have short
 //               windows, the last 15 % adapt the step size alone. m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric are those of the first search.
+//   effects     m->standard, if there are any, are numbers of the coordinates that the caller's density knows: 0 where it stands for the value of an effect u, 1 where for the standardised
+//               one, z = (u - centre) / spread, between the two for what lies between. They are 0 at first, 1 from the second sweep of warm-up on, and after a sixth of it what the data tell: z given all
+//               else has precision 1 + (information on u) spread^2, which is the variance of the derivative of the log density by z (c = 1 / precision makes a normal u independent of its
+//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin anew. Not where the step size is given, nor in less than 20 sweeps of warm-up.
 //   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
 //               1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
@@ -39,6 +43,8 @@
 #define NUTS_LEAST       1e-20         // bounds of the inverse metric
 #define NUTS_MOST        1e20
 #define NUTS_SEARCHES    100           // trials for the first step size
+#define NUTS_WEAK        3.0           // precisions of standardised effects: up to this they stay so, since a density that rises without end as the spread falls is worse than one that is skewed,
+#define NUTS_STRONG      60.0          // and beyond this they are effects as they are written
 #define NUTS_FIRST_DEPTH 5             // doublings at most while the metric is a guess from one gradient: some coordinates may move far too slowly
 
 enum {                                 // vectors of n numbers, behind the header
@@ -71,6 +77,8 @@ typedef struct NutsSettings {          // zero everywhere: NUTS as usual
     double     temperature;            // 0: 1. Steps are sqrt(T) times as long: those that are stable stay so
 } NutsSettings;
 
+typedef enum { NUTS_AS_WRITTEN, NUTS_STANDARD, NUTS_SETTLED } NutsStandard;
+
 typedef enum { NUTS_BEGUN, NUTS_AT_START, NUTS_SEARCHING, NUTS_MOVING, NUTS_DONE } NutsPhase;     // what the answer will be for
 
 typedef enum { NUTS_LAUNCH, NUTS_DOUBLE, NUTS_LEAP, NUTS_FINISH, NUTS_STOP } NutsNext;            // what it leads to
@@ -96,6 +104,7 @@ typedef struct Nuts {
     int       metric_known;            // the metric is an estimate from draws
     long      n;
     Metric   *linear;                  // a metric that is not diagonal, or may become so; NULL: it is diagonal
+    int       standardised;            // a NutsStandard: what m->standard holds
     int       noted;                   // on a GPU: sweeps whose draws the host has not read yet
     double    step;
     double    centre, error, log_step, log_step_mean;    // dual averaging
@@ -104,6 +113,7 @@ typedef struct Nuts {
     NutsLength length;
     // Of the transition alone.
     wide     *vectors;                 // behind the header
+    wide     *standard;                // how far the coordinates of effects are standardised, n numbers; NULL: none is
     int       lane, lanes;             // this thread among those that share the vectors: 0 of 1, if it is alone
     int       turn;                    // 0 or 1: the half of `shares` that is in use
     double   *shares;                  // several blocks: room for their shares of sums, 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS numbers; else NULL
@@ -140,6 +150,7 @@ DEVICE Nuts *nuts_of(wide *room, long n)
     Nuts *m = (Nuts *)(void *)room;
     m->n = n;
     m->vectors = room + NUTS_HEADER;
+    m->standard = 0;
     m->lane = 0;
     m->lanes = 1;
     m->turn = 0;
@@ -169,6 +180,7 @@ DEVICE Nuts nuts_shared(wide *room, long n, double *shares, uint32_t *meeting)
     Nuts m = *(Nuts *)(void *)room;
     m.n = n;
     m.vectors = room + NUTS_HEADER;
+    m.standard = 0;
     m.lane = (int)(threadIdx.x + (shares ? blockIdx.x * blockDim.x : 0));
     m.lanes = (int)(blockDim.x * (shares ? gridDim.x : 1));
     m.turn = 0;
@@ -553,11 +565,35 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
     m->metric_known = 1;
     // A step size that is tried out, far above the mean so far, may diverge anywhere.
     const int divergent = m->divergent && m->stepsize < 1.5 * exp(m->log_step_mean);
-    if (m->linear && nuts_adapt_linear(m, moved, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
+    if (m->linear && (!m->standard || m->standardised == NUTS_SETTLED) && nuts_adapt_linear(m, moved, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
+}
+
+// Coordinates of effects change, and with them the density that the next transition begins with.
+DEVICE int nuts_standardise(Nuts *m)
+{
+    const long settles = m->warmup / 6 > 10 ? m->warmup / 6 : 10;
+    wide *__restrict__ c = m->standard;
+    if (!c || m->settings.step > 0 || m->settings.metric != NUTS_ADAPTED || m->warmup < 20 || m->standardised == NUTS_SETTLED) return 0;
+    if (m->standardised == NUTS_STANDARD) {
+        if (m->sweep < settles || m->foreground < 5) return 0;
+        const wide *__restrict__ mean = nuts_vector(m, NUTS_FOREGROUND + 2), *__restrict__ squares = nuts_vector(m, NUTS_FOREGROUND + 3);
+        NUTS_EACH (i, m) {
+            const double precision = squares[i] / (double)m->foreground + mean[i] * mean[i];
+            c[i] = precision < NUTS_WEAK ? 1 : precision > NUTS_STRONG ? 0 : square(NUTS_WEAK / precision);
+        }
+        m->standardised = NUTS_SETTLED;
+    } else {
+        NUTS_EACH (i, m) c[i] = 1;
+        m->standardised = NUTS_STANDARD;
+    }
+    m->known = m->metric_known = 0;
+    m->foreground = m->background = 0;
+    return 1;
 }
 
 DEVICE void nuts_adapt(Nuts *m)
 {
+    if (nuts_standardise(m)) return;
     const long last_window = m->warmup - (long)(0.15 * (double)m->warmup);
     if (m->cooling < 1) m->foreground = m->background = 0;       // what is far out at a high temperature tells nothing of the scales at 1
     else if (m->settings.metric == NUTS_ADAPTED && m->sweep < last_window) nuts_adapt_metric(m, last_window);

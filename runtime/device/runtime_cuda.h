@@ -354,6 +354,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
     const int chain = first + (int)blockIdx.y;
     wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position = gm_array<wide>(states, of.state_size, chain, of.position);
     Nuts m = nuts_shared(room, of.coordinates, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
+    if (of.standardised && !of.together) m.standard = gm_array<wide>(states, of.state_size, chain, of.standardised);
     int more = 0;
     if (begins) {
         NutsSettings settings;

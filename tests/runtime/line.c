@@ -27,6 +27,22 @@ static void check_ends(double y, double lo, double hi)
 #undef F
 }
 
+// Effects: the two maps are inverse; derivatives of slope * u + log |du/dq| by coordinate, centre and spread, by differences.
+static void check_effect(double q, double c, double m, double s)
+{
+    char what[100];
+    snprintf(what, sizeof what, "q = %g, share %g, centre %g, spread %g", q, c, m, s);
+    const double h = 1e-6 * s, slope = -1.7, scale = standard_scale(c, s), u = from_standard(q, c, m, scale), size = 1 + fabs(u) + fabs(m) + 1 / s;
+#define F(q, m, s) (slope * from_standard(q, c, m, standard_scale(c, s)) + c * log(s))
+    check(what, "inverse", fabs(to_standard(u, c, m, scale) - q), 1e-13 * (1 + fabs(q)) * (1 + fabs(m) / scale));
+    check(what, "by coordinate", fabs((F(q + h, m, s) - F(q - h, m, s)) / (2 * h) - scale * slope), 1e-8 * size);
+    check(what, "by centre", fabs((F(q, m + h, s) - F(q, m - h, s)) / (2 * h) - standard_by_centre(c, scale, slope)), 1e-8 * size);
+    check(what, "by spread", fabs((F(q, m, s + h) - F(q, m, s - h)) / (2 * h) - standard_by_spread(u, c, m, s, slope)), 1e-8 * size * (1 + fabs(q)) / s);
+#undef F
+    if (c == 0) check(what, "as written", fabs(u - q), 0);
+    if (c == 1) check(what, "standardised", fabs((u - m) / s - q), 1e-14 * (1 + fabs(q)) * (1 + fabs(m) / s));
+}
+
 int main(void)
 {
     const double y[] = { -300, -40, -8, -1, -0.01, 0, 0.3, 2, 12, 35, 300 };
@@ -35,5 +51,10 @@ int main(void)
         for (size_t k = 0; k < sizeof end / sizeof *end; k++) check_at(y[i], end[k][0], end[k][1]);
     for (size_t i = 2; i < 9; i++)
         for (size_t k = 0; k < 6; k++) check_ends(y[i], end[k][0], end[k][1]);
+    const double share[] = { 0, 0.2, 0.7, 1 }, spread[] = { 0.01, 0.5, 1, 30 };
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 4; k++)
+            for (double q = -4; q < 5; q += 2.5)
+                for (double m = -3; m < 4; m += 3) check_effect(q, share[i], m, spread[k]);
     return finish();
 }

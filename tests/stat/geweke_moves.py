@@ -169,6 +169,24 @@ def factor_of_covariance():
     return {"F.1.1": f11, "F.2.1": f21, "F.2.2": f22, "F.3.2": f32, "F.3.3": f33, "y_F.2": normal(f32), "y_F.3": normal(f33)}
 
 
+# Effects whose centres and spreads move with them, of each other, and along a recursion: some responses tell little of them, others much.
+@Block("vector[4] y_u; vector[5] y_x;",
+       "m_u ~ normal(1, 1); s_u ~ gamma(16, 16); for (j in 1:4) u[j] ~ normal(m_u, s_u); phi ~ uniform(-0.9, 0.9); s_x ~ gamma(16, 16); "
+       "x[1] ~ normal(m_u, 2 * s_x); for (t in 2:5) x[t] ~ normal(phi * x[t - 1] + u[1], s_x); for (j in 1:2) t_u[j] ~ student_t(5, u[j], s_u);",
+       "for (j in 1:4) y_u[j] ~ normal(u[j], j == 1 ? 0.1 : 2); for (t in 1:5) y_x[t] ~ normal(x[t], 0.3);",
+       ["m_u", "s_u", "u", "phi", "s_x", "x", "t_u"], {"y_u": [null] * 4, "y_x": [null] * 5},
+       {**{name: identity for name in ("m_u", "phi", "u.1", "u.2", "x.1", "x.2", "x.5", "y_u.1", "y_u.2", "y_x.5")}, "s_u": log, "s_x": log, "t_u.1": squash, "t_u.2": squash})
+def effects():
+    m, s, s_x, phi = normal(1, 1), gamma(16, 16), gamma(16, 16), rng.uniform(-0.9, 0.9, M)
+    u = [normal(m, s) for _ in range(4)]
+    x = [normal(m, 2 * s_x)]
+    for _ in range(4):
+        x.append(normal(phi * x[-1] + u[0], s_x))
+    t = [u[j] + s * rng.standard_t(5, M) for j in range(2)]
+    return {"m_u": m, "s_u": s, "phi": phi, "s_x": s_x, "u.1": u[0], "u.2": u[1], "x.1": x[0], "x.2": x[1], "x.5": x[4], "t_u.1": t[0], "t_u.2": t[1],
+            "y_u.1": normal(u[0], 0.1), "y_u.2": normal(u[1], 2), "y_x.5": normal(x[4], 0.3)}
+
+
 def one_program(by):
     """All blocks as one model, whose unknowns are moved together by a method, and its data."""
     names = ", ".join(name for b in Block.all for name in b.unknowns)

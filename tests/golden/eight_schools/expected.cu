@@ -34,6 +34,12 @@ typedef struct State {          // of one chain
     wide *log_density_mu;      // work log_density_mu[2]
     wide *nuts_mu;      // work nuts_mu[352 + 48*J]
     wide *moves_mu;      // work moves_mu[6]
+    wide *standardised_mu;      // work standardised_mu[2 + J]
+    wide *centre_theta;      // work centre_theta[J]
+    wide *spread_theta;      // work spread_theta[J]
+    wide *scale_theta;      // work scale_theta[J]
+    wide *slope_centre_theta;      // work slope_centre_theta[J]
+    wide *slope_spread_theta;      // work slope_spread_theta[J]
 } State;
 
 enum {                           // streams of random numbers
@@ -184,7 +190,12 @@ KERNEL_TEAM(enter_mu) {
     ONE_LANE s->position_mu[0] = *s->mu;
     const wide c1 = (exp(s->position_mu[1]) == *s->tau) ? s->position_mu[1] : log(*s->tau);
     ONE_LANE s->position_mu[1] = c1;
-    LANES (k, d->J) s->position_mu[k + 2] = s->theta[k];
+    ALONG (j, d->J) {
+        s->centre_theta[j] = *s->mu;
+        s->spread_theta[j] = *s->tau;
+    }
+    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->standardised_mu[k + 2], s->spread_theta[k]);
+    LANES (k, d->J) s->position_mu[k + 2] = (from_standard(s->position_mu[k + 2], s->standardised_mu[k + 2], s->centre_theta[k], s->scale_theta[k]) == s->theta[k]) ? s->position_mu[k + 2] : to_standard((wide)s->theta[k], s->standardised_mu[k + 2], s->centre_theta[k], s->scale_theta[k]);
 }
 
 // mu, tau, theta at these coordinates
@@ -192,7 +203,12 @@ KERNEL_TEAM(move_to_mu) {
     ONE_LANE *s->mu = s->position_mu[0];
     const wide c1 = exp(s->position_mu[1]);
     ONE_LANE *s->tau = c1;
-    LANES (k, d->J) s->theta[k] = s->position_mu[k + 2];
+    ALONG (j, d->J) {
+        s->centre_theta[j] = *s->mu;
+        s->spread_theta[j] = *s->tau;
+    }
+    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->standardised_mu[k + 2], s->spread_theta[k]);
+    LANES (k, d->J) s->theta[k] = from_standard(s->position_mu[k + 2], s->standardised_mu[k + 2], s->centre_theta[k], s->scale_theta[k]);
 }
 
 // (mu, tau, theta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
@@ -235,6 +251,22 @@ KERNEL_TEAM(density_mu) {
         s->gradient_mu[0] += slope_mu;
         s->gradient_mu[1] += slope_tau;
     }
+    SUM_ALONG (k, d->J, &lp) {
+        lp += times_log(s->standardised_mu[k + 2], log(s->spread_theta[k]));
+        s->slope_centre_theta[k] = standard_by_centre(s->standardised_mu[k + 2], s->scale_theta[k], s->gradient_mu[k + 2]);
+        s->slope_spread_theta[k] = standard_by_spread((wide)s->theta[k], s->standardised_mu[k + 2], s->centre_theta[k], s->spread_theta[k], s->gradient_mu[k + 2]);
+        s->gradient_mu[k + 2] = s->scale_theta[k] * s->gradient_mu[k + 2];
+    }
+    wide total1 = 0;
+    SUM_ALONG (j, d->J, &total1) {
+        total1 += s->slope_spread_theta[j];
+    }
+    ONE_LANE s->gradient_mu[1] += total1;
+    wide total2 = 0;
+    SUM_ALONG (j, d->J, &total2) {
+        total2 += s->slope_centre_theta[j];
+    }
+    ONE_LANE s->gradient_mu[0] += total2;
     lp += now_log_tau;
     const wide c4 = now_tau * s->gradient_mu[1] + 1;
     ONE_LANE s->gradient_mu[1] = c4;
@@ -246,6 +278,22 @@ KERNEL_TEAM(jacobian_mu) {
     wide lp = 0;
     LANES (e, d->J + 2) s->gradient_mu[e] = 0;
     TEAM_BARRIER();
+    SUM_ALONG (k, d->J, &lp) {
+        lp += times_log(s->standardised_mu[k + 2], log(s->spread_theta[k]));
+        s->slope_centre_theta[k] = standard_by_centre(s->standardised_mu[k + 2], s->scale_theta[k], s->gradient_mu[k + 2]);
+        s->slope_spread_theta[k] = standard_by_spread((wide)s->theta[k], s->standardised_mu[k + 2], s->centre_theta[k], s->spread_theta[k], s->gradient_mu[k + 2]);
+        s->gradient_mu[k + 2] = s->scale_theta[k] * s->gradient_mu[k + 2];
+    }
+    wide total1 = 0;
+    SUM_ALONG (j, d->J, &total1) {
+        total1 += s->slope_spread_theta[j];
+    }
+    ONE_LANE s->gradient_mu[1] += total1;
+    wide total2 = 0;
+    SUM_ALONG (j, d->J, &total2) {
+        total2 += s->slope_centre_theta[j];
+    }
+    ONE_LANE s->gradient_mu[0] += total2;
     lp += s->position_mu[1];
     const wide c1 = *s->tau * s->gradient_mu[1] + 1;
     ONE_LANE s->gradient_mu[1] = c1;
@@ -345,14 +393,14 @@ static void density_of_mu(GmRun *run)
 
 static void jacobian_of_mu(GmRun *run)
 {
-    LAUNCH_TEAM(jacobian_mu, run, 1);
+    LAUNCH_TEAM(jacobian_mu, run, d->J);
 }
 
 static void step_7(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
-         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu);
+         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(standardised_mu));
     LAUNCH_TEAM(move_to_mu, run, d->J);
 }
 
@@ -421,6 +469,12 @@ static const GmField state_fields[] = {
     {.name = "log_density_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu)},
     {.name = "nuts_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_mu)},
     {.name = "moves_mu", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_mu)},
+    {.name = "standardised_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, standardised_mu)},
+    {.name = "centre_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, centre_theta)},
+    {.name = "spread_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, spread_theta)},
+    {.name = "scale_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_theta)},
+    {.name = "slope_centre_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, slope_centre_theta)},
+    {.name = "slope_spread_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, slope_spread_theta)},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
@@ -439,10 +493,10 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 6: case 7:
+    case 0: case 3: case 6: case 7: case 14: case 15: case 16: case 17: case 18:
         shape->dim[0] = d->J;
         break;
-    case 8: case 9:
+    case 8: case 9: case 13:
         shape->dim[0] = d->J + 2;
         break;
     case 10:
@@ -470,14 +524,14 @@ static void cost_1(const void *data, double *cost)
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = (809 + 63.5 * (double)d->J);
-    cost[1] = (1792 + 41 * (double)d->J);
-    cost[2] = (361 + 30.5 * (double)d->J);
+    cost[1] = (1792 + 65 * (double)d->J);
+    cost[2] = (363 + 49 * (double)d->J);
     cost[3] = (7631 + 120 * pow(fmax((double)d->J, 1), 0.333333));
     cost[4] = (0.0493774 + 0.00827573 * (double)d->J);
-    cost[5] = 6784;
-    cost[6] = (0.110975 + 0.00330244 * (double)d->J);
-    cost[7] = (4520 + 80 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[8] = (0.0236337 + 0.00626157 * (double)d->J);
+    cost[5] = 6832;
+    cost[6] = (0.110975 + 0.0111673 * (double)d->J);
+    cost[7] = (5159 + 200 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[8] = (0.0237558 + 0.0149907 * (double)d->J);
 }
 
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
@@ -486,7 +540,7 @@ static const GmCompetition competitions[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 13, .machine = 12, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("eight_schools", "model.gm", 3, 13, 7,
+GM_MODEL("eight_schools", "model.gm", 3, 19, 7,
          .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif
