@@ -59,6 +59,27 @@ static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
     return "";
 }
 
+static const char *units_c(Out *o, const Expr *e);
+
+// The draws of scales that a step begins with.
+static void emit_scales(Out *o, const StepCode *s)
+{
+    const Step *step = s->step;
+    const Scales *of = step->gaussian.scales;
+    Expr *sweep, *trial;
+    cost_of_scales(o->program, s, &sweep, &trial);
+    o->launching = true;
+    const char *list = "";
+    for (int i = 0; i < of->n; i++) {
+        const Var *v = of->var[i];
+        const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
+        list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, 1}", list, v->name, v->name, lo, hi);
+    }
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %d, %s, %s%s);", s->density_name, step->block[0]->name, s->tuning->name, step->competition ? step->competition->number : 0, step->gaussian.sparse,
+         units_c(o, sweep), units_c(o, trial), list);
+    o->launching = false;
+}
+
 static void emit_launch(Out *o, const Launch *l)
 {
     static const char *const macro[] = {
@@ -93,6 +114,10 @@ static void emit_launch(Out *o, const Launch *l)
         if (!o->in_checked) o->in_turns = false;
         o->in_checked = false;
         end(o);
+        return;
+    }
+    if (l->kind == LAUNCH_SCALES) {
+        emit_scales(o, l->code);
         return;
     }
     const char *list = "";

@@ -660,7 +660,7 @@ static int visit(Resolve *r, Decl *d)
 
 static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "chees", "hmc", "elliptical", "marginal", "collapsed" };
 
-static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}, {"nuts", "metric"}, {"hmc", "metric"}, {"gibbs", "orbit"}, {"slice", "orbit"}};
+static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}, {"nuts", "metric"}, {"hmc", "metric"}, {"gibbs", "orbit"}, {"slice", "orbit"}, {"gibbs", "joint"}, {"slice", "joint"}};
 
 const char *const metrics[] = {"chosen", "diagonal", "low_rank", "dense", NULL};
 
@@ -687,10 +687,10 @@ static void check_infer(Resolve *r, Request *q)
         else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, chees, hmc, elliptical, marginal and collapsed");
     }
     for (int i = 0; i < q->nsettings; i++) {
-        const bool metric = strcmp(q->setting[i], "metric") == 0, orbit = strcmp(q->setting[i], "orbit") == 0, word = metric || orbit;
-        if ((metric && !is_metric(q->value[i])) || (orbit && !is_switch(q->value[i]))) {
+        const bool metric = strcmp(q->setting[i], "metric") == 0, orbit = strcmp(q->setting[i], "orbit") == 0, joint = strcmp(q->setting[i], "joint") == 0, word = metric || orbit || joint;
+        if ((metric && !is_metric(q->value[i])) || ((orbit || joint) && !is_switch(q->value[i]))) {
             Diag *m = diag(r->d, q->value[i]->span, DIAG_E0708, q->setting[i]);
-            diag_help(m, metric ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay" : "on or off: whether a scale also moves together with what it scales");
+            diag_help(m, metric ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay" : orbit ? "on or off: whether a scale also moves together with what it scales" : "on or off: whether it is also drawn with a joint normal integrated out");
         } else if (!word) use(r, q->value[i]);
         bool takes = !known;
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) takes |= strcmp(settings[k][0], q->method) == 0 && strcmp(settings[k][1], q->setting[i]) == 0;

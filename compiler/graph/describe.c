@@ -305,6 +305,15 @@ static void orbit(Graph *g, Description *d, const Step *s)
     d->because = d->because ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
 }
 
+// What is drawn before a joint normal, which is integrated out.
+static void scales(Graph *g, Description *d, const Step *s)
+{
+    const Scales *of = s->gaussian.scales;
+    const char *names = "";
+    for (int i = 0; of && i < of->n; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
+    if (of) d->method = arena_printf(g->arena, "%s; on a CPU, after %s with it integrated out: slice sampling, a factorisation for each trial; less often where that is measured to gain little", d->method, names);
+}
+
 static Description describe(Graph *g, const Step *s)
 {
     Description d = {.subject = "", .because = s->reason};
@@ -414,6 +423,7 @@ static Description describe(Graph *g, const Step *s)
     case STEP_GAUSSIAN:
         d.method = "joint normal";
         block(g, &d, s);
+        scales(g, &d, s);
         break;
     }
     if (s->orbit) orbit(g, &d, s);

@@ -567,6 +567,8 @@ Innovations *find_innovations(Graph *g, const Series *s);             // NULL: i
 Var *const *innovation_vars(const Innovations *in, int *n);           // the unknowns of which they are elements
 Var *innovation_series(const Innovations *in);
 bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value);       // statement k: over loops the innovation `ref` is `value`, in terms of the series; false: there is none
+bool innovation_factors(Graph *g, const Innovations *in, const Factor *f, Factor **list);        // f with the series in place of the innovations; false: it cannot be told which these are
+bool innovation_coefficients_mention(const Innovations *in, const Var *v);                       // then the Jacobian holds v
 bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int nborder, BlockTerm **out);      // of block_terms, with the series in place of the innovations; false: they are not jointly quadratic
 
 typedef struct Softmax {                 // turns.c: -count*log_sum_exp(k, eta) in a factor
@@ -714,6 +716,7 @@ typedef struct Step {
             const Innovations *innovations;      // the block's first variables; what is drawn is the series that they make. Or NULL
             int         sparse;          // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries that there are; 0: it is none
             int         most_work;       // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the steps that stand in for it
+            const struct Scales *scales; // drawn before it, with it integrated out; or NULL
             int         ndense;          // of a sparse block: so many variables come first that have few elements, or couple all of them
             const Rows *listed;          // of a sparse block: factors whose terms of degree 2 are told row by row; or NULL
         } gaussian;
@@ -750,7 +753,21 @@ typedef struct Ellipse {
 } Ellipse;
 
 Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because);      // NULL: *because says why there is none
-void find_orbits(Graph *g);                                      // orbits.c: adds the steps that move scales with what they scale
+
+// ---- orbits.c, scales.c: what moves more than one step does ----
+
+void find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
+bool is_plain_real(const Var *v);                                // a continuous unknown, or an array of such, without a constraint beside its ends
+const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
+bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off
+
+typedef struct Scales {                  // drawn before a joint normal, which is integrated out
+    int      n, nfactors;
+    Var    **var;
+    Factor **factor;                     // all that the log density has of them
+} Scales;
+
+void find_scales(Graph *g);
 
 Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none
 Step *turns_block(Graph *g, Var *const *block, int n);            // the same of all of them together

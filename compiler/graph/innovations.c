@@ -320,6 +320,19 @@ static bool in_terms_of_series(Graph *g, const Innovations *in, const Factor *f,
     return true;
 }
 
+bool innovation_factors(Graph *g, const Innovations *in, const Factor *f, Factor **list)
+{
+    *list = NULL;
+    return in_terms_of_series(g, in, f, list, 0);
+}
+
+bool innovation_coefficients_mention(const Innovations *in, const Var *v)
+{
+    for (int k = 0; k < in->n; k++)
+        if (ex_mentions(in->change[k].coefficient, v)) return true;
+    return false;
+}
+
 bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int nborder, BlockTerm **out)
 {
     Var **drawn = NEW_N(g->arena, Var *, in->nvars + nborder + 1), **unknown = NEW_N(g->arena, Var *, nborder + 1);

@@ -167,7 +167,7 @@ static bool is_invariant(Action *a, Expr *was, Expr **times)
     return true;
 }
 
-static bool is_plain(const Var *v)
+bool is_plain_real(const Var *v)
 {
     return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY) && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->summed &&
            !v->sums && !v->messages && !v->hidden && !v->mixed && !v->sites;
@@ -247,7 +247,7 @@ static bool add_plate(Action *a, const Factor *f)
 {
     Var *u = f->value->var;
     Expr *scale = only_reference(f->log_density, a->mover[0].var), *times, *alone;
-    if (!is_plain(u) || u->kind == VAR_AUXILIARY || already(a, u) || a->n == MOST_MOVED || !(is_free(u) || is_positive(u)) || !scale || !draws_plate(f) || !are_plain(a->g, u, &alone)) return false;
+    if (!is_plain_real(u) || u->kind == VAR_AUXILIARY || already(a, u) || a->n == MOST_MOVED || !(is_free(u) || is_positive(u)) || !scale || !draws_plate(f) || !are_plain(a->g, u, &alone)) return false;
     for (int k = 0; k < scale->nargs; k++)
         if (ex_unknown(scale->args[k])) return false;
     for (int i = alone && is_free(u) ? -2 : -1; i < f->nargs; i++) {     // a walk about where it begins; about 0; about an argument
@@ -273,7 +273,7 @@ static void add_auxiliaries(Action *a)
         if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s) || is_invariant(a, f->log_density, &times)) continue;
         for (int i = 0; i < a->g->nvars; i++) {
             Var *v = a->g->vars[i];
-            if (v->kind != VAR_AUXILIARY || !is_plain(v) || !is_positive(v) || v->rank != s->rank || already(a, v) || a->n == MOST_MOVED || !ex_mentions(f->log_density, v)) continue;
+            if (v->kind != VAR_AUXILIARY || !is_plain_real(v) || !is_positive(v) || v->rank != s->rank || already(a, v) || a->n == MOST_MOVED || !ex_mentions(f->log_density, v)) continue;
             const Expr *ref = only_reference(f->log_density, v), *scale = only_reference(f->log_density, s);
             bool same = ref && scale;
             for (int k = 0; k < s->rank && same; k++) same = v->dim[k] == s->dim[k] && ref->args[k] == scale->args[k];
@@ -383,7 +383,7 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
     return true;
 }
 
-static const Step *step_of(const Graph *g, const Var *v)
+const Step *step_that_draws(const Graph *g, const Var *v)
 {
     for (const Step *s = g->steps; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
@@ -397,7 +397,7 @@ static Step *orbit_step(Graph *g, Action *a)
     for (int i = 0; i < a->n; i++) {
         for (const Series *e = g->series; e; e = e->next)
             if (e->var[0]->kind == VAR_SERIES && series_reads(e, a->mover[i].var)) return NULL;
-        const Step *s = step_of(g, a->mover[i].var);
+        const Step *s = step_that_draws(g, a->mover[i].var);
         if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return NULL;
         if (i && s->competition != competition) return NULL;
         competition = s->competition;
@@ -426,19 +426,19 @@ static Step *orbit_step(Graph *g, Action *a)
     return s;
 }
 
-// The model asks for the scale to be drawn without the move: infer { tau by gibbs(orbit = off); }
-static bool is_off(const Graph *g, const Var *s)
+// The model asks for the scale to be drawn without this: infer { tau by gibbs(orbit = off); }
+bool is_switched_off(const Graph *g, const Var *s, const char *setting)
 {
     const Request *asked = request_of(g, s);
     for (int i = 0; asked && i < asked->nsettings; i++)
-        if (strcmp(asked->setting[i], "orbit") == 0 && strcmp(asked->value[i]->name, "off") == 0) return true;
+        if (strcmp(asked->setting[i], setting) == 0 && strcmp(asked->value[i]->name, "off") == 0) return true;
     return false;
 }
 
 static Step *scale_step(Graph *g, Var *s)
 {
-    if (is_off(g, s)) return NULL;
-    if (!is_plain(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
+    if (is_switched_off(g, s, "orbit")) return NULL;
+    if (!is_plain_real(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
     static const int powers[] = {1, 2, -2, -1};
     const Reading of = factors_of(g, s);
     bool scales = false;
@@ -446,7 +446,7 @@ static Step *scale_step(Graph *g, Var *s)
         const Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (f->observed && ex_mentions(f->log_density, s)) return NULL;
-        scales |= f->value && f->value->kind == EX_REF && f->value->var != s && is_plain(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
+        scales |= f->value && f->value->kind == EX_REF && f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
     }
     if (!scales) return NULL;
     Var *by = NULL;
@@ -513,7 +513,7 @@ static void add_plates_of_auxiliaries(Action *a, const Var *v)
         if (!draws(f, v) || is_invariant(a, f->log_density, &times)) continue;
         for (int i = 0; i < a->g->nvars; i++) {
             const Var *w = a->g->vars[i];
-            if (w->kind != VAR_AUXILIARY || !is_plain(w) || !is_positive(w) || w->rank != v->rank || already(a, w) || !ex_mentions(f->log_density, w)) continue;
+            if (w->kind != VAR_AUXILIARY || !is_plain_real(w) || !is_positive(w) || w->rank != v->rank || already(a, w) || !ex_mentions(f->log_density, w)) continue;
             const Expr *ref = only_reference(f->log_density, w);
             bool same = ref;
             for (int k = 0; k < v->rank && same; k++) same = ref->args[k] == f->value->args[k] && w->dim[k] == v->dim[k];
@@ -528,7 +528,7 @@ static void add_plates_of_auxiliaries(Action *a, const Var *v)
 
 static Step *step_against(Graph *g, Var *s, Var *z)
 {
-    if (!is_plain(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_off(g, z)) return NULL;
+    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, "orbit")) return NULL;
     const Reading of_s = factors_of(g, s), of_z = factors_of(g, z);
     bool meet = false;
     for (int q = 0; q < of_z.n && !meet; q++) meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) && ex_mentions(of_z.factor[q]->log_density, s);
@@ -570,7 +570,7 @@ void find_orbits(Graph *g)
         Var *v = g->vars[i];
         Step *s = scale_step(g, v);
         for (int k = -1; k < n; k++) {
-            if (k >= 0) s = is_plain(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_off(g, v) && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
+            if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, "orbit") && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
             if (!s) continue;
             s->next = *last;
             *last = s;

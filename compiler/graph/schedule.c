@@ -1503,6 +1503,7 @@ bool schedule(Graph *g)
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
     if (!g->by_gibbs && !g->by_nuts) compete(g);
     if (!g->by_gibbs) move_together(g);
+    find_scales(g);
     find_orbits(g);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;

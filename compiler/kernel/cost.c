@@ -437,7 +437,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW));
         in_lapack = true;
         break;
-    case LAUNCH_PATTERN: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
+    case LAUNCH_PATTERN: case LAUNCH_SCALES: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
     case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_WHERE: case LAUNCH_CHECKED: case LAUNCH_END: break;
     }
     c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
@@ -555,6 +555,19 @@ static Ways count_ways(const Program *p, const Competition *of, int other)
     add(&w.steps, every);
     add(&w.move, every);
     return w;
+}
+
+void cost_of_scales(const Program *p, const StepCode *of, Expr **sweep, Expr **trial)
+{
+    Cost all = none();
+    for (int i = 0; i < p->nsteps; i++) {
+        const Step *s = p->steps[i].step;
+        if (s->imputes || s->when == ON_GPU || s->when == WITH_GRADIENTS || s->joint < 0) continue;
+        add(&all, count_launches(p, &p->steps[i].made));
+        add(&all, count_launches(p, &p->steps[i].launches));
+    }
+    *sweep = by_sizes(all.work);
+    *trial = by_sizes(count_launches(p, &of->density).work);
 }
 
 static CostOnGpu on_gpu(Cost c)

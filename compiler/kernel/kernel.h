@@ -309,6 +309,7 @@ typedef struct Launch {
     When          when;
     const Rows   *rows;                  // of `when`
     int           stands_in;             // it is made where the sparse block of this number is not drawn jointly; 0: always
+    const struct StepCode *code;         // SCALES: of the step that it begins
     bool          unless_kept;           // left out in a sweep, which has launched it
     int           nargs;
     LaunchArg     arg[MOST_LAUNCH_ARGS];
@@ -323,8 +324,9 @@ typedef struct StepCode {                // of one step of the schedule
     bool        again;                   // sums of responses are made again before it, since values were imputed
     Launches    made;                    // statistics that a sweep makes before it
     Launches    launches;
-    const char  *density_name;           // NUTS: the function that launches
-    Launches     density;                // the log density and its gradient at given coordinates
+    const char  *density_name;           // NUTS, and joint normals with scales: the function that launches
+    Launches     density;                // the log density and its gradient at given coordinates; or what is left of the density of all when the joint normal is integrated out
+    const Var   *tuning;                 // of scales: what their draws keep
     const char  *jacobian_name;
     Launches     jacobian;               // the same of the transform alone, after these; none, if coordinates are the unknowns themselves
 } StepCode;
@@ -376,6 +378,7 @@ typedef struct CompetitionCost {         // in multiply-adds, of one chain, in n
     struct { CostOnGpu steps, move, evaluation; } on_gpu;
 } CompetitionCost;
 CompetitionCost cost_of_competition(const Program *p, const Competition *of);
+void cost_of_scales(const Program *p, const StepCode *s, Expr **sweep, Expr **trial);           // of all other steps, and of one trial; without factors of sparse joint normals
 
 // ---- print.c, check.c ----
 

@@ -265,7 +265,10 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
         break;
     case STEP_OWN: step_own(p, s); break;
     case STEP_PAIR: step_pair(p, s); break;
-    case STEP_GAUSSIAN: step_gaussian(p, s); break;
+    case STEP_GAUSSIAN:
+        step_gaussian(p, s);
+        if (s->gaussian.scales) lower_scales(p, s, code);
+        break;
     case STEP_ELLIPTICAL: step_elliptical(p, s); break;
     case STEP_NUTS: step_nuts(p, s, code); break;
     case STEP_TURNS: step_turns(p, s); break;
@@ -319,6 +322,7 @@ static void lower_steps(Lower *p)
     for (const Step *s = p->g->steps; s; s = s->next, n++) {
         const char *names = "";
         for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+        for (int i = 0; s->kind == STEP_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++) names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
         for (int i = 0; s->orbit && i < s->orbit->n; i++) names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->orbit->moved[i].var->name);
         StepCode *code = &out->steps[n];
         code->step = s;

@@ -204,6 +204,7 @@ void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t);         /
 void step_band(Lower *p, const Step *s);                             // band.c
 void step_turns(Lower *p, const Step *s);                            // turns.c
 void before_orbit(Lower *p, const Step *s);                          // orbits.c: what is drawn starts from where nothing moves
+void lower_scales(Lower *p, const Step *s, StepCode *code);         // scales.c: what is drawn with a joint normal integrated out, once the launches of that are there
 void along_orbit(Lower *p, const Step *s);                           // and then moves others
 void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
 

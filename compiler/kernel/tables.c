@@ -866,6 +866,10 @@ static bool changes(const StepCode *code, const Fill *f)
     for (int b = 0; b < code->step->nblock; b++)
         for (int i = 0; i < f->n; i++)
             if (code->step->block[b] == f->of[i] || code->step->block[b]->part_of == f->of[i] || f->of[i]->part_of == code->step->block[b]) return true;
+    const Scales *scales = code->step->kind == STEP_GAUSSIAN ? code->step->gaussian.scales : NULL;
+    for (int b = 0; scales && b < scales->n; b++)
+        for (int i = 0; i < f->n; i++)
+            if (scales->var[b] == f->of[i]) return true;
     const Launches *const lists[] = {&code->launches, &code->density, &code->jacobian};
     Filled of = {.fill = f};
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)

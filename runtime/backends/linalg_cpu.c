@@ -304,10 +304,21 @@ long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale
     return 0;
 }
 
-long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale)
+double gm_marginal_dense(long n, double *J, double *h, const double *x)
 {
-    const Stream parts = *g;
-    // Rows of E over sqrt(D): J -= E'E, h -= E'k.
+    double sum = 0;
+    for (long i = 0; i < n && x; i++) h[i] -= dot(n, J + i * n, x);
+    if (factor(n, J)) return -INFINITY;
+    for (long i = 0; i < n; i++) {
+        h[i] = (h[i] - dot(i, J + i * n, h)) / J[i * n + i];
+        sum += 0.5 * h[i] * h[i] - log(J[i * n + i]);
+    }
+    return is_finite(sum) ? sum : -INFINITY;
+}
+
+// Rows of E over sqrt(D): J -= E'E, h -= E'k.
+static long integrate_effects(long n, double *J, double *h, long m, const double *D, double *E, double *k)
+{
     for (long i = 0; i < m; i++) {
         if (!(D[i] > 0)) return n + i + 1;
         const double r = 1 / sqrt(D[i]);
@@ -321,6 +332,27 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
                 for (long j = 0; j < n; j++) h[j] -= E[i * n + j] * k[i];
         else cblas_dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
     }
+    return 0;
+}
+
+double gm_marginal_arrow(long n, double *J, double *h, const double *x, long m, const double *D, double *E, double *k, const double *u)
+{
+    for (long i = 0; i < n; i++) h[i] -= dot(n, J + i * n, x);
+    for (long i = 0; i < m; i++) {
+        k[i] -= D[i] * u[i] + dot(n, E + i * n, x);
+        for (long j = 0; j < n; j++) h[j] -= E[i * n + j] * u[i];
+    }
+    if (integrate_effects(n, J, h, m, D, E, k)) return -INFINITY;
+    double sum = 0;
+    for (long i = 0; i < m; i++) sum += 0.5 * (k[i] * k[i] - log(D[i]));
+    return sum + gm_marginal_dense(n, J, h, NULL);
+}
+
+long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale)
+{
+    const Stream parts = *g;
+    const long without = integrate_effects(n, J, h, m, D, E, k);
+    if (without) return without;
     if (scale) scale->Q -= dot(m, k, k);
     const long bad = gm_normal_dense(g, n, J, h, x, scale);
     if (bad) return bad;
@@ -334,9 +366,9 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
     return 0;
 }
 
-long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *rows, double *y, double *M, double *x, GmScale *scale)
+// D becomes D^-1/2, h and rows in these units, M the factor of I + rows rows'. 0, or as gm_normal_rows.
+static long factor_rows(long n, long p, double *D, double *h, double *rows, double *M)
 {
-    const Stream parts = *g;
     for (long j = 0; j < p; j++) {
         if (!(D[j] > 0)) return j + 1;
         D[j] = 1 / sqrt(D[j]);
@@ -344,23 +376,47 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
     }
     for (long i = 0; i < n; i++)
         for (long j = 0; j < p; j++) rows[i * p + j] *= D[j];
+    if (n == 0 || p == 0) return 0;
+    add_product(false, n, p, 1, rows, p, 0, M, n);
+    for (long i = 0; i < n; i++) M[i * n + i] += 1;
+    const long bad = factor(n, M);
+    return bad ? p + bad : 0;
+}
+
+// The whole shift is s = k + R'y: s'(I + R'R)^-1 s = k'k + y'y - |L^-1 (y - R k)|^2, where M = L L'. room[n].
+static double shift_of_rows(long n, long p, const double *h, const double *rows, const double *y, const double *M, double *room)
+{
+    double sum = cblas_ddot((int)p, h, 1, h, 1);
+    if (n == 0 || p == 0) return sum;
+    sum += cblas_ddot((int)n, y, 1, y, 1);
+    cblas_dcopy((int)n, y, 1, room, 1);
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, h, 1, 1, room, 1);
+    cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, room, 1);
+    return sum - cblas_ddot((int)n, room, 1, room, 1);
+}
+
+double gm_marginal_rows(long n, long p, double *D, double *h, double *rows, double *y, double *M, const double *x)
+{
+    for (long j = 0; j < p; j++) h[j] -= D[j] * x[j];
+    for (long i = 0; i < n; i++) y[i] -= dot(p, rows + i * p, x);
+    if (factor_rows(n, p, D, h, rows, M)) return -INFINITY;
+    double *room = malloc(sizeof *room * (size_t)(n + 1)), sum = 0;
+    if (!room) abort();
+    sum = 0.5 * shift_of_rows(n, p, h, rows, y, M, room);
+    for (long j = 0; j < p; j++) sum += log(D[j]);
+    for (long i = 0; i < n && p > 0; i++) sum -= log(M[i * n + i]);
+    free(room);
+    return is_finite(sum) ? sum : -INFINITY;
+}
+
+long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *rows, double *y, double *M, double *x, GmScale *scale)
+{
+    const Stream parts = *g;
     const int some = n > 0 && p > 0;
-    if (some) {
-        add_product(false, n, p, 1, rows, p, 0, M, n);
-        for (long i = 0; i < n; i++) M[i * n + i] += 1;
-        const long bad = factor(n, M);
-        if (bad) return p + bad;
-    }
-    if (scale) {                                 // the whole shift is s = k + R'y: s'(I + R'R)^-1 s = k'k + y'y - |L^-1 (y - R k)|^2, where M = L L'
-        double rest = scale->Q - cblas_ddot((int)p, h, 1, h, 1);
-        if (some) {
-            rest -= cblas_ddot((int)n, y, 1, y, 1);
-            cblas_dcopy((int)n, y, 1, x, 1);     // x has room: n <= p
-            cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, h, 1, 1, x, 1);
-            cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, x, 1);
-            rest += cblas_ddot((int)n, x, 1, x, 1);
-        }
-        scale_draw(g, scale, rest);
+    const long bad = factor_rows(n, p, D, h, rows, M);
+    if (bad) return bad;
+    if (scale) {
+        scale_draw(g, scale, scale->Q - shift_of_rows(n, p, h, rows, y, M, x));
         cblas_dscal((int)p, scale->scale, h, 1);
         cblas_dscal((int)n, scale->scale, y, 1);
     }

@@ -102,7 +102,7 @@ typedef struct Pattern {                 // of one block: the same for all chain
     bool    dense, taken;
     double  bytes;                       // of what stands in
     double  most;                        // a joint draw that costs more than so many separate ones gives way to these
-    double  factor;                      // entries of the factor
+    double  factor, work;                // entries of the factor; multiply-adds of a draw
     long    rows, puts, pairs, napart;   // rows that are told, their entries; pairs of entries that have a place; rows that have none
     long   *first_put;                   // of each row
     int    *column;                      // of each entry
@@ -129,6 +129,8 @@ typedef struct Numbers {                 // of one block, of one thread
     bool    complete;                    // the values hold the rows that are not apart
     double *value, *dense, *vector, *kept;
     double *put, *solving;               // entries of rows; work space of conjugate gradients and of rows that are apart
+    double *factored;                    // the values whose factor there is
+    bool    has_factor;
 #ifdef HAS_CHOLMOD
     cholmod_common common;
     cholmod_factor *factor;
@@ -318,6 +320,7 @@ static void choose_plain(Pattern *q, const char *asked)
         if (strcmp(asked, "dense") == 0) q->dense = true;
         q->taken = strcmp(asked, "separate") != 0;
     }
+    q->work = (q->dense ? dense_work : work) + 4 * q->factor;
     char *text = room(400);
     snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries, q->factor, work,
              !q->taken ? "drawn in turn" : q->dense ? "drawn jointly, dense" : "drawn jointly, sparse", missing ? "; " : "", missing ? missing : "");
@@ -348,6 +351,7 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
         q->gradients = !q->dense && (q->only_gradients || !q->analysed);
         q->taken = strcmp(asked, "separate") != 0;
     }
+    q->work = 4 * (q->dense ? dense : q->factor_time);
     char *text = room(600);
     int at = snprintf(text, 600, "%s: %ld elements, %ld rows of %ld entries", q->text, q->n, q->rows, q->puts);
     if (q->napart) at += snprintf(text + at, 600 - (size_t)at, ", %ld of them apart", q->napart);
@@ -497,7 +501,9 @@ static Numbers *numbers(int number)
     free(m->kept);
     free(m->put);
     free(m->solving);
-    m->kept = m->dense = m->solving = NULL;
+    free(m->factored);
+    m->has_factor = false;
+    m->kept = m->dense = m->solving = m->factored = NULL;
     m->put = room(sizeof(double) * (size_t)q->puts);
     m->value = room(sizeof(double) * (size_t)q->entries);
     m->vector = room(sizeof(double) * (size_t)q->n);
@@ -573,24 +579,45 @@ static void make_dense(const Pattern *q, Numbers *m)
 }
 
 #ifdef HAS_CHOLMOD
+// Entry k of the diagonal of the factor; columns come in order, and `super` goes along.
+static double pivot_of(const cholmod_factor *L, long k, long *super)
+{
+    const double *x = L->x;
+    if (!L->is_super) return x[((const int *)L->p)[k]];
+    const int *first = L->super, *rows = L->pi, *at = L->px;
+    while (first[*super + 1] <= k) ++*super;
+    const long height = rows[*super + 1] - rows[*super], j = k - first[*super];
+    return x[at[*super] + j * height + j];
+}
+
 // Pivots that have lost all digits: as with dense matrices. Element of x, from 1, or 0.
 static long lost_pivot(const Pattern *q, const Numbers *m)
 {
     const cholmod_factor *L = m->factor;
     const int *order = L->Perm;
-    const double *x = L->x;
     if (L->minor < L->n) return order[L->minor] + 1;
     for (long k = 0, s = 0; k < q->n; k++) {
-        double pivot;
-        if (L->is_super) {
-            const int *super = L->super, *rows = L->pi, *at = L->px;
-            while (super[s + 1] <= k) s++;
-            const long height = rows[s + 1] - rows[s], j = k - super[s];
-            pivot = x[at[s] + j * height + j];
-        } else pivot = x[((const int *)L->p)[k]];
-        const double old = m->value[q->first[order[k]]];
+        const double pivot = pivot_of(L, k, &s), old = m->value[q->first[order[k]]];
         if (!(pivot > 0) || !isfinite(pivot) || pivot * pivot < GM_PIVOT_LOST * old) return order[k] + 1;
     }
+    return 0;
+}
+
+// Factors the values, unless they are those that were factored last: scales may have been drawn from these. 0, or as gm_normal_sparse.
+static long factor_values(const Pattern *q, Numbers *m)
+{
+    const size_t bytes = sizeof(double) * (size_t)q->entries;
+    if (m->has_factor && memcmp(m->factored, m->value, bytes) == 0) return 0;
+    m->has_factor = false;
+    for (long k = 0; k < q->entries; k++)
+        if (!isfinite(m->value[k])) return q->row[k] + 1;
+    cholmod_sparse A = matrix_of(q, m->value);
+    if (!lib.cholmod_factorize(&A, m->factor, &m->common)) return 1;
+    const long bad = lost_pivot(q, m);
+    if (bad) return bad;
+    if (!m->factored) m->factored = room(bytes);
+    memcpy(m->factored, m->value, bytes);
+    m->has_factor = true;
     return 0;
 }
 
@@ -695,8 +722,8 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
 // ---- by a factor ----
 
 #ifdef HAS_CHOLMOD
-// From z ~ N(0, B^-1) and mean B^-1 h to those of J = B + A'A, A the rows that are apart; *quadratic, h'B^-1 h, becomes h'J^-1 h. A'(I + A B^-1 A')^-1 (A u + e) is what u loses, times B^-1.
-static bool take_apart(Numbers *m, const Pattern *q, const Stream *parts, double *z, double *mean, double *quadratic)
+// From z ~ N(0, B^-1) and mean B^-1 h to those of J = B + A'A, A the rows that are apart; *quadratic, h'B^-1 h, becomes h'J^-1 h, and *log_det, log|B|/2, log|J|/2. A'(I + A B^-1 A')^-1 (A u + e) is what u loses, times B^-1.
+static bool take_apart(Numbers *m, const Pattern *q, const Stream *parts, double *z, double *mean, double *quadratic, double *log_det)
 {
     const long n = q->n, K = q->napart;
     const GmRows R = rows_of(q, m);
@@ -729,6 +756,7 @@ static bool take_apart(Numbers *m, const Pattern *q, const Stream *parts, double
         a[k] /= M[k * K + k];
         c[k] /= M[k * K + k];
         *quadratic -= c[k] * c[k];
+        *log_det += log(M[k * K + k]);
     }
     for (k = K - 1; k >= 0 && good; k--) {
         for (long i = k + 1; i < K; i++) {
@@ -754,12 +782,12 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const double *h,
 {
     const long n = q->n;
     const Stream parts = *g;
-    double *z = m->vector, *mean = room(sizeof *mean * (size_t)n), quadratic = 0;
+    double *z = m->vector, *mean = room(sizeof *mean * (size_t)n), quadratic = 0, log_det = 0;
     for (long k = 0; k < n; k++) z[k] = noise_of(&parts, k);
     memcpy(mean, h, sizeof *mean * (size_t)n);
     bool good = solve_with(m, CHOLMOD_Lt, z, n) && solve_with(m, CHOLMOD_Pt, z, n) && solve_with(m, CHOLMOD_A, mean, n);
     for (long k = 0; k < n; k++) quadratic += h[k] * mean[k];
-    good = good && take_apart(m, q, &parts, z, mean, &quadratic);
+    good = good && take_apart(m, q, &parts, z, mean, &quadratic, &log_det);
     if (good && scale) {
         const double rest = scale->Q - quadratic;
         scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(g, scale->count / 2, rest / 2)) : 1;
@@ -789,11 +817,7 @@ static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *sc
 #ifdef HAS_CHOLMOD
     const Stream parts = *g;
     complete(q, m);
-    for (long k = 0; k < q->entries; k++)
-        if (!isfinite(m->value[k])) return q->row[k] + 1;
-    cholmod_sparse A = matrix_of(q, m->value);
-    if (!lib.cholmod_factorize(&A, m->factor, &m->common)) return 1;
-    const long bad = lost_pivot(q, m);
+    const long bad = factor_values(q, m);
     if (bad && q->napart && n <= MOST_DENSE) {   // what is singular without the rows that are apart, an intrinsic field without data
         make_dense(q, m);
         return gm_normal_dense(g, n, m->dense, h, x, scale);
@@ -832,6 +856,64 @@ long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scal
     omp_set_max_active_levels(levels);
     return bad;
 }
+
+static double marginal_sparse(int number, double *h, const double *x)
+{
+    const Pattern *q = pattern(number);
+    Numbers *m = numbers(number);
+    const long n = q->n;
+    finish_collecting(q, m);
+    if (q->dense) {
+        make_dense(q, m);
+        return gm_marginal_dense(n, m->dense, h, x);
+    }
+#ifdef HAS_CHOLMOD
+    complete(q, m);
+    if (factor_values(q, m)) {
+        if (!q->napart || n > MOST_DENSE) return -INFINITY;
+        make_dense(q, m);
+        return gm_marginal_dense(n, m->dense, h, x);
+    }
+    for (long j = 0; j < n; j++)                 // h - Jx
+        for (long k = q->first[j]; k < q->first[j + 1]; k++) {
+            const long i = q->row[k];
+            h[i] -= m->value[k] * x[j];
+            if (i != j) h[j] -= m->value[k] * x[i];
+        }
+    const GmRows R = rows_of(q, m);
+    for (long i = 0; i < q->rows; i++)
+        if (q->apart[i]) gm_row_added(&R, i, -gm_row_times(&R, i, x), h);
+    double log_det = 0, quadratic = 0, *mean = m->vector;
+    for (long k = 0, s = 0; k < n; k++) log_det += log(pivot_of(m->factor, k, &s));
+    memcpy(mean, h, sizeof *mean * (size_t)n);
+    if (!solve_with(m, CHOLMOD_A, mean, n)) return -INFINITY;
+    for (long k = 0; k < n; k++) quadratic += h[k] * mean[k];
+    if (q->napart) {
+        Stream none = {0};
+        double *z = room(sizeof *z * (size_t)n);
+        memset(z, 0, sizeof *z * (size_t)n);
+        none.has_spare = GM_NO_NOISE;
+        const bool good = take_apart(m, q, &none, z, mean, &quadratic, &log_det);
+        free(z);
+        if (!good) return -INFINITY;
+    }
+    const double v = quadratic / 2 - log_det;
+    return isfinite(v) ? v : -INFINITY;
+#else
+    return -INFINITY;
+#endif
+}
+
+double gm_marginal_sparse(int number, double *h, const double *x)
+{
+    const int levels = omp_get_max_active_levels();
+    omp_set_max_active_levels(0);
+    const double v = marginal_sparse(number, h, x);
+    omp_set_max_active_levels(levels);
+    return v;
+}
+
+double gm_sparse_work(int number) { return pattern(number)->gradients ? -1 : pattern(number)->work; }
 
 // ---- checks ----
 

@@ -84,6 +84,10 @@ void gm_sparse_begin(int number, int chain);
 enum { GM_NOT_SOLVED = -1 };             // conjugate gradients did not come close enough, and there is no factor
 long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scale);
 
+// As gm_marginal_dense, from what was collected. A draw from the same numbers that follows does not factor them again.
+double gm_marginal_sparse(int number, double *h, const double *x);
+double gm_sparse_work(int number);                       // multiply-adds of a draw; -1: it is drawn by conjugate gradients, which give no determinant
+
 // --check, as in linalg.h.
 void   gm_sparse_before(int number, const double *h, const double *x);
 double gm_sparse_after(int number, const double *x);

@@ -154,6 +154,43 @@ static void band_claim(const GmRun *run, int chain, const Band *b, const wide *x
     gm_claim(run, chain, v, size);
 }
 
+// What is left when chains and border are integrated out (linalg.h, gm_marginal_dense).
+static wide band_marginal(const Band *b, const wide *x, const wide *z)
+{
+    const long w = b->width, rows = b->length * w, n = b->border, all = b->panels * rows, m = (b->lag + 1) * w;
+    wide sum = 0;
+    for (long r = 0; r < all; r++) {                           // h - Jx
+        const long p = r / rows, e = r - p * rows, from = (e / w - b->lag) * w, begin = from > 0 ? from : 0;
+        const wide *row = b->B + r * m - from, *of = x + p * rows;
+        wide *k = b->k + p * rows;
+        for (long q = begin; q < e; q++) {
+            k[e] -= row[q] * of[q];
+            k[q] -= row[q] * of[e];
+        }
+        k[e] -= row[e] * of[e];
+        for (long j = 0; j < n; j++) {
+            k[e] -= b->E[r * n + j] * z[j];
+            b->h[j] -= b->E[r * n + j] * of[e];
+        }
+    }
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < n; j++) b->h[i] -= b->A[(i > j ? i : j) * n + (i > j ? j : i)] * z[j];
+    for (long p = 0; p < b->panels; p++)
+        if (band_factor(b, p)) return -INFINITY;
+    for (long r = 0; r < all; r++) {                           // the diagonal holds reciprocals
+        sum += 0.5 * b->k[r] * b->k[r] + log(b->B[r * m + b->lag * w + r % w]);
+        for (long i = 0; i < n; i++) {
+            const wide e = b->E[r * n + i];
+            for (long j = 0; j <= i; j++) b->A[i * n + j] -= e * b->E[r * n + j];
+            b->h[i] -= e * b->k[r];
+        }
+    }
+    if (chol_factor(b->A, n)) return -INFINITY;
+    chol_solve_lower(b->A, n, b->h);
+    for (long j = 0; j < n; j++) sum += 0.5 * b->h[j] * b->h[j] - log(b->A[j * n + j]);
+    return is_finite(sum) ? sum : -INFINITY;
+}
+
 static wide *band_copy(const wide *from, long n)
 {
     wide *to = (wide *)malloc(sizeof(wide) * (size_t)(n + 1));
@@ -389,6 +426,10 @@ DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *na
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
     Band kept = *b;
     wide *old_x = NULL, *old_z = NULL;
+    if (GM->run->marginal) {                                   // scales.h: nothing is drawn
+        if (GM->lane == 0 && GM->run->marginal == GM_MARGINAL) GM->run->result += band_marginal(b, x, z);
+        return;
+    }
     if (CHECKING && GM->lane == 0) {
         kept.B = band_copy(b->B, all * (b->lag + 1) * b->width);
         kept.k = band_copy(b->k, all);

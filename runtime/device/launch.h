@@ -314,6 +314,10 @@ static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
 
 static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
 {
+    if (run->marginal) {
+        if (run->marginal == GM_MARGINAL) run->result += gm_marginal_dense(n, J, h, x);                  // scales.h
+        return;
+    }
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
@@ -326,6 +330,10 @@ static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char 
 static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D, wide *E,
                                            wide *k, wide *u, wide *scale)
 {
+    if (run->marginal) {
+        if (run->marginal == GM_MARGINAL) run->result += gm_marginal_arrow(n, J, h, x, m, D, E, k, u);
+        return;
+    }
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_arrow_before(n, J, h, x, m, D, E, k, u);
@@ -338,6 +346,10 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
 static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y, solve *M, wide *x,
                                           wide *scale)
 {
+    if (run->marginal) {
+        if (run->marginal == GM_MARGINAL) run->result += gm_marginal_rows(n, p, D, h, rows, y, M, x);
+        return;
+    }
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_rows_before(n, p, D, h, rows, y, x);
@@ -349,9 +361,13 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
 
 static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x, wide *scale)
 {
-    Stream g = gm_joint_stream(run, var);
     gm_sparse_begin(number, run->chain);
     gm_team(kernel, run, run->chain, 1);
+    if (run->marginal) {
+        if (run->marginal == GM_MARGINAL) run->result += gm_marginal_sparse(number, h, x);
+        return;
+    }
+    Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_sparse_before(number, h, x);
     const long bad = gm_normal_sparse(&g, number, h, x, scale && !run->checking ? &move : NULL);
@@ -763,6 +779,21 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
         gm_data(run);                                                                                                                  \
         const GmMove gm_move = {.machine = gm_of(room_of), .position = gm_of(place), .value = gm_of(log_density), .gradient = gm_of(slope), .moves = gm_of(told), .var = variable, __VA_ARGS__}; \
         launch_nuts(run, density, gm_move);                                                                                            \
+    } while (0)
+
+// ---- scales with a joint normal integrated out ----
+//
+//   SCALES(run, density, var, tuning, competition, sparse, sweep, trial, {"tau", gm_of(tau), 0, INFINITY, 1}, ...)
+//
+// draws these before the joint normal whose density, together with all that holds them, `density` evaluates (scales.h); costs of a sweep without this and of a trial in multiply-adds, those of
+// the sparse factor of joint normal number `sparse` not among them. On a GPU nothing is done.
+#include "scales.h"
+
+#define SCALES(run, density, variable, room, competition, sparse, sweep, trial, ...)                                                   \
+    do {                                                                                                                               \
+        gm_data(run);                                                                                                                  \
+        const GmScaleOf gm_list[] = {__VA_ARGS__};                                                                                     \
+        launch_scales(run, density, variable, gm_of(room), gm_choice(run, competition, 0) ? competition : 0, sparse, sweep, trial, gm_list, (int)(sizeof gm_list / sizeof *gm_list)); \
     } while (0)
 
 // ---- all chains ----

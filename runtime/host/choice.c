@@ -279,13 +279,14 @@ static void settle_all(GmChoices *w, Group of, int k, bool gradients, const char
 // The end of what is measured step by step: gradients have a trial if they can win.
 static void try_gradients(GmChoices *w, Group of, int k)
 {
-    double all = 0;
+    double all = 0, steps = 0;
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
         all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS);
-        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps);
+        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)measured(w, BY_STEPS).to;
+        steps += x->cost[BY_STEPS];
     }
-    if (all * cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS) > cost_of(w, w->cost[k].steps) * (of.end - of.first)) {
+    if (all * cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS) > steps) {
         settle_all(w, of, k, false, "even independent draws along gradients would cost more");
         return;
     }

@@ -80,6 +80,9 @@ typedef struct GmMissing { long count; long *index; } GmMissing;   // linear 0-b
 
 struct GmMove;
 
+// Scales are being drawn (device/scales.h): joint normals are not, and what is left of their densities when they are integrated out is added to `result`, or nothing.
+enum { GM_MARGINAL = 1, GM_GIVEN_X };
+
 typedef struct GmRun {                                   // one run: all that emitted code may ask for
     const void *data;                                    // the emitted file's Data
     void       *state;                                   // array of the emitted file's State, one per chain
@@ -106,6 +109,7 @@ typedef struct GmRun {                                   // one run: all that em
     const int  *going; int n_going;                      // chains in step on a CPU: those that launches are for, while others have their draw; NULL: all
     int         step;                                    // the one that gm_model.step takes
     long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
+    int         marginal;                                // GM_MARGINAL, GM_GIVEN_X; else 0
     int         kept;                                    // within a sweep, which makes statistics of what it draws before the first step that reads them
     int         like_gpu;                                // the steps that a GPU takes, on whatever the run is
     int         seeking;                                 // only moves along gradients are made, each by `instead`
@@ -234,6 +238,7 @@ typedef struct GmChoice {                                // of a chain in a comp
     long first, adapts;                                  // moves count sweeps from here, and adapt in so many
     long moves, evaluations, divergent, failed;          // so far; the runtime clears them, and what follows
     long rounds;                                         // evaluations of the chain that makes most, of those that go in step
+    double scales;                                       // multiply-adds that steps took to draw scales with joint normals integrated out (device/scales.h)
     double metric;                                       // multiply-adds that metrics took which are not diagonal
     double energy, mean, squares, jumps;                 // of the last move; of all, and the sums of squares about their mean and of their changes
 } GmChoice;

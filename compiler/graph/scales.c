@@ -1,0 +1,111 @@
+// scales.c -- scales that are drawn with a joint normal integrated out.
+//
+//   before   x ~ joint normal given s, q:   x[t] ~ normal(x[t - 1], s)   y[t] ~ normal(x[t], q)       then s given x, q given x
+//   after    s, then q, from p(s, q | rest) with x integrated out, then x given both: one draw of (s, q, x) in place of small steps
+//
+// Given x a scale moves as little as x tells of it, and the other way round. With J(s) and h(s) the precision and the shift of x, which block_terms has found, and x0 any value of x,
+//
+//   log p(s, x | rest) = L(s) + g'(x - x0) - (x - x0)'J (x - x0)/2,   L(s) = log p(s, x0 | rest),   g = h - J x0
+//   log p(s | rest) = L(s) + g'J^-1 g/2 - log|J|/2 + constant
+//
+// x0 is where the chain stands: no large numbers cancel. L is the log density of all statements that hold s, as they are; so normalisers of priors, conditions and missing values need nothing of their own. One trial is
+// one factorisation.
+//
+// Needs: the steps of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one block (van Dyk and Park 2008).
+// Conditions: a scale is one real number without a constraint, with a step of its own in the same sweep, in a coefficient of the joint normal; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may
+// have any prior and any ends, and be no scale at all. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
+#include <string.h>
+#include "graph.h"
+
+static bool may_be_scale(Graph *g, const Var *v)
+{
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank == 0 && is_plain_real(v) && !v->part_of && !is_switched_off(g, v, "joint");
+}
+
+// Steps of joint normals that are drawn as such in every sweep, with no more or less summed or integrated out than the model has.
+static bool may_have_scales(const Step *s)
+{
+    if (s->kind != STEP_GAUSSIAN || s->imputes || s->over_sum || s->collapsed || s->marginal || s->in_turns || s->joint < 0) return false;
+    return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.nbatch && !s->gaussian.on_plane && !s->gaussian.diagonal && block_sums(s->block, s->nblock) == 0;
+}
+
+static bool in_coefficients(const Step *s, const Var *v)
+{
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
+        if (ex_mentions(t->coefficient, v)) return true;
+    return false;
+}
+
+// Other series would have to be computed again.
+static bool enters_other_series(const Graph *g, const Step *s, const Var *v)
+{
+    for (const Series *e = g->series; e; e = e->next)
+        if (series_reads(e, v) && !(s->gaussian.innovations && e->var[0] == innovation_series(s->gaussian.innovations))) return true;
+    return false;
+}
+
+static bool decides(const Plates *p, const Var *v)
+{
+    for (int i = 0; i < p->n; i++)
+        if (ex_mentions(p->index[i]->lo, v) || ex_mentions(p->index[i]->hi, v)) return true;
+    return p->guard && ex_mentions(p->guard, v);
+}
+
+static bool is_drawn_alone(const Graph *g, const Step *s, Var *v)
+{
+    const Step *own = step_that_draws(g, v);
+    return own && own->nblock == 1 && (own->kind == STEP_EXACT || own->kind == STEP_SLICE || own->kind == STEP_METROPOLIS) && own->competition == s->competition &&
+           (own->when == EVERY_SWEEP || own->when == WITHOUT_GRADIENTS) && !own->over_sum;
+}
+
+static bool holds_any(const Expr *e, const Scales *of)
+{
+    for (int i = 0; i < of->n; i++)
+        if (ex_mentions(e, of->var[i])) return true;
+    return false;
+}
+
+// L: the factors that hold a scale. false: a condition is not met.
+static bool densities(Graph *g, const Step *s, Scales *of)
+{
+    const Innovations *in = s->gaussian.innovations;
+    Var **all = NEW_N(g->arena, Var *, s->nblock + of->n + 1);
+    memcpy(all, s->block, sizeof *all * (size_t)s->nblock);
+    memcpy(all + s->nblock, of->var, sizeof *all * (size_t)of->n);
+    const Reading enters = factors_of_block(g, all, s->nblock + of->n);
+    int room = 0;
+    for (int q = 0; q < enters.n; q++) {
+        Factor *f = enters.factor[q], *list = NULL;
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (in && !innovation_factors(g, in, f, &list)) return false;
+        if (!in) {
+            list = arena_copy(g->arena, f, sizeof *f);
+            list->next = NULL;
+        }
+        for (; list; list = list->next) {
+            for (int i = 0; i < of->n; i++)
+                if (decides(&list->plates, of->var[i])) return false;
+            if (!holds_any(list->log_density, of)) continue;
+            ROOM(g->arena, of->factor, of->nfactors, room);
+            of->factor[of->nfactors++] = list;
+        }
+    }
+    return true;
+}
+
+void find_scales(Graph *g)
+{
+    if (g->by_em) return;
+    for (Step *s = g->steps; s; s = s->next) {
+        if (!may_have_scales(s)) continue;
+        Scales *of = NEW(g->arena, Scales);
+        of->var = NEW_N(g->arena, Var *, g->nvars + 1);
+        for (int i = 0; i < g->nvars; i++) {
+            Var *v = g->vars[i];
+            if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v)) continue;
+            if (s->gaussian.innovations && innovation_coefficients_mention(s->gaussian.innovations, v)) continue;
+            of->var[of->n++] = v;
+        }
+        if (of->n > 0 && densities(g, s, of)) s->gaussian.scales = of;
+    }
+}

@@ -1,0 +1,78 @@
+// scales.c -- scales that are drawn with a joint normal integrated out (graph/scales.c).
+//
+//   holds_x         L, the log density of what holds the scales, with x as it stands
+//   marginal_x      the function that the host calls for each trial: L, then what the joint normal launches up to its draw, which adds g'J^-1 g/2 - log|J|/2 in place of a draw
+//
+// Needs: the launches of the joint normal.     Gives: another one before them, and `density` of the step.
+#include "lower.h"
+
+enum { HEAD = 3, ROOM = 8 };         // numbers that draws keep: of all, and of each scale (runtime/device/scales.h)
+
+static Expr *what_holds(Expr *e, const Scales *of)
+{
+    bool any = false;
+    for (int i = 0; i < of->n; i++) any |= ex_mentions(e, of->var[i]);
+    if (!any) return ex_num(0);
+    if (e->kind != EX_ADD) return e;
+    Expr *sum = ex_num(0);
+    for (int i = 0; i < e->nargs; i++) sum = ex_add2(sum, what_holds(e->args[i], of));
+    return sum;
+}
+
+static bool is_draw(const Launch *l)
+{
+    switch (l->kind) {
+    case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_DENSE_SCALED: case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
+    case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED:
+        return true;
+    default:
+        for (const Node *n = l->kernel ? l->kernel->body : NULL; n; n = n->next)
+            if (n->kind == NODE_DRAW_BAND) return true;
+        return false;
+    }
+}
+
+void lower_scales(Lower *p, const Step *s, StepCode *code)
+{
+    const Scales *of = s->gaussian.scales;
+    const char *stem = s->block[0]->name, *names = "";
+    for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
+    note(p, "The log density of what holds %s, x being the joint normal as it stands. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that with x integrated out: from this %s drawn on a CPU", names, of->n > 1 ? "they are" : "it is");
+    note(p, "before the joint normal, by slice sampling, for which each trial factors J");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "holds_%s", stem), "wide");
+    Var *lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
+    for (int i = 0; i < of->nfactors; i++) {
+        const Factor *f = of->factor[i];
+        const Loops l = loops_of(&f->plates);
+        Expr *e = what_holds(f->log_density, of);
+        const Keys none = {0};
+        Expr *sum = l.n ? hoist_sum(&p->statistics, &none, &l, e) : NULL;
+        k->by_one |= needs_own_array(e, &l);
+        Node *nest = sum ? NULL : enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+        put_update(p, UPDATE_ADD, place_local(lp), sum ? sum : e);
+        if (nest) leave(p, nest);
+    }
+    put(p, NODE_RESULT)->result.value = local_ref(lp);
+    close_kernel(p);
+    const Launch *last = NULL;
+    for (const Launch *l = code->launches.first; l; l = l->next)
+        if (is_draw(l)) last = l;
+    p->launches = &code->density;
+    launch_team(p, k);
+    for (const Launch *l = code->launches.first; l; l = l->next) {
+        Launch *copy = arena_copy(p->g->arena, l, sizeof *l);
+        copy->next = NULL;
+        *code->density.last = copy;
+        code->density.last = &copy->next;
+        if (l == last) break;
+    }
+    code->density_name = words(p, "marginal_%s", stem);
+    code->tuning = work_array(p, ROLE_TUNING, words(p, "scales_of_%s", stem), 1, (Expr *[]){ex_num(HEAD + ROOM * of->n)});
+    Launches first = {0};
+    p->launches = &first;
+    launch(p, LAUNCH_SCALES, NULL)->code = code;
+    first.first->next = code->launches.first;
+    code->launches.first = first.first;
+    p->launches = &code->launches;
+}
