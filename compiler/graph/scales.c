@@ -12,7 +12,7 @@
 // one factorisation.
 //
 // Needs: the steps of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one block (van Dyk and Park 2008).
-// Conditions: a scale is one real number without a constraint, with a step of its own in the same sweep, in a coefficient of the joint normal; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may
+// Conditions: a scale is one real number without a constraint, with a step of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may
 // have any prior and any ends, and be no scale at all. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
 #include <string.h>
 #include "graph.h"
@@ -29,11 +29,19 @@ static bool may_have_scales(const Step *s)
     return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.nbatch && !s->gaussian.on_plane && !s->gaussian.diagonal && block_sums(s->block, s->nblock) == 0;
 }
 
+static bool test_unknown_array(const Var *v, void *with) { (void)with; return v->rank > 0 && var_unknown(v); }
+static bool test_matrix(const Var *v, void *with) { (void)with; return v->rank > 1 && !var_unknown(v); }
+
+// Sums over rows of a dense matrix with weights of the sweep are made on the way by whatever draws these weights (kernel/rows.c), before a scale among them moves.
 static bool in_coefficients(const Step *s, const Var *v)
 {
-    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
-        if (ex_mentions(t->coefficient, v)) return true;
-    return false;
+    bool any = false;
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
+        if (!ex_mentions(t->coefficient, v)) continue;
+        any = true;
+        if (ex_any_var(t->coefficient, test_unknown_array, NULL) && ex_any_var(t->coefficient, test_matrix, NULL)) return false;
+    }
+    return any;
 }
 
 // Other series would have to be computed again.

@@ -304,9 +304,13 @@ static Var *drawn(const Step *s, int i) { return s->block[i]; }
 static bool still_holds(const Step *draw, const Step *later, const Expr *e)
 {
     const Step *s = draw->next;
-    for (; s && s != later; s = s->next)
+    for (; s && s != later; s = s->next) {
+        const Scales *scales = s->kind == STEP_GAUSSIAN ? s->gaussian.scales : NULL;
         for (int i = 0; i < s->nblock; i++)
             if (ex_mentions(e, drawn(s, i))) return false;
+        for (int i = 0; scales && i < scales->n; i++)
+            if (ex_mentions(e, scales->var[i])) return false;
+    }
     return s == later;
 }
 

@@ -36,6 +36,9 @@ void lower_scales(Lower *p, const Step *s, StepCode *code)
 {
     const Scales *of = s->gaussian.scales;
     const char *stem = s->block[0]->name, *names = "";
+    for (const RowSum *r = p->row_sums; r; r = r->next)
+        for (int i = 0; i < of->n && r->step == s; i++)
+            if (ex_mentions(r->weight, of->var[i])) return;      // graph/scales.c leaves such out
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     note(p, "The log density of what holds %s, x being the joint normal as it stands. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that with x integrated out: from this %s drawn on a CPU", names, of->n > 1 ? "they are" : "it is");
     note(p, "before the joint normal, by slice sampling, for which each trial factors J");
