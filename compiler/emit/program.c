@@ -334,7 +334,27 @@ static const char *units_c(Out *o, const Expr *e)
         if (e->number == 2 || e->number == 3) return text(o, e->number == 2 ? "%s * %s" : "%s * %s * %s", base, base, base);
         return text(o, "pow(fmax(%s, 1), %g)", base, e->number);
     }
+    case EX_REF:
+        if (e->var->counts_rows) return c_name(o, e->var->name);
+        return text(o, "(double)%s", extent_c(o, e, TIGHT));
     default: return text(o, "(double)%s", extent_c(o, e, TIGHT));
+    }
+}
+
+// How many different rows of data there are, where chains with the same data are summed over once.
+static void emit_counted_rows(Out *o, Expr *const *number, int n)
+{
+    for (int i = 0; i < o->g->nvars; i++) {
+        const Var *v = o->g->vars[i];
+        bool read = false;
+        for (int k = 0; k < n && v->nrows; k++) read |= ex_mentions(number[k], v->rows_counted);
+        if (!read) continue;
+        fprintf(o->file, "    const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){", c_name(o, v->rows_counted->name), extent_c(o, v->dim[0], LOOSE), v->nrows);
+        for (int k = 0; k < v->nrows; k++) {
+            const char *name = c_name(o, v->rows[k]->name);
+            fprintf(o->file, "%s{d->%s, sizeof *d->%s * (size_t)(%s)}", k ? ", " : "", name, name, v->rows[k]->rank == 2 ? extent_c(o, v->rows[k]->dim[1], LOOSE) : "1");
+        }
+        fprintf(o->file, "});\n");
     }
 }
 
@@ -349,6 +369,7 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
         const CompetitionCost cost = cost_of_competition(p, c);
         fprintf(out, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", c->number);
         Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
+        emit_counted_rows(o, number, 9);
         for (int i = 0; i < 9; i++) fprintf(out, "    cost[%d] = %s;\n", i, units_c(o, number[i]));
         fprintf(out, "}\n\n");
     }

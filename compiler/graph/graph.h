@@ -105,6 +105,10 @@ struct Var {
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not
     bool        offered;                 // it can be summed out for a move that competes with steps given it
+    int         nrows;                   // the first chain with the same data: the arrays of data whose rows are compared
+    Var       **rows;
+    Var        *rows_counted;            // of that: stands for how many different rows there are
+    bool        counts_rows;             // is such a number, of which a program tells the runtime what a sweep costs
     Var        *alike;                   // along chains that data alone tell apart: the first chain with the same data; of that, how many there are of each
     bool        messages_behind;         // along a chain, messages are of what comes behind the element, and not of the element itself
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none

@@ -215,7 +215,7 @@ static Expr *behind_state(const Chain *h, Expr *e, int i)
 // each with those before it, for up to so many chains; else each is its own.
 enum { MOST_COMPARED = 4096 };
 
-typedef struct AlikeRows { Graph *g; const Conditional *c; Expr *differ; Index *other; bool any; } AlikeRows;
+typedef struct AlikeRows { Graph *g; const Conditional *c; Expr *differ; Index *other; bool any; int n, size; Var **rows; } AlikeRows;
 
 static Look test_rows(const Expr *e, void *with)
 {
@@ -235,6 +235,11 @@ static Look test_rows(const Expr *e, void *with)
     if (e->var->response && !needed_for(r->g, e->var)) one = ex_call2("||", ex_call2("||", ex_call1("missing", here), ex_call1("missing", there)), one);       // those that are missing are drawn: such a row is like no other
     r->differ = ex_add2(r->differ, t ? ex_reduce("sum", t, t->lo, t->hi, one) : one);
     r->any = true;
+    for (int i = 0; i < r->n; i++)
+        if (r->rows[i] == e->var) return SKIP;
+    if (e->var->kind != VAR_DATA) return SKIP;
+    ROOM(r->g->arena, r->rows, r->n, r->size);
+    r->rows[r->n++] = e->var;
     return SKIP;
 }
 
@@ -259,7 +264,7 @@ static Var *alike_rows(Graph *g, const Conditional *c, Expr *densities)
 {
     if (c->var->rank != 2 || c->var->chain != 1) return NULL;
     Index *i = index_new(intern("i"), ex_num(1), ex_num(1));
-    AlikeRows r = {g, c, ex_num(0), i, false};
+    AlikeRows r = {.g = g, .c = c, .differ = ex_num(0), .other = i};
     if (ex_find(densities, test_rows, &r) || !r.any) return NULL;
     Var *first = let_by_chain(g, c, "first_alike"), *count = let_by_chain(g, c, "number_alike");
     Expr *k = first->sites->subscript[0], *lo = ex_call3("if_else", ex_call2("<=", first->dim[0], ex_num(MOST_COMPARED)), ex_num(1), k);
@@ -268,6 +273,10 @@ static Var *alike_rows(Graph *g, const Conditional *c, Expr *densities)
     first->sites->value = ex_reduce("min", before, lo, k, ex_call3("if_else", same, ex_index(before), k));
     count->sites->value = ex_reduce("sum", other, other->lo, other->hi, ex_call2("==", ex_ref(first, 1, (Expr *[]){ex_index(other)}), count->sites->subscript[0]));
     first->alike = count;
+    first->nrows = r.n;
+    first->rows = r.rows;
+    first->rows_counted = var_unique(g, arena_printf(g->arena, "different_%s", c->var->name), VAR_ELEMENT);
+    first->rows_counted->counts_rows = true;
     return first;
 }
 

@@ -374,13 +374,41 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     }
 }
 
+// Of chains with the same data a loop goes through the first alone (graph/marginal.c): the share of those, of which the rows are counted when data are there; NULL: the condition says nothing of it.
+typedef struct First { const Graph *g; const Var *v; } First;
+
+static Look test_first(const Expr *e, void *with)
+{
+    First *f = with;
+    if (e->kind != EX_CALL || e->fn != FN_EQ) return LOOK;
+    for (int k = 0; k < 2; k++)
+        if (e->args[k]->kind == EX_REF && e->args[k]->var->nrows && e->args[1 - k] == e->args[k]->args[0]) f->v = e->args[k]->var;
+    return f->v ? FOUND : LOOK;
+}
+
+static Expr *share_of_first(const Expr *condition)
+{
+    First f = {0};
+    return condition && ex_find(condition, test_first, &f) ? ex_mul2(ex_ref(f.v->rows_counted, 0, NULL), ex_pow(f.v->dim[0], -1)) : NULL;
+}
+
+// What stands behind `continue` is there for some turns only.
 static Cost count_list(Counter *k, const Node *list)
 {
-    Cost c = none();
+    Cost c = none(), some = none();
+    Expr *share = NULL;
     for (const Node *n = list; n; n = n->next) {
-        count_node(k, n, &c);
+        Expr *here = n->kind == NODE_SKIP ? share_of_first(n->skip.condition) : n->kind == NODE_IF && !n->test.few ? share_of_first(n->test.condition) : NULL;
+        if (here && !share) {
+            Cost one = none();
+            count_node(k, n, &one);
+            add(&c, times(one, here));
+            operate(&c, ex_num(1));              // a comparison of two whole numbers
+            if (n->kind == NODE_SKIP) share = here;
+        } else count_node(k, n, share ? &some : &c);
         scope_wrote(&k->scope, n);
     }
+    if (share) add(&c, times(some, share));
     return c;
 }
 
@@ -495,6 +523,7 @@ static Expr *by_sizes(Expr *e)
     switch (e->kind) {
     case EX_NUM: return e;
     case EX_REF:
+        if (e->var->counts_rows) return e;
         if (e->var->kind == VAR_DATA && e->var->rank == 0 && e->var->base == BASE_INT && !e->var->response) return e;
         if (e->var->kind == VAR_DATA && e->var->rank == 1 && e->nargs == 1 && e->var->base == BASE_INT && !e->var->response) {
             Index *i = index_new("i", ex_num(1), e->var->dim[0]);

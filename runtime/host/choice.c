@@ -99,6 +99,29 @@ static int choose_elements(const GmMemory *m, const int *fields, long (*out)[2])
     return n;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+// By their hashes (FNV-1a): two rows that share one by chance are counted once, which an estimate of costs bears. Without memory: all are different.
+double gm_different_rows(long rows, int n, const GmDataRows *arrays)
+{
+    uint64_t *hash = rows > 0 ? malloc(sizeof *hash * (size_t)rows) : NULL;
+    if (!hash) return (double)rows;
+    for (long i = 0; i < rows; i++) {
+        hash[i] = 14695981039346656037u;
+        for (int k = 0; k < n; k++)
+            for (size_t b = 0; b < arrays[k].bytes; b++) hash[i] = (hash[i] ^ ((const unsigned char *)arrays[k].elements)[(size_t)i * arrays[k].bytes + b]) * 1099511628211u;
+    }
+    qsort(hash, (size_t)rows, sizeof *hash, by_number);
+    long different = rows > 0;
+    for (long i = 1; i < rows; i++) different += hash[i] != hash[i - 1];
+    free(hash);
+    return (double)different;
+}
+
 static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
 {
     double c[GM_COSTS];

@@ -231,6 +231,13 @@ typedef struct GmCompetition {
 
 enum { GM_COST_ON_GPU = 3, GM_COSTS = 9 };
 
+// Rows of an array, one after the other: so many are different in some of the arrays.
+typedef struct GmDataRows { const void *elements; size_t bytes; } GmDataRows;
+
+#ifndef __CUDACC_RTC__
+double gm_different_rows(long rows, int n, const GmDataRows *arrays);
+#endif
+
 typedef struct GmChoice {                                // of a chain in a competition
     int  gradients;                                      // what its next sweep takes
     int  also;                                           // steps besides
