@@ -161,8 +161,8 @@ static void begin_loop(Out *o, const Node *n)
             const Text element = subscript_text(o, ex_index(i[1]));
             const char *first = n->loop.order->first->name, *next = paren(o, element, ADDITIVE);
             c = fresh_index(o, i[0]);
-            begin(o, "%s_FROM (row, s->%s[%s], s->%s[%s + 1] - s->%s[%s]%s)", macro, first, element.c, first, next, first, element.c, totals_text(o, n));
-            line(o, "NAMED_ROW(%s, s->%s, row);", c, n->loop.order->rows->name);
+            begin(o, "%s_FROM (%s, s->%s[%s], s->%s[%s + 1] - s->%s[%s]%s)", macro, n->loop.sorted ? c : "row", first, element.c, first, next, first, element.c, totals_text(o, n));
+            if (!n->loop.sorted) line(o, "NAMED_ROW(%s, s->%s, row);", c, n->loop.order->rows->name);
             break;
         }
         const char *range = range_text(o, i[0], &c);
@@ -209,7 +209,8 @@ static void begin_loop(Out *o, const Node *n)
     }
     case SHARE_ROWS: {
         const char *group = subscript_text(o, ex_index(i[1])).c;
-        begin(o, "%s (%s, %s, s->%s, s->%s%s)", macro, fresh_index(o, i[0]), group, n->loop.order->first->name, n->loop.order->rows->name, totals_text(o, n));
+        if (n->loop.sorted) begin(o, "SUM_SORTED (%s, %s, s->%s%s)", fresh_index(o, i[0]), group, n->loop.order->first->name, totals_text(o, n));
+        else begin(o, "%s (%s, %s, s->%s, s->%s%s)", macro, fresh_index(o, i[0]), group, n->loop.order->first->name, n->loop.order->rows->name, totals_text(o, n));
         break;
     }
     }

@@ -294,9 +294,9 @@ static void emit_sweep(Out *o, const Program *p)
     emit_launches(o, &p->before);
     for (int i = o->g->by_em ? expects : 0, next; i < p->nsteps; i = next) {
         const bool imputes = p->steps[i].step->imputes;
-        if (p->steps[i].again && p->again.first) {
+        for (const Launch *l = p->steps[i].again ? p->again.first : NULL; l; l = l->next) {
             fprintf(o->file, "    if (ANY_MISSING(run)) ");
-            emit_launch(o, p->again.first);
+            emit_launch(o, l);
         }
         emit_launches(o, &p->steps[i].made);
         for (next = i + 1; next < p->nsteps && p->steps[next].step->imputes == imputes && !(p->steps[next].again && p->again.first) && !p->steps[next].made.first;) next++;

@@ -148,6 +148,7 @@ struct Node {
             int          narrays;
             Var         *array[8];       // arrays that grow
             const Order *order;
+            bool         sorted;         // of the rows of a group or an element: the index is their place in that order (sorted.c)
             SymmetricProduct *product;           // SHARE_SEGMENT_PLACES: all that the body adds; or NULL
             Expr        *with;           // SHARE_SEGMENTS: left out if the products of so many factors are summed as such: they make its sums as well; or NULL
             const Var   *moving;

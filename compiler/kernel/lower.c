@@ -79,15 +79,24 @@ void comment_step(Lower *p, const Step *s)
 
 // ---- kernels ----
 
-Var *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *const *dim)
+static Var *with_size(Lower *p, Var *v, int rank, Expr *const *dim)
 {
-    Var *v = place_array(p->out, fresh_var(&p->names, name, VAR_SUM), role);
     v->rank = rank;
     for (int k = 0; k < rank; k++) v->dim[k] = dim[k];
     Program *out = p->out;
     ROOM(p->g->arena, out->work, out->nwork, out->work_size);
     out->work[out->nwork++] = v;
     return v;
+}
+
+Var *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *const *dim)
+{
+    return with_size(p, place_array(p->out, fresh_var(&p->names, name, VAR_SUM), role), rank, dim);
+}
+
+Var *copy_array(Lower *p, const Var *of, const char *name)
+{
+    return with_size(p, place_copy(p->out, fresh_var(&p->names, name, VAR_SUM), of), of->rank, of->dim);
 }
 
 const char *number_of(const Lower *p, const Var *v) { return is_real(p->out, v) ? "real" : "wide"; }
@@ -312,12 +321,23 @@ static void put_messages(Lower *p, const Step *s)
     }
 }
 
+// Before which steps sums and copies of responses are made again.
+static void note_again(Program *out)
+{
+    bool imputing = false;
+    for (int i = 0; i < out->nsteps; i++) {
+        const bool imputes = out->steps[i].step->imputes;
+        out->steps[i].again = !imputes && imputing;
+        imputing = imputes || (imputing && !out->steps[i].again);
+    }
+}
+
 static void lower_steps(Lower *p)
 {
     Program *out = p->out;
     for (const Step *s = p->g->steps; s; s = s->next) out->nsteps++;
     out->steps = NEW_N(p->g->arena, StepCode, out->nsteps + 1);
-    bool imputing = false, responses = false;
+    bool responses = false;
     int n = 0;
     for (const Step *s = p->g->steps; s; s = s->next, n++) {
         const char *names = "";
@@ -335,11 +355,7 @@ static void lower_steps(Lower *p)
     }
     p->step = p->statistics.serving = NULL;
     for (const Sum *s = p->statistics.first; s; s = s->next) responses |= s->data_only && reads_response(s);
-    for (int i = 0; i < out->nsteps; i++) {
-        const bool imputes = out->steps[i].step->imputes;
-        out->steps[i].again = !imputes && imputing && responses;
-        imputing = imputes || (imputing && !out->steps[i].again);
-    }
+    if (responses) note_again(out);
 }
 
 // Rows of so many columns are read by kernels that are compiled for them.
@@ -411,6 +427,7 @@ void share(Lower *p)
     Kernel *last = p->out->setup.first;
     while (last && last->next) last = last->next;
     lower_orders(p);
+    if (lower_sorted(p)) note_again(p->out);
     for (Kernel *k = last ? last->next : p->out->setup.first; k; k = k->next) share_loops(p, k);
 }
 

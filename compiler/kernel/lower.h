@@ -36,6 +36,13 @@ typedef struct RestOfRows {      // an array of a value for each row (trials.c)
     const struct Kernel *kernel; // that filled it last
 } RestOfRows;
 
+typedef struct Sorted {          // data of rows in the order of their groups
+    const Order *order;
+    const Var *of;
+    Var   *copy;
+    struct Sorted *next;
+} Sorted;
+
 typedef struct TermList { const BlockTerm *term; struct TermList *next; } TermList;
 
 struct Lower {
@@ -55,6 +62,7 @@ struct Lower {
     Classes  **classes;
     int        norders;
     Order    **order;
+    Sorted    *sorted;
     RowSum    *row_sums;
     RowGram   *row_grams;
     TermList  *by_rows;          // terms of joint draws that a pass over rows sums
@@ -83,6 +91,7 @@ Conditional *with_counts(Lower *p, const Step *s, Moves *moves);
 void        put_moves(Lower *p, const Moves *moves, double by);
 
 Var        *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *const *dim);
+Var        *copy_array(Lower *p, const Var *of, const char *name);   // of data or a definition: with its size, type and home
 const char *words(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *math(Lower *p, const Expr *e);                           // in the language's notation
 const char *cut_line(Lower *p, const char *line);                    // to the width of a comment
@@ -127,6 +136,8 @@ void  share_loops(Lower *p, Kernel *k);                                    // sh
 Count turns_of_loops(const Loops *l);
 void  note_count(Lower *p, Kernel *k, Count c);
 const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *extent);      // share.c: rows in the order of their groups, made once for all who ask
+bool  sort_rows(Lower *p, const Kernel *k, const Order *o, Index *row, Index *group, Node *body, Index **place);      // sorted.c: a loop over rows of `group` reads data in their order, by their place; false: it reads something else of them
+bool  lower_sorted(Lower *p);                                             // after share; true: responses are copied, too
 void  name_outside(Lower *p, Kernel *k);                                  // outside.c
 
 void    with_product(Launch *l, const Product *r);

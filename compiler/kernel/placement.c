@@ -123,6 +123,15 @@ Var *place_array(Program *p, Var *v, ArrayRole role)
     return v;
 }
 
+Var *place_copy(Program *p, Var *v, const Var *of)
+{
+    const Placement *from = placement_of(p, of);
+    const ElementType type = from->type;
+    v->base = of->base;
+    place(p, v, from->home == HOME_RESPONSE ? HOME_RESPONSES : HOME_SETUP, type);
+    return v;
+}
+
 // ---- routes ----
 
 typedef struct Use { When when; const Rows *rows; bool used, both; int stands_in; } Use;

@@ -35,6 +35,7 @@ typedef struct Placements { int n, size; Placement *at; } Placements;       // b
 struct Program;
 void  place_variables(struct Program *p);                                    // those of the graph
 void  place_sums(struct Program *p, const Sum *sums);                        // statistics
+Var  *place_copy(struct Program *p, Var *v, const Var *of);                  // of data or a definition; returns it
 Var  *place_array(struct Program *p, Var *v, ArrayRole role);                // a work array; returns it
 void  place_routes(struct Program *p);                                       // the pass `placement`: which arrays one route alone needs
 const Placement *placement_of(const struct Program *p, const Var *v);        // of a local variable: wide

@@ -57,6 +57,7 @@ static void print_loop(FILE *out, const Node *n)
         if (n->loop.of) fprintf(out, "%s of %s", n->loop.index[i]->name, n->loop.of->name);
         else print_range(out, n->loop.index[i]);
     }
+    if (n->loop.sorted) fputs(" in order", out);
     if (n->loop.order && n->loop.how != SHARE_ROWS && n->loop.index[1] && n->loop.n == 1) fprintf(out, " of the rows of %s", n->loop.index[1]->name);
     if (n->loop.how != SHARE_SERIAL) fprintf(out, " shared by %s", sharing_macro[n->loop.how]);
     for (int i = 0; i < n->loop.ntotals; i++) fprintf(out, "%s%s", i ? ", " : " into ", n->loop.total[i]->name);

@@ -323,6 +323,7 @@ static Node *by_group(Share *s, const Node *sum)
         for (int k = 0; k < count; k++)
             if (m->update.value == value[k]) { m->update.value = local_ref(total[k]); break; }
     Index *group = index_new(intern("k"), ex_num(1), extent);
+    rows->loop.sorted = sort_rows(s->p, s->kernel, o, i, group, rows->body, &rows->loop.index[0]);
     lane->lane.key = target[at];
     lane->lane.group = group;
     rows->next = lane;
@@ -525,6 +526,7 @@ static Node *into_locals(Share *s, const Node *sum)
         if (k == n->loop.ntotals) n->loop.total[n->loop.ntotals++] = m->update.place.local;
     }
     n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));
+    if (order) n->loop.sorted = sort_rows(s->p, s->kernel, order, n->loop.index[0], element, n->body, &n->loop.index[0]);
     note_count(s->p, s->kernel, turns_of_loops(l));
     return n;
 }

@@ -23,6 +23,7 @@
 //   LANES (j, n) { ... }, LANES2 (j, n, k, m) { ... }     as ALONG, each lane the same elements every time, and nobody waits
 //   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
 //       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch.h
+//       SUM_SORTED (r, k, first, &a) { a += ...; }        the same by the places of these rows in the order of groups, where data lie by these
 //       GROUP_LANE { ... } }                              by one lane
 //   EACH_ELEMENT (k, K, n) {                              elements k = 0 .. K-1, each by a crew of lanes that suits sums of n turns
 //       SUM_TURNS (i, n, &a, &b) { a += ...; }            shared by the crew; SUM_TURNS_FROM (i, first, n, ...)

@@ -231,6 +231,7 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 // Sums by group: each group by one lane, its rows in order.
 #define EACH_GROUP(k, groups, n) for (long k = GM->lane; k < (groups); k += GM->lanes)
 #define SUM_ROWS(i, k, first, rows, ...) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
+#define SUM_SORTED(r, k, first, ...) for (long r = (first)[k]; r < (first)[(k) + 1]; r++)
 #define GROUP_LANE
 
 // ---- faults and checks ----

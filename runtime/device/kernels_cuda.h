@@ -613,11 +613,16 @@ template<int count> static __device__ __forceinline__ int rows_next(GmContext *c
     return 1;
 }
 
-#define SUM_ROWS(i, k, first_of, rows_of, ...)                                                                          \
+#define GM_PARTS_OF_ROWS(k, first_of, ...)                                                                              \
     for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                          \
         for (GmRows gm_rows = rows_begin(GM, gm_team, (first_of)[k], (first_of)[(k) + 1], gm_into);                     \
-             rows_next(GM, &gm_rows, gm_team, (first_of)[k], gm_into);)                                                 \
-            for (long gm_r = gm_rows.first, i; gm_r < gm_rows.last && (i = (rows_of)[gm_r], 1); gm_r += gm_rows.step)
+             rows_next(GM, &gm_rows, gm_team, (first_of)[k], gm_into);)
+#define SUM_ROWS(i, k, first_of, rows_of, ...)                                                                          \
+    GM_PARTS_OF_ROWS(k, first_of, __VA_ARGS__)                                                                          \
+        for (long gm_r = gm_rows.first, i; gm_r < gm_rows.last && (i = (rows_of)[gm_r], 1); gm_r += gm_rows.step)
+#define SUM_SORTED(r, k, first_of, ...)                                                                                 \
+    GM_PARTS_OF_ROWS(k, first_of, __VA_ARGS__)                                                                          \
+        for (long r = gm_rows.first; r < gm_rows.last; r += gm_rows.step)
 
 // ---- faults ----
 

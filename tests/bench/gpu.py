@@ -47,6 +47,7 @@ WORKLOADS = [
     ("matrix factorisation, 10^6 ratings, 6000 x 4000, 20 factors", "factors", 1_000_000, 20, {1: 1.5, 4: None}, 100, 400),
     ("logistic, 506,450 x 56", "logistic", 506_450, 56, {1: None, 4: None}, 300, 1000),
     ("logistic, 10^6 x 20, 10^4 groups", "grouped", 1_000_000, 20, {1: 0.6, 4: None}, 100, 400),
+    ("crossed effects, 10^7 rows, 10^5 x 10^4 levels", "crossed", 10_000_000, 100_000, {1: 1.0, 4: None}, 200, 1000),
     ("state space, 10^6 places", "walk", 1_000_000, 1, {1: 1.0, 4: None}, 200, 1000),
     ("multinomial, 506,450 x 56, 9 categories", "multinomial", 506_450, 56, {1: 2.0, 4: None}, 300, 1000),
 ]
@@ -92,6 +93,18 @@ def data(folder, model, n, p):
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"K": p}, f)
         return ["size.json", "y=y.npy", "group=group.npy"], {"sigma": 1.0}
+    if model == "crossed":
+        y, a, b = (np.lib.format.open_memmap(os.path.join(folder, f), "w+", t, (n,)) for f, t in (("y.npy", "<f8"), ("a.npy", "<i4"), ("b.npy", "<i4")))
+        levels = (p, max(1, p // 10))
+        u, v = (sd * np.random.default_rng(3 + k).standard_normal(levels[k]) for k, sd in enumerate((0.5, 0.8)))
+
+        def rows(begin, end, r):
+            a[begin:end], b[begin:end] = (r.integers(1, m + 1, end - begin) for m in levels)
+            y[begin:end] = 1 + u[a[begin:end] - 1] + v[b[begin:end] - 1] + r.standard_normal(end - begin)
+        in_blocks(n, 1 << 18, rows)
+        with open(os.path.join(folder, "size.json"), "w") as f:
+            json.dump({"N": n, "I": levels[0], "J": levels[1]}, f)
+        return ["size.json", "y=y.npy", "a=a.npy", "b=b.npy"], {"s": 1.0, "sa": 0.5, "sb": 0.8} if n >= 1_000_000 else {}
     if model == "walk":
         r = np.random.default_rng(3)
         np.save(os.path.join(folder, "y.npy"), (0.3 * r.standard_normal(n)).cumsum() + 0.5 * r.standard_normal(n))
@@ -168,7 +181,7 @@ def data(folder, model, n, p):
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q", "crossed": "mu,s,sa,sb"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
     if model == "modes":
         common = ["map", "--device", "gpu", "--precision", precision, "--starts", "1", "--iterations", str(max(1, samples)), "--no-summary", "--seed", "1", "-o", "mode"]
     try:

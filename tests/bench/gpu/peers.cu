@@ -258,6 +258,14 @@ template <typename T> __global__ void gathered(long n, long p, long rows, const 
     }
 }
 
+// A number of a table for each of n, by its key.
+__global__ void looked_up(long n, const int *key, const double *table, double *out)
+{
+    double sum = 0;
+    OVER(i, n) sum += table[key[i]];
+    if (sum == 12345) *out = sum;
+}
+
 template <typename T> static double gathering(long n, long p, long rows, const float *room)
 {
     return median_ms([&] { gathered<T><<<2048 * 132 / 256, 256>>>(n, p, rows, (const T *)room, (T *)room); CK(cudaGetLastError()); });
@@ -345,6 +353,20 @@ int main(int argc, char **argv)
         RUN(fill, room, 2 * 10000 * p, 1.0f);
         if (what[0] == 't') printf("read %.4f\n", chains * 2 * gathering<float>(n, p, 10000, room));
         else printf("read %.4f\n", chains * (gathering<double>(n, p, 6000, room) + gathering<double>(n, p, 4000, room)));
+        return 0;
+    }
+    if (!strcmp(what, "crossed")) {                      // each row looks up the other effect for the sums of each, and is read once more for the residual
+        float *y = floats(5 * (size_t)n), *room = floats(2 * (size_t)p), *out = floats(2);
+        int *key;
+        CK(cudaMalloc(&key, sizeof *key * (size_t)n));
+        RUN(fill, y, 5 * n, 1.0f);
+        RUN(fill, room, 2 * p, 1.0f);
+        double ms = reading(y, 5 * (size_t)n);
+        for (int k = 0; k < 2; k++) {
+            RUN(groups_of, n, k ? p / 10 : p, key);
+            ms += median_ms([&] { RUN(looked_up, n, key, (const double *)room, (double *)out); });
+        }
+        printf("read %.4f\n", chains * ms);
         return 0;
     }
     if (!strcmp(what, "walk")) {                         // precision, coupling, shift and draw of each place, each read and written as a double
