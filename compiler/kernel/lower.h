@@ -137,6 +137,7 @@ Count turns_of_loops(const Loops *l);
 void  note_count(Lower *p, Kernel *k, Count c);
 const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *extent);      // share.c: rows in the order of their groups, made once for all who ask
 bool  sort_rows(Lower *p, const Kernel *k, const Order *o, Index *row, Index *group, Node *body, Index **place);      // sorted.c: a loop over rows of `group` reads data in their order, by their place; false: it reads something else of them
+bool  sort_all_rows(Lower *p, const Kernel *k, Index *row, Node *body, Index **place);                 // the same of a loop over all rows, in an order that there is, if elements are read by its groups
 bool  lower_sorted(Lower *p);                                             // after share; true: responses are copied, too
 void  name_outside(Lower *p, Kernel *k);                                  // outside.c
 

@@ -527,6 +527,7 @@ static Node *into_locals(Share *s, const Node *sum)
     }
     n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));
     if (order) n->loop.sorted = sort_rows(s->p, s->kernel, order, n->loop.index[0], element, n->body, &n->loop.index[0]);
+    else if (s->kernel->step) sort_all_rows(s->p, s->kernel, n->loop.index[0], n->body, &n->loop.index[0]);
     note_count(s->p, s->kernel, turns_of_loops(l));
     return n;
 }

@@ -3,10 +3,12 @@
 //   before   loop n of the rows of k shared by SUM_ROWS           after    loop r in the order of the rows of k
 //              update total1 += y[n] - v[b[n]] - u[a[n]]                     update total1 += y_by_a[r] - v[b_by_a[r]] - u[k]
 //                                                                 setup    y_by_a[r] = y[rows_a[r]]
+//   before   loop n in 1:N shared by SUM_ALONG                    after    loop r in 1:N shared by SUM_ALONG
+//              update b += (y[n] - u[a[n]] - v[b[n]])^2                      update b += (y_by_a[r] - u[a_by_a[r]] - v[b_by_a[r]])^2
 //
 // Rows of a group lie anywhere in the data: read by their number each takes a transaction of its own for each array, and the number besides. In their order neighbours are read together. A copy
 // costs as much memory as the data that it is of, once for each order; copies of responses are made again where missing values were imputed, as sums of them are.
-// What the group decides, such as u[a[n]], is the same for all of its rows.
+// What the group decides, such as u[a[n]], is the same for all of its rows. A sum over all rows that reads elements by groups goes through them in the order of the first of these that has one.
 //
 // Only data with an element for each row are copied, and only where all that is read of the row is of this kind: what moves with the chain would have to be put in order in each sweep.
 //
@@ -20,7 +22,7 @@ typedef struct Sort {
     const Order *order;
     const Index *row;
     Expr        *key;            // the group of the row, as the body has it
-    Index       *group, *place;
+    Index       *group, *place;     // group: of a loop over rows of one; else NULL
 } Sort;
 
 // An element of data by the number of the row alone.
@@ -36,7 +38,7 @@ static Look test_other(const Expr *e, void *with)
     return is_column(s, e) ? SKIP : bare(e, s->row) ? FOUND : LOOK;
 }
 
-static Expr *by_group_alone(const Sort *s, Expr *e) { return e ? ex_replace(e, s->key, ex_index(s->group)) : NULL; }
+static Expr *by_group_alone(const Sort *s, Expr *e) { return e && s->group ? ex_replace(e, s->key, ex_index(s->group)) : e; }
 
 static bool can_sort(Sort *s, Expr *e) { return !e || !ex_find(by_group_alone(s, e), test_other, s); }
 
@@ -108,6 +110,44 @@ bool sort_rows(Lower *p, const Kernel *k, const Order *o, Index *row, Index *gro
     if (!sort_list(&s, body, false)) return false;
     *place = s.place;
     return sort_list(&s, body, true);
+}
+
+// An element of an unknown by the group of the row.
+static Look test_by_key(const Expr *e, void *with)
+{
+    const Expr *key = with;
+    for (int i = 0; e->kind == EX_REF && var_unknown(e->var) && i < e->nargs; i++)
+        if (e->args[i] == key) return FOUND;
+    return LOOK;
+}
+
+static bool reads_by(const Node *list, Expr *key)
+{
+    for (const Node *n = list; n; n = n->next) {
+        const Expr *e = n->kind == NODE_UPDATE ? n->update.value : n->kind == NODE_LET ? n->let.value : NULL;
+        if ((e && ex_find(e, test_by_key, key)) || reads_by(n->body, key)) return true;
+    }
+    return false;
+}
+
+// Whether the order holds every row: what data declare is checked when they are read.
+static bool holds_all(const Order *o)
+{
+    const Expr *key = o->key;
+    return !o->guard && ex_is_num(o->row->lo, 1) && key->kind == EX_REF && key->var->lower && ex_is_num(key->var->lower, 1) && key->var->upper == o->extent;
+}
+
+bool sort_all_rows(Lower *p, const Kernel *k, Index *row, Node *body, Index **place)
+{
+    if (of_setup(p, k) || !ex_is_num(row->lo, 1)) return false;
+    for (int i = 0; i < p->norders; i++) {
+        const Order *o = p->order[i];
+        Sort s = {.p = p, .order = o, .row = row, .key = ex_replace_index(o->key, o->row, ex_index(row))};
+        if (o->spare || !holds_all(o) || o->row->hi != row->hi || !reads_by(body, s.key) || !sort_list(&s, body, false)) continue;
+        *place = s.place = index_new(intern("r"), ex_num(1), row->hi);
+        return sort_list(&s, body, true);
+    }
+    return false;
 }
 
 // Copies of responses, or of other data; NULL: there are none.
