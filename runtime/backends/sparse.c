@@ -203,6 +203,14 @@ void gm_pattern_begin(int number, long n, double most, const char *name)
     gm_entries = (GmEntries){0};
 }
 
+void gm_pattern_on_gpu(int number, long n, const char *name)
+{
+    Pattern *q = pattern(number);
+    free(q->text);
+    q->text = room(400);
+    snprintf(q->text, 400, "%s: %ld elements: drawn in turn, as always on a GPU%s", name, n, getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
+}
+
 // Order of `key` among 0 .. n - 1, equal ones as they come in `by` (NULL: from 0).
 static void sort_by(long count, long n, const int *key, const int *by, int *out)
 {

@@ -65,6 +65,9 @@ static inline void gm_sparse_put(long j, double x)
 void gm_pattern_begin(int number, long n, double most, const char *name);
 void gm_pattern_end(int number);
 
+// On a GPU, in place of both: other steps stand in for the block, which its route says.
+void gm_pattern_on_gpu(int number, long n, const char *name);
+
 // Whether block `number` is drawn jointly. If not, other steps stand in for it.
 int  gm_sparse_taken(int number);
 

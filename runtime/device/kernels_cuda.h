@@ -574,22 +574,19 @@ DEVICE void count_at(wide *place, wide x)
 
 // ---- sums by group ----
 //
-// A group's crew is a warp, or eight lanes of one where there are many groups, so that each lane has several rows on their way at a time; if groups are few and large, the whole team, one group after the other.
-
-enum { GM_MANY_GROUPS = 16384, GM_SMALL_CREW = 8 };
+// A group's crew is a warp; if groups are few and large, the whole team, one group after the other.
 
 #define EACH_GROUP(k, groups, n)                                                                                        \
-    for (long gm_groups = (groups), gm_team = (n) > 8192 * gm_groups, gm_crew_of_group = gm_groups >= GM_MANY_GROUPS ? GM_SMALL_CREW : 32, k = gm_team ? 0 : gm_thread / gm_crew_of_group; \
-         k < gm_groups; k += gm_team ? 1 : gm_threads / gm_crew_of_group)
-#define GROUP_LANE if (gm_team ? gm_thread == 0 : gm_lane_of_warp % gm_crew_of_group == 0)
+    for (long gm_groups = (groups), gm_team = (n) > 8192 * gm_groups, k = gm_team ? 0 : gm_thread / 32; k < gm_groups; \
+         k += gm_team ? 1 : gm_threads / 32)
+#define GROUP_LANE if (gm_team ? gm_thread == 0 : gm_lane_of_warp == 0)
 
-typedef struct GmRows { GmSum sum; long first, last, step; int crew, started; } GmRows;
+typedef struct GmRows { GmSum sum; long first, last, step; int started; } GmRows;
 
-template<int count> static __device__ __forceinline__ GmRows rows_begin(const GmContext *c, long team, long crew, long first, long last, wide *const (&into)[count])
+template<int count> static __device__ __forceinline__ GmRows rows_begin(const GmContext *c, long team, long first, long last, wide *const (&into)[count])
 {
     GmRows r;
     r.started = 0;
-    r.crew = (int)crew;
     if (team) r.sum = sum_begin(c, team_chunk(last - first), last - first, into);
     r.first = first;
     r.last = last;
@@ -606,20 +603,19 @@ template<int count> static __device__ __forceinline__ int rows_next(GmContext *c
         return 1;
     }
     if (r->started) {
-        const unsigned all = (r->crew == 32 ? 0xffffffffu : (1u << r->crew) - 1) << gm_lane_of_warp / r->crew * r->crew;
         for (int k = 0; k < count; k++)
-            for (int o = r->crew / 2; o; o >>= 1) *into[k] += __shfl_xor_sync(all, *into[k], o);
+            for (int o = 16; o; o >>= 1) *into[k] += __shfl_xor_sync(0xffffffffu, *into[k], o);
         return 0;
     }
     r->started = 1;
-    r->first += gm_lane_of_warp % r->crew;
-    r->step = r->crew;
+    r->first += gm_lane_of_warp;
+    r->step = 32;
     return 1;
 }
 
 #define GM_PARTS_OF_ROWS(k, first_of, ...)                                                                              \
     for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                          \
-        for (GmRows gm_rows = rows_begin(GM, gm_team, gm_crew_of_group, (first_of)[k], (first_of)[(k) + 1], gm_into);   \
+        for (GmRows gm_rows = rows_begin(GM, gm_team, (first_of)[k], (first_of)[(k) + 1], gm_into);                     \
              rows_next(GM, &gm_rows, gm_team, (first_of)[k], gm_into);)
 #define SUM_ROWS(i, k, first_of, rows_of, ...)                                                                          \
     GM_PARTS_OF_ROWS(k, first_of, __VA_ARGS__)                                                                          \

@@ -477,7 +477,10 @@ GM_LAUNCHES launch_pattern(GmRun *run, GmKernel kernel, const char *name, int nu
 {
     (void)kernel;
 #if !defined(__CUDACC__)
-    if (run->device) return;
+    if (run->device) {
+        gm_pattern_on_gpu(number, n, name);
+        return;
+    }
     gm_pattern_begin(number, n, most, name);
     gm_team(kernel, run, 0, 1);
     gm_pattern_end(number);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../backends/sparse.h"
+
 // ---- one sweep ----
 
 // Log joint, derived quantities and one row of the ring.
@@ -407,6 +409,7 @@ void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps)
     qsort(sorted, (size_t)d->n_kernels, sizeof *sorted, by_seconds);
     double total = 0;
     for (int k = 0; k < d->n_kernels; k++) total += sorted[k].seconds;
+    for (int k = 1; gm_sparse_route(k); k++) fprintf(to, "%s\n", gm_sparse_route(k));
     fprintf(to, "%-36s %10s %12s %12s %6s\n", "kernel", "launches", "us a launch", "us a sweep", "%");
     for (int k = 0; k < d->n_kernels; k++)
         if (sorted[k].launches > 0)

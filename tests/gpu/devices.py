@@ -45,6 +45,20 @@ REPEATED = ("probit", "hierarchical_normal", "ar1_missing", "moves", "several")
 BY_ROWS = 1e-6
 AT_ONCE = 8                      # programs that share a GPU: most of a short run is starting it
 
+# Sums by group, by a warp and by all lanes, of data in the order of groups; and over all rows in that order.
+BY_GROUP = """
+model by_group
+data { int N, I, J; vector[N] x, y; int<lower=1, upper=I> a[N]; int<lower=1, upper=J> b[N]; }
+prior {
+  s ~ half_cauchy(0, 1);
+  for (i in 1:I) u[i] ~ normal(0, 1);
+  for (j in 1:J) v[j] ~ normal(0, 1);
+  c ~ normal(0, 1);
+}
+likelihood { for (n in 1:N) y[n] ~ normal(u[a[n]] + v[b[n]] * x[n] * exp(c * x[n]), s); }
+infer { u by gibbs; v by gibbs; }
+"""
+
 IMPROPER = """
 model improper
 data { int N; vector[N] y, x; }
@@ -108,6 +122,12 @@ likelihood {
 }
 infer { (B, b, C, s) by nuts; }
 """
+
+
+def by_group_data(n, levels, others, missing=0.0):
+    r = np.random.default_rng(n)
+    y = [None if r.random() < missing else v for v in r.standard_normal(n).tolist()]
+    return {"N": n, "I": levels, "J": others, "y": y, "x": r.standard_normal(n), "a": r.integers(1, levels + 1, n), "b": r.integers(1, others + 1, n)}
 
 
 def several_data(n, p, K):
@@ -176,7 +196,7 @@ def build(folder):
     runs, shown, by_rows = {}, examples(), []
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
-    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("large", LARGE)]
+    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE)]
     twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
     if twice:
         sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
@@ -186,6 +206,7 @@ def build(folder):
     given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of turns, more columns than a block has threads
               "together": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
               "several": [several_data(300, 8, 3), several_data(1500, 141, 4)],
+              "by_group": [by_group_data(40000, 3000, 4), by_group_data(3000, 40, 7, 0.1)],
               "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
 
     def one(model):
