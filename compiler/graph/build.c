@@ -257,6 +257,14 @@ static bool declare(Graph *g)
 
 // ---- factors ----
 
+// Numbers count from 0 in each graph.
+static int factor_number(const Graph *g)
+{
+    static int next;
+    if (!g->factors) next = 0;
+    return next++;
+}
+
 Factor *factor_new(Graph *g, Span at, Plates plates)
 {
     Factor *f = NEW(g->arena, Factor);
@@ -264,12 +272,19 @@ Factor *factor_new(Graph *g, Span at, Plates plates)
     f->plates = plates;
     f->log_density = f->if_missing = ex_num(0);
     g->reading = NULL;
-    static int next;
-    if (!g->factors) next = 0;
-    f->id = next++;
+    f->id = factor_number(g);
     *g->last_factor = f;
     g->last_factor = &f->next;
     return f;
+}
+
+Factor *factor_beside(Graph *g, Factor *f)
+{
+    Factor *copy = arena_copy(g->arena, f, sizeof *f);
+    copy->id = factor_number(g);
+    g->reading = NULL;
+    if (g->last_factor == &f->next) g->last_factor = &copy->next;
+    return f->next = copy;
 }
 
 static void add_density(Factor *f, Expr *e) { f->log_density = ex_add2(f->log_density, e); }
@@ -1320,6 +1335,7 @@ bool build(Graph *g)
     if (diags_errors(g->diags)) return false;
     for (int i = 0; i < g->nvars; i++)
         if (var_unknown(g->vars[i]) && g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO) warn_of_scale(g, g->vars[i]);
+    split_choices(g);
     find_columns(g);
     find_totals(g);
     return check_sizes(g);

@@ -224,6 +224,7 @@ const Request *request_of(const Graph *g, const Var *v);         // what `infer`
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
 Factor *factor_new(Graph *g, Span at, Plates plates);
+Factor *factor_beside(Graph *g, Factor *f);              // a copy, behind it
 void  range_of(const Expr *e, double *lo, double *hi);           // between which numbers e lies, as far as declared types and supports tell
 void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
 void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
@@ -269,6 +270,10 @@ bool  is_solution(const Site *t);
 const Ode *ode_of(const Graph *g, const Expr *call);             // NULL: none of the graph's
 bool  ode_derivatives(const Graph *g, const Ode *o, int k, struct Derivative **terms, const char **because);     // of component k, by state, inputs, elements of arrays
 bool  ode_differentiable(const Graph *g, const Ode *o, const char **because);    // its solution has derivatives by its inputs
+
+// ---- choices.c: rows in which data decide which elements of an unknown are read, as factors of their own ----
+
+void split_choices(Graph *g);
 
 // ---- columns.c ----
 
