@@ -596,7 +596,8 @@ void cost_of_scales(const Program *p, const StepCode *of, Expr **sweep, Expr **t
         add(&all, count_launches(p, &p->steps[i].launches));
     }
     *sweep = by_sizes(all.work);
-    *trial = by_sizes(count_launches(p, &of->density).work);
+    const Cost one = count_launches(p, &of->density);            // up to the draw, which a trial does without
+    *trial = by_sizes(ex_sub(one.work, ex_mul2(ex_num(units_of("normal_natural", DRAW)), one.draws)));
 }
 
 static CostOnGpu on_gpu(Cost c)

@@ -5,7 +5,7 @@
 //   method      slice sampling (slice.h), of the logarithm of what is positive. A trial puts s in its place and asks the program: it adds L up, collects J and h and factors J. The draw of x given them follows, so that
 //               both are one block, and no other step may come between
 //   how often   once in so many sweeps that it takes no longer than the rest of a sweep, or than ENOUGH multiply-adds. Early in the warm-up the correlation r is measured between what is drawn so and what the other steps
-//               make of it in the next sweep: without these draws s has an autocorrelation time of (1 + r)/(1 - r) sweeps. Where that is less than twice what a draw takes, they are made for a tenth of the time only. Nothing but
+//               make of it in the next sweep: without these draws s has an autocorrelation time of (1 + r)/(1 - r) sweeps. Where that is less than 1.5 times what a draw takes, they are made for a tenth of the time only. Nothing but
 //               sizes and draws of the warm-up enters, and nothing changes after it
 //   --check     the draw claims L after it less L before it
 //   test        tests/stat/scales.py
@@ -59,7 +59,7 @@ static double scales_every(const wide *head, const GmScaleRoom *room, long eleme
         const double all = sqrt(r->squares[0] * r->squares[1]), c = all > 0 ? r->products / all : 1;
         time = fmax(time, c < 0.999 ? (1 + c) / (1 - c) : 2000);
     }
-    return time * sweep > 2 * (often * sweep + draw) ? often : fmax(often, ceil(draw / (GM_SCALES_SHARE * sweep)));
+    return time * sweep > 1.5 * (often * sweep + draw) ? often : fmax(often, ceil(draw / (GM_SCALES_SHARE * sweep)));
 }
 
 static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, wide *head, GmChoice *choice, double sweep, double trial, const GmScaleOf *of, int n)
@@ -84,7 +84,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             GmScaleRoom *r = &room[e];
             wide *const x = &gm_at(wide, s, of[i].value)[k];
             const wide start = *x, width = slice_width(r->width, 1);
-            Stream g = stream(at, var, ((uint64_t)1 << 40) + (uint64_t)e);
+            Stream g = stream(at, var, ((uint64_t)1 << 39) + (uint64_t)e);
             Slice sl;
             if (of[i].lo == 0 && of[i].hi == INFINITY) slice_begin_log(&sl, &g, start, of[i].lo, of[i].hi, width);
             else slice_begin(&sl, &g, start, of[i].lo, of[i].hi, width);
