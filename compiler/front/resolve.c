@@ -737,7 +737,7 @@ static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
             q->decls[i] = name.decl;
             continue;
         }
-        bool data = d->kind == DECL_DATA && !(q->block == BLOCK_AUGMENT && is_observed(r, d));
+        bool data = d->kind == DECL_DATA && !((q->block == BLOCK_AUGMENT || strcmp(q->method, "marginal") == 0) && is_observed(r, d));
         if (data || d->kind == DECL_DEFINITION)
             diag(r->d, q->span, DIAG_E0704, d->name, d->kind == DECL_DATA ? "data" : "a definition",
                  q->block == BLOCK_AUGMENT ? "an augmentation replaces a `~` statement" : "a method draws an unknown");

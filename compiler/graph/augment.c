@@ -279,7 +279,7 @@ bool augment(Graph *g)
     for (Factor *f = g->factors; f; f = f->next) {       // factors made here are visited in their turn
         if (!f->dist || f->replaced || !f->value) continue;
         int depth = 0;
-        for (const Factor *o = f; o->original; o = o->original) depth++;
+        for (const Factor *o = f; o != factor_written(o); o = o->original) depth++;
         const Request *req = request_for(g, f);
         if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
         if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {

@@ -415,7 +415,7 @@ void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr 
 }
 
 // Does an end of a support imply a declared bound?
-static bool lies_within(const Expr *bound, const Expr *end, int side)
+bool lies_within(const Expr *bound, const Expr *end, int side)
 {
     if (!bound || bound == end) return true;
     return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);

@@ -81,6 +81,7 @@ struct Var {
     Plates      domain;                  // auxiliary: elements that exist (n = 0: all)
     Expr       *init;                    // default of a data scalar
     bool        response;                // data on the left of `~`: may have missing values
+    bool        left_out;                // response: the model asks that its missing values are left out of what others see (left_out.c)
     const char *needed_for;              // response: what is made of it before sampling, so that no value may be missing; or NULL
     bool        discrete;                // of finite or countable support
     Decl       *decl;
@@ -153,6 +154,7 @@ typedef struct Factor {
     Expr               *from, *to;       // support, truncation and declared bounds, where data alone tell both ends: checked at load not to be empty. Else NULL
     struct Factor      *original;        // factor that an augmentation replaced to make this one, else NULL
     bool                replaced;        // an augmentation took its place
+    bool                left_out;        // as written: of the missing values of its response alone. What stands in its place is for the others
     bool                taken_back;      // --method em: the factor that it was made from stands as written
     const Augmentation *rule;            // that made it
     const Var          *sums_out;        // the sum over the values of an unknown, else NULL
@@ -232,6 +234,7 @@ Expr *component_density(Graph *g, const Factor *f, const Component *c);         
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 const Distribution *library_find(const Library *lib, const char *name, bool family);
 Expr *var_element(const Graph *g, Var *v, Index **fresh);             // v[k, l, ...] with fresh plate indices over its dimensions, named like nothing around v
+bool  lies_within(const Expr *bound, const Expr *end, int side);      // whether an end (0: lower) of a support or truncation lies inside of a bound, as far as is known; NULL: none
 const Distribution *not_drawn(const Factor *f);                  // the distribution, of a mixture the component, that the library cannot draw from; NULL: it can
 void  replicate(Graph *g, const Factor *f, Expr *value);         // sites that draw `value` as the factor says
 void  factor_print(FILE *out, const Factor *f);
@@ -291,6 +294,10 @@ bool check_sizes(Graph *g);              // called by build: false after a messa
 bool is_data_total(const Expr *e);       // sum, max or min of a whole vector of integers of the data: it may stand in a size
 bool has_data_total(const Expr *e);
 
+// ---- left_out.c ----
+
+bool leave_missing_out(Graph *g);        // responses of which the model asks `y by marginal`: false after a message
+
 // ---- augment.c ----
 
 bool augment(Graph *g);
@@ -306,6 +313,7 @@ const char *needed_for(Graph *g, const Var *v);                           // sch
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);
+const Factor *factor_written(const Factor *f);                          // that auxiliaries stand for
 
 // ---- ties.c: discrete unknowns that hold each other ----
 

@@ -25,18 +25,24 @@ static bool asked_for(const Graph *g, const Var *v, const char *method)
 bool asked_marginal(const Graph *g, const Var *v)
 {
     if (g->by_em) return v->discrete && v->base == BASE_INT && v->kind != VAR_AUXILIARY && end_of_summed(v, 0) && end_of_summed(v, 1);
-    return asked_for(g, v, "marginal");
+    return v->kind != VAR_DATA && asked_for(g, v, "marginal");
+}
+
+// The statement that latents of an augmentation stand for: as it is written, or, of a response that is left out where it is missing, as the others see it.
+const Factor *factor_written(const Factor *f)
+{
+    while (f->original && !f->original->left_out) f = f->original;
+    return f;
 }
 
 bool factor_counts_at(const Factor *f, int sums, bool collapsed)
 {
-    const Factor *written = f;
-    while (written->original) written = written->original;
-    if (f->taken_back || sums < written->made || (written->gone && written->gone <= sums)) return false;
-    return collapsed ? !f->original : !f->replaced;
+    const Factor *written = factor_written(f);
+    if (f->left_out || f->taken_back || sums < written->made || (written->gone && written->gone <= sums)) return false;
+    return collapsed ? f == written : !f->replaced;
 }
 
-bool factor_counts(const Factor *f, const Var *v, bool collapsed) { return factor_counts_at(f, v->sums, collapsed); }
+bool factor_counts(const Factor *f, const Var *v, bool collapsed) { return v->left_out ? f->left_out : factor_counts_at(f, v->sums, collapsed); }
 
 // ---- the density of one element ----
 
@@ -656,7 +662,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
     } else e = chain ? sum_along(g, c, e, !g->by_em) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     for (Factor *f = g->factors; f; f = f->next)
-        if (!f->original && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
+        if (f == factor_written(f) && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
     if (chain) {
         if (!ex_is_num(apart, 0)) new_sum(g, v, number, p, apart);
         p.index = index_list(g->arena, p.index, p.n, 1);

@@ -637,8 +637,7 @@ static bool without_summed(Graph *g, Var *const *block, int n)
     const Reading of = factors_of_block(g, block, n);
     const int sums = block_sums(block, n);
     for (int q = 0; q < of.n; q++) {
-        const Factor *written = of.factor[q];
-        while (written->original) written = written->original;
+        const Factor *written = factor_written(of.factor[q]);
         if (written->gone && written->gone <= sums) return true;
     }
     return reads_sum(g, block, n);
@@ -909,8 +908,8 @@ static Expr *end_of_values(const Graph *g, const Var *v, int side)
     return outer;
 }
 
-// Responses may have missing values: these are drawn first, from the model as written.
-static void impute(Graph *g, Step **first)
+// Responses may have missing values: these are drawn first, from the model as written; or last, in a draw of their own, if nothing has seen them.
+static void impute(Graph *g, Step **first, Step **last)
 {
     int n = g->nvars;
     for (int i = 0; i < n; i++) {
@@ -938,7 +937,12 @@ static void impute(Graph *g, Step **first)
         const Reading enters = factors_of(g, v);
         for (int q = 0; q < enters.n; q++) s->marginal |= enters.factor[q]->replaced && !enters.factor[q]->original && factor_mentions(enters.factor[q], v);
         if (how == STEP_ENUM) { s->enumerate.lower = lower; s->enumerate.upper = upper; }
-        put(first, s);
+        if (v->left_out && (how == STEP_SLICE || c->nbatch < v->rank)) {
+            Diag *m = diag(g->diags, request_of(g, v)->span, DIAG_E0513, v->name);
+            diag_because(m, "its missing values are drawn last, in one draw, and %s", how == STEP_SLICE ? "there is no routine that draws from their distribution" : "its elements depend on each other");
+            diag_help(m, "leave the request out: missing values are then drawn given all that they enter");
+        }
+        put(v->left_out ? last : first, s);
     }
 }
 
@@ -1223,6 +1227,7 @@ static Step *move_over_sums(Graph *g, Candidate *list, int n)
 typedef struct Order {
     Step *expectations;                  // of latents, for modes
     Step *imputed;                       // missing values of data
+    Step *left_out;                      // those that nothing else has seen
     Step *over_sums, *over_both;         // what sees unknowns summed out; after what reads auxiliaries as they are, what has these integrated out, too
     Step *summed;                        // these, the last one first
     Step *first;                         // what sees auxiliaries integrated out
@@ -1497,7 +1502,7 @@ bool schedule(Graph *g)
         if (other) place(g, &o, other, usual(&o, c->var));
     }
     if (!collapses_served(g, o.predictive)) return false;
-    if (!g->by_em) impute(g, &o.imputed);
+    if (!g->by_em) impute(g, &o.imputed, &o.left_out);
     Step *const in_order[] = {o.expectations, o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.predictive, o.weights, o.latents, o.rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
@@ -1505,6 +1510,7 @@ bool schedule(Graph *g)
     if (!g->by_gibbs) move_together(g);
     find_scales(g);
     find_orbits(g);
+    put(&g->steps, o.left_out);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
         if (s->conditional) find_statistics(g, s->conditional);
