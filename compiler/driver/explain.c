@@ -28,7 +28,9 @@ void explain(FILE *out, const Program *p)
         for (int i = 0; i < c->nsummed; i++) fprintf(out, "%s%s", i ? ", " : ", with values summed out of ", c->summed[i]->name);
         fputc('\n', out);
         row(out, "choice", arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
-        row(out, "by steps", arena_printf(g->arena, "%s multiply-adds a sweep, roughly", ex_text(g->arena, cost.steps)));
+        bool joint = false;
+        for (const Step *s = g->steps; s; s = s->next) joint |= s->joint > 0 && (!s->competition || s->competition == c);
+        row(out, "by steps", arena_printf(g->arena, "%s multiply-adds a sweep, roughly%s", ex_text(g->arena, cost.steps), joint ? "; and what the joint draw takes (--profile)" : ""));
         row(out, "together", arena_printf(g->arena, "%s, and for each evaluation along a trajectory %s", ex_text(g->arena, cost.move), ex_text(g->arena, cost.evaluation)));
         row(out, "on a GPU", arena_printf(g->arena, "in turn %s, and together %s and %s; and what the lanes share", ex_text(g->arena, cost.on_gpu.steps.alone), ex_text(g->arena, cost.on_gpu.move.alone), ex_text(g->arena, cost.on_gpu.evaluation.alone)));
         fputc('\n', out);

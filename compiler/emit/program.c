@@ -371,6 +371,11 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
         Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
         emit_counted_rows(o, number, 9);
         for (int i = 0; i < 9; i++) fprintf(out, "    cost[%d] = %s;\n", i, units_c(o, number[i]));
+        for (const Step *s = o->g->steps; s; s = s->next) {          // what data alone tell
+            if (s->joint <= 0 || (s->competition && s->competition != c)) continue;
+            fprintf(out, "    cost[0] += 0.6 * gm_sparse_time(%d);\n", s->joint);
+            if (!s->competition) fprintf(out, "    cost[1] += 0.6 * gm_sparse_time(%d);\n", s->joint);
+        }
         fprintf(out, "}\n\n");
     }
     for (const Competition *c = o->g->competitions; c; c = c->next) {

@@ -35,7 +35,7 @@ enum { ALWAYS_DENSE = 48, MOST_DENSE = 3000 };           // rows: up to the firs
 static const double MOST_FACTOR = 1.5e8;                 // entries of a factor: 1.2 GB
 enum { MOST_PAIRS = 50000000 };                          // of entries of a row: their places take minutes to order beyond
 enum { LONG_ROW = 64, MOST_APART = 64 };                 // a row with more entries than this, and than a few of their squares, is apart from the factor, if there are few such rows
-enum { GUESSED_STEPS = 30, MOST_STEPS = 20000 };         // of conjugate gradients: with which they are compared before any has been made; of one solution where there is no factor
+enum { GUESSED_STEPS = 60, MOST_STEPS = 20000 };         // of conjugate gradients: with which they are compared before any has been made; of one solution where there is no factor
 enum { FIRST_DRAWS = 8, AGAIN = 64 };                    // draws of a chain by either preconditioner in turn, and then one of so many
 
 static void no_room(void)
@@ -109,7 +109,7 @@ typedef struct Pattern {                 // of one block: the same for all chain
     unsigned char *apart;                // of each row
     bool    diagonal, analysed;          // the terms are a diagonal; there is a factor
     bool    gradients, only_gradients;
-    double  step_time, factor_time;      // in ns, as predicted
+    double  step_time, factor_time, time;        // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
     struct Record *record;
     cholmod_factor *symbolic;
     int     version;
@@ -119,6 +119,7 @@ typedef struct Pattern {                 // of one block: the same for all chain
 typedef struct Record {                  // of one block, of one chain: what conjugate gradients have cost
     int    chain;
     long   draws, solved, steps, failed;
+    int    npushed, pushed[MOST_APART];  // elements whose pivots were lost without the rows that are apart
     double mean[2];                      // steps by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
     struct Record *next;
 } Record;
@@ -131,6 +132,7 @@ typedef struct Numbers {                 // of one block, of one thread
     double *put, *solving;               // entries of rows; work space of conjugate gradients and of rows that are apart
     double *factored;                    // the values whose factor there is
     bool    has_factor;
+    int     factored_chain;              // of this chain
 #ifdef HAS_CHOLMOD
     cholmod_common common;
     cholmod_factor *factor;
@@ -329,6 +331,7 @@ static void choose_plain(Pattern *q, const char *asked)
         q->taken = strcmp(asked, "separate") != 0;
     }
     q->work = (q->dense ? dense_work : work) + 4 * q->factor;
+    q->time = q->taken ? work / 4 + 2 * q->factor : separate;
     char *text = room(400);
     snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries, q->factor, work,
              !q->taken ? "drawn in turn" : q->dense ? "drawn jointly, dense" : "drawn jointly, sparse", missing ? "; " : "", missing ? missing : "");
@@ -336,7 +339,7 @@ static void choose_plain(Pattern *q, const char *asked)
     q->text = text;
 }
 
-// Those of a block with rows: what each is predicted to take, in ns, from 4 multiply-adds a ns in a factor, 1 ns for an entry of a row in a pass over them and 2 for one that is added to its slot.
+// Those of a block with rows: what each is predicted to take, in ns, from 20 multiply-adds a ns in LAPACK, 8 in a sparse factor, 1 ns for an entry of a row in a pass over them and 2 for one that is added to its slot (measured: tests/bench/lists.py).
 static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
 {
     const double n = (double)q->n, N = (double)q->rows, puts = (double)q->puts, never = 1e300;
@@ -345,9 +348,9 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     const char *missing = small ? NULL : open_cholmod();
     q->analysed = !small && q->pairs >= 0 && !missing && analyse(q, &work) && q->factor <= MOST_FACTOR;
     q->step_time = 2 * puts + 4 * n;
-    q->factor_time = work / 4 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
-    const double dense = q->n <= MOST_DENSE ? n * n * n / 12 + all_pairs + n * n : never, factor = q->analysed ? q->factor_time : never,
-                 gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never, few = q->diagonal && N < n ? N * N * n / 8 + N * N * N / 12 + 3 * N * n : never,
+    q->factor_time = work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
+    const double full = n * n * n / 60 + all_pairs + n * n, dense = q->n <= MOST_DENSE ? full : never, factor = q->analysed ? q->factor_time : never,
+                 gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never, few = q->diagonal && N < n ? N * N * n / 40 + N * N * N / 60 + 3 * N * n : never,
                  least = fmin(fmin(dense, factor), fmin(gradients, few));
     q->dense = small || dense <= least;
     q->gradients = !q->dense && q->diagonal && gradients <= factor;
@@ -359,7 +362,8 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
         q->gradients = !q->dense && (q->only_gradients || !q->analysed);
         q->taken = strcmp(asked, "separate") != 0;
     }
-    q->work = 4 * (q->dense ? dense : q->factor_time);
+    q->work = 4 * (q->dense ? full : q->factor_time);
+    q->time = !q->taken ? fmin(few, full) : q->dense ? full : q->gradients ? gradients : factor;
     char *text = room(600);
     int at = snprintf(text, 600, "%s: %ld elements, %ld rows of %ld entries", q->text, q->n, q->rows, q->puts);
     if (q->napart) at += snprintf(text + at, 600 - (size_t)at, ", %ld of them apart", q->napart);
@@ -425,6 +429,8 @@ void gm_sparse_stand_in(int number, double bytes) { pattern(number)->bytes = byt
 void gm_sparse_checked(void) { checked = true; }
 
 int gm_sparse_stands_in(int number) { return !pattern(number)->taken || (checked && fits(pattern(number))); }
+
+double gm_sparse_time(int number) { return pattern(number)->time; }
 
 int gm_sparse_taken(int number) { return pattern(number)->taken; }
 
@@ -611,21 +617,30 @@ static long lost_pivot(const Pattern *q, const Numbers *m)
     return 0;
 }
 
-// Factors the values, unless they are those that were factored last: scales may have been drawn from these. 0, or as gm_normal_sparse.
-static long factor_values(const Pattern *q, Numbers *m)
+// Factors the values, unless they are those that were factored last: scales may have been drawn from these. Where rows are apart it may be singular without them, as an intrinsic field without
+// data is: pivots that are lost get their diagonal once more, which draw_apart takes back; as many as there are such rows. A chain that has lost some goes on so. 0, or as gm_normal_sparse.
+static long factor_values(const Pattern *q, Numbers *m, Record *r)
 {
     const size_t bytes = sizeof(double) * (size_t)q->entries;
-    if (m->has_factor && memcmp(m->factored, m->value, bytes) == 0) return 0;
+    if (m->has_factor && m->factored_chain == m->chain && memcmp(m->factored, m->value, bytes) == 0) return 0;
     m->has_factor = false;
     for (long k = 0; k < q->entries; k++)
         if (!isfinite(m->value[k])) return q->row[k] + 1;
     cholmod_sparse A = matrix_of(q, m->value);
-    if (!lib.cholmod_factorize(&A, m->factor, &m->common)) return 1;
-    const long bad = lost_pivot(q, m);
-    if (bad) return bad;
+    for (;;) {
+        for (int i = 0; r && i < r->npushed; i++) m->value[q->first[r->pushed[i]]] *= 2;
+        const long bad = lib.cholmod_factorize(&A, m->factor, &m->common) ? lost_pivot(q, m) : 1;
+        for (int i = 0; r && i < r->npushed; i++) m->value[q->first[r->pushed[i]]] /= 2;
+        if (!bad) break;
+        if (!r || r->npushed == q->napart || !(m->value[q->first[bad - 1]] > 0)) return bad;
+        for (int i = 0; i < r->npushed; i++)
+            if (r->pushed[i] == bad - 1) return bad;
+        r->pushed[r->npushed++] = (int)(bad - 1);
+    }
     if (!m->factored) m->factored = room(bytes);
     memcpy(m->factored, m->value, bytes);
     m->has_factor = true;
+    m->factored_chain = m->chain;
     return 0;
 }
 
@@ -730,77 +745,85 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
 // ---- by a factor ----
 
 #ifdef HAS_CHOLMOD
-// From z ~ N(0, B^-1) and mean B^-1 h to those of J = B + A'A, A the rows that are apart; *quadratic, h'B^-1 h, becomes h'J^-1 h, and *log_det, log|B|/2, log|J|/2. A'(I + A B^-1 A')^-1 (A u + e) is what u loses, times B^-1.
-static bool take_apart(Numbers *m, const Pattern *q, const Stream *parts, double *z, double *mean, double *quadratic, double *log_det)
+// *exponent, unless it is NULL: h'J^-1 h/2 - log|J|/2, and no draw. x from the factor L L' = P B P' where J = B + U S U': U the rows that are apart, of sign 1, and columns with one element, of sign -1, for what was added to pivots that were lost.
+// With L^-1 P U = Q R, Q'Q = I, and T = I + R S R' = G G',  J^-1 = P'L'^-1 (I + Q (T^-1 - I) Q') L^-1 P, of which I + Q (G'^-1 - I) Q' is a root.
+static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r, const double *h, double *x, GmScale *scale, double *exponent)
 {
-    const long n = q->n, K = q->napart;
-    const GmRows R = rows_of(q, m);
-    double *W = room(sizeof *W * (size_t)(K * n)), *M = room(sizeof *M * (size_t)(K * K)), *a = room(sizeof *a * (size_t)(2 * K)), *c = a + K;
-    long *row = room(sizeof *row * (size_t)K), k = 0;
+    const long n = q->n, K = q->napart + r->npushed;
+    const GmRows rows = rows_of(q, m);
+    const Stream parts = *g;
+    double *Q = room(sizeof *Q * (size_t)(K * n)), *R = calloc((size_t)(K * K), sizeof *R), *T = room(sizeof *T * (size_t)(K * K)), *a = room(sizeof *a * (size_t)(2 * K)), *b = a + K;
+    double *mean = room(sizeof *mean * (size_t)n), *z = m->vector, quadratic = 0;
+    if (!R) no_room();
+    memset(Q, 0, sizeof *Q * (size_t)(K * n));
     bool good = true;
+    long k = 0;
     for (long i = 0; i < q->rows; i++)
-        if (q->apart[i]) row[k++] = i;
-    for (k = 0; k < K && good; k++) {            // W = B^-1 A'
-        memset(W + k * n, 0, sizeof *W * (size_t)n);
-        gm_row_added(&R, row[k], 1, W + k * n);
-        good = solve_with(m, CHOLMOD_A, W + k * n, n);
+        if (q->apart[i]) gm_row_added(&rows, i, 1, Q + k++ * n);
+    for (int i = 0; i < r->npushed; i++) Q[k++ * n + r->pushed[i]] = sqrt(m->value[q->first[r->pushed[i]]]);
+    for (k = 0; k < K && good; k++) {
+        double *v = Q + k * n, norm = 0;
+        good = solve_with(m, CHOLMOD_P, v, n) && solve_with(m, CHOLMOD_L, v, n);
+        for (int again = 0; again < 2; again++)              // Gram and Schmidt, twice for the digits
+            for (long l = 0; l < k; l++) {
+                double c = 0;
+                for (long j = 0; j < n; j++) c += Q[l * n + j] * v[j];
+                for (long j = 0; j < n; j++) v[j] -= c * Q[l * n + j];
+                R[l * K + k] += c;
+            }
+        for (long j = 0; j < n; j++) norm += v[j] * v[j];
+        R[k * K + k] = norm = sqrt(norm);
+        for (long j = 0; j < n; j++) v[j] = norm > 0 ? v[j] / norm : 0;
     }
     for (k = 0; k < K; k++)
-        for (long l = 0; l <= k; l++) M[k * K + l] = gm_row_times(&R, row[k], W + l * n) + (k == l);
-    for (k = 0; k < K && good; k++)              // its factor
         for (long l = 0; l <= k; l++) {
-            double sum = M[k * K + l];
-            for (long i = 0; i < l; i++) sum -= M[k * K + i] * M[l * K + i];
+            double sum = k == l;
+            for (long i = k; i < K; i++) sum += (i < q->napart ? 1 : -1) * R[k * K + i] * R[l * K + i];
+            T[k * K + l] = sum;
+        }
+    for (k = 0; k < K && good; k++)              // G
+        for (long l = 0; l <= k; l++) {
+            double sum = T[k * K + l];
+            for (long i = 0; i < l; i++) sum -= T[k * K + i] * T[l * K + i];
             good = good && (k != l || sum > 0);
-            M[k * K + l] = k == l ? sqrt(sum) : sum / M[l * K + l];
+            T[k * K + l] = k == l ? sqrt(sum) : sum / T[l * K + l];
         }
-    for (k = 0; k < K && good; k++) {
-        a[k] = gm_row_times(&R, row[k], z) + noise_of(parts, n + k);
-        c[k] = gm_row_times(&R, row[k], mean);
-        for (long i = 0; i < k; i++) {
-            a[k] -= M[k * K + i] * a[i];
-            c[k] -= M[k * K + i] * c[i];
-        }
-        a[k] /= M[k * K + k];
-        c[k] /= M[k * K + k];
-        *quadratic -= c[k] * c[k];
-        *log_det += log(M[k * K + k]);
-    }
-    for (k = K - 1; k >= 0 && good; k--) {
-        for (long i = k + 1; i < K; i++) {
-            a[k] -= M[i * K + k] * a[i];
-            c[k] -= M[i * K + k] * c[i];
-        }
-        a[k] /= M[k * K + k];
-        c[k] /= M[k * K + k];
-        for (long j = 0; j < n; j++) {
-            z[j] -= a[k] * W[k * n + j];
-            mean[j] -= c[k] * W[k * n + j];
-        }
-    }
-    free(W);
-    free(M);
-    free(a);
-    free(row);
-    return good;
-}
-
-// x from the factor of B and rows apart.
-static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const double *h, double *x, GmScale *scale)
-{
-    const long n = q->n;
-    const Stream parts = *g;
-    double *z = m->vector, *mean = room(sizeof *mean * (size_t)n), quadratic = 0, log_det = 0;
-    for (long k = 0; k < n; k++) z[k] = noise_of(&parts, k);
     memcpy(mean, h, sizeof *mean * (size_t)n);
-    bool good = solve_with(m, CHOLMOD_Lt, z, n) && solve_with(m, CHOLMOD_Pt, z, n) && solve_with(m, CHOLMOD_A, mean, n);
-    for (long k = 0; k < n; k++) quadratic += h[k] * mean[k];
-    good = good && take_apart(m, q, &parts, z, mean, &quadratic, &log_det);
+    good = good && solve_with(m, CHOLMOD_P, mean, n) && solve_with(m, CHOLMOD_L, mean, n);
+    for (long j = 0; j < n; j++) z[j] = noise_of(&parts, j);
+    for (int of_mean = 0; of_mean < 2 && good; of_mean++) {
+        double *v = of_mean ? mean : z;
+        for (long j = 0; j < n; j++) quadratic += of_mean ? v[j] * v[j] : 0;
+        for (k = 0; k < K; k++) {
+            a[k] = 0;
+            for (long j = 0; j < n; j++) a[k] += Q[k * n + j] * v[j];
+            b[k] = a[k];
+            for (long i = 0; i < k && of_mean; i++) b[k] -= T[k * K + i] * b[i];
+            if (of_mean) b[k] /= T[k * K + k];
+        }
+        for (k = K - 1; k >= 0; k--) {
+            for (long i = k + 1; i < K; i++) b[k] -= T[i * K + k] * b[i];
+            b[k] /= T[k * K + k];
+            for (long j = 0; j < n; j++) v[j] += (b[k] - a[k]) * Q[k * n + j];
+            quadratic += of_mean ? a[k] * (b[k] - a[k]) : 0;
+        }
+    }
+    if (exponent) {
+        *exponent = quadratic / 2;
+        for (long j = 0, super = 0; j < n; j++) *exponent -= log(pivot_of(m->factor, j, &super));
+        for (k = 0; k < K && good; k++) *exponent -= log(T[k * K + k]);
+    }
     if (good && scale) {
         const double rest = scale->Q - quadratic;
         scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(g, scale->count / 2, rest / 2)) : 1;
     }
-    for (long k = 0; k < n && good; k++) x[k] = z[k] + (scale ? scale->scale : 1) * mean[k];
+    for (long j = 0; j < n; j++) z[j] += (scale ? scale->scale : 1) * mean[j];
+    good = good && (exponent || (solve_with(m, CHOLMOD_Lt, z, n) && solve_with(m, CHOLMOD_Pt, z, n)));
+    if (good && !exponent) memcpy(x, z, sizeof *x * (size_t)n);
+    free(Q);
+    free(R);
+    free(T);
+    free(a);
     free(mean);
     return good ? 0 : 1;
 }
@@ -825,14 +848,11 @@ static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *sc
 #ifdef HAS_CHOLMOD
     const Stream parts = *g;
     complete(q, m);
-    const long bad = factor_values(q, m);
-    if (bad && q->napart && n <= MOST_DENSE) {   // what is singular without the rows that are apart, an intrinsic field without data
-        make_dense(q, m);
-        return gm_normal_dense(g, n, m->dense, h, x, scale);
-    }
+    Record *const record = q->napart ? record_of(q, m->chain) : NULL;
+    const long bad = factor_values(q, m, record);
     if (bad) return bad;
-    if (q->napart) {
-        if (draw_apart(g, q, m, h, x, scale)) return 1;
+    if (record) {
+        if (draw_apart(g, q, m, record, h, x, scale, NULL)) return 1;
     } else {
         double *v = m->vector;
         memcpy(v, h, sizeof *v * (size_t)n);
@@ -867,7 +887,7 @@ long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scal
 
 static double marginal_sparse(int number, double *h, const double *x)
 {
-    const Pattern *q = pattern(number);
+    Pattern *q = pattern(number);
     Numbers *m = numbers(number);
     const long n = q->n;
     finish_collecting(q, m);
@@ -877,11 +897,8 @@ static double marginal_sparse(int number, double *h, const double *x)
     }
 #ifdef HAS_CHOLMOD
     complete(q, m);
-    if (factor_values(q, m)) {
-        if (!q->napart || n > MOST_DENSE) return -INFINITY;
-        make_dense(q, m);
-        return gm_marginal_dense(n, m->dense, h, x);
-    }
+    Record *const record = q->napart ? record_of(q, m->chain) : NULL;
+    if (factor_values(q, m, record)) return -INFINITY;
     for (long j = 0; j < n; j++)                 // h - Jx
         for (long k = q->first[j]; k < q->first[j + 1]; k++) {
             const long i = q->row[k];
@@ -891,20 +908,17 @@ static double marginal_sparse(int number, double *h, const double *x)
     const GmRows R = rows_of(q, m);
     for (long i = 0; i < q->rows; i++)
         if (q->apart[i]) gm_row_added(&R, i, -gm_row_times(&R, i, x), h);
+    if (record) {
+        Stream none = {0};
+        double exponent;
+        none.has_spare = GM_NO_NOISE;
+        return !draw_apart(&none, q, m, record, h, NULL, NULL, &exponent) && isfinite(exponent) ? exponent : -INFINITY;
+    }
     double log_det = 0, quadratic = 0, *mean = m->vector;
     for (long k = 0, s = 0; k < n; k++) log_det += log(pivot_of(m->factor, k, &s));
     memcpy(mean, h, sizeof *mean * (size_t)n);
     if (!solve_with(m, CHOLMOD_A, mean, n)) return -INFINITY;
     for (long k = 0; k < n; k++) quadratic += h[k] * mean[k];
-    if (q->napart) {
-        Stream none = {0};
-        double *z = room(sizeof *z * (size_t)n);
-        memset(z, 0, sizeof *z * (size_t)n);
-        none.has_spare = GM_NO_NOISE;
-        const bool good = take_apart(m, q, &none, z, mean, &quadratic, &log_det);
-        free(z);
-        if (!good) return -INFINITY;
-    }
     const double v = quadratic / 2 - log_det;
     return isfinite(v) ? v : -INFINITY;
 #else

@@ -10,8 +10,8 @@
 // Linear predictors that name a list of elements for each row, y[i] ~ normal(sum(k in start[i]:end[i], x[k]*b[col[k]]), s), are told by their rows (gm_sparse_row, gm_sparse_put):
 //     J = S + R'R,     S the terms, R the rows
 // and the route with the least predicted work is taken:
-//   factor     J's pattern has a place for each pair of entries of a row. Of a few long rows, which would fill it (a sum that is nearly 0), there is none: with A these rows, J = B + A'A and
-//              u ~ N(B^-1 h, B^-1),  x = u - B^-1 A' (I + A B^-1 A')^-1 (A u + e)  (as in linalg.h, B for D)
+//   factor     J's pattern has a place for each pair of entries of a row. Of a few long rows, which would fill it (a sum that is nearly 0), there is none: they change the draw by as many
+//              directions (draw_apart)
 //   gradients  where S is a diagonal: conjugate gradients (conjugate.h), with S or the diagonal of J to precondition, whichever has needed fewer steps so far. They count: a chain whose
 //              steps cost more than a factor goes over to it, and a draw for which they do not suffice is made by the factor; where there is none the run stops, and says so.
 //   dense      by LAPACK
@@ -78,6 +78,9 @@ int  gm_sparse_stands_in(int number);
 
 // How block `number` is drawn and why, a line of text; NULL: there is no such block.
 const char *gm_sparse_route(int number);
+
+// ns that a draw of it is predicted to take, or the steps that stand in for it: for runs that choose between steps and moves along gradients.
+double gm_sparse_time(int number);
 
 // The numbers of the matrix of a chain: `begin` makes them zero, the kernel adds them up.
 void gm_sparse_begin(int number, int chain);
