@@ -1050,6 +1050,15 @@ static void emit_draw_band(Out *o, const Node *n)
     line(o, "DRAW_BAND(%s, \"%s\", &band, s->%s, %s);", name, name, c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
 }
 
+static void emit_draw_states(Out *o, const Node *n)
+{
+    const char *name = n->states.var->name, *size[6];
+    Expr *const of[] = {n->states.panels, n->states.length, n->states.values, n->states.inside, n->states.by_panel, n->states.by_time};
+    for (int k = 0; k < 6; k++) size[k] = extent_c(o, of[k], LOOSE);
+    line(o, "const States states = {%s, %s, %s, %s, %s, %s, s->%s, (Scaled *)s->%s, s->%s};", size[0], size[1], size[2], size[3], size[4], size[5], n->states.weight->name, n->states.link->name, n->states.part->name);
+    line(o, "DRAW_STATES(%s, \"%s\", &states);", name, name);
+}
+
 static void emit_transform(Out *o, const Node *n)
 {
     static const char *const name[] = {
@@ -1247,6 +1256,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
     case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;
     case NODE_DRAW_BAND: emit_draw_band(o, n); break;
+    case NODE_DRAW_STATES: emit_draw_states(o, n); break;
     case NODE_TRANSFORM: emit_transform(o, n); break;
     case NODE_FACTOR: {
         const char *size = extent_c(o, n->factor.matrix->dim[0], LOOSE);

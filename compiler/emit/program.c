@@ -468,9 +468,13 @@ void emit_program(FILE *file, const Program *p, const char *source)
     if (launches_any(p, LAUNCH_WEIGHTED_GRAM, LAUNCH_WEIGHTED_GRAM)) fputs("#define GM_WEIGHTED_GRAMS    // made by them\n", file);
     if (g->by_em) fputs("#define GM_MODES             // no draws: joint normals are at their means\n", file);
     fputs("#include \"kernels.h\"\n", file);
-    bool chains = false;
-    for (const Step *s = g->steps; s; s = s->next) chains |= s->kind == STEP_GAUSSIAN && s->gaussian.band;
+    bool chains = false, states = false;
+    for (const Step *s = g->steps; s; s = s->next) {
+        chains |= s->kind == STEP_GAUSSIAN && s->gaussian.band;
+        states |= s->at_once;
+    }
     if (chains) fputs("#include \"band.h\"\n", file);
+    if (states) fputs("#include \"states.h\"\n", file);
     fputs(g->by_em ? "#include \"modes.h\"\n\n" : "\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
     bool competing = false;

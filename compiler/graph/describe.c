@@ -336,8 +336,9 @@ static Description describe(Graph *g, const Step *s)
         break;
     }
     case STEP_ENUM:
-        d.method = s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
-        d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
+        d.method = s->at_once ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, Sarkka and Garcia-Fernandez 2021)"
+                 : s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
+        d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
         if (s->predictive) {
             d.method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
             d.elements = s->shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->shelf)) : c->nbatch ? d.elements : "one after the other";

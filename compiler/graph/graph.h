@@ -410,6 +410,7 @@ typedef struct Conditional {
     const struct Past *past;             // elements of a chain remember more than the one before: stand-ins of it are in the parts. NULL: they do not
     Expr       *state;                   // stand-in of where the element stands among the states of the chain, and
     Expr       *state_is;                // what that is once the element is drawn, in terms of the state before. NULL: no step draws them
+    Expr       *local, *link, *before;   // of elements along a chain that are drawn at once: log densities of what holds one alone, and of what holds it and the one before, which stands in it as `before`
     const struct Conditional *with;      // of an element with the same subscripts that is studied together with this one: it, too, is replaced by its u where both stand. NULL: none
 } Conditional;
 
@@ -422,6 +423,7 @@ Conditional *conditional_given(Graph *g, Var *v, const struct Reading *factors, 
 Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every factor that mentions v, read from the state
 Conditional *conditional_chain(Graph *g, Var *v);                     // marginal.c: of an element given the one before it, those behind it summed out
 Conditional *conditional_density_of(Graph *g, Var *v, const struct Reading *factors, bool collapsed);      // conditional_density of a variable that enters these factors
+Conditional *conditional_at_once(Graph *g, Var *v);                   // marginal.c: of all elements along a chain of discrete ones
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
 
 // ---- history.c: chains whose elements remember more than the one before ----
@@ -702,6 +704,7 @@ typedef struct Step {
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         by_messages;            // ENUM: from its array of log densities; along a chain, all elements together
+    bool         at_once;                // ENUM: all elements along a chain, parallel in time (kernel/states.c)
     bool         over_sum;               // it sees unknowns summed out
     bool         imputes;                // missing values of data only
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // WITH and WITHOUT: a method of its competition, of which a run takes one

@@ -504,6 +504,27 @@ Conditional *conditional_chain(Graph *g, Var *v)
     return c;
 }
 
+Conditional *conditional_at_once(Graph *g, Var *v)
+{
+    Conditional *c = conditional_density(g, v, can_collapse(g, v));
+    Expr *apart;
+    c->local = at_value(c, &apart);
+    c->link = link_before(c);
+    c->before = beside(c, -1);
+    Part **last = &c->density;                   // each pair once
+    for (Part *q = c->density; q; q = q->next)
+        if (!ex_mentions(q->value, v) || neighbour_of(c, q).apart == -1) {
+            *last = q;
+            last = &q->next;
+        }
+    *last = NULL;
+    c->nbatch = v->chain;
+    c->colours = c->lattice = 0;
+    c->conflicts = NULL;
+    c->because = "its elements follow each other";
+    return c;
+}
+
 static void new_sum(Graph *g, const Var *v, int number, Plates p, Expr *log_density)
 {
     Factor *sum = factor_new(g, v->span, p);

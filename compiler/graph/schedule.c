@@ -281,6 +281,22 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
     return o.end;
 }
 
+static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane);
+
+enum { SUBSCRIPTS_MORE = 2 };       // that an array of what links two neighbours has
+
+// All elements along a chain at once, parallel in time; if they remember more than the one before, or have too many subscripts, neighbours in turn.
+static Step *step_on_gpu(Graph *g, Var *v, const Step *on_cpu)
+{
+    if (on_cpu->conditional->past || v->rank + SUBSCRIPTS_MORE > MAX_RANK) return element_step(g, v, true, NULL);
+    Step *s = single(g, STEP_ENUM, v, conditional_at_once(g, v), can_collapse(g, v), NULL);
+    s->reason = s->conditional->because;
+    s->at_once = s->marginal = true;
+    s->enumerate.lower = end_weighed(g, v, 0);
+    s->enumerate.upper = end_weighed(g, v, 1);
+    return s;
+}
+
 // singly: not together with its other elements, along their chain. no_plane: why it is not jointly normal given that its sum is 0.
 static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
 {
@@ -1492,9 +1508,9 @@ bool schedule(Graph *g)
             place(g, &o, by_counts, &o.predictive);
             continue;
         }
-        Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? element_step(g, c->var, true, NULL) : NULL;
+        Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? step_on_gpu(g, c->var, s) : NULL;
         if (s) s->joint = -c->set;
-        if (other) {                             // on a GPU one lane would go along the chain, while neighbours that do not touch are drawn at once
+        if (other) {                             // on a GPU one lane would go along the chain
             s->when = ON_CPU;
             other->when = ON_GPU;
         }

@@ -22,12 +22,13 @@
 enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
 
 // In multiply-adds.
-enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, TURN = 1, TRY = 150, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library; a turn of a loop; a value tried; a trajectory and each of its steps,
+enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
 enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
 
 // On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
 // factor and its solves; lanes of a crew; what every sweep launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the graph.
 enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
+enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 20 };           // device/states.h
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
 static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in a loop without draws, of which some are done at once
@@ -352,6 +353,16 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         Expr *elements = ex_mul(3, (Expr *[]){b->panels, b->length, b->width}), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
         operate(to, ex_mul2(elements, ex_mul2(row, row)));
         draw(to, ex_add2(elements, b->border), units_of("normal_natural", DRAW));
+        break;
+    }
+    case NODE_DRAW_STATES: {                     // a product of two matrices for each element, and another row of them; a lane has those of a chunk
+        Expr *elements = ex_mul2(n->states.panels, n->states.length), *values = n->states.values;
+        Cost c = none();
+        labour(&c, ex_mul2(elements, ex_mul2(ex_pow(values, 2), ex_add2(values, ex_num(2)))), SCALED);
+        draw(&c, elements, DRAW);
+        c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
+        c.lane = ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), ex_pow(values, 2)), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
+        add(to, c);
         break;
     }
     case NODE_DRAW_NORMAL: {

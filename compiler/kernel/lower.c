@@ -283,7 +283,8 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     case STEP_TURNS: step_turns(p, s); break;
     case STEP_ENUM: case STEP_SLICE: case STEP_METROPOLIS: {
         const Constraint k = s->block[0]->constraint;
-        if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
+        if (s->at_once) step_states(p, s);
+        else if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
         else step_constrained(p, s);
         break;
     }

@@ -214,6 +214,7 @@ typedef struct BorderPlace { const Step *step; Var *J, *h, *n; Expr **offset; } 
 BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset);
 void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t);         // adds a term between them
 void step_band(Lower *p, const Step *s);                             // band.c
+void step_states(Lower *p, const Step *s);                           // states.c
 void step_turns(Lower *p, const Step *s);                            // turns.c
 void before_orbit(Lower *p, const Step *s);                          // orbits.c: what is drawn starts from where nothing moves
 void lower_scales(Lower *p, const Step *s, StepCode *code);         // scales.c: what is drawn with a joint normal integrated out, once the launches of that are there

@@ -65,6 +65,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             for (size_t i = 0; i < sizeof all / sizeof *all && !yes; i++) yes = all[i] && f(all[i], with);
             break;
         }
+        case NODE_DRAW_STATES: yes = f(n->states.weight, with) || f(n->states.link, with) || f(n->states.part, with); break;
         case NODE_COPY:
             yes = n->copy.gather && f(n->copy.joint, with);
             for (int i = 0; i < n->copy.n && !n->copy.gather; i++) yes = yes || f(n->copy.var[i], with);
@@ -146,7 +147,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
     case NODE_RESULT: f(n->result.value, with); break;
     case NODE_ELLIPSE: f(n->ellipse.stream, with); break;
     case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
-    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_SOLVE: case NODE_CALL: break;
+    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_SOLVE: case NODE_CALL: break;
     }
 }
 
@@ -226,6 +227,11 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
             if (all[i]) f(all[i], with);
         break;
     }
+    case NODE_DRAW_STATES:
+        f(n->states.weight, with);
+        f(n->states.link, with);
+        f(n->states.part, with);
+        break;
     case NODE_DRAW_NORMAL:
         f(n->normal.step->block[0], with);
         f(n->normal.J, with);

@@ -637,7 +637,7 @@ static void visit_loop(Walk *w, Node *n)
 static void visit(Walk *w, Node *n)
 {
     switch (n->kind) {
-    case NODE_COMMENT: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CHOICE: case NODE_COMPUTE: case NODE_CALL: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND:
+    case NODE_COMMENT: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CHOICE: case NODE_COMPUTE: case NODE_CALL: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES:
     case NODE_COPY: break;
     case NODE_FACTOR: need_extent(w, n->factor.matrix->dim[0]); break;
     case NODE_LET: {

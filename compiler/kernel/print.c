@@ -155,6 +155,7 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_ELLIPSE: fputs(n->ellipse.c->var->name, out); break;
     case NODE_MOVE: fputs(n->move.c->var->name, out); break;
     case NODE_DRAW_ARRAY: fprintf(out, "%s from %s", n->whole.c->var->name, n->whole.array->name); break;
+    case NODE_DRAW_STATES: fprintf(out, "%s from %s and %s", n->states.var->name, n->states.weight->name, n->states.link->name); break;
     case NODE_DRAW_BAND: fprintf(out, "%s from %s and %s%s%s", n->band.x->name, n->band.B->name, n->band.k->name, n->band.E ? ", with border " : "", n->band.E ? n->band.E->name : ""); break;
     case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.step->block[0]->name, n->normal.J->name, n->normal.h->name); break;
     case NODE_TRANSFORM: fprintf(out, "%s %s", n->transform.part == TRANSFORM_FROM ? "into" : n->transform.part == TRANSFORM_TO ? "from" : "chain rule of", n->transform.var->name); break;

@@ -871,6 +871,9 @@ typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char 
 
 // Whether these do.
 #define STANDS_IN(run, number) ((run)->device || (run)->like_gpu || gm_sparse_stands_in(number))
+#ifndef GM_LIKE_GPU
+#define GM_LIKE_GPU 0        // 1, for tests: a CPU takes the steps that a GPU takes
+#endif
 
 static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {
@@ -880,7 +883,7 @@ static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
         if (step->joint > 0 ? run->device || run->like_gpu || !gm_sparse_taken(number) : !STANDS_IN(run, number)) return 0;
     }
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
-    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu);
+    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu || GM_LIKE_GPU);
     const GmChoice *const c = gm_choice(run, step->competition, chain);
     return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS) || (c && c->also);
 }

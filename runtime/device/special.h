@@ -41,6 +41,9 @@ DEVICE double log1m(double x) { return log1p(-x); }
 // n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
 DEVICE_ROW double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
 
+DEVICE_ROW double from_bits(int64_t bits)  { union { int64_t bits; double value; } x; x.bits = bits; return x.value; }
+DEVICE_ROW int64_t bits_of(double value)   { union { int64_t bits; double value; } x; x.value = value; return x.bits; }
+
 // Without calls and branches on a CPU, so that loops over rows are done several rows at a time; each value is the same wherever its row stands. Error: 2 units in the last place.
 //   exp_minus(x)      exp(-x), x >= 0                 exp_row(x), expm1_row(x), log_row(x)   exp, expm1 and log, everywhere
 //   log1p_unit(z)     log(1 + z), -1/2 <= z <= 1
@@ -51,9 +54,6 @@ DEVICE double log_row(double x)     { return log(x); }
 DEVICE double log1p_unit(double z)  { return log1p(z); }
 DEVICE double expm1_row(double x)   { return expm1(x); }
 #else
-DEVICE_ROW double from_bits(int64_t bits)  { union { int64_t bits; double value; } x; x.bits = bits; return x.value; }
-DEVICE_ROW int64_t bits_of(double value)   { union { int64_t bits; double value; } x; x.value = value; return x.bits; }
-
 // exp(r), |r| <= log(2)/2: the Taylor series to r^13 / 13!, by pairs of terms (Estrin).
 DEVICE_ROW double exp_series(double r)
 {

@@ -49,6 +49,7 @@ WORKLOADS = [
     ("logistic, 10^6 x 20, 10^4 groups", "grouped", 1_000_000, 20, {1: 0.6, 4: None}, 100, 400),
     ("crossed effects, 10^7 rows, 10^5 x 10^4 levels", "crossed", 10_000_000, 100_000, {1: 1.0, 4: None}, 200, 1000),
     ("state space, 10^6 places", "walk", 1_000_000, 1, {1: 1.0, 4: None}, 200, 1000),
+    ("hidden Markov, 10^6 times", "hmm", 1_000_000, 4, {1: 1.5, 4: None}, 300, 1000),
     ("multinomial, 506,450 x 56, 9 categories", "multinomial", 506_450, 56, {1: 2.0, 4: None}, 300, 1000),
 ]
 SINGLE_TOO = {"horseshoe", "lasso"}                      # joint draws of hundreds of coefficients: in single precision too
@@ -109,6 +110,13 @@ def data(folder, model, n, p):
         r = np.random.default_rng(3)
         np.save(os.path.join(folder, "y.npy"), (0.3 * r.standard_normal(n)).cumsum() + 0.5 * r.standard_normal(n))
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
+    if model == "hmm":                                   # p states, that stay for 20 times
+        r = np.random.default_rng(3)
+        moves = np.where(r.random(n) < 0.05, r.integers(1, p, n), 0).cumsum() % p
+        np.save(os.path.join(folder, "y.npy"), 2.0 * moves + 0.8 * r.standard_normal(n))
+        with open(os.path.join(folder, "size.json"), "w") as f:
+            json.dump({"K": p}, f)
+        return ["size.json", "y=y.npy"], {"sd": float((2.0 * moves + 0.8 * r.standard_normal(n)).std())}       # chains may stay where two states share a mean: only then s is larger
     if model in ("topics", "factors"):
         r, files = np.random.default_rng(3), {}
         if model == "topics":                            # 100 words a document
@@ -181,7 +189,7 @@ def data(folder, model, n, p):
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q", "crossed": "mu,s,sa,sb"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q", "crossed": "mu,s,sa,sb", "hmm": "s"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
     if model == "modes":
         common = ["map", "--device", "gpu", "--precision", precision, "--starts", "1", "--iterations", str(max(1, samples)), "--no-summary", "--seed", "1", "-o", "mode"]
     try:
@@ -204,6 +212,8 @@ def check(folder, model, truth):
         of = np.array([int(name.split(".")[1]) for name in names if name.startswith("mu.")])
         x = np.stack([(w[:, of[column == j] - 1] * mu[:, column == j]).sum(axis=1) for j in range(1, column.max() + 1)], axis=1)
         names = ["mean.%d" % j for j in range(1, column.max() + 1)]
+    if model == "hmm":
+        return None if 0.79 < x[:, names.index("s")].mean() < 0.8 * truth["sd"] else "the noise about the states is %.3f" % x[:, names.index("s")].mean()
     if model == "topics":
         return None if x.mean() > truth["fit"] else "words are predicted no better than by one topic"
     at = [k for k, name in enumerate(names) if truth.get(name) is not None]
