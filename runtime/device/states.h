@@ -4,7 +4,7 @@
 //   parameters  weight: log densities of what holds one element; link: of what holds it and the one before, the same for all elements, or one matrix for each, or for each of a chain.
 //               Both may be -infinity: values and transitions that are impossible
 //   method      behind[t - 1](i) = sum(j, exp(link[t, i, j] + weight[t, j]) behind[t](j)) is the density of all from t on given z[t - 1] = i (the backward algorithm, Rabiner 1989); z[t] is drawn in proportion to
-//               the terms of that sum, i = z[t - 1] (Scott 2002). Time is cut into chunks: the product of the matrices of each, products of 16 of these, and so on, until few are left; on the way back each chunk
+//               the terms of that sum, i = z[t - 1] (Scott 2002). Time is cut into chunks: the product of the matrices of each, products of 8 of these, and so on, until few are left; on the way back each chunk
 //               learns behind[] of its last element (Sarkka and Garcia-Fernandez 2021; Hassan, Sarkka and Garcia-Fernandez 2021). One uniform for each t makes the draw of z[t] a map of z[t - 1]: maps of chunks are
 //               composed in the same way, and the first state goes through them. Chunks follow from sizes alone, so draws depend neither on the grid nor on the machine
 //   accuracy    numbers are m 2^e, m a double and e a whole number up to 2^53: nothing underflows, however unlikely, and 0 is 0. Nothing is subtracted, so sums have an error of some (values + 1) roundings each
