@@ -45,6 +45,7 @@ enum {
 
 static const double ahead = 1.3;
 static const double far_ahead = 10, most_divergent = 0.02;       // a few divergences are borne where the other way hardly moves
+static const double well_ahead = 1.5, some_divergent = 0.1;        // and more of them where it mixes less and the energy changes: sweeps that are made step by step besides lead out of where moves would be refused
 static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
 
 static const char no_density[] = "moves along gradients met no finite density";
@@ -380,7 +381,8 @@ static void choose_method(GmChoices *w, int k)
     }
     pool(w, k, measured_in, effective);
     const double better = effective[BY_GRADIENTS] * cost[BY_STEPS] / (effective[BY_STEPS] * cost[BY_GRADIENTS]);
-    const bool borne = better > far_ahead && (double)divergent <= most_divergent * (double)moves, few = 2 * measured_in <= w->chains;
+    const double share = (double)divergent / (double)(moves + !moves);
+    const bool borne = (better > far_ahead && share <= most_divergent) || (better > well_ahead && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains;
     const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
                         : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
     for (int chain = 0; chain < w->chains; chain++)
