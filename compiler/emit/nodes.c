@@ -733,7 +733,7 @@ static void emit_slice(Out *o, const Node *n)
     const char *width = v->rank ? text(o, "s->%s[%s]", n->slice.width->name, position_text(o, v, 0, v->rank, c->current->args, NULL).c) : text(o, "*s->%s", n->slice.width->name);
     const char *lo = n->slice.lo ? expr_c(o, n->slice.lo, LOOSE) : "-INFINITY", *hi = n->slice.hi ? expr_c(o, n->slice.hi, LOOSE) : "INFINITY";
     const bool positive = !v->discrete && v->lower_number == 0 && !isfinite(v->upper_number);
-    line(o, "%s", stream_text(o, v, element));
+    line(o, "%s", stream_text(o, v, n->slice.stream ? element_text(o, n->slice.stream) : element));
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
     line(o, "%s sl;", o->g->by_em ? "Climb" : metropolis ? "Metropolis" : "Slice");

@@ -289,6 +289,15 @@ static void block(Graph *g, Description *d, const Step *s)
     else if (!s->gaussian.arrow && !s->gaussian.sparse && s->gaussian.no_rows) d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
 }
 
+// A slice given the white noise of a vector.
+static void white(Graph *g, Description *d, const Step *s)
+{
+    const White *w = s->white;
+    d->subject = arena_printf(g->arena, "%s, with %s", d->subject, w->vector->name);
+    line(g, d, arena_printf(g->arena, w->precision ? "with %s = %s + inverse(root') * noise, root = %s" : "with %s = %s + root * noise, root = %s", text(g, w->current), text(g, w->mean), text(g, w->root)));
+    d->method = arena_printf(g->arena, "%s, given the noise that %s is made of in place of %s (Yu and Meng 2011)", d->method, w->vector->name, w->vector->name);
+}
+
 // A move along an orbit: what is drawn, and what it moves.
 static void orbit(Graph *g, Description *d, const Step *s)
 {
@@ -428,6 +437,7 @@ static Description describe(Graph *g, const Step *s)
         break;
     }
     if (s->orbit) orbit(g, &d, s);
+    if (s->white) white(g, &d, s);
     return d;
 }
 

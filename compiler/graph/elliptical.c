@@ -45,6 +45,14 @@ static bool is_prior(Graph *g, const Factor *f, Var *v)
     return square && !t.failed;
 }
 
+const Factor *joint_prior(Graph *g, Var *v, bool collapsed)
+{
+    const Reading enters = factors_of(g, v);
+    for (int q = 0; q < enters.n; q++)
+        if (factor_counts(enters.factor[q], v, collapsed) && factor_mentions(enters.factor[q], v) && is_prior(g, enters.factor[q], v)) return enters.factor[q];
+    return NULL;
+}
+
 // The factor for the vectors of the element that is studied: its plates are subscripts of v.
 static Expr *at_element(const Factor *f, const Conditional *c, Expr *e)
 {
@@ -123,10 +131,7 @@ Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because)
                     : v->constraint != CONSTRAINT_NONE ? "its elements are constrained together"
                     : isfinite(v->lower_number) || isfinite(v->upper_number) || v->lower || v->upper ? "it has bounds"
                     : v->rank == 0 ? "it is one number, no vector" : NULL;
-    Factor *prior = NULL;
-    const Reading enters = factors_of(g, v);
-    for (int q = 0; q < enters.n && !why && !prior; q++)
-        if (factor_counts(enters.factor[q], v, collapsed) && factor_mentions(enters.factor[q], v) && is_prior(g, enters.factor[q], v)) prior = enters.factor[q];
+    const Factor *prior = why ? NULL : joint_prior(g, v, collapsed);
     if (!why && !prior) why = "no statement gives all of each vector a joint normal law (multi_normal)";
     Conditional *c = why ? NULL : conditional_whole(g, v, collapsed);
     if (c && c->recursion) why = arena_printf(g->arena, "it enters the recursive definition of `%s`", c->recursion->name);

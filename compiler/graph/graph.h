@@ -411,6 +411,7 @@ typedef struct Conditional {
     Expr       *state;                   // stand-in of where the element stands among the states of the chain, and
     Expr       *state_is;                // what that is once the element is drawn, in terms of the state before. NULL: no step draws them
     Expr       *local, *link, *before;   // of elements along a chain that are drawn at once: log densities of what holds one alone, and of what holds it and the one before, which stands in it as `before`
+    const Var  *carried;                 // whole: a vector that the step moves with the variable, and the density reads, too. NULL: none
     const struct Conditional *with;      // of an element with the same subscripts that is studied together with this one: it, too, is replaced by its u where both stand. NULL: none
 } Conditional;
 
@@ -716,6 +717,7 @@ typedef struct Step {
     int          nexpected;
     const Predictive *predictive;        // ENUM: weights that are integrated out, or NULL
     const Orbit *orbit;                  // EXACT, SLICE: what is drawn moves others; or NULL
+    const struct White *white;           // SLICE: given the white noise of a vector, which moves along; or NULL
     Expr        *shelf, *shelves;        // and which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at once. NULL: elements take turns
     Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
     Var         *expected[MAX_NATURAL];  // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
@@ -773,6 +775,7 @@ typedef struct Ellipse {
 } Ellipse;
 
 Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because);      // NULL: *because says why there is none
+const Factor *joint_prior(Graph *g, Var *v, bool collapsed);        // the statement that gives each vector v[i, ...] a joint normal law of its own; NULL: there is none
 
 // ---- orbits.c, scales.c: what moves more than one step does ----
 
@@ -788,6 +791,19 @@ typedef struct Scales {                  // drawn before a joint normal, which i
 } Scales;
 
 void find_scales(Graph *g);
+
+// ---- whiten.c: a vector's white noise in place of the vector ----
+
+typedef struct White {
+    Var          *vector;                // mean + root * noise, or the solution of root' * (vector - mean) = noise
+    const Factor *prior;
+    Expr         *root;                  // lower triangular
+    bool          precision;             // root * root' is the precision, else the covariance
+    Index        *element[MAX_RANK];
+    Expr         *current, *mean;        // of vector[element...]
+} White;
+
+void find_whitened(Graph *g);                                    // adds slices of what covariances are made of
 
 Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none
 Step *turns_block(Graph *g, Var *const *block, int n);            // the same of all of them together

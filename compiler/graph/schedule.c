@@ -1526,6 +1526,7 @@ bool schedule(Graph *g)
     if (!g->by_gibbs) move_together(g);
     find_scales(g);
     find_orbits(g);
+    find_whitened(g);
     put(&g->steps, o.left_out);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
@@ -1728,6 +1729,7 @@ static void print_step(FILE *out, const Step *s)
         if (c->family->power) fprintf(out, "(%g)", c->power);
     }
     if (s->collapsed) fputs(", auxiliaries integrated out", out);
+    if (s->white) fprintf(out, ", with %s", s->white->vector->name);
     if (s->kind == STEP_ELLIPTICAL) fputs(c->var->rank > 1 ? ", vector by vector" : ", whole", out);
     else if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
     else if (colours_of(c) > 1 && !(s->imputes && c->lattice)) fprintf(out, ", %d colours", colours_of(c));

@@ -282,6 +282,10 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     case STEP_NUTS: step_nuts(p, s, code); break;
     case STEP_TURNS: step_turns(p, s); break;
     case STEP_ENUM: case STEP_SLICE: case STEP_METROPOLIS: {
+        if (s->white) {
+            step_white(p, s);
+            break;
+        }
         const Constraint k = s->block[0]->constraint;
         if (s->at_once) step_states(p, s);
         else if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
@@ -345,6 +349,7 @@ static void lower_steps(Lower *p)
         for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
         for (int i = 0; s->kind == STEP_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++) names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
         for (int i = 0; s->orbit && i < s->orbit->n; i++) names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->orbit->moved[i].var->name);
+        if (s->white) names = words(p, "%s, with %s", names, s->white->vector->name);
         StepCode *code = &out->steps[n];
         code->step = s;
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);

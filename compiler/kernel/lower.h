@@ -207,6 +207,7 @@ void step_density(Lower *p, const Step *s);
 void step_pair(Lower *p, const Step *s);
 void step_constrained(Lower *p, const Step *s);
 void step_elliptical(Lower *p, const Step *s);
+void step_white(Lower *p, const Step *s);
 void step_array(Lower *p, const Step *s);
 void step_gaussian(Lower *p, const Step *s);
 // Precision and shift of variables first, ... of a block, of which `offset` says where each begins. border_place: in the open kernel; J NULL: there are none.

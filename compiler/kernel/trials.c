@@ -62,7 +62,7 @@ static bool is_enough(const Trials *t, const Expr *e, Expr *whole, Expr *left)
 
 static bool stays(const Trials *t, const Expr *e)
 {
-    return t->c->whole ? !ex_reads(e, t->c->var) : !ex_mentions(e, t->c->u->var);
+    return t->c->whole ? !ex_reads(e, t->c->var) && !(t->c->carried && ex_reads(e, t->c->carried)) : !ex_mentions(e, t->c->u->var);
 }
 
 static bool same_size(const Var *v, const Loops *l)
