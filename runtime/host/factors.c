@@ -620,7 +620,13 @@ static Range inside(const Node *n, Box *b)
     return x.lo >= lo.hi && x.hi <= hi.lo ? (Range){ 0, 0 } : (Range){ -INFINITY, 0 };
 }
 
-static Range add(Box *b, Range x, Range y) { return range(b, x.lo + y.lo, x.hi + y.hi, is_point(x) && is_point(y)); }
+// Ends of a range that are infinite are not reached, those of a point are: log(0) and any number is minus infinity.
+static Range add(Box *b, Range x, Range y)
+{
+    if (x.hi == -INFINITY || y.hi == -INFINITY)
+        return (Range){ -INFINITY, -INFINITY };
+    return range(b, x.lo + y.lo, x.hi + y.hi, is_point(x) && is_point(y));
+}
 
 static Range reduce(const Node *n, Box *b)
 {
