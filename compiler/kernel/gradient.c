@@ -85,7 +85,7 @@ typedef struct Moved {                   // a block
     int        *order;                   // of the variables: each after those that its ends read
     Tied       *tied;
     Centring   *centring;
-    Var        *shares;                  // of the coordinates: how far those of effects are standardised; NULL: there are none
+    Var        *shares, *next_shares;    // of the coordinates: how far those of effects are standardised, and how far from the next sweep on; NULL: there are none
     Moving      moving;                  // the block, and the series that it enters
     Var       **adjoint;                 // of each variable of them
     Var        *position, *gradient, *density, *machine;
@@ -379,7 +379,7 @@ static bool find_recursion(const Moved *m, const Var *v, Prior *r)
     if (!ex_reads(r->centre, v)) return true;
     Before b = {v, r->element, -1, true};
     ex_find(r->centre, test_before, &b);
-    if (!b.ok || b.along < 0 || r->f->plates.guard) return false;
+    if (!b.ok || b.along < 0 || r->element->args[b.along]->kind != EX_INDEX || r->f->plates.guard) return false;
     r->along = r->element->args[b.along]->index;
     for (int k = 0; k < r->f->plates.n; k++)             // other indices do not change where it begins and ends
         if (r->f->plates.index[k] != r->along && (ex_mentions_index(r->along->lo, r->f->plates.index[k]) || ex_mentions_index(r->along->hi, r->f->plates.index[k]))) return false;
@@ -538,7 +538,10 @@ static void put_centrings(Moved *m)
         Centring *c = &m->centring[i];
         const Var *v = m->step->block[i];
         if (!c->priors) continue;
-        if (!m->shares) m->shares = work_array(p, ROLE_TUNING, words(p, "standardised_%s", m->stem), 1, &m->size);
+        if (!m->shares) {
+            m->shares = work_array(p, ROLE_TUNING, words(p, "standardised_%s", m->stem), 1, &m->size);
+            m->next_shares = work_array(p, ROLE_TUNING, words(p, "to_standardise_%s", m->stem), 1, &m->size);
+        }
         c->centre = work_array(p, ROLE_BLOCK, words(p, "centre_%s", v->name), v->rank, v->dim);
         c->spread = work_array(p, ROLE_BLOCK, words(p, "spread_%s", v->name), v->rank, v->dim);
         c->scale = work_array(p, ROLE_BLOCK, words(p, "scale_%s", v->name), v->rank, v->dim);
@@ -784,6 +787,16 @@ static void put_enter(Moved *m)
     note(p, "Coordinates without bounds of %s", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     put_offsets(m);
+    if (m->shares) {                             // those that the last move has found to be better
+        Index *e = index_new(intern("e"), ex_num(1), m->size);
+        const Loops all = {.n = 1, .index = {e}};
+        Expr **at = NEW_N(p->g->arena, Expr *, 1);
+        at[0] = ex_index(e);
+        Node *n = enter_nest(p, NODE_NEST, &all, 1, at, NULL);
+        put_update(p, UPDATE_SET, place_element(ex_ref(m->shares, 1, at)), ex_ref(m->next_shares, 1, at));
+        leave(p, n);
+        put_barrier(p);
+    }
     for (int i = 0; i < m->step->nblock; i++) {
         Loops l;
         const Ends *ends = &m->ends[i];
@@ -2220,7 +2233,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     m.moving = block_with_series(p->g, s->block, s->nblock, s->nuts.sums);
     for (int i = 0; i < s->nblock; i++)
         if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .turns = true};
-    for (int i = 0; i < s->nblock && s->nuts.step == 0 && !s->nuts.chees; i++) m.centring[i].priors = priors_of(&m, s->block[i]);
+    for (int i = 0; i < s->nblock && s->nuts.step == 0 && s->nuts.steps == 0 && !s->nuts.chees; i++) m.centring[i].priors = priors_of(&m, s->block[i]);
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
     for (int i = 0; i < m.moving.nfactored; i++) {
         Factored *of = &m.moving.factored[i];
@@ -2282,7 +2295,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     for (int i = 0; s->competition && i < s->competition->nsummed; i++) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
     if (*summed) with_string(l, summed), as_setting(l, "summed");
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
-    if (m.shares) with_function(l, words(p, "gm_of(%s)", m.shares->name)), as_setting(l, "standardised");
+    if (m.shares) with_function(l, words(p, "gm_of(%s)", m.next_shares->name)), as_setting(l, "standardised");
     if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
     static const char *const kinds[] = {NULL, "METRIC_DIAGONAL", "METRIC_LOW_RANK", "METRIC_DENSE"};
     if (s->nuts.metric) with_function(l, kinds[s->nuts.metric]), as_setting(l, "metric");

@@ -22,10 +22,10 @@
 //               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the Fisher divergence from a normal
 //               distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last window but one began; the first is 1 / |gradient|. The first 30 % have short
 //               windows, the last 15 % adapt the step size alone. m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric are those of the first search.
-//   effects     m->standard, if there are any, are numbers of the coordinates that the caller's density knows: 0 where it stands for the value of an effect u, 1 where for the standardised
+//   effects     m->standard, if there are any, are numbers of the coordinates that the caller's density knows from the next transition on: 0 where it stands for the value of an effect u, 1 where for the standardised
 //               one, z = (u - centre) / spread, between the two for what lies between. They are 0 at first, 1 from the second sweep of warm-up on, and after a sixth of it what the data tell: z given all
 //               else has precision 1 + (information on u) spread^2, which is the variance of the derivative of the log density by z (c = 1 / precision makes a normal u independent of its
-//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin anew. Not where the step size is given, nor in less than 20 sweeps of warm-up.
+//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin anew. Not where the step size or the number of steps is given, nor in less than 20 sweeps of warm-up.
 //   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
 //               1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
@@ -113,7 +113,7 @@ typedef struct Nuts {
     NutsLength length;
     // Of the transition alone.
     wide     *vectors;                 // behind the header
-    wide     *standard;                // how far the coordinates of effects are standardised, n numbers; NULL: none is
+    wide     *standard;                // how far the coordinates of effects are standardised from the next transition on, n numbers; NULL: none is
     int       lane, lanes;             // this thread among those that share the vectors: 0 of 1, if it is alone
     int       turn;                    // 0 or 1: the half of `shares` that is in use
     double   *shares;                  // several blocks: room for their shares of sums, 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS numbers; else NULL
@@ -568,12 +568,12 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
     if (m->linear && (!m->standard || m->standardised == NUTS_SETTLED) && nuts_adapt_linear(m, moved, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
 }
 
-// Coordinates of effects change, and with them the density that the next transition begins with.
+// Coordinates of effects change with the next transition, and with them the density that it begins with.
 DEVICE int nuts_standardise(Nuts *m)
 {
     const long settles = m->warmup / 6 > 10 ? m->warmup / 6 : 10;
     wide *__restrict__ c = m->standard;
-    if (!c || m->settings.step > 0 || m->settings.metric != NUTS_ADAPTED || m->warmup < 20 || m->standardised == NUTS_SETTLED) return 0;
+    if (!m->standard || m->settings.step > 0 || m->settings.steps > 0 || m->settings.metric != NUTS_ADAPTED || m->warmup < 20 || m->standardised == NUTS_SETTLED) return 0;
     if (m->standardised == NUTS_STANDARD) {
         if (m->sweep < settles || m->foreground < 5) return 0;
         const wide *__restrict__ mean = nuts_vector(m, NUTS_FOREGROUND + 2), *__restrict__ squares = nuts_vector(m, NUTS_FOREGROUND + 3);

@@ -160,7 +160,7 @@ typedef struct GmMove {
     double   anneal;                                     // temperature of the first sweep of warm-up (1)
     const char *summed;                                  // discrete unknowns that its density sums out; NULL: none
     void   (*jacobian)(struct GmRun *);                  // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
-    uint64_t standardised;                               // a field of State, a number for each coordinate: how far its effect is standardised (nuts.h); 0: there are none
+    uint64_t standardised;                               // a field of State, a number for each coordinate: how far its effect is standardised from the next sweep on (nuts.h); 0: there are none
     int32_t  by;                                         // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
     int32_t  together;                                   // the runtime's own: chains adapt together (device/chees.h)
     int32_t  metric;                                     // a MetricKind (metric.h): diagonal, or of low rank where that pays

@@ -35,6 +35,7 @@ typedef struct State {          // of one chain
     wide *nuts_mu;      // work nuts_mu[352 + 48*J]
     wide *moves_mu;      // work moves_mu[6]
     wide *standardised_mu;      // work standardised_mu[2 + J]
+    wide *to_standardise_mu;      // work to_standardise_mu[2 + J]
     wide *centre_theta;      // work centre_theta[J]
     wide *spread_theta;      // work spread_theta[J]
     wide *scale_theta;      // work scale_theta[J]
@@ -187,6 +188,7 @@ KERNEL_TEAM(move_tau) {
 
 // Coordinates without bounds of mu, tau, theta
 KERNEL_TEAM(enter_mu) {
+    ALONG (e, d->J + 2) s->standardised_mu[e] = s->to_standardise_mu[e];
     ONE_LANE s->position_mu[0] = *s->mu;
     const wide c1 = (exp(s->position_mu[1]) == *s->tau) ? s->position_mu[1] : log(*s->tau);
     ONE_LANE s->position_mu[1] = c1;
@@ -398,9 +400,9 @@ static void jacobian_of_mu(GmRun *run)
 
 static void step_7(GmRun *run)            // mu, tau, theta
 {
-    LAUNCH_TEAM(enter_mu, run, d->J);
+    LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
-         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(standardised_mu));
+         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(to_standardise_mu));
     LAUNCH_TEAM(move_to_mu, run, d->J);
 }
 
@@ -470,6 +472,7 @@ static const GmField state_fields[] = {
     {.name = "nuts_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_mu)},
     {.name = "moves_mu", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_mu)},
     {.name = "standardised_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, standardised_mu)},
+    {.name = "to_standardise_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, to_standardise_mu)},
     {.name = "centre_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, centre_theta)},
     {.name = "spread_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, spread_theta)},
     {.name = "scale_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_theta)},
@@ -493,10 +496,10 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 6: case 7: case 14: case 15: case 16: case 17: case 18:
+    case 0: case 3: case 6: case 7: case 15: case 16: case 17: case 18: case 19:
         shape->dim[0] = d->J;
         break;
-    case 8: case 9: case 13:
+    case 8: case 9: case 13: case 14:
         shape->dim[0] = d->J + 2;
         break;
     case 10:
@@ -524,12 +527,12 @@ static void cost_1(const void *data, double *cost)
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = (809 + 63.5 * (double)d->J);
-    cost[1] = (1792 + 65 * (double)d->J);
+    cost[1] = (1793 + 65.5 * (double)d->J);
     cost[2] = (363 + 49 * (double)d->J);
     cost[3] = (7631 + 120 * pow(fmax((double)d->J, 1), 0.333333));
     cost[4] = (0.0493774 + 0.00827573 * (double)d->J);
-    cost[5] = 6832;
-    cost[6] = (0.110975 + 0.0111673 * (double)d->J);
+    cost[5] = 6833;
+    cost[6] = (0.111836 + 0.0115978 * (double)d->J);
     cost[7] = (5159 + 200 * pow(fmax((double)d->J, 1), 0.333333));
     cost[8] = (0.0237558 + 0.0149907 * (double)d->J);
 }
@@ -540,7 +543,7 @@ static const GmCompetition competitions[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 13, .machine = 12, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("eight_schools", "model.gm", 3, 19, 7,
+GM_MODEL("eight_schools", "model.gm", 3, 20, 7,
          .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif
