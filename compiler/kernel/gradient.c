@@ -326,7 +326,9 @@ static bool find_scaled(const Moved *m, Prior *r)
     return false;
 }
 
-// What an element's coordinate is made of must be known, by derivatives too, before the element is.
+static Look test_sum(const Expr *e, void *with);
+
+// What an element's coordinate is made of must be known, by derivatives too, before the element is. A sum may be a predictor that rows keep, which a pass brings up to date when all elements have been placed.
 static bool is_simple(const Moved *m, const Factor *f, Expr *e)
 {
     const Loops l = loops_of(&f->plates);
@@ -336,7 +338,7 @@ static bool is_simple(const Moved *m, const Factor *f, Expr *e)
     Derivative *terms;
     const char *why;
     of.log_density = e;
-    return !needs_own_array(e, &l) && derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
+    return !ex_find(e, test_sum, NULL) && !needs_own_array(e, &l) && derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
 }
 
 // Each instance has an element for its own.

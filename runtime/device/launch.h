@@ -769,7 +769,7 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     }
     run->going = NULL;
     free(going);
-    if (run->checking && of.standardised) {              // the next sweep is checked in other coordinates
+    if (run->checking && of.standardised && run->sweep == 0) {       // from the next sweep on coordinates of all kinds are checked
         wide *const standard = gm_array(gm_of_chain(run, run->chain), of.standardised);
         for (long i = 0; i < of.coordinates; i++) standard[i] = (double)((i + run->sweep) % 4) / 3;
     }
