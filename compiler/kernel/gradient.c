@@ -301,13 +301,40 @@ static bool reads_block(const Moved *m, const Expr *e);
 static Node *enter_loop(Lower *p, Sharing how, Index *i);
 static bool is_own(const Expr *ref, const Plates *plates);
 
-// Whether log density, of x, has x, a and s as (x - a)/s alone, but for -log(s): then x = a + s z makes a density of z that knows neither.
-static bool is_scaled(const Moved *m, const Factor *f, Expr *a, Expr *s)
+static Expr *real_above(const Moved *m, const char *name, double lower)
 {
-    Expr *z = local_ref(local_new(m->p->g->arena, "z")), *rest = ex_add2(ex_replace(f->log_density, f->value, ex_add2(a, ex_mul2(s, z))), ex_call1("log", s));
-    for (int i = 0; i < m->step->nblock; i++) {
-        const Var *v = m->step->block[i];
-        if ((ex_reads(a, v) || ex_reads(s, v)) && ex_reads(rest, v)) return false;
+    Var *v = local_new(m->p->g->arena, name);
+    v->lower_number = lower;
+    v->upper_number = INFINITY;
+    return local_ref(v);
+}
+
+static Expr *of_known_sign(Expr *e, void *with)
+{
+    (void)with;
+    if (e->kind != EX_CALL || (e->fn != FN_fabs && e->fn != FN_LT && e->fn != FN_LE)) return NULL;
+    Expr *x = e->fn == FN_fabs ? e->args[0] : ex_sub(e->args[1], e->args[0]), *minus = ex_neg(x);
+    if (ex_positive(x)) return e->fn == FN_fabs ? x : ex_num(1);
+    return !ex_positive(minus) ? NULL : e->fn == FN_fabs ? minus : ex_num(0);
+}
+
+// Whether the log density of x, with a and s for two of its arguments, has them as (x - a)/s alone, but for -log(s): then x = a + s z makes a density of z that knows neither. Asked for either sign of z apart, of which
+// |x - a| and choices by it are then known.
+static bool is_scaled(const Moved *m, const Factor *f, int centre, int spread)
+{
+    const Distribution *d = f->dist;
+    Expr *a = real_above(m, "a", -INFINITY), *s = real_above(m, "s", 0), *z = real_above(m, "z", 0);
+    Decl **name = NEW_N(m->p->g->arena, Decl *, d->nparams + 1);
+    Expr **value = NEW_N(m->p->g->arena, Expr *, d->nparams + 1);
+    for (int i = 0; i < d->nparams; i++) {
+        name[i] = d->params[i];
+        value[i] = i == centre ? a : i == spread ? s : f->args[i];
+    }
+    name[d->nparams] = d->value;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        value[d->nparams] = ex_add2(a, ex_mul(3, (Expr *[]){ex_num(sign), s, z}));
+        Expr *density = elaborate_rule((Graph *)m->p->g, d->log_density, d->nparams + 1, name, value), *rest = ex_add2(ex_map(density, of_known_sign, NULL), ex_call1("log", s));
+        if (ex_reads(rest, a->var) || ex_reads(rest, s->var)) return false;
     }
     return true;
 }
@@ -316,9 +343,9 @@ static bool is_scaled(const Moved *m, const Factor *f, Expr *a, Expr *s)
 static bool find_scaled(const Moved *m, Prior *r)
 {
     const Factor *f = r->f;
-    for (int i = 0; i < f->nargs; i++)
+    for (int i = 0; i < f->nargs && f->nargs == f->dist->nparams && f->dist->log_density; i++)
         for (int k = i + 1; k < f->nargs; k++) {
-            if (ex_rank(f->args[i]) || ex_rank(f->args[k]) || !is_scaled(m, f, f->args[i], f->args[k])) continue;
+            if (ex_rank(f->args[i]) || ex_rank(f->args[k]) || !is_scaled(m, f, i, k)) continue;
             r->centre = f->args[i];
             r->spread = f->args[k];
             return true;
@@ -326,9 +353,7 @@ static bool find_scaled(const Moved *m, Prior *r)
     return false;
 }
 
-static Look test_sum(const Expr *e, void *with);
-
-// What an element's coordinate is made of must be known, by derivatives too, before the element is. A sum may be a predictor that rows keep, which a pass brings up to date when all elements have been placed.
+// What an element's coordinate is made of must be known, by derivatives too, before the element is.
 static bool is_simple(const Moved *m, const Factor *f, Expr *e)
 {
     const Loops l = loops_of(&f->plates);
@@ -338,7 +363,7 @@ static bool is_simple(const Moved *m, const Factor *f, Expr *e)
     Derivative *terms;
     const char *why;
     of.log_density = e;
-    return !ex_find(e, test_sum, NULL) && !needs_own_array(e, &l) && derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
+    return !needs_own_array(e, &l) && derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
 }
 
 // Each instance has an element for its own.
@@ -788,6 +813,7 @@ static void put_enter(Moved *m)
     Lower *p = m->p;
     note(p, "Coordinates without bounds of %s", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
+    k->places = true;
     put_offsets(m);
     if (m->shares) {                             // those that the last move has found to be better
         Index *e = index_new(intern("e"), ex_num(1), m->size);
@@ -872,6 +898,7 @@ static Kernel *put_place(Moved *m)
     Lower *p = m->p;
     note(p, "%s at these coordinates", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->step->competition ? "move_to_%s" : "place_%s", m->stem), "wide");
+    k->places = true;
     put_offsets(m);
     for (int o = 0; o < m->step->nblock; o++) {
         const int i = m->order[o];

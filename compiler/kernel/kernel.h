@@ -228,6 +228,7 @@ typedef struct Kernel {
     const char    *number;       // type of its locals: real or wide
     const Step    *step;         // that it belongs to, or NULL
     const Columns *columns;      // KERNEL_TEAM: what its body does is that, too; or NULL
+    bool           places;       // KERNEL_TEAM: it moves what predictors are made of, and computes those that it reads where it has got to
     const Var     *followed;     // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
     Node          *body, **last;
     int            nturns;       // of loops that a team shares, in all

@@ -173,7 +173,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
 Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
 {
     const Step *s = kernel->step;
-    if ((s && s->imputes) || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
+    if ((s && s->imputes) || kernel->places || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
     Product r;
     Expr *row, *column;
     if (!product_of(p, e, &r, &row, &column)) {

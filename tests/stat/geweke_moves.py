@@ -187,9 +187,21 @@ def effects():
             "y_ef.1": normal(u[0], 0.1), "y_ef.2": normal(u[1], 2), "y_wk.5": normal(x[4], 0.3)}
 
 
+# A centre that is a sum, a spread that is an exponential.
+@Block("matrix[3, 2] W_sm; vector[3] y_sm;", "vector[2] b_sm ~ normal(0, 1); l_sm ~ normal(-0.3, 0.3); a_sm ~ normal(0, 1); for (j in 1:3) sm[j] ~ normal(a_sm + W_sm[j] * b_sm, exp(l_sm)); "
+       "for (j in 1:2) lp_sm[j] ~ double_exponential(sm[j], exp(l_sm));",
+       "for (j in 1:3) y_sm[j] ~ normal(sm[j], j == 1 ? 0.2 : 2);", ["b_sm", "l_sm", "a_sm", "sm", "lp_sm"], {"W_sm": [[1, 0.5], [-1, 0.3], [0.2, -1]], "y_sm": [null] * 3},
+       {**{name: identity for name in ("b_sm.1", "b_sm.2", "l_sm", "a_sm", "sm.1", "sm.2", "sm.3", "y_sm.1", "y_sm.2")}, "lp_sm.1": squash})
+def effects_of_sums():
+    W, b, a, l = np.array([[1, 0.5], [-1, 0.3], [0.2, -1]]), rng.normal(size=(2, M)), standard(M), normal(-0.3, 0.3)
+    sm = [normal(a + W[j] @ b, np.exp(l)) for j in range(3)]
+    return {"b_sm.1": b[0], "b_sm.2": b[1], "l_sm": l, "a_sm": a, "sm.1": sm[0], "sm.2": sm[1], "sm.3": sm[2], "lp_sm.1": sm[0] + np.exp(l) * rng.laplace(size=M),
+            "y_sm.1": normal(sm[0], 0.2), "y_sm.2": normal(sm[1], 2)}
+
+
 def blocks_of(by):
     """Effects take their own coordinates under `nuts` alone; as they are written, moves of a fixed length hardly mix them."""
-    return [b for b in Block.all if by == "nuts" or b.direct.__name__ != "effects"]
+    return [b for b in Block.all if by == "nuts" or not b.direct.__name__.startswith("effects")]
 
 
 def one_program(by):
