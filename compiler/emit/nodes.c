@@ -1039,6 +1039,11 @@ static void emit_draw_normal(Out *o, const Node *n)
     end(o);
 }
 
+// A size of which the program's text says what it is, for which a routine is compiled of its own.
+enum { BAND_UNROLLED = 4 };
+
+static int known_size(const Expr *size, int unknown) { return size->kind == EX_NUM && size->number <= BAND_UNROLLED ? (int)size->number : unknown; }
+
 static void emit_draw_band(Out *o, const Node *n)
 {
     const Step *s = n->band.step;
@@ -1047,7 +1052,8 @@ static void emit_draw_band(Out *o, const Node *n)
     const char *panels = extent_c(o, b->panels, LOOSE), *length = extent_c(o, b->length, LOOSE), *width = extent_c(o, b->width, LOOSE);
     if (n->band.z) line(o, "const Band band = {%s, %s, %s, %d, %s, s->%s, s->%s, s->%s, s->%s, s->%s};", panels, length, width, b->lag, extent_c(o, b->border, LOOSE), n->band.B->name, n->band.k->name, n->band.E->name, n->band.A->name, n->band.h->name);
     else line(o, "const Band band = {%s, %s, %s, %d, 0, s->%s, s->%s, NULL, NULL, NULL};", panels, length, width, b->lag, n->band.B->name, n->band.k->name);
-    line(o, "DRAW_BAND(%s, \"%s\", &band, s->%s, %s);", name, name, c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
+    const int block = known_size(ex_mul2(ex_num(b->lag), b->width), 0), edge = n->band.z ? known_size(b->border, -1) : 0;
+    line(o, "DRAW_BAND(%s, \"%s\", %d, %d, &band, s->%s, %s);", name, name, block, edge, c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
 }
 
 static void emit_draw_states(Out *o, const Node *n)

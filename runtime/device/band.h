@@ -4,120 +4,13 @@
 //   parameters  a chain has `length` nodes of `width` elements; elements more than `lag` nodes apart share no term. B: rows of (lag + 1)*width numbers, of element a of node t those of the nodes
 //               t - lag .. t, of its own node the lower triangle. E: rows of `border` numbers. All as added up by a kernel; they become factors
 //   method      B = LL' (the Cholesky factor of a band is one: Rue 2001); z from its Schur complement A - E'B^-1 E, x given z. Noise is numbered by element, so draws do not depend on who computes what
-//               On a GPU a chain is a lane's, unless it is long and of scalars, each with the one before: then it is cut into chunks (below)
+//               On a GPU a chain is a lane's, unless it is long: then it is cut into chunks (band_scan.h)
 //   accuracy    that of a Cholesky factorisation (Higham 2002, chapter 10)
 //   test        tests/stat/chains.py; tests/gpu/devices.py beside the CPU
 #ifndef GM_BAND_H
 #define GM_BAND_H
 
-typedef struct Band {
-    long panels, length, width, lag, border;
-    wide *B, *k, *E, *A, *h;
-} Band;
-
-DEVICE wide band_noise(Sweep at, uint32_t var, long element)
-{
-    Stream g = stream(at, var, (uint64_t)element);
-    return normal_standard(&g);
-}
-
-// A chain of scalars, each with the one before: l = off/sqrt(d before), d = diagonal - off^2/d before.
-DEVICE_CALL long band_factor_line(const Band *b, long p)
-{
-    const long n = b->border, T = b->length;
-    wide *B = b->B + 2 * p * T, *k = b->k + p * T, *E = b->E + p * T * n;
-    wide reciprocal = 0, root = 0, before = 0;                 // of the element before: 1/d, its root, k without what is before
-    for (long t = 0; t < T; t++) {
-        const wide off = t ? B[2 * t] : 0, diagonal = B[2 * t + 1], m = off * reciprocal, d = diagonal - off * m;
-        if (!(d > GM_PIVOT_LOST * diagonal) || !is_finite(d)) return t + 1;
-        for (long j = 0; j < n; j++) E[t * n + j] -= off * root * (t ? E[(t - 1) * n + j] : 0);
-        B[2 * t] = off * root;
-        before = k[t] - m * before;
-        reciprocal = 1 / d;
-        root = sqrt(reciprocal);
-        B[2 * t + 1] = root;
-        k[t] = before * root;
-        for (long j = 0; j < n; j++) E[t * n + j] *= root;
-    }
-    return 0;
-}
-
-// Factors chain p: the diagonal holds reciprocals; k becomes L^-1 k, E becomes L^-1 E. 0, or 1 + the element whose pivot is not positive.
-DEVICE_CALL long band_factor(const Band *b, long p)
-{
-    const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
-    if (m == 2 && w == 1) return band_factor_line(b, p);
-    wide *B = b->B + p * rows * m, *k = b->k + p * rows, *E = b->E + p * rows * n;
-    long from = -(b->lag + 1) * w;                             // of the node: the first element that it may share terms with
-    for (long r = 0, in_node = w; r < rows; r++, in_node++) {
-        if (in_node == w) {
-            in_node = 0;
-            from += w;
-        }
-        const long begin = from > 0 ? from : 0;
-        wide *row = B + r * m - from;
-        for (long first = begin; first <= r; first += w)       // node by node
-            for (long c = first; c < first + w && c <= r; c++) {
-                const wide *of_c = B + c * m - (first - b->lag * w);
-                const wide given = row[c];
-                wide sum = given;
-                for (long q = begin; q < c; q++) sum -= row[q] * of_c[q];
-                if (c < r) {
-                    row[c] = sum * of_c[c];
-                    continue;
-                }
-                if (!(sum > GM_PIVOT_LOST * given) || !is_finite(sum)) return r + 1;
-                row[r] = 1 / sqrt(sum);
-            }
-        wide sum = k[r];
-        for (long q = begin; q < r; q++) sum -= row[q] * k[q];
-        k[r] = sum * row[r];
-        for (long j = 0; j < n; j++) {
-            wide of_j = E[r * n + j];
-            for (long q = begin; q < r; q++) of_j -= row[q] * E[q * n + j];
-            E[r * n + j] = of_j * row[r];
-        }
-    }
-    return 0;
-}
-
-// L'x = L^-1 (k - E z) + noise, from the last element on.
-DEVICE_CALL void band_solve(const Band *b, long p, const wide *z, wide *x, Sweep at, uint32_t var)
-{
-    const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
-    wide *k = b->k + p * rows, *to = x + p * rows;
-    const wide *B = b->B + p * rows * m, *E = b->E + p * rows * n;
-    if (m == 2 && w == 1) {
-        wide after = 0;
-        for (long t = rows - 1; t >= 0; t--) {
-            wide sum = k[t] + band_noise(at, var, p * rows + t);
-            for (long j = 0; j < n; j++) sum -= E[t * n + j] * z[j];
-            to[t] = (sum - after) * B[2 * t + 1];
-            after = B[2 * t] * to[t];
-        }
-        return;
-    }
-    for (long r = rows - 1; r >= 0; r--) {
-        const long from = (r / w - b->lag) * w, begin = from > 0 ? from : 0;
-        const wide *row = B + r * m - from;
-        wide sum = k[r] + band_noise(at, var, p * rows + r);
-        for (long j = 0; j < n; j++) sum -= E[r * n + j] * z[j];
-        to[r] = sum * row[r];
-        for (long q = begin; q < r; q++) k[q] -= row[q] * to[r];
-    }
-}
-
-// The border, when A and h have lost what the chains have: drawn into z. 0, or 1 + the element whose pivot is not positive.
-DEVICE_CALL long band_border(const Band *b, wide *z, Sweep at, uint32_t var)
-{
-    const long n = b->border, failed = chol_factor(b->A, n);
-    if (failed) return failed;
-    for (long j = 0; j < n; j++) z[j] = b->h[j];
-    chol_solve_lower(b->A, n, z);
-    for (long j = 0; j < n; j++) z[j] += band_noise(at, var, b->panels * b->length * b->width + j);
-    chol_solve_upper(b->A, n, z);
-    return 0;
-}
+#include "band_factor.h"
 
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 
@@ -202,224 +95,13 @@ static wide *band_copy(const wide *from, long n)
 #endif
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-
-// ---- a long chain of scalars on a GPU: parallel in time ----
-//
-// Elements are cut into chunks of a size that follows from the length alone, a lane each. Without its chunk's last element a lane cannot go on, so each first eliminates its own elements given the last one before the
-// chunk: what is left of precision and shift is a map from the pivot and shift of the element before to those of its last one. Two maps in a row are one of the same kind (the associative operation of Sarkka and
-// Garcia-Fernandez 2021, in terms of precisions: a pivot is a sum of what is positive, so nothing cancels). 32 maps are made one, and 32 of these, until few are left; on the way back each lane learns where it starts
-// and does what band_factor_line does. x goes backward in the same way: x before = alpha + beta x.
-
-enum { BAND_FAN = 32, BAND_EDGE = 4, BAND_LONG = 2048, BAND_FEW = 256 };       // maps made one; elements of the border; least length, and most chains, of which this is faster than a lane a chain
-
-typedef struct BandMap { wide u, q, r, left[BAND_EDGE + 1], right[BAND_EDGE + 1]; } BandMap;      // precision of the element before, of the pair, of the last one; shifts
-
-DEVICE void band_store(wide *to, const BandMap *m, int n)
-{
-    to[0] = m->u;
-    to[1] = m->q;
-    to[2] = m->r;
-    for (int j = 0; j <= n; j++) {
-        to[3 + j] = m->left[j];
-        to[4 + n + j] = m->right[j];
-    }
-}
-
-DEVICE BandMap band_load(const wide *from, int n)
-{
-    BandMap m;
-    m.u = from[0];
-    m.q = from[1];
-    m.r = from[2];
-    for (int j = 0; j <= n; j++) {
-        m.left[j] = from[3 + j];
-        m.right[j] = from[4 + n + j];
-    }
-    return m;
-}
-
-// m, and then b: the last element of m is eliminated.
-DEVICE void band_then(BandMap *m, const BandMap *b, int n)
-{
-    const wide reciprocal = 1 / (m->r + b->u), f = m->q * reciprocal, g = b->q * reciprocal;
-    for (int j = 0; j <= n; j++) {
-        const wide h = m->right[j] + b->left[j];
-        m->left[j] -= f * h;
-        m->right[j] = b->right[j] - g * h;
-    }
-    m->u -= m->q * f;
-    m->q = -f * b->q;
-    m->r = b->r - b->q * g;
-}
-
-// Chunks of a chain whose maps have room.
-DEVICE long band_chunk(long length, int n)
-{
-    long size = BAND_FAN;
-    while ((length / size + 2) * (4 + 3 * (n + 1)) * 34 / 32 + 64 * (4 + 3 * (n + 1)) > GM_ROOM) size *= 2;
-    return size;
-}
-
-DEVICE_CALL long band_scan_factor(GmContext *GM, const Band *b, long p)
-{
-    const int n = (int)b->border, size = 4 + 3 * (n + 1), at = 3 + 2 * (n + 1);           // numbers of a map, and where those of its start are
-    const long T = b->length, chunk = band_chunk(T, n);
-    wide *B = b->B + 2 * p * T, *k = b->k + p * T, *E = b->E + p * T * n, *level[8];
-    long count[8], failed = 0;
-    int top = 0;
-    count[0] = (T + chunk - 1) / chunk;
-    level[0] = GM->place->partial + (long)GM->chain * GM_ROOM;
-    for (long i = gm_thread; i < count[0]; i += gm_threads) {
-        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
-        BandMap m;
-        m.u = 0;
-        m.q = first ? B[2 * first] : 0;
-        m.r = B[2 * first + 1];
-        for (int j = 0; j <= n; j++) {
-            m.left[j] = 0;
-            m.right[j] = j < n ? E[first * n + j] : k[first];
-        }
-        for (long t = first + 1; t < last; t++) {
-            BandMap one;
-            one.u = 0;
-            one.q = B[2 * t];
-            one.r = B[2 * t + 1];
-            for (int j = 0; j <= n; j++) {
-                one.left[j] = 0;
-                one.right[j] = j < n ? E[t * n + j] : k[t];
-            }
-            band_then(&m, &one, n);
-        }
-        band_store(level[0] + i * size, &m, n);
-    }
-    TEAM_BARRIER();
-    while (count[top] > BAND_FAN) {
-        count[top + 1] = (count[top] + BAND_FAN - 1) / BAND_FAN;
-        level[top + 1] = level[top] + count[top] * size;
-        for (long i = gm_thread; i < count[top + 1]; i += gm_threads) {
-            const long last = (i + 1) * BAND_FAN < count[top] ? (i + 1) * BAND_FAN : count[top];
-            BandMap m = band_load(level[top] + i * BAND_FAN * size, n);
-            for (long c = i * BAND_FAN + 1; c < last; c++) {
-                const BandMap next = band_load(level[top] + c * size, n);
-                band_then(&m, &next, n);
-            }
-            band_store(level[top + 1] + i * size, &m, n);
-        }
-        top++;
-        TEAM_BARRIER();
-    }
-    for (int l = top; l >= 0; l--) {                           // where each begins, from where those that it is a part of begin
-        const long groups = l == top ? 1 : count[l + 1];
-        for (long i = gm_thread; i < groups; i += gm_threads) {
-            const long last = (i + 1) * BAND_FAN < count[l] ? (i + 1) * BAND_FAN : count[l];
-            wide d = 1, h[BAND_EDGE + 1];
-            for (int j = 0; j <= n; j++) h[j] = 0;
-            if (l < top) {
-                d = level[l + 1][i * size + at];
-                for (int j = 0; j <= n; j++) h[j] = level[l + 1][i * size + at + 1 + j];
-            }
-            for (long c = i * BAND_FAN; c < last; c++) {
-                wide *own = level[l] + c * size;
-                const BandMap m = band_load(own, n);
-                own[at] = d;
-                for (int j = 0; j <= n; j++) own[at + 1 + j] = h[j];
-                const wide g = m.q / (d + m.u);
-                for (int j = 0; j <= n; j++) h[j] = m.right[j] - g * (h[j] + m.left[j]);
-                d = m.r - m.q * g;
-            }
-        }
-        TEAM_BARRIER();
-    }
-    for (long i = gm_thread; i < count[0]; i += gm_threads) {
-        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
-        const wide *own = level[0] + i * size;
-        wide h[BAND_EDGE + 1], reciprocal = 1 / own[at], root = sqrt(reciprocal);
-        for (int j = 0; j <= n; j++) h[j] = own[at + 1 + j];
-        for (long t = first; t < last; t++) {
-            const wide off = t ? B[2 * t] : 0, diagonal = B[2 * t + 1], m = off * reciprocal, d = diagonal - off * m;
-            if (!failed && (!(d > GM_PIVOT_LOST * diagonal) || !is_finite(d))) failed = t + 1;
-            B[2 * t] = off * root;
-            reciprocal = 1 / d;
-            root = sqrt(reciprocal);
-            B[2 * t + 1] = root;
-            for (int j = 0; j < n; j++) {
-                h[j] = E[t * n + j] - m * h[j];
-                E[t * n + j] = h[j] * root;
-            }
-            h[n] = k[t] - m * h[n];
-            k[t] = h[n] * root;
-        }
-    }
-    TEAM_BARRIER();
-    return failed;
-}
-
-DEVICE_CALL void band_scan_solve(GmContext *GM, const Band *b, long p, const wide *z, wide *x, Sweep at, uint32_t var)
-{
-    const int n = (int)b->border;
-    const long T = b->length, chunk = band_chunk(T, n);
-    const wide *B = b->B + 2 * p * T, *E = b->E + p * T * n;
-    wide *k = b->k + p * T, *to = x + p * T, *level[8];        // alpha, beta, and x behind
-    long count[8];
-    int top = 0;
-    count[0] = (T + chunk - 1) / chunk;
-    level[0] = GM->place->partial + (long)GM->chain * GM_ROOM;
-    for (long i = gm_thread; i < count[0]; i += gm_threads) {
-        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
-        wide alpha = 0, beta = 1;
-        for (long t = last - 1; t >= first; t--) {
-            const wide l = t + 1 < T ? B[2 * t + 2] : 0, root = B[2 * t + 1];
-            wide sum = k[t] + band_noise(at, var, p * T + t);
-            for (int j = 0; j < n; j++) sum -= E[t * n + j] * z[j];
-            k[t] = sum;
-            alpha = (sum - l * alpha) * root;
-            beta *= -l * root;
-        }
-        level[0][3 * i] = alpha;
-        level[0][3 * i + 1] = beta;
-    }
-    TEAM_BARRIER();
-    while (count[top] > BAND_FAN) {
-        count[top + 1] = (count[top] + BAND_FAN - 1) / BAND_FAN;
-        level[top + 1] = level[top] + 3 * count[top];
-        for (long i = gm_thread; i < count[top + 1]; i += gm_threads) {
-            const long last = (i + 1) * BAND_FAN < count[top] ? (i + 1) * BAND_FAN : count[top];
-            wide alpha = 0, beta = 1;
-            for (long c = last - 1; c >= i * BAND_FAN; c--) {
-                alpha = level[top][3 * c] + level[top][3 * c + 1] * alpha;
-                beta *= level[top][3 * c + 1];
-            }
-            level[top + 1][3 * i] = alpha;
-            level[top + 1][3 * i + 1] = beta;
-        }
-        top++;
-        TEAM_BARRIER();
-    }
-    for (int l = top; l >= 0; l--) {
-        const long groups = l == top ? 1 : count[l + 1];
-        for (long i = gm_thread; i < groups; i += gm_threads) {
-            const long last = (i + 1) * BAND_FAN < count[l] ? (i + 1) * BAND_FAN : count[l];
-            wide behind = l < top ? level[l + 1][3 * i + 2] : 0;
-            for (long c = last - 1; c >= i * BAND_FAN; c--) {
-                level[l][3 * c + 2] = behind;
-                behind = level[l][3 * c] + level[l][3 * c + 1] * behind;
-            }
-        }
-        TEAM_BARRIER();
-    }
-    for (long i = gm_thread; i < count[0]; i += gm_threads) {
-        const long first = i * chunk, last = first + chunk < T ? first + chunk : T;
-        wide behind = level[0][3 * i + 2];
-        for (long t = last - 1; t >= first; t--) to[t] = behind = (k[t] - (t + 1 < T ? B[2 * t + 2] : 0) * behind) * B[2 * t + 1];
-    }
-    TEAM_BARRIER();
-}
-
-DEVICE int band_is_long(const Band *b) { return b->width == 1 && b->lag == 1 && b->border <= BAND_EDGE && b->length >= BAND_LONG && b->panels < BAND_FEW; }
-
+#include "band_scan.h"
+#define BAND_DRAW template <int SIZE, int EDGE> static __device__ __noinline__ void
+#else
+#define BAND_DRAW DEVICE_CALL void
 #endif
 
-DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, const Band *b, wide *x, wide *z)
+BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, const Band *b, wide *x, wide *z)
 {
     const long rows = b->length * b->width, n = b->border, all = b->panels * rows;
     long failed = 0;
@@ -443,10 +125,7 @@ DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *na
 #endif
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     const int scan = band_is_long(b);
-    for (long p = 0; p < b->panels && scan; p++) {
-        const long bad = band_scan_factor(GM, b, p);
-        if (bad) failed = p * rows + bad;
-    }
+    if (scan) failed = band_scan_factor<SIZE, EDGE>(GM, b);
 #else
     const int scan = 0;
 #endif
@@ -485,7 +164,7 @@ DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *na
         TEAM_BARRIER();
     }
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    for (long p = 0; p < b->panels && scan; p++) band_scan_solve(GM, b, p, z, x, at, var);
+    if (scan) band_scan_solve<SIZE, EDGE>(GM, b, z, x, at, var);
 #endif
     if (!scan) LANES (p, b->panels) band_solve(b, p, z, x, at, var);
     TEAM_BARRIER();
@@ -506,6 +185,11 @@ DEVICE_CALL void draw_band(GmContext *GM, Sweep at, uint32_t var, const char *na
 #endif
 }
 
-#define DRAW_BAND(var, name, band, x, z) draw_band(GM, at, VAR_##var, name, band, x, z)
+// size: elements of `lag` nodes, 0: not known to the compiler; edge: elements of the border, -1: not known.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define DRAW_BAND(var, name, size, edge, band, x, z) draw_band<size, edge>(GM, at, VAR_##var, name, band, x, z)
+#else
+#define DRAW_BAND(var, name, size, edge, band, x, z) draw_band(GM, at, VAR_##var, name, band, x, z)
+#endif
 
 #endif

@@ -66,6 +66,35 @@ prior { real a ~ flat(); real b ~ flat(); }
 likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], 1); }
 """
 
+# Chains that are drawn in chunks: a lag of 2 with a mean at the border; a panel of levels and slopes; vectors of five.
+LAGS = """
+model lags
+data { int<lower=2> T; vector[T] y; }
+prior { mu ~ normal(0, 1); s ~ half_cauchy(0, 1); for (t in 1:2) x[t] ~ normal(mu, 2); for (t in 3:T) x[t] ~ normal(0.1 * mu + 1.2 * x[t - 1] - 0.3 * x[t - 2], s); }
+likelihood { for (t in 1:T) y[t] ~ normal(x[t], 0.5); }
+"""
+TRENDS = """
+model trends
+data { int<lower=1> I, T; matrix[I, T] y; }
+prior {
+  s ~ half_cauchy(0, 1);
+  for (i in 1:I) { level[i, 1] ~ normal(0, 10); slope[i, 1] ~ normal(0, 1); for (t in 2:T) { level[i, t] ~ normal(level[i, t - 1] + slope[i, t - 1], s); slope[i, t] ~ normal(slope[i, t - 1], 0.1); } }
+}
+likelihood { for (i in 1:I, t in 1:T) y[i, t] ~ normal(level[i, t], 0.5); }
+"""
+VECTORS = """
+model vectors
+data { int<lower=1> T, d; matrix[d, d] F; matrix[T, d] y; }
+prior { s ~ half_cauchy(0, 1); for (k in 1:d) x[1, k] ~ normal(0, 1); for (t in 2:T, k in 1:d) x[t, k] ~ normal(sum(j in 1:d, F[k, j] * x[t - 1, j]), s); }
+likelihood { for (t in 1:T, k in 1:d) y[t, k] ~ normal(x[t, k], 0.5); }
+"""
+
+
+def chain_data(*size):
+    y = np.random.default_rng(9).standard_normal(size).cumsum(axis=-1 if len(size) == 2 and size[0] < size[1] else 0).round(3)
+    return {"T": max(size), "I": size[0], "d": size[-1], "y": y, "F": (0.7 * np.eye(size[-1]) + 0.05).round(3) if size[-1] < 10 else None}
+
+
 # 150 coefficients: joint draws by tiles; 40 rows of them: the route of few rows.
 WIDE = """
 model wide
@@ -196,7 +225,7 @@ def build(folder):
     runs, shown, by_rows = {}, examples(), []
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
-    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE)]
+    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE), ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS)]
     twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
     if twice:
         sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
@@ -206,6 +235,7 @@ def build(folder):
     given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of turns, more columns than a block has threads
               "together": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
               "several": [several_data(300, 8, 3), several_data(1500, 141, 4)],
+              "lags": [chain_data(5000), chain_data(331)], "trends": [chain_data(3, 1501)], "vectors": [chain_data(1201, 5)],
               "by_group": [by_group_data(40000, 3000, 4), by_group_data(3000, 40, 7, 0.1)],
               "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
 

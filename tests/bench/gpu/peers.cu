@@ -4,6 +4,7 @@
 //   peers horseshoe N P CHAINS      probit with a horseshoe prior        peers lasso N P        peers intercepts N GROUPS
 //   peers probit N P CHAINS         probit with a fixed prior            peers logistic N P     peers normals N     peers polya N
 //   peers multinomial N P           eight such sweeps, without the sums over other categories
+//   peers walk N NUMBERS, hmm N VALUES, crossed N LEVELS, topics N P, factors N P, mixture N P        floors alone, but for mixture
 //
 // Lines `read MS` (reading the data once), `cholesky MS` (cuSOLVER's of the smaller side), `peer MS` (the sweep by cuBLAS, cuSOLVER and elementwise
 // kernels, in single precision) and, for normals, `own MS`. Medians of 15 by events; data are random. The elementwise kernels draw with gmc's samplers, so that
@@ -369,10 +370,17 @@ int main(int argc, char **argv)
         printf("read %.4f\n", chains * ms);
         return 0;
     }
-    if (!strcmp(what, "walk")) {                         // precision, coupling, shift and draw of each place, each read and written as a double
-        float *x = floats(16 * (size_t)n);
-        RUN(fill, x, 16 * n, 1.0f);
-        printf("read %.4f\n", chains * reading(x, 16 * (size_t)n));
+    if (!strcmp(what, "walk")) {                         // p numbers of each place (its row of the band, shift and draw), each read and written as a double
+        float *x = floats(4 * (size_t)(n * p));
+        RUN(fill, x, 4 * n * p, 1.0f);
+        printf("read %.4f\n", chains * reading(x, 4 * (size_t)(n * p)));
+        return 0;
+    }
+    if (!strcmp(what, "hmm")) {                          // responses, and a double for each time and value, written and read
+        const size_t count = (size_t)(n * (1 + 4 * p));
+        float *x = floats(count);
+        RUN(fill, x, (long)count, 1.0f);
+        printf("read %.4f\n", chains * reading(x, count));
         return 0;
     }
     if (!strcmp(what, "mixture")) {                      // of K normals: each row times the triangles of all components; by cuBLAS the squares, without what is made of the products
