@@ -421,11 +421,28 @@ bool lies_within(const Expr *bound, const Expr *end, int side)
     return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);
 }
 
-// An end of a truncation that is an end of the support leaves nothing out, and a log of nothing has no derivative.
-static Expr *unless_at_end(Expr *end, Expr *support, Expr *there, Expr *else_)
+static Look test_function(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL ? FOUND : LOOK; }
+static Look test_infinite(const Expr *e, void *with) { (void)with; return e->kind == EX_NUM && isinf(e->number) ? FOUND : LOOK; }
+static Look test_real(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && e->var->base != BASE_INT ? FOUND : LOOK; }
+
+// May data, or the model, make this end of a truncation infinite?
+static bool may_be_infinite(const Expr *end, int side)
 {
-    return support && !(end->kind == EX_NUM && support->kind == EX_NUM) ? ex_call3("if_else", ex_call2("==", end, support), there, else_) : else_;
+    double range[2];
+    if (!ex_find(end, test_infinite, NULL) && (ex_unknown(end) || !ex_find(end, test_real, NULL))) return false;
+    range_of(end, &range[0], &range[1]);
+    return isinf(range[side]);
 }
+
+// An end of a truncation that is an end of the support, or infinite, leaves nothing out: a log of nothing has no derivative, nor have distribution functions at an end. Sums and products have.
+static Expr *unless_at_end(Expr *end, int side, Expr *support, Expr *there, Expr *else_)
+{
+    if (!support && may_be_infinite(end, side)) support = ex_num(side ? INFINITY : -INFINITY);
+    if (!support || (end->kind == EX_NUM && support->kind == EX_NUM) || !ex_find(else_, test_function, NULL)) return else_;
+    return ex_call3("if_else", ex_call2("at end", end, support), there, else_);
+}
+
+static bool is_open(const Expr *end, int side) { return end && end->kind == EX_NUM && end->number == (side ? INFINITY : -INFINITY); }
 
 // The normaliser of a truncation. Its ends may lie beyond those of the support, where distribution functions are not asked.
 static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
@@ -435,6 +452,8 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
     support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
     if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : inner(lo, ends[0], false);
     if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : inner(hi, ends[1], true);
+    if (is_open(lo, 0)) lo = NULL;
+    if (is_open(hi, 1)) hi = NULL;
     if (!lo && !hi) return;
     bool needed = (lo && ex_unknown(lo)) || (hi && ex_unknown(hi));
     for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
@@ -446,14 +465,20 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
         if (end && d->ccdf) above[side] = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, end), 0, NULL);
     }
     if (d->discrete) left = log_mass_left(g, f, d, nargs, args, true);
-    if (left) ;
-    else if (lo && hi && below[1] && above[0]) { // in the upper tail by what lies above: what lies below is 1 there in doubles
-        left = ex_call3("if_else", ex_call2("<", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), ex_call2("log_diff_exp", below[1], below[0]));
-        if (d->discrete) left = unless_at_end(hi, ends[1], above[0], unless_at_end(lo, ends[0], below[1], left));
-    } else if (lo && hi && below[1]) left = ex_call2("log_diff_exp", below[1], below[0]);
-    else if (hi && below[1]) left = below[1];
-    else if (lo && above[0]) left = above[0];
-    else if (d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
+    if (!left && (lo || hi)) {
+        Expr *all = ex_num(0), *from = above[0] ? above[0] : below[0] ? ex_call1("log1m_exp", below[0]) : NULL, *to = below[1] ? below[1] : above[1] ? ex_call1("log1m_exp", above[1]) : NULL;
+        if (lo && from) from = unless_at_end(lo, 0, ends[0], all, from);
+        if (hi && to) to = unless_at_end(hi, 1, ends[1], all, to);
+        if (!hi) left = from;
+        else if (!lo) left = to;
+        else if (below[1]) {
+            left = ex_call2("log_diff_exp", below[1], below[0]);
+            if (above[0])                                                // in the upper tail by what lies above: what lies below is 1 there in doubles
+                left = ex_call3("if_else", ex_call2("<", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), left);
+            left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], below[1], left));
+        } else if (above[0]) left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], to, ex_call2("log_diff_exp", above[0], above[1])));
+        if (!left && d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
+    }
     if (left) add_density(f, ex_neg(left));
     else if (needed) {
         Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);

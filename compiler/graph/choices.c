@@ -5,7 +5,7 @@
 //
 // What follows finds out which rows read which element of an unknown. A choice within a density would be no part of that: rows that read none would be thought of as rows of an element that does not exist.
 //
-// Needs: factors complete, densities as written.     Gives: the same joint density. A choice stays where it is if it depends on unknowns or on responses, whose values may be missing, or on an index that a sum binds, or if the elements that it reads are the same in all rows.
+// Needs: factors complete, densities as written.     Gives: the same joint density. A choice stays where it is if it depends on unknowns or on responses, whose values may be missing, or on an index that a sum binds, or if the elements that it reads are the same in all rows. So does one by whether an end of a truncation leaves anything out.
 #include <string.h>
 #include "graph.h"
 
@@ -34,7 +34,7 @@ static Look test_strange(const Expr *e, void *with)
 static Look test_choice(const Expr *e, void *with)
 {
     Found *found = with;
-    if (e->kind != EX_CALL || e->fn != FN_if_else || ex_find(e->args[0], test_strange, (void *)&found->f->plates)) return LOOK;
+    if (e->kind != EX_CALL || e->fn != FN_if_else || (e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_AT_END) || ex_find(e->args[0], test_strange, (void *)&found->f->plates)) return LOOK;
     if (!ex_find(e->args[1], test_element, NULL) && !ex_find(e->args[2], test_element, NULL)) return LOOK;
     found->choice = (Expr *)e;
     return FOUND;

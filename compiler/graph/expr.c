@@ -1184,7 +1184,7 @@ static void print(FILE *f, const Expr *e, int outer)
         if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
             fputc('(', f);
             print(f, e->args[0], P_ADD);
-            fprintf(f, " %s ", e->name);
+            fprintf(f, " %s ", e->fn == FN_AT_END ? function_rows[e->fn].infix : e->name);
             print(f, e->args[1], P_ADD);
             fputc(')', f);
             return;
