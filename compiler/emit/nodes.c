@@ -1017,6 +1017,7 @@ static void emit_draw_normal(Out *o, const Node *n)
     const char *J = n->normal.J->name, *h = n->normal.h->name;
     Count count = count_dims(first, 0, s->gaussian.nbatch);
     line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
+    if (s->gaussian.scales) line(o, "if (MARGINAL_NORMALS(%s, n, s->%s, s->%s, s->%s)) return;", count_text(o, &count), J, h, c_name(o, first->name));
     begin(o, o->team ? "EACH_MATRIX (e, %s, n)" : "EACH (e, %s)", count_text(o, &count));
     const char *turn = s->in_turns ? place_text(o, &(Place){.element = ex_ref(s->in_turns->turns->turn, 0, NULL)}) : NULL;
     line(o, "%s", stream_text(o, first, turn ? text(o, "e + %s * (long)%s", count_text(o, &count), turn) : "e"));

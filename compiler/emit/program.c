@@ -73,7 +73,7 @@ static void emit_scales(Out *o, const StepCode *s)
     for (int i = 0; i < of->n; i++) {
         const Var *v = of->var[i];
         const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
-        list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, 1}", list, v->name, v->name, lo, hi);
+        list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, v->rank ? extent_c(o, v->dim[0], LOOSE) : "1");
     }
     line(o, "SCALES(run, %s, VAR_%s, %s, %d, %d, %s, %s%s);", s->density_name, step->block[0]->name, s->tuning->name, step->competition ? step->competition->number : 0, step->gaussian.sparse,
          units_c(o, sweep), units_c(o, trial), list);

@@ -12,25 +12,40 @@
 // one factorisation.
 //
 // Needs: the steps of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one block (van Dyk and Park 2008).
-// Conditions: a scale is one real number without a constraint, with a step of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may
+// Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads as a whole, with a step of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may
 // have any prior and any ends, and be no scale at all. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
 #include <string.h>
 #include "graph.h"
 
 static bool may_be_scale(Graph *g, const Var *v)
 {
-    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank == 0 && is_plain_real(v) && !v->part_of && !is_switched_off(g, v, "joint");
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank <= 1 && is_plain_real(v) && !v->part_of && !is_switched_off(g, v, "joint");
 }
 
 // Steps of joint normals that are drawn as such in every sweep, with no more or less summed or integrated out than the model has.
 static bool may_have_scales(const Step *s)
 {
     if (s->kind != STEP_GAUSSIAN || s->imputes || s->over_sum || s->collapsed || s->marginal || s->in_turns || s->joint < 0) return false;
-    return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.nbatch && !s->gaussian.on_plane && !s->gaussian.diagonal && block_sums(s->block, s->nblock) == 0;
+    return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.on_plane && !s->gaussian.diagonal && block_sums(s->block, s->nblock) == 0;
 }
 
 static bool test_unknown_array(const Var *v, void *with) { (void)with; return v->rank > 0 && var_unknown(v); }
 static bool test_matrix(const Var *v, void *with) { (void)with; return v->rank > 1 && !var_unknown(v); }
+
+// Of a vector, whether an instance of a term reads some elements only: those of its group, row or place along a chain. A trial of each would go through all of the joint normal.
+typedef struct Whole { const Step *s; const BlockTerm *t; bool part; } Whole;
+
+static void find_part(Expr *ref, void *with)
+{
+    Whole *of = with;
+    for (int i = 0; i < of->t->loops.n; i++) {
+        const Index *loop = of->t->loops.index[i];
+        bool inner = of->s->gaussian.nbatch > 0;                 // of a plate of vectors: the same in each of them
+        for (int r = 0; r < of->t->degree; r++)
+            for (int k = 0; k < of->s->gaussian.nbatch; k++) inner &= !ex_mentions_index(of->t->ref[r]->args[k], loop);
+        for (int k = 0; k < ref->nargs && !inner; k++) of->part |= ex_mentions_index(ref->args[k], loop);
+    }
+}
 
 // Sums over rows of a dense matrix with weights of the sweep are made on the way by whatever draws these weights (kernel/rows.c), before a scale among them moves.
 static bool in_coefficients(const Step *s, const Var *v)
@@ -39,6 +54,9 @@ static bool in_coefficients(const Step *s, const Var *v)
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         if (!ex_mentions(t->coefficient, v)) continue;
         any = true;
+        Whole of = {.s = s, .t = t};
+        ex_references(t->coefficient, v, find_part, &of);
+        if (of.part) return false;
         if (ex_any_var(t->coefficient, test_unknown_array, NULL) && ex_any_var(t->coefficient, test_matrix, NULL)) return false;
     }
     return any;

@@ -1578,6 +1578,9 @@ bool complete_blocks(Graph *g)
         if (s->kind == STEP_TURNS) complete_turns(g, s);
         if (s->kind != STEP_GAUSSIAN) continue;
         if (!s->gaussian.innovations) add_absent(g, s);
+        const Scales *of = s->gaussian.scales;
+        for (int i = 0; of && i < of->n; i++)
+            if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;      // a slice of an element that is in no statement has no end
         if (s->gaussian.on_plane || s->gaussian.band) continue;
         if (s->gaussian.nbatch == 0 && !g->by_em) find_scale_move(g, s);
         if (s->gaussian.sparse) find_listed(g, s);

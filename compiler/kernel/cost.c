@@ -22,7 +22,7 @@
 enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
 
 // In multiply-adds.
-enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
+enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, LEAST_LIBRARY = 13, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
 enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
 
 // On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
@@ -479,7 +479,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     case LAUNCH_PATTERN: case LAUNCH_SCALES: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
     case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_WHERE: case LAUNCH_CHECKED: case LAUNCH_END: break;
     }
-    c.work = ex_add2(c.work, ex_num(in_lapack ? LIBRARY : LAUNCHED));
+    c.work = ex_add2(c.work, in_lapack ? ex_add2(ex_num(LAUNCHED), ex_mul2(ex_num(LIBRARY), ex_call2("<=", ex_num(LEAST_LIBRARY), a))) : ex_num(LAUNCHED));
     c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));
     add(to, c);
 }

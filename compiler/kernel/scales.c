@@ -6,7 +6,7 @@
 // Needs: the launches of the joint normal.     Gives: another one before them, and `density` of the step.
 #include "lower.h"
 
-enum { HEAD = 3, ROOM = 8 };         // numbers that draws keep: of all, and of each scale (runtime/device/scales.h)
+enum { ROOM = 18 };                      // numbers that draws keep of each scale (runtime/device/scales.h)
 
 static Expr *what_holds(Expr *e, const Scales *of)
 {
@@ -27,7 +27,7 @@ static bool is_draw(const Launch *l)
         return true;
     default:
         for (const Node *n = l->kernel ? l->kernel->body : NULL; n; n = n->next)
-            if (n->kind == NODE_DRAW_BAND) return true;
+            if (n->kind == NODE_DRAW_BAND || n->kind == NODE_DRAW_NORMAL) return true;
         return false;
     }
 }
@@ -71,7 +71,9 @@ void lower_scales(Lower *p, const Step *s, StepCode *code)
         if (l == last) break;
     }
     code->density_name = words(p, "marginal_%s", stem);
-    code->tuning = work_array(p, ROLE_TUNING, words(p, "scales_of_%s", stem), 1, (Expr *[]){ex_num(HEAD + ROOM * of->n)});
+    Expr *elements = ex_num(0);
+    for (int i = 0; i < of->n; i++) elements = ex_add2(elements, of->var[i]->rank ? of->var[i]->dim[0] : ex_num(1));
+    code->tuning = work_array(p, ROLE_TUNING, words(p, "scales_of_%s", stem), 1, (Expr *[]){ex_mul2(ex_num(ROOM), elements)});
     Launches first = {0};
     p->launches = &first;
     launch(p, LAUNCH_SCALES, NULL)->code = code;

@@ -304,17 +304,26 @@ long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale
     return 0;
 }
 
-double gm_marginal_dense(long n, double *J, double *h, const double *x)
+double gm_marginal_each(long count, long n, double *J, double *h, const double *x)
 {
-    double sum = 0;
-    for (long i = 0; i < n && x; i++) h[i] -= dot(n, J + i * n, x);
-    if (factor(n, J)) return -INFINITY;
-    for (long i = 0; i < n; i++) {
-        h[i] = (h[i] - dot(i, J + i * n, h)) / J[i * n + i];
-        sum += 0.5 * h[i] * h[i] - log(J[i * n + i]);
+    double sum = 0, root = 1;                    // of determinants: a logarithm takes longer than a small matrix
+    for (long e = 0; e < count; e++, J += n * n, h += n) {
+        for (long i = 0; i < n && x; i++) h[i] -= dot(n, J + i * n, x + e * n);
+        if (factor(n, J)) return -INFINITY;
+        for (long i = 0; i < n; i++) {
+            h[i] = (h[i] - dot(i, J + i * n, h)) / J[i * n + i];
+            sum += 0.5 * h[i] * h[i];
+            root *= J[i * n + i];
+            if (root > 1e-100 && root < 1e100) continue;
+            sum -= log(root);
+            root = 1;
+        }
     }
+    sum -= log(root);
     return is_finite(sum) ? sum : -INFINITY;
 }
+
+double gm_marginal_dense(long n, double *J, double *h, const double *x) { return gm_marginal_each(1, n, J, h, x); }
 
 // Rows of E over sqrt(D): J -= E'E, h -= E'k.
 static long integrate_effects(long n, double *J, double *h, long m, const double *D, double *E, double *k)

@@ -250,6 +250,7 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 #define CHECK_WEIGHT(k)            gm_saved()[k]
 #define CLAIM_QUADRATIC_BEFORE(n, J, h, x) gm_quadratic_before(n, J, h, x)
 #define CLAIM_QUADRATIC_AFTER(x)   gm_claim_quadratic(GM->run, GM->chain, gm_quadratic_after(x))
+#define MARGINAL_NORMALS(count, n, J, h, x) marginal_normals(GM, count, n, J, h, x)
 
 // v: log q at the new value less log q at the old; size: what was added up for it, without signs, which tells its rounding.
 static inline void gm_claim(const GmRun *run, int chain, double v, double size)
@@ -271,6 +272,18 @@ static inline void gm_claim_terms(const GmRun *run, int chain, const wide *term,
 }
 
 static inline void gm_claim_quadratic(const GmRun *run, int chain, double v) { gm_claim(run, chain, v, gm_quadratic_size()); }
+
+// Joint normals of a plate while scales are being drawn (scales.h): nothing is drawn, and what is left of their densities when they are integrated out is added to the result. 0: they are to be drawn.
+static inline int marginal_normals(GmContext *GM, long count, long n, double *J, double *h, const double *x)
+{
+    wide sum = 0, *const into[] = {&sum};
+    if (!GM->run->marginal) return 0;
+    if (GM->run->marginal == GM_GIVEN_X) return 1;
+    for (GmSum part = sum_begin(GM, count, 1, into); sum_next(GM, &part, 1, into);)
+        sum += gm_marginal_each(part.last - part.first, n, J + part.first * n * n, h + part.first * n, x + part.first * n);
+    if (GM->lane == 0) GM->run->result += sum;
+    return 1;
+}
 
 static inline double normal_draw(Stream *g, long n, double *J, const double *h, double *x) { return (double)normal_precision_shift(g, n, J, h, x); }
 

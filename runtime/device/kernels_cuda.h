@@ -664,6 +664,7 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 #define NEW_WEIGHTS(w, n)          ((void)0)
 #define CHECK_WEIGHT(k)            0.0
 #define CLAIM_QUADRATIC_BEFORE(n, J, h, x) ((void)0)
+#define MARGINAL_NORMALS(count, n, J, h, x) 0
 #define CLAIM_QUADRATIC_AFTER(x)   ((void)0)
 
 DEVICE wide normal_draw(Stream *g, long n, wide *J, const wide *h, wide *x) { return (wide)normal_precision_shift(g, n, J, h, x); }

@@ -5,8 +5,9 @@
 //   method      slice sampling (slice.h), of the logarithm of what is positive. A trial puts s in its place and asks the program: it adds L up, collects J and h and factors J. The draw of x given them follows, so that
 //               both are one block, and no other step may come between
 //   how often   once in so many sweeps that it takes no longer than the rest of a sweep, or than ENOUGH multiply-adds. Early in the warm-up the correlation r is measured between what is drawn so and what the other steps
-//               make of it in the next sweep: without these draws s has an autocorrelation time of (1 + r)/(1 - r) sweeps. Where that is less than 1.5 times what a draw takes, they are made for a tenth of the time only. Nothing but
-//               sizes and draws of the warm-up enters, and nothing changes after it
+//               make of it in the next sweep, and the correlation q of s before and after the draw itself: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as far as
+//               both go to and fro. Those that take longest without go on being drawn, so many that the longest time of all, times the work of a sweep, is least; the others for a tenth of the time. Nothing but sizes and draws of the
+//               warm-up enters, and nothing changes after it
 //   --check     the draw claims L after it less L before it
 //   test        tests/stat/scales.py
 #ifndef GM_SCALES_H
@@ -16,14 +17,16 @@ typedef struct GmScaleOf { const char *name; size_t value; double lo, hi; long c
 
 #if !defined(__CUDACC__)
 
+typedef struct GmPairs { wide n, mean[2], squares[2], products; } GmPairs;
+
 typedef struct GmScaleRoom {                 // of one element, kept by the chain
     wide width, after, paired;               // of the slice; what was drawn last, in the slice's coordinate, and whether the next sweep is to be compared with it
-    wide n, mean[2], squares[2], products;   // of such pairs
+    GmPairs others, own;                     // such pairs; before and after a draw
+    wide draws, trials;                      // so far
+    wide every;                              // sweeps from one draw to the next
 } GmScaleRoom;
 
-enum { GM_SCALE_ROOM = sizeof(GmScaleRoom) / sizeof(wide), GM_SCALES_HEAD = 3 };       // head: sweeps from one draw to the next, draws, trials
-
-static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_FEW_TRIALS = 7, GM_SCALES_SHARE = 0.1;
+static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_FEW_TRIALS = 7, GM_SCALES_SHARE = 0.1, GM_SCALES_FEW_PAIRS = 8;
 
 static double scales_coordinate(const GmScaleOf *of, wide x) { return of->lo >= 0 && x > 0 ? log(x) : x; }
 
@@ -37,7 +40,7 @@ static double scales_density(const GmRun *run, void (*density)(GmRun *), int whi
     return fault ? -INFINITY : one.result;
 }
 
-static void scales_pair(GmScaleRoom *r, double before, double after)
+static void pairs_add(GmPairs *r, double before, double after)
 {
     const double d[2] = {before - r->mean[0], after - r->mean[1]};
     r->n++;
@@ -47,41 +50,69 @@ static void scales_pair(GmScaleRoom *r, double before, double after)
     r->squares[1] += d[1] * (after - r->mean[1]);
 }
 
-// Sweeps from one draw to the next.
-static double scales_every(const wide *head, const GmScaleRoom *room, long elements, double sweep, double trial, int measured)
+// Multiply-adds of a draw.
+static double scales_work(const GmScaleRoom *r, double trial) { return trial * (r->draws > 0 ? r->trials / r->draws : GM_SCALES_FEW_TRIALS); }
+
+static double pairs_correlation(const GmPairs *r, double otherwise)
 {
-    const double trials = head[1] > 0 ? head[2] / head[1] : GM_SCALES_FEW_TRIALS * (double)elements, draw = trials * trial;
-    const double often = fmax(1, ceil(draw / fmax(sweep, GM_SCALES_ENOUGH)));
-    double time = 1;
-    if (!measured) return often;
-    for (long k = 0; k < elements; k++) {
-        const GmScaleRoom *r = &room[k];
-        const double all = sqrt(r->squares[0] * r->squares[1]), c = all > 0 ? r->products / all : 1;
-        time = fmax(time, c < 0.999 ? (1 + c) / (1 - c) : 2000);
-    }
-    return time * sweep > 1.5 * (often * sweep + draw) ? often : fmax(often, ceil(draw / (GM_SCALES_SHARE * sweep)));
+    const double all = sqrt(r->squares[0] * r->squares[1]);
+    return all > 0 && r->n >= GM_SCALES_FEW_PAIRS ? fmax(0, r->products / all) : otherwise;
 }
 
-static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, wide *head, GmChoice *choice, double sweep, double trial, const GmScaleOf *of, int n)
+// Sweeps between draws that are independent, as far as the other steps go, and with draws in each sweep; 2000 at most, and where that is not known.
+static double scales_time(const GmScaleRoom *r, int drawn)
+{
+    const double c = pairs_correlation(&r->others, 1) * (drawn ? pairs_correlation(&r->own, 0) : 1);
+    return c < 0.999 ? (1 + c) / (1 - c) : 2000;
+}
+
+// What it takes to have independent draws of all, if those of at least this time are drawn so; *every: sweeps from one draw of these to the next.
+static double scales_value(const GmScaleRoom *room, long elements, double sweep, double trial, double least, double *every)
+{
+    double work = 0, time = 1;
+    for (long k = 0; k < elements; k++) {
+        const int drawn = scales_time(&room[k], 0) >= least;
+        if (drawn) work += scales_work(&room[k], trial);
+        time = fmax(time, scales_time(&room[k], drawn));
+    }
+    *every = fmax(1, ceil(work / fmax(sweep, GM_SCALES_ENOUGH)));
+    return fmax(time, work > 0 ? *every : 1) * (sweep + work / *every);
+}
+
+static void scales_choose(GmScaleRoom *room, long elements, double sweep, double trial, int measured)
+{
+    double least = measured ? INFINITY : 0, every, value = scales_value(room, elements, sweep, trial, least, &every), rest = 0;
+    for (long k = 0; k < elements && measured; k++) {
+        double often;
+        const double of = scales_value(room, elements, sweep, trial, scales_time(&room[k], 0), &often);
+        if (!(of < value)) continue;
+        value = of;
+        least = scales_time(&room[k], 0);
+        every = often;
+    }
+    for (long k = 0; k < elements; k++) rest += scales_time(&room[k], 0) < least ? scales_work(&room[k], trial) : 0;
+    for (long k = 0; k < elements; k++) room[k].every = scales_time(&room[k], 0) < least ? fmax(every, ceil(rest / (GM_SCALES_SHARE * sweep))) : every;
+}
+
+static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, GmChoice *choice, double sweep, double trial, const GmScaleOf *of, int n)
 {
     const State *const s = gm_of_chain(run, run->chain);
     const Sweep at = sweep_place(run, run->chain);
-    GmScaleRoom *const room = (GmScaleRoom *)(head + GM_SCALES_HEAD);
     long elements = 0, end = run->warmup / 12 > 60 ? run->warmup / 12 : run->warmup / 2 < 60 ? run->warmup / 2 : 60;
     for (int i = 0; i < n; i++)
         for (long k = 0; k < of[i].count; k++, elements++) {
             GmScaleRoom *r = &room[elements];
-            if (r->paired > 0 && run->sweep >= end / 3 && run->sweep <= end) scales_pair(r, r->after, scales_coordinate(&of[i], gm_at(wide, s, of[i].value)[k]));
+            if (r->paired > 0 && run->sweep >= end / 3 && run->sweep <= end) pairs_add(&r->others, r->after, scales_coordinate(&of[i], gm_at(wide, s, of[i].value)[k]));
             r->paired = 0;
         }
-    if (run->sweep == 0 || (run->sweep == end && end >= 30)) head[0] = scales_every(head, room, elements, sweep, trial, run->sweep > 0);
-    if (!run->checking && run->sweep % (long)head[0] != 0) return;
+    if (elements > 0 && (room->every == 0 || run->sweep == 0 || (run->sweep == end && end >= 30))) scales_choose(room, elements, sweep, trial, run->sweep > 0 && room->every > 0);
     const double was = run->checking ? scales_density(run, density, GM_GIVEN_X) : 0;
     double known = NAN;                      // at the values as they are
     long trials = 0, e = 0;
     for (int i = 0; i < n; i++)
         for (long k = 0; k < of[i].count; k++, e++) {
             GmScaleRoom *r = &room[e];
+            if (!run->checking && run->sweep % (long)r->every != 0) continue;
             wide *const x = &gm_at(wide, s, of[i].value)[k];
             const wide start = *x, width = slice_width(r->width, 1);
             Stream g = stream(at, var, ((uint64_t)1 << 39) + (uint64_t)e);
@@ -94,18 +125,19 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
                 else {
                     sl.log_density = scales_density(run, density, GM_MARGINAL);
                     trials++;
+                    r->trials++;
                 }
             }
             *x = sl.x;
             known = sl.failed || sl.x == sl.x0 ? NAN : sl.log_density;
             if (sl.failed) continue;
-            if (run->sweep < run->warmup) r->width = head[1] > 0 ? slice_adapt(width, &sl, start) : sl.right - sl.left;       // at first they may be made in few sweeps
+            if (run->sweep < run->warmup) r->width = r->draws > 0 ? slice_adapt(width, &sl, start) : sl.right - sl.left;       // at first they may be made in few sweeps
+            r->draws++;
             r->after = scales_coordinate(&of[i], *x);
             r->paired = 1;
+            if (run->sweep >= end / 3 && run->sweep < end) pairs_add(&r->own, scales_coordinate(&of[i], start), r->after);
         }
-    head[1]++;
-    head[2] += (wide)trials;
-    if (choice) choice->scales += trial * (double)trials;
+    if (choice && run->sweep >= run->warmup / 12) choice->scales += trial * (double)trials;      // from then on it is measured what the steps cost (host/choice.c)
     if (!run->checking) return;
     const double is = scales_density(run, density, GM_GIVEN_X);
     gm_claim(run, run->chain, is - was, fabs(is) + fabs(was));
@@ -119,7 +151,7 @@ GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, si
     const double factor = sparse ? gm_sparse_work(sparse) : 0;
     if (run->device || run->like_gpu || factor < 0) return;
     gm_here(run);
-    ON_CPU(run, gm_scales(run, density, var, gm_at(wide, s, tuning), gm_choice(run, competition, run->chain), sweep + factor, trial + factor, of, n));
+    ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), gm_choice(run, competition, run->chain), sweep + factor, trial + factor, of, n));
 #endif
 }
 

@@ -307,7 +307,7 @@ static void try_gradients(GmChoices *w, Group of, int k)
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
         all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS);
-        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)measured(w, BY_STEPS).to;
+        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)(measured(w, BY_STEPS).to - measured(w, BY_STEPS).from);
         steps += x->cost[BY_STEPS];
     }
     if (all * cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS) > steps) {
