@@ -29,8 +29,18 @@ static bool may_have_scales(const Step *s)
     return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.on_plane && !s->gaussian.diagonal && block_sums(s->block, s->nblock) == 0;
 }
 
-static bool test_unknown_array(const Var *v, void *with) { (void)with; return v->rank > 0 && var_unknown(v); }
 static bool test_matrix(const Var *v, void *with) { (void)with; return v->rank > 1 && !var_unknown(v); }
+
+// An element of an unknown array that varies with the loops of a term.
+static Look test_weight(const Expr *e, void *with)
+{
+    const BlockTerm *t = with;
+    if (e->kind != EX_REF || !var_unknown(e->var)) return LOOK;
+    for (int i = 0; i < t->loops.n; i++)
+        for (int k = 0; k < e->nargs; k++)
+            if (ex_mentions_index(e->args[k], t->loops.index[i])) return FOUND;
+    return LOOK;
+}
 
 // Of a vector, whether an instance of a term reads some elements only: those of its group, row or place along a chain. A trial of each would go through all of the joint normal.
 typedef struct Whole { const Step *s; const BlockTerm *t; bool part; } Whole;
@@ -57,7 +67,7 @@ static bool in_coefficients(const Step *s, const Var *v)
         Whole of = {.s = s, .t = t};
         ex_references(t->coefficient, v, find_part, &of);
         if (of.part) return false;
-        if (ex_any_var(t->coefficient, test_unknown_array, NULL) && ex_any_var(t->coefficient, test_matrix, NULL)) return false;
+        if (ex_find(t->coefficient, test_weight, (void *)t) && ex_any_var(t->coefficient, test_matrix, NULL)) return false;
     }
     return any;
 }
@@ -80,7 +90,8 @@ static bool decides(const Plates *p, const Var *v)
 static bool is_drawn_alone(const Graph *g, const Step *s, Var *v)
 {
     const Step *own = step_that_draws(g, v);
-    return own && own->nblock == 1 && (own->kind == STEP_EXACT || own->kind == STEP_SLICE || own->kind == STEP_METROPOLIS) && own->competition == s->competition &&
+    const bool mean = own && own->kind == STEP_GAUSSIAN && s->gaussian.nbatch > 0 && own != s;      // of vectors, a vector itself
+    return own && own->nblock == 1 && (own->kind == STEP_EXACT || own->kind == STEP_SLICE || own->kind == STEP_METROPOLIS || mean) && own->competition == s->competition &&
            (own->when == EVERY_SWEEP || own->when == WITHOUT_GRADIENTS) && !own->over_sum;
 }
 
