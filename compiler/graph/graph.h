@@ -689,8 +689,9 @@ typedef struct Carried {                 // an unknown that a move along an orbi
     const Plates *plates;                // of the statement that draws it; NULL: it has the shape of c
 } Carried;
 
-typedef struct Orbit {                   // orbits.c: the step draws c, and then moves these
+typedef struct Orbit {                   // orbits.c, exchanges.c: the step draws c, and then moves these
     Var   *by;                           // c: 1 leaves all as it is
+    bool   added;                        // or 0 does: exchanges.c
     int    n;
     Carried *moved;
 } Orbit;
@@ -777,9 +778,10 @@ typedef struct Ellipse {
 Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because);      // NULL: *because says why there is none
 const Factor *joint_prior(Graph *g, Var *v, bool collapsed);        // the statement that gives each vector v[i, ...] a joint normal law of its own; NULL: there is none
 
-// ---- orbits.c, scales.c: what moves more than one step does ----
+// ---- orbits.c, exchanges.c, scales.c: what moves more than one step does ----
 
 void find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
+void find_exchanges(Graph *g);                                   // and those that move counts against each other
 bool is_plain_real(const Var *v);                                // a continuous unknown, or an array of such, without a constraint beside its ends
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
 bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off

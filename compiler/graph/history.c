@@ -6,14 +6,15 @@
 // Needs: augment done, ranges of discrete unknowns known.     Gives: the conditional of an element in which summaries stand for the past, and the states of the chain: pairs of a value and what is remembered behind it.
 //
 // An element with the summaries behind it depends on nothing of the past but the pair before it, so it is a chain again (marginal.c), whose states are the pairs that can be reached: here 0 that never was 1, 1, and 0 that was.
-// A summary is a sum, a product, a minimum or a maximum over all elements before, of terms in one element alone; a definition that recurs, h[t] in h[t-1] and z[t-1]; or an element further back, z[t-2]. A sum whose terms are not
-// negative and which is only compared with numbers counts up to the largest of these and one more.
+// A summary is a sum, a product, a minimum or a maximum over all elements before, of terms in one element alone; a definition that recurs, h[t] in h[t-1] and z[t-1] (which says what was before element t) or in h[t-1] and z[t]
+// (what was up to it), and in others of the kind at the same place; or an element further back, z[t-2]. A sum whose terms are not negative and which is only compared with numbers counts up to the largest of these and one more.
+// A factor that reads a definition and no element belongs to the element before which, or behind which, the definition stands.
 // Side conditions: the values of an element are numbers and few, summaries are numbers that follow from those alone (evaluated, not guessed), and there are finitely many; each factor holds them as they are before its last element.
 #include <math.h>
 #include <string.h>
 #include "graph.h"
 
-enum { MOST_SUMMARIES = 8, MOST_STATES = 32, MOST_PAIRS = 128 };
+enum { MOST_SUMMARIES = MOST_TIED - 1, MOST_STATES = 32, MOST_PAIRS = 128 };
 
 typedef enum { BY_REDUCTION, BY_RECURSION, BY_DISTANCE } SummaryKind;
 
@@ -22,12 +23,14 @@ typedef struct Summary {
     FunctionId  fn;                      // of a reduction
     Expr       *next;                    // what an element adds to a reduction; the definition of a recursion: in the marks
     const Var  *series;
+    bool        with;                    // of a recursion: element t of it has element t of the chain in it
     int         distance;                // 2: the element before the one before
     double      before, most;            // before the first element; a sum counts no further
+    Expr       *mark;                    // stands for the summary before an element in definitions
     Var        *stand;
 } Summary;
 
-typedef struct Reader { Graph *g; Var *v; int along, n; Summary s[MOST_SUMMARIES]; Expr *value, *last, *here; bool failed; } Reader;       // value, last: marks for an element and the summary before it; here: the last element that a factor holds
+typedef struct Reader { Graph *g; Var *v; int along, n; Summary s[MOST_SUMMARIES]; Expr *value, *here; bool failed; } Reader;       // value: mark for an element; here: the last element that a factor holds
 
 // ---- what a factor reads ----
 
@@ -97,22 +100,102 @@ static Expr *read_reduction(Reader *r, Expr *e, double most)
     return with ? joined(e->fn, stands_for(r, s), ex_replace(body, r->value, r->here)) : stands_for(r, s);
 }
 
-// An element of a recursion along the chain, h[t] in h[t-1] and z[t-1].
-static Expr *read_recursion(Reader *r, Expr *e)
+// The numbers that a definition depends on: an element, and the summaries before it.
+static double number_after(const Reader *r, const Expr *e, double z, const double *summary)
+{
+    Expr *mark[MOST_TIED];
+    double at[MOST_TIED];
+    int n = 0;
+    mark[n] = r->value;
+    at[n++] = z;
+    for (int q = 0; q < r->n; q++) {
+        if (!r->s[q].mark) continue;
+        mark[n] = r->s[q].mark;
+        at[n++] = summary ? summary[q] : r->s[q].before;
+    }
+    return number_at(e, n, mark, at);
+}
+
+// What stands before the first element, if the definition of the first is that of the others with this before it; NAN: nothing that is tried.
+static double before_first(const Reader *r, Summary *s, const Expr *first)
+{
+    const double lo = end_of_summed(r->v, 0)->number, hi = end_of_summed(r->v, 1)->number;
+    for (int k = 0; k <= 2 * MOST_STATES; k++) {
+        bool same = true;
+        s->before = k % 2 ? -(k + 1) / 2 : k / 2;
+        for (double z = lo; z <= hi && same; z++) same = number_after(r, s->next, z, NULL) == number_at(first, 1, &r->value, &z);
+        if (same) return s->before;
+    }
+    return NAN;
+}
+
+static const Summary *recursion_of(Reader *r, const Var *h);
+
+// An element of a recursion where `at` is the subscript along the chain of the element that is added: the mark, or what the definition makes of it and of that element. NULL: neither.
+static Expr *in_marks(Reader *r, const Expr *e, Expr *at)
+{
+    const Summary *s = recursion_of(r, e->var);
+    const Expr *apart = s ? ex_sub(e->args[r->along], at) : NULL;
+    if (!s || apart->kind != EX_NUM) return NULL;
+    const double behind = apart->number + s->with;
+    return behind == 0 ? s->mark : behind == 1 ? s->next : NULL;
+}
+
+typedef struct Inside { Reader *r; Expr *at; bool failed; } Inside;
+
+static Expr *others_in_marks(Expr *e, void *with)
+{
+    Inside *in = with;
+    if (e->kind != EX_REF || e->var->kind != VAR_SERIES || !ex_reads(e, in->r->v)) return NULL;
+    Expr *is = in_marks(in->r, e, in->at);
+    in->failed |= !is;
+    return is ? is : e;
+}
+
+// The summary of a recursion along the chain, h[t] in h[t-1] and z[t-1], or in h[t-1] and z[t]. NULL: it is none.
+static const Summary *recursion_of(Reader *r, const Var *h)
 {
     Recursion c;
-    Var *h = e->var;
-    const Series *s = h->rank == r->v->rank && h->series && h->series->n == 1 ? series_along(r->g, h, r->along) : NULL;
-    if (!s || !first_order(s, &c) || c.along != r->along) return NULL;
-    const int apart = apart_from(r, e->args, e->nargs);
-    Expr *before[MAX_RANK];
-    for (int k = 0; k < h->rank; k++) before[k] = k == c.along ? ex_sub(c.next->subscript[k], ex_num(1)) : c.next->subscript[k];
-    Expr *next = ex_replace(ex_replace(c.next->value, c.before, r->last), ex_ref(r->v, r->v->rank, before), r->value);
-    const double start = number_at(c.first->value, 0, NULL, NULL);
-    if ((apart != 0 && apart != 1) || isnan(start) || ex_mentions(next, r->v) || ex_mentions(next, h)) return NULL;
-    const Summary *is = summary_like(r, (Summary){.kind = BY_RECURSION, .next = next, .series = h, .before = start, .most = INFINITY});
-    if (!is) return NULL;
-    return apart == 0 ? stands_for(r, is) : ex_replace(ex_replace(next, r->last, stands_for(r, is)), r->value, r->here);
+    for (int i = 0; i < r->n; i++)
+        if (r->s[i].series == h) return r->s[i].next ? &r->s[i] : NULL;          // else it is being looked at: it needs itself
+    const Series *s = h->rank == r->v->rank && h->series && h->series->n == 1 ? series_along(r->g, (Var *)h, r->along) : NULL;
+    if (!s || r->n == MOST_SUMMARIES || !first_order(s, &c) || c.along != r->along) return NULL;
+    Expr *key = c.next->subscript[c.along], *args[MAX_RANK], *next = NULL, *first = NULL;
+    memcpy(args, c.next->subscript, sizeof *args * (size_t)h->rank);
+    Summary *is = &r->s[r->n++];
+    *is = (Summary){.kind = BY_RECURSION, .series = h, .most = INFINITY, .before = NAN, .mark = ex_ref(var_new(r->g, r->v->name, VAR_ELEMENT), 0, NULL)};
+    is->stand = var_unique(r->g, arena_printf(r->g->arena, "history_%s", r->v->name), VAR_ELEMENT);
+    is->stand->rank = r->v->rank;
+    memcpy(is->stand->dim, r->v->dim, sizeof is->stand->dim);
+    for (int with = 0; with < 2; with++) {
+        Inside in = {r, with ? key : ex_sub(key, ex_num(1)), false};
+        args[c.along] = in.at;
+        next = ex_replace(ex_replace(c.next->value, c.before, is->mark), ex_ref(r->v, h->rank, args), r->value);
+        if (ex_mentions(next, r->v) || ex_mentions(next, h)) continue;
+        next = ex_map(next, others_in_marks, &in);
+        if (in.failed) return NULL;
+        is->with = with;
+        break;
+    }
+    if (ex_mentions(next, r->v) || ex_mentions(next, h)) return NULL;
+    is->next = next;
+    memcpy(args, c.first->subscript, sizeof *args * (size_t)h->rank);
+    args[c.along] = ex_num(1);
+    first = ex_replace(c.first->value, ex_ref(r->v, h->rank, args), r->value);
+    is->before = is->with ? before_first(r, is, first) : number_at(first, 0, NULL, NULL);
+    if (isnan(is->before)) is->next = NULL;
+    return is->next ? is : NULL;
+}
+
+// The same in a factor.
+static Expr *read_recursion(Reader *r, Expr *e)
+{
+    for (int k = 0; k < e->nargs; k++)
+        if (e->nargs != r->v->rank || (k != r->along && e->args[k] != r->here->args[k])) return NULL;
+    Expr *is = in_marks(r, e, r->here->args[r->along]);
+    for (int q = 0; q < r->n && is; q++)
+        if (r->s[q].mark) is = ex_replace(is, r->s[q].mark, stands_for(r, &r->s[q]));
+    return is ? ex_replace(is, r->value, r->here) : NULL;
 }
 
 static Expr *read_further_back(Reader *r, int distance)
@@ -193,11 +276,49 @@ static void see(Expr *ref, void *with)
     else if (d->number > 0) s->any = ref;
 }
 
+// The first or the last value that a subscript takes over the plates.
+static Expr *end_over(const Plates *p, Expr *e, int side)
+{
+    for (int i = p->n - 1; i >= 0; i--) e = ex_replace_index(e, p->index[i], side ? p->index[i]->hi : p->index[i]->lo);
+    return e;
+}
+
+typedef struct Latest { Reader *r; Expr *ref; bool ok; } Latest;
+
+static Look look_at_series(const Expr *e, void *with)
+{
+    Latest *l = with;
+    if (e->kind != EX_REF || e->var->kind != VAR_SERIES || !ex_reads(e, l->r->v)) return LOOK;
+    const Expr *later = l->ref && e->nargs == l->ref->nargs && e->nargs > l->r->along ? ex_sub(e->args[l->r->along], l->ref->args[l->r->along]) : NULL;
+    l->ok &= !e->loose && e->nargs == l->r->v->rank && (!l->ref || (later && later->kind == EX_NUM));
+    if (!l->ref || (later && later->number > 0)) l->ref = (Expr *)e;
+    return SKIP;
+}
+
+// The element that a factor belongs to which reads definitions alone: the one before which they stand, or the last that is in them.
+static Expr *held_by_series(Reader *r, const Factor *f)
+{
+    Latest l = {r, NULL, true};
+    ex_find(f->log_density, look_at_series, &l);
+    const Summary *s = l.ref && l.ok ? recursion_of(r, l.ref->var) : NULL;
+    if (!s) return NULL;
+    Expr *at[MAX_RANK], *t = l.ref->args[r->along];
+    memcpy(at, l.ref->args, sizeof *at * (size_t)r->v->rank);
+    if (!s->with) {
+        double least, most;
+        range_of(end_over(&f->plates, t, 0), &least, &most);
+        const Expr *past = ex_sub(end_over(&f->plates, t, 1), r->v->dim[r->along]);
+        if (least >= 2) at[r->along] = ex_sub(t, ex_num(1));
+        else if (past->kind != EX_NUM || past->number > 0) return NULL;
+    }
+    return ex_ref(r->v, r->v->rank, at);
+}
+
 static Expr *last_held(Reader *r, const Factor *f)
 {
     Seen s = {r, NULL};
     ex_references(f->log_density, r->v, see, &s);
-    return s.any;
+    return s.any || r->along < 0 ? s.any : held_by_series(r, f);
 }
 
 // Where factors hold one element each, what recurs tells.
@@ -226,7 +347,7 @@ static double behind(const Reader *r, const double *summary, int q, double previ
         for (int k = 0; k < r->n; k++)
             if (r->s[k].kind == BY_DISTANCE && r->s[k].distance == s->distance - 1) x = summary ? summary[k] : r->s[k].before;
         return x;
-    case BY_RECURSION: return number_at(s->next, 2, (Expr *[]){r->value, r->last}, (double[]){z, h});
+    case BY_RECURSION: return number_after(r, s->next, z, summary);
     case BY_REDUCTION: break;
     }
     x = number_at(s->next, 1, &r->value, &z);
@@ -314,16 +435,27 @@ static Factor *read_factor(Reader *r, Factor *f)
     if (!r->here || r->along < 0 || r->here->loose) { r->failed = true; return f; }
     Factor *w = arena_copy(r->g->arena, f, sizeof *f);
     w->log_density = ex_map(f->log_density, read_leaf, r);
+    if (!ex_mentions(w->log_density, r->v)) w->log_density = ex_add2(w->log_density, ex_call3("within", r->here, end_of_summed(r->v, 0), end_of_summed(r->v, 1)));      // what is remembered, which the element does not change
     w->dist = NULL;                              // what its arguments allow is weighed already
     w->observed = false;
     return w;
+}
+
+// Of a factor that holds z[T] the part of element k counts where k is T: what is remembered before T is that before k.
+static Expr *stand_here(Expr *e, void *with)
+{
+    const Conditional *c = with;
+    bool stands = false, apart = false;
+    for (int q = 0; q < c->past->nsummaries && e->kind == EX_REF; q++) stands |= e->var == c->past->stand[q];
+    for (int k = 0; k < e->nargs && stands; k++) apart |= ex_sub(e->args[k], c->current->args[k])->kind != EX_NUM;
+    return apart ? ex_ref(e->var, c->var->rank, c->current->args) : NULL;
 }
 
 Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed)
 {
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!v->rank || v->rank == MAX_RANK || !first || !last || first->kind != EX_NUM || last->kind != EX_NUM || last->number - first->number >= MOST_STATES || last->number < first->number) return NULL;
-    Reader r = {.g = g, .v = v, .along = -1, .value = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL), .last = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
+    Reader r = {.g = g, .v = v, .along = -1, .value = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
     const Reading all = factors_of(g, v);
     Factor **weigh = NEW_N(g->arena, Factor *, all.n + 1), **from = NEW_N(g->arena, Factor *, all.n + 1);
     Reading to = {.factor = NEW_N(g->arena, Factor *, all.n + 1)};
@@ -344,8 +476,9 @@ Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed)
     for (Part *q = c->density; q; q = q->next)
         for (int k = 0; k < to.n; k++)
             if (q->factor == to.factor[k]) q->factor = from[k];
-    for (int q = 0; q < r.n; q++) c->closed |= r.s[q].kind == BY_RECURSION;
     c->past = p;
+    for (Part *q = c->density; q; q = q->next) q->value = ex_map(q->value, stand_here, c);
+    for (int q = 0; q < r.n; q++) c->closed |= r.s[q].kind == BY_RECURSION;
     return c;
 }
 

@@ -1527,6 +1527,7 @@ bool schedule(Graph *g)
     if (!g->by_gibbs) move_together(g);
     find_scales(g);
     find_orbits(g);
+    find_exchanges(g);
     find_whitened(g);
     put(&g->steps, o.left_out);
     for (Step *s = g->steps; s; s = s->next) {

@@ -20,6 +20,7 @@ static Expr *product(const Count *c)
 static Expr *where_it_pays(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
+    if (o->added) return NULL;                   // it costs what a draw of either does
     Expr *elements = ex_num(0), *rows = ex_num(0);
     for (int i = 0; i < o->n; i++) {
         const Count n = count_dims(o->moved[i].var, 0, o->moved[i].var->rank);
@@ -49,7 +50,7 @@ void before_orbit(Lower *p, const Step *s)
     Loops l = {.n = c->rank};
     Expr *element = var_element(p->g, c, l.index);
     Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, element->args, NULL) : enter(p, NODE_LANE);
-    put_update(p, UPDATE_SET, place_element(element), ex_num(1));
+    put_update(p, UPDATE_SET, place_element(element), ex_num(s->orbit->added ? 0 : 1));
     leave(p, nest);
     close_kernel(p);
     launch_team(p, k);
