@@ -123,7 +123,7 @@ static double before_first(const Reader *r, Summary *s, const Expr *first)
     for (int k = 0; k <= 2 * MOST_STATES; k++) {
         bool same = true;
         s->before = k % 2 ? -(k + 1) / 2 : k / 2;
-        for (double z = lo; z <= hi && same; z++) same = number_after(r, s->next, z, NULL) == number_at(first, 1, &r->value, &z);
+        for (double z = lo; z <= hi && same; z++) same = number_after(r, s->next, z, NULL) == number_after(r, first, z, NULL);
         if (same) return s->before;
     }
     return NAN;
@@ -167,21 +167,20 @@ static const Summary *recursion_of(Reader *r, const Var *h)
     is->stand = var_unique(r->g, arena_printf(r->g->arena, "history_%s", r->v->name), VAR_ELEMENT);
     is->stand->rank = r->v->rank;
     memcpy(is->stand->dim, r->v->dim, sizeof is->stand->dim);
-    for (int with = 0; with < 2; with++) {
+    for (int with = 0; with < 2 && !next; with++) {
         Inside in = {r, with ? key : ex_sub(key, ex_num(1)), false};
         args[c.along] = in.at;
-        next = ex_replace(ex_replace(c.next->value, c.before, is->mark), ex_ref(r->v, h->rank, args), r->value);
-        if (ex_mentions(next, r->v) || ex_mentions(next, h)) continue;
-        next = ex_map(next, others_in_marks, &in);
-        if (in.failed) return NULL;
+        next = ex_map(ex_replace(ex_replace(c.next->value, c.before, is->mark), ex_ref(r->v, h->rank, args), r->value), others_in_marks, &in);
+        if (in.failed || ex_mentions(next, r->v) || ex_mentions(next, h)) next = NULL;
         is->with = with;
-        break;
     }
-    if (ex_mentions(next, r->v) || ex_mentions(next, h)) return NULL;
+    if (!next) return NULL;
     is->next = next;
     memcpy(args, c.first->subscript, sizeof *args * (size_t)h->rank);
     args[c.along] = ex_num(1);
-    first = ex_replace(c.first->value, ex_ref(r->v, h->rank, args), r->value);
+    Inside in = {r, ex_num(is->with), false};
+    first = ex_map(ex_replace(c.first->value, ex_ref(r->v, h->rank, args), r->value), others_in_marks, &in);
+    if (in.failed) return NULL;
     is->before = is->with ? before_first(r, is, first) : number_at(first, 0, NULL, NULL);
     if (isnan(is->before)) is->next = NULL;
     return is->next ? is : NULL;
