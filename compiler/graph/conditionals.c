@@ -1225,6 +1225,27 @@ int block_sums(Var *const *block, int n)
     return sums;
 }
 
+// A term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element.
+static void take_chosen(BlockTerm *b)
+{
+    bool named = false;
+    for (int r = 0; r < b->degree; r++)
+        for (int k = 0; k < b->ref[r]->nargs; k++) named |= b->ref[r]->args[k]->kind != EX_INDEX && b->ref[r]->args[k]->kind != EX_NUM;
+    while (named) {
+        Expr *const *factor = b->coefficient->kind == EX_MUL ? b->coefficient->args : &b->coefficient;
+        const int n = b->coefficient->kind == EX_MUL ? b->coefficient->nargs : 1;
+        Expr *c = NULL;
+        for (int i = 0; i < n && !c; i++) {
+            Expr *f = factor[i]->kind == EX_POW && factor[i]->number > 0 ? factor[i]->args[0] : factor[i];
+            if (f->kind == EX_CALL && f->fn == FN_if_else && (ex_is_num(f->args[1], 0) || ex_is_num(f->args[2], 0))) c = f;
+        }
+        if (!c) return;
+        const bool otherwise = ex_is_num(c->args[1], 0);
+        b->loops.guard = also(b->loops.guard, otherwise ? ex_call1("!", c->args[0]) : c->args[0]);
+        b->coefficient = ex_replace(b->coefficient, c, c->args[otherwise ? 2 : 1]);
+    }
+}
+
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because)
 {
     Unknowns in = {block, nblock, false};
@@ -1258,6 +1279,7 @@ bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const
                 if (m->ref[k]->nargs < m->ref[k]->var->rank) { *because = "a routine needs it whole"; return false; }
             for (int k = 0; k < f->plates.n; k++) b->loops.index[b->loops.n++] = f->plates.index[k];
             for (int k = 0; k < m->loops.n; k++) b->loops.index[b->loops.n++] = m->loops.index[k];
+            take_chosen(b);
             *last = b;
             last = &b->next;
         }

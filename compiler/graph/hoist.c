@@ -215,11 +215,16 @@ static bool test_collect(const Var *v, void *with)
     return false;
 }
 
-typedef struct Gather { const Loops *l; Expr *key, *extent; bool several; } Gather;
+typedef struct Gather { const Loops *l; Expr *key, *extent; bool several, chosen; } Gather;
 
 static Look gathered(const Expr *e, void *with)
 {
     Gather *g = with;
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {        // rows that a choice leaves out belong to no group, whatever their key
+        Gather within = {.l = g->l};
+        for (int k = 0; k < e->nargs; k++) ex_find(e->args[k], gathered, &within);
+        g->chosen |= within.key != NULL;
+    }
     if (e->kind != EX_REF || !test_moves(e->var, NULL)) return LOOK;
     for (int k = 0; k < e->nargs; k++) {
         if (!varies(e->args[k], g->l)) continue;
@@ -235,7 +240,7 @@ static bool same_by_group(const Loops *l, Expr *t, Gather *found)
 {
     Gather g = {.l = l};
     ex_find(t, gathered, &g);
-    if (g.several || !g.key || g.key->loose || !ex_data_only(g.key) ||       // loose: u[g[i, q]] within a sum over q has many keys a row
+    if (g.several || g.chosen || !g.key || g.key->loose || !ex_data_only(g.key) ||       // loose: u[g[i, q]] within a sum over q has many keys a row
         (found->key && found->key != g.key) || (g.key->kind == EX_INDEX && l->n == 1)) return false;
     if (varies(ex_replace(t, g.key, ex_num(1)), l)) return false;
     *found = g;

@@ -181,13 +181,11 @@ Expr *chosen_where(Expr *e)
     return all;
 }
 
-static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
-
 Loops loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target)
 {
     Loops out = *l;
     bool leaves = false;
-    for (int k = 0; k < n; k++) leaves |= ex_any_var(target[k], test_wild, NULL);
+    for (int k = 0; k < n; k++) leaves |= target[k]->kind != EX_INDEX;       // a place that data name
     Expr *where = leaves ? chosen_where(value) : NULL;
     if (where) out.guard = out.guard ? ex_call2("&&", out.guard, where) : where;
     return out;
