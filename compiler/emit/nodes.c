@@ -310,7 +310,8 @@ static void emit_update(Out *o, const Node *n)
         if (open) own = text(o, "if (OWN(%.*s)) ", (int)strlen(open) - 2, open + 1);
     }
     if (at->array && at->array->pattern) {
-        if (at->n == 0) line(o, "SPARSE_ROW(%s);", t.c);
+        if (at->n == 0) line(o, "%s(%s);", n->update.op == UPDATE_ADD ? "SPARSE_TARGET" : "SPARSE_ROW", t.c);
+        else if (at->n == 1 && n->update.op == UPDATE_SET) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, t.c, extent_c(o, n->update.value->var->dim[1], LOOSE));
         else line(o, "%s(%s, %s);", at->n == 1 ? "SPARSE_PUT" : "SPARSE_ADD", place, t.c);
         return;
     }
@@ -1188,8 +1189,7 @@ static void emit_lane(Out *o, const Node *n)
 
 static void emit_if(Out *o, const Node *n)
 {
-    const char *condition = n->test.few ? text(o, "%s < %s", extent_c(o, n->test.few->count, ADDITIVE), extent_c(o, n->test.few->size, ADDITIVE))
-                                        : expr_c(o, n->test.condition, LOOSE);
+    const char *condition = n->test.few ? few_c(o, n->test.few) : expr_c(o, n->test.condition, LOOSE);
     begin(o, n->test.negated ? "if (!(%s))" : "if (%s)", condition);
     emit_scope(o, n->body, o->team, o->crew);
     if (n->test.otherwise) {

@@ -56,6 +56,7 @@ Text        subscript_text(Out *o, const Expr *e);               // counted from
 Text        position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset);   // row-major among n dimensions from first, plus offset
 Text        extent_text(Out *o, const Expr *e);                  // a size: long
 const char *extent_c(Out *o, const Expr *e, Level least);
+const char *few_c(Out *o, const Rows *r);                        // whether rows are few, or told one by one
 const char *count_text(Out *o, const Count *c);                  // a product of extents
 const char *place_text(Out *o, const Place *at);
 const char *var_text(Out *o, const Var *v);                      // d.X or s.beta

@@ -75,7 +75,7 @@ static void emit_scales(Out *o, const StepCode *s)
         const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
         list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, v->rank ? extent_c(o, v->dim[0], LOOSE) : "1");
     }
-    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %d, %s, %s%s);", s->density_name, step->block[0]->name, s->tuning->name, step->competition ? step->competition->number : 0, step->gaussian.sparse,
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %d, %s, %s%s);", s->density_name, step->block[0]->name, s->tuning->name, step->competition ? step->competition->number : 0, step->gaussian.rows && step->gaussian.rows->told ? step->gaussian.rows->told : step->gaussian.sparse,
          units_c(o, sweep), units_c(o, trial), list);
     o->launching = false;
 }
@@ -132,13 +132,29 @@ static void emit_launch(Out *o, const Launch *l)
     line(o, "%s%s(%s%srun%s);", l->unless_kept ? "if (!run->kept) " : "", macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
 }
 
+// What a launch is made under, which depends on rows; after `others`, their condition does not hold.
+static const char *when_c(Out *o, const Launch *l, bool after_others)
+{
+    const char *name = l->rows->name;
+    switch (l->when) {
+    case ALWAYS: return "1";
+    case IF_FEW: return text(o, "few_%s(run)", name);
+    case IF_MANY: return text(o, "!few_%s(run)", name);
+    case IF_SYSTEM: return text(o, after_others ? "few_%s(run)" : "few_%s(run) && !TOLD(%d)", name, l->rows->told);
+    case IF_TOLD: return text(o, "TOLD(%d)", l->rows->told);
+    case UNLESS_TOLD: return text(o, "!TOLD_ALONE(%d)", l->rows->told);
+    }
+    return "1";
+}
+
+static bool is_otherwise(When when, When before) { return (when == IF_MANY && (before == IF_FEW || before == IF_SYSTEM)) || (when == IF_SYSTEM && before == IF_TOLD); }
+
 // Launches that depend on how many rows there are stand together under their condition.
 static void emit_launches_at(Out *o, const Launches *list, int indent)
 {
     o->indent = indent;
     int standing_in = 0;                         // the condition that is open
     for (const Launch *l = list->first; l;) {
-        const Launch *first = l;
         if (l->stands_in != standing_in) {
             if (standing_in) end(o);
             if (l->stands_in) begin(o, "if (STANDS_IN(run, %d))", l->stands_in);
@@ -149,13 +165,14 @@ static void emit_launches_at(Out *o, const Launches *list, int indent)
             l = l->next;
             continue;
         }
-        begin(o, l->when == IF_FEW ? "if (few_%s(run))" : "if (!few_%s(run))", l->rows->name);
-        for (; l && l->when == first->when && l->rows == first->rows; l = l->next) emit_launch(o, l);
-        if (first->when == IF_FEW && l && l->when == IF_MANY && l->rows == first->rows) {
+        begin(o, "if (%s)", when_c(o, l, false));
+        for (;;) {
+            const Launch *one = l;
+            for (; l && l->when == one->when && l->rows == one->rows; l = l->next) emit_launch(o, l);
+            if (!l || l->rows != one->rows || !is_otherwise(l->when, one->when)) break;
             o->indent--;
             o->depth--;
-            begin(o, "} else");
-            for (; l && l->when == IF_MANY && l->rows == first->rows; l = l->next) emit_launch(o, l);
+            begin(o, l->when == IF_MANY ? "} else" : "} else if (%s)", when_c(o, l, true));
         }
         end(o);
     }
@@ -184,8 +201,8 @@ static void emit_row_sizes(Out *o, const Program *p)
     o->launching = true;
     for (const Step *s = o->g->steps; s; s = s->next)
         if (s->kind == STEP_GAUSSIAN && s->gaussian.rows)
-            fprintf(o->file, "// Whether there are fewer rows than coefficients.\nstatic int few_%s(const GmRun *run)\n{\n    const Data *const d = (const Data *)run->data;\n    return %s < %s;\n}\n\n",
-                    s->gaussian.rows->name, extent_c(o, s->gaussian.rows->count, ADDITIVE), extent_c(o, s->gaussian.rows->size, ADDITIVE));
+            fprintf(o->file, "// Whether there are fewer rows than coefficients%s.\nstatic int few_%s(const GmRun *run)\n{\n    const Data *const d = (const Data *)run->data;\n    return %s;\n}\n\n",
+                    s->gaussian.rows->told ? ", or rows are told one by one" : "", s->gaussian.rows->name, few_c(o, s->gaussian.rows));
     o->launching = false;
 }
 
@@ -375,6 +392,19 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
             if (s->joint <= 0 || (s->competition && s->competition != c)) continue;
             fprintf(out, "    cost[0] += 0.6 * gm_sparse_time(%d);\n", s->joint);
             if (!s->competition) fprintf(out, "    cost[1] += 0.6 * gm_sparse_time(%d);\n", s->joint);
+        }
+        for (const Step *s = o->g->steps; s; s = s->next) {
+            const Rows *r = s->kind == STEP_GAUSSIAN && (!s->competition || s->competition == c) ? s->gaussian.rows : NULL;
+            if (!r || !r->told) continue;
+            const CompetitionCost told = cost_where_told(p, c);
+            fprintf(out, "    if (gm_rows_told(%d)) {\n        cost[0] = %s + 0.6 * gm_sparse_time(%d);\n", r->told, units_c(o, told.steps), r->told);
+            if (!s->competition) fprintf(out, "        cost[1] = %s + 0.6 * gm_sparse_time(%d);\n", units_c(o, told.move), r->told);
+            for (int i = 0; i < p->nsteps; i++)
+                if (p->steps[i].step->competition == c && p->steps[i].waits_for) {
+                    fprintf(out, "        cost[2] = INFINITY;      // it reads X'X, which is not made\n");
+                    break;
+                }
+            fprintf(out, "    }\n");
         }
         fprintf(out, "}\n\n");
     }

@@ -197,7 +197,8 @@ static void emit_shape(Out *o, const Program *p, const Var *v)
     const Placement *at = placement_of(p, v);
     for (int k = 0; k < v->rank; k++) {
         const char *n = extent_c(o, v->dim[k], LOOSE);
-        if (at->when != ALWAYS && k == 0) n = text(o, at->when == IF_FEW ? "%s ? %s : 0" : "%s ? 0 : %s", text(o, "%s < %s", extent_c(o, at->rows->count, ADDITIVE), extent_c(o, at->rows->size, ADDITIVE)), n);
+        if (k == 0 && (at->when == IF_MANY || at->when == IF_SYSTEM || (at->when == IF_FEW && !at->rows->told)))       // rows that may be told are read, or not, however many they are
+            n = text(o, at->when == IF_MANY ? "%s < %s ? 0 : %s" : "%s < %s ? %s : 0", extent_c(o, at->rows->count, ADDITIVE), extent_c(o, at->rows->size, ADDITIVE), n);
         line(o, "shape->dim[%d] = %s;", k, n);
     }
     const Bound lower = bound_of(v, v->lower, v->lower_number), upper = bound_of(v, v->upper, v->upper_number);

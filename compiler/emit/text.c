@@ -256,6 +256,12 @@ const char *count_text(Out *o, const Count *c)
     return t ? t : "1";
 }
 
+const char *few_c(Out *o, const Rows *r)
+{
+    const char *rows = extent_c(o, r->count, ADDITIVE), *size = extent_c(o, r->size, ADDITIVE);
+    return r->told ? text(o, "FEW_ROWS(%d, %s, %s)", r->told, rows, size) : text(o, "%s < %s", rows, size);
+}
+
 static Text sub_text(Out *o, const Sub *s)
 {
     if (s->of) return position_text(o, s->of, s->first, s->n, s->at, s->offset);

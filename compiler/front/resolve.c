@@ -451,15 +451,65 @@ static void use_stmt(Resolve *r, Stmt *s)
     }
 }
 
-// log(y[i]) ~ ...: an expression of data may be drawn; one of unknowns would need its Jacobian.
+// A sum of unknowns times data, or of their sums: its Jacobian, if there is one, is a constant.
+static bool is_linear(Resolve *r, const Ast *e, bool *unknown)
+{
+    const char *culprit = NULL;
+    if (depends_on_data_only(r->a, e, &culprit)) return true;
+    *unknown = true;
+    const bool left = e->nkids > 0 && depends_on_data_only(r->a, e->kid[0], &culprit), right = e->nkids > 1 && depends_on_data_only(r->a, e->kid[1], &culprit);
+    switch (e->kind) {
+    case AST_NAME: return e->decl && e->decl->kind == DECL_VARIABLE;
+    case AST_INDEX:
+        for (int i = 1; i < e->nkids; i++)
+            if (!depends_on_data_only(r->a, e->kid[i], &culprit)) return false;
+        return is_linear(r, e->kid[0], unknown);
+    case AST_BINARY:
+        switch (e->op) {
+        case OP_ADD: case OP_SUB: return is_linear(r, e->kid[0], unknown) && is_linear(r, e->kid[1], unknown);
+        case OP_MUL: case OP_ELT_MUL: return (left || right) && is_linear(r, e->kid[left], unknown);
+        case OP_DIV: case OP_ELT_DIV: return right && is_linear(r, e->kid[0], unknown);
+        default: return false;
+        }
+    case AST_UNARY: return e->op == OP_NEG && is_linear(r, e->kid[0], unknown);
+    case AST_TRANSPOSE: return is_linear(r, e->kid[0], unknown);
+    case AST_CALL: return e->nkids == 1 && (e->name == intern("sum") || e->name == intern("mean")) && is_linear(r, e->kid[0], unknown);
+    case AST_REDUCE: return e->name == intern("sum") && left && right && is_linear(r, e->kid[2], unknown);
+    case AST_COND: return left && is_linear(r, e->kid[1], unknown) && is_linear(r, e->kid[2], unknown);
+    case AST_INT: case AST_REAL: case AST_STRING: case AST_RANGE: case AST_ALL: case AST_ARRAY: case AST_FUNCTION: return false;
+    }
+    return false;
+}
+
+// sum(u) ~ normal(0, s): target += normal_lpdf(sum(u) | 0, s), a factor of the density beside the distributions of the unknowns.
+static bool is_factor(Resolve *r, Stmt *s)
+{
+    bool unknown = false;
+    if (s->block == BLOCK_PREDICT || s->block == BLOCK_LET || s->block == BLOCK_DATA || s->more || s->lower || s->upper || !s->dist || !library_distribution(r->lib, s->dist) ||
+        library_distribution(r->lib, s->dist)->discrete || !is_linear(r, s->lhs, &unknown) || !unknown) return false;
+    Ast *call = NEW(r->a, Ast);
+    *call = (Ast){.kind = AST_CALL, .span = s->span, .name = intern(arena_printf(r->a, "%s_lpdf", s->dist)), .nkids = 1 + s->nargs, .kid = NEW_N(r->a, Ast *, 1 + s->nargs)};
+    call->kid[0] = s->lhs;
+    for (int i = 0; i < s->nargs; i++) call->kid[1 + i] = s->args[i];
+    for (int i = 0; i < call->nkids; i++)
+        if (call->kid[i]->depth >= call->depth) call->depth = call->kid[i]->depth + 1;
+    s->kind = STMT_TARGET;
+    s->rhs = call;
+    return true;
+}
+
+// log(y[i]) ~ ...: an expression of data may be drawn; of unknowns, one that is linear; another would need its Jacobian.
 static void check_left_side(Resolve *r, Stmt *s)
 {
     if (s->kind != STMT_TILDE || place_root(s->lhs)) return;
     const char *culprit = NULL;
     s->decl = (Decl *)first_data(s->lhs);
     if (depends_on_data_only(r->a, s->lhs, &culprit) && s->decl) return;
+    if (culprit && is_factor(r, s)) return;
     Diag *m = diag(r->d, s->lhs->span, DIAG_E0108, "this expression", "~");
-    if (culprit) diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
+    if (culprit && s->dist && library_distribution(r->lib, s->dist) && s->block != BLOCK_PREDICT && !s->more && !s->lower && !s->upper)
+        diag_help(m, "only data, and sums of unknowns times data, may stand here, and `%s` is unknown: give `%s` its own distribution; or write target += %s_%s(... | ...), a factor of the density without a Jacobian", culprit, culprit, s->dist, library_distribution(r->lib, s->dist)->discrete ? "lpmf" : "lpdf");
+    else if (culprit) diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
     else diag_help(m, "a name, a name with subscripts, or an expression of data stands to the left of `~`");
 }
 

@@ -204,6 +204,46 @@ static bool claim_mentions(const Claim *k, const Index *i, int before)
 
 static Expr *also(Expr *guard, Expr *more) { return guard ? ex_call2("&&", guard, more) : more; }
 
+static void keep(Claims *c, Claim k);
+
+static bool reads_element(const Expr *e)
+{
+    bool yes = e->kind == EX_REF && e->nargs > 0;
+    for (int i = 0; i < e->nargs; i++) yes |= reads_element(e->args[i]);
+    return yes;
+}
+
+// By how much a part grows with a loop's index: a number; NAN: it is none.
+static double slope(Expr *part, Index *x)
+{
+    Expr *d = part ? ex_sub(ex_replace_index(part, x, plus(ex_index(x), 1)), part) : NULL;
+    return d && d->kind == EX_NUM ? d->number : NAN;
+}
+
+// A loop between elements of data, k in start[i]:end[i], which may be of any length: a part that is linear in its index is least at one of the ends.
+static bool at_ends(Claims *c, const Claim *k)
+{
+    Index *x = k->loops.n ? k->loops.index[k->loops.n - 1] : NULL;
+    if (!x || !(reads_element(x->lo) || reads_element(x->hi)) || (k->loops.guard && ex_mentions_index(k->loops.guard, x))) return false;
+    for (int i = 0; i < k->nparts; i++)
+        if (isnan(slope(k->part[i], x))) return false;
+    for (int end = 0; end < 2; end++) {
+        Claim one = *k;
+        one.nparts = 0;
+        one.loops.n--;
+        one.loops.guard = also(k->loops.guard, ex_call2("<=", x->lo, x->hi));
+        Expr *at = end ? x->hi : x->lo;
+        for (int i = 0; i < k->nparts; i++) {
+            if ((slope(k->part[i], x) < 0) != end) continue;
+            one.fails[one.nparts] = ex_replace_index(k->fails[i], x, at);
+            one.part[one.nparts++] = ex_replace_index(k->part[i], x, at);
+        }
+        for (int i = 0; i < k->nnumbers; i++) one.number[i] = ex_replace_index(k->number[i], x, at);
+        if (one.nparts) keep(c, one);
+    }
+    return true;
+}
+
 // What is left to check when the data are there, kept once.
 static void keep(Claims *c, Claim k)
 {
@@ -222,6 +262,7 @@ static void keep(Claims *c, Claim k)
         k.loops.n--;
         if (!claims_nonneg(&(Loops){0}, ex_sub(x->hi, x->lo))) k.loops.guard = also(k.loops.guard, ex_call2("<=", x->lo, x->hi));
     }
+    if (at_ends(c, &k)) return;
     for (const Claim *o = c->g->claims; o; o = o->next)
         if (same_claim(o, &k)) return;
     Claim *kept = NEW(c->g->arena, Claim);

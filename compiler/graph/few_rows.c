@@ -7,6 +7,9 @@
 // rows than coefficients the draw needs a matrix of rows by rows only (Bhattacharya, Chakraborty and Mallick 2016; gm_normal_rows). Which of
 // the two is smaller is known when the data are read.
 //
+// Rows that are those of a matrix of data may also be told to the runtime as they are, without a matrix of their own, where the matrix has few elements that are not 0 or many columns
+// (runtime/backends/sparse.h).
+//
 // Needs: the terms of a step.     Gives: gaussian.rows of the step, or gaussian.no_rows, the reason why there are none.
 #include <string.h>
 #include "graph.h"
@@ -191,6 +194,27 @@ static Expr *row_count(const Factor *f)
     return n;
 }
 
+const Var *matrix_of_entries(const BlockTerm *t)
+{
+    const Expr *c = t->coefficient, *ref = t->ref[0];
+    if (t->loops.n != 1 || t->loops.guard || c->kind != EX_REF || c->nargs != 2 || c->var->kind != VAR_DATA || c->var->response || c->var->base != BASE_REAL || ref->nargs != 1) return NULL;
+    const Index *j = t->loops.index[0];
+    const bool whole = ref->args[0] == ex_index((Index *)j) && c->args[1] == ref->args[0] && !ex_mentions_index(c->args[0], j) && ex_is_num(j->lo, 1) && j->hi == c->var->dim[1];
+    return whole ? c->var : NULL;
+}
+
+// Rows that are long, and given as rows of matrices.
+static bool may_be_told(const Graph *g, const Step *s, const Rows *r)
+{
+    bool any = false;
+    if (g->by_em || !has_pattern(s->gaussian.terms)) return false;
+    for (const BlockTerm *t = r->phi; t; t = t->next) {
+        if (t->loops.n && !matrix_of_entries(t)) return false;
+        any |= t->loops.n > 0;
+    }
+    return any;
+}
+
 void find_rows(Graph *g, Step *s)
 {
     if (s->gaussian.nbatch || s->gaussian.arrow) return;
@@ -216,5 +240,7 @@ void find_rows(Graph *g, Step *s)
     for (int i = 0; i < s->nblock && !s->gaussian.no_rows; i++)
         if (!has_diagonal(s, r->phi, s->block[i]))
             s->gaussian.no_rows = arena_printf(g->arena, "not every element of `%s` has a proper prior of its own", s->block[i]->name);
-    if (!s->gaussian.no_rows) s->gaussian.rows = r;
+    if (s->gaussian.no_rows) return;
+    s->gaussian.rows = r;
+    if (may_be_told(g, s, r)) r->told = ++g->njoint;
 }

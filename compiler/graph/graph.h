@@ -560,6 +560,7 @@ typedef struct Rows {                    // few_rows.c: a block's precision is d
     Expr         *count, *size;          // how many rows, how many coefficients
     Expr         *weight, *shift;        // log density of a row: -weight/2 (phi'x)^2 + shift (phi'x), weight >= 0
     BlockTerm    *phi;                   // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
+    int           told;                  // each is a number, or a row of a matrix of data: its number among joint normals that may be told row by row to the runtime; 0: they are not
     struct Rows  *next;                  // of the same sparse block
 } Rows;                                  // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
 
@@ -824,6 +825,7 @@ int  stands_in(const Sum *s);                                    // of a statist
 const Rows *listed_in(const Step *s, const Factor *f);           // whether it tells this factor row by row; or NULL
 
 void find_rows(Graph *g, Step *s);       // few_rows.c: fills rows or no_rows of a joint normal
+const Var *matrix_of_entries(const BlockTerm *t);               // of a term of Rows.phi: the matrix of data whose row its entries are, each element of a vector by its column; or NULL
 Rows *factor_rows(Graph *g, Var *const *block, int n, const Factor *f);      // one factor as rows of weight, shift and phi, without their count; NULL: it has another form
 bool schedule(Graph *g);
 const char *only_on_cpu(const Graph *g);                         // why its program runs on the CPU alone; NULL: it does not

@@ -476,12 +476,25 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW));
         in_lapack = true;
         break;
-    case LAUNCH_PATTERN: case LAUNCH_SCALES: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
+    case LAUNCH_PATTERN: case LAUNCH_TELL_ROWS: case LAUNCH_SCALES: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
     case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_WHERE: case LAUNCH_CHECKED: case LAUNCH_END: break;
     }
     c.work = ex_add2(c.work, in_lapack ? ex_add2(ex_num(LAUNCHED), ex_mul2(ex_num(LIBRARY), ex_call2("<=", ex_num(LEAST_LIBRARY), a))) : ex_num(LAUNCHED));
     c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));
     add(to, c);
+}
+
+// Whether what is made under a condition belongs to a route, IF_MANY, IF_FEW (without telling rows) or IF_TOLD.
+static bool is_taken(When when, When route)
+{
+    switch (when) {
+    case ALWAYS: return true;
+    case IF_FEW: return route != IF_MANY;
+    case IF_SYSTEM: return route == IF_FEW;
+    case UNLESS_TOLD: return route != IF_TOLD;
+    case IF_MANY: case IF_TOLD: return when == route;
+    }
+    return true;
 }
 
 // A list of launches, those of a loop over turns as often as there are.
@@ -494,7 +507,7 @@ static Cost count_all(Counter *k, const Launches *list)
         else if (l->kind == LAUNCH_CHECKED)
             while (l->kind != LAUNCH_END) l = l->next;
         else if (l->kind == LAUNCH_END) { add(&all, times(turn, turns)); turns = NULL; }
-        else if ((l->when == ALWAYS || l->when == k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);
+        else if (is_taken(l->when, k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);
     }
     return all;
 }
@@ -562,26 +575,26 @@ static Expr *by_sizes(Expr *e)
     return ex_num(1);
 }
 
-static Cost count_launches(const Program *p, const Launches *list)
+static Cost count_launches(const Program *p, const Launches *list, When route)
 {
-    Counter k = {.p = p, .route = IF_MANY, .scope = {.arena = p->g->arena, .g = p->g}};
+    Counter k = {.p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
     return count_all(&k, list);
 }
 
 typedef struct Ways { Cost steps, move, evaluation; } Ways;
 
 // `other`: steps that this device does not take.
-static Ways count_ways(const Program *p, const Competition *of, int other)
+static Ways count_ways(const Program *p, const Competition *of, int other, When route)
 {
     Cost every = none();
     Ways w = {none(), none(), none()};
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
         if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) || (s->competition && s->competition != of)) continue;
-        add(&every, count_launches(p, &p->steps[i].made));
-        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, count_launches(p, &p->steps[i].launches));
+        add(&every, count_launches(p, &p->steps[i].made, route));
+        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, count_launches(p, &p->steps[i].launches, route));
         if (s->when != WITH_GRADIENTS) continue;
-        w.evaluation = count_launches(p, &p->steps[i].density);
+        w.evaluation = count_launches(p, &p->steps[i].density, route);
         Expr *n = NULL;
         for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
             for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
@@ -599,15 +612,16 @@ static Ways count_ways(const Program *p, const Competition *of, int other)
 
 void cost_of_scales(const Program *p, const StepCode *of, Expr **sweep, Expr **trial)
 {
+    const When route = IF_MANY;
     Cost all = none();
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
         if (s->imputes || s->when == ON_GPU || s->when == WITH_GRADIENTS || s->joint < 0) continue;
-        add(&all, count_launches(p, &p->steps[i].made));
-        add(&all, count_launches(p, &p->steps[i].launches));
+        add(&all, count_launches(p, &p->steps[i].made, route));
+        add(&all, count_launches(p, &p->steps[i].launches, route));
     }
     *sweep = by_sizes(all.work);
-    const Cost one = count_launches(p, &of->density);            // up to the draw, which a trial does without
+    const Cost one = count_launches(p, &of->density, route);            // up to the draw, which a trial does without
     *trial = by_sizes(ex_sub(one.work, ex_mul2(ex_num(units_of("normal_natural", DRAW)), one.draws)));
 }
 
@@ -618,6 +632,12 @@ static CostOnGpu on_gpu(Cost c)
 
 CompetitionCost cost_of_competition(const Program *p, const Competition *of)
 {
-    const Ways cpu = count_ways(p, of, ON_GPU), gpu = count_ways(p, of, ON_CPU);
+    const Ways cpu = count_ways(p, of, ON_GPU, IF_MANY), gpu = count_ways(p, of, ON_CPU, IF_MANY);
     return (CompetitionCost){by_sizes(cpu.steps.work), by_sizes(cpu.move.work), by_sizes(cpu.evaluation.work), {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
+}
+
+CompetitionCost cost_where_told(const Program *p, const Competition *of)
+{
+    const Ways cpu = count_ways(p, of, ON_GPU, IF_TOLD);
+    return (CompetitionCost){.steps = by_sizes(cpu.steps.work), .move = by_sizes(cpu.move.work), .evaluation = by_sizes(cpu.evaluation.work)};
 }

@@ -400,6 +400,16 @@ static void put_scaled(Lower *p, const Step *s, Var *scale)
     leave(p, nest);
 }
 
+// The target of a row over the root of its variance; *root, the root of its weight, gets a name.
+static Expr *put_target(Lower *p, const Rows *r, Expr **root)
+{
+    if (ex_is_num(*root, 1)) return r->shift;
+    Var *local = local_new(p->g->arena, "root");
+    put_let(p, NULL, local, *root, "wide");
+    *root = local_ref(local);
+    return ex_call3("if_else", ex_call2("<", ex_num(0), *root), ex_mul2(r->shift, ex_pow(*root, -1)), ex_num(0));
+}
+
 // With fewer rows than coefficients: the diagonal and the shift of everything but the rows, and each row and its target over the square
 // root of its variance.
 static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size)
@@ -424,14 +434,9 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
         b->row->dim[b->row->rank++] = plates.index[i]->hi;
     }
     const Sub at_row = {.of = b->row, .n = b->row->rank, .at = row}, none = {0};
-    Expr *root = ex_pow(s->gaussian.rows->weight, 0.5);
+    Expr *root = ex_pow(s->gaussian.rows->weight, 0.5), *named = root;
     Node *nest = enter_nest(p, NODE_NEST, &plates, plates.n, row, NULL);
-    Expr *target = s->gaussian.rows->shift;
-    if (!ex_is_num(root, 1)) {
-        Var *local = local_new(p->g->arena, "root");
-        put_let(p, NULL, local, root, "wide");
-        target = ex_call3("if_else", ex_call2("<", ex_num(0), local_ref(local)), ex_mul2(target, ex_pow(local_ref(local), -1)), ex_num(0));
-    }
+    Expr *target = put_target(p, s->gaussian.rows, &named);
     put_update(p, UPDATE_SET, place_at(b->y, 1, at_row, none, none), target);
     leave(p, nest);
     for (const BlockTerm *t = s->gaussian.rows->phi; t; t = t->next) {
@@ -503,7 +508,7 @@ static void step_diagonal(Lower *p, const Step *s)
     draw_each(p, s, b.diagonal, b.h, v->dim[v->rank - 1], collect->name);
 }
 
-// The rows of a factor: each begins with the root of its weight, by which its entries are multiplied.
+// The rows of a factor: each begins with the root of its weight, by which its entries are multiplied. Where all of it is told so, its target follows; entries that are a row of a matrix come at once.
 static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
 {
     const Plates *plates = &r->factor->plates;
@@ -516,13 +521,66 @@ static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
         loop[n++]->loop.index[0] = plates->index[i];
     }
     if (plates->guard) (loop[n++] = enter(p, NODE_IF))->test.condition = plates->guard;
-    put_update(p, UPDATE_SET, (Place){.array = b->entries}, ex_pow(r->weight, 0.5));
+    Expr *root = ex_pow(r->weight, 0.5), *target = r->told ? put_target(p, r, &root) : NULL;
+    put_update(p, UPDATE_SET, (Place){.array = b->entries}, root);
+    if (target) put_update(p, UPDATE_ADD, (Place){.array = b->entries}, target);
     for (const BlockTerm *t = r->phi; t; t = t->next) {
+        const Var *X = r->told ? matrix_of_entries(t) : NULL;
+        if (X) {
+            Expr *first[] = {ex_num(1)}, *of_row[] = {t->coefficient->args[0], ex_num(1)};
+            put_update(p, UPDATE_SET, place_at(b->entries, 1, inner_sub(b, ex_ref(t->ref[0]->var, 1, first)), (Sub){0}, (Sub){0}), ex_ref((Var *)X, 2, of_row));
+            continue;
+        }
         Node *sum = enter_nest(p, NODE_NEST, &t->loops, 0, NULL, NULL);
         put_update(p, UPDATE_ADD, place_at(b->entries, 1, inner_sub(b, t->ref[0]), (Sub){0}, (Sub){0}), t->coefficient);
         leave(p, sum);
     }
     while (n > 0) leave(p, loop[--n]);
+}
+
+// Rows that may be told one by one: in place of the routes by few rows and by many.
+static void step_told(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, Expr *size)
+{
+    const Step *s = b->step;
+    const Rows *r = s->gaussian.rows;
+    Var *first = s->block[0];
+    b->entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
+    b->entries->rank = 2;
+    b->entries->dim[0] = b->entries->dim[1] = size;
+    b->entries->pattern = r->told;
+    note(p, "%s where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its standard deviation, with its target", s->description->what);
+    Kernel *tell = open_kernel(p, KERNEL_ONCE, words(p, "tell_rows_%s", first->name), "wide");
+    put_offsets(p, b, ndense, size);
+    put_fill(p, b->h, (Count){1, {local_ref(b->n)}}, false);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
+        if (t->factor != r->factor) accumulate(p, b, t);
+    put_listed(p, b, r);
+    if (ndense > 1) copy_block(p, s, x, ndense, true);
+    if (scale) put_squares(p, s, scale);
+    close_kernel(p);
+    b->entries = NULL;
+    p->when_rows = r;
+    p->when = IF_TOLD;
+    Launch *l = launch(p, scale ? LAUNCH_NORMAL_SPARSE_SCALED : LAUNCH_NORMAL_SPARSE, tell);
+    with_stream(l, first);
+    with_string(l, first->name);
+    with_number(l, r->told);
+    with_name(l, b->h);
+    with_name(l, x);
+    if (scale) with_name(l, scale);
+    p->when = ALWAYS;
+    const char *names = first->name;
+    for (int i = 1; i < ndense; i++) names = words(p, "%s, %s", names, s->block[i]->name);
+    bool each = false;                           // whether the weights of rows differ and move
+    for (int i = 0; i < r->factor->plates.n; i++) each |= ex_mentions_index(r->weight, r->factor->plates.index[i]);
+    Launches *of_step = p->launches;
+    p->launches = &p->told;
+    l = launch(p, LAUNCH_TELL_ROWS, tell);
+    with_string(l, names);
+    with_number(l, r->told);
+    with_extent(l, size);
+    with_number(l, each && ex_unknown(r->weight));
+    p->launches = of_step;
 }
 
 // Several plates: the kernel goes through the entries of the precision, which the runtime keeps (runtime/backends/sparse.h).
@@ -630,8 +688,9 @@ void step_gaussian(Lower *p, const Step *s)
         collect_rows(p, &b, x, ndense, size);
         if (scale) put_squares(p, s, scale);
         close_kernel(p);
+        if (s->gaussian.rows->told) step_told(p, &b, x, scale, ndense, size);
         p->when_rows = s->gaussian.rows;
-        p->when = IF_FEW;
+        p->when = s->gaussian.rows->told ? IF_SYSTEM : IF_FEW;
         launch_team(p, collect);
         Launch *l = launch_normal(p, scale ? LAUNCH_NORMAL_ROWS_SCALED : LAUNCH_NORMAL_ROWS, first);
         with_extent(l, s->gaussian.rows->count);

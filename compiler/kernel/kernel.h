@@ -324,6 +324,7 @@ typedef struct Launches { Launch *first, **last; } Launches;
 typedef struct StepCode {                // of one step of the schedule
     const Step *step;
     const char *name;
+    const Rows *waits_for;               // a move that competes: it is not made where these rows are told; or NULL
     bool        again;                   // sums of responses are made again before it, since values were imputed
     Launches    made;                    // statistics that a sweep makes before it
     Launches    launches;
@@ -381,6 +382,7 @@ typedef struct CompetitionCost {         // in multiply-adds, of one chain, in n
     struct { CostOnGpu steps, move, evaluation; } on_gpu;
 } CompetitionCost;
 CompetitionCost cost_of_competition(const Program *p, const Competition *of);
+CompetitionCost cost_where_told(const Program *p, const Competition *of);       // on a CPU, of all but the joint normal whose rows are told
 void cost_of_scales(const Program *p, const StepCode *s, Expr **sweep, Expr **trial);           // of all other steps, and of one trial; without factors of sparse joint normals
 
 // ---- print.c, check.c ----

@@ -78,6 +78,7 @@ struct Lower {
     Kernel    *definitions, *check, *sums, *responses;     // of setup, or NULL
     Launches   grams;
     Launches   patterns;         // of sparse joint normals
+    Launches   told;             // whether rows of joint normals are told one by one
     Launches   standing_in;      // sums of data that only what stands in for these reads
     int        stands_in;        // of the launches that are added
 };

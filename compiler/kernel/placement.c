@@ -134,9 +134,11 @@ Var *place_copy(Program *p, Var *v, const Var *of)
 
 // ---- routes ----
 
-typedef struct Use { When when; const Rows *rows; bool used, both; int stands_in; } Use;
+const char *when_text(When when) { return (const char *[]){[ALWAYS] = "any", [IF_FEW] = "few", [IF_MANY] = "many", [IF_SYSTEM] = "few and a matrix", [IF_TOLD] = "told", [UNLESS_TOLD] = "not told"}[when]; }
 
-typedef struct Uses { const Program *p; Use *of; When when; const Rows *rows; int stands_in; } Uses;      // of work arrays and statistics, by their number
+typedef struct Use { When when; const Rows *rows; bool used, both; int stands_in; bool always, moves; } Use;       // always: whatever is told, by more than what made it; moves: by moves along gradients that compete
+
+typedef struct Uses { const Program *p; Use *of; When when; const Rows *rows; int stands_in; bool makes, moves, scales; } Uses;      // of work arrays and statistics, by their number
 
 static bool used(const Var *v, void *with)
 {
@@ -144,7 +146,8 @@ static bool used(const Var *v, void *with)
     if ((placement_of(u->p, v)->home != HOME_WORK && v->kind != VAR_SUM) || v->id >= u->p->placements.n || u->p->placements.at[v->id].var != v) return false;
     Use *of = &u->of[v->id];
     of->both |= u->when == ALWAYS || (of->used && (of->when != u->when || of->rows != u->rows));
-    *of = (Use){u->when, u->rows, true, of->both, !of->used || of->stands_in == u->stands_in ? u->stands_in : 0};
+    const bool needed = u->when == ALWAYS && !u->makes && !u->scales;
+    *of = (Use){u->when, u->rows, true, of->both, !of->used || of->stands_in == u->stands_in ? u->stands_in : 0, of->always || (needed && !u->moves), of->moves || (needed && u->moves)};
     return false;
 }
 
@@ -184,11 +187,48 @@ static void use_launches(Uses *u, const Step *step, const Launches *list)
     for (const Launch *l = list->first; l; l = l->next) {
         u->when = l->when;
         u->rows = l->rows;
+        u->makes = l->kind == LAUNCH_GRAM;
         u->stands_in = l->stands_in ? l->stands_in : step && step->joint < 0 ? -step->joint : 0;
         for (int i = 0; i < l->nargs; i++)
             if (l->arg[i].kind == ARG_PLACE || l->arg[i].kind == ARG_NAME) used(l->arg[i].var, u);
             else if (l->arg[i].kind == ARG_PRODUCT) used_product(u, l->arg[i].product);
         if (l->kernel) use_list(u, l->kernel->body);
+    }
+}
+
+// Arrays of the routes that are not taken where rows are told: these take memory when they are written.
+static int in_place_of_told(const Placement *at) { return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_TOLD) ? at->rows->told : 0; }
+
+// The rows that may be told of a matrix.
+static const Rows *told_of(const Program *p, const Var *X)
+{
+    for (int i = 0; i < p->nsteps; i++) {
+        const Step *s = p->steps[i].step;
+        const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
+        for (const BlockTerm *t = r && r->told ? r->phi : NULL; t; t = t->next)
+            if (matrix_of_entries(t) == X) return r;
+    }
+    return NULL;
+}
+
+// X'X is left out where rows of X are told, unless something else than scales and moves that compete reads it: these then wait.
+static void leave_out_grams(Program *p, const Uses *u)
+{
+    for (Launch *l = p->prepare.first; l; l = l->next) {
+        if (l->kind != LAUNCH_GRAM || l->when != ALWAYS) continue;
+        const Var *X = NULL, *out = NULL;
+        for (int i = 0; i < l->nargs; i++)
+            if (l->arg[i].kind == ARG_PLACE) X = l->arg[i].var;
+            else if (l->arg[i].kind == ARG_NAME) out = l->arg[i].var;
+        const Rows *r = told_of(p, X);
+        if (!r || u->of[out->id].always) continue;
+        l->when = UNLESS_TOLD;
+        l->rows = r;
+        Placement *at = &p->placements.at[out->id];
+        at->when = UNLESS_TOLD;
+        at->rows = r;
+        for (int i = 0; i < p->nsteps && u->of[out->id].moves; i++)
+            if (p->steps[i].step->kind == STEP_NUTS && p->steps[i].step->competition) p->steps[i].waits_for = r;
     }
 }
 
@@ -198,8 +238,12 @@ void place_routes(Program *p)
     const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, NULL, lists[i]);
     for (int i = 0; i < p->nsteps; i++) {
+        const Step *s = p->steps[i].step;
+        u.moves = s->kind == STEP_NUTS && s->competition;
+        u.scales = s->kind == STEP_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->told;
         use_launches(&u, NULL, &p->steps[i].density);
         use_launches(&u, NULL, &p->steps[i].jacobian);
+        u.moves = u.scales = false;
         use_launches(&u, NULL, &p->steps[i].made);
         use_launches(&u, p->steps[i].step, &p->steps[i].launches);
     }
@@ -210,8 +254,16 @@ void place_routes(Program *p)
         at->rows = at->when == ALWAYS ? NULL : of->rows;
         at->stands_in = of->used ? of->stands_in : 0;
     }
-    for (const Sum *s = p->sums; s; s = s->next)
-        if (s->var->id < p->placements.n && p->placements.at[s->var->id].var == s->var && u.of[s->var->id].used) p->placements.at[s->var->id].stands_in = u.of[s->var->id].stands_in;
+    leave_out_grams(p, &u);
+    for (int i = 0; i < p->nwork; i++) {
+        Placement *at = &p->placements.at[p->work[i]->id];
+        if (in_place_of_told(at)) at->stands_in = in_place_of_told(at);
+    }
+    for (const Sum *s = p->sums; s; s = s->next) {
+        if (s->var->id >= p->placements.n || p->placements.at[s->var->id].var != s->var || !u.of[s->var->id].used) continue;
+        Placement *at = &p->placements.at[s->var->id];
+        at->stands_in = in_place_of_told(at) ? in_place_of_told(at) : u.of[s->var->id].stands_in;
+    }
 }
 
 // ---- printing, checking ----
@@ -227,7 +279,7 @@ void placements_print(FILE *out, const Program *p)
             ex_print(out, at->var->dim[k]);
         }
         if (at->var->rank) fputc(']', out);
-        if (at->when != ALWAYS) fprintf(out, ", if rows of %s are %s", at->rows->name, at->when == IF_FEW ? "few" : "many");
+        if (at->when != ALWAYS) fprintf(out, ", if rows of %s are %s", at->rows->name, when_text(at->when));
         if (at->stands_in) fprintf(out, ", in place of joint normal %d", at->stands_in);
         fputc('\n', out);
     }

@@ -18,7 +18,9 @@ typedef enum {
 #include "placement.def"
 } ArrayRole;
 
-typedef enum { ALWAYS, IF_FEW, IF_MANY } When;       // fewer rows than coefficients; or not
+// Fewer rows than coefficients, or rows that are told one by one (Rows.told): rows are read as they are; or not. Of the first: those of one kind and of the other. Statistics that only what is not done then reads.
+typedef enum { ALWAYS, IF_FEW, IF_MANY, IF_SYSTEM, IF_TOLD, UNLESS_TOLD } When;
+const char *when_text(When when);
 
 typedef struct Placement {
     const Var   *var;

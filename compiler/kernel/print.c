@@ -238,7 +238,7 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
             }
         }
         if (l->stands_in) fprintf(out, "    if joint normal %d is not taken", l->stands_in);
-        if (l->when != ALWAYS) fprintf(out, "    if rows of %s are %s", l->rows->name, l->when == IF_FEW ? "few" : "many");
+        if (l->when != ALWAYS) fprintf(out, "    if rows of %s are %s", l->rows->name, when_text(l->when));
         fputc('\n', out);
     }
     fputc('\n', out);

@@ -673,6 +673,7 @@ void lower_orders(Lower *p)
         with_name(l, o->first);
         with_name(l, o->rows);
     }
+    append(p->launches, &p->told);
     launch_shared(p, LAUNCH_SHARED, p->sums);
     append(p->launches, &p->grams);
     append(p->launches, &p->patterns);

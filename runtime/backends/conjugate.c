@@ -1,11 +1,14 @@
-// conjugate.c -- conjugate.h by plain loops: the preconditioned method of Hestenes and Stiefel (1952), begun again where rounding has led the residual astray.
+// conjugate.c -- conjugate.h: the preconditioned method of Hestenes and Stiefel (1952), begun again where rounding has led the residual astray.
 #include "conjugate.h"
+#include "linalg.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-double gm_row_times(const GmRows *R, long i, const double *x)
+enum { MOST_ROWS = 256, HELD = 1 << 15 };        // of one tile; numbers of a matrix that stay in the cache between two passes over it
+
+static double entries_times(const GmRows *R, long i, const double *x)
 {
     double sum = 0;
     for (long k = R->first[i]; k < R->first[i + 1]; k++) sum += R->value[k] * x[R->column[k]];
@@ -17,10 +20,90 @@ void gm_row_added(const GmRows *R, long i, double c, double *x)
     for (long k = R->first[i]; k < R->first[i + 1]; k++) x[R->column[k]] += c * R->value[k];
 }
 
+// Rows of a part from `from` on that lie one after the other in the matrix; they begin at *x, NULL: they are none.
+static long run_of(const GmPart *q, long from, long end, const double **x)
+{
+    long i = from + 1;
+    *x = q->x[from];
+    while (i < end && (*x ? q->x[i] == *x + (i - from) * q->p : !q->x[i])) i++;
+    return i - from;
+}
+
+static long tile_of(const GmRows *R)
+{
+    long rows = MOST_ROWS;
+    for (int k = 0; k < R->parts; k++)
+        if (R->part[k].p * rows > HELD) rows = HELD / R->part[k].p < 8 ? 8 : HELD / R->part[k].p;
+    return rows;
+}
+
+// Of rows first .. first + n - 1: t[n] = R x, and x += R't.
+static void tile_times(const GmRows *R, long first, long n, const double *x, double *t)
+{
+    double dot[MOST_ROWS];
+    const double *from;
+    for (long i = 0; i < n; i++) t[i] = entries_times(R, first + i, x);
+    for (int k = 0; k < R->parts; k++) {
+        const GmPart *q = &R->part[k];
+        for (long i = 0, some; i < n; i += some) {
+            some = run_of(q, first + i, first + n, &from);
+            if (!from) continue;
+            rows_times(some, q->p, from, x + q->at, dot);
+            for (long e = 0; e < some; e++) t[i + e] += R->root[first + i + e] * dot[e];
+        }
+    }
+}
+
+static void tile_added(const GmRows *R, long first, long n, const double *t, double *x)
+{
+    double weight[MOST_ROWS];
+    const double *from;
+    for (long i = 0; i < n; i++) gm_row_added(R, first + i, t[i], x);
+    for (int k = 0; k < R->parts; k++) {
+        const GmPart *q = &R->part[k];
+        for (long i = 0, some; i < n; i += some) {
+            some = run_of(q, first + i, first + n, &from);
+            if (!from) continue;
+            for (long e = 0; e < some; e++) weight[e] = R->root[first + i + e] * t[i + e];
+            rows_added(some, q->p, from, weight, x + q->at);
+        }
+    }
+}
+
+static long least(long a, long b) { return a < b ? a : b; }
+
+void gm_rows_times(const GmRows *R, const double *x, double *t)
+{
+    for (long i = 0; i < R->rows; i += MOST_ROWS) tile_times(R, i, least(MOST_ROWS, R->rows - i), x, t + i);
+}
+
+void gm_rows_added(const GmRows *R, const double *t, double *x)
+{
+    for (long i = 0; i < R->rows; i += MOST_ROWS) tile_added(R, i, least(MOST_ROWS, R->rows - i), t + i, x);
+}
+
 void gm_rows_product(const GmRows *R, long n, const double *D, const double *x, double *y)
 {
+    const long rows = tile_of(R);
+    double t[MOST_ROWS];
     for (long j = 0; j < n; j++) y[j] = D[j] * x[j];
-    for (long i = 0; i < R->rows; i++) gm_row_added(R, i, gm_row_times(R, i, x), y);
+    for (long i = 0; i < R->rows; i += rows) {
+        tile_times(R, i, least(rows, R->rows - i), x, t);
+        tile_added(R, i, least(rows, R->rows - i), t, y);
+    }
+}
+
+void gm_rows_diagonal(const GmRows *R, long n, const double *D, double *y)
+{
+    memcpy(y, D, sizeof *y * (size_t)n);
+    for (long k = 0; k < R->first[R->rows]; k++) y[R->column[k]] += R->value[k] * R->value[k];
+    for (int k = 0; k < R->parts; k++) {
+        const GmPart *q = &R->part[k];
+        for (long i = 0; i < R->rows; i++) {
+            const double w = R->root[i] * R->root[i];
+            for (long j = 0; j < q->p && q->x[i]; j++) y[q->at + j] += w * q->x[i][j] * q->x[i][j];
+        }
+    }
 }
 
 static double dot(long n, const double *x, const double *y)

@@ -1,5 +1,6 @@
 // linalg_cpu.c -- linalg.h over OpenBLAS and LAPACK.
 #include "linalg.h"
+#include "nonzeros.h"
 #include "sparse.h"
 #include "../device/gamma.h"
 
@@ -79,8 +80,11 @@ static void mirror(long p, double *out);
 
 void gram_matrix(long n, long p, double scale, const double *X, double *out)
 {
+    long row;
+    const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
     memset(out, 0, sizeof *out * (size_t)(p * p));
-    if (n > 0 && p > 0) add_product(true, p, n, scale, X, p, 0, out, p);
+    if (few) gm_nonzeros_gram(few, row, n, scale, NULL, out);
+    else if (n > 0 && p > 0) add_product(true, p, n, scale, X, p, 0, out, p);
     mirror(p, out);
 }
 
@@ -96,6 +100,13 @@ void weighted_gram(long n, long p, const double *X, const double *w, double *out
 {
     memset(out, 0, sizeof *out * (size_t)(p * p));
     if (n == 0 || p == 0) return;
+    long row;
+    const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
+    if (few) {
+        gm_nonzeros_gram(few, row, n, 1, w, out);
+        mirror(p, out);
+        return;
+    }
     const long most = p < 1024 ? 65536 / p : 64;         // rows that fill half a megabyte
     double *rows = malloc(sizeof *rows * (size_t)(most * p));
     if (!rows) abort();
@@ -183,7 +194,10 @@ static int has_fours(void) { return 0; }
 
 void rows_times(long n, long p, const double *X, const double *beta, double *dot)
 {
+    long row;
+    const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
     if (p == 0) memset(dot, 0, sizeof *dot * (size_t)n);
+    else if (few) gm_nonzeros_times(few, row, n, 1, beta, 0, dot);
     else if (p <= NARROW && has_fours()) narrow_rows_times(n, p, X, beta, dot);
     else if (n > 0) cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, 1, X, (int)p, beta, 1, 0, dot, 1);
 }
@@ -191,14 +205,20 @@ void rows_times(long n, long p, const double *X, const double *beta, double *dot
 void rows_added(long n, long p, const double *X, const double *w, double *out)
 {
     if (n <= 0 || p <= 0) return;
-    if (p <= NARROW_DOWN && has_fours()) narrow_rows_added(n, p, X, w, out);
+    long row;
+    const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
+    if (few) gm_nonzeros_added(few, row, n, 1, w, 0, out);
+    else if (p <= NARROW_DOWN && has_fours()) narrow_rows_added(n, p, X, w, out);
     else cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, X, (int)p, w, 1, 1, out, 1);
 }
 
 void rows_times_matrix(long n, long p, long k, const double *X, const double *B, int transposed, double *eta)
 {
     if (n == 0 || k == 0) return;
-    if (k == 1) rows_times(n, p, X, B, eta);
+    long row;
+    const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
+    if (few) gm_nonzeros_times(few, row, n, k, B, transposed, eta);
+    else if (k == 1) rows_times(n, p, X, B, eta);
     else if (p == 0) memset(eta, 0, sizeof *eta * (size_t)(n * k));
     else cblas_dgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, (int)n, (int)k, (int)p, 1, X, (int)p, B, (int)(transposed ? p : k), 0, eta, (int)k);
 }
@@ -206,7 +226,10 @@ void rows_times_matrix(long n, long p, long k, const double *X, const double *B,
 void rows_added_matrix(long n, long p, long k, const double *X, const double *W, int transposed, double *out)
 {
     if (n == 0 || p == 0 || k == 0) return;
-    if (k == 1) rows_added(n, p, X, W, out);
+    long row;
+    const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
+    if (few) gm_nonzeros_added(few, row, n, k, W, transposed, out);
+    else if (k == 1) rows_added(n, p, X, W, out);
     else if (transposed) cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)p, (int)n, 1, W, (int)k, X, (int)p, 1, out, (int)p);
     else cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)p, (int)k, (int)n, 1, X, (int)p, W, (int)k, 1, out, (int)k);
 }

@@ -20,6 +20,7 @@
 #include "../device/gamma.h"
 #include "conjugate.h"
 #include "library.h"
+#include "nonzeros.h"
 
 #if defined(__has_include)
 #if __has_include(<suitesparse/cholmod.h>)
@@ -33,9 +34,11 @@
 
 enum { ALWAYS_DENSE = 48, MOST_DENSE = 3000 };           // rows: up to the first, no order is worth its search; beyond the second, a dense factor takes seconds
 static const double MOST_FACTOR = 1.5e8;                 // entries of a factor: 1.2 GB
+enum { MOST_DIRECT = 16384 };                            // elements of a dense matrix that is made where conjugate gradients fail: 2 GB
 enum { MOST_PAIRS = 50000000 };                          // of entries of a row: their places take minutes to order beyond
 enum { LONG_ROW = 64, MOST_APART = 64 };                 // a row with more entries than this, and than a few of their squares, is apart from the factor, if there are few such rows
 enum { GUESSED_STEPS = 60, MOST_STEPS = 20000 };         // of conjugate gradients: with which they are compared before any has been made; of one solution where there is no factor
+enum { GM_FOR_FACTOR = -2 };             // beside what gm_normal_sparse returns
 enum { FIRST_DRAWS = 8, AGAIN = 64 };                    // draws of a chain by either preconditioner in turn, and then one of so many
 
 static void no_room(void)
@@ -107,7 +110,11 @@ typedef struct Pattern {                 // of one block: the same for all chain
     long   *first_put;                   // of each row
     int    *column;                      // of each entry
     unsigned char *apart;                // of each row
-    bool    diagonal, analysed;          // the terms are a diagonal; there is a factor
+    GmPart *part;                        // rows of matrices
+    int     parts;
+    bool    may_be_told, told;           // its rows, in place of what the program has besides
+    bool    weighted;                    // then X'WX would be made in each sweep
+    bool    diagonal, analysed, direct;  // the terms are a diagonal; there is a factor; that, or a dense one may be made
     bool    gradients, only_gradients;
     double  step_time, factor_time, time;        // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
     struct Record *record;
@@ -129,7 +136,8 @@ typedef struct Numbers {                 // of one block, of one thread
     int     chain;
     bool    complete;                    // the values hold the rows that are not apart
     double *value, *dense, *vector, *kept;
-    double *put, *solving;               // entries of rows; work space of conjugate gradients and of rows that are apart
+    double *put, *solving;               // entries of rows; work space of conjugate gradients
+    double *root, *target, *of_rows;     // of each row; work space, a number for each
     double *factored;                    // the values whose factor there is
     bool    has_factor;
     int     factored_chain;              // of this chain
@@ -149,7 +157,7 @@ static Numbers *all_numbers;
 static _Thread_local Numbers *numbers_of[MOST_BLOCKS];
 _Thread_local GmEntries gm_entries;
 static struct { int *row, *column; long size; } noted;
-static struct { long *first; int *column; long rows, size, more; } noted_rows;
+static struct { long *first; int *column; long rows, size, more; GmPart *part; int parts; } noted_rows;
 
 static Pattern *pattern(int number)
 {
@@ -180,7 +188,37 @@ void gm_sparse_note_row(void)
         noted_rows.first = realloc(noted_rows.first, sizeof(long) * (size_t)(noted_rows.more + 1));
         if (!noted_rows.first) no_room();
     }
+    for (int k = 0; k < noted_rows.parts; k++) {
+        GmPart *q = &noted_rows.part[k];
+        if (noted_rows.rows % 1024 == 0) q->x = realloc(q->x, sizeof *q->x * (size_t)(noted_rows.rows + 1024));
+        if (!q->x) no_room();
+        q->x[noted_rows.rows] = NULL;
+    }
     noted_rows.first[noted_rows.rows++] = gm_entries.put_at;
+}
+
+// A part of this place and length that the row has not had yet.
+void gm_sparse_note_part(long at, const double *x, long p)
+{
+    const long row = noted_rows.rows - 1;
+    int k = 0;
+    while (k < noted_rows.parts && (noted_rows.part[k].at != at || noted_rows.part[k].p != p || noted_rows.part[k].x[row])) k++;
+    if (k == noted_rows.parts) {
+        noted_rows.part = realloc(noted_rows.part, sizeof *noted_rows.part * (size_t)++noted_rows.parts);
+        if (!noted_rows.part) no_room();
+        noted_rows.part[k] = (GmPart){at, p, calloc((size_t)(row / 1024 + 1) * 1024, sizeof(double *))};
+        if (!noted_rows.part[k].x) no_room();
+    }
+    noted_rows.part[k].x[row] = x;
+}
+
+void gm_sparse_put_row(long at, const double *x, long p)
+{
+    long row;
+    const GmNonzeros *m = gm_nonzeros_of(x, p, &row);
+    if (m)
+        for (long k = m->first[row]; k < m->first[row + 1]; k++) gm_sparse_put(at + m->column[k], m->value[k]);
+    else if (!gm_entries.slot && p > 0) gm_sparse_note_part(at, x, p);
 }
 
 void gm_sparse_note_put(long j)
@@ -238,6 +276,10 @@ static void note(long i, long j)
 // The rows that were told. With several rows of a length that fills the factor none is apart: with so many it is full.
 static double take_rows(Pattern *q)
 {
+    for (int k = 0; k < q->parts; k++) free(q->part[k].x);
+    free(q->part);
+    q->part = noted_rows.part;
+    q->parts = noted_rows.parts;
     free(q->first_put);
     free(q->column);
     free(q->apart);
@@ -299,6 +341,62 @@ static void make_slots(Pattern *q)
     gm_entries = (GmEntries){0};
 }
 
+static int say_rows(char *text, const Pattern *q)
+{
+    int at = snprintf(text, 300, "%s: %ld elements, %ld rows", q->text, q->n, q->rows);
+    if (q->puts || !q->parts) at += snprintf(text + at, 100, " of %ld entries", q->puts);
+    for (int k = 0; k < q->parts && k < 4; k++) at += snprintf(text + at, 60, "%s %ld columns", k || q->puts ? " and" : " of", q->part[k].p);
+    return at;
+}
+
+// ns of routes, from 20 multiply-adds a ns in LAPACK, 8 in a sparse factor, 1 ns for an entry of a row in a pass over them and 2 for one that is added to its slot (measured: tests/bench/lists.py), and 0.3 ns for an element of a
+// matrix in both passes of a step (tests/bench/nonzeros.py).
+static const double NEVER = 1e300;
+
+typedef struct Times { double dense, factor, gradients, few; } Times;
+
+static double full_time(const Pattern *q, double all_pairs) { return (double)q->n * (double)q->n * (double)q->n / 60 + all_pairs + (double)q->n * (double)q->n; }
+
+static double few_time(const Pattern *q)
+{
+    const double n = (double)q->n, N = (double)q->rows;
+    return q->diagonal && N < n ? N * N * n / 40 + N * N * N / 60 + 3 * N * n : NEVER;
+}
+
+// Whether there is memory for what stands in.
+static bool fits(const Pattern *q) { return q->bytes < 0.9 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE); }
+
+static void forget_rows(Pattern *q)
+{
+    free(noted.row);
+    free(noted.column);
+    memset(&noted, 0, sizeof noted);
+    take_rows(q);                                // there are none noted any more
+    gm_entries = (GmEntries){0};
+}
+
+// Whether rows are told, beside what the program's other routes take: dense, with X'WX made in each sweep or X'X once, and by few rows. If they are not, what was noted of them goes.
+static bool tell(Pattern *q, const char *asked, double all_pairs)
+{
+    double elements = 0, squares = 0;
+    for (int k = 0; k < q->parts; k++) {
+        elements += (double)q->part[k].p;
+        squares += (double)q->part[k].p * (double)q->part[k].p;
+    }
+    const double n = (double)q->n, N = (double)q->rows, gradients = GUESSED_STEPS * q->step_time, few = few_time(q), many = n * n * n / 60 + n * n + (q->weighted ? N * squares / 20 + 2 * all_pairs : 0);
+    q->told = gradients < fmin(few, N < n ? NEVER : many) || !fits(q);
+    if (asked) q->told = strcmp(asked, "sparse") == 0 || strcmp(asked, "gradients") == 0;
+    if (q->told) return true;
+    char *text = room(900);
+    const int at = say_rows(text, q);
+    snprintf(text + at, 900 - (size_t)at, "; predicted: %s %.2g ms, conjugate gradients %.2g ms (%d steps): drawn %s", N < n ? "by few rows" : "dense", (N < n ? few : many) / 1e6, gradients / 1e6, GUESSED_STEPS,
+             N < n ? "by few rows" : "dense");
+    free(q->text);
+    q->text = text;
+    forget_rows(q);
+    return false;
+}
+
 static const char *asked_route(void)
 {
     const char *asked = getenv("GM_JOINT");
@@ -339,69 +437,66 @@ static void choose_plain(Pattern *q, const char *asked)
     q->text = text;
 }
 
-// Those of a block with rows: what each is predicted to take, in ns, from 20 multiply-adds a ns in LAPACK, 8 in a sparse factor, 1 ns for an entry of a row in a pass over them and 2 for one that is added to its slot (measured: tests/bench/lists.py).
 static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
 {
-    const double n = (double)q->n, N = (double)q->rows, puts = (double)q->puts, never = 1e300;
+    const double n = (double)q->n, never = NEVER;
     double work = 0;
     const bool small = q->n == 0 || (q->n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
-    q->analysed = !small && q->pairs >= 0 && !missing && analyse(q, &work) && q->factor <= MOST_FACTOR;
-    q->step_time = 2 * puts + 4 * n;
-    q->factor_time = work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
-    const double full = n * n * n / 60 + all_pairs + n * n, dense = q->n <= MOST_DENSE ? full : never, factor = q->analysed ? q->factor_time : never,
-                 gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never, few = q->diagonal && N < n ? N * N * n / 40 + N * N * N / 60 + 3 * N * n : never,
-                 least = fmin(fmin(dense, factor), fmin(gradients, few));
+    q->analysed = !small && q->pairs >= 0 && !q->parts && !missing && analyse(q, &work) && q->factor <= MOST_FACTOR;
+    q->direct = q->analysed || (q->parts && q->n <= MOST_DIRECT);
+    q->factor_time = q->parts ? n * n * n / 60 + (double)q->rows * n * n / 20 : work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
+    const double full = full_time(q, all_pairs), dense = q->n <= MOST_DENSE && !q->parts ? full : never, factor = q->analysed ? q->factor_time : never,
+                 gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never, few = q->told ? never : few_time(q), least = fmin(fmin(dense, factor), fmin(gradients, few));
     q->dense = small || dense <= least;
     q->gradients = !q->dense && q->diagonal && gradients <= factor;
     q->only_gradients = false;
-    q->taken = small || (least < never && few > least);
+    q->taken = small || q->told || (least < never && few > least);
     if (asked) {
-        q->dense = strcmp(asked, "dense") == 0 || (!q->diagonal && !q->analysed);
+        q->dense = !q->parts && (strcmp(asked, "dense") == 0 || (!q->diagonal && !q->analysed));
         q->only_gradients = strcmp(asked, "gradients") == 0 && q->diagonal;
         q->gradients = !q->dense && (q->only_gradients || !q->analysed);
         q->taken = strcmp(asked, "separate") != 0;
     }
     q->work = 4 * (q->dense ? full : q->factor_time);
     q->time = !q->taken ? fmin(few, full) : q->dense ? full : q->gradients ? gradients : factor;
-    char *text = room(600);
-    int at = snprintf(text, 600, "%s: %ld elements, %ld rows of %ld entries", q->text, q->n, q->rows, q->puts);
-    if (q->napart) at += snprintf(text + at, 600 - (size_t)at, ", %ld of them apart", q->napart);
+    char *text = room(900);
+    int at = say_rows(text, q);
+    if (q->napart) at += snprintf(text + at, 900 - (size_t)at, ", %ld of them apart", q->napart);
     const struct { const char *name; double time; } route[] = {{"dense", dense}, {"a factor", factor}, {"conjugate gradients", gradients}, {"few rows", few}};
     const char *before = "; predicted: ";
     for (int k = 0; k < 4; k++, before = ", ") {
         if (route[k].time == never) continue;
-        at += snprintf(text + at, 600 - (size_t)at, "%s%s %.2g ms", before, route[k].name, route[k].time / 1e6);
-        if (k == 1) at += snprintf(text + at, 600 - (size_t)at, " (%.3g entries)", q->factor);
-        if (k == 2) at += snprintf(text + at, 600 - (size_t)at, " (%d steps)", GUESSED_STEPS);
+        at += snprintf(text + at, 900 - (size_t)at, "%s%s %.2g ms", before, route[k].name, route[k].time / 1e6);
+        if (k == 1) at += snprintf(text + at, 900 - (size_t)at, " (%.3g entries)", q->factor);
+        if (k == 2) at += snprintf(text + at, 900 - (size_t)at, " (%d steps)", GUESSED_STEPS);
     }
-    snprintf(text + at, 600 - (size_t)at, ": %s%s%s", !q->taken ? "drawn by other steps" : q->dense ? "drawn jointly, dense" : q->gradients ? "drawn jointly, by conjugate gradients" : "drawn jointly, sparse",
+    snprintf(text + at, 900 - (size_t)at, ": %s%s%s", !q->taken ? "drawn by other steps" : q->dense ? "drawn jointly, dense" : q->gradients ? "drawn jointly, by conjugate gradients" : "drawn jointly, sparse",
              missing ? "; " : "", missing ? missing : "");
     free(q->text);
     q->text = text;
 }
 
-// Whether there is memory for what stands in.
-static bool fits(const Pattern *q) { return q->bytes < 0.9 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE); }
-
-void gm_pattern_end(int number)
+static void end_pattern(Pattern *q, const char *asked)
 {
-    Pattern *q = pattern(number);
     q->terms = gm_entries.at;
     const long n = q->n;
-    const char *asked = asked_route();
     const double pairs = take_rows(q);
-    double all_pairs = 0;
+    double all_pairs = 0, elements = 0;
     for (long i = 0; i < q->rows; i++) {
         const double m = (double)(q->first_put[i + 1] - q->first_put[i]);
         all_pairs += m * m / 2;
     }
+    for (int k = 0; k < q->parts; k++)
+        for (long i = 0; i < q->rows; i++) elements += q->part[k].x[i] ? (double)q->part[k].p : 0;
+    q->step_time = 2 * (double)q->puts + 0.3 * elements + 4 * (double)n;
     if (n >= INT_MAX / 2 || q->terms + n >= INT_MAX / 2 || q->puts >= INT_MAX) {
         fprintf(stderr, "the joint normal of %s has too many terms: %ld\n", q->text, q->terms + q->puts);
         exit(2);
     }
     q->diagonal = true;
     for (long k = 0; k < q->terms; k++) q->diagonal &= noted.row[k] == noted.column[k];
+    if (q->may_be_told && !tell(q, asked, all_pairs)) return;
     for (long i = 0; i < n; i++) note(i, i);     // an element without a term has a pivot of 0, which is a fault that names it
     if (pairs > MOST_PAIRS) q->pairs = -1;
     for (long i = 0; i < q->rows && q->pairs >= 0; i++)
@@ -417,10 +512,48 @@ void gm_pattern_end(int number)
     if (q->rows) choose_with_rows(q, asked, all_pairs);
     else choose_plain(q, asked);
     q->version++;
+}
+
+void gm_pattern_end(int number)
+{
+    Pattern *q = pattern(number);
+    end_pattern(q, asked_route());
     if (q->taken || fits(q)) return;
     fprintf(stderr, "%s; the arrays of these have %.3g GB\n", q->text, q->bytes / 1e9);
     exit(6);                                     // GM_EXIT_MEMORY
 }
+
+int gm_tell_begin(int number, long n, const char *name)
+{
+    Pattern *q = pattern(number);
+    gm_pattern_begin(number, n, 0, name);
+    q->may_be_told = true;
+    q->told = q->taken = false;
+    if (n > ALWAYS_DENSE || asked_route()) return 1;
+    snprintf(q->text, 400, "%s: %ld elements: drawn dense", name, n);
+    return 0;
+}
+
+void gm_tell_end(int number, int weighted)
+{
+    Pattern *q = pattern(number);
+    q->weighted = weighted;
+    if (q->n > ALWAYS_DENSE || asked_route()) end_pattern(q, asked_route());
+}
+
+void gm_tell_on_gpu(int number, long n, const char *name)
+{
+    Pattern *q = pattern(number);
+    gm_pattern_on_gpu(number, n, name);
+    q->told = q->taken = false;
+    snprintf(q->text, 400, "%s: %ld elements: drawn dense, as always on a GPU%s", name, n, getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
+}
+
+static bool evaluated;
+
+int  gm_rows_told(int number) { return pattern(number)->told; }
+int  gm_rows_told_alone(int number) { return pattern(number)->told && !evaluated; }
+void gm_rows_evaluated(void) { evaluated = true; }
 
 static bool checked;                     // all routes are drawn
 
@@ -434,6 +567,8 @@ double gm_sparse_time(int number) { return pattern(number)->time; }
 
 int gm_sparse_taken(int number) { return pattern(number)->taken; }
 
+int gm_sparse_blocks(void) { return MOST_BLOCKS; }
+
 const char *gm_sparse_route(int number)
 {
     if (number < 1 || number > MOST_BLOCKS) return NULL;
@@ -445,7 +580,7 @@ const char *gm_sparse_route(int number)
         solved += r->solved;
     }
     if (!draws) return q->text;
-    static char text[800];
+    static char text[1000];
     snprintf(text, sizeof text, "%s; %.1f steps for each of %ld solutions, %ld draws by the factor", q->text, solved ? (double)steps / (double)solved : 0, solved, draws - solved);
     return text;
 }
@@ -516,8 +651,12 @@ static Numbers *numbers(int number)
     free(m->put);
     free(m->solving);
     free(m->factored);
+    free(m->root);
     m->has_factor = false;
     m->kept = m->dense = m->solving = m->factored = NULL;
+    m->root = room(sizeof(double) * 3 * (size_t)q->rows);
+    m->target = m->root + q->rows;
+    m->of_rows = m->target + q->rows;
     m->put = room(sizeof(double) * (size_t)q->puts);
     m->value = room(sizeof(double) * (size_t)q->entries);
     m->vector = room(sizeof(double) * (size_t)q->n);
@@ -547,21 +686,25 @@ void gm_sparse_begin(int number, int chain)
     m->chain = chain;
     m->complete = false;
     memset(m->value, 0, sizeof(double) * (size_t)q->entries);
-    gm_entries = (GmEntries){.slot = q->slot, .value = m->value, .count = q->terms, .put = m->put, .puts = q->puts};
+    gm_entries = (GmEntries){.slot = q->slot, .value = m->value, .count = q->terms, .put = m->put, .puts = q->puts, .roots = m->root, .targets = m->target, .rows = q->rows};
 }
 
-static void finish_collecting(const Pattern *q, Numbers *m)
+static GmRows rows_of(const Pattern *q, const Numbers *m) { return (GmRows){q->rows, q->first_put, q->column, m->put, m->root, q->part, q->parts}; }
+
+// h[n] gets what rows have as their targets.
+static void finish_collecting(const Pattern *q, Numbers *m, double *h)
 {
     if (!gm_entries.value) return;
-    if (gm_entries.at != q->terms || gm_entries.put_at != q->puts) {             // never: guards and ranges of such a block hold data alone
+    if (gm_entries.at != q->terms || gm_entries.put_at != q->puts || gm_entries.row_at != q->rows) {             // never: guards and ranges of such a block hold data alone
         fprintf(stderr, "the terms of a joint normal have changed from %ld and %ld to %ld and %ld; please report this\n", q->terms, q->puts, gm_entries.at, gm_entries.put_at);
         exit(2);
     }
     for (long j = 0; j < q->n; j++) m->value[q->first[j]] *= 2;
     gm_entries = (GmEntries){0};
+    if (!q->told) return;
+    const GmRows R = rows_of(q, m);
+    gm_rows_added(&R, m->target, h);
 }
-
-static GmRows rows_of(const Pattern *q, const Numbers *m) { return (GmRows){q->rows, q->first_put, q->column, m->put}; }
 
 #ifdef HAS_CHOLMOD
 // The rows that are not apart, to the values.
@@ -578,6 +721,28 @@ static void complete(const Pattern *q, Numbers *m)
 }
 #endif
 
+// Rows that have parts, some written out at a time.
+static void add_rows_dense(const Pattern *q, Numbers *m)
+{
+    enum { AT_ONCE = 256 };
+    const long n = q->n;
+    const GmRows R = rows_of(q, m);
+    double *rows = room(sizeof *rows * (size_t)(AT_ONCE * n)), *sum = room(sizeof *sum * (size_t)(n * n));
+    for (long from = 0; from < q->rows; from += AT_ONCE) {
+        const long some = q->rows - from < AT_ONCE ? q->rows - from : AT_ONCE;
+        memset(rows, 0, sizeof *rows * (size_t)(some * n));
+        for (long i = 0; i < some; i++) {
+            gm_row_added(&R, from + i, 1, rows + i * n);
+            for (int k = 0; k < q->parts; k++)
+                for (long j = 0; j < q->part[k].p && q->part[k].x[from + i]; j++) rows[i * n + q->part[k].at + j] += m->root[from + i] * q->part[k].x[from + i][j];
+        }
+        gram_matrix(some, n, 1, rows, sum);
+        for (long e = 0; e < n * n; e++) m->dense[e] += sum[e];
+    }
+    free(rows);
+    free(sum);
+}
+
 static void make_dense(const Pattern *q, Numbers *m)
 {
     const long n = q->n;
@@ -585,6 +750,10 @@ static void make_dense(const Pattern *q, Numbers *m)
     memset(m->dense, 0, sizeof(double) * (size_t)(n * n));
     for (long j = 0; j < n; j++)
         for (long k = q->first[j]; k < q->first[j + 1]; k++) m->dense[j * n + q->row[k]] = m->dense[q->row[k] * n + j] = m->value[k];
+    if (q->parts) {
+        add_rows_dense(q, m);
+        return;
+    }
     for (long i = 0; i < q->rows; i++) {
         if (m->complete && !q->apart[i]) continue;
         for (long k = q->first_put[i]; k < q->first_put[i + 1]; k++)
@@ -660,7 +829,7 @@ static double noise_of(const Stream *g, long k)
     return normal_standard(&part);
 }
 
-// ---- conjugate gradients ----
+// ---- by a factor ----
 
 static Record *record_of(Pattern *q, int chain)
 {
@@ -677,72 +846,6 @@ static Record *record_of(Pattern *q, int chain)
     pthread_mutex_unlock(&lock);
     return r;
 }
-
-// From b to x: *steps more. false: it was not close enough.
-static bool solved(const GmRows *R, const Pattern *q, const double *D, const double *M, const double *b, double *x, double *work, long most, long *steps)
-{
-    const long taken = gm_conjugate_gradients(R, q->n, D, M, b, x, work, most);
-    *steps += taken < 0 ? most : taken;
-    return taken >= 0;
-}
-
-// The draw by conjugate gradients. GM_NOT_SOLVED: this one is for the factor; h is as it was.
-static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h, double *x, GmScale *scale)
-{
-    const long n = q->n;
-    Record *const r = record_of(q, m->chain);
-    const long draw = r->draws++;
-    const bool trial = draw < FIRST_DRAWS || draw % AGAIN == 0;
-    const int by = draw < FIRST_DRAWS ? (int)(draw & 1) : trial ? (int)(draw / AGAIN & 1) : r->mean[1] < r->mean[0];
-    if (!trial && q->analysed && !q->only_gradients && r->mean[by] * q->step_time > q->factor_time) return GM_NOT_SOLVED;
-    const double worth = 20 + 4 * q->factor_time / (q->step_time + 1);           // more steps than these are not: then there is the factor
-    const long most = q->analysed && worth < MOST_STEPS ? (long)worth : MOST_STEPS;
-    if (!m->solving) m->solving = room(sizeof(double) * 8 * (size_t)n);
-    double *D = m->solving, *J = D + n, *b = J + n, *mean = b + n, *work = mean + n;
-    const GmRows R = rows_of(q, m);
-    for (long j = 0; j < n; j++) {
-        D[j] = J[j] = m->value[q->first[j]];
-        if (!(D[j] > 0) || !isfinite(D[j])) return j + 1;
-    }
-    for (long k = 0; k < q->puts; k++) J[q->column[k]] += m->put[k] * m->put[k];
-    const Stream parts = *g;
-    for (long j = 0; j < n; j++) b[j] = sqrt(D[j]) * noise_of(&parts, j);
-    for (long i = 0; i < q->rows; i++) gm_row_added(&R, i, noise_of(&parts, n + i), b);
-    long steps = 0;
-    bool good = true;
-    if (scale) {                                 // as in linalg.h; the mean by itself
-        memset(mean, 0, sizeof *mean * (size_t)n);
-        good = solved(&R, q, D, by ? J : D, h, mean, work, most, &steps);
-        double rest = scale->Q;
-        for (long j = 0; j < n; j++) rest -= h[j] * mean[j];
-        Stream own = *g;
-        scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(&own, scale->count / 2, rest / 2)) : 1;
-        memset(x, 0, sizeof *x * (size_t)n);
-    } else {
-        bool finite = true;
-        for (long j = 0; j < n; j++) {
-            b[j] += h[j];
-            finite &= isfinite(x[j]) != 0;
-        }
-        if (!finite) memset(x, 0, sizeof *x * (size_t)n);
-    }
-    good = good && solved(&R, q, D, by ? J : D, b, x, work, most, &steps);
-    const double told = good ? (double)steps : 2.0 * (double)steps;
-    r->mean[by] = r->mean[by] > 0 ? 0.8 * r->mean[by] + 0.2 * told : told;
-    if (!good) {
-        r->failed++;
-        return GM_NOT_SOLVED;
-    }
-    r->solved++;
-    r->steps += steps;
-    for (long j = 0; j < n && scale; j++) x[j] += scale->scale * mean[j];
-    stream_pass(g);
-    for (long j = 0; j < n; j++)
-        if (!isfinite(x[j])) return j + 1;
-    return 0;
-}
-
-// ---- by a factor ----
 
 #ifdef HAS_CHOLMOD
 // *exponent, unless it is NULL: h'J^-1 h/2 - log|J|/2, and no draw. x from the factor L L' = P B P' where J = B + U S U': U the rows that are apart, of sign 1, and columns with one element, of sign -1, for what was added to pivots that were lost.
@@ -829,12 +932,116 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r,
 }
 #endif
 
+// ---- conjugate gradients ----
+
+// x = J^-1 b by a factor, sparse or dense, of the same numbers; b is destroyed. false: there is none.
+static bool solved_directly(const Pattern *q, Numbers *m, Record *r, double *b, double *x)
+{
+    Stream none = {0};
+    none.has_spare = GM_NO_NOISE;
+    if (!q->direct) return false;
+    if (!q->analysed) {
+        make_dense(q, m);
+        const bool good = gm_normal_dense(&none, q->n, m->dense, b, x, NULL) == 0;
+        free(m->dense);
+        m->dense = NULL;
+        return good;
+    }
+#ifdef HAS_CHOLMOD
+    if (!m->complete) complete(q, m);
+    if (factor_values(q, m, q->napart ? r : NULL)) return false;
+    if (q->napart) return draw_apart(&none, q, m, r, b, x, NULL, NULL) == 0;
+    memcpy(x, b, sizeof *x * (size_t)q->n);
+    return solve_with(m, CHOLMOD_A, x, q->n);
+#else
+    (void)r;
+    return false;
+#endif
+}
+
+// From b to x: *steps more. false: it was not close enough.
+static bool solved(const GmRows *R, const Pattern *q, const double *D, const double *M, const double *b, double *x, double *work, long most, long *steps)
+{
+    const long taken = gm_conjugate_gradients(R, q->n, D, M, b, x, work, most);
+    *steps += taken < 0 ? most : taken;
+    return taken >= 0;
+}
+
+// The draw by conjugate gradients. If they do not come close enough the same b is solved for by a factor: whether they do may depend on its noise, of which the draw then is the same function.
+// GM_NOT_SOLVED: there is none; GM_FOR_FACTOR: this draw is better made by it, h is as it was.
+static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h, double *x, GmScale *scale)
+{
+    const long n = q->n;
+    Record *const r = record_of(q, m->chain);
+    const long draw = r->draws++;
+    const bool trial = draw < FIRST_DRAWS || draw % AGAIN == 0;
+    const int by = draw < FIRST_DRAWS ? (int)(draw & 1) : trial ? (int)(draw / AGAIN & 1) : r->mean[1] < r->mean[0];
+    if (!trial && q->direct && !q->only_gradients && r->mean[by] * q->step_time > q->factor_time) return GM_FOR_FACTOR;
+    const double worth = 20 + 4 * q->factor_time / (q->step_time + 1);           // more steps than these are not: then there is the factor
+    const long most = q->direct && worth < MOST_STEPS ? (long)worth : MOST_STEPS;
+    if (!m->solving) m->solving = room(sizeof(double) * 8 * (size_t)n);
+    double *D = m->solving, *J = D + n, *b = J + n, *mean = b + n, *work = mean + n;
+    const GmRows R = rows_of(q, m);
+    for (long j = 0; j < n; j++) {
+        D[j] = m->value[q->first[j]];
+        if (!(D[j] > 0) || !isfinite(D[j])) return j + 1;
+    }
+    gm_rows_diagonal(&R, n, D, J);
+    const Stream parts = *g;
+    for (long j = 0; j < n; j++) b[j] = sqrt(D[j]) * noise_of(&parts, j);
+    for (long i = 0; i < q->rows; i++) m->of_rows[i] = noise_of(&parts, n + i);
+    gm_rows_added(&R, m->of_rows, b);
+    long steps = 0;
+    bool good = true, by_factor = false;
+    double rest = 0;
+    if (scale) {                                 // as in linalg.h; the mean by itself
+        memset(mean, 0, sizeof *mean * (size_t)n);
+        good = solved(&R, q, D, by ? J : D, h, mean, work, most, &steps);
+        if (!good) {
+            by_factor = true;
+            memcpy(work, h, sizeof *work * (size_t)n);
+            if (!solved_directly(q, m, r, work, mean)) return GM_NOT_SOLVED;
+        }
+        rest = scale->Q;
+        for (long j = 0; j < n; j++) rest -= h[j] * mean[j];
+        Stream own = *g;
+        scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(&own, scale->count / 2, rest / 2)) : 1;
+        memset(x, 0, sizeof *x * (size_t)n);
+    } else {
+        bool finite = true;
+        for (long j = 0; j < n; j++) {
+            b[j] += h[j];
+            finite &= isfinite(x[j]) != 0;
+        }
+        if (!finite) memset(x, 0, sizeof *x * (size_t)n);
+    }
+    good = good && solved(&R, q, D, by ? J : D, b, x, work, most, &steps);
+    if (!good) {
+        by_factor = true;
+        if (!solved_directly(q, m, r, b, x)) return GM_NOT_SOLVED;
+    }
+    const double told = good ? (double)steps : 2.0 * (double)steps;
+    r->mean[by] = r->mean[by] > 0 ? 0.8 * r->mean[by] + 0.2 * told : told;
+    if (by_factor) r->failed++;
+    else {
+        r->solved++;
+        r->steps += steps;
+    }
+    for (long j = 0; j < n && scale; j++) x[j] += scale->scale * mean[j];
+    stream_pass(g);
+    for (long j = 0; j < n; j++)
+        if (!isfinite(x[j])) return j + 1;
+    return 0;
+}
+
 static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *scale)
 {
     Pattern *q = pattern(number);
     Numbers *m = numbers(number);
     const long n = q->n;
-    finish_collecting(q, m);
+    finish_collecting(q, m, h);
+    for (long i = 0; i < q->rows && q->parts; i++)
+        if (!isfinite(m->root[i])) return 1;
     for (long k = 0; k < q->puts; k++)
         if (!isfinite(m->put[k])) return q->column[k] + 1;
     if (q->dense) {
@@ -843,7 +1050,14 @@ static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *sc
     }
     if (q->gradients) {
         const long bad = draw_by_gradients(g, q, m, h, x, scale);
-        if (bad != GM_NOT_SOLVED || !q->analysed) return bad;
+        if (bad != GM_FOR_FACTOR) return bad;
+    }
+    if (q->parts) {
+        make_dense(q, m);
+        const long bad = gm_normal_dense(g, n, m->dense, h, x, scale);
+        free(m->dense);
+        m->dense = NULL;
+        return bad;
     }
 #ifdef HAS_CHOLMOD
     const Stream parts = *g;
@@ -890,7 +1104,7 @@ static double marginal_sparse(int number, double *h, const double *x)
     Pattern *q = pattern(number);
     Numbers *m = numbers(number);
     const long n = q->n;
-    finish_collecting(q, m);
+    finish_collecting(q, m, h);
     if (q->dense) {
         make_dense(q, m);
         return gm_marginal_dense(n, m->dense, h, x);
@@ -906,8 +1120,9 @@ static double marginal_sparse(int number, double *h, const double *x)
             if (i != j) h[j] -= m->value[k] * x[i];
         }
     const GmRows R = rows_of(q, m);
-    for (long i = 0; i < q->rows; i++)
-        if (q->apart[i]) gm_row_added(&R, i, -gm_row_times(&R, i, x), h);
+    if (q->napart) gm_rows_times(&R, x, m->of_rows);
+    for (long i = 0; i < q->rows && q->napart; i++)
+        if (q->apart[i]) gm_row_added(&R, i, -m->of_rows[i], h);
     if (record) {
         Stream none = {0};
         double exponent;
@@ -935,15 +1150,19 @@ double gm_marginal_sparse(int number, double *h, const double *x)
     return v;
 }
 
-double gm_sparse_work(int number) { return pattern(number)->gradients ? -1 : pattern(number)->work; }
+double gm_sparse_work(int number)
+{
+    const Pattern *q = pattern(number);
+    return q->may_be_told ? -q->told : q->gradients ? -1 : q->work;
+}
 
 // ---- checks ----
 
-void gm_sparse_before(int number, const double *h, const double *x)
+void gm_sparse_before(int number, double *h, const double *x)
 {
     const Pattern *q = pattern(number);
     Numbers *m = numbers(number);
-    finish_collecting(q, m);
+    finish_collecting(q, m, h);
     if (!m->kept) m->kept = room(sizeof(double) * (size_t)(2 * q->n));
     memcpy(m->kept, h, sizeof(double) * (size_t)q->n);
     memcpy(m->kept + q->n, x, sizeof(double) * (size_t)q->n);
@@ -967,12 +1186,16 @@ double gm_sparse_after(int number, const double *x)
         }
     }
     const GmRows R = rows_of(q, m);
+    double *now_of = m->of_rows, *then_of = room(sizeof *then_of * (size_t)q->rows);
+    gm_rows_times(&R, x, now_of);
+    gm_rows_times(&R, old, then_of);
     for (long i = 0; i < q->rows; i++) {
         if (m->complete && !q->apart[i]) continue;
-        const double now = gm_row_times(&R, i, x), then = gm_row_times(&R, i, old);
+        const double now = now_of[i], then = then_of[i];
         v -= (now - then) * (now + then) / 2;
         size += now * now / 2 + then * then / 2;
     }
+    free(then_of);
     gm_claim_size(size);
     return v;
 }

@@ -16,6 +16,9 @@
 //              steps cost more than a factor goes over to it, and a draw for which they do not suffice is made by the factor; where there is none the run stops, and says so.
 //   dense      by LAPACK
 //   separate   other steps stand in, among them the one for few rows
+//
+// Rows that are rows of matrices of data, X * b, may be told, too, a row at once (gm_sparse_put_row): of one that has few elements other than 0 (nonzeros.h) these are entries; any other is read where it
+// lies, and leaves no route but conjugate gradients. Whether such a joint normal is told at all is decided when the data are there, by what its other routes are predicted to take: dense, and by few rows.
 #ifndef GM_SPARSE_H
 #define GM_SPARSE_H
 
@@ -27,12 +30,15 @@ typedef struct GmEntries {               // of the matrix that this thread colle
     long       at, count;                // terms so far, and in all
     double     root, *put;               // what the row's entries are multiplied by; entries of rows, in their order
     long       put_at, puts;             // so far, and in all
+    double    *roots, *targets;          // of rows
+    long       row_at, rows;             // so far, and in all
 } GmEntries;
 
 extern __thread GmEntries gm_entries;      // which C++ knows, too
 
 void gm_sparse_note(long i, long j);
 void gm_sparse_note_row(void);
+void gm_sparse_note_part(long at, const double *x, long p);
 void gm_sparse_note_put(long j);
 
 // The next term adds `value` to J[i, j] and J[j, i], or twice to J[i, i].
@@ -47,8 +53,21 @@ static inline void gm_sparse_add(long i, long j, double value)
 // J has rr' more, r a row with these entries times `root`: it begins, and gets x at place j, which may come again.
 static inline void gm_sparse_row(double root)
 {
-    gm_entries.root = root;
-    if (!gm_entries.slot) gm_sparse_note_row();
+    GmEntries *const e = &gm_entries;
+    e->root = root;
+    if (!e->slot) gm_sparse_note_row();
+    else if (e->row_at < e->rows) {
+        e->roots[e->row_at] = root;
+        e->targets[e->row_at] = 0;
+    }
+    e->row_at++;
+}
+
+// The shift has target * r more, r the row that has begun.
+static inline void gm_sparse_target(double target)
+{
+    GmEntries *const e = &gm_entries;
+    if (e->slot && e->row_at <= e->rows) e->targets[e->row_at - 1] = target;
 }
 
 static inline void gm_sparse_put(long j, double x)
@@ -58,6 +77,18 @@ static inline void gm_sparse_put(long j, double x)
     else if (e->put_at < e->puts) e->put[e->put_at] = x == 0 ? 0 : e->root * x;
     e->put_at++;
 }
+
+// The row gets x[p] at places at .. at + p - 1: a row of a matrix of data.
+void gm_sparse_put_row(long at, const double *x, long p);
+
+// Whether the rows of a joint normal are told: between `begin`, which returns 0 if it has so few elements that nothing is to be told, and `end` the kernel says what they are.
+// weighted: without them X'WX is made anew in each sweep.
+int  gm_tell_begin(int number, long n, const char *name);
+void gm_tell_end(int number, int weighted);
+void gm_tell_on_gpu(int number, long n, const char *name);
+int  gm_rows_told(int number);
+int  gm_rows_told_alone(int number);                     // and nothing is evaluated that reads what only other routes make
+void gm_rows_evaluated(void);                            // something is, as in looking for a mode
 
 // Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the order is analysed and the route chosen;
 // the environment variable GM_JOINT (sparse, gradients, dense, separate) chooses instead. n: the size of the block; most: how many times the work of the steps
@@ -76,7 +107,8 @@ void gm_sparse_stand_in(int number, double bytes);
 void gm_sparse_checked(void);
 int  gm_sparse_stands_in(int number);
 
-// How block `number` is drawn and why, a line of text; NULL: there is no such block.
+// How block `number` is drawn and why, a line of text; NULL: there is no such block. Numbers go up to gm_sparse_blocks().
+int  gm_sparse_blocks(void);
 const char *gm_sparse_route(int number);
 
 // ns that a draw of it is predicted to take, or the steps that stand in for it: for runs that choose between steps and moves along gradients.
@@ -92,10 +124,10 @@ long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scal
 
 // As gm_marginal_dense, from what was collected. A draw from the same numbers that follows does not factor them again.
 double gm_marginal_sparse(int number, double *h, const double *x);
-double gm_sparse_work(int number);                       // multiply-adds of a draw; -1: it is drawn by conjugate gradients, which give no determinant
+double gm_sparse_work(int number);                       // multiply-adds of a draw; -1: it is drawn by conjugate gradients, which give no determinant, or its rows are told; 0: they might be, and are not
 
 // --check, as in linalg.h.
-void   gm_sparse_before(int number, const double *h, const double *x);
+void   gm_sparse_before(int number, double *h, const double *x);
 double gm_sparse_after(int number, const double *x);
 void   gm_claim_size(double size);                       // of the terms of a claim that is made elsewhere (linalg_cpu.c)
 

@@ -75,6 +75,11 @@ typedef struct GmContext {
 // The precision has r r' more, r a row of these entries times `root`: it begins, and gets an entry.
 #define SPARSE_ROW(root)    gm_sparse_row(root)
 #define SPARSE_PUT(j, x)    gm_sparse_put(j, x)
+// The shift has `target` such rows more; the row gets a row of a matrix, x[p], from place j on.
+#define SPARSE_TARGET(target)   gm_sparse_target(target)
+#define SPARSE_PUT_ROW(j, x, p) gm_sparse_put_row(j, x, p)
+// Fewer rows than coefficients, or told one by one: what is made of all coefficients by all coefficients is not there.
+#define FEW_ROWS(number, rows, size) (gm_rows_told(number) || (rows) < (size))
 
 // ---- teams ----
 

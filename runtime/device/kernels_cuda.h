@@ -47,6 +47,9 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define KERNEL_ON_REQUEST(name) KERNEL_TEAM(name)
 #define SPARSE_ROW(root)    ((void)0)
 #define SPARSE_PUT(j, x)    ((void)0)
+#define SPARSE_TARGET(x)    ((void)0)
+#define SPARSE_PUT_ROW(j, x, p) ((void)0)
+#define FEW_ROWS(number, rows, size) ((rows) < (size))
 #define SPARSE_ADD(i, j, x) ((void)0)          // such a kernel runs on the CPU alone
 #define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
 #define KERNEL_SCALAR(name) KERNEL_ONCE(name)

@@ -487,6 +487,19 @@ GM_LAUNCHES launch_pattern(GmRun *run, GmKernel kernel, const char *name, int nu
 #endif
 }
 
+GM_LAUNCHES launch_tell_rows(GmRun *run, GmKernel kernel, const char *name, int number, long n, int weighted)
+{
+    (void)kernel;
+#if !defined(__CUDACC__)
+    if (run->device || run->like_gpu) {
+        gm_tell_on_gpu(number, n, name);
+        return;
+    }
+    if (gm_tell_begin(number, n, name)) gm_team(kernel, run, 0, 1);
+    gm_tell_end(number, weighted);
+#endif
+}
+
 // Where a step takes turns, each of them has streams of its own: those of variable `var` of `count`.
 #define GM_STREAM_OF_TURN(run, var, turn, count) gm_stream_of_turn(run, var, turn, count)
 static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, uint32_t count)
@@ -589,6 +602,10 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
 #define PATTERN(kernel, run, name, number, n, most)      do { gm_data(run); launch_pattern(run, gm_function(GM_NAMED(kernel)), name, number, n, most); } while (0)
 #define NORMAL_SPARSE(kernel, run, var, name, number, h, x) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
 #define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
+//   TELL_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are told, see sparse.h, by that kernel; TOLD: they are; TOLD_ALONE: and what other routes read is not made
+#define TELL_ROWS(kernel, run, name, number, n, weighted)    do { gm_data(run); launch_tell_rows(run, gm_function(GM_NAMED(kernel)), name, number, n, weighted); } while (0)
+#define TOLD(number)         gm_rows_told(number)
+#define TOLD_ALONE(number)   gm_rows_told_alone(number)
 #define gm_function(...)     gm_second(__VA_ARGS__)
 #define gm_second(a, b)      b
 #define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u) \

@@ -156,7 +156,8 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
         for (long c = 0; c < d->n_columns; c++)
             for (const int *f = of->latents; *f; f++)
                 latents |= d->column[c].field == *f - 1;
-        w->fixed[k] = latents ? "the draws hold auxiliaries" : coordinates > MOST_COORDINATES ? "they are too many for gradients" : o->warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps"
+        const bool unmade = isinf(w->cost[k].evaluation.work);       // of what a move would read
+        w->fixed[k] = unmade ? "what gradients read of a matrix is not made where its rows are told" : latents ? "the draws hold auxiliaries" : coordinates > MOST_COORDINATES ? "they are too many for gradients" : o->warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps"
                     : beyond ? "not measured on a GPU: there are 20 other sets that are" : NULL;
         for (int c = 0; c < w->chains; c++) {
             Watch *x = &w->watch[c * w->n + k];
@@ -165,7 +166,7 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
                 for (int m = 0; m < METHODS; m++)
                     x->draw[m] = gm_alloc((size_t)w->elements[k] * MOST_DRAWS, sizeof *x->draw[m]);
             x->because = w->fixed[k];
-            x->settled = w->fixed[k] && (latents || coordinates > MOST_COORDINATES || beyond || !of->coupled || o->warmup < LEAST_MOVES);
+            x->settled = w->fixed[k] && (unmade || latents || coordinates > MOST_COORDINATES || beyond || !of->coupled || o->warmup < LEAST_MOVES);
         }
     }
     return w;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include "../backends/nonzeros.h"
 
 // ---- texts ----
 
@@ -497,6 +498,8 @@ static bool place_field(GmData *d, const GmModel *m, int f)
         !gm_check_values(field, s, v->elements, v->source, field->may_miss ? &d->missing[f] : NULL))
         return false;
     const long whole = field->rank == 0 && field->type == GM_INT ? *(int32_t *)v->elements : 0;
+    if (field->rank == 2 && field->type != GM_INT && d->missing[f].count == 0)
+        gm_nonzeros_open(v->elements, s->dim[0], s->dim[1]);
     if (field->rank > 0)
         memcpy(at, &v->elements, sizeof v->elements);
     else if (field->type == GM_INT && !field->imputed_field)
@@ -575,6 +578,8 @@ void gm_data_close(GmData *d, const GmModel *m)
 {
     for (int f = 0; f < m->n_data && d->missing; f++)
         free(d->missing[f].index);
+    for (int k = 0; k < d->values.n; k++)
+        gm_nonzeros_close(d->values.value[k].elements);
     free(d->missing);
     free(d->shape);
     free(d->data);

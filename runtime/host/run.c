@@ -1,6 +1,7 @@
 // run.c -- a whole run: command line, data, memory, initial values, the sweeps, the files, the summary.
 #include "device_inside.h"
 #include "../backends/linalg.h"
+#include "../backends/nonzeros.h"
 #include "../backends/sparse.h"
 #include "relabel.h"
 
@@ -90,7 +91,17 @@ static void timed_sweep(Fit *f)
 
 static void profile_print(const Fit *f)
 {
-    for (int k = 1; gm_sparse_route(k); k++) printf("%s\n", gm_sparse_route(k));
+    for (int k = 0; k < f->model->n_data; k++) {
+        const GmField *field = &f->model->data[k];
+        const GmShape *s = &f->data.shape[k];
+        if (field->rank != 2 || field->type == GM_INT) continue;
+        long row;
+        const GmNonzeros *few = gm_nonzeros_of(*(double **)((char *)f->data.data + field->offset), s->dim[1], &row);
+        if (few)
+            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: read by these\n", field->name, few->n, few->p, 100 * (double)few->first[few->n] / ((double)few->n * (double)few->p));
+    }
+    for (int k = 1; k <= gm_sparse_blocks(); k++)
+        if (gm_sparse_route(k)) printf("%s\n", gm_sparse_route(k));
     double total = 0;
     for (int k = 0; k < f->model->n_steps; k++)
         total += f->step_seconds[k];
@@ -343,6 +354,8 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     if (o->check)
         gm_sparse_checked();
+    if (o->check || o->map || o->init_map)
+        gm_rows_evaluated();
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
     f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .state_size = model->state_size, .chains = o->chains, .first_chain = o->first_chain - 1,

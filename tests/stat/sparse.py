@@ -3,6 +3,7 @@ covariance are compared whole: with L L' the covariance, w = L^-1 (x - mean) is 
 2000 numbers one exceeds it falsely once in 10^5 runs; seeds are fixed. The same models are drawn by CHOLMOD, by conjugate gradients where there are rows of lists, dense, and (by their means and variances) plate by plate, and checked by --check."""
 import os
 import subprocess
+import sys
 
 import numpy as np
 
@@ -152,6 +153,32 @@ likelihood {
 }""", {"N": N, "P": P, "K": K, "col": col, "x": x, "y": y, "z": z, "keep": keep}, p
 
 
+def rows_of_a_matrix(N=90, P=60, share=0.04, scales=None):
+    """Most of the matrix is 0, and one column all of it, one row; beside it an intercept, the columns of a dense matrix, and a condition."""
+    X, Z, keep = rng.normal(size=(N, P)) * (rng.random((N, P)) < share), rng.normal(size=(N, 2)), (rng.random(N) < 0.8).astype(int)
+    if N > 1 and P > 1: X[:, 0], X[1], X[2] = 0, 0, rng.normal(size=P) * (share < 1)
+    if scales is not None: X = X * scales
+    y, s, m, t = rng.normal(size=N), rng.uniform(0.5, 2, N), rng.normal(size=P), rng.uniform(0.3, 2, P)
+    p = Normal(a=None, g=2, beta=P)
+    p.add(1, 3, ("a", None, 1))
+    for j in range(2): p.add(0, 1, ("g", j, 1))
+    for j in range(P): p.add(m[j], t[j], ("beta", j, 1))
+    for i in range(N):
+        if keep[i]: p.add(y[i], s[i], ("a", None, 1), ("g", 0, Z[i, 0]), ("g", 1, Z[i, 1]), *(("beta", j, X[i, j]) for j in range(P)))
+    return """data { int N, P; matrix[N, P] X; vector[N] y; vector<lower=0>[N] s; matrix[N, 2] Z; vector[P] m; vector<lower=0>[P] t; int keep[N]; }
+prior { a ~ normal(1, 3); vector[2] g ~ normal(0, 1); for (j in 1:P) beta[j] ~ normal(m[j], t[j]); }
+likelihood { for (i in 1:N) if (keep[i] == 1) y[i] ~ normal(a + Z[i] * g + X[i] * beta, s[i]); }""", {"N": N, "P": P, "X": X, "y": y, "s": s, "Z": Z, "m": m, "t": t, "keep": keep}, p
+
+
+def rows_of_a_dense_matrix(): return rows_of_a_matrix(40, 9, 1)
+def few_rows_of_a_matrix(): return rows_of_a_matrix(70, 90, 0.03)
+def few_rows_of_a_dense_matrix(): return rows_of_a_matrix(6, 12, 1)
+def one_row_of_a_matrix(): return rows_of_a_matrix(1, 1, 1)
+def no_rows_of_a_matrix(): return rows_of_a_matrix(0, 3, 1)
+def rows_too_hard(): return rows_of_a_matrix(scales=10.0 ** rng.uniform(-1, 3, 60))
+def dense_rows_too_hard(): return rows_of_a_matrix(60, 40, 1, 10.0 ** rng.uniform(-1, 3, 40))
+
+
 def field_with_a_sum(data=True):
     """An intrinsic field whose sum is nearly 0. Without data the precision is singular but for that."""
     side = 10
@@ -182,6 +209,9 @@ def compare(w, make):
         os.environ["GM_JOINT"] = route
         checked = subprocess.run([program, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True, text=True)
         rows.append((checked.returncode == 0, "%s, %s: --check%s" % (name, route, "" if checked.returncode == 0 else checked.stdout[-600:] + checked.stderr[-600:])))
+        if make in too_hard and route == "gradients":
+            said = subprocess.run([program, values, "--samples", "200", "--chains", "1", "--no-summary", "--profile", "-o", w.path("said")], capture_output=True, text=True).stdout
+            rows.append((" 0 draws by the factor" not in said and "draws by the factor" in said, "%s: where steps do not suffice a factor solves: %s" % (name, said.split("chosen")[0].split("elements")[-1].splitlines()[0])))
         d = w.draws(program, values, M // 2, chains=2, warmup=300)
         if route == "separate":
             z = max(abs(d[k].mean() - m) / mcse(d[k]) for k, m in zip(p.names, mean))
@@ -194,9 +224,13 @@ def compare(w, make):
     del os.environ["GM_JOINT"]
 
 
-lists_of_elements = (rows_of_lists, one_row_of_a_list, no_rows_of_lists, more_columns_than_rows, two_responses)
+too_hard = (rows_too_hard, dense_rows_too_hard)
+lists_of_elements = (rows_of_lists, one_row_of_a_list, no_rows_of_lists, more_columns_than_rows, two_responses, rows_of_a_matrix, rows_of_a_dense_matrix, few_rows_of_a_matrix, few_rows_of_a_dense_matrix,
+                     one_row_of_a_matrix, no_rows_of_a_matrix, *too_hard)
+only = sys.argv[1:]
 with Workplace() as w:
     for make in (crossed, slopes_with_means, walk_of_order_two, field, no_rows_and_one_group, field_with_a_sum, field_with_a_sum_alone, *lists_of_elements):
+        if only and make.__name__ not in only: continue
         try:
             compare(w, make)
         except Failed as why:

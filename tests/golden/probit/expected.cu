@@ -70,7 +70,7 @@ KERNEL_TEAM(check_data) {
 // Sums of data: computed once.
 KERNEL_TEAM(sums_of_data) {
     // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
-    if (!(d->N < d->p + 1)) {
+    if (!(FEW_ROWS(1, d->N, d->p + 1))) {
         ALONG (e, d->p) s->sum_X_by_column[e] = 0;
         SUM_INTO1 (i, 0, d->N, sum_X_by_column, d->p) {
             PLACES (j2, d->p) s->sum_X_by_column[j2] += d->X[i * d->p + j2];
@@ -143,6 +143,24 @@ KERNEL_TEAM(collect_rows_alpha) {
     ONE_LANE s->joint_alpha[0] = *s->alpha;
     ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
     ONE_LANE s->scale_alpha[1] = d->N;
+}
+
+// (alpha, beta) where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its standard deviation, with its target
+KERNEL_ONCE(tell_rows_alpha) {
+    const long n = d->p + 1;
+    const long at_beta = 1;
+    for (long e = 0; e < n; e++) s->shift_alpha[e] = 0;
+    SPARSE_ADD(0, 0, 0.02);
+    for (long i = 0; i < d->p; i++) SPARSE_ADD(at_beta + i, at_beta + i, 0.08);
+    for (long i = 0; i < d->N; i++) {
+        SPARSE_ROW(1);
+        SPARSE_TARGET(s->z_y[i]);
+        SPARSE_PUT(0, 1);
+        SPARSE_PUT_ROW(at_beta, &d->X[i * d->p], d->p);
+    }
+    s->joint_alpha[0] = *s->alpha;
+    for (long e = 0; e < d->p; e++) s->joint_alpha[1 + e] = s->beta[e];
+    s->scale_alpha[1] = d->N;
 }
 
 // (alpha, beta) | rest ~ normal with precision J and shift h, mean J^-1 h     they share a linear predictor     model.gm:10
@@ -314,11 +332,11 @@ static long row_width(const void *data)
     return d->p;
 }
 
-// Whether there are fewer rows than coefficients.
+// Whether there are fewer rows than coefficients, or rows are told one by one.
 static int few_alpha(const GmRun *run)
 {
     const Data *const d = (const Data *)run->data;
-    return d->N < d->p + 1;
+    return FEW_ROWS(1, d->N, d->p + 1);
 }
 
 static void step_1(GmRun *run)            // missing y
@@ -333,7 +351,9 @@ static void step_2(GmRun *run)            // z_y
 
 static void step_3(GmRun *run)            // alpha, beta
 {
-    if (few_alpha(run)) {
+    if (TOLD(1)) {
+        NORMAL_SPARSE_SCALED(tell_rows_alpha, run, VAR_alpha, "alpha", 1, shift_alpha, joint_alpha, scale_alpha);
+    } else if (few_alpha(run)) {
         LAUNCH_TEAM(collect_rows_alpha, run, d->p + d->N + (long)d->N * d->p);
         NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha, shift_alpha, rows_of_alpha, target_alpha, system_alpha, joint_alpha, scale_alpha);
     } else {
@@ -377,6 +397,7 @@ static void sweep(GmRun *run)
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->N);
+    TELL_ROWS(tell_rows_alpha, run, "alpha, beta", 1, d->p + 1, 0);
     LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
     if (!few_alpha(run)) {
         GRAM(run, d->N, d->p, 1, d->X, sum_X_X);
@@ -423,17 +444,17 @@ static const GmField state_fields[] = {
     {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .rank = 1, .offset = offsetof(State, z_y), .where = "model.gm:14"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14"},
     {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14"},
-    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1},
-    {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1},
+    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1, .stands_in = 1},
+    {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1, .stands_in = 1},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta)},
     {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_alpha)},
-    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha)},
+    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha), .stands_in = 1},
     {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, shift_alpha)},
     {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, joint_alpha)},
-    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha)},
-    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha)},
-    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha)},
-    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha)},
+    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha), .stands_in = 1},
+    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha), .stands_in = 1},
+    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha), .stands_in = 1},
+    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha), .stands_in = 1},
     {.name = "position_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_alpha)},
     {.name = "gradient_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_alpha)},
     {.name = "log_density_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_alpha)},
@@ -539,6 +560,9 @@ static void cost_1(const void *data, double *cost)
     cost[6] = (0.10538 + 0.00330244 * (double)d->p);
     cost[7] = (7489 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
     cost[8] = (0.0291203 + 0.0032583 * (double)d->N + 0.00236294 * (double)d->p + 0.000836621 * (double)d->N * (double)d->p);
+    if (gm_rows_told(1)) {
+        cost[0] = (182 + 81.5 * (double)d->N + (double)d->p + 0.6 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
+    }
 }
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {4, 0};
