@@ -287,10 +287,12 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
         good = read_number(v, input, name, x);
     else if (ends_with(path, ".npy") && !columns)
         good = gm_npy_read(v, path, name);
+    else if (ends_with(path, ".npz") && !columns)
+        good = gm_npz_read(v, path, name);
     else if (ends_with(path, ".csv") || ends_with(path, ".tsv") || ends_with(path, ".txt"))
         good = gm_csv_read(v, path, name, columns);
     else
-        gm_error("%s: expected %s=FILE.npy, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name);
+        gm_error("%s: expected %s=FILE.npy, %s=FILE.npz, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name, name);
     free(path);
     free(name);
     return good;
@@ -308,10 +310,10 @@ static bool read_input(GmValues *v, const char *input)
         return gm_json_read(v, input);
     if (ends_with(input, ".csv") || ends_with(input, ".tsv") || ends_with(input, ".txt"))
         return gm_csv_read(v, input, NULL, NULL);
-    if (ends_with(input, ".npy"))
-        gm_error("%s: a .npy file holds one array without a name; write NAME=%s", input, input);
+    if (ends_with(input, ".npy") || ends_with(input, ".npz"))
+        gm_error("%s: a .np%c file holds one array without a name; write NAME=%s", input, tolower((unsigned char)input[strlen(input) - 1]), input);
     else
-        gm_error("%s: data files end in .json, .csv, .tsv or .npy (then NAME=FILE.npy)", input);
+        gm_error("%s: data files end in .json, .csv, .tsv, .npy or .npz (then NAME=FILE.npy)", input);
     return false;
 }
 

@@ -4,7 +4,7 @@
 //
 // Elements already in the layout that the model wants (C order, <f8 for real, <i4 for int) are mapped and never copied; others are
 // converted once. Format: NumPy Enhancement Proposal 1, versions 1.0, 2.0 and 3.0.
-#include "host.h"
+#include "npy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,21 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef enum { NPY_F8, NPY_F4, NPY_I8, NPY_I4, NPY_I2, NPY_I1, NPY_U4, NPY_U2, NPY_U1, NPY_B1 } NpyType;
-
 static const struct { const char *descr; size_t size; } npy_types[] = {
     [NPY_F8] = { "<f8", 8 }, [NPY_F4] = { "<f4", 4 }, [NPY_I8] = { "<i8", 8 }, [NPY_I4] = { "<i4", 4 }, [NPY_I2] = { "<i2", 2 },
     [NPY_I1] = { "|i1", 1 }, [NPY_U4] = { "<u4", 4 }, [NPY_U2] = { "<u2", 2 }, [NPY_U1] = { "|u1", 1 }, [NPY_B1] = { "|b1", 1 },
 };
-
-typedef struct Npy {
-    const unsigned char *bytes;     // the whole file
-    size_t               size, begin;
-    NpyType              type;
-    bool                 fortran;
-    int                  rank;
-    long                 dim[GM_MAX_RANK];
-} Npy;
 
 // The text after 'key': in the header, or NULL.
 static const char *entry(const char *header, const char *key)
@@ -59,7 +48,7 @@ static bool read_shape(const char *text, Npy *npy)
     }
 }
 
-static bool read_header(Npy *npy, const char *path)
+bool gm_npy_header(Npy *npy, const char *path)
 {
     const unsigned char *b = npy->bytes;
     if (npy->size < 10 || memcmp(b, "\x93NUMPY", 6) != 0) {
@@ -101,7 +90,7 @@ static bool read_header(Npy *npy, const char *path)
     return good;
 }
 
-static double element(const Npy *npy, size_t at)
+double gm_npy_element(const Npy *npy, size_t at)
 {
     const unsigned char *p = npy->bytes + npy->begin + at * npy_types[npy->type].size;
 #define READ(T) do { T x; memcpy(&x, p, sizeof x); return (double)x; } while (0)
@@ -137,7 +126,7 @@ static bool copy(const Npy *npy, GmValue *v)
         long from = 0;
         for (int k = 0; k < npy->rank; k++)
             from += at[k] * stride[k];
-        const double x = element(npy, (size_t)from);
+        const double x = gm_npy_element(npy, (size_t)from);
         const char *why = NULL;
         if (!gm_store(v->type, v->elements, i, x, &why)) {
             char *name = gm_element_name(v->name, v->rank, v->dim, i);
@@ -151,20 +140,31 @@ static bool copy(const Npy *npy, GmValue *v)
     return true;
 }
 
-static bool take(Npy *npy, GmValue *v, void *map)
+static size_t bytes_of(const Npy *npy)
 {
-    if (!read_header(npy, v->source))
-        return false;
     size_t bytes = npy_types[npy->type].size;
     for (int k = 0; k < npy->rank; k++)
         if (__builtin_mul_overflow(bytes, (size_t)npy->dim[k], &bytes))
             bytes = SIZE_MAX;
-    if (bytes > npy->size - npy->begin) {
-        char *shape = gm_shape_text(npy->rank, npy->dim);
-        gm_error("%s: the file is too short: %s elements need %zu bytes, there are %zu", v->source, shape, bytes, npy->size - npy->begin);
-        free(shape);
+    return bytes;
+}
+
+bool gm_npy_whole(const Npy *npy, const char *path)
+{
+    const size_t bytes = bytes_of(npy);
+    if (bytes <= npy->size - npy->begin)
+        return true;
+    char *shape = gm_shape_text(npy->rank, npy->dim);
+    gm_error("%s: the file is too short: %s elements need %zu bytes, there are %zu", path, shape, bytes, npy->size - npy->begin);
+    free(shape);
+    return false;
+}
+
+static bool take(Npy *npy, GmValue *v, void *map)
+{
+    if (!gm_npy_header(npy, v->source) || !gm_npy_whole(npy, v->source))
         return false;
-    }
+    const size_t bytes = bytes_of(npy);
     v->rank = npy->rank;
     memcpy(v->dim, npy->dim, sizeof v->dim);
     const bool same_type = (v->type != GM_INT && npy->type == NPY_F8) || (v->type == GM_INT && npy->type == NPY_I4);
@@ -177,6 +177,30 @@ static bool take(Npy *npy, GmValue *v, void *map)
     return true;
 }
 
+void *gm_map_file(const char *path, size_t *size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        gm_error("%s: cannot be read: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) {
+        gm_error("%s: %s", path, S_ISDIR(info.st_mode) ? "is a directory" : S_ISREG(info.st_mode) ? "is empty" : "is not a plain file");
+        close(fd);
+        return NULL;
+    }
+    void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    *size = (size_t)info.st_size;
+    if (map != MAP_FAILED)
+        return map;
+    gm_error("%s: cannot be mapped: %s", path, strerror(errno));
+    return NULL;
+}
+
 bool gm_npy_read(GmValues *values, const char *path, const char *name)
 {
     const GmField *field = gm_values_wanted(values, name);
@@ -184,33 +208,18 @@ bool gm_npy_read(GmValues *values, const char *path, const char *name)
         gm_error("%s=%s: the model's data has no %s", name, path, name);
         return false;
     }
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        gm_error("%s: cannot be read: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    size_t size;
+    void *map = gm_map_file(path, &size);
+    if (!map)
         return false;
-    }
-    if (!S_ISREG(info.st_mode) || info.st_size == 0) {
-        gm_error("%s: %s", path, S_ISDIR(info.st_mode) ? "is a directory" : S_ISREG(info.st_mode) ? "is empty" : "is not a plain file");
-        close(fd);
-        return false;
-    }
-    void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (map == MAP_FAILED) {
-        gm_error("%s: cannot be mapped: %s", path, strerror(errno));
-        return false;
-    }
     GmValue *v = gm_values_add(values, name, path);
     bool good = false;
     if (v) {
         v->type = field->type;
-        Npy npy = { .bytes = map, .size = (size_t)info.st_size };
+        Npy npy = { .bytes = map, .size = size };
         good = take(&npy, v, map);
     }
     if (!v || !v->map)
-        munmap(map, (size_t)info.st_size);
+        munmap(map, size);
     return good;
 }

@@ -131,6 +131,8 @@ long           gm_value_size(const GmValue *v);
 bool gm_json_read(GmValues *v, const char *path);
 bool gm_csv_read(GmValues *v, const char *path, const char *name, const char *columns);
 bool gm_npy_read(GmValues *v, const char *path, const char *name);
+bool gm_npz_read(GmValues *v, const char *path, const char *name);                  // a sparse matrix of scipy.sparse.save_npz
+void *gm_map_file(const char *path, size_t *size);                                 // to be read only; NULL after one line
 
 // A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN, null, empty, in any case; NaN results).
 // false: it is no number, or *why says what is wrong with it.

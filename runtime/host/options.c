@@ -67,6 +67,7 @@ void gm_usage(FILE *to, const char *program)
             "  data.json            an object of names and values, as CmdStan reads it\n"
             "  table.csv            columns with a header: `y` a vector, `X.1,X.2` or `X[1],X[2]` the columns of a matrix\n"
             "  X=file.npy           a NumPy array; large ones are mapped, not copied\n"
+            "  X=file.npz           a sparse matrix, as scipy.sparse.save_npz writes it\n"
             "  X=file.csv[:a,b|:a-k]  all columns of a table as the matrix X, or those named, or a range of them\n"
             "  N=100                a number\n"
             "  An int that no file gives (N, p) is taken from the size of an array that is declared with it.\n"
