@@ -688,6 +688,7 @@ typedef struct Carried {                 // an unknown that a move along an orbi
     Expr  *element, *c, *value;          // in terms of the indices
     Expr  *fixed;                        // an element that stays where it is; or NULL
     const Plates *plates;                // of the statement that draws it; NULL: it has the shape of c
+    bool   triangle;                     // a matrix, whose elements above the diagonal are no coordinates
 } Carried;
 
 typedef struct Orbit {                   // orbits.c, exchanges.c: the step draws c, and then moves these

@@ -7,6 +7,8 @@
 // p(T_c x) |dT_c x/dx| with respect to the group's Haar measure dc/c leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, an element for each element of the scale, with
 // factors in which T_c x stands for x; conditionals.c finds its family as it does for any unknown, else it is slice sampled.
 //
+// Of vectors with a covariance, that moves along: a matrix, or what it is made of.
+//
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
 // Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
 // stands once, and is invariant up to a power of c, for one of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another statement draws alone; positive auxiliaries that tie a scale to its prior
@@ -24,7 +26,8 @@ typedef struct Mover {                   // how v[index..] moves
     Expr   *centre;                      // about this, in terms of the indices
     int     n;
     Expr   *scale[MAX_RANK];             // by c[scale..]
-    const Factor *factor;                // that draws it as a plate; NULL: it has the shape of c
+    const Factor *factor;                // that draws it as a plate; NULL: it has the shape of c, or is a matrix
+    Expr   *each;                        // coordinates that an instance of this draws, or the matrix has
     Expr   *fixed;                       // an element that stays, about which the others move; or NULL
 } Mover;
 
@@ -91,6 +94,75 @@ static Expr *moved_between(const Action *a, const Expr *e)
     return NULL;
 }
 
+// ---- matrices ----
+//
+// Sigma = diag(s) R diag(s), or a matrix that is drawn: where what moves multiplies it by a power of c, so it does what is made of it.
+
+typedef struct Degrees { double of; bool any, failed; } Degrees;
+
+static Degrees degree(const Action *a, const Expr *e);
+
+// Terms of a sum, or branches: of one degree. Zero has any.
+static Degrees common_degree(const Action *a, Expr *const *e, int n)
+{
+    Degrees d = {.any = true};
+    for (int i = 0; i < n && !d.failed; i++) {
+        const Degrees one = degree(a, e[i]);
+        d.failed = one.failed || (!one.any && !d.any && one.of != d.of);
+        if (!one.any) d = (Degrees){one.of, false, d.failed};
+    }
+    return d;
+}
+
+// The power of c by which e, a number or an array, is multiplied.
+static Degrees degree(const Action *a, const Expr *e)
+{
+    const Degrees none = {.failed = true};
+    Degrees d = {.any = ex_is_num(e, 0)};
+    if (!mentions_moved(e, a)) return d;
+    switch (e->kind) {
+    case EX_REF:
+        for (int i = 0; i < a->n; i++)
+            if (a->mover[i].var == e->var) d = ex_is_num(a->mover[i].centre, 0) ? (Degrees){.of = a->mover[i].power} : none;
+        for (int k = 0; k < e->nargs; k++) d.failed |= mentions_moved(e->args[k], a);
+        return d;
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++) {
+            const Degrees one = degree(a, e->args[i]);
+            d = (Degrees){d.of + one.of, false, d.failed || one.failed};
+        }
+        return d;
+    case EX_POW:
+        d = degree(a, e->args[0]);
+        d.of *= e->number;
+        return d;
+    case EX_ADD: return common_degree(a, e->args, e->nargs);
+    case EX_ARRAY: return mentions_moved(e->args[0], a) ? none : degree(a, e->args[1]);
+    case EX_AT:
+        for (int k = 1; k < e->nargs; k++)
+            if (mentions_moved(e->args[k], a)) return none;
+        return degree(a, e->args[0]);
+    case EX_REDUCE: return strcmp(e->name, "sum") != 0 || mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a) ? none : degree(a, e->args[2]);
+    case EX_CALL:
+        if (strcmp(e->name, "if_else") == 0) return mentions_moved(e->args[0], a) ? none : common_degree(a, e->args + 1, 2);
+        d = e->fn == FN_inverse || e->fn == FN_cholesky_decompose ? degree(a, e->args[0]) : none;
+        d.of *= e->fn == FN_inverse ? -1 : 0.5;
+        return d;
+    default: return none;
+    }
+}
+
+// An element of a matrix that a function gives, or the logarithm of its determinant; NULL: it moves otherwise.
+static Expr *moved_matrix(const Action *a, Expr *e)
+{
+    const bool at = e->kind == EX_AT, log_det = e->kind == EX_CALL && e->fn == FN_log_determinant;
+    if ((!at && !log_det) || a->by->rank) return NULL;
+    const Degrees d = degree(a, at ? e : e->args[0]);
+    if (d.failed) return NULL;
+    Expr *c = ex_ref(a->by, 0, NULL);
+    return at ? ex_mul2(ex_pow(c, d.of), e) : ex_add2(e, ex_mul(3, (Expr *[]){ex_num(d.of), ex_dim(e->args[0], 0), ex_log(c)}));
+}
+
 // T_c x in place of x.
 static Expr *move(Expr *e, void *with)
 {
@@ -111,6 +183,8 @@ static Expr *move(Expr *e, void *with)
         Expr *within = moved_between(a, e);
         if (within) return within;
     }
+    Expr *matrix = moved_matrix(a, e);
+    if (matrix) return matrix;
     if (e->kind == EX_ARRAY || e->kind == EX_AT) {
         a->failed = true;
         return e;
@@ -226,7 +300,7 @@ static bool are_plain(Graph *g, const Var *v, Expr **alone)
 
 static Mover mover_of_plate(const Factor *f, int power, Expr *centre, const Expr *scale)
 {
-    Mover m = {.var = f->value->var, .power = power, .centre = centre, .n = scale->nargs, .factor = f};
+    Mover m = {.var = f->value->var, .power = power, .centre = centre, .n = scale->nargs, .factor = f, .each = ex_num(1)};
     for (int k = 0; k < f->value->nargs; k++) m.index[k] = f->value->args[k]->index;
     memcpy(m.scale, scale->args, sizeof *m.scale * (size_t)scale->nargs);
     return m;
@@ -234,7 +308,7 @@ static Mover mover_of_plate(const Factor *f, int power, Expr *centre, const Expr
 
 static Mover mover_of_scale(const Graph *g, Var *s, int power)
 {
-    Mover m = {.var = s, .power = power, .centre = ex_num(0), .n = s->rank};
+    Mover m = {.var = s, .power = power, .centre = ex_num(0), .n = s->rank, .each = ex_num(1)};
     const Expr *element = var_element(g, s, m.index);
     for (int k = 0; k < s->rank; k++) m.scale[k] = element->args[k];
     return m;
@@ -330,6 +404,7 @@ static Expr *between_ends(const Action *a, Index **index)
 {
     const Mover *m = &a->mover[0];
     const Var *s = m->var;
+    if (s->rank != a->by->rank) return ex_num(0);               // a matrix, or positive
     Expr *at[MAX_RANK], *end[2] = {ex_num(-INFINITY), ex_num(INFINITY)};
     for (int k = 0; k < s->rank; k++) at[k] = ex_index(index[k]);
     Expr *value = ex_ref((Var *)s, s->rank, at);
@@ -345,11 +420,12 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
     const Reading of = factors_moved(g, a);
     out->factor = NEW_N(g->arena, Factor *, of.n + 1);
     Plates p = {.n = a->by->rank, .index = NEW_N(g->arena, Index *, a->by->rank + 1)};
-    int power = -1;
+    Expr *power = ex_num(-1);
     for (int i = 0; i < a->n; i++)
-        if (!a->mover[i].factor) power += a->mover[i].power;
-    Expr *own = ex_mul2(ex_num(power), ex_log(var_element(g, a->by, p.index)));
-    const Factor *prior = a->mover[1].factor;
+        if (!a->mover[i].factor) power = ex_add2(power, ex_mul2(ex_num(a->mover[i].power), a->mover[i].each));
+    Expr *own = ex_mul2(power, ex_log(var_element(g, a->by, p.index)));
+    const Factor *prior = NULL;
+    for (int i = 0; i < a->n && !prior; i++) prior = a->mover[i].factor;
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
@@ -361,9 +437,9 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
         if (is_invariant(a, f->log_density, &times)) e = times;
         else e = moved(a, f->log_density);
         if (a->failed || ex_find(e, test_end, a)) return false;
-        for (int i = 1; i < a->n; i++) {
+        for (int i = 0; i < a->n; i++) {
             const Mover *m = &a->mover[i];
-            if (m->factor && draws(f, m->var) && f->value != m->fixed) e = ex_add2(e, ex_mul2(ex_num(m->power), ex_log(coordinate_at(a, m, f->value->args))));
+            if (m->factor && draws(f, m->var) && f->value != m->fixed) e = ex_add2(e, ex_mul(3, (Expr *[]){ex_num(m->power), m->each, ex_log(coordinate_at(a, m, f->value->args))}));
         }
         if (!ex_mentions(e, a->by)) continue;
         Expr *one = at_element(a, f, e, &p);
@@ -413,7 +489,7 @@ static Step *orbit_step(Graph *g, Action *a)
     for (int i = 0; i < a->n; i++) {
         const Mover *m = &a->mover[i];
         Carried *to = &o->moved[i];
-        *to = (Carried){.var = m->var, .power = m->power, .plates = m->factor ? &m->factor->plates : NULL};
+        *to = (Carried){.var = m->var, .power = m->power, .plates = m->factor ? &m->factor->plates : NULL, .triangle = m->var->constraint != CONSTRAINT_NONE};
         Expr *at[MAX_RANK];
         for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(to->index[k] = m->index[k]);
         to->fixed = m->fixed;
@@ -435,6 +511,18 @@ bool is_switched_off(const Graph *g, const Var *s, const char *setting)
     return false;
 }
 
+// c, one number or an element for each of the scale.
+static Var *coordinate_new(Graph *g, const Var *s, int rank)
+{
+    Var *by = var_unique(g, arena_printf(g->arena, "scale_%s", s->name), VAR_AUXILIARY);
+    by->hidden = true;
+    by->span = s->span;
+    by->lower_number = 0;
+    by->rank = rank;
+    memcpy(by->dim, s->dim, sizeof s->dim);
+    return by;
+}
+
 static Step *scale_step(Graph *g, Var *s)
 {
     if (is_switched_off(g, s, "orbit")) return NULL;
@@ -451,14 +539,7 @@ static Step *scale_step(Graph *g, Var *s)
     if (!scales) return NULL;
     Var *by = NULL;
     for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
-        if (!by) {
-            by = var_unique(g, arena_printf(g->arena, "scale_%s", s->name), VAR_AUXILIARY);
-            by->hidden = true;
-            by->span = s->span;
-            by->lower_number = 0;
-            by->rank = s->rank;
-            memcpy(by->dim, s->dim, sizeof s->dim);
-        }
+        if (!by) by = coordinate_new(g, s, s->rank);
         Action a = {.g = g, .n = 1, .by = by};
         a.mover[0] = mover_of_scale(g, s, powers[k]);
         for (int q = 0; q < of.n; q++) {
@@ -559,6 +640,124 @@ static Step *step_against(Graph *g, Var *s, Var *z)
     return step;
 }
 
+// ---- vectors by their covariance ----
+//
+// u[j] ~ multi_normal(m, Sigma): (Sigma, u[j]) becomes (c^2*Sigma, m + c*(u[j] - m)), where Sigma is a matrix that is drawn, by covariance, precision or Cholesky factor; or a scale that multiplies all of it; or, if there is
+// none, all scales that it is made of are multiplied by c.
+
+// Whether a statement draws vectors v[j], each of its plates a subscript, and no other draws an element.
+static bool draws_vectors(Graph *g, const Factor *f)
+{
+    const Expr *ref = f->value;
+    if (!factor_counts_at(f, 0, false) || !ref || ref->kind != EX_REF || ref->nargs != ref->var->rank - 1 || ref->nargs != f->plates.n || f->truncated || f->plates.guard) return false;
+    if (!is_plain_real(ref->var) || ref->var->kind == VAR_AUXILIARY || !is_free(ref->var)) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        bool plate = false;
+        for (int i = 0; i < f->plates.n; i++) plate |= ref->args[k] == ex_index(f->plates.index[i]);
+        for (int i = 0; i < k; i++) plate &= ref->args[i] != ref->args[k];
+        if (!plate) return false;
+    }
+    const Reading of = factors_of(g, ref->var);
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q] != f && draws(of.factor[q], ref->var)) return false;
+    return true;
+}
+
+// The vectors about 0 or an argument; false: f is not invariant.
+static bool add_vectors(Action *a, const Factor *f)
+{
+    const Var *u = f->value->var;
+    Expr *times;
+    if (already(a, u) || a->n == MOST_MOVED) return false;
+    for (int i = -1; i < f->nargs; i++) {
+        if (i >= 0 && (ex_rank(f->args[i]) != 1 || ex_mentions(f->args[i], u) || mentions_moved(f->args[i], a))) continue;
+        Mover m = {.var = (Var *)u, .power = 1, .factor = f, .each = u->dim[u->rank - 1]};
+        for (int k = 0; k < u->rank - 1; k++) m.index[k] = f->value->args[k]->index;
+        m.index[u->rank - 1] = index_new(intern("k"), ex_num(1), u->dim[u->rank - 1]);
+        Expr *along = ex_index(m.index[u->rank - 1]);
+        m.centre = i < 0 ? ex_num(0) : ex_at(f->args[i], 1, &along);
+        a->mover[a->n++] = m;
+        if (is_invariant(a, f->log_density, &times)) return true;
+        a->n--;
+    }
+    return false;
+}
+
+static bool is_drawn_matrix(const Var *v)
+{
+    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && v->rank == 2 && (v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CHOLESKY_COV) && !v->parts && !v->summed && !v->sums;
+}
+
+// What the covariance in f is to be multiplied with: a matrix, or the scale `alone`, or all positive scales, of which only the first may have ends.
+static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int power)
+{
+    Graph *g = a->g;
+    bool matrix = false;
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < g->nvars; i++) {
+            Var *v = g->vars[i];
+            bool read = false;
+            for (int k = 0; k < f->nargs; k++) read |= ex_rank(f->args[k]) == 2 && ex_mentions(f->args[k], v);
+            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, "orbit")) continue;
+            if (side == 0 && is_drawn_matrix(v)) {
+                if (matrix) return false;
+                Mover m = mover_of_scale(g, v, power);
+                m.n = 0;
+                m.each = ex_mul(3, (Expr *[]){ex_num(0.5), v->dim[0], ex_add2(v->dim[0], ex_num(1))});
+                a->mover[a->n++] = m;
+                matrix = true;
+            }
+            if (side == 0 || matrix || !is_plain_real(v) || v->kind == VAR_AUXILIARY || v->rank > 1 || !(a->n ? is_positive(v) : is_scale(v))) continue;
+            if (!v->rank) a->mover[a->n++] = mover_of_scale(g, v, power);
+            else if (!a->n && !is_positive(v)) continue;
+            else {
+                const Factor *drawn = plate_of(g, v);
+                if (!drawn) return false;
+                a->mover[a->n++] = mover_of_plate(drawn, power, ex_num(0), ex_num(0));
+            }
+        }
+    return a->n > 0;
+}
+
+static bool moves_both(const Graph *g, const Var *v, const Var *w)
+{
+    for (const Step *s = g->steps; s; s = s->next) {
+        int found = 0;
+        for (int i = 0; s->orbit && i < s->orbit->n; i++) found += s->orbit->moved[i].var == v || s->orbit->moved[i].var == w;
+        if (found == 2) return true;
+    }
+    return false;
+}
+
+static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
+{
+    static const int powers[] = {1, 2, -2, -1};
+    Var *by = NULL;
+    if (!draws_vectors(g, f)) return NULL;
+    const Step *drawn = step_that_draws(g, f->value->var);
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+        Action a = {.g = g};
+        if (!add_scales_of(&a, f, alone, powers[k])) continue;
+        if (drawn && drawn->kind == STEP_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;      // whiten.c moves each scale by itself
+        bool told = false;
+        const int nscales = a.n;
+        for (int i = 0; i < nscales; i++) {
+            const Reading of = factors_of(g, a.mover[i].var);
+            for (int q = 0; q < of.n; q++) told |= factor_counts_at(of.factor[q], 0, false) && of.factor[q]->observed;
+        }
+        if (told) return NULL;
+        if (!by) by = coordinate_new(g, f->value->var, 0);
+        a.by = by;
+        if (!add_vectors(&a, f)) continue;
+        for (const Factor *other = f->next; other; other = other->next)
+            if (mentions_moved(other->log_density, &a) && draws_vectors(g, other)) add_vectors(&a, other);
+        Step *step = orbit_step(g, &a);
+        if (step) return step;
+    }
+    if (by) by->kind = VAR_ELEMENT;
+    return NULL;
+}
+
 void find_orbits(Graph *g)
 {
     if (g->by_em || g->by_nuts) return;
@@ -571,6 +770,21 @@ void find_orbits(Graph *g)
         Step *s = scale_step(g, v);
         for (int k = -1; k < n; k++) {
             if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, "orbit") && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
+            if (!s) continue;
+            s->next = *last;
+            *last = s;
+            last = &s->next;
+        }
+    }
+    for (const Factor *f = g->factors; f; f = f->next) {
+        bool any = false;
+        for (int i = 0; i <= n && !(i == n && any); i++) {
+            const Var *alone = i < n ? g->vars[i] : NULL;
+            Step *s = NULL;
+            if (alone && !(is_drawn_matrix(alone) || is_scale(alone))) continue;
+            const bool moved = alone && f->value && f->value->kind == EX_REF && moves_both(g, alone, f->value->var);
+            if (!moved) s = vectors_step(g, f, alone);
+            any |= moved || s;
             if (!s) continue;
             s->next = *last;
             *last = s;

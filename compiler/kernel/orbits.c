@@ -61,7 +61,9 @@ void before_orbit(Lower *p, const Step *s)
 static void put_jacobian(Lower *p, const Step *s, const Carried *m)
 {
     if (s->kind != STEP_EXACT || s->marginal) return;
-    put(p, NODE_CLAIM)->claim.value = ex_mul2(ex_num(-m->power), ex_log(m->c));
+    Expr *value = ex_mul2(ex_num(-m->power), ex_log(m->c));
+    if (m->triangle) value = ex_call3("if_else", ex_call2("<=", m->element->args[1], m->element->args[0]), value, ex_num(0));
+    put(p, NODE_CLAIM)->claim.value = value;
 }
 
 void along_orbit(Lower *p, const Step *s)
@@ -80,6 +82,7 @@ void along_orbit(Lower *p, const Step *s)
             value = ex_replace_index(value, m->index[d], ex_index(l.index[d]));
             here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
         }
+        here.element = element;
         l.guard = exists_at(m->var, l.index);
         Expr *other = NULL;
         for (int d = 0; m->fixed && d < m->var->rank; d++) {

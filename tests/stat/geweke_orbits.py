@@ -10,6 +10,7 @@ import re
 import subprocess
 
 import numpy as np
+from scipy import stats
 
 import geweke
 from geweke import M, gamma, identity, log, normal, rng, squash, squash_log
@@ -140,6 +141,63 @@ def second_order():
     for _ in range(3):
         u.append(normal(0.6 * u[-1] - 0.3 * u[-2], s))
     return {"s": s, "u.1": u[0], "u.3": u[2], "u.4": u[3], "u.6": u[5], **y3(u[3])}
+
+
+# ---- vectors by their covariance ----
+
+def vectors(m, root):
+    """Two vectors m + root z, and root z of a difference."""
+    return [m + np.einsum("nij,nj->ni", root, rng.standard_normal((M, 2))) for _ in range(2)]
+
+
+def of_vectors(u):
+    return {"u.1.1": u[0][:, 0], "u.1.2": u[0][:, 1], "u.2.1": u[1][:, 0]}
+
+
+HEAVY = {"u.1.1": squash, "u.1.2": squash, "u.2.1": squash, "k.3": identity}
+BY_VECTOR = dict(data="int<lower=0, upper=1> k[5];", likelihood="for (i in 1:5) k[i] ~ bernoulli_logit(u[g[i], 1] - u[g[i], 2]);", values={"k": null})
+COUNTS = dict(data="int<lower=0> k[5];", likelihood="for (i in 1:5) k[i] ~ poisson_log(0.5 * u[g[i], 1] - 0.5 * u[g[i], 2]);", values={"k": null})
+LIGHT = {**HEAVY, "k.3": np.log1p}
+
+
+def difference(u):
+    return u[1][:, 0] - u[1][:, 1]
+
+
+def poisson(eta):
+    return rng.poisson(np.exp(np.minimum(eta, 30)))
+
+
+@test(["S, u"], "S ~ inv_wishart(6, [[2, 0.6], [0.6, 1.6]]); for (d in 1:2) m[d] ~ normal(0, 1); for (j in 1:3) vector[2] u[j] ~ multi_normal(m, S);", {"m.1": identity, "S.1.1": log, "S.2.1": squash, "S.2.2": log, **HEAVY}, **BY_VECTOR)
+def covariance():
+    m, S = rng.standard_normal((M, 2)), stats.invwishart.rvs(6, [[2, 0.6], [0.6, 1.6]], size=M, random_state=rng)
+    u = vectors(m, np.linalg.cholesky(S))
+    return {"m.1": m[:, 0], "S.1.1": S[:, 0, 0], "S.2.1": S[:, 1, 0], "S.2.2": S[:, 1, 1], **of_vectors(u), "k.3": coin(difference(u))}
+
+
+@test(["P, u"], "P ~ wishart(6, [[1, 0.3], [0.3, 0.8]]); for (j in 1:3) vector[2] u[j] ~ multi_normal_prec([0.3, 0.2], P);", {"P.1.1": log, "P.2.1": squash, "P.2.2": log, **LIGHT}, **COUNTS)
+def precision_matrix():
+    P = stats.wishart.rvs(6, [[1, 0.3], [0.3, 0.8]], size=M, random_state=rng)
+    u = vectors(np.array([0.3, 0.2]), np.linalg.cholesky(np.linalg.inv(P)))
+    return {"P.1.1": P[:, 0, 0], "P.2.1": P[:, 1, 0], "P.2.2": P[:, 1, 1], **of_vectors(u), "k.3": poisson(difference(u) / 2)}
+
+
+@test(["L, u"], "cholesky_factor_cov[2] L; target += -2 * L[1, 1] - 3 * L[2, 2] - 2 * square(L[2, 1]); for (j in 1:3) vector[2] u[j] ~ multi_normal_cholesky([0.3, 0.2], L);", {"L.1.1": log, "L.2.1": identity, "L.2.2": log, **LIGHT}, **COUNTS)
+def cholesky_factor():
+    L = np.zeros((M, 2, 2))
+    L[:, 0, 0], L[:, 1, 1], L[:, 1, 0] = gamma(1, 2), gamma(1, 3), normal(0, 0.5)
+    u = vectors(np.array([0.3, 0.2]), L)
+    return {"L.1.1": L[:, 0, 0], "L.2.1": L[:, 1, 0], "L.2.2": L[:, 1, 1], **of_vectors(u), "k.3": poisson(difference(u) / 2)}
+
+
+@test(["tau, u, v", "s, u, v"], "vector<lower=0>[2] tau ~ gamma(3, 3); s ~ gamma(4, 3); for (d in 1:2) m[d] ~ normal(0, 1); for (j in 1:3) vector[2] u[j] ~ multi_normal(m, s * quad_form_diag(R, tau)); for (j in 1:2) vector[2] v[j] ~ multi_normal([0, 0], square(tau[1]) * s * R);",
+      {"tau.1": log, "tau.2": log, "s": log, "v.1.2": squash, **HEAVY}, data="int<lower=0, upper=1> k[5]; corr_matrix[2] R;", likelihood="for (i in 1:5) k[i] ~ bernoulli_logit(u[g[i], 1] - u[g[i], 2] + v[1, 2]);", values={"k": null, "R": [[1, 0.4], [0.4, 1]]})
+def scales_of_a_covariance():
+    m, tau, s = rng.standard_normal((M, 2)), np.stack([gamma(3, 3), gamma(3, 3)], 1), gamma(4, 3)
+    R = np.linalg.cholesky(np.array([[1, 0.4], [0.4, 1]]))
+    u = vectors(m, np.sqrt(s)[:, None, None] * tau[:, :, None] * R)
+    v = vectors(0, (np.sqrt(s) * tau[:, 0])[:, None, None] * R)[0]
+    return {"tau.1": tau[:, 0], "tau.2": tau[:, 1], "s": s, "v.1.2": v[:, 1], **of_vectors(u), "k.3": coin(difference(u) + v[:, 1])}
 
 
 def said(w, name, model):
