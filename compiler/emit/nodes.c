@@ -148,7 +148,7 @@ static void begin_loop(Out *o, const Node *n)
         break;
     }
     case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: case SHARE_CLASSES: begin_elements(o, n); break;
-    case SHARE_ALONG: case SHARE_LANES: case SHARE_PLACES: case SHARE_SUM_ALONG:
+    case SHARE_ALONG: case SHARE_LANES: case SHARE_TERMS: case SHARE_PLACES: case SHARE_SUM_ALONG:
         if (n->loop.n == 2) {
             const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);
             const char *second = fresh_index(o, i[1]);
@@ -262,7 +262,7 @@ static void emit_loop(Out *o, const Node *n)
     const Sharing how = n->loop.how;
     scope_written(&o->scope, n->body);           // before the second turn
     if (how == SHARE_SEGMENTS && n->body && (n->body->loop.product || n->loop.with)) emit_segment_products(o, n);
-    const bool brief = o->brief = (how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_PLACES) && one_statement(n->body);
+    const bool brief = o->brief = (how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_TERMS || how == SHARE_PLACES) && one_statement(n->body);
     begin_loop(o, n);
     o->brief = false;
     if (how == SHARE_SERIAL || how == SHARE_BACKWARD) emit_scope(o, n->body, o->team, o->crew);
@@ -310,7 +310,8 @@ static void emit_update(Out *o, const Node *n)
         if (open) own = text(o, "if (OWN(%.*s)) ", (int)strlen(open) - 2, open + 1);
     }
     if (at->array && at->array->pattern) {
-        if (at->n == 0) line(o, "%s(%s);", n->update.op == UPDATE_ADD ? "SPARSE_TARGET" : "SPARSE_ROW", t.c);
+        if (at->array->rank == 1) line(o, "SPARSE_SHIFT(s->%s, %s, %s);", at->array->name, place, t.c);
+        else if (at->n == 0) line(o, "%s(%s);", n->update.op == UPDATE_ADD ? "SPARSE_TARGET" : "SPARSE_ROW", t.c);
         else if (at->n == 1 && n->update.op == UPDATE_SET) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, t.c, extent_c(o, n->update.value->var->dim[1], LOOSE));
         else line(o, "%s(%s, %s);", at->n == 1 ? "SPARSE_PUT" : "SPARSE_ADD", place, t.c);
         return;
@@ -1317,6 +1318,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
     else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how)%s", k->comment, macro[k->kind], k->name, end);
     else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s%s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", k->chains ? ", const long from, const long to" : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
+    else if (k->terms) fprintf(o->file, "%sKERNEL_TERMS(%s, %d)%s", k->comment, k->name, k->terms, end);
     else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : k->columns || sums_products(k->body) ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
 }
 

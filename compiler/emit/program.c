@@ -392,6 +392,13 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
             if (s->joint <= 0 || (s->competition && s->competition != c)) continue;
             fprintf(out, "    cost[0] += 0.6 * gm_sparse_time(%d);\n", s->joint);
             if (!s->competition) fprintf(out, "    cost[1] += 0.6 * gm_sparse_time(%d);\n", s->joint);
+            const CostOnGpu others = cost_standing_in(p, s->joint);
+            fprintf(out, "    if (gm_sparse_taken(%d)) {                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns\n", s->joint);
+            for (int move = 0; move <= !s->competition; move++) {
+                fprintf(out, "        cost[%d] += 2250 + 0.25 * gm_sparse_time(%d) - (%s);\n", 3 + 2 * move, s->joint, units_c(o, others.alone));
+                fprintf(out, "        cost[%d] -= %s;\n", 4 + 2 * move, units_c(o, others.work));
+            }
+            fprintf(out, "    }\n");
         }
         for (const Step *s = o->g->steps; s; s = s->next) {
             const Rows *r = s->kind == STEP_GAUSSIAN && (!s->competition || s->competition == c) ? s->gaussian.rows : NULL;
@@ -495,6 +502,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
             break;
         }
     if (launches_any(p, LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_ROWS_SCALED)) fputs("#define GM_JOINT_NORMALS     // drawn by kernels of the runtime\n", file);
+    if (launches_any(p, LAUNCH_PATTERN, LAUNCH_PATTERN)) fputs("#define GM_SPARSE_NORMALS    // and of those whose precision has few entries\n", file);
     if (launches_any(p, LAUNCH_WEIGHTED_GRAM, LAUNCH_WEIGHTED_GRAM)) fputs("#define GM_WEIGHTED_GRAMS    // made by them\n", file);
     if (g->by_em) fputs("#define GM_MODES             // no draws: joint normals are at their means\n", file);
     fputs("#include \"kernels.h\"\n", file);

@@ -170,7 +170,7 @@ static void check_sample(Check *c, const Site *t)
 static bool for_team(Sharing how)
 {
     switch (how) {
-    case SHARE_ALONG: case SHARE_LANES: case SHARE_SUM_ALONG: case SHARE_INTO: case SHARE_KEYED: case SHARE_COUNTED: case SHARE_GROUPS: case SHARE_SEGMENTS: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: case SHARE_CLASSES: return true;
+    case SHARE_ALONG: case SHARE_LANES: case SHARE_TERMS: case SHARE_SUM_ALONG: case SHARE_INTO: case SHARE_KEYED: case SHARE_COUNTED: case SHARE_GROUPS: case SHARE_SEGMENTS: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: case SHARE_CLASSES: return true;
     case SHARE_SERIAL: case SHARE_BACKWARD: case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_SUM_TURNS: case SHARE_PLACES: case SHARE_ROWS: case SHARE_SPAN: case SHARE_SEGMENT_PLACES: break;
     }
     return false;

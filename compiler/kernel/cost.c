@@ -636,6 +636,18 @@ CompetitionCost cost_of_competition(const Program *p, const Competition *of)
     return (CompetitionCost){by_sizes(cpu.steps.work), by_sizes(cpu.move.work), by_sizes(cpu.evaluation.work), {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
 }
 
+CostOnGpu cost_standing_in(const Program *p, int joint)
+{
+    Cost all = none();
+    for (int i = 0; i < p->nsteps; i++) {
+        const Step *s = p->steps[i].step;
+        if (s->imputes || s->when == ON_CPU || s->joint != -joint) continue;
+        add(&all, count_launches(p, &p->steps[i].made, IF_MANY));
+        add(&all, count_launches(p, &p->steps[i].launches, IF_MANY));
+    }
+    return on_gpu(all);
+}
+
 CompetitionCost cost_where_told(const Program *p, const Competition *of)
 {
     const Ways cpu = count_ways(p, of, ON_GPU, IF_TOLD);

@@ -602,7 +602,12 @@ static void step_sparse(Lower *p, const Step *s)
     comment_step(p, s);
     note(p, "  its precision is sparse: each entry is told with its place");
     if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
-    Kernel *collect = open_kernel(p, KERNEL_ONCE, words(p, "entries_%s", first->name), "wide");
+    b.h->pattern = s->gaussian.sparse;
+    bool whole = false;
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
+    const bool by_lanes = !whole && !s->gaussian.listed;         // on a GPU
+    Kernel *collect = open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", first->name), "wide");
+    collect->terms = by_lanes ? s->gaussian.sparse : 0;
     put_offsets(p, &b, s->nblock, size);
     put_fill(p, b.h, (Count){1, {local_ref(b.n)}}, false);
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
@@ -628,6 +633,7 @@ static void step_sparse(Lower *p, const Step *s)
     with_number(l, s->gaussian.sparse);
     with_extent(l, size);
     with_number(l, s->gaussian.most_work);
+    with_number(l, by_lanes);
     p->launches = of_step;
     if (s->nblock == 1 && !scale) return;
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");

@@ -218,6 +218,7 @@ typedef struct Kernel {
     KernelKind     kind;
     const char    *name;
     const Index   *row;          // KERNEL_ROW: of the row
+    int            terms;        // KERNEL_TEAM: it goes through the terms of the sparse joint normal of this number; 0: of none
     bool           by_one;       // KERNEL_TEAM, until tables.c: turns of its loops compute matrices of their own, which one lane does
     bool           on_request;   // KERNEL_TEAM: only some runs launch it
     bool           chains;       // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
@@ -382,6 +383,7 @@ typedef struct CompetitionCost {         // in multiply-adds, of one chain, in n
     struct { CostOnGpu steps, move, evaluation; } on_gpu;
 } CompetitionCost;
 CompetitionCost cost_of_competition(const Program *p, const Competition *of);
+CostOnGpu cost_standing_in(const Program *p, int joint);          // of the steps that stand in for joint normal `joint`
 CompetitionCost cost_where_told(const Program *p, const Competition *of);       // on a CPU, of all but the joint normal whose rows are told
 void cost_of_scales(const Program *p, const StepCode *s, Expr **sweep, Expr **trial);           // of all other steps, and of one trial; without factors of sparse joint normals
 

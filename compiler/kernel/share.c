@@ -577,6 +577,26 @@ static Node *in_pairs(Share *s, Sharing how, const Loops *o, int at, Node *body,
     return n;
 }
 
+// Whether entries of a sparse precision are told, or of its shift.
+static bool tells_terms(const Node *body)
+{
+    for (const Node *n = body; n; n = n->next)
+        if (n->kind == NODE_UPDATE && n->update.place.array && n->update.place.array->pattern) return true;
+    return false;
+}
+
+// Each term has a number of its own, so that nobody waits.
+static Node *in_terms(Share *s, const Loops *l, Node *body, const Var *moving)
+{
+    if (l->n > 0) {
+        note_count(s->p, s->kernel, turns_of_loops(l));
+        return in_pairs(s, SHARE_TERMS, l, 0, body, moving, true);
+    }
+    Node *once = loop_over(s, SHARE_TERMS, index_new(intern("once"), ex_num(1), ex_num(1)), moving);
+    once->body = body;
+    return l->guard ? under_condition(s, l->guard, once) : once;
+}
+
 // Sums into places, or what instances do on their own, by a team.
 static Node *by_team(Share *s, const Node *sum)
 {
@@ -585,6 +605,7 @@ static Node *by_team(Share *s, const Node *sum)
     const int n = sum->nest.n;
     const bool adds = sum->kind == NODE_REDUCE;
     Node *body = named_once(s, sum->body);
+    if (tells_terms(sum->body)) return in_terms(s, l, body, sum->nest.moving);
     if (l->n == 0) {
         Node *lane = wrap_node(s, NODE_LANE, body);
         return l->guard ? under_condition(s, l->guard, lane) : lane;

@@ -21,6 +21,7 @@
 #include "conjugate.h"
 #include "library.h"
 #include "nonzeros.h"
+#include "tiles.h"
 
 #if defined(__has_include)
 #if __has_include(<suitesparse/cholmod.h>)
@@ -61,6 +62,8 @@ static void *room(size_t n)
     X(int, cholmod_start, (cholmod_common *)) \
     X(int, cholmod_free_factor, (cholmod_factor **, cholmod_common *)) \
     X(cholmod_factor *, cholmod_analyze, (cholmod_sparse *, cholmod_common *)) \
+    X(cholmod_factor *, cholmod_analyze_p, (cholmod_sparse *, int *, int *, size_t, cholmod_common *)) \
+    X(int, cholmod_finish, (cholmod_common *)) \
     X(cholmod_factor *, cholmod_copy_factor, (cholmod_factor *, cholmod_common *)) \
     X(int, cholmod_factorize, (cholmod_sparse *, cholmod_factor *, cholmod_common *)) \
     X(int, cholmod_solve2, (int, cholmod_factor *, cholmod_dense *, cholmod_sparse *, cholmod_dense **, cholmod_sparse **, cholmod_dense **, cholmod_dense **, cholmod_common *))
@@ -119,6 +122,7 @@ typedef struct Pattern {                 // of one block: the same for all chain
     double  step_time, factor_time, time;        // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
     struct Record *record;
     cholmod_factor *symbolic;
+    GmTiles *tiles;                      // on a GPU
     int     version;
     char   *text;
 } Pattern;
@@ -243,12 +247,13 @@ void gm_pattern_begin(int number, long n, double most, const char *name)
     gm_entries = (GmEntries){0};
 }
 
-void gm_pattern_on_gpu(int number, long n, const char *name)
+void gm_pattern_in_turn(int number, long n, const char *name)
 {
     Pattern *q = pattern(number);
     free(q->text);
     q->text = room(400);
-    snprintf(q->text, 400, "%s: %ld elements: drawn in turn, as always on a GPU%s", name, n, getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
+    snprintf(q->text, 400, "%s: %ld elements: drawn in turn, as always on a GPU where predictors name lists of elements, or coefficients are made of matrices", name, n);
+    q->taken = false;
 }
 
 // Order of `key` among 0 .. n - 1, equal ones as they come in `by` (NULL: from 0).
@@ -265,7 +270,9 @@ static void sort_by(long count, long n, const int *key, const int *by, int *out)
     free(at);
 }
 
-static bool analyse(Pattern *q, double *work);
+static bool analyse(Pattern *q, double *work, const int *order);
+static const int *order_of(const Pattern *q);
+static void dissect(Pattern *q, double most_updates);
 
 static void note(long i, long j)
 {
@@ -415,7 +422,7 @@ static void choose_plain(Pattern *q, const char *asked)
     double work = dense_work;
     const bool small = n == 0 || (n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
-    q->analysed = !small && !missing && analyse(q, &work);
+    q->analysed = !small && !missing && analyse(q, &work, NULL);
     q->dense = !q->analysed || (n <= MOST_DENSE && work > 0.5 * dense_work);
     if (q->dense) {
         work = dense_work;
@@ -443,7 +450,7 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     double work = 0;
     const bool small = q->n == 0 || (q->n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
-    q->analysed = !small && q->pairs >= 0 && !q->parts && !missing && analyse(q, &work) && q->factor <= MOST_FACTOR;
+    q->analysed = !small && q->pairs >= 0 && !q->parts && !missing && analyse(q, &work, NULL) && q->factor <= MOST_FACTOR;
     q->direct = q->analysed || (q->parts && q->n <= MOST_DIRECT);
     q->factor_time = q->parts ? n * n * n / 60 + (double)q->rows * n * n / 20 : work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
     const double full = full_time(q, all_pairs), dense = q->n <= MOST_DENSE && !q->parts ? full : never, factor = q->analysed ? q->factor_time : never,
@@ -477,7 +484,54 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     q->text = text;
 }
 
-static void end_pattern(Pattern *q, const char *asked)
+// In ns: tiles that wait for each other forward and back, tiles read and written, updates, which fill the GPU, and the terms (measured: tests/bench/gpu.py field).
+static double time_of_tiles(const Pattern *q, const GmTiles *t)
+{
+    return 25e3 + 8.5e3 * t->height + 1e3 * t->longest + 6.0 * (double)t->stored + 6.5 * (double)t->updates + 0.1 * (double)q->terms;
+}
+
+// The route of a block without rows on a GPU: by tiles of the factor, in the order of the elements where it is nearly full, or else in the better one of CHOLMOD's minimum degree and nested dissection; or other steps.
+static void choose_on_gpu(Pattern *q, const char *asked)
+{
+    static const double most_updates = 4e6;
+    const long n = q->n;
+    const double dense_work = (double)n * (double)n * (double)n / 3, separate = 60e3 + 0.1 * (double)q->terms;
+    double work = dense_work;
+    const bool small = n <= ALWAYS_DENSE || (asked && strcmp(asked, "dense") == 0);
+    const char *missing = small ? NULL : open_cholmod();
+    gm_tiles_close(q->tiles);
+    q->tiles = NULL;
+    q->analysed = !small && !missing && analyse(q, &work, NULL);
+    q->dense = !q->analysed || (n <= MOST_DENSE && work > 0.5 * dense_work);
+    if (n > 0 && (!q->dense || (double)n * (double)n * (double)n < 6 * most_updates * DENSE_TILE * DENSE_TILE * DENSE_TILE))
+        q->tiles = gm_tiles_open(n, q->first, q->row, q->dense ? NULL : order_of(q), most_updates);
+    if (!q->dense && work < 1e5 * most_updates) dissect(q, most_updates);
+    q->time = q->tiles ? time_of_tiles(q, q->tiles) : INFINITY;
+    q->taken = q->time <= q->most / 4 * separate;         // steps that stand in are few launches, and take less of a GPU than of a CPU
+    if (asked) q->taken = q->tiles && strcmp(asked, "separate") != 0;
+    if (!q->taken) q->time = separate;
+    char *text = room(400);
+    if (q->tiles) snprintf(text, 400, "%s: %ld elements, %ld entries, %ld tiles of the factor of 32 x 32, %ld products of tiles a draw, %d in turn: %s%s%s", q->text, n, q->entries, q->tiles->factor, q->tiles->updates, q->tiles->height,
+                           q->taken ? "drawn jointly, by tiles" : "drawn in turn", missing ? "; " : "", missing ? missing : "");
+    else snprintf(text, 400, "%s: %ld elements, %ld entries, too many products of tiles a draw: drawn in turn%s%s", q->text, n, q->entries, missing ? "; " : "", missing ? missing : "");
+    free(q->text);
+    q->text = text;
+    if (q->taken) return;
+    gm_tiles_close(q->tiles);
+    q->tiles = NULL;
+}
+
+const GmTiles *gm_sparse_tiles(int number) { return pattern(number)->tiles; }
+
+const int *gm_sparse_slots(int number, const int **first, const int **row)
+{
+    const Pattern *q = pattern(number);
+    *first = q->first;
+    *row = q->row;
+    return q->slot;
+}
+
+static void end_pattern(Pattern *q, const char *asked, int on_gpu)
 {
     q->terms = gm_entries.at;
     const long n = q->n;
@@ -509,16 +563,17 @@ static void end_pattern(Pattern *q, const char *asked)
         q->record = next;
     }
     q->gradients = q->only_gradients = false;
-    if (q->rows) choose_with_rows(q, asked, all_pairs);
+    if (on_gpu) choose_on_gpu(q, asked);
+    else if (q->rows) choose_with_rows(q, asked, all_pairs);
     else choose_plain(q, asked);
     q->version++;
 }
 
-void gm_pattern_end(int number)
+void gm_pattern_end(int number, int on_gpu)
 {
     Pattern *q = pattern(number);
-    end_pattern(q, asked_route());
-    if (q->taken || fits(q)) return;
+    end_pattern(q, asked_route(), on_gpu);
+    if (q->taken || on_gpu || fits(q)) return;
     fprintf(stderr, "%s; the arrays of these have %.3g GB\n", q->text, q->bytes / 1e9);
     exit(6);                                     // GM_EXIT_MEMORY
 }
@@ -538,13 +593,13 @@ void gm_tell_end(int number, int weighted)
 {
     Pattern *q = pattern(number);
     q->weighted = weighted;
-    if (q->n > ALWAYS_DENSE || asked_route()) end_pattern(q, asked_route());
+    if (q->n > ALWAYS_DENSE || asked_route()) end_pattern(q, asked_route(), 0);
 }
 
 void gm_tell_on_gpu(int number, long n, const char *name)
 {
     Pattern *q = pattern(number);
-    gm_pattern_on_gpu(number, n, name);
+    gm_pattern_in_turn(number, n, name);
     q->told = q->taken = false;
     snprintf(q->text, 400, "%s: %ld elements: drawn dense, as always on a GPU%s", name, n, getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
 }
@@ -608,7 +663,8 @@ static cholmod_dense vector_of(long n, double *x)
 }
 #endif
 
-static bool analyse(Pattern *q, double *work)
+// order: the elements as they are to stand; NULL: as CHOLMOD finds best.
+static bool analyse(Pattern *q, double *work, const int *order)
 {
 #ifdef HAS_CHOLMOD
     static cholmod_common common;
@@ -617,7 +673,10 @@ static bool analyse(Pattern *q, double *work)
     started = true;
     if (q->symbolic) lib.cholmod_free_factor(&q->symbolic, &common);
     cholmod_sparse A = matrix_of(q, NULL);
-    q->symbolic = lib.cholmod_analyze(&A, &common);
+    common.nmethods = order ? 1 : 0;
+    common.method[0].ordering = order ? CHOLMOD_GIVEN : CHOLMOD_AMD;
+    common.postorder = !order;
+    q->symbolic = order ? lib.cholmod_analyze_p(&A, (int *)order, NULL, 0, &common) : lib.cholmod_analyze(&A, &common);
     if (!q->symbolic) return false;
     *work = common.fl / 2;
     q->factor = common.lnz;
@@ -625,7 +684,46 @@ static bool analyse(Pattern *q, double *work)
 #else
     (void)q;
     (void)work;
+    (void)order;
     return false;
+#endif
+}
+
+// The order of what was analysed.
+static const int *order_of(const Pattern *q)
+{
+#ifdef HAS_CHOLMOD
+    return q->symbolic->Perm;
+#else
+    (void)q;
+    return NULL;
+#endif
+}
+
+// Tiles in the order of nested dissection, where these take less time: fewer columns wait for each other. CHOLMOD may be built without METIS.
+static void dissect(Pattern *q, double most_updates)
+{
+#ifdef HAS_CHOLMOD
+    cholmod_common common;
+    start(&common);
+    cholmod_sparse A = matrix_of(q, NULL);
+    common.nmethods = 1;
+    common.method[0].ordering = CHOLMOD_METIS;
+    cholmod_factor *L = lib.cholmod_analyze(&A, &common);
+    GmTiles *t = L ? gm_tiles_open(q->n, q->first, q->row, L->Perm, most_updates) : NULL;
+    if (t && (!q->tiles || time_of_tiles(q, t) < time_of_tiles(q, q->tiles))) {
+        GmTiles *other = q->tiles;
+        q->tiles = t;
+        t = other;
+    }
+    gm_tiles_close(t);
+    if (L) lib.cholmod_free_factor(&L, &common);
+    lib.cholmod_finish(&common);
+    double work;
+    if (q->tiles) q->analysed = analyse(q, &work, q->tiles->element);
+#else
+    (void)q;
+    (void)most_updates;
 #endif
 }
 

@@ -94,10 +94,15 @@ void gm_rows_evaluated(void);                            // something is, as in 
 // the environment variable GM_JOINT (sparse, gradients, dense, separate) chooses instead. n: the size of the block; most: how many times the work of the steps
 // that stand in for it a joint draw may take, by counts of multiply-adds (measured: 4e9 a second within CHOLMOD, 4 ns a term).
 void gm_pattern_begin(int number, long n, double most, const char *name);
-void gm_pattern_end(int number);
+// on_gpu: it is to be drawn on a GPU, or as there: by tiles (tiles.h), in an order that has few columns that wait for each other.
+void gm_pattern_end(int number, int on_gpu);
 
 // On a GPU, in place of both: other steps stand in for the block, which its route says.
-void gm_pattern_on_gpu(int number, long n, const char *name);
+void gm_pattern_in_turn(int number, long n, const char *name);
+
+// On a GPU: the tiles of the factor, NULL if other steps stand in; and the slot of each term, with the lower triangle by columns.
+const struct GmTiles *gm_sparse_tiles(int number);
+const int *gm_sparse_slots(int number, const int **first, const int **row);
 
 // Whether block `number` is drawn jointly. If not, other steps stand in for it.
 int  gm_sparse_taken(int number);

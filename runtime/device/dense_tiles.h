@@ -22,73 +22,12 @@
 #ifndef GM_DENSE_TILES_H
 #define GM_DENSE_TILES_H
 
+#include "dense_handing.h"
 #include "dense_plan.h"
 
 enum { DENSE_STRIDE = 36 };                              // of a tile's rows in shared memory: 16-byte aligned, columns of eight rows in different banks
 
-// ---- numbers that say themselves that they are there ----
-
-DEVICE void dense_publish(double *to, double v) { *(volatile double *)to = v == v ? v : __longlong_as_double(0x7ff8000000000000LL); }
-DEVICE void dense_publish(float *to, float v)   { *(volatile float *)to = v == v ? v : __int_as_float(0x7fc00000); }
-
-DEVICE bool dense_absent(double v) { return __double_as_longlong(v) == -1; }
-DEVICE bool dense_absent(float v)  { return __float_as_int(v) == -1; }
-
-template <typename T> static __device__ __forceinline__ T dense_await(const T *from)
-{
-    T v;
-    do v = *(const volatile T *)from;
-    while (dense_absent(v));
-    return v;
-}
-
-// Four of them, `step` elements apart: read together until the last is there.
-template <typename T> static __device__ __forceinline__ void dense_await4(const T *from, int step, T v[4])
-{
-    do {
-#pragma unroll
-        for (int e = 0; e < 4; e++) v[e] = *(const volatile T *)(from + e * step);
-    } while (dense_absent(v[0]) || dense_absent(v[1]) || dense_absent(v[2]) || dense_absent(v[3]));
-}
-
-DEVICE int dense_acquire(const int *from)
-{
-    int v;
-    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
-    return v;
-}
-
-DEVICE void dense_release(int *to, int v)
-{
-    __threadfence();
-    asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(to), "r"(v) : "memory");
-}
-
 // ---- arithmetic ----
-
-// 1 / p = start (1 + rest), to rounding for normal p > 0 whose result is normal; something for others, which are reported elsewhere.
-DEVICE void dense_reciprocal(double p, double *start, double *rest)
-{
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(*start) : "d"(p));       // 20 bits, then thrice as many
-    const double e = fma(-p, *start, 1.0);
-    *rest = fma(e, e, e);
-}
-
-DEVICE void dense_reciprocal(float p, float *start, float *rest)
-{
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(*start) : "f"(p));
-    *rest = fmaf(-p, *start, 1.0f);
-}
-
-DEVICE double dense_inverse_root(double p)
-{
-    double r;
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(p));
-    const double e = fma(-p * r, r, 1.0);
-    return fma(r * e, fma(e, 0.375, 0.5), r);
-}
-
-DEVICE float dense_inverse_root(float p) { return rsqrtf(p); }
 
 // Where the four elements of a tile that a thread keeps in registers lie: rows first and first + 8, columns first and first + 1. As mma.m8n8k4 has them.
 DEVICE int dense_row(void)    { return (int)threadIdx.x / 128 * 16 + (int)threadIdx.x % 32 / 4; }

@@ -72,6 +72,12 @@ typedef struct GmContext {
 
 // An entry of the precision of a joint normal that is collected (backends/sparse.h).
 #define SPARSE_ADD(i, j, x) gm_sparse_add(i, j, x)
+#define SPARSE_SHIFT(h, j, x) ((h)[j] += (x))
+// A kernel that tells these, and the loops in which it does.
+#define KERNEL_TERMS(name, number)     KERNEL_TEAM(name)
+#define EACH_TERM_FROM(i, from, n)     for (long gm_0 = (from), gm_to = gm_0 + (n), i = gm_0; i < gm_to; i++)
+#define EACH_TERM(i, n)                EACH_TERM_FROM(i, 0, n)
+#define EACH_TERM2(i, n, j, m)         EACH_TERM(i, n) for (long j = 0; j < (m); j++)
 // The precision has r r' more, r a row of these entries times `root`: it begins, and gets an entry.
 #define SPARSE_ROW(root)    gm_sparse_row(root)
 #define SPARSE_PUT(j, x)    gm_sparse_put(j, x)

@@ -45,12 +45,11 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
 #define KERNEL_PRODUCTS(name) GM_KERNEL_BOUND(name, true, __launch_bounds__(GM_THREADS, 2))     // registers for two blocks: a group waits for its rows most of the time
 #define KERNEL_ON_REQUEST(name) KERNEL_TEAM(name)
-#define SPARSE_ROW(root)    ((void)0)
+#define SPARSE_ROW(root)    ((void)0)          // such a kernel runs on the CPU alone
 #define SPARSE_PUT(j, x)    ((void)0)
 #define SPARSE_TARGET(x)    ((void)0)
 #define SPARSE_PUT_ROW(j, x, p) ((void)0)
 #define FEW_ROWS(number, rows, size) ((rows) < (size))
-#define SPARSE_ADD(i, j, x) ((void)0)          // such a kernel runs on the CPU alone
 #define KERNEL_ONCE(name) GM_KERNEL_FOR(name, gm_thread == 0)          // whatever the launch: LAUNCH_SHARED makes a team
 #define KERNEL_SCALAR(name) KERNEL_ONCE(name)
 #define KERNEL_PART(name)   DEVICE wide name(GmContext *GM, const Data *d, const State *s)
@@ -252,6 +251,72 @@ DEVICE void span_total(GmContext *c, const SpanTeam &, int, wide *place, wide x)
     if (gm_thread == 0) *place = x;
     team_barrier(c);
 }
+
+// ---- terms of sparse joint normals (GmTerms) ----
+
+typedef struct GmTelling { GmTerms to; long chain, turn, at; } GmTelling;      // turns of the loops before; the next term of this lane
+
+DEVICE GmTelling gm_telling(const GmPlace *place, int number, int chain)
+{
+    GmTelling t;
+    t.to = place->terms[number - 1];
+    t.to.value += chain * t.to.count;
+    t.chain = chain;
+    t.turn = t.at = 0;
+    return t;
+}
+
+DEVICE long gm_first_turn(const GmTelling *t) { return t->to.mode == GM_TERMS_MEASURE ? 0x7fffffffffffffffL : gm_thread; }
+DEVICE int gm_turn_begins(GmTelling *t, long turn)
+{
+    t->at = t->to.mode == GM_TERMS_COUNT ? 0 : t->to.first[t->turn + turn];
+    return 1;
+}
+DEVICE void gm_turn_ends(const GmTelling *t, long turn)
+{
+    if (t->to.mode == GM_TERMS_COUNT && t->chain == 0) t->to.first[t->turn + turn] = (int32_t)t->at;
+}
+DEVICE int gm_turns_end(GmTelling *t, long turns)
+{
+    if (turns > 0) t->turn += turns;
+    if (t->to.mode == GM_TERMS_MEASURE && t->chain == 0 && gm_thread == 0) *t->to.turns = t->turn;
+    return 0;
+}
+DEVICE void gm_tell(GmTelling &telling, long row, long column, double x)
+{
+    GmTelling *const t = &telling;
+    if (t->to.mode == GM_TERMS_COLLECT) t->to.value[t->at] = x;
+    else if (t->to.mode == GM_TERMS_NOTE && t->chain == 0) {
+        t->to.row[t->at] = (int32_t)row;
+        t->to.column[t->at] = (int32_t)column;
+    }
+    t->at++;
+}
+
+#define SPARSE_ADD(i, j, x)   gm_tell(gm_terms, i, j, x)
+#define SPARSE_SHIFT(h, j, x) gm_tell(gm_terms, -1, j, x)
+struct GmNoTelling { };
+static const GmNoTelling gm_terms = {};        // where a KERNEL_ONCE goes through them, which is for CPUs
+DEVICE void gm_tell(const GmNoTelling &, long, long, double) { }
+#define EACH_TERM_FROM(i, from, n)                                                                                      \
+    for (long gm_0 = (from), gm_n = (n), gm_t = gm_first_turn(&gm_terms), i; gm_t < gm_n ? (i = gm_0 + gm_t, gm_turn_begins(&gm_terms, gm_t)) : gm_turns_end(&gm_terms, gm_n); \
+         gm_turn_ends(&gm_terms, gm_t), gm_t += gm_threads)
+#define EACH_TERM(i, n) EACH_TERM_FROM(i, 0, n)
+#define EACH_TERM2(i, n, j, m)                                                                                          \
+    for (long gm_m = (m), gm_n = (n) * gm_m, gm_t = gm_first_turn(&gm_terms), i, j;                                     \
+         gm_t < gm_n ? (i = gm_t / gm_m, j = gm_t - i * gm_m, gm_turn_begins(&gm_terms, gm_t)) : gm_turns_end(&gm_terms, gm_n); \
+         gm_turn_ends(&gm_terms, gm_t), gm_t += gm_threads)
+#define KERNEL_TERMS(name, number)                                                                                      \
+    static __device__ __forceinline__ void name##_body(GM_GIVEN, GmTelling &gm_terms);                                  \
+    extern "C" __global__ void name(const Data d, const State *states, GmPlace *place)                                  \
+    {                                                                                                                   \
+        if (gm_idle(place, (int)blockIdx.y)) return;                                                                    \
+        GmContext context = gm_context_of(place);                                                                       \
+        const State s = states[blockIdx.y];                                                                             \
+        GmTelling terms = gm_telling(place, number, (int)blockIdx.y);                                                   \
+        name##_body(&context, &d, &s, gm_sweep_place(place, (int)blockIdx.y), terms);                                   \
+    }                                                                                                                   \
+    static __device__ __forceinline__ void name##_body(GM_GIVEN, GmTelling &gm_terms)
 
 // ---- elements with sums ----
 //

@@ -466,24 +466,29 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
                                              gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
 }
 
-GM_LAUNCHES launch_normal_sparse(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, size_t h, size_t x, size_t scale)
+GM_LAUNCHES launch_normal_sparse(GmRun *run, const char *kernel_name, GmKernel kernel, uint32_t var, const char *name, int number, size_t h, size_t x, size_t scale)
 {
     gm_here(run);
     (void)kernel;
-    ON_CPU(run, gm_normal_sparse_claimed(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
+    if (run->device) gm_device_normal_sparse(run, kernel_name, var, name, number, x, scale);
+    else ON_CPU(run, gm_normal_sparse_claimed(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
 }
 
-GM_LAUNCHES launch_pattern(GmRun *run, GmKernel kernel, const char *name, int number, long n, double most)
+GM_LAUNCHES launch_pattern(GmRun *run, const char *kernel_name, GmKernel kernel, const char *name, int number, long n, double most, int by_lanes)
 {
     (void)kernel;
-#if !defined(__CUDACC__)
-    if (run->device) {
-        gm_pattern_on_gpu(number, n, name);
+    const int as_gpu = run->device || run->like_gpu;
+    if (as_gpu && !by_lanes) {
+        gm_pattern_in_turn(number, n, name);
         return;
     }
-    gm_pattern_begin(number, n, most, name);
-    gm_team(kernel, run, 0, 1);
-    gm_pattern_end(number);
+    if (run->device) gm_device_pattern(run, kernel_name, name, number, n, most);
+#if !defined(__CUDACC__)
+    else {
+        gm_pattern_begin(number, n, most, name);
+        gm_team(kernel, run, 0, 1);
+        gm_pattern_end(number, as_gpu);
+    }
 #endif
 }
 
@@ -597,11 +602,11 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
     do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), GM_NO_FIELD); } while (0)
 #define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale) \
     do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), gm_of(scale)); } while (0)
-//   PATTERN(kernel, run, name, number, n, most)     which places the terms of joint normal `number` have, see sparse.h; kernel, a KERNEL_ONCE, goes through them
+//   PATTERN(kernel, run, name, number, n, most, by_lanes)       which places the terms of joint normal `number` have, see sparse.h; kernel goes through them, a KERNEL_TERMS if by_lanes, else a KERNEL_ONCE, which is for CPUs
 //   NORMAL_SPARSE(kernel, run, var, name, number, h, x)          x[n] ~ N(J^-1 h, J^-1); kernel fills h, and J by SPARSE_ADD
-#define PATTERN(kernel, run, name, number, n, most)      do { gm_data(run); launch_pattern(run, gm_function(GM_NAMED(kernel)), name, number, n, most); } while (0)
-#define NORMAL_SPARSE(kernel, run, var, name, number, h, x) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
-#define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) launch_normal_sparse(run, gm_function(GM_NAMED(kernel)), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
+#define PATTERN(kernel, run, name, number, n, most, by_lanes) do { gm_data(run); launch_pattern(run, GM_NAMED(kernel), name, number, n, most, by_lanes); } while (0)
+#define NORMAL_SPARSE(kernel, run, var, name, number, h, x) launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
+#define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
 //   TELL_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are told, see sparse.h, by that kernel; TOLD: they are; TOLD_ALONE: and what other routes read is not made
 #define TELL_ROWS(kernel, run, name, number, n, weighted)    do { gm_data(run); launch_tell_rows(run, gm_function(GM_NAMED(kernel)), name, number, n, weighted); } while (0)
 #define TOLD(number)         gm_rows_told(number)
@@ -887,7 +892,7 @@ typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char 
 #define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0}
 
 // Whether these do.
-#define STANDS_IN(run, number) ((run)->device || (run)->like_gpu || gm_sparse_stands_in(number))
+#define STANDS_IN(run, number) gm_sparse_stands_in(number)
 #ifndef GM_LIKE_GPU
 #define GM_LIKE_GPU 0        // 1, for tests: a CPU takes the steps that a GPU takes
 #endif
@@ -897,7 +902,7 @@ static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
     if (run->seeking) return step->moves;
     if (step->joint) {
         const int number = step->joint > 0 ? step->joint : -step->joint;
-        if (step->joint > 0 ? run->device || run->like_gpu || !gm_sparse_taken(number) : !STANDS_IN(run, number)) return 0;
+        if (step->joint > 0 ? !gm_sparse_taken(number) : !gm_sparse_stands_in(number)) return 0;
     }
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
     if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu || GM_LIKE_GPU);

@@ -179,6 +179,10 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
 
 #include "dense_tiles.h"
 
+#ifdef GM_SPARSE_NORMALS
+#include "sparse_tiles.h"
+#endif
+
 // After a factorisation by cuSOLVER: h = L^-1 h to s L^-1 h + noise, with the scale move. One block a chain.
 GM_KERNEL gm_dense_noise(const State *states, GmPlace *place, unsigned var, long n, uint64_t at_h, uint64_t at_scale)
 {

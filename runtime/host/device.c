@@ -73,6 +73,7 @@ void gm_device_close(GmDevice *d)
     if (d->stream) gm_cuda.cuStreamSynchronize(d->stream);
     gm_device_graphs_drop(d);
     gm_device_moves_close(d);
+    gm_device_sparse_close(d);
     gm_device_pieces_close(d);
     for (int k = 0; k < GM_SIDES; k++) {
         if (d->blas[k]) gm_cuda.cublasDestroy(d->blas[k]);

@@ -5,6 +5,7 @@
 //   device_memory.c   memory taken and given back
 //   device_pieces.c   matrices that stay in the memory of the host, read piece by piece
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
+//   device_sparse.c   joint normals whose precision has few entries
 //   device_metrics.c  their metrics that are not diagonal: what chains note goes to the host, what it makes of that comes back
 //   device_moves.c    moves along gradients: rounds of launches until no chain asks
 //   device_plan.c     where Data and State lie; what stays in the memory of the host
@@ -121,6 +122,7 @@ typedef struct GmDevice {
     GmMove        moved;                         // the last move
     GmDeviceMetric *metric;                      // of the moves that may have others than diagonal ones
     int           n_metrics;
+    struct GmDeviceSparses *sparse;              // NULL: there are none
     size_t        metric_bytes;                  // of all
     const GmOptions *keeping;                    // NULL: no draw leaves
     bool          derive, log_joint;
@@ -245,6 +247,9 @@ bool gm_device_metrics_due(const GmDevice *d, const GmRun *run);
 long gm_device_metrics_until(const GmDevice *d, const GmRun *run, long batch);
 void gm_device_metrics_adapt(GmDevice *d, GmRun *run);
 void gm_device_metrics_close(GmDevice *d);
+
+// Joint normals whose precision has few entries: what they hold is given back.
+void gm_device_sparse_close(GmDevice *d);
 
 // Moves along gradients: what they hold is given back.
 void gm_device_moves_close(GmDevice *d);

@@ -120,6 +120,16 @@ typedef struct GmRun {                                   // one run: all that em
     struct GmDevice *device;                             // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;
 
+// The terms of a sparse joint normal on a GPU (sparse.h, KERNEL_TERMS): a turn of one of the kernel's loops tells some, numbered one after the other from `first` of the turn on. At first the kernel is to
+// measure how many turns there are, then to count the terms of each into `first`, then to note their places; in a sweep it collects their values. A row of -1 is the shift.
+enum { GM_TERMS_COLLECT, GM_TERMS_MEASURE, GM_TERMS_COUNT, GM_TERMS_NOTE };
+typedef struct GmTerms {
+    int64_t  mode, count;                                // count: of terms
+    int64_t *turns;
+    int32_t *first, *row, *column;
+    double  *value;                                      // of each chain, `count`
+} GmTerms;
+
 typedef struct GmPlace {                                 // what kernels on a GPU may ask of the run; in device memory
     uint64_t seed, sweep;                                // sweep from 0
     int64_t  warmup, colour;
@@ -132,6 +142,7 @@ typedef struct GmPlace {                                 // what kernels on a GP
     uint32_t *barrier;                                   // two counters per chain
     const GmMissing *missing;                            // by data field; arrays in device memory
     double  *result;                                     // per chain: of log_joint
+    const struct GmTerms *terms;                         // by number of a sparse joint normal, from 1; in device memory
     int32_t *going;                                      // how many chains launches are for, then which; not all of them while some of a move have their draw
     uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
 } GmPlace;

@@ -29,7 +29,7 @@ GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 import toolkit
 
-#  name, model, rows, columns (intercepts: groups; chains: numbers of a place), {chains: target ms}, sweeps of warm-up and of a run
+#  name, model, rows, columns (intercepts: groups; chains and fields: numbers of a place), {chains: target ms}, sweeps of warm-up and of a run
 WORKLOADS = [
     ("horseshoe probit, 10^6 x 1000", "horseshoe", 1_000_000, 1000, {1: 1.8, 4: 2.6}, 100, 400),
     ("horseshoe probit, 1,295,848 x 141", "horseshoe", 1_295_848, 141, {1: 0.45, 4: None}, 200, 2000),
@@ -51,6 +51,7 @@ WORKLOADS = [
     ("state space, 10^6 places", "walk", 1_000_000, 4, {1: 1.0, 4: None}, 200, 1000),
     ("autoregression of order 2, 10^6 places", "ar2", 1_000_000, 5, {1: None, 4: None}, 200, 500),
     ("level and slope, 10^6 times", "trend", 1_000_000, 12, {1: None, 4: None}, 200, 500),
+    ("field over a grid of 100 x 100, with its mean", "field", 10_000, 23, {1: None, 4: None}, 1000, 2000),
     ("hidden Markov, 10^6 times", "hmm", 1_000_000, 4, {1: 1.5, 4: None}, 300, 1000),
     ("multinomial, 506,450 x 56, 9 categories", "multinomial", 506_450, 56, {1: 2.0, 4: None}, 300, 1000),
 ]
@@ -123,6 +124,14 @@ def data(folder, model, n, p):
         slope = lfilter([1], [1, -0.99], 0.01 * r.standard_normal(n))         # that returns to 0: single precision is to tell responses apart
         np.save(os.path.join(folder, "y.npy"), (slope + 0.3 * r.standard_normal(n)).cumsum() + 0.5 * r.standard_normal(n))
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
+    if model == "field":
+        side, r = int(n ** 0.5), np.random.default_rng(3)
+        node, at = np.arange(side * side).reshape(side, side), np.arange(side) / 15
+        pairs = np.concatenate([np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()]), np.stack([node[:-1].ravel(), node[1:].ravel()])], axis=1) + 1
+        y = 2 * np.sin(at)[:, None] * np.cos(at) + r.standard_normal((side, side))
+        with open(os.path.join(folder, "field.json"), "w") as f:
+            json.dump({"n": side * side, "E": pairs.shape[1], "one": pairs[0].tolist(), "other": pairs[1].tolist(), "y": y.ravel().tolist()}, f)
+        return ["field.json"], {"s": 1.0}
     if model == "hmm":                                   # p states, that stay for 20 times
         r = np.random.default_rng(3)
         moves = np.where(r.random(n) < 0.05, r.integers(1, p, n), 0).cumsum() % p
@@ -202,7 +211,7 @@ def data(folder, model, n, p):
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q", "ar2": "s,q", "trend": "s,q", "crossed": "mu,s,sa,sb", "hmm": "s"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q", "ar2": "s,q", "trend": "s,q", "field": "s,t", "crossed": "mu,s,sa,sb", "hmm": "s"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
     if model == "modes":
         common = ["map", "--device", "gpu", "--precision", precision, "--starts", "1", "--iterations", str(max(1, samples)), "--no-summary", "--seed", "1", "-o", "mode"]
     try:
@@ -227,6 +236,8 @@ def check(folder, model, truth):
         names = ["mean.%d" % j for j in range(1, column.max() + 1)]
     if model == "hmm":
         return None if 0.79 < x[:, names.index("s")].mean() < 0.8 * truth["sd"] else "the noise about the states is %.3f" % x[:, names.index("s")].mean()
+    if model == "field":                                 # the field that the data have is smoother than those of the model
+        return None if abs(x[:, names.index("s")].mean() - 1) < 0.1 else "the noise about the field is %.3f" % x[:, names.index("s")].mean()
     if model == "topics":
         return None if x.mean() > truth["fit"] else "words are predicted no better than by one topic"
     at = [k for k, name in enumerate(names) if truth.get(name) is not None]
@@ -264,7 +275,7 @@ def peers(folder, model, n, p, chains):
     """{read, cholesky, peer, ...} in ms, as far as measured."""
     if not os.path.exists(os.path.join(folder, PEERS)):
         return {}
-    ran = subprocess.run(["./" + PEERS, {"grouped": "logistic", "modes": "mixture", "ar2": "walk", "trend": "walk"}.get(model, model), str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(["./" + PEERS, {"grouped": "logistic", "modes": "mixture", "ar2": "walk", "trend": "walk", "field": "walk"}.get(model, model), str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         print("bench-gpu: peers %s: status %d: %s" % (model, ran.returncode, (ran.stdout + ran.stderr)[-300:]))
     return {w: float(v) for w, v in re.findall(r"^(\w+) ([0-9.e+-]+)$", ran.stdout, re.M)}

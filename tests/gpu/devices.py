@@ -90,6 +90,31 @@ likelihood { for (t in 1:T, k in 1:d) y[t, k] ~ normal(x[t, k], 0.5); }
 """
 
 
+# Joint normals with a sparse precision: a field over a grid with its mean, by the tiles of its factor; crossed effects with unknown scales.
+FIELD = open(os.path.join(ROOT, "tests", "bench", "field.gm")).read()
+CROSSED = """
+model crossed
+data { int N, A, B; int<lower=1, upper=A> a[N]; int<lower=1, upper=B> b[N]; vector[N] y; vector[N] x; }
+prior {
+  mu ~ normal(0, 10); s ~ half_cauchy(0, 1); sa ~ half_cauchy(0, 1); sb ~ half_cauchy(0, 1);
+  for (i in 1:A) { u[i] ~ normal(0, sa); slope[i] ~ normal(0, 1); }
+  for (j in 1:B) v[j] ~ normal(mu, sb);
+}
+likelihood { for (n in 1:N) if (x[n] > -1) y[n] ~ normal(u[a[n]] + slope[a[n]] * x[n] + v[b[n]], s); }
+"""
+
+
+def field_data(side):
+    n, r = side * side, np.random.default_rng(7)
+    edges = np.array([(i, i + 1) for i in range(n) if (i + 1) % side] + [(i, i + side) for i in range(n - side)]) + 1
+    return {"n": n, "E": len(edges), "one": edges[:, 0], "other": edges[:, 1], "y": r.standard_normal((side, side)).cumsum(0).cumsum(1).ravel().round(3)}
+
+
+def crossed_data(n, levels, others):
+    r = np.random.default_rng(n)
+    return {"N": n, "A": levels, "B": others, "a": r.integers(1, levels + 1, n), "b": r.integers(1, others + 1, n), "y": r.standard_normal(n), "x": r.standard_normal(n)}
+
+
 def chain_data(*size):
     y = np.random.default_rng(9).standard_normal(size).cumsum(axis=-1 if len(size) == 2 and size[0] < size[1] else 0).round(3)
     return {"T": max(size), "I": size[0], "d": size[-1], "y": y, "F": (0.7 * np.eye(size[-1]) + 0.05).round(3) if size[-1] < 10 else None}
@@ -225,7 +250,7 @@ def build(folder):
     runs, shown, by_rows = {}, examples(), []
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
-    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE), ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS)]
+    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE), ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS), ("field", FIELD), ("crossed", CROSSED)]
     twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
     if twice:
         sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
@@ -236,6 +261,7 @@ def build(folder):
               "together": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
               "several": [several_data(300, 8, 3), several_data(1500, 141, 4)],
               "lags": [chain_data(5000), chain_data(331)], "trends": [chain_data(3, 1501)], "vectors": [chain_data(1201, 5)],
+              "field": [field_data(2), field_data(33)], "crossed": [crossed_data(0, 1, 3), crossed_data(30, 40, 3), crossed_data(3000, 60, 45), crossed_data(20000, 2000, 8)],
               "by_group": [by_group_data(40000, 3000, 4), by_group_data(3000, 40, 7, 0.1)],
               "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
 

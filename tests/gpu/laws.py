@@ -40,6 +40,7 @@ PARTS = {
     "normal_draw_by_crew": "normal_draw", "crew_bartlett": "bartlett", "wishart_natural_by_crew": "wishart_natural", "inv_wishart_natural_by_crew": "the same draws by a crew of lanes: devices.py has them beside the CPU's",
     "weigh_row": "the same for rows in registers: devices.py has it beside the loop that it stands for",
     "ellipse_begin": "begins a slice: tests/runtime/elliptical.c has its law",
+    "sparse_back": "sparse_scale", "sparse_scale": "a joint normal by many blocks: tests/gpu/threads.test has it beside a dense factor, devices.py beside the CPU",
     "normal_sum_to_zero": "tests/runtime/sum_to_zero.c has its law", "normal_diagonal_sum_to_zero": "normal_sum_to_zero",
     "climb_begin": "a mode, not a draw, and on a CPU: tests/runtime/modes.c", "climb_begin_log": "climb_begin", "normal_mode": "climb_begin", "expect_values": "climb_begin",
 }
