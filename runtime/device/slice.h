@@ -8,9 +8,10 @@
 //   target      any density on [lo, hi], either end may be infinite; slice_begin_log: on 0 <= lo < x < hi, in the coordinate log x
 //               (the Jacobian is added here), `width` then in units of log x
 //   parameters  width > 0, about the width of the density; a bad one costs evaluations, not correctness
-//   method      Neal 2003, Slice sampling: stepping out (figure 3) with the limit of m = 1000 expansions split at random, then
-//               shrinkage (figure 5). Leaves the target invariant for every fixed width; adapt the width in warm-up only, from
-//               sl.right - sl.left.
+//   method      Neal 2003, Slice sampling: stepping out (figure 3) with the limit of m expansions split at random, then
+//               shrinkage (figure 5). Leaves the target invariant for every fixed width and m; adapt the width in warm-up only, from
+//               sl.right - sl.left. m = 1000; along log x as many as go over a factor of some e^8, and 4 at least: where a chain starts
+//               far out the log density may be so low that the slice holds all of 0 < x, of which a uniform draw of log x is 0.
 //   errors      log density at x0 not finite, or x0 outside its support: sl.failed = 1, the value stays x0. At a trial -infinity, NaN or
 //               +infinity counts as density 0.
 //   test        tests/runtime/slice.c
@@ -29,6 +30,7 @@ typedef enum {                  // what the value just answered was for
 } SlicePhase;
 
 #define SLICE_EXPANSIONS 1000
+#define SLICE_REACH      8.0    // along log x
 
 typedef struct Slice {
     double     x;               // where the log density is wanted; at the end the new value
@@ -43,7 +45,7 @@ typedef struct Slice {
     double     x0;
     double     lo, hi, width;   // in the sampler's coordinate
     double     level;           // log of the slice's height
-    long       left_steps, right_steps;
+    long       expansions, left_steps, right_steps;
 } Slice;
 
 DEVICE_CALL void slice_begin(Slice *s, Stream *g, double x0, double lo, double hi, double width)
@@ -60,6 +62,7 @@ DEVICE_CALL void slice_begin(Slice *s, Stream *g, double x0, double lo, double h
     s->hi = hi;
     s->width = width;
     s->level = 0;
+    s->expansions = SLICE_EXPANSIONS;
     s->left_steps = s->right_steps = 0;
 }
 
@@ -73,6 +76,7 @@ DEVICE_CALL void slice_begin_log(Slice *s, Stream *g, double x0, double lo, doub
         return;
     }
     s->log_scale = 1;
+    s->expansions = width > SLICE_REACH / 4 ? 4 : width < SLICE_REACH / SLICE_EXPANSIONS ? SLICE_EXPANSIONS : 1 + (long)(SLICE_REACH / width);
     s->t0 = s->trial = s->left = s->right = log(x0);
     s->lo = lo > 0 ? log(lo) : -INFINITY;
     s->hi = hi < INFINITY ? log(hi) : INFINITY;
@@ -135,8 +139,8 @@ DEVICE_CALL int slice_next(Slice *s)
         s->level = f - exponential_standard(s->g);
         s->left = s->t0 - uniform_open(s->g) * s->width;
         s->right = s->left + s->width;
-        s->left_steps = (long)(uniform_open(s->g) * SLICE_EXPANSIONS);
-        s->right_steps = SLICE_EXPANSIONS - 1 - s->left_steps;
+        s->left_steps = (long)(uniform_open(s->g) * s->expansions);
+        s->right_steps = s->expansions - 1 - s->left_steps;
         return slice_ask_left(s);
 
     case SLICE_LEFT:

@@ -39,13 +39,16 @@ enum {
     LOOKED_AT = 20,                      // moves after which a trial may be broken off, and that are looked at
     MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
     SOME_A_CHAIN = 4,                    // effective draws of one of the methods, for chains to tell something together
+    MANY_A_CHAIN = 10,                   // for one method to tell how far the other gets
+    UNCERTAIN = 5,                       // times: what medians of a few chains tell of that
     MOST_IN_STEP = 20,                   // competitions of chains that go in step: each has BITS of a number that says what a sweep takes
     BITS = 3,
 };
 
 static const double ahead = 1.3;
-static const double far_ahead = 10, most_divergent = 0.02;       // a few divergences are borne where the other way hardly moves
-static const double well_ahead = 1.5, some_divergent = 0.1;        // and more of them where it mixes less and the energy changes: sweeps that are made step by step besides lead out of where moves would be refused
+// Divergences are borne where the other way mixes less and the energy changes, more of them where it hardly moves: sweeps that are made step by step besides lead out of where moves would be refused.
+static const double well_ahead = 1.5, some_divergent = 0.1;
+static const double far_ahead = 10, most_divergent = 0.25, few_divergent = 0.02;       // few: whatever the energy
 static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
 
 static const char no_density[] = "moves along gradients met no finite density";
@@ -210,8 +213,46 @@ static void keep(GmChoices *w, int chain, int k, long sweep, Method m, const dou
     x->n[m]++;
 }
 
+typedef struct Spread { double middle, variance; } Spread;
+
+// By quartiles; 1.349 is the interquartile range of a standard normal. Sorts x.
+static Spread spread_of(double *x, long n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    const double range = (x[3 * n / 4] - x[n / 4]) / 1.349;
+    return (Spread){ x[n / 2], range * range };
+}
+
+// How many effective draws of an element chains have at most, by the draws that another method made, if these are many. A window shorter than a chain's way around holds an effective draw or so of
+// each chain, however slow it is. But a random walk with an autocorrelation time of a multiple of the window T spreads less than what it walks over, by T/(3 tau), where it has T/(2 tau) effective draws;
+// and medians of n effective draws lie apart by the variance over n.
+static double at_most(const GmChoices *w, const int *chain, int chains, int k, int element, Method m)
+{
+    const Method other = m == BY_STEPS ? BY_GRADIENTS : BY_STEPS;
+    const long n = w->watch[chain[0] * w->n + k].n[m], others = w->watch[chain[0] * w->n + k].n[other];
+    if (n < 8 || others < 8)
+        return INFINITY;
+    double *x = gm_alloc((size_t)(chains * (n > others ? n : others)), sizeof *x);
+    for (int c = 0; c < chains; c++)
+        memcpy(x + c * others, w->watch[chain[c] * w->n + k].draw[other] + element * MOST_DRAWS, sizeof *x * (size_t)others);
+    const bool many = gm_mixing(x, chains, others) >= MANY_A_CHAIN * chains;
+    const Spread whole = spread_of(x, chains * others);
+    double away = 0, within = 0;
+    for (int c = 0; c < chains; c++) {
+        memcpy(x, w->watch[chain[c] * w->n + k].draw[m] + element * MOST_DRAWS, sizeof *x * (size_t)n);
+        const Spread s = spread_of(x, n);
+        away += (s.middle - whole.middle) * (s.middle - whole.middle) / (whole.variance * chains);
+        within += s.variance / (whole.variance * chains);
+    }
+    free(x);
+    if (!many || !(whole.variance > 0))
+        return INFINITY;
+    return chains * fmin(1 / away, within < 0.3 ? 1.5 * within : INFINITY);
+}
+
 // Effective draws per sweep, of all these chains, of the slowest element, but for one in ten and, of four or more, the very slowest: an estimate from few draws may be far off.
-static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m)
+// both: the other method has been measured, too.
+static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m, bool both)
 {
     double all[MOST_ELEMENTS];
     int n = 0;
@@ -228,8 +269,10 @@ static double effective(const GmChoices *w, const int *chain, int chains, int k,
                 same &= draw[j] == of[0];
             }
         }
-        if (finite && !same)
-            all[n++] = gm_mixing(of, chains, draws);
+        if (!finite || same)
+            continue;
+        const double found = gm_mixing(of, chains, draws), most = both ? at_most(w, chain, chains, k, i, m) : INFINITY;
+        all[n++] = UNCERTAIN * most < found ? most : found;
     }
     free(of);
     if (n == 0)
@@ -307,7 +350,7 @@ static void try_gradients(GmChoices *w, Group of, int k)
     double all = 0, steps = 0;
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
-        all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS);
+        all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS, false);
         x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)(measured(w, BY_STEPS).to - measured(w, BY_STEPS).from);
         steps += x->cost[BY_STEPS];
     }
@@ -330,7 +373,7 @@ static void finish_measuring(GmChoices *w, int chain, int k)
 {
     Watch *x = &w->watch[chain * w->n + k];
     const GmChoice *c = &w->choice[chain * w->n + k];
-    x->effective[BY_GRADIENTS] = effective(w, &chain, 1, k, BY_GRADIENTS);
+    x->effective[BY_GRADIENTS] = effective(w, &chain, 1, k, BY_GRADIENTS, false);
     x->cost[BY_GRADIENTS] = mean_cost_of_move(w, k, c);
     x->measured = true;
 }
@@ -346,7 +389,7 @@ static void pool(GmChoices *w, int k, int measured_in, double *effective_of)
             chain[n++] = c;
     for (int m = 0; m < METHODS && n > 1; m++) {
         const Window in = measured(w, m);
-        together[m] = effective(w, chain, n, k, m);
+        together[m] = effective(w, chain, n, k, m, true);
         most = fmax(most, together[m] * (double)(in.to - in.from));
     }
     if (n > 1 && most >= SOME_A_CHAIN * measured_in)
@@ -383,7 +426,7 @@ static void choose_method(GmChoices *w, int k)
     pool(w, k, measured_in, effective);
     const double better = effective[BY_GRADIENTS] * cost[BY_STEPS] / (effective[BY_STEPS] * cost[BY_GRADIENTS]);
     const double share = (double)divergent / (double)(moves + !moves);
-    const bool borne = (better > far_ahead && share <= most_divergent) || (better > well_ahead && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains;
+    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > well_ahead && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains;
     const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
                         : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
     for (int chain = 0; chain < w->chains; chain++)
