@@ -286,6 +286,8 @@ static void block(Graph *g, Description *d, const Step *s)
         d->elements = arena_printf(g->arena, s->gaussian.diagonal ? "each element, and then what takes their sum away%s" : "one Cholesky factorisation%s, no inverse", s->gaussian.nbatch ? "; for each element of the leading dimensions, in parallel" : "");
     }
     if (s->gaussian.rows) d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, Chakraborty and Mallick 2016)";
+    if (s->gaussian.rows && s->gaussian.rows->told)
+        d->elements = arena_printf(g->arena, "%s; on a CPU, where that is predicted to take less time (--profile prints it), from rows as they are: conjugate gradients (Nishimura and Suchard 2022), or a sparse factor", d->elements);
     else if (!s->gaussian.arrow && !s->gaussian.sparse && s->gaussian.no_rows) d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
 }
 

@@ -472,9 +472,10 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     if (q->napart) at += snprintf(text + at, 900 - (size_t)at, ", %ld of them apart", q->napart);
     const struct { const char *name; double time; } route[] = {{"dense", dense}, {"a factor", factor}, {"conjugate gradients", gradients}, {"few rows", few}};
     const char *before = "; predicted: ";
-    for (int k = 0; k < 4; k++, before = ", ") {
+    for (int k = 0; k < 4; k++) {
         if (route[k].time == never) continue;
         at += snprintf(text + at, 900 - (size_t)at, "%s%s %.2g ms", before, route[k].name, route[k].time / 1e6);
+        before = ", ";
         if (k == 1) at += snprintf(text + at, 900 - (size_t)at, " (%.3g entries)", q->factor);
         if (k == 2) at += snprintf(text + at, 900 - (size_t)at, " (%d steps)", GUESSED_STEPS);
     }
