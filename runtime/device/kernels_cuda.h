@@ -296,7 +296,7 @@ DEVICE void gm_tell(GmTelling &telling, long row, long column, double x)
 #define SPARSE_ADD(i, j, x)   gm_tell(gm_terms, i, j, x)
 #define SPARSE_SHIFT(h, j, x) gm_tell(gm_terms, -1, j, x)
 struct GmNoTelling { };
-static const GmNoTelling gm_terms = {};        // where a KERNEL_ONCE goes through them, which is for CPUs
+static __device__ const GmNoTelling gm_terms = {};        // where a KERNEL_ONCE goes through them, which is for CPUs
 DEVICE void gm_tell(const GmNoTelling &, long, long, double) { }
 #define EACH_TERM_FROM(i, from, n)                                                                                      \
     for (long gm_0 = (from), gm_n = (n), gm_t = gm_first_turn(&gm_terms), i; gm_t < gm_n ? (i = gm_0 + gm_t, gm_turn_begins(&gm_terms, gm_t)) : gm_turns_end(&gm_terms, gm_n); \
