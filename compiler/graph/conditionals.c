@@ -925,6 +925,13 @@ static bool parts_of(Graph *g, Conditional *c, Factor *f, const Mentions *m, Par
     return true;
 }
 
+// Whether e is a sum that holds an element of one of two plates and none of the other: its term would be given up for the one alone.
+static Look holds_one(const Expr *e, void *with)
+{
+    Var *const *plate = with;
+    return e->kind == EX_REDUCE && ex_mentions(e, plate[0]) != ex_mentions(e, plate[1]) ? FOUND : LOOK;
+}
+
 Part *joint_density(Graph *g, Conditional *z, Conditional *b)
 {
     Part *all = NULL;
@@ -944,6 +951,7 @@ Part *joint_density(Graph *g, Conditional *z, Conditional *b)
             if (of[0].n > 1 || of[1].n > 1 || of[0].ref[0]->nargs != of[1].ref[0]->nargs) return NULL;
             for (int k = 0; k < of[0].ref[0]->nargs; k++)
                 if (of[0].ref[0]->args[k] != of[1].ref[0]->args[k]) return NULL;
+            if (of[0].dense && ex_find(f->log_density, holds_one, (void *)block)) return NULL;
         }
         Conditional *c = of[0].n ? z : b;
         const Mentions *m = &of[of[0].n ? 0 : 1];

@@ -12,7 +12,7 @@
 //
 // Needs: augment done.     Gives: for an indicator the parts of c, h and J.
 // Conditions: integers between two numbers, not many; a real without bounds and of the same shape, of which all elements have a statement; each factor that holds both holds each once, at the same
-// subscripts; the log density is quadratic in the coefficient at each value, and at each value some factor of degree 2 makes it proper.
+// subscripts, and in the same sums; the log density is quadratic in the coefficient at each value, and at each value some factor of degree 2 makes it proper.
 #include <math.h>
 #include <string.h>
 #include "graph.h"
