@@ -1301,6 +1301,28 @@ static bool is_chain(Graph *g, Growing *b, Candidate *list, int n)
     return whole;
 }
 
+// Terms that hold two of its variables may be there by what an unknown is: (z[g[i]] == 1 ? mu : 0) + u[a[i]].
+static bool together_sparse(Graph *g, const Growing *b)
+{
+    BlockTerm *terms;
+    const char *why;
+    return block_terms(g, b->var, b->n, &terms, &why) && has_pattern(terms);
+}
+
+// The block grows from list[i]; `each`: by nothing that leaves it without a pattern.
+static void grow_joint(Graph *g, Candidate *list, int n, Growing *b, int i, bool each)
+{
+    for (int k = 0; k < n && each; k++)          // once more
+        if (b->inside[list[k].var->id]) list[k].taken = false;
+    grow_from(g, b, list[i].var);
+    for (int k = 0; k < n && !b->full; k++) {
+        if (k == i || list[k].taken || !may_be_sparse(&list[k]) || !grow_by(g, b, &list[k])) continue;
+        if (!each || together_sparse(g, b)) { k = -1; continue; }
+        list[k].taken = b->inside[list[k].var->id] = false;
+        b->n--;
+    }
+}
+
 // How many times the work of separate draws a joint one may take. Plates without neighbours have a factor with many entries only if their levels meet in most pairs, as in crossed designs with many
 // rows, and then blocks with the mean in each mix well (Papaspiliopoulos, Roberts and Zanella 2020); the elements of a field hardly move one at a time.
 enum { MOST_OF_PLATES = 8, MOST_OF_NEIGHBOURS = 1000 };
@@ -1309,9 +1331,8 @@ static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
 {
     for (int i = 0; i < n; i++) {
         if (!may_be_sparse(&list[i]) || !is_spread(g, &list[i])) continue;
-        grow_from(g, b, list[i].var);
-        for (int k = 0; k < n && !b->full; k++)
-            if (k != i && !list[k].taken && may_be_sparse(&list[k]) && grow_by(g, b, &list[k])) k = -1;
+        grow_joint(g, list, n, b, i, false);
+        if (!together_sparse(g, b)) grow_joint(g, list, n, b, i, true);
         Var **block = NEW_N(g->arena, Var *, b->n);
         int m = 0, plates = 0;
         bool coupled = false;
