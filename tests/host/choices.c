@@ -36,8 +36,9 @@ static void shape(int field, const void *data, GmShape *out)
 
 static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .competitions = competitions, .n_competitions = 1 };
 
-// Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations the chains stand apart while steps, or moves, are made.
-typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; } Truth;
+// Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations the chains stand apart while steps, or moves, are made; one move in so many
+// diverges, or none; correlation of neighbouring energies.
+typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; int diverges; double sticks; } Truth;
 
 typedef struct Outcome { bool gradients; long first, last, also; int forms; char said[400]; } Outcome;    // sweeps in which moves are made; forms that sweeps had
 
@@ -53,7 +54,7 @@ static Outcome run_warmup(Truth t, long warmup, long most)
     GmChoices *w = gm_choices_open(&model, &m, &data, &draws, &o, true);
     const GmChoice *c = gm_choices_of(w);
     const long columns = gm_choices_columns(w, NULL);
-    double *rows = malloc(sizeof *rows * GM_WATCHED * CHAINS * COLUMNS), x[CHAINS][ELEMENTS] = { { 0 } };
+    double *rows = malloc(sizeof *rows * GM_WATCHED * CHAINS * COLUMNS), x[CHAINS][ELEMENTS] = { { 0 } }, energy[CHAINS] = { 0 };
     uint64_t seen[10];
     Stream g = stream((Sweep){ .seed = 3 }, 1, 0);
     long n = 0;
@@ -83,9 +84,9 @@ static Outcome run_warmup(Truth t, long warmup, long most)
                 double *row = rows + (n * CHAINS + chain) * COLUMNS;
                 for (int i = 0; i < ELEMENTS; i++) row[i] = x[chain][i] + chain * (c[chain].gradients ? t.moves_apart : t.steps_apart);
                 row[ELEMENTS] = t.length;
-                row[ELEMENTS + 1] = 0;
+                row[ELEMENTS + 1] = t.diverges && sweep % t.diverges == 0;
                 row[ELEMENTS + 2] = t.fails_at && sweep >= t.fails_at;
-                row[ELEMENTS + 3] = normal_standard(&g);
+                row[ELEMENTS + 3] = energy[chain] = t.sticks * energy[chain] + sqrt(1 - t.sticks * t.sticks) * normal_standard(&g);
             }
             n++;
         }
@@ -134,6 +135,24 @@ int main(void)
     check(!together.gradients, "the same where chains are in one place: steps; %s", together.said);
     const Outcome both = run_warmup((Truth){ .steps = 0.98, .moves = 0, .length = 7, .steps_apart = 100, .moves_apart = 100 }, WARMUP, 100000);
     check(both.gradients, "where neither method leads from one mode to the other, what mixes within them: moves; %s", both.said);
+    // A random walk that goes a short way in the window has as many effective draws as any: how far there is to go is what the other method tells.
+    set_price(400, 1, 1);
+    const Outcome walk = run_warmup((Truth){ .steps = 0.9, .moves = 0.9999, .length = 3 }, WARMUP, 100000);
+    check(!walk.gradients && walk.last == TRIED - 1, "moves that hardly get around, at a hundredth of the cost: steps; %s", walk.said);
+    set_price(10, 100, 100);
+    const Outcome crawl = run_warmup((Truth){ .steps = 0.9999, .moves = 0, .length = 15 }, WARMUP, 100000);
+    check(crawl.gradients, "steps that hardly get around, at a 160th of the cost: moves; %s", crawl.said);
+    // Moves that diverge: 8 and 17 % where they give some 4 times the effective draws, 20 and 33 % where some 100 times, and 1.4 and 5 % where their energy hardly changes, besides.
+    static const struct { double steps; int diverges; double sticks; bool gradients; const char *because; } border[] = {
+        { 0.95, 12, 0, true, NULL },        { 0.95, 6, 0, false, "diverged" },     { 0.999, 5, 0, true, NULL },    { 0.999, 3, 0, false, "diverged" },
+        { 0.999, 70, 0.99, true, NULL },    { 0.999, 20, 0.99, false, "diverged" }, { 0.95, 0, 0.99, false, "hardly changes" },
+    };
+    set_price(100, 100, 100);
+    for (size_t i = 0; i < sizeof border / sizeof *border; i++) {
+        const Outcome one = run_warmup((Truth){ .steps = border[i].steps, .length = 7, .diverges = border[i].diverges, .sticks = border[i].sticks }, WARMUP, 100000);
+        check(one.gradients == border[i].gradients && (!border[i].because || strstr(one.said, border[i].because)), "steps with a correlation of %g, one move in %d diverges, energies with one of %g: %s; %s", border[i].steps, border[i].diverges,
+              border[i].sticks, border[i].gradients ? "moves" : "steps", one.said);
+    }
     // The evaluations of all chains together are those of the chain that makes most; what is spent alone is shared.
     set_price(100, 0, 1000);
     const Outcome dear = run_warmup((Truth){ .steps = 0.9, .moves = 0, .length = 7 }, WARMUP, 100000);
