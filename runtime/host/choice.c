@@ -225,7 +225,7 @@ static Spread spread_of(double *x, long n)
 
 // How many effective draws of an element chains have at most, by the draws that another method made, if these are many. A window shorter than a chain's way around holds an effective draw or so of
 // each chain, however slow it is. But a random walk with an autocorrelation time of a multiple of the window T spreads less than what it walks over, by T/(3 tau), where it has T/(2 tau) effective draws;
-// and medians of n effective draws lie apart by the variance over n.
+// and medians of n effective draws lie apart by the variance over n. What the median of the other draws may be off by, of which there are fewer, is no distance: pi/2 of their variance over their number, squared errors up to four times that.
 static double at_most(const GmChoices *w, const int *chain, int chains, int k, int element, Method m)
 {
     const Method other = m == BY_STEPS ? BY_GRADIENTS : BY_STEPS;
@@ -235,7 +235,7 @@ static double at_most(const GmChoices *w, const int *chain, int chains, int k, i
     double *x = gm_alloc((size_t)(chains * (n > others ? n : others)), sizeof *x);
     for (int c = 0; c < chains; c++)
         memcpy(x + c * others, w->watch[chain[c] * w->n + k].draw[other] + element * MOST_DRAWS, sizeof *x * (size_t)others);
-    const bool many = gm_mixing(x, chains, others) >= MANY_A_CHAIN * chains;
+    const double known = gm_mixing(x, chains, others);
     const Spread whole = spread_of(x, chains * others);
     double away = 0, within = 0;
     for (int c = 0; c < chains; c++) {
@@ -245,12 +245,12 @@ static double at_most(const GmChoices *w, const int *chain, int chains, int k, i
         within += s.variance / (whole.variance * chains);
     }
     free(x);
-    if (!many || !(whole.variance > 0))
+    if (known < MANY_A_CHAIN * chains || !(whole.variance > 0))
         return INFINITY;
-    return chains * fmin(1 / away, within < 0.3 ? 1.5 * within : INFINITY);
+    return chains * fmin(1 / fmax(0, away - 2 * M_PI / known), within < 0.3 ? 1.5 * within : INFINITY);
 }
 
-// Effective draws per sweep, of all these chains, of the slowest element, but for one in ten and, of four or more, the very slowest: an estimate from few draws may be far off.
+// Effective draws per sweep, of all these chains, of the slowest element: a scale is often the only one that hardly moves.
 // both: the other method has been measured, too.
 static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m, bool both)
 {
@@ -278,7 +278,7 @@ static double effective(const GmChoices *w, const int *chain, int chains, int k,
     if (n == 0)
         return 0;
     qsort(all, (size_t)n, sizeof *all, by_size);
-    return all[n < 4 ? 0 : n < 20 ? 1 : n / 10] / (double)(in.to - in.from);
+    return all[0] / (double)(in.to - in.from);
 }
 
 // Of one chain, where chains that go in step bear together what is spent whatever their number.
