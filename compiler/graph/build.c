@@ -150,10 +150,20 @@ static bool definition_unknown(const Decl *d, Dependence *known)
     return known[d->order] == UNKNOWNS;
 }
 
+// An array has so many elements, which is not negative: K - 1 is not, and so K is not.
+static void note_extent(Expr *e)
+{
+    e->extent = true;
+    if (e->kind == EX_ADD && e->args[0]->kind == EX_NUM && e->args[0]->number < 0) ex_sub(e, e->args[0])->extent = true;
+}
+
 static void set_shape(Graph *g, Var *v, const Decl *d)
 {
     v->rank = d->type.rank;
-    for (int k = 0; k < v->rank; k++) v->dim[k] = elaborate(g, d->type.dim[k], NULL, 0, NULL);
+    for (int k = 0; k < v->rank; k++) {
+        v->dim[k] = elaborate(g, d->type.dim[k], NULL, 0, NULL);
+        if (v->kind == VAR_DATA || var_unknown(v)) note_extent(v->dim[k]);
+    }
 }
 
 // Is a declared bound one number for all elements? Others are vectors, or stand in a loop.
@@ -908,6 +918,8 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
         return;
     }
     Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
+    for (int k = 0; value->kind == EX_REF && k < value->nargs && !f->plates.n && !f->plates.guard; k++)       // y[1] ~ ... says that y has an element: 2:T has T - 1
+        if (value->args[k]->kind == EX_NUM) note_extent(ex_sub(value->var->dim[k], value->args[k]));
     f->truncated = s->truncated;
     if (s->lower) f->lower = argument(g, s->lower, scope->env, 0, extra, at);
     if (s->upper) f->upper = argument(g, s->upper, scope->env, 0, extra, at);

@@ -18,7 +18,7 @@
 
 enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
 
-typedef struct Facts { int n, looked; Expr *fact[MOST_FACTS]; } Facts;   // each is at least 0; looked: how much was tried to answer the question
+typedef struct Facts { int n, looked; bool extents; Expr *fact[MOST_FACTS]; } Facts;   // each is at least 0; looked: how much was tried to answer the question; extents: claims hold
 
 static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
 
@@ -64,10 +64,12 @@ static bool nonneg(Facts *f, Expr *e, int deep);
 // Is rest + c * x at least 0, where x lies between the ends of what is known of it?
 static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
 {
-    Expr *end[4];
+    Expr *end[6];
     int n = 0;
     bool every = false;                          // all of `end` must do; else one
     if (x->kind == EX_INDEX && x->index->lo) end[n++] = c > 0 ? x->index->lo : x->index->hi;
+    if (x->kind == EX_INDEX && !x->index->lo && c > 0 && x->index->least >= 0) end[n++] = ex_num(x->index->least);
+    if (f->extents && x->extent && c > 0) end[n++] = ex_num(0);
     if (x->kind == EX_REF && x->var->base == BASE_INT) {
         Var *v = x->var;
         Expr *bound = c > 0 ? v->lower : v->upper;
@@ -95,6 +97,7 @@ static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
 static bool nonneg(Facts *f, Expr *e, int deep)
 {
     if (e->kind == EX_NUM) return e->number >= 0;
+    if (f->extents && e->extent) return true;
     if (deep == 0 || f->looked++ > PATIENCE) return false;
     const int n = e->kind == EX_ADD ? e->nargs : 1;
     for (int i = n - 1; i >= 0; i--) {           // indices come last
@@ -113,6 +116,12 @@ bool claims_nonneg(const Loops *l, Expr *e)
     if (e->kind == EX_NUM) return e->number >= 0;
     Facts f = facts_of(l);
     return nonneg(&f, e, DEEP);
+}
+
+bool claims_length(Expr *n)
+{
+    Facts f = {.extents = true};
+    return nonneg(&f, n, DEEP);
 }
 
 bool claims_never(const Loops *l)

@@ -1233,24 +1233,36 @@ int block_sums(Var *const *block, int n)
     return sums;
 }
 
-// A term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element.
-static void take_chosen(BlockTerm *b)
+// A choice that multiplies the term, with 0 for one side: the first, or that by this condition and with 0 for the same side.
+static Expr *vanishing(Expr *term, const Expr *like)
+{
+    Expr *const *factor = term->kind == EX_MUL ? term->args : &term;
+    const int n = term->kind == EX_MUL ? term->nargs : 1;
+    for (int i = 0; i < n; i++) {
+        Expr *f = factor[i]->kind == EX_POW && factor[i]->number > 0 ? factor[i]->args[0] : factor[i];
+        if (f->kind != EX_CALL || f->fn != FN_if_else || !(ex_is_num(f->args[1], 0) || ex_is_num(f->args[2], 0))) continue;
+        if (!like || (f->args[0] == like->args[0] && ex_is_num(f->args[1], 0) == ex_is_num(like->args[1], 0))) return f;
+    }
+    return NULL;
+}
+
+void take_chosen(BlockTerm *b)
 {
     bool named = false;
     for (int r = 0; r < b->degree; r++)
         for (int k = 0; k < b->ref[r]->nargs; k++) named |= b->ref[r]->args[k]->kind != EX_INDEX && b->ref[r]->args[k]->kind != EX_NUM;
     while (named) {
-        Expr *const *factor = b->coefficient->kind == EX_MUL ? b->coefficient->args : &b->coefficient;
-        const int n = b->coefficient->kind == EX_MUL ? b->coefficient->nargs : 1;
-        Expr *c = NULL;
-        for (int i = 0; i < n && !c; i++) {
-            Expr *f = factor[i]->kind == EX_POW && factor[i]->number > 0 ? factor[i]->args[0] : factor[i];
-            if (f->kind == EX_CALL && f->fn == FN_if_else && (ex_is_num(f->args[1], 0) || ex_is_num(f->args[2], 0))) c = f;
+        Expr *const *term = b->coefficient->kind == EX_ADD ? b->coefficient->args : &b->coefficient;
+        const int n = b->coefficient->kind == EX_ADD ? b->coefficient->nargs : 1;
+        Expr *c = vanishing(term[0], NULL), *rest = ex_num(0);
+        for (int i = 0; i < n && c; i++) {
+            Expr *of = vanishing(term[i], c);
+            if (!of) return;
+            rest = ex_add2(rest, ex_replace(term[i], of, of->args[ex_is_num(of->args[1], 0) ? 2 : 1]));
         }
         if (!c) return;
-        const bool otherwise = ex_is_num(c->args[1], 0);
-        b->loops.guard = also(b->loops.guard, otherwise ? ex_call1("!", c->args[0]) : c->args[0]);
-        b->coefficient = ex_replace(b->coefficient, c, c->args[otherwise ? 2 : 1]);
+        b->loops.guard = also(b->loops.guard, ex_is_num(c->args[1], 0) ? ex_call1("!", c->args[0]) : c->args[0]);
+        b->coefficient = rest;
     }
 }
 

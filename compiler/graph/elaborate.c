@@ -42,6 +42,16 @@ static Expr *elab0(Graph *g, const Ast *e, const Env *env) { return elaborate(g,
 
 static Expr *range_lo(Graph *g, const Ast *r, const Env *env) { return r->kid[0] ? elab0(g, r->kid[0], env) : ex_num(1); }
 
+// A dimension as a number: of x[3:K] it is K - 2, and 0 where K is 1.
+static Expr *extent_of(Shape s, int k) { return ex_length(ex_num(1), s.dim[k]); }
+
+static Expr *count_all(Shape s)
+{
+    Expr *n = ex_num(1);
+    for (int k = 0; k < s.rank; k++) n = ex_mul2(n, extent_of(s, k));
+    return n;
+}
+
 static Shape index_shape(Graph *g, const Ast *e, const Env *env)
 {
     Shape base = shape_of(g, e->kid[0], env), s = {0};
@@ -113,7 +123,7 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     if (is(e, "col")) return vector_shape(a.dim[0]);
     if (is(e, "head") || is(e, "tail")) return vector_shape(elab0(g, e->kid[1], env));
     if (is(e, "segment")) return vector_shape(elab0(g, e->kid[2], env));
-    if (is(e, "append_row")) return vector_shape(ex_add2(a.rank ? a.dim[0] : ex_num(1), shape_of(g, e->kid[1], env).rank ? shape_of(g, e->kid[1], env).dim[0] : ex_num(1)));
+    if (is(e, "append_row")) return vector_shape(ex_add2(count_all(a), count_all(shape_of(g, e->kid[1], env))));
     if (is_solver(e->name)) return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
     if (is_covariance(e)) return matrix_shape(a.dim[0], a.dim[0]);
     if (is(e, "stick_breaking")) return vector_shape(plus(a.dim[0], 1));
@@ -223,13 +233,6 @@ static Expr *reduce_all(Graph *g, const char *name, const Ast *v, const Env *env
     return body;
 }
 
-static Expr *count_all(Shape s)
-{
-    Expr *n = ex_num(1);
-    for (int k = 0; k < s.rank; k++) n = ex_mul2(n, s.dim[k]);
-    return n;
-}
-
 static Expr *variance(Graph *g, const Ast *v, const Env *env)
 {
     Shape s = shape_of(g, v, env);
@@ -325,9 +328,8 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (is(e, "mean")) return ex_div(reduce_all(g, "sum", a, env), count_all(s));
     if (is(e, "variance")) return variance(g, a, env);
     if (is(e, "sd")) return ex_pow(variance(g, a, env), 0.5);
-    if (is(e, "rows")) return s.rank ? s.dim[0] : ex_num(1);
-    if (is(e, "cols")) return s.rank > 1 ? s.dim[1] : ex_num(1);
-    if (is(e, "size")) return s.rank ? s.dim[0] : ex_num(1);
+    if (is(e, "rows") || is(e, "size")) return s.rank ? extent_of(s, 0) : ex_num(1);
+    if (is(e, "cols")) return s.rank > 1 ? extent_of(s, 1) : ex_num(1);
     if (is(e, "num_elements")) return count_all(s);
     Index *j = index_new("j", NULL, NULL);
     Expr *ij = ex_index(j);
@@ -370,7 +372,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (is(e, "tail")) return elaborate(g, a, env, 1, (Expr *[]){ex_add(3, (Expr *[]){at[0], s.dim[0], ex_neg(elab0(g, b, env))})});
     if (is(e, "segment")) return elaborate(g, a, env, 1, (Expr *[]){plus(ex_add2(at[0], elab0(g, b, env)), -1)});
     if (is(e, "append_row")) {
-        Expr *na = s.rank ? s.dim[0] : ex_num(1);
+        Expr *na = s.rank ? extent_of(s, 0) : ex_num(1);
         return ex_call3("if_else", ex_call2("<=", at[0], na), operand(g, a, env, 1, at), operand(g, b, env, 1, (Expr *[]){ex_sub(at[0], na)}));
     }
     if (is_covariance(e)) return covariance(g, e, env, at);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "graph.h"
+#include "claims.h"
 
 // ---- the table of all expressions ----
 
@@ -81,6 +81,7 @@ static Expr *cons(Expr draft)
     e->indices = draft.kind == EX_INDEX ? 1ull << (draft.index->id & 63) : 0;
     e->size = 1;
     e->seen = e->met[0] = e->met[1] = e->met[2] = e->kept = 0;
+    e->extent = false;
     e->known = e->diverges[0] = e->diverges[1] = 0;
     e->loose = draft.kind == EX_INDEX ? draft.index->height : 0;
     e->height = 0;
@@ -574,7 +575,7 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (fn == FN_log_determinant && is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
         if (fn == FN_log_determinant) {
             Expr *c, *A;
-            if (scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_dim(A, 0), ex_log(c)), ex_call1(name, A));
+            if (scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_length(ex_num(1), ex_dim(A, 0)), ex_log(c)), ex_call1(name, A));
         }
         if (fn == FN_log1p_exp) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
         if (fn == FN_logit && x->kind == EX_CALL && x->fn == FN_inv_logit) return x->args[0];
@@ -584,6 +585,8 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
     }
     if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(fn, args[0]->number, args[1]->number, &v))
         return ex_num(v);
+    if (n == 2 && fn == FN_fmax && args[1]->kind == EX_NUM && args[0]->kind == EX_CALL && args[0]->fn == FN_fmax && args[0]->args[1]->kind == EX_NUM)
+        return ex_call2("fmax", args[0]->args[0], ex_num(fmax(args[0]->args[1]->number, args[1]->number)));
     if (n == 2 && fn == FN_lbeta && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1)))
         return ex_neg(ex_log(args[ex_is_num(args[0], 1)]));
     if (n == 2 && fn == FN_SAME && args[0] == args[1]) return ex_num(1);
@@ -641,10 +644,17 @@ static Expr *sum_of_factor(const Index *k, Expr *n, const Expr *body)
     return ex_at(A, 2, (Expr *[]){a->args[1], b->args[1]});
 }
 
+// A range may be empty by more than one: 3:T has no element where T is 1, and hi - lo + 1 is -1 there.
+Expr *ex_length(Expr *lo, Expr *hi)
+{
+    Expr *n = ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)});
+    return claims_length(n) ? n : ex_call2("fmax", n, ex_num(0));
+}
+
 Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
 {
     if (strcmp(name, "sum") == 0) {
-        if (!ex_mentions_index(body, i)) return ex_mul(2, (Expr *[]){body, ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)})});
+        if (!ex_mentions_index(body, i)) return ex_mul2(body, ex_length(lo, hi));
         if (lo == hi) return ex_replace_index(body, i, lo);
         if (body->kind == EX_CALL && body->fn == FN_SAME) return ex_num(1);
         if (body->kind == EX_MUL) {

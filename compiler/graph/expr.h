@@ -60,6 +60,7 @@ struct Expr {
     uint64_t    vars;        // bit (var id mod 64) of every variable below
     uint64_t    indices;     // bit (index id mod 64) of every index below
     double      size;        // nodes of the tree: more than there are expressions, where they share parts
+    bool        extent;      // an array has as many elements, or a statement names one that it must have: a program refuses data with which it is negative
     int         known;       // emission: names that it has in the current C scope
     int         loose;       // height of the highest canonical index below that no reduction below binds; 0: none
     signed char diverges[2];             // whether it may be infinite or no number: 1 yes, 2 no, 0 not asked
@@ -89,6 +90,7 @@ Expr *ex_call1(const char *name, Expr *a);
 Expr *ex_call2(const char *name, Expr *a, Expr *b);
 Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c);
 Expr *ex_log(Expr *a);
+Expr *ex_length(Expr *lo, Expr *hi);                          // how many lo:hi has: none where hi < lo
 
 Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop index
 Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more

@@ -168,6 +168,7 @@ static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
         first = false;
         *last = NEW(g->arena, BlockTerm);
         **last = (BlockTerm){.degree = 1, .ref = {t->ref[0]}, .coefficient = flip ? ex_neg(t->coefficient) : t->coefficient, .loops = t->loops, .factor = f, .span = f->span};
+        take_chosen(*last);
         last = &(*last)->next;
     }
     if (flip) r->shift = ex_neg(r->shift);

@@ -462,6 +462,7 @@ Part *joint_density(Graph *g, Conditional *z, Conditional *b);
 bool has_all_elements(Graph *g, const Var *v);                        // a statement draws each
 
 int  block_sums(Var *const *block, int n);                            // of factor_counts_at, for the block
+void take_chosen(BlockTerm *b);                                   // a term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
 void find_statistics(Graph *g, Conditional *c);

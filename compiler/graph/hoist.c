@@ -32,7 +32,7 @@ static Expr *row_count(const Loops *l)
     if (l->guard) return NULL;
     for (int i = 0; i < l->n; i++) {
         if (varies(l->index[i]->lo, l) || varies(l->index[i]->hi, l)) return NULL;
-        n = ex_mul2(n, ex_add(3, (Expr *[]){l->index[i]->hi, ex_neg(l->index[i]->lo), ex_num(1)}));
+        n = ex_mul2(n, ex_length(l->index[i]->lo, l->index[i]->hi));
     }
     return n;
 }

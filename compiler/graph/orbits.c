@@ -160,7 +160,7 @@ static Expr *moved_matrix(const Action *a, Expr *e)
     const Degrees d = degree(a, at ? e : e->args[0]);
     if (d.failed) return NULL;
     Expr *c = ex_ref(a->by, 0, NULL);
-    return at ? ex_mul2(ex_pow(c, d.of), e) : ex_add2(e, ex_mul(3, (Expr *[]){ex_num(d.of), ex_dim(e->args[0], 0), ex_log(c)}));
+    return at ? ex_mul2(ex_pow(c, d.of), e) : ex_add2(e, ex_mul(3, (Expr *[]){ex_num(d.of), ex_length(ex_num(1), ex_dim(e->args[0], 0)), ex_log(c)}));
 }
 
 // T_c x in place of x.

@@ -103,9 +103,12 @@ static Expr *expanded(Expr *a, Expr *n)
 
 static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n), expanded(c.lane, n)}; }
 
+// Costs are polynomials in sizes: what a range has where it is not empty.
+static Expr *rows_of(Expr *lo, Expr *hi) { return ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}); }
+
 static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
 {
-    if (!ex_mentions_index(e, i)) return expanded(e, ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}));
+    if (!ex_mentions_index(e, i)) return expanded(e, rows_of(lo, hi));
     Index *j = index_new(i->name, lo, hi);
     return ex_reduce("sum", j, lo, hi, ex_replace_index(e, (Index *)i, ex_index(j)));
 }
@@ -249,7 +252,7 @@ static Cost count_series(Counter *k, const Series *s, bool slopes, bool one)
     const Ode *o = s->var[0]->sites->ode;
     if (!o || !slopes) return c;
     Cost more = count_solution(k, o, true);
-    for (int i = 0; i < o->plates.n; i++) more = times(more, ex_add(3, (Expr *[]){o->plates.index[i]->hi, ex_neg(o->plates.index[i]->lo), ex_num(1)}));
+    for (int i = 0; i < o->plates.n; i++) more = times(more, rows_of(o->plates.index[i]->lo, o->plates.index[i]->hi));
     add(&c, more);
     return c;
 }
@@ -565,10 +568,11 @@ static Expr *by_sizes(Expr *e)
         if (e->fn != FN_sum) return by_sizes(e->args[1]);
         Expr *lo = by_sizes(e->args[0]), *hi = by_sizes(e->args[1]), *middle = ex_mul2(ex_num(0.5), ex_add2(lo, hi));
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
-        return ex_mul2(by_sizes(ex_replace_index(ex_open(e, j), j, middle)), ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}));
+        return ex_mul2(by_sizes(ex_replace_index(ex_open(e, j), j, middle)), rows_of(lo, hi));
     }
     case EX_CALL:
         if (e->fn == FN_LE) return ex_call2("<=", by_sizes(e->args[0]), by_sizes(e->args[1]));          // of sizes: 1 or 0
+        if (e->fn == FN_fmax && e->args[1]->kind == EX_NUM) return by_sizes(e->args[0]);
         return e->nargs ? by_sizes(e->args[e->nargs - 1]) : ex_num(1);       // of a choice, or of the larger of two sizes, one
     case EX_INDEX: case EX_ARRAY: case EX_AT: break;
     }

@@ -375,7 +375,7 @@ static void put_squares(Lower *p, const Step *s, Var *scale)
     Expr *square = ex_mul2(s->gaussian.scaled_weight, ex_pow(s->gaussian.scaled_latent, 2)), *count = ex_num(1);
     Loops l = loops_of(&s->gaussian.scaled->plates);
     l.guard = NULL;
-    for (int i = 0; i < l.n; i++) count = ex_mul2(count, ex_add(3, (Expr *[]){l.index[i]->hi, ex_neg(l.index[i]->lo), ex_num(1)}));
+    for (int i = 0; i < l.n; i++) count = ex_mul2(count, ex_length(l.index[i]->lo, l.index[i]->hi));
     Var *squares = fused_squares(p, s) ? NULL : local_new(p->g->arena, "squares");
     if (squares) {
         put_let(p, NULL, squares, ex_num(0), "wide")->let.grows = true;

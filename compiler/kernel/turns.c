@@ -252,7 +252,7 @@ void step_turns(Lower *p, const Step *s)
     const Turns *t = s->turns;
     for (const Softmax *m = t->softmax; m; m = m->next) put_predictors(p, m);
     put_first_turn(p, t);
-    with_extent(launch(p, LAUNCH_TURNS, NULL), ex_add(3, (Expr *[]){t->hi, ex_neg(t->lo), ex_num(1)}));
+    with_extent(launch(p, LAUNCH_TURNS, NULL), ex_length(t->lo, t->hi));
     RowDot dot;
     const bool once = turns_dot(p->out, s, &dot);
     if (once) put_row_pass(p, s, &dot);

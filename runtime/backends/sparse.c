@@ -160,7 +160,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Numbers *all_numbers;
 static _Thread_local Numbers *numbers_of[MOST_BLOCKS];
 _Thread_local GmEntries gm_entries;
-static struct { int *row, *column; long size; } noted;
+static struct { int *row, *column; long size, n; } noted;              // n: elements of the block
 static struct { long *first; int *column; long rows, size, more; GmPart *part; int parts; } noted_rows;
 
 static Pattern *pattern(int number)
@@ -172,8 +172,18 @@ static Pattern *pattern(int number)
     return &patterns[number - 1];
 }
 
+// Rows that a choice leaves out have no entry: a place outside is a mistake of the compiler, which must not become a write.
+static void check_place(long i)
+{
+    if (i >= 0 && i < noted.n) return;
+    fprintf(stderr, "an entry of a joint normal names element %ld of %ld: please report this model\n", i + 1, noted.n);
+    exit(3);
+}
+
 void gm_sparse_note(long i, long j)
 {
+    check_place(i);
+    check_place(j);
     const long k = gm_entries.at;
     if (k == noted.size) {
         noted.size = noted.size ? 2 * noted.size : 1024;
@@ -206,6 +216,8 @@ void gm_sparse_note_part(long at, const double *x, long p)
 {
     const long row = noted_rows.rows - 1;
     int k = 0;
+    check_place(at);
+    check_place(at + p - 1);
     while (k < noted_rows.parts && (noted_rows.part[k].at != at || noted_rows.part[k].p != p || noted_rows.part[k].x[row])) k++;
     if (k == noted_rows.parts) {
         noted_rows.part = realloc(noted_rows.part, sizeof *noted_rows.part * (size_t)++noted_rows.parts);
@@ -227,6 +239,7 @@ void gm_sparse_put_row(long at, const double *x, long p)
 
 void gm_sparse_note_put(long j)
 {
+    check_place(j);
     const long k = gm_entries.put_at;
     if (k == noted_rows.size) {
         noted_rows.size = noted_rows.size ? 2 * noted_rows.size : 1024;
@@ -245,6 +258,7 @@ void gm_pattern_begin(int number, long n, double most, const char *name)
     q->text = room(400);
     snprintf(q->text, 400, "%s", name);
     gm_entries = (GmEntries){0};
+    noted.n = n;
 }
 
 void gm_pattern_in_turn(int number, long n, const char *name)

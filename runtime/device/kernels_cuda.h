@@ -140,7 +140,7 @@ template <typename T> static __device__ __forceinline__ T block_value(T v)
         for (long gm_e = (first)[gm_class] + gm_thread, k; gm_e < (first)[gm_class + 1] && (k = (elements)[gm_e], 1); gm_e += gm_threads)
 #define LANES_FROM(i, from, n) for (long gm_0 = (from), i = gm_0 + gm_thread, gm_to = gm_0 + (n); i < gm_to; i += gm_threads)
 #define LANES2(i, n, j, m)                                                                                              \
-    for (long gm_m = (m), gm_e = gm_thread, gm_to = (n) * gm_m; gm_e < gm_to; gm_e += gm_threads)                       \
+    for (long gm_m = (m), gm_e = gm_thread, gm_to = gm_m > 0 ? (n) * gm_m : 0; gm_e < gm_to; gm_e += gm_threads)                      \
         for (long i = gm_e / gm_m, j = gm_e - i * gm_m, gm_go = 1; gm_go; gm_go = 0)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
@@ -303,7 +303,7 @@ DEVICE void gm_tell(const GmNoTelling &, long, long, double) { }
          gm_turn_ends(&gm_terms, gm_t), gm_t += gm_threads)
 #define EACH_TERM(i, n) EACH_TERM_FROM(i, 0, n)
 #define EACH_TERM2(i, n, j, m)                                                                                          \
-    for (long gm_m = (m), gm_n = (n) * gm_m, gm_t = gm_first_turn(&gm_terms), i, j;                                     \
+    for (long gm_m = (m), gm_n = gm_m > 0 ? (n) * gm_m : 0, gm_t = gm_first_turn(&gm_terms), i, j;                                     \
          gm_t < gm_n ? (i = gm_t / gm_m, j = gm_t - i * gm_m, gm_turn_begins(&gm_terms, gm_t)) : gm_turns_end(&gm_terms, gm_n); \
          gm_turn_ends(&gm_terms, gm_t), gm_t += gm_threads)
 #define KERNEL_TERMS(name, number)                                                                                      \
