@@ -54,7 +54,7 @@ long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m,
 long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *rows, double *y, double *M, double *x, GmScale *scale);
 
 // What is left of the density of x, exp(h'x - x'Jx/2), over its value at the x given, when x is integrated out: g'J^-1 g/2 - log|J|/2 with g = h - Jx; of an arrow, and from few rows, the same with precision and shift as
-// above; of `count` independent normals, that of all. -infinity where J is not positive definite. All but x and u is destroyed. x may be NULL in the first two: 0.
+// above; of `count` independent normals, that of all. -infinity where J is not positive definite, or pivots have too few digits (GM_PIVOT_POOR). All but x and u is destroyed. x may be NULL in the first two: 0.
 double gm_marginal_dense(long n, double *J, double *h, const double *x);
 double gm_marginal_each(long count, long n, double *J, double *h, const double *x);
 double gm_marginal_arrow(long n, double *J, double *h, const double *x, long m, const double *D, double *E, double *k, const double *u);

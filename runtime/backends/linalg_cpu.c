@@ -241,41 +241,41 @@ void row_sums(long n, long p, const double *X, const double *w, double *out)
 }
 
 // The Cholesky factor of row-major J, in its lower triangle, a block of rows and columns at a time. Returns 0, or k if the k-th pivot is
-// not positive, or so small that it is rounding. Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so its calls say column-major, 'U',
+// not positive, or below `lost` of its diagonal element. Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so its calls say column-major, 'U',
 // and the factor U = L' lies where row-major L does.
-static long factor_few(long n, double *J)
+static long factor_few(long n, double *J, double lost)
 {
     for (long k = 0; k < n; k++) {
         const double old = J[k * n + k], rest = old - dot(k, J + k * n, J + k * n), root = sqrt(rest);
-        if (!(rest > 0) || !is_finite(rest) || rest < GM_PIVOT_LOST * old) return k + 1;
+        if (!(rest > 0) || !is_finite(rest) || rest < lost * old) return k + 1;
         J[k * n + k] = root;
         for (long i = k + 1; i < n; i++) J[i * n + k] = (J[i * n + k] - dot(k, J + i * n, J + k * n)) / root;
     }
     return 0;
 }
 
-static long factor(long n, double *J)
+static long factor(long n, double *J, double lost)
 {
-    if (n * n * n < FEW) return factor_few(n, J);
+    if (n * n * n < FEW) return factor_few(n, J, lost);
     double *diagonal = malloc(sizeof *diagonal * (size_t)(n + 1));
     if (!diagonal) abort();
     for (long k = 0; k < n; k++) diagonal[k] = J[k * n + k];
-    long lost = 0;
+    long failed = 0;
     for (long k = 0; k < n; k += TILE) {
         const long width = least(TILE, n - k), rest = n - k - width, tiles = (rest + TILE - 1) / TILE;
         double *pivot = J + k * n + k, *below = pivot + width * n;
         const long bad = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)width, pivot, (int)n);
-        if (bad) { lost = k + bad; break; }
+        if (bad) { failed = k + bad; break; }
         #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
         for (long e = 0; e < tiles; e++)
             cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)least(TILE, rest - e * TILE), (int)width, 1, pivot, (int)n,
                         below + e * TILE * n, (int)n);
         if (rest > 0) add_product(false, rest, width, -1, below, n, 1, below + width, n);
     }
-    for (long k = 0; k < n && !lost; k++)
-        if (J[k * n + k] * J[k * n + k] < GM_PIVOT_LOST * diagonal[k]) lost = k + 1;
+    for (long k = 0; k < n && !failed; k++)
+        if (J[k * n + k] * J[k * n + k] < lost * diagonal[k]) failed = k + 1;
     free(diagonal);
-    return lost;
+    return failed;
 }
 
 // The scale of a move; rest = Q - h'J^-1 h.
@@ -319,7 +319,7 @@ long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale
         stream_pass(g);
         return 0;
     }
-    const long bad = factor(n, J);
+    const long bad = factor(n, J, GM_PIVOT_LOST);
     if (bad) return bad;
     draw_from_factor(g, n, J, h, x, scale);
     for (long i = 0; i < n; i++)
@@ -332,7 +332,7 @@ double gm_marginal_each(long count, long n, double *J, double *h, const double *
     double sum = 0, root = 1;                    // of determinants: a logarithm takes longer than a small matrix
     for (long e = 0; e < count; e++, J += n * n, h += n) {
         for (long i = 0; i < n && x; i++) h[i] -= dot(n, J + i * n, x + e * n);
-        if (factor(n, J)) return -INFINITY;
+        if (factor(n, J, GM_PIVOT_POOR)) return -INFINITY;
         for (long i = 0; i < n; i++) {
             h[i] = (h[i] - dot(i, J + i * n, h)) / J[i * n + i];
             sum += 0.5 * h[i] * h[i];
@@ -374,10 +374,16 @@ double gm_marginal_arrow(long n, double *J, double *h, const double *x, long m, 
         k[i] -= D[i] * u[i] + dot(n, E + i * n, x);
         for (long j = 0; j < n; j++) h[j] -= E[i * n + j] * u[i];
     }
-    if (integrate_effects(n, J, h, m, D, E, k)) return -INFINITY;
-    double sum = 0;
-    for (long i = 0; i < m; i++) sum += 0.5 * (k[i] * k[i] - log(D[i]));
-    return sum + gm_marginal_dense(n, J, h, NULL);
+    double *diagonal = malloc(sizeof *diagonal * (size_t)(n + 1)), sum = 0;      // without what the effects take from it
+    if (!diagonal) abort();
+    for (long i = 0; i < n; i++) diagonal[i] = J[i * n + i];
+    if (integrate_effects(n, J, h, m, D, E, k)) sum = -INFINITY;
+    for (long i = 0; i < m && is_finite(sum); i++) sum += 0.5 * (k[i] * k[i] - log(D[i]));
+    if (is_finite(sum)) sum += gm_marginal_dense(n, J, h, NULL);
+    for (long i = 0; i < n && is_finite(sum); i++)
+        if (J[i * n + i] * J[i * n + i] < GM_PIVOT_POOR * diagonal[i]) sum = -INFINITY;
+    free(diagonal);
+    return is_finite(sum) ? sum : -INFINITY;
 }
 
 long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale)
@@ -411,7 +417,7 @@ static long factor_rows(long n, long p, double *D, double *h, double *rows, doub
     if (n == 0 || p == 0) return 0;
     add_product(false, n, p, 1, rows, p, 0, M, n);
     for (long i = 0; i < n; i++) M[i * n + i] += 1;
-    const long bad = factor(n, M);
+    const long bad = factor(n, M, GM_PIVOT_LOST);
     return bad ? p + bad : 0;
 }
 

@@ -1243,7 +1243,12 @@ static double marginal_sparse(int number, double *h, const double *x)
         return !draw_apart(&none, q, m, record, h, NULL, NULL, &exponent) && isfinite(exponent) ? exponent : -INFINITY;
     }
     double log_det = 0, quadratic = 0, *mean = m->vector;
-    for (long k = 0, s = 0; k < n; k++) log_det += log(pivot_of(m->factor, k, &s));
+    const int *order = ((const cholmod_factor *)m->factor)->Perm;
+    for (long k = 0, s = 0; k < n; k++) {
+        const double pivot = pivot_of(m->factor, k, &s);
+        if (pivot * pivot < GM_PIVOT_POOR * m->value[q->first[order[k]]]) return -INFINITY;
+        log_det += log(pivot);
+    }
     memcpy(mean, h, sizeof *mean * (size_t)n);
     if (!solve_with(m, CHOLMOD_A, mean, n)) return -INFINITY;
     for (long k = 0; k < n; k++) quadratic += h[k] * mean[k];

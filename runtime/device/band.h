@@ -47,6 +47,14 @@ static void band_claim(const GmRun *run, int chain, const Band *b, const wide *x
     gm_claim(run, chain, v, size);
 }
 
+static wide *band_copy(const wide *from, long n)
+{
+    wide *to = (wide *)malloc(sizeof(wide) * (size_t)(n + 1));
+    if (!to) abort();
+    for (long i = 0; i < n; i++) to[i] = from[i];
+    return to;
+}
+
 // What is left when chains and border are integrated out (linalg.h, gm_marginal_dense).
 static wide band_marginal(const Band *b, const wide *x, const wide *z)
 {
@@ -68,9 +76,10 @@ static wide band_marginal(const Band *b, const wide *x, const wide *z)
     }
     for (long i = 0; i < n; i++)
         for (long j = 0; j < n; j++) b->h[i] -= b->A[(i > j ? i : j) * n + (i > j ? j : i)] * z[j];
-    for (long p = 0; p < b->panels; p++)
-        if (band_factor(b, p)) return -INFINITY;
-    for (long r = 0; r < all; r++) {                           // the diagonal holds reciprocals
+    wide *diagonal = band_copy(b->A, n * n);                   // without what the chains take from it
+    for (long p = 0; p < b->panels && sum == 0; p++)
+        if (band_factor(b, p, GM_PIVOT_POOR)) sum = -INFINITY;
+    for (long r = 0; r < all && is_finite(sum); r++) {         // the diagonal holds reciprocals
         sum += 0.5 * b->k[r] * b->k[r] + log(b->B[r * m + b->lag * w + r % w]);
         for (long i = 0; i < n; i++) {
             const wide e = b->E[r * n + i];
@@ -78,18 +87,14 @@ static wide band_marginal(const Band *b, const wide *x, const wide *z)
             b->h[i] -= e * b->k[r];
         }
     }
-    if (chol_factor(b->A, n)) return -INFINITY;
-    chol_solve_lower(b->A, n, b->h);
-    for (long j = 0; j < n; j++) sum += 0.5 * b->h[j] * b->h[j] - log(b->A[j * n + j]);
+    if (!is_finite(sum) || chol_factor(b->A, n)) sum = -INFINITY;
+    else chol_solve_lower(b->A, n, b->h);
+    for (long j = 0; j < n && is_finite(sum); j++) {
+        const wide root = b->A[j * n + j];
+        sum = root * root < GM_PIVOT_POOR * diagonal[j * n + j] ? -INFINITY : sum + 0.5 * b->h[j] * b->h[j] - log(root);
+    }
+    free(diagonal);
     return is_finite(sum) ? sum : -INFINITY;
-}
-
-static wide *band_copy(const wide *from, long n)
-{
-    wide *to = (wide *)malloc(sizeof(wide) * (size_t)(n + 1));
-    if (!to) abort();
-    for (long i = 0; i < n; i++) to[i] = from[i];
-    return to;
 }
 
 #endif
@@ -131,7 +136,7 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
 #endif
     if (!scan)
         LANES (p, b->panels) {
-            const long bad = band_factor(b, p);
+            const long bad = band_factor(b, p, GM_PIVOT_LOST);
             if (bad) failed = p * rows + bad;
         }
     if (failed) FAULT(name, failed - 1, NOT_POSITIVE_DEFINITE);

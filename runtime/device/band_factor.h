@@ -14,14 +14,14 @@ DEVICE wide band_noise(Sweep at, uint32_t var, long element)
 }
 
 // A chain of scalars, each with the one before: l = off/sqrt(d before), d = diagonal - off^2/d before.
-DEVICE_CALL long band_factor_line(const Band *b, long p)
+DEVICE_CALL long band_factor_line(const Band *b, long p, wide lost)
 {
     const long n = b->border, T = b->length;
     wide *B = b->B + 2 * p * T, *k = b->k + p * T, *E = b->E + p * T * n;
     wide reciprocal = 0, root = 0, before = 0;                 // of the element before: 1/d, its root, k without what is before
     for (long t = 0; t < T; t++) {
         const wide off = t ? B[2 * t] : 0, diagonal = B[2 * t + 1], m = off * reciprocal, d = diagonal - off * m;
-        if (!(d > GM_PIVOT_LOST * diagonal) || !is_finite(d)) return t + 1;
+        if (!(d > lost * diagonal) || !is_finite(d)) return t + 1;
         for (long j = 0; j < n; j++) E[t * n + j] -= off * root * (t ? E[(t - 1) * n + j] : 0);
         B[2 * t] = off * root;
         before = k[t] - m * before;
@@ -34,11 +34,11 @@ DEVICE_CALL long band_factor_line(const Band *b, long p)
     return 0;
 }
 
-// Factors chain p: the diagonal holds reciprocals; k becomes L^-1 k, E becomes L^-1 E. 0, or 1 + the element whose pivot is not positive.
-DEVICE_CALL long band_factor(const Band *b, long p)
+// Factors chain p: the diagonal holds reciprocals; k becomes L^-1 k, E becomes L^-1 E. 0, or 1 + the element whose pivot is not above `lost` of its diagonal element.
+DEVICE_CALL long band_factor(const Band *b, long p, wide lost)
 {
     const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
-    if (m == 2 && w == 1) return band_factor_line(b, p);
+    if (m == 2 && w == 1) return band_factor_line(b, p, lost);
     wide *B = b->B + p * rows * m, *k = b->k + p * rows, *E = b->E + p * rows * n;
     long from = -(b->lag + 1) * w;                             // of the node: the first element that it may share terms with
     for (long r = 0, in_node = w; r < rows; r++, in_node++) {
@@ -58,7 +58,7 @@ DEVICE_CALL long band_factor(const Band *b, long p)
                     row[c] = sum * of_c[c];
                     continue;
                 }
-                if (!(sum > GM_PIVOT_LOST * given) || !is_finite(sum)) return r + 1;
+                if (!(sum > lost * given) || !is_finite(sum)) return r + 1;
                 row[r] = 1 / sqrt(sum);
             }
         wide sum = k[r];

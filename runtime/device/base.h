@@ -48,6 +48,10 @@ typedef unsigned long      uint64_t;
 // A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear as far as doubles can tell.
 #define GM_PIVOT_LOST 2e-15
 
+// Below this share its logarithm and what is divided by it are too far off for a density that is compared with others: where a scale nears 0 the rounding of a joint normal's factor
+// would make the density rise. A sampler that counts such values as impossible, and leaves a chain that is there to other steps, keeps the target: it has that of the others' set, and does nothing outside.
+#define GM_PIVOT_POOR 5e-12
+
 // Types of numbers in memory. On the CPU they are all double; on a GPU, --precision says.
 #ifndef GM_PRECISION
 #define GM_PRECISION double

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
         memcpy(start.k, given.k, sizeof(wide) * all);
         memcpy(start.E, given.E, sizeof(wide) * all * a[4]);
         for (long p = 0; p < a[0]; p++) {
-            if (band_factor(&given, p)) return 3;
+            if (band_factor(&given, p, GM_PIVOT_LOST)) return 3;
         }
         for (long p = 0; p < a[0]; p++) band_solve(&given, p, edge, want, at, 7);
         double worst = 0;
