@@ -1,8 +1,9 @@
-// orbits.c -- moves along orbits (graph/orbits.c): c is 1, is drawn as any unknown, and moves what it acts on.
+// orbits.c -- moves along orbits (graph/orbits.c, exchanges.c, shifts.c): c is 1, is drawn as any unknown, and moves what it acts on.
 //
-//   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw
+//   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw; 0, of a translation
 //   draw_c        its conditional                   as that of any unknown: element.c
 //   move_tau      tau = c*tau, theta[j] = mu + c*(theta[j] - mu)
+//   add_c         mu = mu + c, theta[j] = theta[j] + c
 #include <string.h>
 #include "lower.h"
 
@@ -20,11 +21,11 @@ static Expr *product(const Count *c)
 static Expr *where_it_pays(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
-    if (o->added) return NULL;                   // it costs what a draw of either does
+    if (o->by->discrete) return NULL;             // it costs what a draw of either does
     Expr *elements = ex_num(0), *rows = ex_num(0);
     for (int i = 0; i < o->n; i++) {
         const Count n = count_dims(o->moved[i].var, 0, o->moved[i].var->rank);
-        if (o->moved[i].plates) elements = ex_add2(elements, product(&n));
+        if (o->moved[i].plates || o->added) elements = ex_add2(elements, product(&n));
     }
     for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density, *before = NULL; q; before = q, q = q->next) {
         if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;        // one pass for both
@@ -35,7 +36,8 @@ static Expr *where_it_pays(Lower *p, const Step *s)
         for (int i = 0; i < (elements->kind == EX_ADD ? elements->nargs : 0); i++) own |= elements->args[i] == n;
         if (!own) rows = ex_add2(rows, n);
     }
-    return ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_TELL), elements));
+    Expr *few = ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_TELL), elements));
+    return o->where && few ? ex_call2("&&", o->where, few) : o->where ? o->where : few;
 }
 
 void before_orbit(Lower *p, const Step *s)
@@ -60,7 +62,7 @@ void before_orbit(Lower *p, const Step *s)
 // With --check: the claim of the draw is of the density of c, log p(moved) + J log c - log c; that of the model has the first alone.
 static void put_jacobian(Lower *p, const Step *s, const Carried *m)
 {
-    if (s->kind != STEP_EXACT || s->marginal) return;
+    if (s->kind != STEP_EXACT || s->marginal || s->orbit->added) return;
     Expr *value = ex_mul2(ex_num(-m->power), ex_log(m->c));
     if (m->triangle) value = ex_call3("if_else", ex_call2("<=", m->element->args[1], m->element->args[0]), value, ex_num(0));
     put(p, NODE_CLAIM)->claim.value = value;
@@ -69,8 +71,8 @@ static void put_jacobian(Lower *p, const Step *s, const Carried *m)
 void along_orbit(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
-    note(p, s->kind == STEP_EXACT && !s->marginal ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too." : "What %s moves", o->by->name, o->by->name);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
+    note(p, s->kind == STEP_EXACT && !s->marginal && !o->added ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too." : "What %s moves", o->by->name, o->by->name);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
     for (int i = 0; i < o->n; i++) {
         const Carried *m = &o->moved[i];
         Loops l = {.n = m->var->rank};
@@ -80,7 +82,7 @@ void along_orbit(Lower *p, const Step *s)
         for (int d = 0; d < m->var->rank; d++) {
             element = ex_replace_index(element, m->index[d], ex_index(l.index[d]));
             value = ex_replace_index(value, m->index[d], ex_index(l.index[d]));
-            here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
+            if (here.c) here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
         }
         here.element = element;
         l.guard = exists_at(m->var, l.index);
@@ -100,7 +102,7 @@ void along_orbit(Lower *p, const Step *s)
         } else put_update(p, UPDATE_SET, place_element(element), value);
         leave(p, nest);
     }
-    if (s->kind == STEP_EXACT && !s->marginal) { // and of the Haar measure
+    if (s->kind == STEP_EXACT && !s->marginal && !o->added) { // and of the Haar measure
         Loops l = {.n = o->by->rank};
         Expr *element = var_element(p->g, o->by, l.index);
         Node *nest = o->by->rank ? enter_nest(p, NODE_NEST, &l, o->by->rank, element->args, NULL) : enter(p, NODE_LANE);

@@ -1,6 +1,6 @@
-"""Effective draws of a scale with and without moves along orbits (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: time, effective size of the scale, and of what mixes worst.
+"""Effective draws of a scale or a location with and without moves along orbits (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: time, effective size of the scale or location, and of what mixes worst.
 
-    orbits.py [GMC]
+    orbits.py [GMC [NAME...]]        a NAME is a part of a model's name
 """
 import json
 import math
@@ -35,22 +35,44 @@ for _ in range(T):
 X = [[random.gauss(0, 1) for _ in range(P)] for _ in range(N)]
 rows = {"N": N, "p": P, "X": X, "y": [2 * r[0] - 1.5 * r[1] + random.gauss(0, 1) for r in X]}
 
+effects, field = [random.gauss(0, 0.5) for _ in range(J)], [random.gauss(0, 0.5) for _ in range(J)]
+both = [(random.randint(1, J), random.randint(1, J)) for _ in range(1000)]
+crossed = {"J": J, "N": 1000, "g": [a for a, _ in both], "h": [b for _, b in both], "n": [poisson(math.exp(0.5 + effects[a - 1] + field[b - 1])) for a, b in both]}
+above = [random.gauss(0.5, 0.4) for _ in range(8)]
+levels = {"K": 8, "J": 80, "N": 160, "of": [1 + j % 8 for j in range(80)], "g": [1 + i % 80 for i in range(160)], "n": [poisson(math.exp(above[i % 8] + random.gauss(0, 0.3))) for i in range(160)]}
+times = [1.0] * T
+for t in range(1, T):
+    times[t] = 1 + 0.8 * (times[t - 1] - 1) + random.gauss(0, 0.3)
+hours = {"T": T, "y": [random.gammavariate(2, math.exp(x) / 2) for x in times]}
+
+#  name, model, data, what leaves the moves out, what is looked at
 MODELS = [
     ("eight schools", "data { int J; vector[J] y, sd; } prior { a ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) u[j] ~ normal(a, tau); } likelihood { for (j in 1:J) y[j] ~ normal(u[j], sd[j]); }",
-     {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sd": [15, 10, 16, 11, 9, 11, 10, 18]}, "tau by gibbs(orbit = off);"),
+     {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sd": [15, 10, 16, 11, 9, 11, 10, 18]}, "tau by gibbs(orbit = off);", "tau"),
     ("logistic, 40 groups of 5", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0, upper=1> k[N]; } prior { a ~ normal(0, 2); tau ~ half_cauchy(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
-     " likelihood { for (i in 1:N) k[i] ~ bernoulli_logit(u[g[i]]); }", counts, "tau by gibbs(orbit = off);"),
+     " likelihood { for (i in 1:N) k[i] ~ bernoulli_logit(u[g[i]]); }", counts, "tau by gibbs(orbit = off);", "tau"),
     ("Poisson, 40 groups of 5", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); tau ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
-     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "tau by gibbs(orbit = off);"),
+     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "tau by gibbs(orbit = off);", "tau"),
     ("local level, 60 times", "data { int T; vector[T] y; } prior { x[1] ~ normal(0, 3); tau ~ half_cauchy(0, 1); for (t in 2:T) x[t] ~ normal(x[t - 1], tau); s ~ half_cauchy(0, 1); } likelihood { for (t in 1:T) y[t] ~ normal(x[t], s); }",
-     {"T": T, "y": walk}, "tau by gibbs(orbit = off);"),
+     {"T": T, "y": walk}, "tau by gibbs(orbit = off);", "tau"),
     ("horseshoe, 60 rows, 30 columns", "data { int N, p; matrix[N, p] X; vector[N] y; } prior { tau ~ half_cauchy(0, 1); for (j in 1:p) l[j] ~ half_cauchy(0, 1); for (j in 1:p) b[j] ~ normal(0, tau * l[j]); s ~ half_cauchy(0, 1); }"
-     " likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }", rows, "tau by gibbs(orbit = off); l by gibbs(orbit = off);"),
+     " likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }", rows, "tau by gibbs(orbit = off); l by gibbs(orbit = off);", "tau"),
+    ("Poisson, 40 groups of 5, mean", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); tau ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
+     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "a by gibbs(orbit = off);", "a"),
+    ("Poisson, 40 x 40 effects crossed", "data { int J, N; int<lower=1, upper=J> g[N], h[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); s ~ half_normal(0, 1); t ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(0, s); for (j in 1:J) v[j] ~ normal(0, t); }"
+     " likelihood { for (i in 1:N) n[i] ~ poisson_log(a + u[g[i]] + v[h[i]]); }", crossed, "a by gibbs(orbit = off); u by gibbs(orbit = off);", "a"),
+    ("Poisson, 3 levels, 8 of 10 of 2", "data { int K, J, N; int<lower=1, upper=K> of[J]; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { m ~ normal(0, 2); s ~ half_normal(0, 1); tau ~ half_normal(0, 1); for (k in 1:K) mu[k] ~ normal(m, s); for (j in 1:J) theta[j] ~ normal(mu[of[j]], tau); }"
+     " likelihood { for (i in 1:N) n[i] ~ poisson_log(theta[g[i]]); }", levels, "theta by gibbs(orbit = off);", "m"),
+    ("gamma about an autoregression", "data { int T; vector<lower=0>[T] y; } prior { m ~ normal(0, 2); r ~ uniform(-1, 1); s ~ half_normal(0, 1); x[1] ~ normal(m, 1); for (t in 2:T) x[t] ~ normal(m + r * (x[t - 1] - m), s); }"
+     " likelihood { for (t in 1:T) y[t] ~ gamma(2, 2 * exp(-x[t])); }", hours, "x by gibbs(orbit = off);", "m"),
 ]
+CHOSEN = sys.argv[2:]
 
-print("%-32s %-8s %8s %10s %10s" % ("model", "orbits", "s", "ESS tau", "least"))
+print("%-32s %-8s %8s %10s %10s" % ("model", "orbits", "s", "effective", "least"))
 with tempfile.TemporaryDirectory() as folder:
-    for name, model, data, off in MODELS:
+    for name, model, data, off, looked in MODELS:
+        if CHOSEN and not any(c in name for c in CHOSEN):
+            continue
         for moves in (False, True):
             at = os.path.join(folder, "m")
             with open(at + ".gm", "w") as f:
@@ -62,4 +84,4 @@ with tempfile.TemporaryDirectory() as folder:
             lines = (text.stdout + text.stderr).splitlines()
             seconds = next(line.split(" in ")[1].split(" s")[0] for line in lines if " sweeps of " in line)
             table = {r[0]: float(r[7]) for r in map(str.split, lines) if len(r) == 10 and r[0] not in ("mean", "lp__") and r[7].replace(".", "").isdigit()}
-            print("%-32s %-8s %8s %10.0f %10.0f" % (name, "on" if moves else "off", seconds, table["tau"], min(table.values())), flush=True)
+            print("%-32s %-8s %8s %10.0f %10.0f" % (name, "on" if moves else "off", seconds, table[looked], min(table.values())), flush=True)

@@ -7,6 +7,7 @@
 //   mu ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   tau^-2 ~ gamma(shape, rate)     model.gm:11
 //   scale_tau ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
+//   shift_mu_theta ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   (mu, tau, theta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
@@ -27,8 +28,10 @@ typedef struct State {          // of one chain
     real *theta;      // theta[J]
     wide *nu_tau;      // auxiliary nu_tau
     wide *scale_tau;      // auxiliary scale_tau
+    wide *shift_mu_theta;      // auxiliary shift_mu_theta
     wide *log_lik_y;      // log_lik_y[J]
     wide *y_rep;      // y_rep[J]
+    wide *sum_over_sigma_squared;      // sums of data sum_over_sigma_squared
     wide *position_mu;      // work position_mu[2 + J]
     wide *gradient_mu;      // work gradient_mu[2 + J]
     wide *log_density_mu;      // work log_density_mu[2]
@@ -51,8 +54,9 @@ enum {                           // streams of random numbers
     VAR_theta = 4,
     VAR_nu_tau = 5,
     VAR_scale_tau = 6,
-    VAR_log_lik_y = 7,
-    VAR_y_rep = 8,
+    VAR_shift_mu_theta = 7,
+    VAR_log_lik_y = 8,
+    VAR_y_rep = 9,
 };
 
 #define GM_MOVES             // along gradients
@@ -63,6 +67,17 @@ KERNEL_TEAM(check_data) {
     LANES (j, d->J) {
         if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
     }
+}
+
+// Sums of data: computed once.
+KERNEL_TEAM(sums_of_data) {
+    // sum_over_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
+    ONE_LANE *s->sum_over_sigma_squared = 0;
+    wide total1 = 0;
+    SUM_ALONG (j, d->J, &total1) {
+        total1 += 1 / square(d->sigma[j]);
+    }
+    ONE_LANE *s->sum_over_sigma_squared += total1;
 }
 
 // y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
@@ -182,6 +197,35 @@ KERNEL_TEAM(move_tau) {
     ONE_LANE {
         if (CHECKING) CLAIM(log(*s->scale_tau));
     }
+}
+
+// Nothing has moved yet
+KERNEL_TEAM(before_shift_mu_theta) {
+    ONE_LANE *s->shift_mu_theta = 0;
+}
+
+// shift_mu_theta | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
+//   precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)
+//   mean = (-0.04*mu + sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2))/precision
+//   then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta
+KERNEL_TEAM(draw_shift_mu_theta) {
+    wide h_shift_mu_theta = -0.04 * *s->mu;
+    const wide q_shift_mu_theta = -0.5 * *s->sum_over_sigma_squared - 0.02;
+    SUM_ALONG (j, d->J, &h_shift_mu_theta) {
+        h_shift_mu_theta -= 0.5 * (2 * s->theta[j] - 2 * s->y[j]) / square(d->sigma[j]);
+    }
+    Stream g = stream(at, VAR_shift_mu_theta, 0);
+    const wide x = normal_natural(&g, h_shift_mu_theta, q_shift_mu_theta);
+    VERIFY(x, "shift_mu_theta", 0);
+    if (CHECKING) { const wide old = *s->shift_mu_theta; CLAIM(h_shift_mu_theta * (x - old), q_shift_mu_theta * ((x - old) * (x + old))); }
+    STORE(*s->shift_mu_theta, x);
+}
+
+// What shift_mu_theta moves
+KERNEL_TEAM(add_shift_mu_theta) {
+    const wide c1 = *s->mu + *s->shift_mu_theta;
+    ONE_LANE *s->mu = c1;
+    LANES (k, d->J) s->theta[k] = *s->shift_mu_theta + s->theta[k];
 }
 
 // ---- what competes with these steps: the same unknowns, moved together along gradients ----
@@ -387,6 +431,15 @@ static void step_6(GmRun *run)            // orbit of tau, theta, nu_tau
     LAUNCH_TEAM(move_tau, run, d->J);
 }
 
+static void step_7(GmRun *run)            // orbit of mu, theta
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_shift_mu_theta, run, 1);
+    }
+    LAUNCH_TEAM(draw_shift_mu_theta, run, d->J);
+    LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
+}
+
 static void density_of_mu(GmRun *run)
 {
     LAUNCH_TEAM(move_to_mu, run, d->J);
@@ -398,7 +451,7 @@ static void jacobian_of_mu(GmRun *run)
     LAUNCH_TEAM(jacobian_mu, run, d->J);
 }
 
-static void step_7(GmRun *run)            // mu, tau, theta
+static void step_8(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
@@ -414,19 +467,21 @@ static const GmStep steps[] = {
     STEP_WITHOUT_GRADIENTS("mu", step_4, 1),
     STEP_WITHOUT_GRADIENTS("tau", step_5, 1),
     STEP_WITHOUT_GRADIENTS("orbit of tau, theta, nu_tau", step_6, 1),
-    STEP_WITH_GRADIENTS("mu, tau, theta", step_7, 1),
+    STEP_WITHOUT_GRADIENTS("orbit of mu, theta", step_7, 1),
+    STEP_WITH_GRADIENTS("mu, tau, theta", step_8, 1),
 };
 
 static void sweep(GmRun *run)
 {
     if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 6);
+    take_steps(run, &steps[1], 7);
 }
 
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->J);
     if (gm_found_fault(run)) return;
+    LAUNCH_SHARED(sums_of_data, run, d->J);
 }
 
 static void derive(GmRun *run)
@@ -464,8 +519,10 @@ static const GmField state_fields[] = {
     {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .rank = 1, .offset = offsetof(State, theta), .where = "model.gm:14"},
     {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .offset = offsetof(State, nu_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
     {.name = "scale_tau", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, scale_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
+    {.name = "shift_mu_theta", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, shift_mu_theta), .where = "model.gm:10"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17"},
     {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17"},
+    {.name = "sum_over_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_over_sigma_squared), .shared = 1},
     {.name = "position_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu)},
     {.name = "gradient_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu)},
     {.name = "log_density_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu)},
@@ -496,19 +553,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 6: case 7: case 15: case 16: case 17: case 18: case 19:
+    case 0: case 3: case 7: case 8: case 17: case 18: case 19: case 20: case 21:
         shape->dim[0] = d->J;
         break;
-    case 8: case 9: case 13: case 14:
+    case 10: case 11: case 15: case 16:
         shape->dim[0] = d->J + 2;
         break;
-    case 10:
+    case 12:
         shape->dim[0] = 2;
         break;
-    case 11:
+    case 13:
         shape->dim[0] = 48 * d->J + 352;
         break;
-    case 12:
+    case 14:
         shape->dim[0] = 6;
         break;
     }
@@ -516,7 +573,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
 
 // What is observed: its log-likelihood and replicates, for runs that ask for them.
 static const GmObserved observed[] = {
-    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 7, .replicate = 8},
+    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 8, .replicate = 9},
     {0},
 };
 
@@ -526,11 +583,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (809 + 63.5 * (double)d->J);
+    cost[0] = (963 + 70 * (double)d->J);
     cost[1] = (1793 + 65.5 * (double)d->J);
     cost[2] = (363 + 49 * (double)d->J);
-    cost[3] = (7631 + 120 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0493774 + 0.00827573 * (double)d->J);
+    cost[3] = (9378 + 160 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[4] = (0.0587769 + 0.0102725 * (double)d->J);
     cost[5] = 6833;
     cost[6] = (0.111836 + 0.0115978 * (double)d->J);
     cost[7] = (5159 + 200 * pow(fmax((double)d->J, 1), 0.333333));
@@ -540,10 +597,10 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
 
 static const GmCompetition competitions[] = {
-    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 13, .machine = 12, .latents = latents_1, .cost = cost_1},
+    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 15, .machine = 14, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("eight_schools", "model.gm", 3, 20, 7,
+GM_MODEL("eight_schools", "model.gm", 3, 22, 8,
          .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
 
 #endif
