@@ -13,10 +13,12 @@
 // Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves and finite; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an
 // array whole, and meets nothing that is summed out. A statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "graph.h"
 
 enum { MOST_NAMED = 4 };                 // variables in the name of c
+enum { MOST_LEVELS = 8, MOST_AGAINST = 8 };      // of a hierarchy, and terms of one sum that something is moved against: a thousand scalars, each the location of the next, or all in one sum, make thousands of moves, not a million
 
 typedef struct Shifted {                 // v[index..] + by
     Var   *var;
@@ -59,6 +61,34 @@ static Shift copied(const Shift *a)
 
 // ---- sums in which c stands by itself ----
 
+// The sum of what becomes of each term of a sum.
+static Expr *sum_of(Expr *e, Expr *(*become)(Expr *, void *), void *with)
+{
+    if (e->kind != EX_ADD) return become(e, with);
+    Expr *few[8], **term = e->nargs <= 8 ? few : malloc(sizeof *term * (size_t)e->nargs);
+    for (int i = 0; i < e->nargs; i++) term[i] = become(e->args[i], with);
+    Expr *sum = ex_add(e->nargs, term);
+    if (term != few) free(term);
+    return sum;
+}
+
+static Expr *times(Expr *e, void *with) { return ex_mul2(with, e); }
+static Expr *with_c(Expr *e, void *c) { return ex_mentions(e, c) ? e : ex_num(0); }
+static Expr *without_c(Expr *e, void *c) { return ex_mentions(e, c) ? ex_num(0) : e; }
+
+// sum(i, x[i]*c) is c*sum(i, x[i]).
+static Expr *summed(Expr *e, void *with)
+{
+    Index *i = with;
+    Expr *outer = ex_num(1), *inner = ex_num(1);
+    for (int k = 0; k < (e->kind == EX_MUL ? e->nargs : 1); k++) {
+        Expr *x = e->kind == EX_MUL ? e->args[k] : e;
+        if (ex_mentions_index(x, i)) inner = ex_mul2(inner, x);
+        else outer = ex_mul2(outer, x);
+    }
+    return ex_mul2(outer, ex_reduce("sum", i, i->lo, i->hi, inner));
+}
+
 static Expr *spread_parts(Expr *e, void *with)
 {
     Var *c = with;
@@ -74,23 +104,11 @@ static Expr *spread_parts(Expr *e, void *with)
         }
         if (!sum) return rest;
         if (holding > 1) return ex_mul2(sum, rest);
-        Expr *all = ex_num(0);
-        for (int i = 0; i < sum->nargs; i++) all = ex_add2(all, ex_mul2(rest, sum->args[i]));
-        return all;
+        return sum_of(sum, times, rest);
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !ex_mentions(e->args[0], c) && !ex_mentions(e->args[1], c)) {
         Index *i = index_new(e->index->name, e->args[0], e->args[1]);
-        Expr *body = ex_map(ex_open(e, i), spread_parts, c), *all = ex_num(0), *stay = ex_num(0);
-        for (int k = 0; k < (body->kind == EX_ADD ? body->nargs : 1); k++) {
-            Expr *t = body->kind == EX_ADD ? body->args[k] : body, *outer = ex_num(1), *inner = ex_num(1);
-            if (!ex_mentions(t, c)) { stay = ex_add2(stay, t); continue; }
-            for (int m = 0; m < (t->kind == EX_MUL ? t->nargs : 1); m++) {
-                Expr *x = t->kind == EX_MUL ? t->args[m] : t;
-                if (ex_mentions_index(x, i)) inner = ex_mul2(inner, x);
-                else outer = ex_mul2(outer, x);
-            }
-            all = ex_add2(all, ex_mul2(outer, ex_reduce("sum", i, i->lo, i->hi, inner)));
-        }
+        Expr *body = ex_map(ex_open(e, i), spread_parts, c), *stay = sum_of(body, without_c, c), *all = sum_of(sum_of(body, with_c, c), summed, i);
         return ex_is_num(stay, 0) ? all : ex_add2(all, ex_reduce("sum", i, i->lo, i->hi, stay));
     }
     return NULL;
@@ -100,16 +118,7 @@ static Expr *spread_parts(Expr *e, void *with)
 static Expr *spread(Expr *e, Var *c) { return e->size > MAX_TREE ? e : ex_map(e, spread_parts, c); }
 
 // The terms of a sum that hold c.
-static Expr *terms_of(Expr *e, Var *c)
-{
-    Expr *all = ex_num(0);
-    e = spread(e, c);
-    for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
-        Expr *t = e->kind == EX_ADD ? e->args[i] : e;
-        if (ex_mentions(t, c)) all = ex_add2(all, t);
-    }
-    return all;
-}
+static Expr *terms_of(Expr *e, Var *c) { return sum_of(spread(e, c), with_c, c); }
 
 // ---- T_c x in place of x ----
 
@@ -274,16 +283,20 @@ static Look find_sums(const Expr *e, void *with)
     return LOOK;
 }
 
-// Moves w, too, such that f stays as it was. false: no such move is found.
-static bool bring_back(Shift *a, const Factor *f, Var *w)
+// What the log density of f becomes; NULL: it stays as it was, or cannot be brought back.
+static Expr *changed(Shift *a, const Factor *f)
+{
+    if (!factor_counts_at(f, 0, false) || !mentions_moving(f->log_density, a)) return NULL;
+    Expr *now = spread(moved(a, f->log_density), a->c);
+    return !a->failed && ex_mentions(now, a->c) && now->size <= MAX_TREE ? now : NULL;
+}
+
+// Moves w, too, such that f, which has changed, stays as it was. false: no such move is found.
+static bool bring_back(Shift *a, const Factor *f, Expr *now, Var *w)
 {
     for (int i = 0; i < a->n; i++)
         if (ex_mentions(a->of[i].by, w)) return false;
-    Expr *now = moved(a, f->log_density);
-    if (a->failed) return false;
     Finding p = {.a = a, .f = f, .w = w};
-    now = spread(now, a->c);
-    if (now->size > MAX_TREE) return false;
     ex_find(now, find_sums, &p);
     for (int i = 0; i < p.n; i++) {
         Shift more = *a;
@@ -510,22 +523,23 @@ static void make(Moves *m, const Shift *a, bool in_sum)
     m->last = &s->next;
 }
 
-static bool may_bring_back(Shift *a, const Factor *f) { return factor_counts_at(f, 0, false) && mentions_moving(f->log_density, a) && !is_invariant(a, f->log_density) && !a->failed; }
-
-// Factors that this changes, brought back by one variable each.
+// Factors that this changes, brought back by one variable each; of the many terms that a sum may have, by the first of them.
 static void make_against(Moves *m, const Shift *a)
 {
     const Reading of = factors_moving(a);
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         const Var *drawn = f->value && f->value->kind == EX_REF ? f->value->var : NULL;
-        Shift now = *a;
-        if ((drawn && !drawn->rank && moving(a, drawn)) || !may_bring_back(&now, f)) continue;      // its location has others to take along
-        for (int i = 0; i < m->g->nvars; i++) {
+        if (drawn && !drawn->rank && moving(a, drawn)) continue;         // its location has others to take along
+        Shift from = *a;
+        Expr *now = changed(&from, f);
+        for (int i = 0, n = 0; now && i < m->g->nvars && n < MOST_AGAINST; i++) {
             Var *w = m->g->vars[i];
             if (w == drawn || !ex_mentions(f->log_density, w) || moving(a, w) || !is_plain(m->g, w)) continue;
-            Shift more = *a;
-            if (bring_back(&more, f, w)) make(m, &more, !drawn || !moving(a, drawn));
+            Shift more = from;
+            if (!bring_back(&more, f, now, w)) continue;
+            make(m, &more, !drawn || !moving(a, drawn));
+            n++;
         }
     }
 }
@@ -534,12 +548,13 @@ static void make_against(Moves *m, const Shift *a)
 static bool next_level(Shift *a)
 {
     const Reading of = factors_moving(a);
-    Shift level = *a;
+    Shift from = *a, level = *a;
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         Var *w = f->value && f->value->kind == EX_REF ? f->value->var : NULL;
-        if (!w || moving(&level, w) || !is_plain(a->g, w) || !may_bring_back(a, f)) continue;
-        bring_back(&level, f, w);
+        if (!w || moving(&level, w) || !is_plain(a->g, w) || !changed(&from, f)) continue;
+        Expr *now = changed(&level, f);
+        if (now) bring_back(&level, f, now, w);
     }
     const bool more = level.n > a->n;
     *a = level;
@@ -562,10 +577,11 @@ static void begin_with(Moves *m, Var *v, unsigned kept)
         }
     s.by = ex_ref(m->c, m->c->rank, at);
     add(&a, s);
-    do {
+    for (int level = 1;; level++) {
         make(m, &a, false);
         make_against(m, &a);
-    } while (next_level(&a));
+        if (level == MOST_LEVELS || !next_level(&a)) return;
+    }
 }
 
 void find_shifts(Graph *g)

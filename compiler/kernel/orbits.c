@@ -16,6 +16,15 @@ static Expr *product(const Count *c)
     return all;
 }
 
+// How many translations of the same, such as locations of one plate, share what its rows are worth passing over.
+static int sharing(const Lower *p, const Step *s)
+{
+    int n = 1;
+    for (const Step *t = p->g->steps; t; t = t->next)
+        n += t != s && t->orbit && t->orbit->added && t->kind == STEP_SLICE && t->when == s->when && t->orbit->moved[t->orbit->n - 1].var == s->orbit->moved[s->orbit->n - 1].var;
+    return n;
+}
+
 // Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep passes over the rows of a statement, or over the pairs of two plates: for plates
 // with few rows an element.
 static Expr *where_it_pays(Lower *p, const Step *s)
@@ -36,6 +45,7 @@ static Expr *where_it_pays(Lower *p, const Step *s)
         for (int i = 0; i < (elements->kind == EX_ADD ? elements->nargs : 0); i++) own |= elements->args[i] == n;
         if (!own) rows = ex_add2(rows, n);
     }
+    if (o->added) rows = ex_mul2(ex_num(sharing(p, s)), rows);
     Expr *few = ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_TELL), elements));
     return o->where && few ? ex_call2("&&", o->where, few) : o->where ? o->where : few;
 }
