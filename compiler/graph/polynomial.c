@@ -306,11 +306,94 @@ static bool contains(const Expr *e, const Expr *u)
     return ex_mentions(e, u->var);
 }
 
-// Whether e is 0 or 1 whatever the state.
+// Whether e is 0 or 1 whatever the state: also 1 - z, and products of such numbers.
 static bool is_yes_no(const Expr *e)
 {
-    if (e->kind == EX_REF) return e->var->discrete && e->var->base == BASE_INT && e->nargs == e->var->rank && e->var->lower_number >= 0 && e->var->upper_number <= 1;
-    return e->kind == EX_CALL && (function_rows[e->fn].traits & TRAIT_YES_NO);
+    switch (e->kind) {
+    case EX_REF: return e->var->discrete && e->var->base == BASE_INT && e->nargs == e->var->rank && e->var->lower_number >= 0 && e->var->upper_number <= 1;
+    case EX_CALL: return function_rows[e->fn].traits & TRAIT_YES_NO;
+    case EX_REDUCE: return e->fn == FN_prod && is_yes_no(ex_open(e, index_new(e->index->name, e->args[0], e->args[1])));
+    case EX_ADD: {
+        const Expr *other = e->nargs == 2 && ex_is_num(e->args[0], 1) ? ex_neg(e->args[1]) : NULL;
+        return other && other->kind != EX_ADD && is_yes_no(other);
+    }
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (!is_yes_no(e->args[i])) return false;
+        return true;
+    case EX_NUM: case EX_INDEX: case EX_ARRAY: case EX_AT: case EX_POW: break;
+    }
+    return false;
+}
+
+static Statistics take_apart(Arena *a, Expr *e, Expr *u);
+
+// e of a number z that is 0 or 1. A product over elements among which z is vanishes where its factor of z does: prod(j in 1:(t - 1), 1 - z[j]) with z[t - 1] = 1.
+typedef struct Answer { Expr *z, *is; } Answer;
+
+static Expr *answer_leaf(Expr *e, void *with)
+{
+    const Answer *w = with;
+    if (e == w->z) return w->is;
+    if (e->kind != EX_REDUCE || e->fn != FN_prod || w->z->kind != EX_REF) return NULL;
+    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    Expr *body = ex_open(e, j);
+    for (int k = 0; k < w->z->nargs; k++) {
+        // The subscript is j + shift in the product. z exists, so it is 1 at least: the product is from there on, or from before, to z or further.
+        for (int shift = -1; shift <= 1; shift++) {
+            Expr *at[MAX_RANK], *from = ex_sub(w->z->args[k], ex_num(shift)), *first = ex_add2(e->args[0], ex_num(shift)), *more = ex_sub(e->args[1], from);
+            if (first->kind != EX_NUM || first->number > 1 || more->kind != EX_NUM || more->number < 0) continue;
+            memcpy(at, w->z->args, sizeof *at * (size_t)w->z->nargs);
+            at[k] = ex_add2(ex_index(j), ex_num(shift));
+            if (ex_is_num(ex_replace(body, ex_ref(w->z->var, w->z->nargs, at), w->is), 0)) return ex_num(0);
+        }
+    }
+    return NULL;
+}
+
+static Expr *answered(Expr *e, Expr *z, double is)
+{
+    Answer w = {z, ex_num(is)};
+    return ex_map(e, answer_leaf, &w);
+}
+
+// A factor of a term of the sum e that is 0 or 1, whatever u is; NULL: none.
+static Expr *yes_no_in(const Expr *e, const Expr *u)
+{
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *t = e->args[i];
+        for (int k = 0; k < (t->kind == EX_MUL ? t->nargs : 1); k++) {
+            Expr *f = t->kind == EX_MUL ? t->args[k] : t;
+            if (f->kind == EX_REF && !contains(f, u) && is_yes_no(f)) return f;
+        }
+    }
+    return NULL;
+}
+
+// log(z p + (1 - z) q) is log p where z is 1 and log q where z is 0, and so is log(1 - ...). Only if nothing but functions of u alone and of others alone are left; false: more is.
+enum { MOST_ANSWERS = 3 };
+
+static bool by_answers(Arena *a, Expr *e, Expr *u, int deep, Statistics *out)
+{
+    Expr *z = e->args[0]->kind == EX_ADD && deep < MOST_ANSWERS ? yes_no_in(e->args[0], u) : NULL;
+    *out = (Statistics){0};
+    if (!z) {
+        Statistics s = take_apart(a, e, u);
+        for (int k = 0; k < s.n; k++) {
+            const Expr *is = s.item[k].statistic;
+            if (contains(is, u) && !(is->kind == EX_CALL && is->nargs == 1 && is->args[0] == u)) return false;
+        }
+        *out = s;
+        return true;
+    }
+    for (int is = 0; is < 2; is++) {
+        Expr *there = ex_call1(e->name, answered(e->args[0], z, is)), *yes = ex_call2(is ? "!=" : "==", z, ex_num(0));
+        Statistics s = {0};
+        if (there->kind != EX_CALL || there->fn != e->fn) s = take_apart(a, there, u);
+        else if (!by_answers(a, there, u, deep + 1, &s)) return false;
+        for (int k = 0; k < s.n; k++) gather(a, out, s.item[k].statistic, ex_call3("if_else", yes, s.item[k].coefficient, ex_num(0)));
+    }
+    return true;
 }
 
 static Statistics take_apart(Arena *a, Expr *e, Expr *u)
@@ -360,6 +443,12 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
                                      : ex_call3("if_else", e->args[0], ex_num(0), s.item[k].coefficient));
             }
             return out;
+        }
+        if ((e->fn == FN_log || e->fn == FN_log1m) && e->args[0]->kind == EX_ADD && yes_no_in(e->args[0], u)) {
+            Statistics s;
+            const bool before = too_many;
+            if (by_answers(a, e, u, 0, &s)) return s;
+            too_many = before;
         }
         if (e->fn == FN_log1m && e->args[0]->kind == EX_MUL) {       // log(1 - z p) = log(1 - p) where z = 1, and 0 where z = 0
             Expr *rest = ex_num(1), *where = NULL;
