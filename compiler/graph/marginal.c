@@ -374,6 +374,19 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
     return ex_ref(m, rank, read);
 }
 
+// What an element of c and the one before it have between them, and the element by itself, read from these arrays; `there` stands for the place of the state before.
+typedef struct Linked { const Conditional *c; Expr *value, *there; } Linked;
+
+// The same of the element that another conditional of the variable studies. Chains with the same data share what is there.
+static Expr *linked_to(const Linked *l, const Conditional *c, Expr *there)
+{
+    const Var *v = c->var;
+    Expr *e = ex_replace(ex_replace(l->value, l->there, there), beside(l->c, -1), beside(c, -1));
+    e = ex_replace(e, l->c->u, c->u);
+    for (int k = 0; k < v->rank; k++) e = ex_replace_index(e, l->c->element[k], k == 0 ? first_alike(v, c->current->args[0]) : c->current->args[k]);
+    return e;
+}
+
 // log_sum_exp of terms that are written one by one.
 static Expr *sum_of(int n, Expr *const *term)
 {
@@ -393,12 +406,15 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
     Chain h = {.g = g, .c = c, .each = c->past ? c->past : two ? no_past(g, first->number, 2) : NULL, .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
     h.states = h.each ? ex_num(h.each->nstates) : place_of(v, end_of_summed(v, 1));
     Expr *length = v->dim[v->chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
-    moved = v->messages_behind = moved && v->rank + 2 <= MAX_RANK;
+    moved &= v->rank + 2 <= MAX_RANK;
     if (moved) {
         Expr *all = ex_add2(local, link);
         v->alike = alike_rows(g, c, c->past ? ex_add2(at_summaries(c, all, c->past->before), of_first(c)) : all);
         if (v->alike) h.alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
         next = h.each ? tabulated(&h, "links", ex_add2(link, local), true) : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
+        Linked *l = NEW(g->arena, Linked);
+        *l = (Linked){c, next, h.there};
+        v->linked = l;
     }
     Var *m = v->messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
     m->hidden = true;
@@ -488,12 +504,24 @@ Conditional *conditional_chain(Graph *g, Var *v)
         c->state_is = ex_replace(place, c->u, c->current);
     }
     at[0] = first_alike(v, at[0]);
+    Expr *along = c->current->args[v->chain], *is_first = ex_call2("==", along, ex_num(1)), *not_first = ex_call2("<=", ex_num(2), along);
+    bool any_before = true;                       // every element but the first has one before it that exists
+    for (const Part *q = c->density; q; q = q->next)
+        if (ex_mentions(q->value, v)) any_before &= q->loops.guard == not_first || neighbour_of(c, q).apart != -1;
     for (Part *q = c->density; q; q = q->next)
-        if (ex_mentions(q->value, v) ? neighbour_of(c, q).apart == -1 : v->messages_behind || reads_past(c, q)) {
+        if (ex_mentions(q->value, v) ? !v->linked && neighbour_of(c, q).apart == -1 : v->linked || reads_past(c, q)) {
             if (c->past) remember(c, q, !ex_mentions(q->value, v));
+            if (v->linked && q->loops.guard != is_first) q->loops.guard = q->loops.guard ? ex_call2("&&", is_first, q->loops.guard) : is_first;
             *last = q;
             last = &q->next;
         }
+    if (v->linked && v->chain < v->rank) {         // of what follows the first element all is in arrays
+        Part *q = *last = NEW(g->arena, Part);
+        Expr *there = c->past ? ex_ref(c->state->var, v->rank, beside(c, -1)->args) : place_of(v, beside(c, -1));
+        if (!c->past && !any_before) there = ex_call3("if_else", ex_call2("&&", ex_call2("<=", end_of_summed(v, 0), beside(c, -1)), ex_call2("<=", beside(c, -1), end_of_summed(v, 1))), there, ex_num(1));
+        *q = (Part){.factor = c->density ? c->density->factor : NULL, .loops = {.guard = not_first}, .value = linked_to(v->linked, c, there)};
+        last = &q->next;
+    }
     Part *rest = *last = NEW(g->arena, Part);
     *rest = (Part){.factor = first ? first->factor : NULL, .value = message(v, at, place)};
     c->density = first;
