@@ -163,6 +163,29 @@ static const char *element_name(Graph *g, const Conditional *c)
     return c->array ? text(g, ex_ref(c->var, c->nbatch, c->current->args)) : text(g, c->current);
 }
 
+// Draws all elements along a chain of discrete unknowns together.
+static bool along_chain(const Step *s)
+{
+    return s->kind == STEP_ENUM && !s->imputes && (s->at_once || (s->by_messages && s->conditional->nbatch < s->conditional->var->rank));
+}
+
+// Chains that a factor holds together with that of s, and which it is drawn given; NULL: none.
+static const char *chains_beside(Graph *g, const Step *s)
+{
+    const char *names = NULL;
+    const Var *v = s->block[0], *last = NULL;
+    for (const Step *t = g->steps; t && along_chain(s); t = t->next) {
+        const Var *w = t->block[0];
+        if (w == v || w == last || !along_chain(t) || (s->when == ON_CPU && t->when == ON_GPU) || (s->when == ON_GPU && t->when == ON_CPU)) continue;
+        bool both = false;
+        for (const Factor *f = g->factors; f && !both; f = f->next) both = factor_counts(f, v, s->collapsed) && factor_mentions(f, v) && factor_mentions(f, w);
+        if (!both) continue;
+        last = w;                                   // a CPU and a GPU may draw it by steps of their own
+        names = names ? arena_printf(g->arena, "%s, %s", names, w->name) : w->name;
+    }
+    return names;
+}
+
 // sigma^-2 ~ gamma(shape, rate), with shape and rate from the natural parameters.
 static void exact(Graph *g, Description *d, const Conditional *c)
 {
@@ -356,7 +379,9 @@ static Description describe(Graph *g, const Step *s)
             for (const Predictive *p = s->predictive; p; p = p->next)
                 line(g, &d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
         }
-        says(g, &d, element_name(g, c), ": every value weighed by its density");
+        const char *beside = chains_beside(g, s);
+        if (beside) d.method = arena_printf(g->arena, "%s. In turn with %s: each of these chains whole, given the others", d.method, beside);
+        says(g, &d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside) : ": every value weighed by its density");
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
         density(g, &d, c);
         break;
