@@ -793,9 +793,11 @@ void lower_log_joint(Lower *p)
     for (const Factor *f = p->g->factors; f; f = f->next)
         if (counts(p->g, f) && !(parts && for_part(p->g, f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
     for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
+    bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);          // told already: several blocks may draw a variable, each with the same density of such elements
     for (const Step *s = p->g->steps; s; s = s->next)
         for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
-            if (!t->absent) continue;
+            if (!t->absent || absent[t->ref[0]->var->id]) continue;
+            absent[t->ref[0]->var->id] = true;
             put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", t->ref[0]->var->name);
             Node *test = enter(p, NODE_IF);
             test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
