@@ -5,6 +5,7 @@
 //   step        the strong Wolfe conditions (algorithms 3.5 and 3.6, c1 = 1e-4, c2 = 0.9), so that s'y > 0 for every pair; where differences of the log density drown in rounding, by slopes alone
 //               (Hager and Zhang 2005). A place at which anything is not finite lies beyond the end of the line
 //   end         gradient' H gradient, twice what a step can gain where the log density is quadratic, is below `enough`
+//   runs off    where coordinates that the last step has moved go on along it, to 10^8 times their size, and the log density is higher each time (gm_ascent_runs_off)
 //   cost        about 1.2 evaluations a step; 2 * 6 + 6 vectors of n numbers
 //   polish      six pairs know little of a density whose scales differ by 10^6 and more along directions that are no axes, so that `gain` tells too little there: where L-BFGS ends, the Hessian
 //               is taken by differences of gradients, for n <= 500, and Newton's steps (shifted to be definite) are taken as long as they gain anything. 2n evaluations a step
@@ -87,6 +88,7 @@ bool gm_ascent_begin(GmAscent *a, const double *x)
 {
     memmove(a->x, x, (size_t)a->n * sizeof *x);
     a->steps = a->evaluations = a->level = 0;
+    a->last = NULL;
     a->log_density = ask(a, a->x, a->gradient);
     a->state = isfinite(a->log_density) ? GM_ASCENT_ON_ITS_WAY : a->log_density > 0 ? GM_ASCENT_UNBOUNDED : GM_ASCENT_NOWHERE;
     if (a->state == GM_ASCENT_ON_ITS_WAY)
@@ -148,6 +150,7 @@ static void take(GmAscent *a)
     a->trial_gradient = swap;
     a->log_density = a->trial_density;
     a->steps++;
+    a->last = s;
     if (!(product > 1e-14 * length) || !isfinite(length) || !(product > DBL_MIN)) {
         if (oldest < a->pairs)
             a->pairs = oldest;                       // its room is used up
@@ -271,6 +274,44 @@ bool gm_ascent_step(GmAscent *a)
     else if (a->level == MOST_LEVEL)                 // rounding hides what steps gain
         a->state = a->gain < 1e-6 ? GM_ASCENT_DONE : GM_ASCENT_STUCK;
     return a->state == GM_ASCENT_ON_ITS_WAY;
+}
+
+// ---- to infinity ----
+
+static const double seen = 1e-13, settled = 1e-3, farthest_log = 300;
+
+// The log density that many times farther along the last step, whose largest coordinate, relative to where it stands, has the length `top`. Those that move less than `settled` of that stay. Where
+// that is too far for doubles, as for logarithms, e^300 is far.
+static double far_out(GmAscent *a, double times, double top)
+{
+    double lp = -INFINITY;
+    for (int logs = 0; logs < 2 && !isfinite(lp); logs++) {
+        for (long i = 0; i < a->n; i++) {
+            const double step = a->last[i], moves = fabs(step) < settled * top * (1 + fabs(a->x[i])) ? 0 : times * step / top;
+            a->trial_x[i] = a->x[i] + (logs ? copysign(fmin(fabs(moves), fmax(farthest_log - fabs(a->x[i]), 0)), moves) : moves);
+        }
+        lp = ask(a, a->trial_x, a->trial_gradient);
+    }
+    return lp;
+}
+
+bool gm_ascent_runs_off(GmAscent *a)
+{
+    static const double times[] = { 1, 10, 1e3, 1e5, 1e8 };
+    double top = 0, before = a->log_density;
+    for (long i = 0; i < a->n && a->last; i++)
+        top = fmax(top, fabs(a->last[i]) / (1 + fabs(a->x[i])));
+    if (!isfinite(1 / top))
+        return false;
+    for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+        const double lp = far_out(a, times[k], top);
+        if (!isfinite(lp) || !(lp > a->log_density + seen * (1 + fabs(a->log_density))))
+            return false;
+        if (k + 1 == sizeof times / sizeof *times)
+            a->state = lp > before + 1 ? GM_ASCENT_UNBOUNDED : GM_ASCENT_RUNS_OFF;
+        before = lp;
+    }
+    return true;
 }
 
 // ---- Newton's steps ----

@@ -34,6 +34,7 @@ typedef struct GmAscent {
     int       pairs;                     // that are remembered, the last one first: s = change of x, y = change of -gradient, s'y > 0
     double   *s[GM_ASCENT_PAIRS], *y[GM_ASCENT_PAIRS];
     double    product[GM_ASCENT_PAIRS];  // s'y
+    double   *last;                      // the last step, remembered or not; NULL: there is none
     double   *diagonal;                  // of the estimate of the inverse Hessian that the pairs correct
     double   *direction, *trial_x, *trial_gradient;
     double    trial_density;
@@ -43,6 +44,7 @@ GmAscent *gm_ascent_open(long n, GmTarget *target, void *of);
 bool      gm_ascent_begin(GmAscent *a, const double *x);       // false: NOWHERE
 bool      gm_ascent_step(GmAscent *a);                         // one step to a higher place; false: there is none, a->state says why
 void      gm_ascent_polish(GmAscent *a, long most);             // what L-BFGS takes for the end: Newton's steps from there, of at most so many evaluations
+bool      gm_ascent_runs_off(GmAscent *a);                      // whether the last step leads on to infinity, the log density rising all the way: the state is then RUNS_OFF, or UNBOUNDED. trial_x is the place farthest out; up to 10 evaluations, mostly 1
 void      gm_ascent_close(GmAscent *a);
 
 #endif

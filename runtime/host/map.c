@@ -5,6 +5,9 @@
 //
 // Each move along gradients of the program is one ascent. Together they have to hold every unknown, and to hold sets that no factor connects (those that compete with steps are such): the
 // maximum over each is then the maximum over all. A program without is refused, with the command that makes one.
+//
+// Whether an ascent runs off (coefficients under perfect separation, improper densities) is asked after 50, 100, 200, ... evaluations, where what a step gains becomes small, and at its end. What it
+// runs off along has to lead an unknown to infinity: a scale that falls to 0, where the density is finite, has its mode there.
 #include "ascent.h"
 #include "em.h"
 #include "starts.h"
@@ -15,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EVALUATIONS = 20000, MOST_BLOCKS = 64 };         // of each start
+enum { MOST_EVALUATIONS = 20000, FIRST_LOOK = 50, LEAST_RIDGE = 400, MOST_BLOCKS = 64 };         // of each start
 
 typedef struct Climb {                   // of one start in one block
     GmAscentState state;
@@ -29,6 +32,7 @@ typedef struct Block { char *name, *summed; bool alone, constant; } Block;      
 
 typedef struct Map {
     const GmModel   *model;
+    const GmMemory  *memory;
     const GmOptions *options;
     int    n_blocks, at;                 // at: the one that is climbed
     Block  block[MOST_BLOCKS];
@@ -56,6 +60,102 @@ static double density(void *with, const double *x, double *gradient)
     return by_variables;
 }
 
+static bool is_real_unknown(const GmField *f) { return (f->role == GM_PARAMETER || f->role == GM_LATENT) && f->type != GM_INT; }
+
+// The unknowns of a start, one after the other, to x[] (NULL: none are taken); how many they are.
+static long numbers_of(const Map *map, int chain, double *x)
+{
+    long n = 0;
+    for (int f = 0; f < map->model->n_state; f++) {
+        if (!is_real_unknown(&map->model->state[f]))
+            continue;
+        const long size = gm_shape_size(&map->memory->shape[f]);
+        if (x)
+            memcpy(x + n, gm_state_array(map->model, map->memory, chain, f), sizeof *x * (size_t)size);
+        n += size;
+    }
+    return n;
+}
+
+// "b[2] = 38.1 (model.gm:3)": the unknown that has gone farthest from where it stands, if any has gone to infinity; or NULL.
+static char *gone_off(const Map *map, int chain, const double *from)
+{
+    double most = 1e6;
+    char *says = NULL;
+    for (int f = 0; f < map->model->n_state; f++) {
+        const GmField *field = &map->model->state[f];
+        if (!is_real_unknown(field))
+            continue;
+        const GmShape *shape = &map->memory->shape[f];
+        const double *x = gm_state_array(map->model, map->memory, chain, f);
+        for (long i = 0; i < gm_shape_size(shape); i++, from++) {
+            if (!(fabs(x[i] - *from) > most * (1 + fabs(*from))))
+                continue;
+            most = fabs(x[i] - *from) / (1 + fabs(*from));
+            free(says);
+            char *name = gm_element_name(field->name, shape->rank, shape->dim, i);
+            says = gm_format("%s = %.3g (%s)", name, *from, field->where);
+            free(name);
+        }
+    }
+    return says;
+}
+
+typedef struct Out { double far; int field; long element; } Out;       // far: in powers of e
+
+// The unknown that is closest to an end of its support, or farthest from 0.
+static Out farthest_out(const Map *map, int chain)
+{
+    Out out = { -INFINITY, 0, 0 };
+    for (int f = 0; f < map->model->n_state; f++) {
+        if (!is_real_unknown(&map->model->state[f]))
+            continue;
+        const GmShape *shape = &map->memory->shape[f];
+        const double *x = gm_state_array(map->model, map->memory, chain, f);
+        for (long i = 0; i < gm_shape_size(shape); i++) {
+            const double near = fmin(x[i] - shape->lower, shape->upper - x[i]), far = fmax(log(fabs(x[i])), isfinite(near) ? -log(fmax(near, DBL_MIN)) : -INFINITY);
+            if (far > out.far)
+                out = (Out){ far, f, i };
+        }
+    }
+    return out;
+}
+
+// What was seen when it was last looked where an ascent goes.
+typedef struct Looked { long next; double small, log_density, rate; Out out; } Looked;      // next: after so many evaluations; small: or when a step gains less
+
+// Whether the log density rises in proportion to the logarithm of what an unknown is away from an end of its support, as evaluations double twice: such a ridge (a scale that falls to 0 with its
+// effects) only becomes narrower.
+static bool rises_on(const Map *map, int chain, const GmAscent *a, Looked *l)
+{
+    const Out out = farthest_out(map, chain);
+    const double risen = a->log_density - l->log_density, way = out.far - l->out.far, rate = out.field == l->out.field && out.element == l->out.element && risen > 0.2 && way > 0.2 ? risen / way : 0;
+    const bool on = a->evaluations >= LEAST_RIDGE && out.far > 10 && rate > 0.5 * l->rate && rate < 2 * l->rate;
+    l->out = out;
+    l->log_density = a->log_density;
+    l->rate = rate;
+    return on;
+}
+
+// Which unknown the ascent leads to infinity; NULL: none. The unknowns are not where the ascent stands afterwards.
+static char *runs_off(const Map *map, const Target *t, GmAscent *a)
+{
+    const GmAscentState was = a->state;
+    const int chain = t->of.run->chain;
+    if (!gm_ascent_runs_off(a))
+        return NULL;
+    double *here = gm_alloc((size_t)numbers_of(map, chain, NULL) + 1, sizeof *here), *far = memcpy(gm_alloc((size_t)a->n, sizeof *far), a->trial_x, sizeof *far * (size_t)a->n);
+    density((void *)t, a->x, a->trial_gradient);
+    numbers_of(map, chain, here);
+    density((void *)t, far, a->trial_gradient);
+    char *says = gone_off(map, chain, here);
+    if (!says)
+        a->state = was;
+    free(here);
+    free(far);
+    return says;
+}
+
 // In place of a move: an ascent.
 static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
 {
@@ -67,18 +167,36 @@ static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
     const long most = map->options->iterations ? map->options->iterations : MOST_EVALUATIONS;
     GmAscent *a = gm_ascent_open(t.of.n, density, &t);
     gm_moving_stands(&t.of);
+    char *off = NULL;
+    bool on = false;
+    Looked looked = { FIRST_LOOK, 1e-3, 0, 0, { 0, 0, 0 } };
     if (gm_ascent_begin(a, t.of.position))
-        while (gm_ascent_step(a) && a->evaluations < most && !gm_interrupted()) { }
-    if (a->state == GM_ASCENT_ON_ITS_WAY && map->options->iterations)
+        while (!off && !on && gm_ascent_step(a) && a->evaluations < most && !gm_interrupted()) {
+            const bool small = a->pairs > 0 && a->gain < looked.small, late = a->evaluations >= looked.next;
+            if (small)
+                looked.small = 1e-2 * a->gain;
+            if (late) {
+                looked.next = 2 * a->evaluations;
+                on = rises_on(map, one->chain, a, &looked);
+            }
+            if (small || late)
+                off = runs_off(map, &t, a);
+        }
+    if (a->state == GM_ASCENT_ON_ITS_WAY && map->options->iterations && !on)
         a->state = GM_ASCENT_CUT;
-    else
+    else if (!off) {
         gm_ascent_polish(a, most);
-    *c = (Climb){ a->state, a->evaluations, a->log_density, 0, 0, NULL };
+        if (isfinite(a->log_density))
+            off = runs_off(map, &t, a);
+    }
+    *c = (Climb){ a->state, a->evaluations, a->log_density, 0, 0, off };
     for (long i = 0; i < a->n; i++)
         c->slope = fmax(c->slope, fabs(a->gradient[i]));
     memcpy(t.of.position, a->x, sizeof *a->x * (size_t)a->n);
     t.of.density(one);                                   // the variables are where the ascent stands
     c->by_variables = t.of.value[1];
+    if ((c->state == GM_ASCENT_STUCK || c->state == GM_ASCENT_ON_ITS_WAY) && farthest_out(map, one->chain).far > 230)        // 1e100
+        c->state = GM_ASCENT_UNBOUNDED;
     gm_ascent_close(a);
     return 1;
 }
@@ -203,30 +321,26 @@ static const char *end_of(const Climb *c)
 }
 
 // The unknown that has come closest to an end of its support, or farthest out: where a density without a bound rises.
-static char *outermost(const Map *map, const GmMemory *m, int start)
+static char *outermost(const Map *map, int start)
 {
-    double most = 10;                    // powers of e
-    char *says = NULL;
-    for (int f = 0; f < map->model->n_state; f++) {
-        const GmField *field = &map->model->state[f];
-        const GmShape *shape = &m->shape[f];
-        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT)
-            continue;
-        const double *x = gm_state_array(map->model, m, start, f);
-        for (long i = 0; i < gm_shape_size(shape); i++) {
-            const double near = fmin(x[i] - shape->lower, shape->upper - x[i]), far = fmax(log(fabs(x[i])), isfinite(near) ? -log(fmax(near, DBL_MIN)) : -INFINITY);
-            if (!(far > most))
-                continue;
-            most = far;
-            free(says);
-            char *name = gm_element_name(field->name, shape->rank, shape->dim, i);
-            says = gm_format("%s = %.3g (%s)", name, x[i], field->where);
-            free(name);
-        }
-    }
+    const Out out = farthest_out(map, start);
+    if (!(out.far > 10))
+        return NULL;
+    const GmField *field = &map->model->state[out.field];
+    const GmShape *shape = &map->memory->shape[out.field];
+    char *name = gm_element_name(field->name, shape->rank, shape->dim, out.element), *says = gm_format("%s = %.3g (%s)", name, ((const double *)gm_state_array(map->model, map->memory, start, out.field))[out.element], field->where);
+    free(name);
     return says;
 }
 
+// Where a start without a mode has been led; or NULL.
+static char *where_to(const Map *map, int start)
+{
+    const char *off = worst(map, start)->runs_off;
+    return off ? gm_copy_text(off) : outermost(map, start);
+}
+
+static bool rises_without_end(GmAscentState s) { return s == GM_ASCENT_UNBOUNDED || s == GM_ASCENT_RUNS_OFF; }
 static bool is_told_as_mode(const Climb *c) { return c->state == GM_ASCENT_DONE || c->state == GM_ASCENT_CUT; }
 
 static void print_starts(const Map *map, int chains)
@@ -342,7 +456,7 @@ static bool write_json(const Map *map, const GmMemory *m, int start, const char 
     put(f, slope, map->options->digits, true);
     for (int k = 0; k < map->model->n_state; k++) {
         const GmField *field = &map->model->state[k];
-        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT)
+        if (!is_real_unknown(field))
             continue;
         const double *x = gm_state_array(map->model, m, start, k);
         fprintf(f, ",\n \"%s\": ", field->name);
@@ -376,7 +490,7 @@ static void print_ends(const Map *map, const GmMemory *m, int start)
     for (int f = 0; f < map->model->n_state; f++) {
         const GmField *field = &map->model->state[f];
         const GmShape *shape = &m->shape[f];
-        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT || (field->constraint != GM_ANY && field->constraint != GM_SIMPLEX))
+        if (!is_real_unknown(field) || (field->constraint != GM_ANY && field->constraint != GM_SIMPLEX))
             continue;
         const double *x = gm_state_array(map->model, m, start, f), lower = field->constraint == GM_SIMPLEX ? 0 : shape->lower, upper = field->constraint == GM_SIMPLEX ? INFINITY : shape->upper;
         for (long i = 0; i < gm_shape_size(shape); i++) {
@@ -482,7 +596,7 @@ static void close_map(Map *map)
 
 int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o)
 {
-    Map map = { .model = model, .options = o };
+    Map map = { .model = model, .memory = m, .options = o };
     int status = GM_EXIT_OK;
     map.climb = gm_alloc((size_t)o->chains * MOST_BLOCKS, sizeof *map.climb);
     climb_all(&map, run);
@@ -501,7 +615,7 @@ int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d
             gm_note("chain %d starts at a mode: log density %.10g%s", o->first_chain + c, whole(&map, c), up_to(&map));
             continue;
         }
-        char *where = outermost(&map, m, c);
+        char *where = where_to(&map, c);
         gm_error("--init map: chain %d has found no maximum: %s%s%s. Without --init map chains start at random", o->first_chain + c, end_of(w), where ? ", and rises towards " : "", where ? where : "");
         free(where);
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_NO_MODE;
@@ -512,7 +626,7 @@ int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d
 
 int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, const GmData *d, GmOptions *o)
 {
-    Map map = { .model = model, .options = o };
+    Map map = { .model = model, .memory = m, .options = o };
     map.climb = gm_alloc((size_t)o->chains * MOST_BLOCKS, sizeof *map.climb);
     int status = GM_EXIT_USAGE, best = -1, reached = 0;
     if (model->for_modes && !iterate(&map, run, on_device, m, d, &status))
@@ -544,17 +658,17 @@ int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, cons
                 highest = c;
         for (int c = 0; c < o->chains && best >= 0 && model->for_modes; c++)         // a component may collapse onto a point; modes that do not are what is asked for
             if (worst(&map, c)->state == GM_ASCENT_UNBOUNDED) {
-                char *where = outermost(&map, m, c);
+                char *where = outermost(&map, c);
                 gm_note("start %d: the density has no bound%s%s; what follows is the highest of the modes that were found. With a prior that keeps away from there it has one", c + 1, where ? ", and rises towards " : "", where ? where : "");
                 free(where);
                 break;
             }
         if (best < 0 || (!(model->for_modes && worst(&map, highest)->state == GM_ASCENT_UNBOUNDED) && !is_told_as_mode(worst(&map, highest)) && whole(&map, highest) > whole(&map, best) + slack)) {
-            char *where = worst(&map, highest)->runs_off ? gm_copy_text(worst(&map, highest)->runs_off) : outermost(&map, m, highest), *zero = gm_zero_factor(model, m, d, highest);
+            char *where = where_to(&map, highest), *zero = gm_zero_factor(model, m, d, highest);
             if (!zero && worst(&map, highest)->state == GM_ASCENT_NOWHERE)
                 zero = gm_infinite_log_lik(model, m, d, run, highest);
-            gm_error("map: no maximum was found: %s%s%s%s", end_of(worst(&map, highest)), where ? ", and rises towards " : "", where ? where : "", zero ? "" : where ?
-                     ". Such a density has no mode; with a prior that keeps away from there it has one" : "");
+            gm_error("map: no maximum was found: %s%s%s%s", end_of(worst(&map, highest)), where ? ", and rises towards " : "", where ? where : "", zero || !where ? "" : rises_without_end(worst(&map, highest)->state) ?
+                     ". Such a density has no mode; with a prior that keeps away from there it has one" : ". If it rises there without end it has no mode; with a prior that keeps away from there it has one");
             if (zero)
                 gm_error("  there %s", zero);
             free(where);

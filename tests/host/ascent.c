@@ -88,6 +88,26 @@ static double rises(void *of, const double *x, double *g)
     return exp(x[0]) - 0.5 * x[1] * x[1];
 }
 
+// A probability that data call 1, and a mean: coordinate 0 goes to infinity.
+static double separated(void *of, const double *x, double *g)
+{
+    (void)of;
+    const double p = 1 / (1 + exp(-x[0]));
+    g[0] = 1 - p;
+    g[1] = -(x[1] - 3);
+    return log(p) - 0.5 * (x[1] - 3) * (x[1] - 3);
+}
+
+// The same in the logarithm of a number, whose exponential overflows where it is far.
+static double separated_log(void *of, const double *x, double *g)
+{
+    (void)of;
+    const double z = exp(x[0]);
+    g[0] = 1 / z;
+    g[1] = -(x[1] - 3);
+    return isfinite(z) ? -1 / z - 0.5 * (x[1] - 3) * (x[1] - 3) : NAN;
+}
+
 static double nowhere(void *of, const double *x, double *g)
 {
     (void)of;
@@ -131,6 +151,20 @@ static void end_as(const char *what, long n, GmTarget *target, const double *fro
     Climb c = climb(n, target, NULL, from);
     check(c.a->state == state && !c.fell, "%s: ends as it should (%d after %ld evaluations)", what, c.a->state, c.a->evaluations);
     gm_ascent_close(c.a);
+}
+
+// Asked wherever a step gains little, as map.c does.
+static void run_off(const char *what, long n, GmTarget *target, void *of, const double *from, bool does)
+{
+    GmAscent *a = gm_ascent_open(n, target, of);
+    bool off = false;
+    gm_ascent_begin(a, from);
+    while (!off && gm_ascent_step(a) && a->steps < 5000)
+        off = a->gain < 1e-3 && gm_ascent_runs_off(a);
+    if (!off)
+        off = gm_ascent_runs_off(a);
+    check(off == does && (a->state == GM_ASCENT_RUNS_OFF) == does, "%s: %s (after %ld evaluations)", what, off ? "runs off" : "does not run off", a->evaluations);
+    gm_ascent_close(a);
 }
 
 static void modes(void)
@@ -184,5 +218,11 @@ int main(void)
     modes();
     end_as("a density without a bound", 2, rises, (double[]){ 0, 1 }, GM_ASCENT_UNBOUNDED);
     end_as("no density", 1, nowhere, (double[]){ 1 }, GM_ASCENT_NOWHERE);
+    const long n = 20;
+    run_off("scales from 0.001 to 1", n, quadratic, (void *)&n, (double[20]){ 0 }, false);
+    run_off("the far tail of a Cauchy", 1, cauchy, NULL, (double[]){ -1e6 }, false);
+    run_off("logistic regression", COLUMNS, logistic, NULL, (double[]){ 0, 0, 0, 0 }, false);
+    run_off("separation", 2, separated, NULL, (double[]){ 0, 1 }, true);
+    run_off("separation, by a logarithm", 2, separated_log, NULL, (double[]){ 0, 1 }, true);
     return failures != 0;
 }

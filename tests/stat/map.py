@@ -84,6 +84,22 @@ UNBOUNDED = """data { int<lower=0> J; vector[J] y; }
 prior { mu ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) theta[j] ~ normal(mu, tau); }
 likelihood { for (j in 1:J) y[j] ~ normal(theta[j], 10); }
 """
+SEPARATED = """data { int<lower=0> N, P; matrix[N, P] X; int<lower=0, upper=1> y[N]; vector[N] v; }
+prior { for (j in 1:P) b[j] ~ flat(); m ~ normal(0, 1); s ~ gamma(2, 2); }
+likelihood { for (i in 1:N) { y[i] ~ bernoulli(Phi(X[i] * b)); v[i] ~ normal(m, s); } }
+"""
+RATES = """data { int<lower=0> N; int<lower=0> y[N]; vector[N] x; }
+prior { a ~ flat(); b ~ flat(); }
+likelihood { for (i in 1:N) y[i] ~ poisson_log(a + b * x[i]); }
+"""
+SCALE = """data { int<lower=0> N; vector[N] y; }
+prior { m ~ normal(0, 1); s ~ half_flat(); }
+likelihood { target += -1 / s; for (i in 1:N) y[i] ~ normal(m, 1); }
+"""
+AT_END = """data { int<lower=0> N; vector[N] y; }
+prior { m ~ normal(0, 1); s ~ half_normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(m, sqrt(1 + square(s))); }
+"""
 MIXTURE = """data { int<lower=0> N; vector[N] x; }
 prior { m ~ normal(0, 10); d ~ half_normal(0, 5); p ~ beta(2, 2); for (i in 1:N) z[i] ~ bernoulli(p); }
 likelihood { for (i in 1:N) x[i] ~ normal(m + d * z[i], 1); }
@@ -176,6 +192,22 @@ with Workplace() as w:
 
     _, said = mode(compiled(w, "unbounded", UNBOUNDED, "--method", "nuts"), w.data("unbounded", {"J": 4, "y": np.array([1.0, 5, -3, 8])}), "--starts", "2", status=8)
     print("unbounded: " + said.strip())
+
+    def asked(name):                         # evaluations of each start
+        ran = subprocess.run([w.path(name), "map", w.path(name + ".json"), "--seed", "3", "--starts", "2"], capture_output=True, text=True)
+        return max(int(line.split()[3]) for line in ran.stdout.splitlines() if line.strip()[:1].isdigit())
+
+    # Densities that rise for ever: the rows with x[2] = 1 have y = 1 throughout; no counts where x = 1; a scale that nothing holds.
+    X = np.c_[np.ones(60), rng.normal(size=60), np.arange(60) < 10]
+    y = np.where(X[:, 2] == 1, 1, rng.random(60) < 1 / (1 + np.exp(-X[:, 1]))).astype(int)
+    for name, model, data in (("separated", SEPARATED, {"N": 60, "P": 3, "X": X, "y": y, "v": X[:, 1]}), ("rates", RATES, {"N": 6, "x": [0, 0, 0, 1, 1, 1], "y": [2, 1, 3, 0, 0, 0]}),
+                              ("scale", SCALE, {"N": 3, "y": [1, 2, 3]})):
+        _, said = mode(compiled(w, name, model, "--method", "nuts"), w.data(name, data), "--starts", "2", status=8)
+        print("%s: %s" % (name, said.strip()))
+        print("%s: %s" % (name, "told early" if asked(name) < 200 else "off: %d evaluations" % asked(name)))
+    print("unbounded: %s" % ("told early" if asked("unbounded") < 1000 else "off: %d evaluations" % asked("unbounded")))
+    m, _ = mode(compiled(w, "at_end", AT_END, "--method", "nuts"), w.data("at_end", {"N": 3, "y": [0.1, 0.2, -0.3]}))
+    near("at an end of the support", [m["m"], m["s"]], [0, 0])
     program, data = compiled(w, "discrete", DISCRETE), w.data("discrete", {"N": 3, "x": x[:3]})
     print("discrete: " + mode(program, data, status=2)[1].strip())
     data = w.data("missing", {"N": 12, "K": 3, "y": 7, "n": 20, "x": [None] * 12, "c": c})
