@@ -170,7 +170,7 @@ static Factor *sum_over(const Graph *g, const Var *v)
     Factor *sum = NULL;
     for (Factor *f = g->factors; f; f = f->next)
         if (f->sums_out == v) sum = f;
-    return sum && !sum->gone && sum->plates.n == v->rank && !sum->plates.guard ? sum : NULL;
+    return sum && !sum->gone && sum->plates.n == v->rank ? sum : NULL;
 }
 
 // Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name the element all terms are in the weights (kernel/element.c).

@@ -701,6 +701,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
     const bool chain = c->nbatch < v->rank;
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
+    if (!chain) p.guard = var_domain(g, v, p.index);         // an element without a statement has no values to sum over
     Expr *apart, *e = at_value(c, &apart);
     const bool rows = !chain && is_gathered(scattered);
     if (offer && rows) return "rows look its elements up";
@@ -708,6 +709,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
         e = sum_by_rows(g, scattered, number);
         apart = ex_num(0);
         p.index = scattered->element;
+        p.guard = var_domain(g, v, p.index);
     } else e = chain ? sum_along(g, c, e, !g->by_em) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     for (Factor *f = g->factors; f; f = f->next)
@@ -727,7 +729,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
             e = ex_mul2(ex_ref(v->alike->alike, 1, &k), e);
         }
     } else e = ex_add2(e, apart);
-    new_sum(g, v, number, p, e);
+    new_sum(g, v, number, p, !chain && p.guard ? ex_replace(e, p.guard, ex_num(1)) : e);
     if (offer) v->offered = g->offers = true;
     else v->summed = number;
     g->reading = NULL;                           // it knows of the factors that there were

@@ -6,7 +6,9 @@
 //             Roland 2008, scheme 3). If the log density there is not above that of q2, q2 stays; the next ones are then tried with a half as long, and only each second time
 //   starts    three of four from a random partition: latents are laid on values at random, before the first iteration. The others, and all with --init FILE, from unknowns at random places.
 //             After 30 iterations, and after 60, those that are lower than half of all that stand, and on their way still, are left where they are (short runs: Biernacki, Celeux and Govaert 2003)
-//   no mode   what has arrived where a step along one number alone would gain more than 0.01 of the log density (by differences) is not called a mode
+//   meet      numbers that have met (neighbouring cutpoints of a category without rows), neither of which can pass the other, are moved together where iterations end: no step along one of them says what
+//             the log density does along the face on which they lie. Where that gains, iterations go on, with such a move after each two
+//   no mode   what has arrived where a step along one number alone, or along two that hold each other (a + b < 1), would gain more than 0.01 of the log density (by differences) is not called a mode
 //   no bound  a start whose step of maximisation has no finite maximum ends there; the others go on
 //   runs off  where the last step leads on to infinity, and the log density on that line as far out again is higher, and so it is 10, 1000 and 100,000 times as far: coefficients under perfect
 //             separation. That is looked at where iterations end, and after 500, 1000, 2000, ... of them
@@ -14,6 +16,7 @@
 // Starts take turns where they share the arrays of expectations, which may be as large as rows times values: on a GPU, which holds the State of one chain, and where those of all would be large
 // (memory.c). What a start finds there when its turn comes is another's, and is made again.
 #include "em.h"
+#include "../device/modes.h"
 #include "coordinates.h"
 #include "device_inside.h"
 
@@ -23,11 +26,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, LEAST_SLOPES_ON_WAY = 1, ROUND = 10 };
+enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, LEAST_SLOPES_ON_WAY = 1, MOST_MET = 40, MOST_EDGES = 10, ROUND = 10 };
 
 static const long JUDGED[] = { 30, 60 };
 
-static const double ALIKE = 1e-6, SEEN = 1e-13, STEEP = 1e-2;
+static const double ALIKE = 1e-6, SEEN = 1e-13, STEEP = 1e-2, CLOSE_BY = 1e-6;
 
 // What is within rounding. Where data and probabilities are single, expectations of rows are right to some 1e-7 of themselves, and so are all that is made of them.
 typedef struct Bounds { double close, level, falls; } Bounds;
@@ -40,6 +43,7 @@ typedef struct Way {                     // of one start
     double *q[3], *trial;                // coordinates: where two iterations began, and where each has led
     double  longest;                     // how far, in units of |r|, a step may go
     long    looks;                       // iterations after which it is asked whether it runs off
+    bool    meets;                       // numbers that have met were moved together
     bool    waits;                       // the last longer step has failed: two iterations without one
     Trace  *trace;
     long    n, room;
@@ -265,6 +269,104 @@ static bool runs_off(Em *em, GmRun *one)
     return higher;
 }
 
+// ---- numbers that meet ----
+
+static double unit_of(double x) { return fmax(fabs(x), 1e-3); }
+
+typedef struct Number { double *at, x; } Number;         // where it stands, and its value there
+typedef struct Met { Number *number; long n; } Met;      // next to each other, in order
+
+static bool is_ordered(const GmField *f) { return f->constraint == GM_ORDERED || f->constraint == GM_POSITIVE_ORDERED; }
+
+static int by_value(const void *a, const void *b)
+{
+    const Number *p = a, *q = b;
+    return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->at > q->at) - (p->at < q->at);
+}
+
+// All numbers that may meet, in order; to be freed. Those at an end of their support stay.
+static Number *in_order(const Em *em, int chain, long *n)
+{
+    Number *all = gm_alloc((size_t)em->n + 1, sizeof *all);
+    *n = 0;
+    for (int f = 0; f < em->model->n_state; f++) {
+        const GmField *field = &em->model->state[f];
+        if (!is_unknown(field) || (field->constraint != GM_ANY && !is_ordered(field)))
+            continue;
+        const GmShape *s = &em->memory->shape[f];
+        double *x = gm_state_array(em->model, em->memory, chain, f);
+        for (long i = 0; i < gm_shape_size(s); i++) {
+            const double near = fmin(x[i] - s->lower, s->upper - x[i]);
+            if (isfinite(x[i]) && !(near < 1e-14 * fmax(1, fabs(x[i]))))
+                all[(*n)++] = (Number){ x + i, x[i] };
+        }
+    }
+    qsort(all, (size_t)*n, sizeof *all, by_value);
+    return all;
+}
+
+// Of each run of numbers that lie within rounding of their neighbours all; then what can go down, the first of them, and what can go up, the last. How many sets there are, MOST_MET at most.
+static int find_met(Number *all, long n, Met *met)
+{
+    int k = 0;
+    for (long begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && all[end].x - all[end - 1].x <= CLOSE_BY * unit_of(all[end].x); end++) { }
+        for (long i = end; i > begin + 1 && k < MOST_MET; i--)
+            met[k++] = (Met){ all + begin, i - begin };
+        for (long i = begin + 1; i + 1 < end && k < MOST_MET; i++)
+            met[k++] = (Met){ all + i, end - i };
+    }
+    return k;
+}
+
+// The log density where the set has moved by t, its order kept.
+static double density_moved(Em *em, GmRun *one, const Met *m, double t)
+{
+    for (long i = 0; i < m->n; i++) {
+        *m->number[i].at = m->number[i].x + t;
+        if (i > 0 && *m->number[i].at <= *m->number[i - 1].at && m->number[i].x > m->number[i - 1].x)
+            *m->number[i].at = nextafter(*m->number[i - 1].at, INFINITY);
+    }
+    return density_here(em, one);
+}
+
+// Each set to its maximum along the line on which it moves as one. Whether that has gained anything.
+static bool move_met(Em *em, GmRun *one)
+{
+    GmEmEnd *e = &em->end[one->chain];
+    Met met[MOST_MET];
+    long n;
+    Number *all = in_order(em, one->chain, &n);
+    const int sets = find_met(all, n, met);
+    bool gained = false;
+    for (int k = 0; k < sets; k++) {
+        const double here = e->log_density, seen = (em->single ? em->within.falls : SEEN) * (1 + fabs(here)), h = 1e-4 * unit_of(met[k].number->x);
+        const double up = density_moved(em, one, &met[k], h), down = density_moved(em, one, &met[k], -h), bend = 2 * here - up - down;
+        double lp = -INFINITY;
+        if (up > here + seen || down > here + seen || (isfinite(bend) && bend > 0 && 0.125 * (up - down) * (up - down) / bend > seen)) {
+            Climb c;
+            climb_begin_on(&c, 0, -INFINITY, INFINITY, h, 0);
+            while (climb_next(&c))
+                c.log_density = density_moved(em, one, &met[k], c.x);
+            lp = density_moved(em, one, &met[k], c.x);
+        }
+        if (!(lp > here + seen)) {
+            density_moved(em, one, &met[k], 0);
+            continue;
+        }
+        e->log_density = lp;
+        gained = true;
+        for (long i = 0; i < met[k].n; i++)
+            met[k].number[i].x = *met[k].number[i].at;
+    }
+    free(all);
+    if (gained) {
+        keep_trace(&em->way[one->chain], e->iterations, e->log_density);
+        change_of(em, one->chain);
+    }
+    return gained;
+}
+
 // Two iterations, and what they suggest.
 static void cycle(Em *em, GmRun *one)
 {
@@ -286,6 +388,8 @@ static void cycle(Em *em, GmRun *one)
         w->looks *= 2;
     if ((done || late) && em->accelerates && runs_off(em, one))
         e->state = GM_ASCENT_RUNS_OFF;
+    else if ((done || w->meets) && move_met(em, one))
+        w->meets = true;
     else if (done)
         e->state = GM_ASCENT_DONE;
     else if (em->accelerates && !w->waits && e->iterations < em->most)
@@ -382,7 +486,17 @@ static void say(const Em *em, long to, int going, bool bar)
 
 // ---- the slope, by differences ----
 
-typedef struct Slope { GmRun *run; Em *em; int chain; long left; double most, here, gain; } Slope;       // here: the log density; gain: the largest that a step along one number would have
+typedef struct Edge { double *at, out; } Edge;           // a number beyond which there is no density, on the side of `out`, 1 or -1
+
+typedef struct Slope {
+    GmRun *run;
+    Em    *em;
+    int    chain;
+    long   left;
+    double most, here, gain;             // here: the log density; gain: the largest that a step would have
+    Edge   edge[MOST_EDGES];
+    int    edges;
+} Slope;
 
 static double density_at(Slope *s)
 {
@@ -406,7 +520,7 @@ static void take_slope(Slope *s, double up, double down, double width)
 // Of a number within bounds: by log(x - lower), log(upper - x), the log odds, or x in units of its own size.
 static void slope_of_number(Slope *s, double *x, double lower, double upper)
 {
-    const double was = *x, near = fmin(was - lower, upper - was), unit = isfinite(near) ? near : fmax(fabs(was), 1e-3), h = 1e-4 * unit;
+    const double was = *x, near = fmin(was - lower, upper - was), unit = isfinite(near) ? near : unit_of(was), h = 1e-4 * unit;
     if (isfinite(near) && near < 1e-14 * fmax(1, fabs(was)))
         return;                          // at an end of its support
     *x = was + h;
@@ -415,7 +529,28 @@ static void slope_of_number(Slope *s, double *x, double lower, double upper)
     const double down = density_at(s);
     *x = was;
     take_slope(s, up, down, 2 * h / unit);
+    if ((up == -INFINITY) != (down == -INFINITY) && s->edges < MOST_EDGES)
+        s->edge[s->edges++] = (Edge){ x, up == -INFINITY ? 1 : -1 };
     s->left--;
+}
+
+// Of two numbers that hold each other where they are, as a + b < 1 does: one goes on, the other makes room.
+static void slope_of_edges(Slope *s)
+{
+    for (int i = 0; i < s->edges; i++)
+        for (int j = 0; j < i; j++) {
+            const Edge *a = &s->edge[i], *b = &s->edge[j];
+            const double x = *a->at, y = *b->at, unit = fmin(unit_of(x), unit_of(y)), h = 1e-4 * unit;
+            double at[2];
+            for (int side = 0; side < 2; side++) {       // what makes room does so by a little more, for rounding
+                *a->at = x + (side ? -(1 + 1e-7) * h : h) * a->out;
+                *b->at = y - (side ? -h : (1 + 1e-7) * h) * b->out;
+                at[side] = density_at(s);
+            }
+            *a->at = x;
+            *b->at = y;
+            take_slope(s, at[0], at[1], 2e-4);
+        }
 }
 
 // Of weights that add up to 1: by the logarithm of one of them, the others in proportion.
@@ -456,13 +591,39 @@ static void slope_of_covariance(Slope *s, double *x, long n)
         }
 }
 
+// Of an ordered vector: of each number between its neighbours.
+static void slope_of_ordered(Slope *s, double *x, long n, bool positive)
+{
+    for (long k = 0; k < n && s->left > 0; k++)
+        slope_of_number(s, x + k, k ? x[k - 1] : positive ? 0 : -INFINITY, k + 1 < n ? x[k + 1] : INFINITY);
+}
+
+// Of numbers that have met: as one.
+static void slope_of_met(Slope *s)
+{
+    GmRun one = *s->run;
+    one.chain = s->chain;
+    one.inner_threads = s->em->options->threads;
+    one.sweep = 1;
+    Met met[MOST_MET];
+    long n;
+    Number *all = in_order(s->em, s->chain, &n);
+    const int sets = find_met(all, n, met);
+    for (int k = 0; k < sets; k++) {
+        const double unit = unit_of(met[k].number->x), up = density_moved(s->em, &one, &met[k], 1e-4 * unit), down = density_moved(s->em, &one, &met[k], -1e-4 * unit);
+        density_moved(s->em, &one, &met[k], 0);
+        take_slope(s, up, down, 2e-4);
+    }
+    free(all);
+}
+
 // The largest derivative at some of the numbers, those that a stride meets: as many as the iterations have paid for, two passes each. Whether it is a mode is worth LEAST_SLOPES of them; where
 // --iterations has ended the way that is not asked.
 static double slope_at(Em *em, GmRun *run, int chain, double *gain)
 {
     const long some = em->end[chain].iterations / 2, least = em->end[chain].state == GM_ASCENT_DONE ? LEAST_SLOPES : LEAST_SLOPES_ON_WAY;
     const long most = some < least ? least : some > MOST_SLOPES ? MOST_SLOPES : some;
-    Slope s = { run, em, chain, most, 0, 0, 0 };
+    Slope s = { .run = run, .em = em, .chain = chain, .left = most };
     s.here = density_at(&s);
     const long stride = em->n / most + 1;
     for (int f = 0; f < em->model->n_state; f++) {
@@ -478,12 +639,16 @@ static double slope_at(Em *em, GmRun *run, int chain, double *gain)
                 slope_of_simplex(&s, x + i, size), i += size * (1 + stride / size);
             else if (field->constraint == GM_COVARIANCE)
                 slope_of_covariance(&s, x + i, size), i += size * size * (1 + stride / (size * size));
+            else if (is_ordered(field))
+                slope_of_ordered(&s, x + i, size, field->constraint == GM_POSITIVE_ORDERED), i += size * (1 + stride / size);
             else if (field->constraint == GM_ANY)
                 slope_of_number(&s, x + i, shape->lower, shape->upper), i += stride;
             else
                 i = n;                   // others are told by the density alone
         }
     }
+    slope_of_met(&s);
+    slope_of_edges(&s);
     density_at(&s);
     *gain = s.gain;
     return s.most;

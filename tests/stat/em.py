@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
 from em_models import NORMALS, CLASSES, BINARY, ROBUST, NUMERICAL
@@ -82,6 +83,19 @@ def compare(w, what, model, data, density, kinds, error=2e-4):
 CUTS = """data { int N; int<lower=1, upper=3> y[N]; vector[N] x; }
 prior { b ~ normal(0, 1); ordered[2] c; for (k in 1:2) c[k] ~ normal(k - 1, 1); }
 likelihood { for (i in 1:N) y[i] ~ ordered_probit(b * x[i], c); }
+"""
+CATEGORIES = """data { int N, K; vector[N] x; int<lower=1, upper=K> y[N]; }
+prior { b ~ normal(0, 1); ordered[K - 1] c; for (k in 1:K-1) c[k] ~ normal(k - 3, 1.5); }
+likelihood { for (i in 1:N) y[i] ~ ordered_probit(b * x[i], c); }
+"""
+HELD = """data { int N, n; int y[N]; int z[N]; }
+prior { a ~ beta(2, 2); b ~ uniform(0, 1 - a); }
+likelihood { for (i in 1:N) { y[i] ~ binomial(n, a); z[i] ~ binomial(n, b); } }
+"""
+GUARDED = """data { int N; int<lower=0> y[N]; vector[N] x; int seen[N]; }
+prior { a ~ normal(0, 1); b ~ normal(0, 1); w ~ beta(2, 2); }
+latent { for (i in 1:N) if (seen[i] == 1) z[i] ~ bernoulli(w); }
+likelihood { for (i in 1:N) if (seen[i] == 1) y[i] ~ poisson(z[i] * exp(a + b * x[i])); }
 """
 WRITTEN = NORMALS.replace("latent { for (i in 1:N) c[i] ~ categorical(w); }\n", "").replace("normal(mu[c[i]], s[c[i]])", "mixture(w, normal(mu, s))")
 MATRICES = """data { int<lower=0> N; int<lower=1> K, p; matrix[N, p] y; matrix[p, p] S; vector[p] m; }
@@ -196,6 +210,23 @@ def cuts(d):
     return density
 
 
+def best_cuts(d):
+    """The largest log density of CATEGORIES, by free coordinates, in which categories may vanish."""
+    def loss(q):
+        c = q[1] + np.r_[0, np.cumsum(np.exp(q[2:]))]
+        ends, eta = np.r_[-np.inf, c, np.inf], q[0] * d["x"]
+        return -stats.norm(0, 1).logpdf(q[0]) - stats.norm(np.arange(len(c)) - 2, 1.5).logpdf(c).sum() - np.log(stats.norm.cdf(ends[d["y"]] - eta) - stats.norm.cdf(ends[d["y"] - 1] - eta)).sum()
+    return -min(minimize(loss, np.r_[0, -1, at * np.ones(d["K"] - 2)], method="BFGS", options={"gtol": 1e-9}).fun for at in (-2, -1, 0))
+
+
+def guarded(d):
+    def density(x):
+        rate, row = np.exp(x["a"] + x["b"] * d["x"]), d["seen"] == 1
+        rows = np.logaddexp(np.log1p(-x["w"]) + np.where(d["y"] == 0, 0, -np.inf), np.log(x["w"]) + stats.poisson.logpmf(d["y"], rate))
+        return stats.norm(0, 1).logpdf(np.r_[x["a"], x["b"]]).sum() + stats.beta(2, 2).logpdf(x["w"]) + rows[row].sum()
+    return density
+
+
 def groups(d):
     def density(x):
         rows = stats.norm(x["mu"], x["s"]).logpdf(d["y"][:, None])
@@ -289,6 +320,17 @@ with Workplace() as w:
     compare(w, "binary regressions", BINARY, d, binary(d), {"a": "real", "b": "real"})
     d = dict(N=9, x=np.array([-1, .3, 1.2, .5, -.4, .2, .8, -1.2, .1]), y=np.array([1, 2, 3, 3, 2, 1, 2, 1, 3]))
     compare(w, "cutpoints, which end the latents", CUTS, d, cuts(d), {"b": "real", "c": "real"})       # latents stay out: what they say of their ends is no statistic
+    x6 = np.array([-0.8, -1.3, -0.2, 0.4, 1.1, 0.1, -0.5, -0.8, 0.7, 1.6, 0.3, -1.2])
+    program, heights = compiled(w, "categories", CATEGORIES), []
+    for seen in ([2, 5, 6, 5, 2, 6, 6, 5, 5, 6, 2, 5], [1, 4, 5, 5, 1, 4, 5, 4, 4, 1, 5, 4], [3] * 12):      # categories without rows: their cutpoints meet
+        d = dict(N=12, K=6, x=x6, y=np.array(seen))
+        x, said = mode(w, program, d, "--starts", "8")
+        heights.append((x["lp__"] - best_cuts(d), said.count("a mode"), "from 8 of 8" in said))
+    told("categories without rows", all(abs(h) < 1e-6 and all_of_them for h, _, all_of_them in heights), heights)
+    x, said = mode(w, compiled(w, "held", HELD), dict(N=3, n=10, y=[7, 8, 6], z=[6, 5, 7]), status=8)
+    print("a sum that is held: " + said.strip().split("\n")[-1])
+    d = dict(N=14, y=np.array([0, 2, 1, 0, 0, 3, 1, 0, 4, 0, 2, 1, 0, 1]), x=np.linspace(-1, 1, 14), seen=np.array([1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1]))
+    compare(w, "labels that a condition leaves out", GUARDED, d, guarded(d), {"a": "real", "b": "real", "w": "positive"})
     d = dict(N=n, p=3, X=X, y=X @ b + rng.standard_t(3, n))
     compare(w, "robust regression", ROBUST, d, robust(d), {"b": "real", "s": "positive"})
     d = dict(N=n, y=np.where(rng.random(n) < .4, 3., -2) + rng.standard_t(4, n))
