@@ -82,6 +82,7 @@ struct Var {
     Expr       *init;                    // default of a data scalar
     bool        response;                // data on the left of `~`: may have missing values
     bool        left_out;                // response: the model asks that its missing values are left out of what others see (left_out.c)
+    bool        may_be_left_out;         // response: the model could ask for that
     const char *needed_for;              // response: what is made of it before sampling, so that no value may be missing; or NULL
     bool        discrete;                // of finite or countable support
     Decl       *decl;

@@ -86,7 +86,9 @@ bool leave_missing_out(Graph *g)
 {
     for (int i = 0, n = g->nvars; i < n; i++) {
         Var *v = g->vars[i];
-        const Request *r = v->kind == VAR_DATA && v->response ? request_of(g, v) : NULL;
+        if (v->kind != VAR_DATA || !v->response) continue;
+        const Request *r = request_of(g, v);
+        v->may_be_left_out = !r && v->rank > 0 && !obstacle(g, v);
         if (!r || strcmp(r->method, "marginal") != 0) continue;
         const char *because = obstacle(g, v);
         if (!because) {

@@ -954,6 +954,7 @@ static void impute(Graph *g, Step **first, Step **last)
         const Reading enters = factors_of(g, v);
         for (int q = 0; q < enters.n; q++) s->marginal |= enters.factor[q]->replaced && !enters.factor[q]->original && factor_mentions(enters.factor[q], v);
         if (how == STEP_ENUM) { s->enumerate.lower = lower; s->enumerate.upper = upper; }
+        v->may_be_left_out &= how != STEP_SLICE && c->nbatch == v->rank;
         if (v->left_out && (how == STEP_SLICE || c->nbatch < v->rank)) {
             Diag *m = diag(g->diags, request_of(g, v)->span, DIAG_E0513, v->name);
             diag_because(m, "its missing values are drawn last, in one draw, and %s", how == STEP_SLICE ? "there is no routine that draws from their distribution" : "its elements depend on each other");

@@ -272,7 +272,7 @@ typedef struct GmSummary {
 GmSummary gm_summarise(const double *x, int chains, long draws);
 // Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their normal scores and that of the squares of these.
 double    gm_mixing(const double *x, int chains, long draws);
-void      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
+bool      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 
 // ---- new_data.c: other data, with the draws of the run ----
 

@@ -59,6 +59,7 @@ typedef struct GmField {
     size_t       offset;                                 // of the value (data scalars) or of the pointer, in Data or State
     int          has_default;                            // data: the file may leave it out
     int          may_miss;                               // data: null, NA, NaN allowed; then imputed_field is its State field
+    int          may_be_left_out;                        // data: `infer { name by marginal; }` would leave missing values out of what the unknowns see
     const char  *needed_for;                             // data: why no value may be missing although the likelihood describes them; or NULL
     const char  *asked_by;                               // data: a distribution that asks for the constraint: "the `Sigma` of multi_normal (m.gm:4)"; NULL: it is declared
     int          finite;                                 // data: infinite values are refused

@@ -232,6 +232,18 @@ static bool impossible(const Fit *f)
     return false;
 }
 
+// Where chains are slow, missing values that nothing else reads may be what holds them.
+static void note_missing(const Fit *f)
+{
+    for (int k = 0; k < f->model->n_data; k++) {
+        const GmField *y = &f->model->data[k];
+        const long n = f->data.missing[k].count;
+        if (y->may_be_left_out && n > 0)
+            printf("%s has %ld missing value%s, which nothing else reads, and given which the unknowns are drawn as if %s been observed: `infer { %s by marginal; }` in the model leaves them out, and what depends on them moves faster.\n",
+                   y->name, n, n > 1 ? "s" : "", n > 1 ? "they had" : "it had", y->name);
+    }
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, NULL);
@@ -241,8 +253,8 @@ static int finish(Fit *f, int status)
     explain_end(f, status);
     if (status == GM_EXIT_OK && impossible(f))
         status = GM_EXIT_FAULT;
-    if (f->options.summary && f->draws.kept > 0)
-        gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options);
+    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
+        note_missing(f);
     if (f->options.summary && f->draws.kept > 0)
         gm_labels_note(stdout, f->model, &f->memory, &f->data, &f->draws);
     if (f->options.summary && f->draws.kept > 0)

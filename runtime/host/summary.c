@@ -360,8 +360,8 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
     }
 }
 
-// What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain.
-static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
+// What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a quantity is beyond one of them.
+static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
 {
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
     long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
@@ -388,7 +388,7 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
                 quantities);
     if (d->kept < 8) {
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
-        return;
+        return false;
     }
     if (unmixed > 0) {
         char *label = gm_column_label(d, model, m, worst_rhat, '[');
@@ -409,12 +409,13 @@ static void print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
                 ess_bound, short_of, quantities, label, ess, more);
         free(label);
     }
+    return unmixed > 0 || short_of > 0;
 }
 
-void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
 {
     if (d->n_summarised == 0)
-        return;
+        return false;
     GmSummary *all = summarise_all(d, model);
     const long shown = elements_shown(d, o->summary_rows);
     int width = 9;
@@ -446,7 +447,8 @@ void gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
         }
     }
     fputc('\n', to);
-    print_warnings(to, d, model, m, o, all);
+    const bool slow = print_warnings(to, d, model, m, o, all);
     print_move_warnings(to, d, model);
     free(all);
+    return slow;
 }

@@ -433,7 +433,7 @@ static const GmField data_fields[] = {
      .declared = "int<lower=0> p"},
     {.name = "X", .type = GM_REAL, .role = GM_DATA, .rank = 2, .offset = offsetof(Data, X), .finite = 1, .where = "model.gm:6",
      .declared = "real X[N, p]", .extent_of = {1, 2}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .imputed_field = 1, BOUNDED(0, 1), .where = "model.gm:7",
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = 1, BOUNDED(0, 1), .where = "model.gm:7",
      .declared = "int<lower=0, upper=1> y[N]", .extent_of = {1}},
 };
 

@@ -348,7 +348,7 @@ static const GmField data_fields[] = {
      .declared = "int<lower=0> N"},
     {.name = "t", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, t), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:6",
      .declared = "real<lower=0> t[N]", .extent_of = {1}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .imputed_field = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
      .declared = "int<lower=0> y[N]", .extent_of = {1}},
 };
 
