@@ -1,4 +1,4 @@
-// sparse.c -- sparse.h over CHOLMOD (SuiteSparse: its modules Core, Cholesky and Partition are under the LGPL 2.1 or later, Supernodal and MatrixOps under the GPL 2 or later).
+// sparse.c -- sparse.h over CHOLMOD (SuiteSparse: its modules Core, Cholesky and Partition are under the LGPL 2.1 or later, Supernodal and MatrixOps under the GPL 2 or later), which finds the order, and makes factors where their columns are long; else simplicial.c.
 //
 // The types are those of CHOLMOD's header, the library is opened when a program needs it: nothing is linked. Built without that header, there is the dense route alone.
 #include "sparse.h"
@@ -21,6 +21,7 @@
 #include "conjugate.h"
 #include "library.h"
 #include "nonzeros.h"
+#include "simplicial.h"
 #include "tiles.h"
 
 #if defined(__has_include)
@@ -38,6 +39,7 @@ static const double MOST_FACTOR = 1.5e8;                 // entries of a factor:
 enum { MOST_DIRECT = 16384 };                            // elements of a dense matrix that is made where conjugate gradients fail: 2 GB
 enum { MOST_PAIRS = 50000000 };                          // of entries of a row: their places take minutes to order beyond
 enum { LONG_ROW = 64, MOST_APART = 64 };                 // a row with more entries than this, and than a few of their squares, is apart from the factor, if there are few such rows
+static const double MOST_SIMPLICIAL = 1e7;               // entries of a factor that is made here: its pattern takes twice the memory of its numbers
 enum { GUESSED_STEPS = 60, MOST_STEPS = 20000 };         // of conjugate gradients: with which they are compared before any has been made; of one solution where there is no factor
 enum { GM_FOR_FACTOR = -2 };             // beside what gm_normal_sparse returns
 enum { FIRST_DRAWS = 8, AGAIN = 64 };                    // draws of a chain by either preconditioner in turn, and then one of so many
@@ -122,6 +124,7 @@ typedef struct Pattern {                 // of one block: the same for all chain
     double  step_time, factor_time, time;        // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
     struct Record *record;
     cholmod_factor *symbolic;
+    GmSimplicial *columns;               // where these are short, the factor is made here; NULL: by CHOLMOD
     GmTiles *tiles;                      // on a GPU
     int     version;
     char   *text;
@@ -143,6 +146,7 @@ typedef struct Numbers {                 // of one block, of one thread
     double *put, *solving;               // entries of rows; work space of conjugate gradients
     double *root, *target, *of_rows;     // of each row; work space, a number for each
     double *factored;                    // the values whose factor there is
+    double *columns, *work;              // of the factor that is made here; a number for each element
     bool    has_factor;
     int     factored_chain;              // of this chain
 #ifdef HAS_CHOLMOD
@@ -687,6 +691,8 @@ static bool analyse(Pattern *q, double *work, const int *order)
     if (!started) start(&common);
     started = true;
     if (q->symbolic) lib.cholmod_free_factor(&q->symbolic, &common);
+    gm_simplicial_close(q->columns);
+    q->columns = NULL;
     cholmod_sparse A = matrix_of(q, NULL);
     common.nmethods = order ? 1 : 0;
     common.method[0].ordering = order ? CHOLMOD_GIVEN : CHOLMOD_AMD;
@@ -695,6 +701,7 @@ static bool analyse(Pattern *q, double *work, const int *order)
     if (!q->symbolic) return false;
     *work = common.fl / 2;
     q->factor = common.lnz;
+    if (!q->symbolic->is_super && common.lnz < MOST_SIMPLICIAL) q->columns = gm_simplicial_open(q->n, q->first, q->row, q->symbolic->Perm);
     return true;
 #else
     (void)q;
@@ -764,9 +771,11 @@ static Numbers *numbers(int number)
     free(m->put);
     free(m->solving);
     free(m->factored);
+    free(m->columns);
+    free(m->work);
     free(m->root);
     m->has_factor = false;
-    m->kept = m->dense = m->solving = m->factored = NULL;
+    m->kept = m->dense = m->solving = m->factored = m->columns = m->work = NULL;
     m->root = room(sizeof(double) * 3 * (size_t)q->rows);
     m->target = m->root + q->rows;
     m->of_rows = m->target + q->rows;
@@ -775,7 +784,10 @@ static Numbers *numbers(int number)
     m->vector = room(sizeof(double) * (size_t)q->n);
     if (q->dense) m->dense = room(sizeof(double) * (size_t)(q->n * q->n));
 #ifdef HAS_CHOLMOD
-    else if (q->analysed) {
+    else if (q->analysed && q->columns) {
+        m->columns = room(sizeof(double) * (size_t)q->columns->entries);
+        m->work = room(sizeof(double) * (size_t)q->n);
+    } else if (q->analysed) {
         if (!m->started) start(&m->common);
         m->started = true;
 #ifdef M_TRIM_THRESHOLD
@@ -876,8 +888,10 @@ static void make_dense(const Pattern *q, Numbers *m)
 
 #ifdef HAS_CHOLMOD
 // Entry k of the diagonal of the factor; columns come in order, and `super` goes along.
-static double pivot_of(const cholmod_factor *L, long k, long *super)
+static double pivot_of(const Pattern *q, const Numbers *m, long k, long *super)
 {
+    if (q->columns) return m->columns[q->columns->first[k]];
+    const cholmod_factor *L = m->factor;
     const double *x = L->x;
     if (!L->is_super) return x[((const int *)L->p)[k]];
     const int *first = L->super, *rows = L->pi, *at = L->px;
@@ -889,14 +903,25 @@ static double pivot_of(const cholmod_factor *L, long k, long *super)
 // Pivots that have lost all digits: as with dense matrices. Element of x, from 1, or 0.
 static long lost_pivot(const Pattern *q, const Numbers *m)
 {
-    const cholmod_factor *L = m->factor;
-    const int *order = L->Perm;
-    if (L->minor < L->n) return order[L->minor] + 1;
+    const int *order = order_of(q);
+    if (!q->columns && m->factor->minor < m->factor->n) return order[m->factor->minor] + 1;
     for (long k = 0, s = 0; k < q->n; k++) {
-        const double pivot = pivot_of(L, k, &s), old = m->value[q->first[order[k]]];
+        const double pivot = pivot_of(q, m, k, &s), old = m->value[q->first[order[k]]];
         if (!(pivot > 0) || !isfinite(pivot) || pivot * pivot < GM_PIVOT_LOST * old) return order[k] + 1;
     }
     return 0;
+}
+
+// 0, or as gm_normal_sparse.
+static long factor_once(const Pattern *q, Numbers *m)
+{
+    if (q->columns) {
+        memset(m->work, 0, sizeof(double) * (size_t)q->n);
+        const long bad = gm_simplicial_factor(q->columns, m->value, m->columns, m->work);
+        return bad ? order_of(q)[bad - 1] + 1 : lost_pivot(q, m);
+    }
+    cholmod_sparse A = matrix_of(q, m->value);
+    return lib.cholmod_factorize(&A, m->factor, &m->common) ? lost_pivot(q, m) : 1;
 }
 
 // Factors the values, unless they are those that were factored last: scales may have been drawn from these. Where rows are apart it may be singular without them, as an intrinsic field without
@@ -908,10 +933,9 @@ static long factor_values(const Pattern *q, Numbers *m, Record *r)
     m->has_factor = false;
     for (long k = 0; k < q->entries; k++)
         if (!isfinite(m->value[k])) return q->row[k] + 1;
-    cholmod_sparse A = matrix_of(q, m->value);
     for (;;) {
         for (int i = 0; r && i < r->npushed; i++) m->value[q->first[r->pushed[i]]] *= 2;
-        const long bad = lib.cholmod_factorize(&A, m->factor, &m->common) ? lost_pivot(q, m) : 1;
+        const long bad = factor_once(q, m);
         for (int i = 0; r && i < r->npushed; i++) m->value[q->first[r->pushed[i]]] /= 2;
         if (!bad) break;
         if (!r || r->npushed == q->napart || !(m->value[q->first[bad - 1]] > 0)) return bad;
@@ -926,8 +950,24 @@ static long factor_values(const Pattern *q, Numbers *m, Record *r)
     return 0;
 }
 
-static bool solve_with(Numbers *m, int what, double *x, long n)
+// CHOLMOD_P: into the order of the factor, CHOLMOD_Pt: out of it; CHOLMOD_A: all of J x = b.
+static bool solve_with(const Pattern *q, Numbers *m, int what, double *x, long n)
 {
+    if (q->columns) {
+        const bool all = what == CHOLMOD_A;
+        const int *order = order_of(q);
+        if (all || what == CHOLMOD_P) {
+            for (long k = 0; k < n; k++) m->work[k] = x[order[k]];
+            memcpy(x, m->work, sizeof *x * (size_t)n);
+        }
+        if (all || what == CHOLMOD_L) gm_simplicial_solve(q->columns, m->columns, x);
+        if (all || what == CHOLMOD_Lt) gm_simplicial_solve_transposed(q->columns, m->columns, x);
+        if (all || what == CHOLMOD_Pt) {
+            for (long k = 0; k < n; k++) m->work[order[k]] = x[k];
+            memcpy(x, m->work, sizeof *x * (size_t)n);
+        }
+        return true;
+    }
     cholmod_dense b = vector_of(n, x);
     if (!lib.cholmod_solve2(what, m->factor, &b, NULL, &m->x, NULL, &m->y, &m->e, &m->common)) return false;
     memcpy(x, m->x->x, sizeof *x * (size_t)n);
@@ -979,7 +1019,7 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r,
     for (int i = 0; i < r->npushed; i++) Q[k++ * n + r->pushed[i]] = sqrt(m->value[q->first[r->pushed[i]]]);
     for (k = 0; k < K && good; k++) {
         double *v = Q + k * n, norm = 0;
-        good = solve_with(m, CHOLMOD_P, v, n) && solve_with(m, CHOLMOD_L, v, n);
+        good = solve_with(q, m, CHOLMOD_P, v, n) && solve_with(q, m, CHOLMOD_L, v, n);
         for (int again = 0; again < 2; again++)              // Gram and Schmidt, twice for the digits
             for (long l = 0; l < k; l++) {
                 double c = 0;
@@ -1005,7 +1045,7 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r,
             T[k * K + l] = k == l ? sqrt(sum) : sum / T[l * K + l];
         }
     memcpy(mean, h, sizeof *mean * (size_t)n);
-    good = good && solve_with(m, CHOLMOD_P, mean, n) && solve_with(m, CHOLMOD_L, mean, n);
+    good = good && solve_with(q, m, CHOLMOD_P, mean, n) && solve_with(q, m, CHOLMOD_L, mean, n);
     for (long j = 0; j < n; j++) z[j] = noise_of(&parts, j);
     for (int of_mean = 0; of_mean < 2 && good; of_mean++) {
         double *v = of_mean ? mean : z;
@@ -1026,7 +1066,7 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r,
     }
     if (exponent) {
         *exponent = quadratic / 2;
-        for (long j = 0, super = 0; j < n; j++) *exponent -= log(pivot_of(m->factor, j, &super));
+        for (long j = 0, super = 0; j < n; j++) *exponent -= log(pivot_of(q, m, j, &super));
         for (k = 0; k < K && good; k++) *exponent -= log(T[k * K + k]);
     }
     if (good && scale) {
@@ -1034,7 +1074,7 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r,
         scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(g, scale->count / 2, rest / 2)) : 1;
     }
     for (long j = 0; j < n; j++) z[j] += (scale ? scale->scale : 1) * mean[j];
-    good = good && (exponent || (solve_with(m, CHOLMOD_Lt, z, n) && solve_with(m, CHOLMOD_Pt, z, n)));
+    good = good && (exponent || (solve_with(q, m, CHOLMOD_Lt, z, n) && solve_with(q, m, CHOLMOD_Pt, z, n)));
     if (good && !exponent) memcpy(x, z, sizeof *x * (size_t)n);
     free(Q);
     free(R);
@@ -1065,7 +1105,7 @@ static bool solved_directly(const Pattern *q, Numbers *m, Record *r, double *b, 
     if (factor_values(q, m, q->napart ? r : NULL)) return false;
     if (q->napart) return draw_apart(&none, q, m, r, b, x, NULL, NULL) == 0;
     memcpy(x, b, sizeof *x * (size_t)q->n);
-    return solve_with(m, CHOLMOD_A, x, q->n);
+    return solve_with(q, m, CHOLMOD_A, x, q->n);
 #else
     (void)r;
     return false;
@@ -1183,7 +1223,7 @@ static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *sc
     } else {
         double *v = m->vector;
         memcpy(v, h, sizeof *v * (size_t)n);
-        if (!solve_with(m, CHOLMOD_P, v, n) || !solve_with(m, CHOLMOD_L, v, n)) return 1;
+        if (!solve_with(q, m, CHOLMOD_P, v, n) || !solve_with(q, m, CHOLMOD_L, v, n)) return 1;
         if (scale) {                             // as in linalg.h
             double rest = scale->Q;
             for (long k = 0; k < n; k++) rest -= v[k] * v[k];
@@ -1191,7 +1231,7 @@ static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *sc
             for (long k = 0; k < n; k++) v[k] *= scale->scale;
         }
         for (long k = 0; k < n; k++) v[k] += noise_of(&parts, k);
-        if (!solve_with(m, CHOLMOD_Lt, v, n) || !solve_with(m, CHOLMOD_Pt, v, n)) return 1;
+        if (!solve_with(q, m, CHOLMOD_Lt, v, n) || !solve_with(q, m, CHOLMOD_Pt, v, n)) return 1;
         memcpy(x, v, sizeof *x * (size_t)n);
     }
     stream_pass(g);
@@ -1243,14 +1283,14 @@ static double marginal_sparse(int number, double *h, const double *x)
         return !draw_apart(&none, q, m, record, h, NULL, NULL, &exponent) && isfinite(exponent) ? exponent : -INFINITY;
     }
     double log_det = 0, quadratic = 0, *mean = m->vector;
-    const int *order = ((const cholmod_factor *)m->factor)->Perm;
+    const int *order = order_of(q);
     for (long k = 0, s = 0; k < n; k++) {
-        const double pivot = pivot_of(m->factor, k, &s);
+        const double pivot = pivot_of(q, m, k, &s);
         if (pivot * pivot < GM_PIVOT_POOR * m->value[q->first[order[k]]]) return -INFINITY;
         log_det += log(pivot);
     }
     memcpy(mean, h, sizeof *mean * (size_t)n);
-    if (!solve_with(m, CHOLMOD_A, mean, n)) return -INFINITY;
+    if (!solve_with(q, m, CHOLMOD_A, mean, n)) return -INFINITY;
     for (long k = 0; k < n; k++) quadratic += h[k] * mean[k];
     const double v = quadratic / 2 - log_det;
     return isfinite(v) ? v : -INFINITY;

@@ -4,7 +4,7 @@
 // data alone: the kernel is called once for them (gm_pattern_begin, gm_pattern_end), and each place gets a slot among the entries of the lower triangle, by columns. In a sweep the same
 // terms come in the same order, so that an entry is one addition, and sums do not depend on the number of threads.
 //
-// J is factored by CHOLMOD of SuiteSparse with an order that keeps the factor sparse (analysed once; numbers each draw), or dense by LAPACK where that is less work, and
+// J is factored in an order that keeps the factor sparse, which CHOLMOD of SuiteSparse finds once: by CHOLMOD, or by simplicial.h where columns are short; or dense by LAPACK where that is less work, and
 // x = P'L'^-1 (L^-1 P h + e) with P J P' = L L' and e standard normal (Rue 2001). CHOLMOD is found when the program runs, and only by programs that have such a block.
 //
 // Linear predictors that name a list of elements for each row, y[i] ~ normal(sum(k in start[i]:end[i], x[k]*b[col[k]]), s), are told by their rows (gm_sparse_row, gm_sparse_put):
