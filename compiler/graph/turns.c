@@ -721,6 +721,5 @@ void complete_turns(Graph *g, Step *s)
         *b = (BlockTerm){.factor = t->softmax->factor, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
         *last = b;
         last = &b->next;
-        s->marginal = true;                      // the log joint does not hold what is drawn for them
     }
 }

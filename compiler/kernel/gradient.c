@@ -101,7 +101,7 @@ typedef struct Moved {                   // a block
     int         nscalars, scalars_size, names_size;
 } Moved;
 
-enum { MOST_TOTALS = 3 };                // that one loop adds up beside the log density (kernels.h, GM_MOST_TOTALS)
+enum { MOST_TOTALS = MOST_OF_LOOP - 1 }; // that one loop adds up beside the log density
 
 // ---- places ----
 

@@ -104,6 +104,8 @@ typedef struct ValueWeights {            // of values that a row may take: a tab
     struct ValueWeights *next;
 } ValueWeights;
 
+enum { MOST_OF_LOOP = 4 };               // totals that turns of one loop add to (runtime/device/kernels.h, GM_MOST_TOTALS)
+
 typedef struct Node Node;
 
 typedef struct SymmetricProduct {        // what a row adds to places (j, k) of its group: times*factor(j)*factor(k)
@@ -144,7 +146,7 @@ struct Node {
             Count        turns;          // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
             bool         own_rows;       // SHARE_CREW: these run over the rows that name the element alone: `turns` are those of all elements together
             int          ntotals;
-            Var         *total[8];       // locals that grow
+            Var         *total[MOST_OF_LOOP];   // locals that grow
             int          narrays;
             Var         *array[8];       // arrays that grow
             const Order *order;

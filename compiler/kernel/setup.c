@@ -771,6 +771,18 @@ static void put_either(Lower *p, Var *lp, bool augmented)
     leave(p, test);
 }
 
+// With --check, that of elements without a statement, as columns that take turns have them.
+static void put_absent_density(Lower *p, Var *lp, Expr *element, const Loops *l, Expr *coefficient)
+{
+    put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", element->var->name);
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
+    Node *sum = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
+    put_update(p, UPDATE_ADD, place_local(lp), ex_mul2(coefficient, ex_pow(element, 2)));
+    leave(p, sum);
+    leave(p, test);
+}
+
 void lower_log_joint(Lower *p)
 {
     bool whole = false;
@@ -805,6 +817,16 @@ void lower_log_joint(Lower *p)
             put_update(p, UPDATE_ADD, place_local(lp), ex_mul2(t->coefficient, ex_pow(t->ref[0], 2)));
             leave(p, sum);
             leave(p, test);
+        }
+    for (const Step *s = p->g->steps; s; s = s->next)
+        for (int i = 0; s->kind == STEP_TURNS && i < s->turns->n; i++) {
+            Var *v = s->turns->var[i];
+            Loops l = {.n = v->rank};
+            Expr *element = var_element(p->g, v, l.index), *exists = v->exists;
+            if (!exists) continue;
+            for (int d = 0; d < v->rank; d++) exists = ex_replace_index(exists, v->own[d], ex_index(l.index[d]));
+            l.guard = ex_call1("!", exists);
+            put_absent_density(p, lp, element, &l, ex_num(-0.5));
         }
     put(p, NODE_RESULT)->result.value = local_ref(lp);
     close_kernel(p);

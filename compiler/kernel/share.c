@@ -16,6 +16,7 @@
 // What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is asked as early as its indices are known.
 //
 // Needs: kernels as lowered.     Gives: loops with their sharing below each REDUCE and NEST; turns of the kernel; orders of rows.
+#include <stdlib.h>
 #include <string.h>
 #include "lower.h"
 
@@ -523,7 +524,9 @@ static Node *into_locals(Share *s, const Node *sum)
         int k = 0;
         if (m->kind != NODE_UPDATE || !m->update.place.local) continue;      // what an instance keeps, at places of its own
         while (k < n->loop.ntotals && n->loop.total[k] != m->update.place.local) k++;
-        if (k == n->loop.ntotals) n->loop.total[n->loop.ntotals++] = m->update.place.local;
+        if (k < n->loop.ntotals) continue;
+        if (k == MOST_OF_LOOP) abort();          // who makes such a sum keeps to it
+        n->loop.total[n->loop.ntotals++] = m->update.place.local;
     }
     n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));
     if (order) n->loop.sorted = sort_rows(s->p, s->kernel, order, n->loop.index[0], element, n->body, &n->loop.index[0]);
