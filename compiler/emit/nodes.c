@@ -1266,6 +1266,15 @@ static void emit_node(Out *o, const Node *n)
     case NODE_DRAW_BAND: emit_draw_band(o, n); break;
     case NODE_DRAW_STATES: emit_draw_states(o, n); break;
     case NODE_TRANSFORM: emit_transform(o, n); break;
+    case NODE_WHITENED: {
+        static const char *const part[] = {[TRANSFORM_FROM] = "from", [TRANSFORM_TO] = "to", [TRANSFORM_CHAIN] = "chain"};
+        Expr *const array[] = {n->whitened.shares, n->whitened.mean, n->whitened.from, n->whitened.q, n->whitened.apart, n->whitened.noise, n->whitened.slope, n->whitened.by_mean, n->whitened.left, n->whitened.right, n->whitened.pivot};
+        const char *places = "";
+        for (size_t i = 0; i < sizeof array / sizeof *array; i++)
+            if (array[i]) places = text(o, "%s, &%s", places, place_text(o, &(Place){.element = array[i]}));
+        line(o, "whitened_%s%s(%s, s->%s%s);", part[n->whitened.part], n->whitened.precision ? "_precision" : "", extent_c(o, n->whitened.size, LOOSE), n->whitened.root->name, places);
+        break;
+    }
     case NODE_FACTOR: {
         const char *size = extent_c(o, n->factor.matrix->dim[0], LOOSE);
         const char *of = n->factor.matrix->name;

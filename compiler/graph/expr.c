@@ -479,8 +479,7 @@ static Expr *power_of_product(Expr *base, Expr *r)
     return any ? ex_mul2(out, ex_call2("pow", plain, r)) : NULL;
 }
 
-// c * A as an ARRAY: the factor and the matrix.
-static bool scalar_multiple(Expr *e, Expr **factor, Expr **matrix)
+bool ex_scalar_multiple(Expr *e, Expr **factor, Expr **matrix)
 {
     if (e->kind != EX_ARRAY || e->args[1]->kind != EX_ARRAY) return false;
     Expr *inner = e->args[1], *body = inner->args[1], *c = ex_num(1), *A = NULL;
@@ -575,7 +574,7 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (fn == FN_log_determinant && is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
         if (fn == FN_log_determinant) {
             Expr *c, *A;
-            if (scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_length(ex_num(1), ex_dim(A, 0)), ex_log(c)), ex_call1(name, A));
+            if (ex_scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_length(ex_num(1), ex_dim(A, 0)), ex_log(c)), ex_call1(name, A));
         }
         if (fn == FN_log1p_exp) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
         if (fn == FN_logit && x->kind == EX_CALL && x->fn == FN_inv_logit) return x->args[0];
@@ -723,7 +722,7 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
     if (array->kind == EX_ARRAY) return ex_at(ex_replace_index(array->args[1], array->index, subscripts[0]), n - 1, subscripts + 1);
     if (array->kind == EX_CALL && array->fn == FN_inverse && n == 2) {
         Expr *c, *A;
-        if (scalar_multiple(array->args[0], &c, &A)) return ex_div(ex_at(ex_call1("inverse", A), 2, subscripts), c);
+        if (ex_scalar_multiple(array->args[0], &c, &A)) return ex_div(ex_at(ex_call1("inverse", A), 2, subscripts), c);
     }
     if (array->kind == EX_CALL && array->fn == FN_if_else)
         return ex_call3("if_else", array->args[0], ex_at(array->args[1], n, subscripts), ex_at(array->args[2], n, subscripts));

@@ -96,6 +96,7 @@ Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop inde
 Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more
 
 bool  ex_is_num(const Expr *e, double v);
+bool  ex_scalar_multiple(Expr *e, Expr **c, Expr **A);      // e = c * A, A a variable or an inverse
 bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)
 bool  ex_may_vanish(const Expr *e);               // may be exactly 0: counts, data, sums of them, choices between these
 bool  ex_may_diverge(const Expr *e);              // may be infinite or undefined where what it reads is finite: log(x) where x is 0

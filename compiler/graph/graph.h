@@ -811,6 +811,7 @@ typedef struct White {
     Expr         *current, *mean;        // of vector[element...]
 } White;
 
+Expr *joint_root(Graph *g, const Factor *prior, bool *precision);          // the triangle that the normals of a joint normal prior are multiplied with, or for a precision that whose transpose they are divided by; NULL: none
 void find_whitened(Graph *g);                                    // adds slices of what covariances are made of
 
 Step *turns_step(Graph *g, Var *const *free, int nfree);         // turns.c: a step that draws some of them category by category; NULL: there are none

@@ -11,8 +11,7 @@
 #include <string.h>
 #include "graph.h"
 
-// The triangle that the normals of f are multiplied with, or for a precision that which they are divided by; NULL: none.
-static Expr *root_of(Graph *g, const Factor *prior, bool *precision)
+Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 {
     const Ast *call = prior->dist->sample;
     if (call->nkids != 2) return NULL;
@@ -68,7 +67,7 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
         if (strcmp(asked->setting[i], "orbit") == 0 && strcmp(asked->value[i]->name, "off") == 0) return NULL;
     White *w = NEW(g->arena, White);
     *w = (White){.vector = f, .prior = prior};
-    w->root = root_of(g, prior, &w->precision);
+    w->root = joint_root(g, prior, &w->precision);
     if (!w->root || !ex_reads(w->root, v)) return NULL;
     for (int k = 0; k < prior->plates.n; k++)
         if (ex_mentions_index(w->root, prior->plates.index[k])) return NULL;

@@ -358,7 +358,7 @@ static void check_list(Check *c, const Node *list)
             if (!into || !into->grows) fail(c, arena_printf(c->p->g->arena, "`%s` adds to `%s`, which %s", n->call.part->name, n->call.into->name, into ? "is constant" : "is not declared"));
             break;
         }
-        case NODE_COMMENT: case NODE_SKIP: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
+        case NODE_COMMENT: case NODE_SKIP: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
             each_expr(n, check_expr, c);
             break;
         }

@@ -375,6 +375,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     }
     case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
+    case NODE_WHITENED: operate(to, ex_mul2(ex_num(n->whitened.part == TRANSFORM_CHAIN ? 1 : 0.5), ex_pow(n->whitened.size, 2))); break;
     case NODE_FACTOR: operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3))); break;
     case NODE_ROUTINE: operate(to, cubed(n->routine.size, strncmp(n->routine.name, "inverse", 7) == 0 ? 1 : 1.0 / 3)); break;
     case NODE_COMPUTE: add(to, count_series(k, n->compute.series, n->compute.slopes, n->compute.chain)); break;

@@ -43,8 +43,19 @@ typedef struct Ends {                    // of a variable's interval: the same f
 
 typedef struct Prior { const Factor *f; Expr *element, *centre, *spread; Index *along; struct Prior *next; } Prior;      // along: the centre reads elements that come before along this index; else NULL
 
+typedef struct Root {                    // of the covariance, or the precision, of vectors: L, lower triangular
+    bool  precision, moves;
+    Expr *matrix;                        // whose factor it is, factored at each place; NULL: its elements are those of
+    Expr *elements;                      // these, which may read
+    Expr *fixed;                         // the factor of what does not move, in an array; or NULL
+    Var  *of_fixed;
+    Var  *array, *slope;                 // slope: the derivative by it
+    Var  *apart, *noise, *left, *right, *pivot;  // of each element, as in whitened.h; noise: by covariance, and then it is what stands on the right
+} Root;
+
 typedef struct Centring {                // of effects whose prior has a centre and a spread that move with the block
     Prior *priors;                       // of its elements; NULL: its coordinates are its values
+    Root  *root;                         // of vectors; NULL: each element has a spread
     Var   *centre, *spread;              // of each element; 0 and 1: no prior names it
     Var   *scale;                        // spread to the power of the element's share
     Var   *slope[2];                     // the derivative by centre and spread
@@ -296,10 +307,14 @@ static bool end_reads(const Bound *b, const Var *v) { return ex_reads(b->term->a
 // Hoffman 2020, ICML). c is kept for each element, and found in warm-up (nuts.h). Where m, s and a density g of u are given, with l = log g:
 //
 //   dl/dq = s^c dl/du      dl/dm: (1 - (1 - c) s^c) dl/du more      d(l + log |du/dq|)/ds: c ((u - m) dl/du + 1)/s more
+//
+// Vectors with a joint normal prior, v[i, ...] ~ multi_normal(m, S), have the factor of S for a spread, which they share: by it each element has a centre and a spread given those before it (whitened.h).
 
 static bool reads_block(const Moved *m, const Expr *e);
 static Node *enter_loop(Lower *p, Sharing how, Index *i);
-static bool is_own(const Expr *ref, const Plates *plates);
+static bool surely_symmetric(Moved *m, Expr *matrix);
+static void put_matrix(Moved *m, Var *into, Expr *matrix, bool whole_matrix);
+static void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but);
 
 static Expr *real_above(const Moved *m, const char *name, double lower)
 {
@@ -426,12 +441,86 @@ static const Prior *recursion_of(const Prior *r)
     return r;
 }
 
+// ---- vectors ----
+
+static bool reads_index_of(const Expr *e, const Plates *plates)
+{
+    for (int k = 0; k < plates->n; k++)
+        if (ex_mentions_index(e, plates->index[k])) return true;
+    return false;
+}
+
+static Expr *triangle_at(const Factor *f, Expr *matrix) { return ex_at(matrix, 2, (Expr *[]){ex_index(f->plates.index[0]), ex_index(f->plates.index[1])}); }
+
+static bool has_derivatives(const Moved *m, const Factor *f, Expr *e)
+{
+    Factor of = *f;
+    Derivative *terms;
+    const char *why;
+    of.log_density = e;
+    return derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
+}
+
+// What the factor of a covariance, or of a precision, is made of: c * A has sqrt(c) times the factor of A, which need not move.
+static bool find_root(const Moved *m, const Factor *prior, Root *r)
+{
+    Expr *L = joint_root((Graph *)m->p->g, prior, &r->precision), *c = ex_num(1), *A;
+    if (!L || ex_rank(L) != 2 || L->loose || reads_index_of(L, &prior->plates)) return false;
+    r->moves = reads_block(m, L);
+    if (L->kind != EX_CALL || L->fn != FN_cholesky_decompose) r->elements = L;
+    else if (!ex_scalar_multiple(L->args[0], &c, &A)) A = L->args[0];
+    if (r->elements) A = L;
+    const bool fixed = !r->elements && !reads_block(m, A);
+    if (fixed) r->fixed = A;
+    else if (!r->elements) r->matrix = L->args[0];
+    if (fixed) r->elements = ex_pow(c, 0.5);
+    for (int i = m->step->nblock; i < m->moving.n; i++)
+        if (ex_reads(L, m->moving.var[i])) return false;
+    if (!r->moves || fixed) return !r->moves || has_derivatives(m, prior, r->elements);
+    Expr *moving = r->matrix ? r->matrix : r->elements;
+    if (r->matrix ? !stands_alone(L) : !stands_alone(ex_call1("cholesky_decompose", L))) return false;
+    const Factor f = matrix_factor(m->p->g, moving, prior->value->var, m->step->span);
+    return has_derivatives(m, &f, triangle_at(&f, moving));
+}
+
+// The prior of a variable that is a vector, or vectors, for each element: a centre, and the whole of the matrix for a spread. NULL: it has none.
+static Prior *vectors_of(const Moved *m, Var *v, Root **root)
+{
+    Graph *g = (Graph *)m->p->g;
+    const Factor *f = joint_prior(g, v, false);
+    if (!f || v->exists || v->holes || f->plates.n == MAX_PLATES) return NULL;
+    bool other = true, there = false;
+    for (int i = 0; i < m->step->nuts.n; i++) {
+        const Factor *o = m->step->nuts.factor[i];
+        there |= o == f;
+        other &= o == f || !o->value || o->value->kind != EX_REF || o->value->var != v;
+    }
+    Root r = {0};
+    if (!there || !other || !find_root(m, f, &r)) return NULL;
+    Factor *each = arena_copy(g->arena, f, sizeof *f);
+    Index *k = index_new(intern("k"), ex_num(1), v->dim[v->rank - 1]), **index = NEW_N(g->arena, Index *, f->plates.n + 1);
+    Expr *at[MAX_RANK], *mean = elaborate_rule(g, f->dist->mean, f->dist->nparams, f->dist->params, f->args);
+    for (int i = 0; i < f->plates.n; i++) {
+        index[i] = f->plates.index[i];
+        at[i] = f->value->args[i];
+    }
+    index[f->plates.n] = k;
+    at[v->rank - 1] = ex_index(k);
+    each->plates = (Plates){.n = f->plates.n + 1, .index = index};
+    Prior p = {.f = each, .element = ex_ref(v, v->rank, at), .centre = ex_at(mean, 1, (Expr *[]){ex_index(k)}), .spread = r.matrix ? r.matrix : r.elements};
+    if (!is_simple(m, each, p.centre)) return NULL;
+    *root = arena_copy(g->arena, &r, sizeof r);
+    return arena_copy(g->arena, &p, sizeof p);
+}
+
 // The priors of a variable's elements; NULL: some of them has none that serves, or they need none.
-static Prior *priors_of(const Moved *m, const Var *v)
+static Prior *priors_of(const Moved *m, Var *v, Root **root)
 {
     Prior *first = NULL, **last = &first;
     bool moves = false;
+    *root = NULL;
     if (v->base == BASE_INT || tied_of(m, v)->slope || isfinite(v->lower_number) || isfinite(v->upper_number) || bounds_of(m, v)) return NULL;
+    if (v->rank && (first = vectors_of(m, v, root))) return first;
     for (int i = 0; i < m->step->nuts.n; i++) {
         const Factor *f = m->step->nuts.factor[i];
         if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
@@ -558,6 +647,51 @@ static void put_ends_of(Moved *m, int i)
     put_barrier(p);
 }
 
+static void make_root(Moved *m, Root *r, const Var *v)
+{
+    Lower *p = m->p;
+    Expr *const n = v->dim[v->rank - 1], *const dim[] = {n, n};
+    r->array = work_array(p, ROLE_BLOCK, words(p, "root_%s", v->name), 2, dim);
+    if (r->fixed) r->of_fixed = work_array(p, ROLE_BLOCK, words(p, "fixed_root_%s", v->name), 2, dim);
+    if (r->moves) r->slope = work_array(p, ROLE_BLOCK, words(p, "slope_root_%s", v->name), 2, dim);
+    r->apart = work_array(p, ROLE_BLOCK, words(p, "apart_%s", v->name), v->rank, v->dim);
+    r->left = work_array(p, ROLE_BLOCK, words(p, "left_%s", v->name), v->rank, v->dim);
+    r->right = work_array(p, ROLE_BLOCK, words(p, r->precision ? "right_%s" : "noise_%s", v->name), v->rank, v->dim);
+    r->noise = r->precision ? NULL : r->right;
+    r->pivot = work_array(p, ROLE_BLOCK, words(p, "pivot_%s", v->name), v->rank, v->dim);
+}
+
+// Element [j, k] of the factor, as an expression.
+static Expr *element_of_root(const Root *r, Expr *const *at) { return r->fixed ? ex_mul2(r->elements, ex_ref(r->of_fixed, 2, at)) : ex_at(r->elements, 2, at); }
+
+static void factor_in_place(Moved *m, Var *array, Expr *matrix)
+{
+    const bool unsure = !surely_symmetric(m, matrix);
+    put_matrix(m, array, matrix, unsure);
+    Node *lane = enter(m->p, NODE_LANE), *n = put(m->p, NODE_FACTOR);
+    n->factor.matrix = array;
+    n->factor.unsure = unsure;
+    leave(m->p, lane);
+}
+
+// The factor, of what has been placed.
+static void put_root(Moved *m, const Root *r)
+{
+    Lower *p = m->p;
+    put_barrier(p);
+    if (r->matrix) {
+        factor_in_place(m, r->array, r->matrix);
+        return;
+    }
+    const Factor f = matrix_factor(p->g, ex_ref(r->array, 0, NULL), r->array, m->step->span);
+    const Loops l = loops_of(&f.plates);
+    Expr *at[] = {ex_index(l.index[0]), ex_index(l.index[1])};
+    Node *n = enter_nest(p, NODE_NEST, &l, 2, arena_copy(p->g->arena, at, sizeof at), NULL);
+    put_update(p, UPDATE_SET, place_element(ex_ref(r->array, 2, at)), element_of_root(r, at));
+    leave(p, n);
+    put_barrier(p);
+}
+
 static void put_centrings(Moved *m)
 {
     Lower *p = m->p;
@@ -570,6 +704,11 @@ static void put_centrings(Moved *m)
             m->next_shares = work_array(p, ROLE_TUNING, words(p, "to_standardise_%s", m->stem), 1, &m->size);
         }
         c->centre = work_array(p, ROLE_BLOCK, words(p, "centre_%s", v->name), v->rank, v->dim);
+        if (c->root) {
+            c->slope[0] = work_array(p, ROLE_BLOCK, words(p, "slope_centre_%s", v->name), v->rank, v->dim);
+            make_root(m, c->root, v);
+            continue;
+        }
         c->spread = work_array(p, ROLE_BLOCK, words(p, "spread_%s", v->name), v->rank, v->dim);
         c->scale = work_array(p, ROLE_BLOCK, words(p, "scale_%s", v->name), v->rank, v->dim);
         c->slope[0] = work_array(p, ROLE_BLOCK, words(p, "slope_centre_%s", v->name), v->rank, v->dim);
@@ -612,7 +751,7 @@ static void put_centring(Moved *m, int i, bool known)
     if (!is_of_all(c->priors, v)) {
         Node *n = each_element(m, x, &l, NODE_NEST);
         put_update(p, UPDATE_SET, place_element(like(c->centre, x)), ex_num(0));
-        put_update(p, UPDATE_SET, place_element(like(c->spread, x)), ex_num(1));
+        if (!c->root) put_update(p, UPDATE_SET, place_element(like(c->spread, x)), ex_num(1));
         leave(p, n);
     }
     for (const Prior *r = c->priors; r; r = r->next) {
@@ -620,18 +759,59 @@ static void put_centring(Moved *m, int i, bool known)
         if (r != c->priors || !is_of_all(r, v)) put_barrier(p);
         Node *n = enter_nest(p, NODE_NEST, &over, r->element->nargs, r->element->args, NULL);
         if (!r->along || known) put_update(p, UPDATE_SET, place_element(like(c->centre, r->element)), r->centre);
-        put_update(p, UPDATE_SET, place_element(like(c->spread, r->element)), r->spread);
+        if (!c->root) put_update(p, UPDATE_SET, place_element(like(c->spread, r->element)), r->spread);
         leave(p, n);
     }
     put_barrier(p);
+    if (c->root) {
+        put_root(m, c->root);
+        return;
+    }
     Node *n = each_element(m, x, &l, NODE_NEST);
     put_update(p, UPDATE_SET, place_element(like(c->scale, x)), ex_call2("standard_scale", share_of(m, x), like(c->spread, x)));
     leave(p, n);
 }
 
+// The first element of an array over the elements of v, or over the coordinates, of the vector that loops over all but the last subscript are at.
+static Expr *first_of_vector(const Moved *m, Var *array, const Var *v)
+{
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < v->rank; k++) at[k] = k < v->rank - 1 ? ex_index(v->own[k]) : ex_num(1);
+    return array == m->position || array == m->gradient || array == m->shares ? coordinate(m, array, v, at) : ex_ref(array, v->rank, at);
+}
+
+static void put_whitened(Moved *m, int i, Transformed part)
+{
+    const Centring *c = &m->centring[i];
+    const Root *r = c->root;
+    const Var *v = m->step->block[i];
+    Loops l = {.n = v->rank - 1};
+    for (int k = 0; k < l.n; k++) l.index[k] = v->own[k];
+    Node *nest = l.n ? enter_nest(m->p, NODE_NEST, &l, 0, NULL, NULL) : enter(m->p, NODE_LANE), *n = put(m->p, NODE_WHITENED);
+    const bool chain = part == TRANSFORM_CHAIN;
+    n->whitened.part = part;
+    n->whitened.precision = r->precision;
+    n->whitened.root = r->array;
+    n->whitened.size = v->dim[v->rank - 1];
+    n->whitened.shares = first_of_vector(m, m->shares, v);
+    n->whitened.mean = chain ? NULL : first_of_vector(m, c->centre, v);
+    n->whitened.from = part == TRANSFORM_TO ? first_of_vector(m, r->left, v) : NULL;
+    n->whitened.q = chain ? NULL : first_of_vector(m, m->position, v);
+    n->whitened.apart = chain && !r->precision ? NULL : first_of_vector(m, r->apart, v);
+    n->whitened.noise = r->noise ? first_of_vector(m, r->noise, v) : NULL;
+    n->whitened.slope = chain ? first_of_vector(m, m->gradient, v) : NULL;
+    n->whitened.by_mean = chain ? first_of_vector(m, c->slope[0], v) : NULL;
+    n->whitened.left = chain ? first_of_vector(m, r->left, v) : NULL;
+    n->whitened.right = chain && r->precision ? first_of_vector(m, r->right, v) : NULL;
+    n->whitened.pivot = chain ? first_of_vector(m, r->pivot, v) : NULL;
+    leave(m->p, nest);
+    put_barrier(m->p);
+}
+
 // The element at a coordinate.
 static Expr *at_coordinate(const Moved *m, const Centring *c, const Expr *x, Expr *share)
 {
+    if (c->root) return ex_add2(like(c->centre, x), like(c->root->apart, x));
     return ex_call("from_standard", 4, (Expr *[]){of_ref(m, m->position, x), share, like(c->centre, x), like(c->scale, x)});
 }
 
@@ -690,6 +870,21 @@ static void put_recursion_slopes(Moved *m, int i)
     leave(m->p, n);
 }
 
+// Factors that do not move with the block are made once a sweep.
+static void put_fixed_roots(Moved *m)
+{
+    Lower *p = m->p;
+    for (int i = 0; i < m->step->nblock; i++) {
+        const Root *r = m->centring[i].priors ? m->centring[i].root : NULL;
+        if (!r || !r->fixed) continue;
+        note(p, "The Cholesky factor of the matrix in the prior of %s, up to its scale", m->step->block[i]->name);
+        Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "make_%s", r->of_fixed->name), "wide");
+        factor_in_place(m, r->of_fixed, r->fixed);
+        close_kernel(p);
+        launch(p, LAUNCH_ONCE, k);
+    }
+}
+
 // Ends that do not move with the block are found once a sweep.
 static void put_ends(Moved *m)
 {
@@ -707,6 +902,7 @@ static void put_ends(Moved *m)
             if (ends->move) ends->slope[side] = work_array(p, ROLE_BLOCK, words(p, "slope_%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
         }
     }
+    put_fixed_roots(m);
     if (!any) return;
     note(p, "Between which ends the elements of %s lie", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "ends_%s", m->stem), "wide");
@@ -807,6 +1003,36 @@ static void put_tied_chain(Moved *m, Var *v)
     leave(p, n);
 }
 
+enum { SHORT_VECTOR = 8 };
+
+// A long vector of which the data leave most open is white noise as a whole: in a smooth process each element is nearly told by those before it, and how nearly changes by orders of magnitude with what the covariance is made of.
+static void put_share_of_vectors(Moved *m, const Var *v)
+{
+    Lower *p = m->p;
+    Loops l;
+    Expr *const n = v->dim[v->rank - 1], *x = whole(v, &l), *at[MAX_RANK];
+    Index *k = index_new(intern("j"), ex_num(1), n);
+    memcpy(at, x->args, sizeof *at * (size_t)v->rank);
+    at[v->rank - 1] = ex_index(k);
+    Expr *most = ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at)));
+    Node *nest = each_element(m, x, &l, NODE_NEST);
+    put_update(p, UPDATE_SET, place_element(of_ref(m, m->shares, x)), ex_call3("if_else", ex_call2("&&", ex_call2("<", ex_num(SHORT_VECTOR), n), most), ex_num(1), of_ref(m, m->next_shares, x)));
+    leave(p, nest);
+    put_barrier(p);
+}
+
+static void put_vectors_to(Moved *m, int i)
+{
+    Lower *p = m->p;
+    Loops l;
+    Expr *x = whole(m->step->block[i], &l);
+    Node *n = each_element(m, x, &l, NODE_NEST);
+    put_update(p, UPDATE_SET, place_element(like(m->centring[i].root->left, x)), x);
+    leave(p, n);
+    put_barrier(p);
+    put_whitened(m, i, TRANSFORM_TO);
+}
+
 // From the variables to coordinates, where these are not those that the last move has left.
 static void put_enter(Moved *m)
 {
@@ -824,6 +1050,8 @@ static void put_enter(Moved *m)
         put_update(p, UPDATE_SET, place_element(ex_ref(m->shares, 1, at)), ex_ref(m->next_shares, 1, at));
         leave(p, n);
         put_barrier(p);
+        for (int i = 0; i < m->step->nblock; i++)
+            if (m->centring[i].priors && m->centring[i].root) put_share_of_vectors(m, m->step->block[i]);
     }
     for (int i = 0; i < m->step->nblock; i++) {
         Loops l;
@@ -834,6 +1062,10 @@ static void put_enter(Moved *m)
         }
         if (ends->move && !ends->unknown) put_ends_of(m, i);
         if (m->centring[i].priors) put_centring(m, i, true);
+        if (m->centring[i].priors && m->centring[i].root) {
+            put_vectors_to(m, i);
+            continue;
+        }
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x) : ends->turns ? same_turn(q, x) : is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
         Node *n = each_element(m, x, &l, NODE_NEST);
@@ -913,6 +1145,7 @@ static Kernel *put_place(Moved *m)
             put_ends_of(m, i);
         }
         if (m->centring[i].priors) put_centring(m, i, false);
+        if (m->centring[i].priors && m->centring[i].root) put_whitened(m, i, TRANSFORM_FROM);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Node *n = each_element(m, x, &l, NODE_NEST);
         put_update(p, UPDATE_SET, place_element(x), m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x)) : ends->turns ? turned_back(q) : is_free(ends) ? q : transform(ends, VALUE, q, x));
@@ -2061,26 +2294,77 @@ static void put_end_slopes(Moved *m, int i)
     }
 }
 
+// What vectors give to the factor that they share, and by way of it to the variables that this is made of; their own derivatives, and those by their centres.
+static void put_vector_slopes(Moved *m, int i)
+{
+    Lower *p = m->p;
+    const Root *r = m->centring[i].root;
+    const Var *v = m->step->block[i];
+    Loops l;
+    Expr *x = whole(v, &l), *k = ex_index(v->own[v->rank - 1]), *diagonal = ex_call1("log", ex_ref(r->array, 2, (Expr *[]){k, k})), *share = of_ref(m, m->shares, x);
+    Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+    n->nest.op = UPDATE_ADD;
+    put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul(3, (Expr *[]){ex_num(r->precision ? -1 : 1), share, diagonal}));
+    leave(p, n);
+    put_barrier(p);
+    put_whitened(m, i, TRANSFORM_CHAIN);
+    if (!r->slope) return;
+    put_fill(p, r->slope, count_dims(r->slope, 0, 2), false);
+    put_barrier(p);
+    Index *j = index_new(intern("j"), ex_num(1), v->dim[v->rank - 1]), *below = index_new(v->own[v->rank - 1]->name, ex_num(1), ex_sub(ex_index(j), ex_num(1)));
+    Expr *row[MAX_RANK], *column[MAX_RANK], **at = NEW_N(p->g->arena, Expr *, 4);
+    for (int i = 0; i < v->rank; i++) row[i] = column[i] = x->args[i];
+    row[v->rank - 1] = at[0] = ex_index(j);
+    column[v->rank - 1] = at[1] = ex_index(below);
+    at[2] = at[3] = k;
+    Loops pairs = l;
+    pairs.index[pairs.n - 1] = j;
+    pairs.index[pairs.n++] = below;
+    n = enter_nest(p, NODE_REDUCE, &pairs, 2, at, r->slope->dim);
+    put_update(p, UPDATE_ADD, place_element(ex_ref(r->slope, 2, at)), ex_mul2(ex_ref(r->left, v->rank, row), ex_ref(r->right, v->rank, column)));
+    leave(p, n);
+    put_barrier(p);
+    n = enter_nest(p, NODE_REDUCE, &l, 2, at + 2, r->slope->dim);
+    put_update(p, UPDATE_ADD, place_element(ex_ref(r->slope, 2, at + 2)), like(r->pivot, x));
+    leave(p, n);
+    put_barrier(p);
+    Factor f = matrix_factor(p->g, ex_ref(r->slope, 0, NULL), r->slope, m->step->span);
+    Expr *sub[] = {ex_index(f.plates.index[0]), ex_index(f.plates.index[1])};
+    if (r->matrix) {
+        Node *lane = enter(p, NODE_LANE), *factor = put(p, NODE_FACTOR);
+        factor->factor.matrix = r->array;
+        factor->factor.adjoint = r->slope;
+        leave(p, lane);
+        put_barrier(p);
+        f = matrix_factor(p->g, r->matrix, r->slope, m->step->span);
+    } else f.log_density = ex_mul2(ex_ref(r->slope, 2, sub), element_of_root(r, sub));
+    put_sums(m, words(p, "by_root_%s", v->name), 1, &f, NULL, NULL);
+}
+
 // What a standardised variable gives to the variables that its centre and its spread are made of, and its own derivatives.
 static void put_centring_slopes(Moved *m, int i)
 {
     Lower *p = m->p;
     const Centring *c = &m->centring[i];
-    Loops l;
-    Expr *x = whole(m->step->block[i], &l), *g = of_ref(m, m->gradient, x), *share = share_of(m, x), *scale = like(c->scale, x), *spread = like(c->spread, x);
     if (recursion_of(c->priors)) put_recursion_slopes(m, i);
     put_barrier(p);
-    Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-    n->nest.op = UPDATE_ADD;
-    put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(share, ex_call1("log", spread)));
-    put_update(p, UPDATE_SET, place_element(like(c->slope[0], x)), ex_call3("standard_by_centre", share, scale, g));
-    put_update(p, UPDATE_SET, place_element(like(c->slope[1], x)), ex_call("standard_by_spread", 5, (Expr *[]){x, share, like(c->centre, x), spread, g}));
-    put_update(p, UPDATE_SET, place_element(g), ex_mul2(g, scale));
-    leave(p, n);
-    put_barrier(p);
+    if (c->root) put_vector_slopes(m, i);
+    else {
+        Loops l;
+        Expr *x = whole(m->step->block[i], &l), *g = of_ref(m, m->gradient, x), *share = share_of(m, x), *scale = like(c->scale, x), *spread = like(c->spread, x);
+        Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+        n->nest.op = UPDATE_ADD;
+        put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(share, ex_call1("log", spread)));
+        put_update(p, UPDATE_SET, place_element(like(c->slope[0], x)), ex_call3("standard_by_centre", share, scale, g));
+        put_update(p, UPDATE_SET, place_element(like(c->slope[1], x)), ex_call("standard_by_spread", 5, (Expr *[]){x, share, like(c->centre, x), spread, g}));
+        put_update(p, UPDATE_SET, place_element(g), ex_mul2(g, scale));
+        leave(p, n);
+        put_barrier(p);
+    }
     for (const Prior *r = c->priors; r; r = r->next) {
         Factor f = *r->f;
-        f.log_density = ex_add2(ex_mul2(r->centre, like(c->slope[0], r->element)), ex_mul2(r->spread, like(c->slope[1], r->element)));
+        f.log_density = ex_mul2(r->centre, like(c->slope[0], r->element));
+        if (!c->root) f.log_density = ex_add2(f.log_density, ex_mul2(r->spread, like(c->slope[1], r->element)));
         Derivative *terms;
         const char *why;
         if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();       // is_simple has asked
@@ -2262,7 +2546,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     m.moving = block_with_series(p->g, s->block, s->nblock, s->nuts.sums);
     for (int i = 0; i < s->nblock; i++)
         if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .turns = true};
-    for (int i = 0; i < s->nblock && s->nuts.step == 0 && s->nuts.steps == 0 && !s->nuts.chees; i++) m.centring[i].priors = priors_of(&m, s->block[i]);
+    for (int i = 0; i < s->nblock && s->nuts.step == 0; i++) m.centring[i].priors = priors_of(&m, s->block[i], &m.centring[i].root);
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
     for (int i = 0; i < m.moving.nfactored; i++) {
         Factored *of = &m.moving.factored[i];

@@ -198,6 +198,7 @@ struct Node {
         struct { const Var *var; Var *weight, *link, *part; Expr *panels, *length, *values, *inside, *by_panel, *by_time; } states;      // NODE_DRAW_STATES: as in device/states.h
         struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
         struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h
+        struct { Transformed part; bool precision; Var *root; Expr *size, *shares, *mean, *from, *q, *apart, *noise, *slope, *by_mean, *left, *right, *pivot; } whitened;      // first elements of the arrays of a routine of whitened.h, NULL for those that it has not; from: the vector
         struct { Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint; bool unsure; } factor;  // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the inverse and the log determinant, the matrix being room to work in. unsure: all of it is filled, since it may not be symmetric
         struct { const char *name; Expr *size, *from, *to; } routine;                    // the matrix, whole; the first element of what is made
         struct { const Site *site; } sample;             // the body computes what it needs of each value

@@ -75,6 +75,11 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             else yes = f(n->transform.part == TRANSFORM_FROM ? n->transform.x->var : n->transform.y->var, with);
             yes = yes || (n->transform.work && f(n->transform.work->var, with));
             break;
+        case NODE_WHITENED: {
+            Expr *const part[] = {n->whitened.part == TRANSFORM_TO ? n->whitened.q : NULL, n->whitened.part == TRANSFORM_CHAIN ? NULL : n->whitened.apart, n->whitened.part == TRANSFORM_CHAIN ? NULL : n->whitened.noise, n->whitened.slope, n->whitened.by_mean, n->whitened.left, n->whitened.right, n->whitened.pivot};
+            for (size_t i = 0; i < sizeof part / sizeof *part && !yes; i++) yes = part[i] && f(part[i]->var, with);
+            break;
+        }
         case NODE_FACTOR:
             yes = (n->factor.adjoint && f(n->factor.adjoint, with)) || ((!n->factor.adjoint || n->factor.inverse) && f(n->factor.matrix, with));
             if (n->factor.inverse && !n->factor.adjoint) yes = yes || f(n->factor.inverse, with) || f(n->factor.log_det, with);
@@ -132,6 +137,12 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
     case NODE_MOVE: if (n->move.start) f(n->move.start, with); break;
     case NODE_TRANSFORM: {
         Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
+        for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+            if (part[i]) f(part[i], with);
+        break;
+    }
+    case NODE_WHITENED: {
+        Expr *const part[] = {n->whitened.shares, n->whitened.mean, n->whitened.from, n->whitened.q, n->whitened.apart, n->whitened.noise, n->whitened.slope, n->whitened.by_mean, n->whitened.left, n->whitened.right, n->whitened.pivot};
         for (size_t i = 0; i < sizeof part / sizeof *part; i++)
             if (part[i]) f(part[i], with);
         break;
@@ -247,6 +258,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
             if (all[i]) f(all[i], with);
         break;
     }
+    case NODE_WHITENED: f(n->whitened.root, with); break;
     case NODE_ROUTINE:
         reads(n->routine.from, f, with);
         f(n->routine.to->var, with);

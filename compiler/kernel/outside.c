@@ -761,6 +761,12 @@ static void visit(Walk *w, Node *n)
             if (part[i]) need_place(w, &(Place){.element = part[i]});
         break;
     }
+    case NODE_WHITENED: {
+        Expr *const part[] = {n->whitened.shares, n->whitened.mean, n->whitened.from, n->whitened.q, n->whitened.apart, n->whitened.noise, n->whitened.slope, n->whitened.by_mean, n->whitened.left, n->whitened.right, n->whitened.pivot};
+        for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+            if (part[i]) need_place(w, &(Place){.element = part[i]});
+        break;
+    }
     case NODE_ROUTINE:
         need_argument(w, n->routine.from);
         need_place(w, &(Place){.element = n->routine.to});

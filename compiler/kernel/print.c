@@ -159,6 +159,7 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_DRAW_BAND: fprintf(out, "%s from %s and %s%s%s", n->band.x->name, n->band.B->name, n->band.k->name, n->band.E ? ", with border " : "", n->band.E ? n->band.E->name : ""); break;
     case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.step->block[0]->name, n->normal.J->name, n->normal.h->name); break;
     case NODE_TRANSFORM: fprintf(out, "%s %s", n->transform.part == TRANSFORM_FROM ? "into" : n->transform.part == TRANSFORM_TO ? "from" : "chain rule of", n->transform.var->name); break;
+    case NODE_WHITENED: fprintf(out, "%s %s", n->whitened.part == TRANSFORM_FROM ? "into" : n->whitened.part == TRANSFORM_TO ? "from" : "chain rule of", n->whitened.root->name); break;
     case NODE_FACTOR: fputs(n->factor.adjoint ? n->factor.adjoint->name : n->factor.matrix->name, out); break;
     case NODE_ROUTINE:
         fprintf(out, "%s of ", n->routine.name);

@@ -748,7 +748,7 @@ static void share_list(Share *s, Node *list)
             break;
         }
         case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
-        case NODE_CHOICE: case NODE_DRAW: case NODE_SAMPLE: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN:
+        case NODE_CHOICE: case NODE_DRAW: case NODE_SAMPLE: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN:
         case NODE_RESULT: break;
         }
 }

@@ -4,6 +4,8 @@
 //     sweep A ...... W - 1                HMC of ceil(u T / step) leapfrog steps, u in (1/2, 3/2) the same for all; after each sweep step, T and metric are adapted from all chains
 //     from sweep W on                     the same, nothing is adapted
 //
+//   effects     half of the first A sweeps on, what their coordinates are is settled for all chains alike, by what the derivatives of all say (nuts.h)
+//
 //   method      ChEES-HMC (Hoffman, Radul and Sountsov 2021, An adaptive-MCMC scheme for setting trajectory lengths in Hamiltonian Monte Carlo): the change that a trajectory makes to the
 //               squared distance from the centre, C = E (|x' - E x'|^2 - |x - E x|^2)^2 / 4, is largest where the slowest directions have moved by a quarter of their period. Divided by
 //               the length, which is what it costs (Sountsov and Hoffman 2021, Focusing on difficult directions for learning HMC trajectory lengths), it asks for lengths that are too short
@@ -46,6 +48,12 @@ DEVICE wide *chees_vector(const Chees *w, int chain, int which) { return (wide *
 // Sweeps that chains go by NUTS.
 DEVICE long chees_apart(long warmup) { return warmup < 200 ? 20 : warmup < 1000 ? warmup / 10 : 100; }
 
+// Sweeps before the coordinates of effects are settled.
+DEVICE long chees_alone(long warmup) { return chees_apart(warmup) / 2; }
+
+// Whether chains meet after this sweep.
+DEVICE int chees_meets(long sweep, long warmup) { return sweep < warmup && (sweep + 1 >= chees_apart(warmup) || sweep + 1 == chees_alone(warmup)); }
+
 // Whether a window of the metric ends with this sweep.
 DEVICE int chees_window_ends(long sweep, long warmup)
 {
@@ -71,6 +79,7 @@ DEVICE double chees_corput(long k)
 DEVICE void chees_settings(const Nuts *m, NutsSettings *s, long sweep, long warmup)
 {
     const long apart = chees_apart(warmup);
+    s->waits = 1;
     if (sweep < apart) {
         if (!(s->max_depth > 0 && s->max_depth < CHEES_DEPTH)) s->max_depth = CHEES_DEPTH;
         return;
@@ -86,6 +95,10 @@ DEVICE void chees_settings(const Nuts *m, NutsSettings *s, long sweep, long warm
 typedef struct CheesCentre { double start, end, scale; } CheesCentre;   // means over chains; 1 / sd^2
 
 DEVICE int chees_begins(const Chees *w) { return w->sweep + 1 == chees_apart(w->warmup); }
+DEVICE int chees_settles(const Chees *w) { return w->sweep + 1 == chees_alone(w->warmup); }
+
+// Whether trajectories of all have been made, of which there are sums.
+DEVICE int chees_goes(const Chees *w) { return w->sweep + 1 > chees_apart(w->warmup); }
 
 DEVICE void chees_set_metric(const Chees *w, long i, double draws, double gradients)
 {
@@ -118,6 +131,22 @@ DEVICE void chees_join(const Chees *w, long i)
     chees_set_metric(w, i, squares[0], squares[1]);
 }
 
+// How far effects are standardised, by the precisions of all chains.
+DEVICE void chees_standardise(const Chees *w, long i)
+{
+    double precision = 0, count = 0;
+    for (int c = 0; c < w->chains; c++) {
+        const double k = (double)chees_machine(w, c)->foreground, mean = chees_vector(w, c, NUTS_FOREGROUND + 2)[i];
+        if (!(k > 0)) continue;
+        count += k;
+        precision += chees_vector(w, c, NUTS_FOREGROUND + 3)[i] + k * mean * mean;
+    }
+    for (int c = 0; c < w->chains && count > 0; c++) {
+        wide *const standard = chees_machine(w, c)->standard;
+        if (standard) standard[i] = nuts_share(precision / count);
+    }
+}
+
 // The draws of this sweep and their gradients enter the estimates that chain 0 keeps for all (Chan, Golub and LeVeque 1983); at the end of a window they are the metric.
 DEVICE void chees_estimate(const Chees *w, long i)
 {
@@ -144,10 +173,9 @@ DEVICE void chees_estimate(const Chees *w, long i)
 DEVICE CheesCentre chees_coordinate(const Chees *w, long i)
 {
     CheesCentre at = {0, 0, 1 / chees_vector(w, 0, NUTS_METRIC)[i]};
-    if (chees_begins(w)) {
-        chees_join(w, i);
-        return at;
-    }
+    if (chees_begins(w)) chees_join(w, i);
+    if (chees_settles(w)) chees_standardise(w, i);
+    if (!chees_goes(w)) return at;
     double weights = 0;
     for (int c = 0; c < w->chains; c++) {
         const double accept = chees_machine(w, c)->accept_stat;
@@ -213,6 +241,11 @@ DEVICE void chees_adapt_length(const Chees *w, Nuts *m, const double *sums, long
 DEVICE void chees_adapt(const Chees *w, const double *sums, long stride)
 {
     Nuts *m = chees_machine(w, 0);
+    if (chees_settles(w)) {
+        for (int c = 0; c < w->chains; c++)
+            if (chees_machine(w, c)->standard) nuts_settle(chees_machine(w, c));
+        return;
+    }
     if (chees_begins(w)) {
         chees_start(w, m);
         nuts_average_anew(m, 1);

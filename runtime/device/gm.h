@@ -32,6 +32,7 @@
 #include "elliptical.h"
 #include "line.h"
 #include "constrained_line.h"
+#include "whitened.h"
 #include "sum_to_zero.h"
 #include "nuts.h"
 #include "chees.h"

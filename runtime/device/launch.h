@@ -646,7 +646,7 @@ typedef void GmDensity(GmRun *run);
 static inline Nuts *gm_nuts_of(const State *s, const GmMove *of)
 {
     Nuts *m = nuts_of(gm_array(s, of->machine), of->coordinates);
-    if (of->standardised && !of->together) m->standard = gm_array(s, of->standardised);
+    if (of->standardised) m->standard = gm_array(s, of->standardised);
     return m;
 }
 

@@ -25,7 +25,7 @@
 //   effects     m->standard, if there are any, are numbers of the coordinates that the caller's density knows from the next transition on: 0 where it stands for the value of an effect u, 1 where for the standardised
 //               one, z = (u - centre) / spread, between the two for what lies between. They are 0 at first, 1 from the second sweep of warm-up on, and after a sixth of it what the data tell: z given all
 //               else has precision 1 + (information on u) spread^2, which is the variance of the derivative of the log density by z (c = 1 / precision makes a normal u independent of its
-//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin anew. Not where the step size or the number of steps is given, nor in less than 20 sweeps of warm-up.
+//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin anew. Not where the step size is given, nor in less than 20 sweeps of warm-up.
 //   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
 //               1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
@@ -74,6 +74,7 @@ typedef struct NutsSettings {          // zero everywhere: NUTS as usual
     int        same_density;           // log density, gradient and position are those with which the last transition ended
     double     step;                   // size of a step; 0: adapted in warm-up
     double     target;                 // mean acceptance that the step size aims at; 0: 0.8
+    int        waits;                  // what the coordinates of effects become is settled by the caller
     double     temperature;            // 0: 1. Steps are sqrt(T) times as long: those that are stable stay so
 } NutsSettings;
 
@@ -568,26 +569,29 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
     if (m->linear && (!m->standard || m->standardised == NUTS_SETTLED) && nuts_adapt_linear(m, moved, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
 }
 
+// How far an effect is standardised whose standardised coordinate has this precision given all else.
+DEVICE double nuts_share(double precision) { return precision < NUTS_WEAK ? 1 : precision > NUTS_STRONG ? 0 : square(NUTS_WEAK / precision); }
+
+// The coordinates of effects stay what they become, and all that was learned in others is forgotten.
+DEVICE void nuts_settle(Nuts *m)
+{
+    m->standardised = NUTS_SETTLED;
+    m->known = m->metric_known = 0;
+    m->foreground = m->background = 0;
+}
+
 // Coordinates of effects change with the next transition, and with them the density that it begins with.
 DEVICE int nuts_standardise(Nuts *m)
 {
     const long settles = m->warmup / 6 > 10 ? m->warmup / 6 : 10;
     wide *__restrict__ c = m->standard;
-    if (!m->standard || m->settings.step > 0 || m->settings.steps > 0 || m->settings.metric != NUTS_ADAPTED || m->warmup < 20 || m->standardised == NUTS_SETTLED) return 0;
-    if (m->standardised == NUTS_STANDARD) {
-        if (m->sweep < settles || m->foreground < 5) return 0;
-        const wide *__restrict__ mean = nuts_vector(m, NUTS_FOREGROUND + 2), *__restrict__ squares = nuts_vector(m, NUTS_FOREGROUND + 3);
-        NUTS_EACH (i, m) {
-            const double precision = squares[i] / (double)m->foreground + mean[i] * mean[i];
-            c[i] = precision < NUTS_WEAK ? 1 : precision > NUTS_STRONG ? 0 : square(NUTS_WEAK / precision);
-        }
-        m->standardised = NUTS_SETTLED;
-    } else {
-        NUTS_EACH (i, m) c[i] = 1;
-        m->standardised = NUTS_STANDARD;
-    }
-    m->known = m->metric_known = 0;
-    m->foreground = m->background = 0;
+    if (!m->standard || m->settings.step > 0 || m->settings.metric != NUTS_ADAPTED || m->warmup < 20 || m->standardised == NUTS_SETTLED) return 0;
+    const int standard = m->standardised == NUTS_STANDARD;
+    if (standard && (m->settings.waits || m->sweep < settles || m->foreground < 5)) return 0;
+    const wide *__restrict__ mean = nuts_vector(m, NUTS_FOREGROUND + 2), *__restrict__ squares = nuts_vector(m, NUTS_FOREGROUND + 3);
+    NUTS_EACH (i, m) c[i] = standard ? nuts_share(squares[i] / (double)m->foreground + mean[i] * mean[i]) : 1;
+    nuts_settle(m);
+    if (!standard) m->standardised = NUTS_STANDARD;
     return 1;
 }
 

@@ -358,11 +358,12 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
     const int chain = first + (int)blockIdx.y;
     wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position = gm_array<wide>(states, of.state_size, chain, of.position);
     Nuts m = nuts_shared(room, of.coordinates, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
-    if (of.standardised && !of.together) m.standard = gm_array<wide>(states, of.state_size, chain, of.standardised);
+    if (of.standardised) m.standard = gm_array<wide>(states, of.state_size, chain, of.standardised);
     int more = 0;
     if (begins) {
         NutsSettings settings;
         settings.steps = of.steps;
+        settings.waits = 0;
         settings.max_depth = of.depth;
         settings.metric = NUTS_ADAPTED;
         settings.same_density = of.alone;
@@ -426,7 +427,7 @@ static __device__ Chees gm_chees(const State *states, const GmPlace *place, cons
     return w;
 }
 
-static __device__ bool gm_chees_adapts(const Chees *w) { return w->sweep < w->warmup && w->sweep + 1 >= chees_apart(w->warmup); }
+static __device__ bool gm_chees_adapts(const Chees *w) { return chees_meets(w->sweep, w->warmup); }
 
 // A thread works at coordinates of all chains, a warp adds up what they give to a chain: place->partial[chain][warp].
 GM_KERNEL gm_together_coordinates(const State *states, GmPlace *place, const GmMove of, int chains)
@@ -438,7 +439,7 @@ GM_KERNEL gm_together_coordinates(const State *states, GmPlace *place, const GmM
         const long i = from + first;
         CheesCentre at = {0, 0, 0};
         if (i < w.n) at = chees_coordinate(&w, i);
-        for (int c = 0; c < chains && !chees_begins(&w); c++) {
+        for (int c = 0; c < chains && chees_goes(&w); c++) {
             double sums[CHEES_SUMS] = {0};
             if (i < w.n) chees_add(&w, i, c, &at, sums);
             double *to = place->partial + (long)c * GM_ROOM + warp * CHEES_SUMS;
@@ -456,7 +457,7 @@ GM_KERNEL gm_together_adapts(const State *states, GmPlace *place, const GmMove o
     const Chees w = gm_chees(states, place, &of, chains);
     const int lane = threadIdx.x % 32;
     if (!gm_chees_adapts(&w)) return;
-    for (int c = threadIdx.x / 32; c < chains && !chees_begins(&w); c += blockDim.x / 32) {
+    for (int c = threadIdx.x / 32; c < chains && chees_goes(&w); c += blockDim.x / 32) {
         double *of_chain = place->partial + (long)c * GM_ROOM, sums[CHEES_SUMS] = {0};
         for (int from = lane; from < warps; from += 32)
             for (int k = 0; k < CHEES_SUMS; k++) sums[k] += of_chain[from * CHEES_SUMS + k];

@@ -97,10 +97,10 @@ int gm_goes_together(GmRun *run, const GmMove *of)
 
 long gm_together_until(const GmRun *run, long batch)
 {
-    const long apart = chees_apart(run->warmup);
+    const long alone = chees_alone(run->warmup), apart = chees_apart(run->warmup);
     if (!run->together || run->device || run->sweep >= run->warmup)
         return batch;
-    const long most = run->sweep < apart ? apart - run->sweep : 1;
+    const long most = run->sweep < alone ? alone - run->sweep : run->sweep < apart ? apart - run->sweep : 1;
     return batch < most ? batch : most;
 }
 
@@ -109,7 +109,7 @@ static void make_chunk(const Chees *w, long first, double *sums)
 {
     for (long i = first; i < w->n && i < first + CHUNK; i++) {
         const CheesCentre at = chees_coordinate(w, i);
-        for (int c = 0; c < w->chains && !chees_begins(w); c++)
+        for (int c = 0; c < w->chains && chees_goes(w); c++)
             chees_add(w, i, c, &at, sums + (size_t)c * CHEES_SUMS);
     }
 }
@@ -130,14 +130,15 @@ static void adapt(const Chees *w, int threads)
 
 void gm_together_meet(GmRun *run, const GmModel *model, long done)
 {
-    for (int k = 0; k < run->n_together && !run->device && done >= chees_apart(run->warmup) && done <= run->warmup; k++) {
+    for (int k = 0; k < run->n_together && !run->device && chees_meets(done - 1, run->warmup); k++) {
         GmTogether *t = &run->together[k];
         const Chees w = { .states = run->state, .size = model->state_size, .machine = t->of.machine, .n = t->of.coordinates, .chains = run->chains, .sweep = done - 1,
                           .warmup = run->warmup, .target = t->of.accept };
         if (!t->made)
             continue;
         adapt(&w, run->threads);
-        gm_together_learned(t, chees_machine(&w, 0)->step, chees_machine(&w, 0)->length.log_time);
+        if (done >= chees_apart(run->warmup))
+            gm_together_learned(t, chees_machine(&w, 0)->step, chees_machine(&w, 0)->length.log_time);
     }
 }
 

@@ -199,17 +199,37 @@ def effects_of_sums():
             "y_sm.1": normal(sm[0], 0.2), "y_sm.2": normal(sm[1], 2)}
 
 
-def blocks_of(by):
-    """Effects take their own coordinates under `nuts` alone; as they are written, moves of a fixed length hardly mix them."""
-    return [b for b in Block.all if by == "nuts" or not b.direct.__name__.startswith("effects")]
+# Vectors: by a covariance that moves, by a factor, by a precision that is scaled.
+@Block("cov_matrix[2] Q_pv; vector[3] y_cv; vector[2] y_gv; vector[2] y_pv;",
+       "for (d in 1:2) t_cv[d] ~ gamma(16, 16); r_cv ~ uniform(-0.8, 0.8); m_cv ~ normal(0, 1); for (i in 1:2, k in 1:2) S_cv[i, k] = t_cv[i] * t_cv[k] * (i == k ? 1 : r_cv); "
+       "for (i in 1:3) cv[i] ~ multi_normal(rep_vector(m_cv, 2), S_cv); cholesky_factor_corr[2] L_gv ~ lkj_corr_cholesky(2); for (i in 1:2) gv[i] ~ multi_normal_cholesky(cv[i], L_gv); "
+       "p_pv ~ gamma(16, 16); pv ~ multi_normal_prec(cv[3], p_pv * Q_pv);",
+       "for (i in 1:3) y_cv[i] ~ normal(cv[i, 1] + cv[i, 2], i == 1 ? 0.2 : 2); for (i in 1:2) y_gv[i] ~ normal(gv[i, 2], 0.7); for (i in 1:2) y_pv[i] ~ normal(pv[i], 0.5);",
+       ["t_cv", "r_cv", "m_cv", "cv", "L_gv", "gv", "p_pv", "pv"], {"Q_pv": [[2, 0.7], [0.7, 1]], "y_cv": [null] * 3, "y_gv": [null] * 2, "y_pv": [null] * 2},
+       {**{name: identity for name in ("r_cv", "m_cv", "cv.1.1", "cv.2.1", "cv.2.2", "cv.3.1", "gv.1.1", "gv.1.2", "pv.1", "pv.2", "y_cv.1", "y_cv.2", "y_gv.1", "y_pv.2")}, "t_cv.1": log, "p_pv": log})
+def effects_of_vectors():
+    t, r, m, p = rng.gamma(16, 1 / 16, (2, M)), rng.uniform(-0.8, 0.8, M), standard(M), gamma(16, 16)
+    cv = []
+    for _ in range(3):
+        z = rng.normal(size=(2, M))
+        cv.append((m + t[0] * z[0], m + t[1] * (r * z[0] + np.sqrt(1 - r * r) * z[1])))
+    q = 2 * rng.beta(2, 2, M) - 1
+    gv = []
+    for i in range(2):
+        z = rng.normal(size=(2, M))
+        gv.append((cv[i][0] + z[0], cv[i][1] + q * z[0] + np.sqrt(1 - q * q) * z[1]))
+    L = np.linalg.cholesky(np.linalg.inv([[2, 0.7], [0.7, 1]]))
+    z = rng.normal(size=(2, M)) / np.sqrt(p)
+    pv = (cv[2][0] + L[0, 0] * z[0], cv[2][1] + L[1, 0] * z[0] + L[1, 1] * z[1])
+    return {"t_cv.1": t[0], "r_cv": r, "m_cv": m, "p_pv": p, "cv.1.1": cv[0][0], "cv.2.1": cv[1][0], "cv.2.2": cv[1][1], "cv.3.1": cv[2][0], "gv.1.1": gv[0][0], "gv.1.2": gv[0][1],
+            "pv.1": pv[0], "pv.2": pv[1], "y_cv.1": normal(sum(cv[0]), 0.2), "y_cv.2": normal(sum(cv[1]), 2), "y_gv.1": normal(gv[0][1], 0.7), "y_pv.2": normal(pv[1], 0.5)}
 
 
 def one_program(by):
     """All blocks as one model, whose unknowns are moved together by a method, and its data."""
-    blocks = blocks_of(by)
-    names = ", ".join(name for b in blocks for name in b.unknowns)
-    text = [" ".join(getattr(b, part) for b in blocks) for part in ("data", "prior", "likelihood")]
-    return "data { %s }\nprior { %s }\nlikelihood { %s }\ninfer { (%s) by %s; }\n" % (*text, names, by), {k: v for b in blocks for k, v in b.values.items()}
+    names = ", ".join(name for b in Block.all for name in b.unknowns)
+    text = [" ".join(getattr(b, part) for b in Block.all) for part in ("data", "prior", "likelihood")]
+    return "data { %s }\nprior { %s }\nlikelihood { %s }\ninfer { (%s) by %s; }\n" % (*text, names, by), {k: v for b in Block.all for k, v in b.values.items()}
 
 
 def transforms(w, by):
@@ -217,7 +237,7 @@ def transforms(w, by):
     model, values = one_program(by)
     name = re.match(r"\w+", by).group()
     draws = w.draws(w.compile(name, model), w.data(name, values), samples=5000, warmup=500)
-    return [verdict("%s: %s" % (name, b.direct.__name__), differences(draws, b.direct(), b.transforms)) for b in blocks_of(by)]
+    return [verdict("%s: %s" % (name, b.direct.__name__), differences(draws, b.direct(), b.transforms)) for b in Block.all]
 
 
 # ---- compositions ----

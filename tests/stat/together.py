@@ -14,8 +14,9 @@ from scipy.stats import multivariate_normal
 from program import Workplace, mcse
 
 CHAINS = 32
+# As a term, so that its coordinates stay correlated: effects would be standardised.
 CORRELATED = """data { int<lower=2> K; }
-prior { x[1] ~ normal(0, 1); for (k in 2:K) x[k] ~ normal(0.9 * x[k - 1], sqrt(0.19)); }
+prior { x[1] ~ normal(0, 1); for (k in 2:K) { x[k] ~ flat(); target += -square(x[k] - 0.9 * x[k - 1]) / 0.38; } }
 infer { x by chees(accept = 0.75); }
 """
 SCALED = """data { int<lower=2> K; }
