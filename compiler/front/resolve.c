@@ -640,6 +640,57 @@ static void settle_both(Resolve *r, Decl *d)
     facts(r->a, d)->data_only = DATA_UNKNOWN;
 }
 
+// ---- elements that are known ----
+
+static bool is_constant_element(const Ast *e)
+{
+    if (e->kind != AST_INDEX || e->kid[0]->kind != AST_NAME) return false;
+    for (int i = 1; i < e->nkids; i++)
+        if (e->kid[i]->kind != AST_INT) return false;
+    return true;
+}
+
+// What element e of d is by a statement of its own, reading no other element of d but one that is known: S[3, 1] = S[1, 3], S[1, 3] = r*a*b. NULL: it is not known, or they stand for each other in a circle.
+static Ast *known_element(const Decl *d, Ast *e)
+{
+    for (int on = 0; on < MANY_SITES && is_constant_element(e) && e->kid[0]->decl == d; on++) {
+        const Stmt *s = d->sites;
+        while (s && (s->link || !ast_same(s->lhs, e))) s = s->next_site;
+        for (const Stmt *o = s ? s->outer : NULL; o; o = o->outer)
+            if (o->kind != STMT_BLOCK) return NULL;
+        if (!s) return NULL;
+        e = s->rhs;
+    }
+    return mentions(e, d) ? NULL : e;
+}
+
+// Each element of d that e reads, by what it is. False: one is not known, or it gets too deep; nothing is changed by asking.
+static bool put_known(const Decl *d, Ast **e, int above, bool asks)
+{
+    if (!*e) return true;
+    if ((*e)->kind == AST_NAME) return (*e)->decl != d;
+    if ((*e)->kind == AST_INDEX && (*e)->kid[0]->decl == d) {
+        Ast *known = known_element(d, *e);
+        if (!known || above + known->depth > MAX_DEPTH) return false;
+        if (!asks) *e = known;
+        return true;
+    }
+    bool all = true;
+    for (int i = 0; i < (*e)->nkids && all; i++) all = put_known(d, &(*e)->kid[i], above + 1, asks);
+    return all;
+}
+
+// A definition written element by element, of which some stand for others, S[2, 1] = S[1, 2], is no recursion.
+static void know_elements(const Decl *d)
+{
+    int sites = 0;
+    for (const Stmt *s = d->sites; s; s = s->next_site) sites++;
+    if (sites > MANY_SITES) return;
+    for (int asks = 1; asks >= 0; asks--)
+        for (Stmt *s = d->sites; s; s = s->next_site)
+            if (!put_known(d, &s->rhs, 0, asks)) return;
+}
+
 // ---- definitions in a circle ----
 
 static int visit(Resolve *r, Decl *d);
@@ -887,6 +938,10 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     for (int i = 0; i < r.order.n; i++) settle_both(&r, r.order.item[i]);
     for (int i = 0; i < r.order.n; i++)
         for (int drawn = 0; drawn < 2; drawn++) check_twice(&r, r.order.item[i], drawn);
+    for (int i = 0; i < r.order.n; i++) {
+        Decl *v = r.order.item[i];
+        if (v->kind == DECL_DEFINITION) know_elements(v);
+    }
     for (int i = 0; i < r.order.n; i++) {
         Decl *v = r.order.item[i];
         if (v->kind == DECL_DEFINITION) visit(&r, v);
