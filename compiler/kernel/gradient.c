@@ -1003,20 +1003,37 @@ static void put_tied_chain(Moved *m, Var *v)
     leave(p, n);
 }
 
-enum { SHORT_VECTOR = 8 };
+enum { SHORT_VECTOR = 8, DECIDED = 2 };
 
-// A long vector of which the data leave most open is white noise as a whole: in a smooth process each element is nearly told by those before it, and how nearly changes by orders of magnitude with what the covariance is made of.
-static void put_share_of_vectors(Moved *m, const Var *v)
+// Whether an element of the vector is told by those before it to a thirtieth of its sd.
+static Expr *is_told(const Root *r, const Var *v)
+{
+    Index *j = index_new(intern("j"), ex_num(1), v->dim[v->rank - 1]), *i = index_new(intern("i"), ex_num(1), ex_index(j));
+    Expr *at[] = {ex_index(j), ex_index(i)}, *variance = ex_reduce("sum", i, i->lo, i->hi, ex_pow(ex_ref(r->array, 2, at), 2));
+    at[1] = at[0];
+    return ex_call2("<", ex_num(0), ex_reduce("sum", j, j->lo, j->hi, ex_call2("<", ex_pow(ex_ref(r->array, 2, at), 2), ex_mul2(ex_num(1e-3), variance))));
+}
+
+// A long vector of which the data leave most open is white noise as a whole, if one of its elements is nearly told by those before it: how nearly changes by orders of magnitude with what the covariance is made of.
+// That is decided when shares have changed, and kept: it may not follow the state.
+static void put_share_of_vectors(Moved *m, int b)
 {
     Lower *p = m->p;
     Loops l;
-    Expr *const n = v->dim[v->rank - 1], *x = whole(v, &l), *at[MAX_RANK];
+    const Var *v = m->step->block[b];
+    const Root *r = m->centring[b].root;
+    Expr *const n = v->dim[v->rank - 1], *x = whole(v, &l), *at[MAX_RANK], *next = of_ref(m, m->next_shares, x), *share = of_ref(m, m->shares, x);
     Index *k = index_new(intern("j"), ex_num(1), n);
     memcpy(at, x->args, sizeof *at * (size_t)v->rank);
     at[v->rank - 1] = ex_index(k);
-    Expr *most = ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at)));
+    Expr *all = ex_call2("&&", ex_call2("<", ex_num(SHORT_VECTOR), n), ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at))));
+    if (!r->precision) all = ex_call2("&&", all, is_told(r, v));
     Node *nest = each_element(m, x, &l, NODE_NEST);
-    put_update(p, UPDATE_SET, place_element(of_ref(m, m->shares, x)), ex_call3("if_else", ex_call2("&&", ex_call2("<", ex_num(SHORT_VECTOR), n), most), ex_num(1), of_ref(m, m->next_shares, x)));
+    put_update(p, UPDATE_SET, place_element(share), ex_call3("if_else", ex_call2("<=", ex_num(DECIDED), next), ex_sub(next, ex_num(DECIDED)), ex_call3("if_else", all, ex_num(1), next)));
+    leave(p, nest);
+    put_barrier(p);
+    nest = each_element(m, x, &l, NODE_NEST);
+    put_update(p, UPDATE_SET, place_element(next), ex_add2(share, ex_num(DECIDED)));
     leave(p, nest);
     put_barrier(p);
 }
@@ -1050,8 +1067,6 @@ static void put_enter(Moved *m)
         put_update(p, UPDATE_SET, place_element(ex_ref(m->shares, 1, at)), ex_ref(m->next_shares, 1, at));
         leave(p, n);
         put_barrier(p);
-        for (int i = 0; i < m->step->nblock; i++)
-            if (m->centring[i].priors && m->centring[i].root) put_share_of_vectors(m, m->step->block[i]);
     }
     for (int i = 0; i < m->step->nblock; i++) {
         Loops l;
@@ -1063,6 +1078,7 @@ static void put_enter(Moved *m)
         if (ends->move && !ends->unknown) put_ends_of(m, i);
         if (m->centring[i].priors) put_centring(m, i, true);
         if (m->centring[i].priors && m->centring[i].root) {
+            put_share_of_vectors(m, i);
             put_vectors_to(m, i);
             continue;
         }
