@@ -693,9 +693,9 @@ typedef struct Carried {                 // an unknown that a move along an orbi
     bool   triangle;                     // a matrix, whose elements above the diagonal are no coordinates
 } Carried;
 
-typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c: the step draws c, and then moves these
+typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, reflections.c: the step draws c, and then moves these
     Var   *by;                           // c: 1 leaves all as it is
-    bool   added;                        // or 0 does: exchanges.c, shifts.c
+    bool   added;                        // or 0 does: exchanges.c, shifts.c, reflections.c
     Expr  *where;                        // sizes: something moves; NULL: always
     int    n;
     Carried *moved;
@@ -788,6 +788,7 @@ const Factor *joint_prior(Graph *g, Var *v, bool collapsed);        // the state
 void find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
 void find_exchanges(Graph *g);                                   // and those that move counts against each other
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
+void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
 bool is_plain_real(const Var *v);                                // a continuous unknown, or an array of such, without a constraint beside its ends
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
 bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off

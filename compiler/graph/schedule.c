@@ -1551,6 +1551,7 @@ bool schedule(Graph *g)
     find_orbits(g);
     find_exchanges(g);
     find_shifts(g);
+    find_reflections(g);
     find_whitened(g);
     put(&g->steps, o.left_out);
     for (Step *s = g->steps; s; s = s->next) {
