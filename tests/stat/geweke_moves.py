@@ -169,11 +169,11 @@ def factor_of_covariance():
     return {"F.1.1": f11, "F.2.1": f21, "F.2.2": f22, "F.3.2": f32, "F.3.3": f33, "y_F.2": normal(f32), "y_F.3": normal(f33)}
 
 
-# Effects whose centres and spreads move with them, of each other, and along a recursion: some responses tell little of them, others much.
+# Effects whose centres and spreads move with them, of each other, and along a recursion: some responses tell little of them, others more (with sds of 0.1, draws are too slow in `hmc` for their errors to be known).
 @Block("vector[4] y_ef; vector[5] y_wk;",
        "m_ef ~ normal(1, 1); s_ef ~ gamma(16, 16); for (j in 1:4) ef[j] ~ normal(m_ef, s_ef); phi_wk ~ uniform(-0.9, 0.9); s_wk ~ gamma(16, 16); "
        "wk[1] ~ normal(m_ef, 2 * s_wk); for (k in 2:5) wk[k] ~ normal(phi_wk * wk[k - 1] + ef[1], s_wk); for (j in 1:2) tl[j] ~ student_t(5, ef[j], s_ef);",
-       "for (j in 1:4) y_ef[j] ~ normal(ef[j], j == 1 ? 0.1 : 2); for (k in 1:5) y_wk[k] ~ normal(wk[k], 0.3);",
+       "for (j in 1:4) y_ef[j] ~ normal(ef[j], j == 1 ? 0.3 : 2); for (k in 1:5) y_wk[k] ~ normal(wk[k], 1);",
        ["m_ef", "s_ef", "ef", "phi_wk", "s_wk", "wk", "tl"], {"y_ef": [null] * 4, "y_wk": [null] * 5},
        {**{name: identity for name in ("m_ef", "phi_wk", "ef.1", "ef.2", "wk.1", "wk.2", "wk.5", "y_ef.1", "y_ef.2", "y_wk.5")}, "s_ef": log, "s_wk": log, "tl.1": squash, "tl.2": squash})
 def effects():
@@ -184,7 +184,7 @@ def effects():
         x.append(normal(phi * x[-1] + u[0], s_x))
     t = [u[j] + s * rng.standard_t(5, M) for j in range(2)]
     return {"m_ef": m, "s_ef": s, "phi_wk": phi, "s_wk": s_x, "ef.1": u[0], "ef.2": u[1], "wk.1": x[0], "wk.2": x[1], "wk.5": x[4], "tl.1": t[0], "tl.2": t[1],
-            "y_ef.1": normal(u[0], 0.1), "y_ef.2": normal(u[1], 2), "y_wk.5": normal(x[4], 0.3)}
+            "y_ef.1": normal(u[0], 0.3), "y_ef.2": normal(u[1], 2), "y_wk.5": normal(x[4], 1)}
 
 
 # A centre that is a sum, a spread that is an exponential.
