@@ -365,7 +365,7 @@ static int compile_model(const Options *o)
         const KernelPass *pass = &kernel_passes[i];
         begin_pass(pass->name);
         pass->run(lowering);
-        if (end_pass(o, pass->name, pass->stage, o->check_passes ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
+        if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
     }
     if (o->explain) { explain(stdout, p); return finish(d, o, 0); }
     begin_pass("headers");

@@ -93,23 +93,163 @@ static bool match_factor(Graph *g, Match *m, const Augmentation *rule, const Fac
     return false;
 }
 
-// A variable with one element per instance of the factor, which stands in at most MAX_RANK loops.
+// ---- rows of a statement ----
+
+bool loop_extents(const Plates *p, Expr **extent)
+{
+    for (int i = 0; i < p->n; i++) {
+        extent[i] = p->index[i]->hi;
+        for (int k = i - 1; k >= 0; k--)
+            if (ex_mentions_index(extent[i], p->index[k]))
+                extent[i] = ex_reduce("max", p->index[k], p->index[k]->lo, p->index[k]->hi, extent[i]);
+        if (!is_size(extent[i])) return false;
+    }
+    return true;
+}
+
+static Look test_moving(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && ((e->var->kind != VAR_DATA && e->var->kind != VAR_LET) || e->var->response) ? FOUND : LOOK; }
+
+// Of latents: a dimension for each loop, or else the subscripts of the value, of which no statement names an element twice. -1: neither. (Which elements there are must not change in the sweep then.)
+static int row_subscripts(const Factor *f, Expr **dim, Expr **at)
+{
+    const Plates *p = &f->plates;
+    if (p->n <= MAX_RANK && loop_extents(p, dim)) {
+        for (int i = 0; i < p->n; i++) at[i] = ex_index(p->index[i]);
+        return p->n;
+    }
+    if (!f->value || f->value->kind != EX_REF || f->value->var->parts || (p->guard && ex_find(p->guard, test_moving, NULL))) return -1;
+    for (int k = 0; k < f->value->nargs; k++) {
+        dim[k] = f->value->var->dim[k];
+        at[k] = f->value->args[k];
+    }
+    return f->value->nargs;
+}
+
 static Expr *new_latent(Graph *g, const Factor *f, const char *stem)
 {
     Var *v = var_unique(g, stem, VAR_AUXILIARY);
     Expr *at[MAX_RANK];
-    const Plates *p = &f->plates;
     v->span = f->span;
-    for (int i = 0; i < p->n; i++) {
-        Expr *extent = p->index[i]->hi;
-        for (int k = i - 1; k >= 0; k--)         // a ragged plate: room for the longest
-            if (ex_mentions_index(extent, p->index[k]))
-                extent = ex_reduce("max", p->index[k], p->index[k]->lo, p->index[k]->hi, extent);
-        at[v->rank] = ex_index(p->index[i]);
-        v->dim[v->rank++] = extent;
-    }
-    v->domain = *p;
+    v->rank = row_subscripts(f, v->dim, at);
     return ex_ref(v, v->rank, at);
+}
+
+static bool mentions_plate(const Expr *e, const Plates *p)
+{
+    for (int i = 0; e && i < p->n; i++)
+        if (ex_mentions_index(e, p->index[i])) return true;
+    return false;
+}
+
+// Where the range of a loop holds another's index, its own index is in another's, or the condition asks for it.
+static bool is_linked(const Plates *p, int at)
+{
+    if (mentions_plate(p->index[at]->lo, p) || mentions_plate(p->index[at]->hi, p) || (p->guard && ex_mentions_index(p->guard, p->index[at]))) return true;
+    for (int i = 0; i < p->n; i++)
+        if (ex_mentions_index(p->index[i]->lo, p->index[at]) || ex_mentions_index(p->index[i]->hi, p->index[at])) return true;
+    return false;
+}
+
+// j_of_y[i] for y[i] in the slice of j, 0 where it is in none: a LET with the subscripts that tell.
+static Expr *slice_of(Graph *g, const Factor *f, const Plates *p, Index *j, int n, Expr *const *dim, Expr *const *at)
+{
+    Var *v = var_unique(g, arena_printf(g->arena, "%s_of_%s", j->name, f->value->var->name), VAR_LET);
+    Site *none = NEW(g->arena, Site), *own = NEW(g->arena, Site);
+    *none = (Site){.span = f->span, .var = v, .plates = {.n = n, .index = index_list(g->arena, NULL, 0, n)}, .n = n, .value = ex_num(0), .next = own};
+    *own = (Site){.span = f->span, .var = v, .plates = *p, .n = n, .value = ex_index(j)};
+    v->base = BASE_INT;
+    v->span = f->span;
+    v->rank = n;
+    v->sites = none;
+    if (j->least >= 0) v->lower_number = 0;
+    v->unsure = true;                            // the loops' ends are data, which may name elements that do not exist
+    for (int k = 0; k < n; k++) {
+        v->dim[k] = dim[k];
+        none->plates.index[k] = index_new(at[k]->index->name, ex_num(1), dim[k]);
+        none->subscript[k] = ex_index(none->plates.index[k]);
+        own->subscript[k] = at[k];
+    }
+    return ex_ref(v, n, at);
+}
+
+typedef struct Places { int n; Index *from[MAX_PLATES]; Expr *to[MAX_PLATES]; } Places;
+
+static Expr *moved(const Places *m, Expr *e)
+{
+    for (int i = 0; e && i < m->n; i++) e = ex_replace_index(e, m->from[i], m->to[i]);
+    return e;
+}
+
+// The statement with a loop over the elements of its value in place of slices that other loops pick, of which each element looks up its own:
+//
+//   before   y[i] ~ f(u[j]) over j in 1:J, i in first[j]:last[j]
+//   after    y[i] ~ f(u[j_of_y[i]]) over i in 1:N where 1 <= j_of_y[i]
+//
+// Latents are then one for each element, whatever the slices, and are drawn without a search for theirs. NULL: it is left as it is.
+static Factor *by_elements(Graph *g, const Factor *f)
+{
+    const Plates *p = &f->plates;
+    const Expr *value = f->value;
+    Expr *extent[MAX_PLATES], *dim[MAX_RANK], *at[MAX_RANK];
+    bool named[MAX_PLATES] = {false};
+    Places m = {0};
+    int n = 0;
+    if (p->n > MAX_PLATES || loop_extents(p, extent) || value->kind != EX_REF || value->var->parts || (f->plate && (mentions_plate(f->plate->lo, p) || mentions_plate(f->plate->hi, p)))) return NULL;
+    Factor *rows = arena_copy(g->arena, f, sizeof *f);
+    rows->plates = (Plates){.index = index_list(g->arena, NULL, 0, p->n)};
+    for (int k = 0; k < value->nargs; k++) {
+        int own = -1;
+        for (int i = 0; i < p->n; i++)
+            if (value->args[k] == ex_index(p->index[i])) own = i;
+        if (own < 0 && mentions_plate(value->args[k], p)) return NULL;
+        if (own < 0) continue;
+        if (named[own]) return NULL;
+        named[own] = true;
+        Index *each = index_new(p->index[own]->name, ex_num(1), value->var->dim[k]);
+        rows->plates.index[rows->plates.n++] = each;
+        m.from[m.n] = p->index[own];
+        m.to[m.n++] = ex_index(each);
+        if (!is_linked(p, own)) {
+            if (!ex_is_num(p->index[own]->lo, 1) || p->index[own]->hi != each->hi) return NULL;
+            continue;
+        }
+        dim[n] = value->var->dim[k];
+        at[n++] = value->args[k];
+    }
+    if (n == 0) return NULL;
+    bool picks = false;                          // the condition holds an index that the slices give: it says which slice
+    int counted = -1;                            // a slice from 1 on: 0 is none
+    for (int i = 0; i < p->n; i++) {
+        picks |= !named[i] && p->guard && ex_mentions_index(p->guard, p->index[i]);
+        if (!named[i] && p->index[i]->least == 1) counted = i;
+    }
+    if (counted < 0 || (picks && ex_find(p->guard, test_moving, NULL))) return NULL;      // or the subscripts tell all
+    Plates slices = *p;
+    if (!picks) slices.guard = NULL;
+    for (int i = 0; i < p->n; i++) {
+        if (named[i]) continue;
+        m.from[m.n] = p->index[i];
+        m.to[m.n++] = slice_of(g, f, &slices, p->index[i], n, dim, at);
+    }
+    for (int i = 0; i < m.n; i++) m.to[i] = moved(&m, m.to[i]);
+    rows->plates.guard = ex_call2("<=", ex_num(1), moved(&m, ex_index(p->index[counted])));
+    if (p->guard && !picks) rows->plates.guard = ex_call2("&&", rows->plates.guard, moved(&m, p->guard));
+    rows->value = moved(&m, f->value);
+    rows->log_density = moved(&m, f->log_density);
+    rows->lower = moved(&m, f->lower);
+    rows->upper = moved(&m, f->upper);
+    rows->weights = moved(&m, f->weights);
+    rows->args = NEW_N(g->arena, Expr *, f->nargs + 1);
+    for (int i = 0; i < f->nargs; i++) rows->args[i] = moved(&m, f->args[i]);
+    rows->component = NEW_N(g->arena, Component, f->ncomponents + 1);
+    for (int c = 0; c < f->ncomponents; c++) {
+        Component *own = &rows->component[c];
+        *own = f->component[c];
+        own->weight = moved(&m, own->weight);
+        own->args = NEW_N(g->arena, Expr *, own->nargs + 1);
+        for (int i = 0; i < own->nargs; i++) own->args[i] = moved(&m, f->component[c].args[i]);
+    }
+    return rows;
 }
 
 static const Request *request_for(const Graph *g, const Factor *f)
@@ -123,24 +263,23 @@ static const Request *request_for(const Graph *g, const Factor *f)
     return NULL;
 }
 
-// A latent has a dimension for each loop around the statement, if a variable may have as many; else the statement is left as it is written, and that is said.
+// A latent has a dimension for each loop around the statement, if a variable may have as many and their sizes are known; else those of the value, if that is an element; else the statement is
+// left as it is written, and that is said.
 static bool has_room(Graph *g, const Factor *f, const Request *req)
 {
-    if (f->plates.n <= MAX_RANK) return true;
+    Expr *dim[MAX_RANK], *at[MAX_RANK];
+    if (f->plates.n <= MAX_RANK && row_subscripts(f, dim, at) >= 0) return true;
     const char *name = f->value->kind == EX_REF ? f->value->var->name : f->dist->name;
-    if (req) {
-        Diag *m = diag(g->diags, req->span, DIAG_E0505, req->method, name);
-        diag_help(m, "its statement stands for the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
-                  f->plates.n, MAX_RANK);
-    } else {
-        Diag *m = diag(g->diags, f->span, DIAG_P0603, name);
-        diag_because(m, "it stands for the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
-                     f->plates.n, MAX_RANK);
-    }
+    const char *why = f->plates.n <= MAX_RANK ? "its loops have ends that are not sizes, and its value is no element that latents could have the subscripts of"
+        : arena_printf(g->arena, "%s the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
+                       req ? "its statement stands for" : "it stands for", f->plates.n, MAX_RANK);
+    if (req) diag_help(diag(g->diags, req->span, DIAG_E0505, req->method, name), "%s", why);
+    else diag_because(diag(g->diags, f->span, DIAG_P0603, name), "%s", why);
     return false;
 }
 
-static void apply(Graph *g, Factor *f, const Match *m, const Request *req)
+// of: the factor, or that by elements of its value.
+static void apply(Graph *g, Factor *f, const Factor *of, const Match *m, const Request *req)
 {
     const Augmentation *rule = m->rule;
     int n = rule->npatterns + rule->nlatents;
@@ -152,7 +291,7 @@ static void apply(Graph *g, Factor *f, const Match *m, const Request *req)
     for (int i = 0; i < rule->nlatents; i++) {
         const char *stem = i == 0 && req && req->as ? req->as : rule->latents[i]->name;
         if (!(i == 0 && req && req->as) && f->value->kind == EX_REF) stem = arena_printf(g->arena, "%s_%s", stem, f->value->var->name);
-        Expr *latent = new_latent(g, f, stem);
+        Expr *latent = new_latent(g, of, stem);
         if (i == 0) done->latent = latent->var;
         names[rule->npatterns + i] = rule->latents[i];
         values[rule->npatterns + i] = latent;
@@ -161,7 +300,7 @@ static void apply(Graph *g, Factor *f, const Match *m, const Request *req)
     g->last_applied = &done->next;
     f->replaced = true;
     for (const Stmt *s = rule->replace; s; s = s->next) {
-        Factor *new = factor_new(g, f->span, f->plates);
+        Factor *new = factor_new(g, f->span, of->plates);
         new->original = f;
         new->rule = rule;
         if (s->kind == STMT_TARGET) new->log_density = elaborate_rule(g, s->rhs, n, names, values);
@@ -210,7 +349,7 @@ static Expr *argument_of(const Component *c, int which) { return c->args[which];
 static Expr *weight_of(const Component *c, int which) { (void)which; return c->weight; }
 
 // A mixture is drawn with an indicator of each value's component: z of 1:K with the weights' probabilities, and the value given z.
-static void indicate(Graph *g, Factor *f, const Request *req)
+static void indicate(Graph *g, Factor *written, const Factor *f, const Request *req)
 {
     static const Augmentation rule = {.name = "mixture_indicator", .reference = "Diebolt and Robert 1994"};
     const char *stem = req && req->as ? req->as : f->value->kind == EX_REF ? arena_printf(g->arena, "z_%s", f->value->var->name) : "z";
@@ -223,12 +362,12 @@ static void indicate(Graph *g, Factor *f, const Request *req)
     v->upper = most;
     if (most->kind == EX_NUM) v->upper_number = most->number;
     Applied *done = NEW(g->arena, Applied);
-    *done = (Applied){.rule = &rule, .factor = f, .latent = v};
+    *done = (Applied){.rule = &rule, .factor = written, .latent = v};
     *g->last_applied = done;
     g->last_applied = &done->next;
-    f->replaced = true;
+    written->replaced = true;
     Factor *weight = factor_new(g, f->span, f->plates), *value = factor_new(g, f->span, f->plates);
-    weight->original = value->original = f;
+    weight->original = value->original = written;
     weight->rule = value->rule = &rule;
     Expr *w = chosen(f, z, weight_of, 0), *e = ex_log(f->component[f->ncomponents - 1].weight);
     for (int k = f->ncomponents - 2; k >= 0; k--) e = ex_call3("if_else", ex_call2("==", z, ex_num(k + 1)), ex_log(f->component[k].weight), e);
@@ -283,7 +422,8 @@ bool augment(Graph *g)
         const Request *req = request_for(g, f);
         if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
         if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {
-            if (has_room(g, f, req)) indicate(g, f, req);
+            const Factor *rows = by_elements(g, f);
+            if (has_room(g, rows ? rows : f, req)) indicate(g, f, rows ? rows : f, req);
             continue;
         }
         bool known = !req, done = false;
@@ -292,7 +432,9 @@ bool augment(Graph *g)
             known = true;
             Match m;
             if (!match_factor(g, &m, rule, f)) continue;
-            if (has_room(g, f, req)) apply(g, f, &m, req);
+            const Factor *rows = by_elements(g, f);
+            if (rows && !match_factor(g, &m, rule, rows)) match_factor(g, &m, rule, f), rows = NULL;
+            if (has_room(g, rows ? rows : f, req)) apply(g, f, rows ? rows : f, &m, req);
             done = true;
         }
         if (req && depth == 0 && !done) {

@@ -3,7 +3,7 @@
 //   always            a variable's number is its place; an index of a factor is one of its plates
 //   from `gradient`   derivatives are in the indices of their loops
 //   from `augment`    a factor that was replaced has one that was made from it
-//   from `schedule`   each unknown with a distribution is drawn by one step; what a conditional or a block adds up is over loops of its own
+//   from `schedule`   each unknown has a size that is known when memory is taken, and with a distribution is drawn by one step; what a conditional or a block adds up is over loops of its own
 //   from `domains`    where elements exist is said of their subscripts alone
 //   from `describe`   each step says what it draws
 #include <string.h>
@@ -141,6 +141,8 @@ const char *graph_check(const Graph *g, const char *pass)
         const Var *v = g->vars[i];
         const int n = draws_of(g, v);
         if (n > 1 || (n == 0 && var_unknown(v) && has_distribution(g, v))) return arena_printf(g->arena, "%d steps draw %s", n, v->name);
+        for (int k = 0; k < v->rank; k++)
+            if (!is_size(v->dim[k])) return arena_printf(g->arena, "the size %s of %s is not known when memory is taken", ex_text(g->arena, v->dim[k]), v->name);
         Bound b = {.g = g, .what = arena_printf(g->arena, "where elements of %s exist", v->name), .n = v->rank, .index = v->own};
         if (v->exists && outside(&b, v->exists)) return b.wrong;
     }

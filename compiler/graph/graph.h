@@ -78,7 +78,6 @@ struct Var {
     const char *asked_by;                // "the `Sigma` of multi_normal (m.gm:4)"
     double      lower_number, upper_number;   // static support: -INFINITY, INFINITY if open
     Expr       *lower, *upper;           // declared bounds of data, checked at load; finite support of an integer variable
-    Plates      domain;                  // auxiliary: elements that exist (n = 0: all)
     Expr       *init;                    // default of a data scalar
     bool        response;                // data on the left of `~`: may have missing values
     bool        left_out;                // response: the model asks that its missing values are left out of what others see (left_out.c)
@@ -292,6 +291,7 @@ void find_totals(Graph *g);              // called by build
 // ---- sizes.c ----
 
 bool check_sizes(Graph *g);              // called by build: false after a message
+bool is_size(const Expr *e);             // made of data as they are read: memory can be taken by it
 bool is_data_total(const Expr *e);       // sum, max or min of a whole vector of integers of the data: it may stand in a size
 bool has_data_total(const Expr *e);
 
@@ -301,6 +301,7 @@ bool leave_missing_out(Graph *g);        // responses of which the model asks `y
 
 // ---- augment.c ----
 
+bool loop_extents(const Plates *p, Expr **extent);                // an extent for each loop; where another loop picks the end, room for the longest. False: memory is taken before that is known, as in first[j]:(first[j+1]-1)
 bool augment(Graph *g);
 void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.c: the data y say that e equals y
 

@@ -31,6 +31,8 @@ static Look test_late(const Expr *e, void *with)
     return *(bool *)with && e->kind == EX_REF && e->var->kind != VAR_DATA ? FOUND : LOOK;
 }
 
+bool is_size(const Expr *e) { return !ex_find(e, test_late, &(bool){true}); }
+
 static Look test_loop(const Expr *e, void *with) { (void)with; return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : LOOK; }
 
 // A size (memory: made of data alone), or an end of a range (definitions are there when its loop runs, but what loops over others gives has no place before it).

@@ -255,14 +255,9 @@ static Var *row_variable(Graph *g, const Factor *f, const char *name, Expr *cate
     Var *v = var_unique(g, name, VAR_AUXILIARY);
     const Plates *p = &f->plates;
     v->span = f->span;
-    for (int i = 0; i < p->n; i++) {
-        Expr *extent = p->index[i]->hi;
-        for (int k = i - 1; k >= 0; k--)
-            if (ex_mentions_index(extent, p->index[k])) extent = ex_reduce("max", p->index[k], p->index[k]->lo, p->index[k]->hi, extent);
-        v->dim[v->rank++] = extent;
-    }
+    loop_extents(p, v->dim);
+    v->rank = p->n;
     if (categories) v->dim[v->rank++] = categories;
-    v->domain = *p;
     v->hidden = true;
     return v;
 }
@@ -295,6 +290,10 @@ static bool open_softmax(Taking *k, const Factor *f, Expr *sum, const char **bec
     if (!ex_positive(count)) range_of(count, &least, &most);
     else least = 0;
     if (least < 0 || f->plates.n >= MAX_RANK) return false;
+    Expr *extent[MAX_RANK];
+    *because = "a loop around it ends where memory is taken before that is known";
+    if (!loop_extents(&f->plates, extent)) return false;
+    *because = "the log of a sum over categories is not multiplied by a known count";
     const Expr *over = log_sum_of(sum);
     if (ex_unknown(over->args[0]) || ex_unknown(over->args[1])) return false;
     for (int i = 0; i < f->plates.n; i++)

@@ -285,14 +285,25 @@ void placements_print(FILE *out, const Program *p)
     }
 }
 
+static const char *check_size(const Program *p, const Var *v)
+{
+    for (int k = 0; k < v->rank; k++)
+        if (!is_size(v->dim[k])) return arena_printf(p->g->arena, "the size %s of %s is not known when memory is taken", ex_text(p->g->arena, v->dim[k]), v->name);
+    return NULL;
+}
+
 const char *placements_check(const Program *p)
 {
+    const char *wrong;
     for (int i = 0; i < p->nwork; i++) {
         const Placement *at = placement_of(p, p->work[i]);
         if (at->var != p->work[i]) return arena_printf(p->g->arena, "the work array %s has no place", p->work[i]->name);
         if (at->when != ALWAYS && !at->rows) return arena_printf(p->g->arena, "the route that needs %s has no rows", p->work[i]->name);
+        if ((wrong = check_size(p, p->work[i]))) return wrong;
     }
-    for (const Sum *s = p->sums; s; s = s->next)
+    for (const Sum *s = p->sums; s; s = s->next) {
         if (placement_of(p, s->var)->var != s->var) return arena_printf(p->g->arena, "the sum %s has no place", s->var->name);
+        if ((wrong = check_size(p, s->var))) return wrong;
+    }
     return NULL;
 }
