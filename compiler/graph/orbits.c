@@ -11,7 +11,7 @@
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
 // Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
-// stands once, and is invariant up to a power of c, for one of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another statement draws alone; positive auxiliaries that tie a scale to its prior
+// stands once, and is invariant up to a power of c, for one of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another statement draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive auxiliaries that tie a scale to its prior
 // move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
 #include <math.h>
 #include <string.h>
@@ -283,6 +283,7 @@ static bool draws_elements(const Factor *f)
     return used == f->plates.n;
 }
 
+static bool is_of_variable(const Factor *f) { return f->value && f->value->kind == EX_REF; }
 static bool draws(const Factor *f, const Var *v) { return factor_counts_at(f, 0, false) && f->value && f->value->kind == EX_REF && f->value->var == v; }
 
 // Whether all statements of v draw such elements; an element that one draws alone into `alone`, or NULL.
@@ -333,6 +334,60 @@ static bool add_plate(Action *a, const Factor *f)
         if (is_invariant(a, f->log_density, &times)) return true;
         a->n--;
     }
+    return false;
+}
+
+// The one statement of v, if it draws all of it over its indices.
+static const Factor *plate_of(Graph *g, const Var *v)
+{
+    const Reading of = factors_of(g, v);
+    const Factor *only = NULL;
+    for (int q = 0; q < of.n; q++) {
+        if (!draws(of.factor[q], v)) continue;
+        if (only || !draws_plate(of.factor[q])) return NULL;
+        only = of.factor[q];
+    }
+    return only;
+}
+
+// The same where its density does not mention it; no statement else may draw it.
+static const Factor *flat_plate_of(const Graph *g, const Var *v)
+{
+    const Factor *only = NULL;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!draws(f, v)) continue;
+        if (only || !draws_plate(f) || ex_mentions(f->log_density, v)) return NULL;
+        only = f;
+    }
+    return only;
+}
+
+static bool draws_whole(const Factor *f)
+{
+    for (int k = 0; k < f->value->nargs; k++) {
+        const Index *i = f->value->args[k]->index;
+        if (!ex_is_num(i->lo, 1) || i->hi != f->value->var->dim[k]) return false;
+    }
+    return !f->plates.guard;
+}
+
+// What a term beside the statements scales, target += -square((u[a] - u[b])/s)/2, about 0; false: the term is not invariant.
+static bool add_field(Action *a, const Factor *f)
+{
+    Var *s = a->mover[0].var;
+    const int before = a->n;
+    Expr *scale = ex_ref(s, 0, NULL), *times;
+    for (int i = 0; i < a->g->nvars && !s->rank; i++) {
+        Var *u = a->g->vars[i];
+        if (already(a, u) || !var_unknown(u) || !is_plain_real(u) || u->kind == VAR_AUXILIARY || !u->rank || !is_free(u) || !ex_mentions(f->log_density, u)) continue;
+        const Factor *flat = flat_plate_of(a->g, u), *plate = flat ? flat : plate_of(a->g, u);
+        if (!plate || !draws_whole(plate) || a->n == MOST_MOVED) continue;
+        Mover *m = &a->mover[a->n++];
+        *m = mover_of_plate(plate, 1, ex_num(0), scale);
+        for (int k = 0; k < u->rank && flat; k++) m->each = ex_mul2(m->each, u->dim[k]);
+    }
+    if (a->n > before && is_invariant(a, f->log_density, &times)) return true;
+    a->n = before;
     return false;
 }
 
@@ -422,7 +477,7 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
     Plates p = {.n = a->by->rank, .index = NEW_N(g->arena, Index *, a->by->rank + 1)};
     Expr *power = ex_num(-1);
     for (int i = 0; i < a->n; i++)
-        if (!a->mover[i].factor) power = ex_add2(power, ex_mul2(ex_num(a->mover[i].power), a->mover[i].each));
+        if (!a->mover[i].factor || !ex_mentions(a->mover[i].factor->log_density, a->mover[i].var)) power = ex_add2(power, ex_mul2(ex_num(a->mover[i].power), a->mover[i].each));
     Expr *own = ex_mul2(power, ex_log(var_element(g, a->by, p.index)));
     const Factor *prior = NULL;
     for (int i = 0; i < a->n && !prior; i++) prior = a->mover[i].factor;
@@ -534,7 +589,7 @@ static Step *scale_step(Graph *g, Var *s)
         const Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (f->observed && ex_mentions(f->log_density, s)) return NULL;
-        scales |= f->value && f->value->kind == EX_REF && f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
+        scales |= !is_of_variable(f) ? !s->rank && ex_mentions(f->log_density, s) : f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
     }
     if (!scales) return NULL;
     Var *by = NULL;
@@ -544,8 +599,9 @@ static Step *scale_step(Graph *g, Var *s)
         a.mover[0] = mover_of_scale(g, s, powers[k]);
         for (int q = 0; q < of.n; q++) {
             const Factor *f = of.factor[q];
-            if (!factor_counts_at(f, 0, false) || !f->value || f->value->kind != EX_REF || f->value->var == s || !var_unknown(f->value->var) || !ex_mentions(f->log_density, s)) continue;
-            add_plate(&a, f);
+            if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s)) continue;
+            if (!is_of_variable(f)) add_field(&a, f);
+            else if (f->value->var != s && var_unknown(f->value->var)) add_plate(&a, f);
         }
         Step *step = NULL;
         if (a.n > 1) {
@@ -561,18 +617,6 @@ static Step *scale_step(Graph *g, Var *s)
 // ---- a scale against the scales that it is multiplied with ----
 //
 // beta[j] ~ normal(0, tau*lambda[j]): as (tau, lambda[j]) become (c*tau, lambda[j]/c) nothing but their priors changes. It costs a sum over lambda.
-
-static const Factor *plate_of(Graph *g, const Var *v)
-{
-    const Reading of = factors_of(g, v);
-    const Factor *only = NULL;
-    for (int q = 0; q < of.n; q++) {
-        if (!draws(of.factor[q], v)) continue;
-        if (only || !draws_plate(of.factor[q])) return NULL;
-        only = of.factor[q];
-    }
-    return only;
-}
 
 static bool add_against(Action *a, const Var *v, int power)
 {

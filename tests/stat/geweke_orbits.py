@@ -208,6 +208,27 @@ def signs_of_a_factor():
     return {"l": l, "b.1": b[0], "b.2": b[1], "f.3.1": f[0], "f.3.2": f[1], "z.3.1": normal(b[0] * f[1], 0.5), "z.3.2": normal(b[1] * f[1], 0.5), "z.4.2": normal(b[1] * f4, 0.5), **y3(f[0] + l * f[1])}
 
 
+EDGES = "int<lower=1, upper=3> a[2], b[2];"
+TERMS = "for (e in 1:2) target += -0.5 * square((u[a[e]] - u[b[e]]) / t);"
+
+
+@test(["t, u"], "t ~ gamma(3, 2); for (j in 1:3) u[j] ~ flat(); %s target += -2 * log(t); sum(u) ~ normal(0, 0.9);" % TERMS, {"t": log, "u.1": identity, "u.2": identity}, data=EDGES,
+      values={"a": [1, 3], "b": [2, 2]})
+def intrinsic_field():                           # differences and the sum are independent
+    t = gamma(3, 2)
+    d, e, total = normal(0, t), normal(0, t), normal(0, 0.9)
+    u = (total - d - e) / 3
+    return {"t": t, "u.1": u + d, "u.2": u, **y3(u)}
+
+
+@test(["t, u"], "t ~ gamma(3, 2); for (j in 1:3) u[j] ~ normal(0, 1.5); %s target += 0.5 * log(1 / square(t) + 1 / 4.5);" % TERMS.replace("1:2", "1:1"), {"t": log, "u.1": identity, "u.2": identity}, data=EDGES,
+      values={"a": [1, 3], "b": [2, 2]})
+def proper_field():
+    t = gamma(3, 2)
+    d, total = normal(0, (1 / t ** 2 + 1 / 4.5) ** -0.5), normal(0, 4.5 ** 0.5)
+    return {"t": t, "u.1": (total + d) / 2, "u.2": (total - d) / 2, **y3((total - d) / 2)}
+
+
 def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
