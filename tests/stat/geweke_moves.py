@@ -250,7 +250,7 @@ def of_gibbs(name, request):
 
 # Two that hold each other: slices hardly move them.
 PAIR = """data { int<lower=0> y[2]; }
-prior { a ~ normal(-1, 0.5); b ~ normal(a, 0.05); }
+prior { a ~ normal(-1, 0.5); b ~ normal(exp(a), 0.05); }
 likelihood { y[1] ~ poisson_log(a); y[2] ~ poisson_log(b); }
 """
 FEW = """data { int N; int<lower=0> y[N]; }
@@ -261,7 +261,7 @@ likelihood { for (i in 1:N) y[i] ~ poisson(theta[i]); }
 
 def pair():
     a = normal(-1, 0.5)
-    b = normal(a, 0.05)
+    b = normal(np.exp(a), 0.05)
     return {"a": a, "b": b, "y.1": rng.poisson(np.exp(a)), "y.2": rng.poisson(np.exp(b))}
 
 
