@@ -59,6 +59,8 @@ typedef struct Watch {                   // of a chain in a competition
     double *draw[METHODS];               // element by element
     long    n[METHODS];                  // draws so far
     double  effective[METHODS];          // per sweep
+    double  typical;                     // of steps, of all but the slowest tenth of the elements
+    double  spent;                       // in the trial, in multiply-adds, until what its moves tell began anew
     double  cost[METHODS];               // of a sweep, in multiply-adds
     long    begun[LOOKED_AT], rounds[LOOKED_AT];         // evaluations before the last moves
     bool    gradients;                   // what is tried, or taken
@@ -74,7 +76,7 @@ struct GmChoices {
     const GmModel  *model;
     const GmMemory *memory;
     int             chains, n;
-    long            warmup;
+    long            warmup, sweeps;      // sweeps: of the whole run
     GmChoice       *choice;              // by chain and competition, as everything here
     Watch          *watch;
     Costs          *cost;                // by competition
@@ -139,7 +141,7 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     if (!model->n_competitions)
         return NULL;
     GmChoices *w = gm_alloc(1, sizeof *w);
-    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .in_step = on_gpu, .by = "NUTS", .met = -1 };
+    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .sweeps = o->warmup + o->samples * o->thin, .in_step = on_gpu, .by = "NUTS", .met = -1 };
     const size_t n = (size_t)w->n, all = n * (size_t)w->chains;
     w->choice = gm_alloc(all, sizeof *w->choice);
     w->watch = gm_alloc(all, sizeof *w->watch);
@@ -251,8 +253,8 @@ static double at_most(const GmChoices *w, const int *chain, int chains, int k, i
 }
 
 // Effective draws per sweep, of all these chains, of the slowest element: a scale is often the only one that hardly moves.
-// both: the other method has been measured, too.
-static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m, bool both)
+// both: the other method has been measured, too. typical: of all but one in ten and, of four or more, one; or NULL.
+static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m, bool both, double *typical)
 {
     double all[MOST_ELEMENTS];
     int n = 0;
@@ -275,9 +277,13 @@ static double effective(const GmChoices *w, const int *chain, int chains, int k,
         all[n++] = UNCERTAIN * most < found ? most : found;
     }
     free(of);
+    if (typical)
+        *typical = 0;
     if (n == 0)
         return 0;
     qsort(all, (size_t)n, sizeof *all, by_size);
+    if (typical)
+        *typical = all[n < 4 ? 0 : n < 20 ? 1 : n / 10] / (double)(in.to - in.from);
     return all[0] / (double)(in.to - in.from);
 }
 
@@ -350,7 +356,7 @@ static void try_gradients(GmChoices *w, Group of, int k)
     double all = 0, steps = 0;
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
-        all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS, false);
+        all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS, false, &x->typical);
         x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)(measured(w, BY_STEPS).to - measured(w, BY_STEPS).from);
         steps += x->cost[BY_STEPS];
     }
@@ -373,7 +379,7 @@ static void finish_measuring(GmChoices *w, int chain, int k)
 {
     Watch *x = &w->watch[chain * w->n + k];
     const GmChoice *c = &w->choice[chain * w->n + k];
-    x->effective[BY_GRADIENTS] = effective(w, &chain, 1, k, BY_GRADIENTS, false);
+    x->effective[BY_GRADIENTS] = effective(w, &chain, 1, k, BY_GRADIENTS, false, NULL);
     x->cost[BY_GRADIENTS] = mean_cost_of_move(w, k, c);
     x->measured = true;
 }
@@ -389,7 +395,7 @@ static void pool(GmChoices *w, int k, int measured_in, double *effective_of)
             chain[n++] = c;
     for (int m = 0; m < METHODS && n > 1; m++) {
         const Window in = measured(w, m);
-        together[m] = effective(w, chain, n, k, m, true);
+        together[m] = effective(w, chain, n, k, m, true, NULL);
         most = fmax(most, together[m] * (double)(in.to - in.from));
     }
     if (n > 1 && most >= SOME_A_CHAIN * measured_in)
@@ -434,10 +440,11 @@ static void choose_method(GmChoices *w, int k)
             settle(w, chain, k, !because && better > ahead, because);
 }
 
-// A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known.
+// A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known. Where it is a few elements alone for which they would not, or
+// there were few moves, the trial may cost half of what the whole run does step by step: the slowest of many elements is told by few draws.
 static bool hopeless(GmChoices *w, Group of, int k)
 {
-    double effective = 0, cost = 0, steps = 0, slack = 2;
+    double effective = 0, typical = 0, cost = 0, steps = 0, spent = 0, slack = 2;
     bool soon = false;
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
@@ -449,10 +456,13 @@ static bool hopeless(GmChoices *w, Group of, int k)
         soon |= c->moves <= LOOKED_AT;
         slack = 2 * c->moves < c->adapts ? 4 : 2;
         effective += x->effective[BY_STEPS];
+        typical += x->typical;
         cost += cost_of_move(w, k, evaluations, of_most);
         steps += x->cost[BY_STEPS];
+        spent += x->spent + mean_cost_of_move(w, k, c) * (double)c->moves;
     }
-    return !soon && effective * cost > slack * steps * (of.end - of.first);
+    const double all = slack * steps * (of.end - of.first);
+    return (!soon && effective * cost > all) || (typical * cost > all && spent > 0.5 * steps * (double)w->sweeps);
 }
 
 // After a sweep of these chains. rows: elements of the first chain, and how far apart chains are; NULL: they are in the memory of the CPU.
@@ -472,6 +482,7 @@ static void after(GmChoices *w, Group of, int k, long done, const double *rows, 
         Watch *x = &w->watch[chain * w->n + k];
         GmChoice *c = &w->choice[chain * w->n + k];
         if (done == moves.from) {
+            x->spent = mean_cost_of_move(w, k, c) * (double)c->moves;
             *c = (GmChoice){ .gradients = c->gradients, .fails = c->fails, .first = c->first, .adapts = c->adapts };
             memset(x->begun, 0, sizeof x->begun);
             memset(x->rounds, 0, sizeof x->rounds);

@@ -128,7 +128,7 @@ int main(void)
     const Outcome worse = run_warmup((Truth){ .steps = 0.9, .moves = 0.98, .length = 3 }, WARMUP, 100000);
     check(!worse.gradients && worse.last == TRIED - 1 && strstr(worse.said, "drawn step by step; in warm-up gradients gave 0."), "moves that mix worse: tried until %ld; %s", worse.last, worse.said);
     const Outcome slow = run_warmup((Truth){ .steps = 0.9, .moves = 0, .length = 1023 }, WARMUP, 100000);
-    check(!slow.gradients && slow.last == QUARTER + 39 && strstr(slow.said, "was broken off"), "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
+    check(!slow.gradients && slow.last == QUARTER + 19 && strstr(slow.said, "was broken off"), "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
     const Outcome failing = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7, .fails_at = QUARTER + 30 }, WARMUP, 100000);
     check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"), "moves that fail: tried until %ld; %s", failing.last, failing.said);
     const Outcome one = run_warmup((Truth){ .steps = 0.5, .moves = 0, .length = 7, .first_sticks = 0.99 }, WARMUP, 100000);
