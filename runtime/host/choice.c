@@ -441,7 +441,7 @@ static void choose_method(GmChoices *w, int k)
 }
 
 // A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known. Where it is a few elements alone for which they would not, or
-// there were few moves, the trial may cost half of what the whole run does step by step: the slowest of many elements is told by few draws.
+// there were few moves, the trial may cost a tenth of what the whole run does step by step: the slowest of many elements is told by few draws.
 static bool hopeless(GmChoices *w, Group of, int k)
 {
     double effective = 0, typical = 0, cost = 0, steps = 0, spent = 0, slack = 2;
@@ -450,7 +450,8 @@ static bool hopeless(GmChoices *w, Group of, int k)
         Watch *x = &w->watch[chain * w->n + k];
         const GmChoice *c = &w->choice[chain * w->n + k];
         long *begun = &x->begun[c->moves % LOOKED_AT], *rounds = &x->rounds[c->moves % LOOKED_AT];
-        const double evaluations = (double)(c->evaluations - *begun) / LOOKED_AT, of_most = (double)(c->rounds - *rounds) / LOOKED_AT;
+        const double looked_at = (double)(c->moves < LOOKED_AT ? c->moves + !c->moves : LOOKED_AT);
+        const double evaluations = (double)(c->evaluations - *begun) / looked_at, of_most = (double)(c->rounds - *rounds) / looked_at;
         *begun = c->evaluations;
         *rounds = c->rounds;
         soon |= c->moves <= LOOKED_AT;
@@ -462,7 +463,7 @@ static bool hopeless(GmChoices *w, Group of, int k)
         spent += x->spent + mean_cost_of_move(w, k, c) * (double)c->moves;
     }
     const double all = slack * steps * (of.end - of.first);
-    return (!soon && effective * cost > all) || (typical * cost > all && spent > 0.5 * steps * (double)w->sweeps);
+    return (!soon && effective * cost > all) || (typical * cost > all && spent > 0.1 * steps * (double)w->sweeps);
 }
 
 // After a sweep of these chains. rows: elements of the first chain, and how far apart chains are; NULL: they are in the memory of the CPU.
