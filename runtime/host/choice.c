@@ -76,7 +76,7 @@ struct GmChoices {
     const GmModel  *model;
     const GmMemory *memory;
     int             chains, n;
-    long            warmup, sweeps;      // sweeps: of the whole run
+    long            warmup;
     GmChoice       *choice;              // by chain and competition, as everything here
     Watch          *watch;
     Costs          *cost;                // by competition
@@ -141,7 +141,7 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     if (!model->n_competitions)
         return NULL;
     GmChoices *w = gm_alloc(1, sizeof *w);
-    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .sweeps = o->warmup + o->samples * o->thin, .in_step = on_gpu, .by = "NUTS", .met = -1 };
+    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .in_step = on_gpu, .by = "NUTS", .met = -1 };
     const size_t n = (size_t)w->n, all = n * (size_t)w->chains;
     w->choice = gm_alloc(all, sizeof *w->choice);
     w->watch = gm_alloc(all, sizeof *w->watch);
@@ -441,7 +441,7 @@ static void choose_method(GmChoices *w, int k)
 }
 
 // A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known. Where it is a few elements alone for which they would not, or
-// there were few moves, the trial may cost a tenth of what the whole run does step by step: the slowest of many elements is told by few draws.
+// there were few moves, the trial may cost half of what the warm-up does step by step: the slowest of many elements is told by few draws.
 static bool hopeless(GmChoices *w, Group of, int k)
 {
     double effective = 0, typical = 0, cost = 0, steps = 0, spent = 0, slack = 2;
@@ -463,7 +463,7 @@ static bool hopeless(GmChoices *w, Group of, int k)
         spent += x->spent + mean_cost_of_move(w, k, c) * (double)c->moves;
     }
     const double all = slack * steps * (of.end - of.first);
-    return (!soon && effective * cost > all) || (typical * cost > all && spent > 0.1 * steps * (double)w->sweeps);
+    return (!soon && effective * cost > all) || (typical * cost > all && spent > 0.5 * steps * (double)w->warmup);
 }
 
 // After a sweep of these chains. rows: elements of the first chain, and how far apart chains are; NULL: they are in the memory of the CPU.
