@@ -365,6 +365,12 @@ static Expr *inner_of(const Scope *s, Index *const *open, int n, int *from)
     return e;
 }
 
+static Expr *with_indices(Expr *e, Index *const *from, Index *const *to, int n)
+{
+    for (int k = 0; k < n; k++) e = ex_replace_index(e, from[k], ex_index(to[k]));
+    return e;
+}
+
 // Terms of one element over the same loops with the same weight become one. A sum whose index the element does not have is a part of `rest`.
 static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
 {
@@ -392,16 +398,17 @@ static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
         if (!keep[i]) continue;
         Index *old = open[i], *new = old;
         if (kept < n - 1 - i) {
-            new = open_index(r, &chain[kept], old->lo, old->hi);
-            d.ref = ex_replace_index(d.ref, old, ex_index(new));
-            d.rest = ex_replace_index(d.rest, old, ex_index(new));
-            for (int k = 0; k < i; k++) {
-                if (!keep[k] || !(ex_mentions_index(open[k]->lo, old) || ex_mentions_index(open[k]->hi, old))) continue;
-                Index *within = index_new(open[k]->name, ex_replace_index(open[k]->lo, old, ex_index(new)), ex_replace_index(open[k]->hi, old, ex_index(new)));
-                d.ref = ex_replace_index(d.ref, open[k], ex_index(within));
-                d.rest = ex_replace_index(d.rest, open[k], ex_index(within));
-                open[k] = within;
+            Index *from[MAX_LOOPS] = {old}, *to[MAX_LOOPS] = {new = open_index(r, &chain[kept], old->lo, old->hi)};
+            int renamed = 1;
+            for (int k = i - 1; k >= 0; k--) {   // ranges of loops within hold those around them
+                if (!keep[k]) continue;
+                Expr *lo = with_indices(open[k]->lo, from, to, renamed), *hi = with_indices(open[k]->hi, from, to, renamed);
+                if (lo == open[k]->lo && hi == open[k]->hi) continue;
+                from[renamed] = open[k];
+                to[renamed++] = open[k] = index_new(open[k]->name, lo, hi);
             }
+            d.ref = with_indices(d.ref, from, to, renamed);
+            d.rest = with_indices(d.rest, from, to, renamed);
         }
         chain[kept + 1] = (Scope){.outer = &chain[kept], .index = new};
         kept++;
