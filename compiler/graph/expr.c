@@ -803,13 +803,21 @@ static bool may_vanish(const Expr *e, uint64_t walk)
         for (int i = 0; i < e->nargs; i++)
             if (e->args[i]->kind != EX_NUM && may_vanish(e->args[i], walk)) return true;
         return false;
-    case EX_REF: return test_countable(e->var, NULL);
+    case EX_REF: return test_countable(e->var, NULL) && e->var->lower_number <= 0;
     case EX_ARRAY: case EX_AT: break;
     }
     return false;
 }
 
 bool ex_may_vanish(const Expr *e) { return may_vanish(e, ++table.walks); }
+
+static Look test_maybe_empty(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE && e->fn == FN_sum && !(e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_NUM && e->args[1]->number >= e->args[0]->number) ? FOUND : LOOK;
+}
+
+bool ex_above_zero(const Expr *e) { return ex_positive(e) && !ex_may_vanish(e) && !ex_find(e, test_maybe_empty, NULL); }
 
 // Whether e can be exactly 1, as far as what is not continuous decides.
 static bool may_be_one(const Expr *e)

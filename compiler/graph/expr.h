@@ -99,6 +99,7 @@ bool  ex_is_num(const Expr *e, double v);
 bool  ex_scalar_multiple(Expr *e, Expr **c, Expr **A);      // e = c * A, A a variable or an inverse
 bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)
 bool  ex_may_vanish(const Expr *e);               // may be exactly 0: counts, data, sums of them, choices between these
+bool  ex_above_zero(const Expr *e);               // provably > 0: not data or counts that may be 0, nor a sum that may have no term
 bool  ex_may_diverge(const Expr *e);              // may be infinite or undefined where what it reads is finite: log(x) where x is 0
 bool  ex_has_pole(const Expr *e);                 // diverges at values that have a positive probability: log(n) of a count n
 bool  ex_absorbed(const Expr *product, int k);    // factor k may diverge where another one is 0: their product is 0 then

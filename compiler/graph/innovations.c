@@ -7,7 +7,7 @@
 // from the density of the model with r replaced by (x[k] - g)/c is a draw of (r, a). The unknowns stay those of the model: starts, draws, modes and moves along gradients do not know of it.
 //
 // Side conditions, each looked at here: the series is one variable, computed forward, by statements without a condition; statements and loops cover all of its elements; each statement is linear in one element of an
-// unknown without bounds, its subscripts those of the statement's loops, shifted by numbers, so that each element of the unknown stands in one element of the series; all of them have a distribution; the coefficient is a number or of known sign and holds
+// unknown without bounds, its subscripts those of the statement's loops, shifted by numbers, so that each element of the unknown stands in one element of the series; all of them have a distribution; the coefficient is a number or of known sign, not 0, and holds
 // neither the series nor unknowns that are drawn with it; the rest holds no innovation (a moving average does); no other series reads what is drawn. Then terms must be a band (band.c).
 #include <math.h>
 #include <string.h>
@@ -133,7 +133,7 @@ static bool find_change(Graph *g, const Var *x, const Site *t, Change *out)
         }
         if (!good || of < 0) continue;
         Expr *c = p.term[of].coefficient;
-        if (ex_mentions(c, x) || ex_mentions(c, v) || !(c->kind == EX_NUM ? c->number != 0 : ex_positive(c) || ex_positive(ex_neg(c)))) continue;
+        if (ex_mentions(c, x) || ex_mentions(c, v) || !(c->kind == EX_NUM ? c->number != 0 : ex_above_zero(c) || ex_above_zero(ex_neg(c)))) continue;
         *out = (Change){t, one.ref, c, ex_sub(t->value, ex_mul2(c, one.ref))};
         if (ex_mentions(out->rest, v)) continue;
         return true;

@@ -10,7 +10,7 @@
 // brought back so level by level, and each level makes a move; any other factor by each variable that it holds. What the law of c is made of are the factors that still change.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
-// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves and finite; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an
+// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an
 // array whole, and meets nothing that is summed out. A statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
 #include <math.h>
 #include <stdlib.h>
@@ -248,7 +248,7 @@ static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *te
 {
     Expr *ref, *x = slope_of(term, w, &ref);
     if (!x || ref->loose || x->loose || ex_mentions(x, a->c) || mentions_moving(x, a)) return false;
-    if (x->kind == EX_NUM ? x->number == 0 : !ex_positive(x)) return false;
+    if (x->kind == EX_NUM ? x->number == 0 : !ex_above_zero(x)) return false;
     Expr *by = ex_num(0);
     for (int i = 0; i < sum->nargs; i++) {
         Expr *t = sum->args[i], *c;
