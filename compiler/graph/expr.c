@@ -850,6 +850,28 @@ static bool diverges(const Expr *e, bool likely, uint64_t walk)
     return e->diverges[likely] == 1;
 }
 
+// Whether times*e may rise without end, or be undefined, not only fall: log(p) + 2*log(q) falls. Parts are looked at more than once: only where answers are kept.
+static bool rises(const Expr *e, double times, bool likely, uint64_t walk)
+{
+    if (!diverges(e, likely, walk)) return false;
+    switch (e->kind) {
+    case EX_ADD:
+        for (int i = 0; i < e->nargs; i++)
+            if (rises(e->args[i], times, likely, walk)) return true;
+        return false;
+    case EX_MUL: return e->nargs != 2 || e->args[0]->kind != EX_NUM || rises(e->args[1], times * e->args[0]->number, likely, walk);
+    case EX_CALL: {
+        if (e->fn == FN_if_else) return rises(e->args[1], times, likely, walk) || rises(e->args[2], times, likely, walk);
+        bool falls = times > 0 && (e->fn == FN_log || e->fn == FN_log1p || e->fn == FN_log1m);
+        for (int i = 0; i < e->nargs; i++) falls &= !diverges(e->args[i], likely, walk);
+        return !falls;
+    }
+    case EX_REDUCE: return (e->fn != FN_sum && e->fn != FN_log_sum_exp) || rises(e->args[2], times, likely, walk);
+    case EX_NUM: case EX_REF: case EX_POW: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    }
+    return true;
+}
+
 static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
 {
     if (!table.settled && !first_visit(e, walk)) return false;
@@ -865,6 +887,7 @@ static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
             return e->fn == FN_log ? ex_may_vanish(e->args[0]) : e->fn == FN_log1m ? may_be_one(e->args[0]) : ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
         }
         if (function_rows[e->fn].sign == SIGN_UNIT || (function_rows[e->fn].traits & TRAIT_BOUNDED)) return false;
+        if (e->fn == FN_exp && table.settled) return rises(e->args[0], 1, likely, walk);
         for (int i = e->fn == FN_if_else; i < e->nargs; i++)
             if (diverges(e->args[i], likely, walk)) return true;
         return false;

@@ -31,7 +31,7 @@ enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CRE
 enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 20 };           // device/states.h
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
-static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in a loop without draws, of which some are done at once
+static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in an innermost loop without draws, of which some are done at once
 
 typedef struct Cost { Expr *operations, *draws, *bytes, *work, *lane; } Cost;      // work: in multiply-adds; lane: those that one lane makes in turn
 
@@ -192,18 +192,29 @@ static Cost count_turns(const Node *n, Cost c)
     const Sharing how = n->loop.how;
     if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;          // of each missing value
     if (how == SHARE_GROUPS) return times(c, n->loop.order->extent);
-    if (how == SHARE_SEGMENTS) return c;
+    if (how == SHARE_SEGMENTS) return c;                                 // its body has the rows of all groups
+    if (how == SHARE_SEGMENT_PLACES) {
+        for (int i = n->loop.n - 1; i > 0; i--) c = over(c, n->loop.index[i], n->loop.index[i]->lo, n->loop.index[i]->hi);
+        return times(c, n->loop.order->row->hi);
+    }
     if (how == SHARE_ROWS || n->loop.order) return times(c, ex_mul2(n->loop.order->row->hi, ex_pow(n->loop.order->extent, -1)));
     if (n->loop.of) return times(c, how == SHARE_SERIAL ? n->loop.of->dim[n->loop.field] : size(n->loop.of, 0, n->loop.n));
     for (int i = n->loop.n - 1; i >= 0; i--) c = over(c, n->loop.index[i], n->loop.index[i]->lo, n->loop.index[i]->hi);
     return c;
 }
 
+static bool holds_loop(const Node *list)
+{
+    for (const Node *n = list; n; n = n->next)
+        if (n->kind == NODE_LOOP || holds_loop(n->body) || (n->kind == NODE_IF && holds_loop(n->test.otherwise))) return true;
+    return false;
+}
+
 static Cost count_loop(Counter *k, const Node *n)
 {
     Cost c = count_scope(k, n->body);
     spend(&c, ex_num(TURN));
-    if (ex_is_num(c.draws, 0)) c.work = expanded(c.work, ex_num(in_a_row));
+    if (ex_is_num(c.draws, 0) && !holds_loop(n->body)) c.work = expanded(c.work, ex_num(in_a_row));
     Expr *of_a_turn = c.lane;
     c = count_turns(n, c);
     const bool waits = n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED;

@@ -29,9 +29,12 @@ typedef struct Pending {                 // a derivative by elements that instan
     Expr       *weight;                  // as an element of the array that keeps it, or as it is
     Var        *sums, *matrix;           // X'w, where a pass over rows has made it, and X; NULL: none
     Expr       *times;                   // what multiplies the sums
+    bool        keeps;                   // it reads sums that the rows have kept
     bool        put;
     struct Pending *next;
 } Pending;
+
+typedef struct Kept { Expr *sum; Var *local; Expr *place; struct Kept *next; } Kept;      // a sum that each row computes for its density: by name, and in an array for later loops
 
 typedef struct Ends {                    // of a variable's interval: the same for all elements, or arrays
     double number[2];
@@ -1278,9 +1281,8 @@ static Look test_work(const Expr *e, void *with)
 }
 
 // An array with a place for each instance of the plates, if that is a box; else NULL.
-static Expr *weight_place(Moved *m, const Plates *plates)
+static Expr *row_place(Moved *m, const Plates *plates, ArrayRole role, const char *name)
 {
-    Lower *p = m->p;
     if (plates->n == 0 || plates->n > MAX_RANK) return NULL;
     Expr *dim[MAX_RANK], *at[MAX_RANK];
     for (int i = 0; i < plates->n; i++) {
@@ -1291,8 +1293,14 @@ static Expr *weight_place(Moved *m, const Plates *plates)
         dim[i] = plates->index[i]->hi;
         at[i] = ex_index(plates->index[i]);
     }
-    Var *array = work_array(p, ROLE_ROW_VALUE, words(p, "weight_%s_%d", m->stem, ++m->nweights), plates->n, dim);
-    return ex_ref(array, plates->n, at);
+    return ex_ref(work_array(m->p, role, name, plates->n, dim), plates->n, at);
+}
+
+static Expr *weight_place(Moved *m, const Plates *plates)
+{
+    Expr *place = row_place(m, plates, ROLE_ROW_VALUE, words(m->p, "weight_%s_%d", m->stem, m->nweights + 1));
+    m->nweights += place != NULL;
+    return place;
 }
 
 // y f(e) + (1 - y) f(-e) is f((2 y - 1) e) where y is 0 or 1: one of the two is computed.
@@ -1824,6 +1832,94 @@ static void put_reads(Moved *m, const Prepared *r)
         }
 }
 
+// ---- sums that rows keep ----
+//
+//   density      lp += log_sum_exp(j in 1:K, t[n, j])          kept[n] = the same
+//   slope        v[j] gets exp(t[n, j] - kept[n]) * ..         over n, j: K terms a row, where the sum anew for each of them would make K^2
+
+static Look test_equal(const Expr *e, void *with) { return e == with ? FOUND : LOOK; }
+
+// What e computes of a sum: the sum, 0 where choices leave it out. NULL: nothing, or in several places.
+static Expr *computed_by(Expr *e, Expr *sum)
+{
+    if (e == sum) return sum;
+    if (e->nargs == 0 || e->kind == EX_REF || e->kind == EX_REDUCE || e->kind == EX_ARRAY || !ex_find(e, test_equal, sum)) return NULL;
+    if (e->kind == EX_CALL && (e->fn == FN_AND || e->fn == FN_OR)) return computed_by(e->args[0], sum);
+    if (e->kind == EX_CALL && e->fn == FN_if_else) {
+        Expr *either[3];
+        for (int i = 0; i < 3; i++) either[i] = computed_by(e->args[i], sum);
+        if (either[0]) return either[0];
+        if (either[1] == either[2]) return either[1];
+        return ex_call3("if_else", e->args[0], either[1] ? either[1] : ex_num(0), either[2] ? either[2] : ex_num(0));
+    }
+    Expr *found = NULL;
+    for (int i = 0; i < e->nargs && found != sum; i++) {
+        Expr *here = computed_by(e->args[i], sum);
+        if (here && found && here != sum && here != found) return NULL;
+        if (here) found = here;
+    }
+    return found;
+}
+
+typedef struct Keeping { Moved *m; const Prepared *r; Kept *first; bool anywhere, later; } Keeping;      // anywhere: in a weight, too, it is a sum that terms are compared with; later: for loops behind this one
+
+// A sum that changes with the block and from row to row gets a name, which the density and all derivatives of the row read.
+static Look name_sum(const Expr *e, void *with)
+{
+    Keeping *k = with;
+    Moved *m = k->m;
+    const Plates *plates = &k->r->f.plates;
+    if (e->kind != EX_REDUCE || e->loose || (k->anywhere && e->fn != FN_log_sum_exp)) return LOOK;
+    for (const Kept *o = k->first; o; o = o->next)
+        if (o->sum == e) return SKIP;
+    bool moves = false;
+    for (int i = 0; i < m->moving.n; i++) moves |= ex_reads(e, m->moving.var[i]);
+    for (int i = 0; i < plates->n; i++) moves &= ex_mentions_index(e, plates->index[i]);
+    Expr *value = moves && !predicted(m->p, m->p->open, (Expr *)e) ? computed_by(k->r->f.log_density, (Expr *)e) : NULL;
+    if (!value) return LOOK;
+    Kept *o = NEW(m->p->g->arena, Kept);
+    *o = (Kept){.sum = (Expr *)e, .local = local_new(m->p->g->arena, intern(words(m->p, "all%d", ++m->nnamed))), .next = k->first};
+    k->first = o;
+    put_let(m->p, NULL, o->local, in_kernel(m, k->r, value), "wide");
+    return SKIP;
+}
+
+static Expr *by_kept(Expr *e, void *with)
+{
+    const Keeping *k = with;
+    Lower *p = k->m->p;
+    Kept *o = e->kind == EX_REDUCE ? k->first : NULL;
+    while (o && o->sum != e) o = o->next;
+    if (!o || !k->later) return o ? local_ref(o->local) : NULL;
+    if (!o->place && (o->place = row_place(k->m, &k->r->f.plates, ROLE_BLOCK, words(p, "kept_%s", k->m->stem)))) put_update(p, UPDATE_SET, place_element(o->place), local_ref(o->local));
+    return o->place;
+}
+
+static Keeping name_sums(Moved *m, const Prepared *r, const Derivative *const *covered, int ncovered)
+{
+    Keeping k = {.m = m, .r = r};
+    for (const Derivative *d = r->f.plates.n ? r->terms : NULL; d; d = d->next) {
+        if (product_with(r->span, d->ref->var) || is_covered(d, covered, ncovered)) continue;
+        k.anywhere = false;
+        ex_find(d->rest, name_sum, &k);
+        k.anywhere = true;
+        ex_find(d->weight, name_sum, &k);
+    }
+    return k;
+}
+
+static Expr *in_later_loops(Keeping *k, Expr *e)
+{
+    k->later = true;
+    return k->first ? ex_map(e, by_kept, k) : e;
+}
+
+static Expr *here(Keeping *k, Expr *e)
+{
+    k->later = false;
+    return in_kernel(k->m, k->r, k->first ? ex_map(e, by_kept, k) : e);
+}
+
 static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
@@ -1841,18 +1937,19 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     Node *sum = enter_factor(p, first, r);
     if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
     put_reads(m, r);
-    put_update(p, UPDATE_ADD, place_local(m->lp), in_kernel(m, r, f->log_density));
+    Keeping sums = name_sums(m, r, covered, ncovered);
+    put_update(p, UPDATE_ADD, place_local(m->lp), here(&sums, f->log_density));
     NamedWeight *named = NULL;                        // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
-        bool before = false, again = false, here = false;
-        for (const Derivative *o = r->terms; o; o = o->next) here |= o->weight == d->weight && is_used_here(m, r, o);
+        bool before = false, again = false, used = false;
+        for (const Derivative *o = r->terms; o; o = o->next) used |= o->weight == d->weight && is_used_here(m, r, o);
         for (const Derivative *o = r->terms; o != d; o = o->next) before |= o->weight == d->weight;
         for (const Derivative *o = d->next; o; o = o->next) again |= o->weight == d->weight;
-        if (before || !again || !here || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
+        if (before || !again || !used || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
         NamedWeight *w = NEW(p->g->arena, NamedWeight);
         *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), named};
         named = w;
-        put_let(p, in_kernel(m, r, d->weight), w->local, in_kernel(m, r, d->weight), "wide");
+        put_let(p, here(&sums, d->weight), w->local, here(&sums, d->weight), "wide");
     }
     for (int k = 0; r->span && k < r->span->nproducts; k++) {
         const Product *of = r->span->product[k];
@@ -1870,13 +1967,13 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         if (is_covered(d, covered, ncovered)) continue;
         Total *t = all ? total_of(r->span ? r->span->totals : m->totals, d->ref) : NULL;
         if (t && ntotals < MOST_TOTALS) {
-            put_update(p, UPDATE_ADD, place_local(t->local), in_kernel(m, r, ex_mul2(by_name(named, d->weight), d->rest)));
+            put_update(p, UPDATE_ADD, place_local(t->local), here(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
             if (r->span) sum->loop.total[sum->loop.ntotals++] = t->local;
             ntotals++;
             continue;
         }
         if (all && is_own(d->ref, &f->plates) && !r->span) {
-            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), in_kernel(m, r, ex_mul2(by_name(named, d->weight), d->rest)));
+            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), here(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
             continue;
         }
         Pending w = {.d = d, .weight = d->weight};
@@ -1885,10 +1982,15 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
                 if (o->d->weight == d->weight && o->d->factor == d->factor) w.weight = o->weight;
             Expr *place = w.weight == d->weight ? weight_place(m, &f->plates) : NULL;
             if (place) {
-                put_update(p, UPDATE_SET, place_element(place), in_kernel(m, r, d->weight));
+                put_update(p, UPDATE_SET, place_element(place), here(&sums, d->weight));
                 w.weight = place;
             }
         }
+        Derivative *later = arena_copy(p->g->arena, d, sizeof *d);
+        later->rest = in_later_loops(&sums, d->rest);
+        if (w.weight == d->weight) w.weight = later->weight = in_later_loops(&sums, d->weight);
+        w.keeps = later->rest != d->rest || later->weight != d->weight;
+        if (w.keeps) w.d = later;
         add_pending(m, &w);
     }
     leave(p, sum);
@@ -1931,7 +2033,7 @@ static Expr *value_of_pending(Moved *m, const Pending *w, Loops *l)
 
 static Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
 
-static bool holds_sum(const Pending *w) { return ex_find(w->weight, test_sum, NULL) || ex_find(w->d->rest, test_sum, NULL); }
+static bool holds_sum(const Pending *w) { return w->keeps || ex_find(w->weight, test_sum, NULL) || ex_find(w->d->rest, test_sum, NULL); }
 
 // Weights that are sums, those of values that are summed out, are computed once for all elements at the same place of their variables.
 static bool put_with(Moved *m, const Pending *w, const Pending *first)

@@ -570,7 +570,7 @@ static Expr *take(Tables *t, Expr *e)
     case EX_REDUCE: {
         Expr *squares = take_quadratic(t, e);
         if (squares) return squares;
-        if (t->nsums == MAX_LOOPS || e->fn != FN_sum) return e;
+        if (t->nsums == MAX_LOOPS || (e->fn != FN_sum && e->fn != FN_log_sum_exp)) return e;
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         Expr *open = ex_open(e, j);
         t->sum[t->nsums++] = j;
@@ -696,6 +696,7 @@ static void take_list(Tables *t, Node *list)
         t->guarded |= (l && l->guard) || n->kind == NODE_IF;
         for (int i = 0; i < more; i++) t->row[t->nrows++] = l ? l->index[i] : n->loop.index[i];
         if (n->kind == NODE_UPDATE && t->nrows) n->update.value = take(t, n->update.value);
+        if (n->kind == NODE_LET && t->nrows && n->let.value && !n->let.key) n->let.value = take(t, n->let.value);
         const Expr *weighed = t->weighed;
         if (n->kind == NODE_WEIGH) {
             t->weighed = t->nrows && !n->weigh.c->whole ? n->weigh.c->u : NULL;

@@ -32,6 +32,23 @@ likelihood {
 infer { (a, b, tau, u, B, w, q, length, z) by nuts; }
 """
 
+# Values summed out whose probabilities several slopes need: of groups that data name, of places that rows name, of all rows; under a condition, with missing values, where a choice leaves a sum out.
+MIXTURES = """data { int<lower=0> N, D, K, V; int<lower=1, upper=D> doc[N]; int<lower=1, upper=V> word[N]; vector[N] x; real y[N]; int<lower=0, upper=1> seen[N]; int<lower=0> n[N]; }
+prior {
+  for (d in 1:D) theta[d] ~ dirichlet(rep_vector(2, K));
+  for (k in 1:K) { phi[k] ~ dirichlet(rep_vector(2, V)); mu[k] ~ normal(2 * k, 1); s[k] ~ gamma(9, 9); l[k] ~ normal(0, 0.5); }
+  a ~ normal(0, 1); w ~ dirichlet(rep_vector(3, K));
+}
+latent { for (i in 1:N) z[i] ~ categorical(theta[doc[i]]); for (i in 1:N) c[i] ~ categorical(w); }
+likelihood {
+  for (i in 1:N) word[i] ~ categorical(phi[z[i]]);
+  for (i in 1:N) if (seen[i] == 1) y[i] ~ normal(mu[z[i]] + a * x[i], s[z[i]]);
+  for (i in 1:N) if (doc[i] > 1) n[i] ~ poisson(exp(l[c[i]] * x[i]));
+  for (i in 1:N) target += log(seen[i] == 1 ? 0.5 + exp(-log_sum_exp(x[i] * l)) : 1 + square(l[1]));
+}
+infer { (z, c) by marginal; (theta, phi, mu, s, l, a, w) by nuts; }
+"""
+
 
 def measure(w, name, model, values):
     source, program = w.path(name + ".gm"), w.path(name)
@@ -50,8 +67,12 @@ def measure(w, name, model, values):
 def main():
     X = rng.normal(size=(N, 3))
     values = {"N": N, "G": G, "T": T, "X": X, "g": rng.integers(1, G + 1, N), "y": rng.integers(0, 2, N), "k": rng.integers(1, 4, N), "r": rng.normal(size=T), "t": np.linspace(0, 3, 9), "f": rng.normal(size=9)}
+    n, D, K, V = 60, 5, 3, 4
+    z, gone = rng.integers(0, K, n), rng.random((2, n)) < 0.1
+    mixtures = {"N": n, "D": D, "K": K, "V": V, "doc": rng.integers(1, D + 1, n), "word": [None if g else int(v) for g, v in zip(gone[0], rng.integers(1, V + 1, n))], "x": rng.normal(size=n),
+                "y": [None if g else v for g, v in zip(gone[1], rng.normal(2.0 * z + 2, 0.8).tolist())], "seen": rng.integers(0, 2, n), "n": rng.poisson(1.2, n)}
     with Workplace() as w:
-        report([measure(w, "transforms", *one_program("nuts")), measure(w, "rows", ROWS, values)])
+        report([measure(w, "mixtures", MIXTURES, mixtures), measure(w, "transforms", *one_program("nuts")), measure(w, "rows", ROWS, values)])
 
 
 main()
