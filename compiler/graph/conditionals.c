@@ -1268,13 +1268,18 @@ void take_chosen(BlockTerm *b)
 
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because)
 {
+    const Reading enters = factors_of_block(g, block, nblock);
+    return block_terms_given(g, block, nblock, &enters, out, because);
+}
+
+bool block_terms_given(Graph *g, Var *const *block, int nblock, const Reading *enters, BlockTerm **out, const char **because)
+{
     Unknowns in = {block, nblock, false};
     *out = NULL;
     BlockTerm **last = out;
     const int sums = block_sums(block, nblock);
-    const Reading enters = factors_of_block(g, block, nblock);
-    for (int q = 0; q < enters.n; q++) {
-        Factor *f = enters.factor[q];
+    for (int q = 0; q < enters->n; q++) {
+        Factor *f = enters->factor[q];
         bool any = false;
         for (int i = 0; i < nblock && !any; i++) any = factor_mentions(f, block[i]);
         if (!factor_counts_at(f, sums, false) || !any) continue;

@@ -336,7 +336,7 @@ static void orbit(Graph *g, Description *d, const Step *s)
     d->subject = arena_printf(g->arena, "%s, together along an orbit", subject);
     line(g, d, arena_printf(g->arena, "then %s", becomes));
     d->method = arena_printf(g->arena, "%s, of what moves %s together (Liu and Sabatti 2000)", d->method, subject);
-    d->because = d->because ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
+    d->because = d->because && d->because != s->reason ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
 }
 
 // What is drawn before a joint normal, which is integrated out.

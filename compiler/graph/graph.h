@@ -466,6 +466,7 @@ bool has_all_elements(Graph *g, const Var *v);                        // a state
 int  block_sums(Var *const *block, int n);                            // of factor_counts_at, for the block
 void take_chosen(BlockTerm *b);                                   // a term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
+bool block_terms_given(Graph *g, Var *const *block, int nblock, const struct Reading *factors, BlockTerm **out, const char **because);        // of variables that enter these factors, which need not be the graph's
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);       // fills own, if the only factor of the element is its distribution
 void find_statistics(Graph *g, Conditional *c);
 void domains_print(FILE *out, const Graph *g);

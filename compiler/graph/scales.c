@@ -87,6 +87,14 @@ static bool decides(const Plates *p, const Var *v)
     return p->guard && ex_mentions(p->guard, v);
 }
 
+// What draws a move along an orbit has x0 = 0 where the chain stands. Its line is the same for all values of v if v neither moves nor says how far others do.
+static bool bends_orbit(const Step *s, const Var *v)
+{
+    for (int i = 0; s->orbit && i < s->orbit->n; i++)
+        if (s->orbit->moved[i].var == v || ex_mentions(s->orbit->moved[i].value, v)) return true;
+    return false;
+}
+
 static bool is_drawn_alone(const Graph *g, const Step *s, Var *v)
 {
     const Step *own = step_that_draws(g, v);
@@ -139,7 +147,7 @@ void find_scales(Graph *g)
         of->var = NEW_N(g->arena, Var *, g->nvars + 1);
         for (int i = 0; i < g->nvars; i++) {
             Var *v = g->vars[i];
-            if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v)) continue;
+            if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v) || bends_orbit(s, v)) continue;
             if (s->gaussian.innovations && innovation_coefficients_mention(s->gaussian.innovations, v)) continue;
             of->var[of->n++] = v;
         }

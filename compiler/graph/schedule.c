@@ -1547,10 +1547,10 @@ bool schedule(Graph *g)
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
     if (!g->by_gibbs && !g->by_nuts) compete(g);
     if (!g->by_gibbs) move_together(g);
-    find_scales(g);
     find_orbits(g);
     find_exchanges(g);
     find_shifts(g);
+    find_scales(g);
     find_reflections(g);
     find_whitened(g);
     put(&g->steps, o.left_out);
@@ -1607,9 +1607,9 @@ bool complete_blocks(Graph *g)
         for (int i = 0; of && i < of->n; i++)
             if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;      // a slice of an element that is in no statement has no end
         if (s->gaussian.on_plane || s->gaussian.band) continue;
-        if (s->gaussian.nbatch == 0 && !g->by_em) find_scale_move(g, s);
+        if (s->gaussian.nbatch == 0 && !g->by_em && !s->orbit) find_scale_move(g, s);
         if (s->gaussian.sparse) find_listed(g, s);
-        else find_rows(g, s);
+        else if (!s->orbit) find_rows(g, s);
     }
     return true;
 }

@@ -18,6 +18,7 @@
 #include "graph.h"
 
 enum { MOST_NAMED = 4 };                 // variables in the name of c
+enum { MOST_WORK = 100, MOST_JOINT = 64 };       // of a sparse joint normal: times that of going through its terms; and so many of them, with those of the model
 enum { MOST_LEVELS = 8, MOST_AGAINST = 8 };      // of a hierarchy, and terms of one sum that something is moved against: a thousand scalars, each the location of the next, or all in one sum, make thousands of moves, not a million
 
 typedef struct Shifted {                 // v[index..] + by
@@ -31,6 +32,7 @@ typedef struct Shift {
     int      n, size;
     Shifted *of;
     Var     *c;
+    int      joint;                      // once it is made: of a sparse joint normal, its number
     bool     failed;
 } Shift;
 
@@ -227,6 +229,23 @@ static bool draws_all(Graph *g, const Factor *f, const Var *w)
     return true;
 }
 
+static Look test_choice(const Expr *e, void *with) { return !ex_mentions((Expr *)e, with) ? SKIP : e->kind == EX_CALL && e->fn == FN_if_else ? FOUND : LOOK; }
+
+// f reads each element of w, w[i, j] over all i and j, whatever the condition: so it does what stands beside it.
+static bool reads_all(const Factor *f, Var *w, const Expr *ref)
+{
+    if (f->plates.guard || f->plates.n != ref->nargs || ex_find(f->log_density, test_choice, w)) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        const Index *i = ref->args[k]->kind == EX_INDEX ? ref->args[k]->index : NULL;
+        bool plate = false;
+        for (int p = 0; p < f->plates.n; p++) plate |= f->plates.index[p] == i;
+        if (!i || !plate || !ex_is_num(i->lo, 1) || i->hi != w->dim[k]) return false;
+        for (int m = 0; m < k; m++)
+            if (ref->args[m] == ref->args[k]) return false;
+    }
+    return true;
+}
+
 static bool is_reference(const Expr *e, const Var *v) { return e->kind == EX_REF && e->var == v && e->nargs == v->rank; }
 
 // Of a term x*v[..], x; NULL: it is none.
@@ -264,7 +283,7 @@ static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *te
     for (int i = 0; i < f->plates.n; i++)
         if (ex_mentions_index(by, f->plates.index[i])) return false;
     out->by = by;
-    return draws_all(a->g, f, w) || !ex_find(by, test_out_of_reach, out);
+    return draws_all(a->g, f, w) || reads_all(f, w, ref) || !ex_find(by, test_out_of_reach, out);
 }
 
 typedef struct Finding { const Shift *a; const Factor *f; Var *w; int n, size; Shifted *found; } Finding;
@@ -379,12 +398,33 @@ static bool factors_of_c(Shift *a, Reading *out)
     return gains && out->n;
 }
 
+// Whether m moves by elements of c at its own subscripts alone.
+typedef struct Direct { const Shifted *m; bool other; } Direct;
+
+static void find_other(Expr *ref, void *with)
+{
+    Direct *d = with;
+    for (int k = 0; k < ref->nargs; k++) {
+        bool own = false;
+        for (int i = 0; i < d->m->var->rank; i++) own |= ref->args[k] == ex_index(d->m->index[i]) && ref->var->dim[k] == d->m->var->dim[i];
+        d->other |= !own;
+    }
+}
+
+static bool moves_directly(const Shifted *m, const Var *c)
+{
+    Direct d = {.m = m};
+    ex_references(m->by, c, find_other, &d);
+    return !d.other;
+}
+
 // Of how many elements that c[..] moves, for each element of c, a statement without a condition says that they are there: where there are none c has no law. NULL: there is no such statement. It draws something by indices over all that c has, and over others, which are counted.
 static Expr *surely_moved(const Shift *a)
 {
     Expr *all = NULL;
-    for (int i = 0; i < (a->c->rank ? 1 : a->n); i++) {              // the first variable has the subscripts of c
+    for (int i = 0; i < a->n; i++) {
         const Shifted *m = &a->of[i];
+        if (!moves_directly(m, a->c)) continue;
         const Reading of = factors_of(a->g, m->var);
         for (int q = 0; q < of.n; q++) {
             const Factor *f = of.factor[q];
@@ -457,6 +497,27 @@ static Shift with_name(const Shift *from)
     return a;
 }
 
+// The joint normal that c is if factors hold several of its elements, as the prior of a field does; NULL: it is none, or one without zeros.
+static Step *joint_step(Graph *g, Var *c, const Reading *of)
+{
+    BlockTerm *terms;
+    const char *why;
+    for (int q = 0; q < of->n; q++)
+        if (of->factor[q]->observed && ((of->factor[q]->least && ex_mentions(of->factor[q]->least, c)) || (of->factor[q]->most && ex_mentions(of->factor[q]->most, c)))) return NULL;
+    if (!block_terms_given(g, &c, 1, of, &terms, &why)) return NULL;
+    const Band *band = band_of(g, &c, 1, 1, terms);
+    const bool sparse = !band && g->njoint < MOST_JOINT && has_pattern(terms) && coupled_in_pairs(g, c, terms);
+    int nbatch = band || sparse ? 0 : c->rank;
+    for (const BlockTerm *t = terms; t; t = t->next)
+        for (int k = 0; k < nbatch && t->degree == 2; k++)
+            if (t->ref[0]->args[k] != t->ref[1]->args[k]) nbatch = k;
+    if (!band && !sparse && !nbatch) return NULL;
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = STEP_GAUSSIAN, .joint = sparse ? ++g->njoint : 0, .gaussian = {.terms = terms, .band = band, .nbatch = nbatch, .most_work = MOST_WORK, .no_rows = "it is what terms of a sum are moved against each other by"}};
+    s->gaussian.sparse = s->joint;
+    return s;
+}
+
 static Step *shift_step(const Shift *from, bool in_sum)
 {
     Competition *competition;
@@ -469,10 +530,13 @@ static Step *shift_step(const Shift *from, bool in_sum)
     Graph *g = a.g;
     Conditional *c = conditional_given(g, a.c, &of, true);
     if (!c->family) c = conditional_given(g, a.c, &of, false);
-    if (c->recursion || c->whole || c->nbatch < a.c->rank) {
+    const bool apart = !c->recursion && !c->whole && c->nbatch == a.c->rank;
+    Step *s = apart ? NEW(g->arena, Step) : c->recursion || !a.c->rank ? NULL : joint_step(g, a.c, &of);
+    if (!s) {
         a.c->kind = VAR_ELEMENT;
         return NULL;
     }
+    if (apart) *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .conditional = c};
     Orbit *o = NEW(g->arena, Orbit);
     *o = (Orbit){.by = a.c, .added = true, .where = there->kind == EX_NUM ? NULL : ex_call2("<=", ex_num(1), there), .n = a.n, .moved = NEW_N(g->arena, Carried, a.n)};
     for (int i = 0; i < a.n; i++) {
@@ -484,10 +548,13 @@ static Step *shift_step(const Shift *from, bool in_sum)
         to->element = ex_ref(m->var, m->var->rank, at);
         to->value = ex_add2(to->element, m->by);
     }
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = a.of[0].var->span, .nblock = 1, .block = arena_copy(g->arena, &a.c, sizeof a.c), .conditional = c, .orbit = o,
-                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = competition,
-                .reason = in_sum ? "given each other, the terms of a sum hardly move" : a.n == 1 ? "given each other, its elements hardly move as a whole" : "given what it is the location of, a location hardly moves where data say little of that"};
+    s->span = a.of[0].var->span;
+    s->nblock = 1;
+    s->block = arena_copy(g->arena, &a.c, sizeof a.c);
+    s->orbit = o;
+    s->when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP;
+    s->competition = competition;
+    s->reason = in_sum ? "given each other, the terms of a sum hardly move" : a.n == 1 ? "given each other, its elements hardly move as a whole" : "given what it is the location of, a location hardly moves where data say little of that";
     return s;
 }
 
@@ -501,7 +568,7 @@ typedef struct Moves {
     Step **last;
 } Moves;
 
-// Of the same variables: the first of them has the most elements of c, and the others are among its moves.
+// Of the same variables: the first of them has the most elements of c, and the others are among its moves. Of a joint normal that may be too much work the next one stands in for it.
 static bool is_same(const Shift *a, const Shift *b)
 {
     bool same = a->n == b->n;
@@ -511,12 +578,18 @@ static bool is_same(const Shift *a, const Shift *b)
 
 static void make(Moves *m, const Shift *a, bool in_sum)
 {
-    for (int i = 0; i < m->n; i++)
-        if (is_same(a, &m->made[i])) return;
+    int joint = 0;
+    for (int i = 0; i < m->n; i++) {
+        if (!is_same(a, &m->made[i])) continue;
+        if (m->made[i].joint <= 0) return;
+        joint = m->made[i].joint;
+    }
     Step *s = shift_step(a, in_sum);
     if (!s) return;
+    if (joint) s->joint = -joint;                // where that is not drawn jointly
     ROOM(m->g->arena, m->made, m->n, m->size);
     m->made[m->n] = copied(a);
+    m->made[m->n].joint = s->joint;
     m->made[m->n++].c = s->orbit->by;
     s->next = *m->last;
     *m->last = s;

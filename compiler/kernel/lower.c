@@ -265,6 +265,7 @@ void as_setting(Launch *l, const char *name) { l->arg[l->nargs - 1].setting = na
 static void lower_step(Lower *p, const Step *s, StepCode *code)
 {
     if (s->orbit) before_orbit(p, s);
+    Launch **own = p->launches->first ? p->launches->last : &p->launches->first;
     switch (s->kind) {
     case STEP_EXACT:
         if (s->conditional->array) step_array(p, s);
@@ -274,7 +275,7 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     case STEP_PAIR: step_pair(p, s); break;
     case STEP_GAUSSIAN:
         step_gaussian(p, s);
-        if (s->gaussian.scales) lower_scales(p, s, code);
+        if (s->gaussian.scales) lower_scales(p, s, code, own);
         break;
     case STEP_ELLIPTICAL: step_elliptical(p, s); break;
     case STEP_NUTS: step_nuts(p, s, code); break;

@@ -25,6 +25,16 @@ static int sharing(const Lower *p, const Step *s)
     return n;
 }
 
+// The turns of a loop, unless it goes over elements.
+static Expr *of_others(const Loops *l, const Expr *elements)
+{
+    const Count turns = turns_of_loops(l);
+    Expr *n = product(&turns);
+    bool own = n->kind == EX_NUM || elements == n;
+    for (int i = 0; i < (elements->kind == EX_ADD ? elements->nargs : 0); i++) own |= elements->args[i] == n;
+    return own ? ex_num(0) : n;
+}
+
 // Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep passes over the rows of a statement, or over the pairs of two plates: for plates
 // with few rows an element.
 static Expr *where_it_pays(Lower *p, const Step *s)
@@ -36,14 +46,16 @@ static Expr *where_it_pays(Lower *p, const Step *s)
         const Count n = count_dims(o->moved[i].var, 0, o->moved[i].var->rank);
         if (o->moved[i].plates || o->added) elements = ex_add2(elements, product(&n));
     }
-    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density, *before = NULL; q; before = q, q = q->next) {
+    const Loops *last = NULL;
+    for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
+        if ((last && memcmp(last, &t->loops, sizeof *last) == 0) || (t->degree == 2 && listed_in(s, t->factor))) continue;
+        last = &t->loops;
+        rows = ex_add2(rows, of_others(last, elements));
+    }
+    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->kind == STEP_GAUSSIAN ? NULL : s->conditional->density, *before = NULL; q; before = q, q = q->next) {
         if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;        // one pass for both
         if (s->kind == STEP_EXACT && hoisted_part(p, s->conditional, q)) continue;
-        const Count turns = turns_of_loops(&q->loops);
-        Expr *n = product(&turns);
-        bool own = n->kind == EX_NUM || elements == n;
-        for (int i = 0; i < (elements->kind == EX_ADD ? elements->nargs : 0); i++) own |= elements->args[i] == n;
-        if (!own) rows = ex_add2(rows, n);
+        rows = ex_add2(rows, of_others(&q->loops, elements));
     }
     if (o->added) rows = ex_mul2(ex_num(sharing(p, s)), rows);
     Expr *few = ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_TELL), elements));
@@ -55,7 +67,7 @@ void before_orbit(Lower *p, const Step *s)
     Var *c = s->orbit->by;
     Expr *where = where_it_pays(p, s);
     if (where) with_extent(launch(p, LAUNCH_WHERE, NULL), where);
-    const bool checked = s->kind == STEP_EXACT;
+    const bool checked = s->kind == STEP_EXACT || (s->kind == STEP_GAUSSIAN && !s->gaussian.scales);
     if (checked) launch(p, LAUNCH_CHECKED, NULL);
     note(p, "Nothing has moved yet");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", c->name), "wide");

@@ -32,7 +32,7 @@ static bool is_draw(const Launch *l)
     }
 }
 
-void lower_scales(Lower *p, const Step *s, StepCode *code)
+void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own)
 {
     const Scales *of = s->gaussian.scales;
     const char *stem = s->block[0]->name, *names = "";
@@ -59,11 +59,11 @@ void lower_scales(Lower *p, const Step *s, StepCode *code)
     put(p, NODE_RESULT)->result.value = local_ref(lp);
     close_kernel(p);
     const Launch *last = NULL;
-    for (const Launch *l = code->launches.first; l; l = l->next)
+    for (const Launch *l = *own; l; l = l->next)
         if (is_draw(l)) last = l;
     p->launches = &code->density;
     launch_team(p, k);
-    for (const Launch *l = code->launches.first; l; l = l->next) {
+    for (const Launch *l = *own; l; l = l->next) {
         Launch *copy = arena_copy(p->g->arena, l, sizeof *l);
         copy->next = NULL;
         *code->density.last = copy;
@@ -77,7 +77,7 @@ void lower_scales(Lower *p, const Step *s, StepCode *code)
     Launches first = {0};
     p->launches = &first;
     launch(p, LAUNCH_SCALES, NULL)->code = code;
-    first.first->next = code->launches.first;
-    code->launches.first = first.first;
+    first.first->next = *own;
+    *own = first.first;
     p->launches = &code->launches;
 }

@@ -156,6 +156,64 @@ def element_by_element():
     return {"a.1": a1, "a.2": a2, "u.2": u2, "v.1": v1, "v.2": v2, "k.3": counts(a2 + u2 + v2)}
 
 
+FIELD = {"from": [1, 1], "to": [2, 3]}
+TREE = "vector[3] u; u[1] ~ normal(0.2, 0.5); for (e in 1:2) u[to[e]] ~ normal(u[from[e]], t); "
+
+
+def tree(t):
+    """The field of FIELD: places 2 and 3 hang on place 1."""
+    u = [normal(0.2, 0.5)]
+    return u + [normal(u[0], t) for _ in range(2)]
+
+
+@test(["u", "u, v", "u, v"], "t ~ gamma(3, 6); s ~ gamma(4, 8); " + TREE + "for (j in 1:3) v[j] ~ normal(0, s);", "for (i in 1:5) k[i] ~ poisson_log(u[g[i]] + v[g[i]]);",
+      {"t": log, "s": log, "u.1": identity, "u.3": identity, "v.1": identity, "v.3": identity, "k.4": np.log1p}, data="int from[2], to[2];", values=FIELD, off=["u"])
+def field_beside_effects():
+    t, s = gamma(3, 6), gamma(4, 8)
+    u, v = tree(t), [normal(0, s) for _ in range(2)]
+    return {"t": t, "s": s, "u.1": u[0], "u.3": u[2], "v.1": v[0], "v.3": v[1], "k.4": counts(u[2] + v[1])}
+
+
+@test(["u", "u, w", "u, w"], "s ~ gamma(4, 8); for (j in 1:3) u[j] ~ normal(0.2, 1); for (e in 1:2) target += -2 * square(u[to[e]] - u[from[e]]); for (i in 1:5) w[i] ~ normal(0.1, s);", "for (i in 1:5) k[i] ~ poisson_log(u[g[i]] + w[i]);",
+      {"s": log, "u.1": identity, "u.2": identity, "u.3": identity, "w.1": identity, "w.4": identity, "w.5": identity, "k.4": np.log1p}, data="int from[2], to[2];", values=FIELD, off=["w", "u"])
+def field_of_groups_beside_effects_of_rows():
+    J = np.eye(3) + 4 * np.array([[2, -1, -1], [-1, 1, 0], [-1, 0, 1]])
+    u = 0.2 + rng.normal(size=(M, 3)) @ np.linalg.inv(np.linalg.cholesky(J))
+    s = gamma(4, 8)
+    w = [normal(0.1, s) for _ in range(3)]
+    return {"s": s, "u.1": u[:, 0], "u.2": u[:, 1], "u.3": u[:, 2], "w.1": w[0], "w.4": w[1], "w.5": w[2], "k.4": counts(u[:, 2] + w[1])}
+
+
+@test(["s, u", "u", "u, z", "u, z"], "t ~ gamma(3, 6); s ~ gamma(4, 8); " + TREE + "for (j in 1:3) z[j] ~ normal(0, 1);", "for (i in 1:5) k[i] ~ poisson_log(u[g[i]] + s * z[g[i]]);",
+      {"t": log, "s": log, "u.1": identity, "u.3": identity, "z.1": identity, "z.3": identity, "k.4": np.log1p}, data="int from[2], to[2];", values=FIELD, off=["u", "s"])
+def field_beside_standardised_effects():
+    t, s = gamma(3, 6), gamma(4, 8)
+    u, z = tree(t), [normal(0) for _ in range(2)]
+    return {"t": t, "s": s, "u.1": u[0], "u.3": u[2], "z.1": z[0], "z.3": z[1], "k.4": counts(u[2] + s * z[1])}
+
+
+@test(["x", "v, x"], "x[1] ~ normal(0.2, 0.6); s ~ gamma(3, 8); r ~ gamma(4, 9); for (t in 2:T) x[t] ~ normal(x[t - 1], s); for (t in 1:T) v[t] ~ normal(0, r);", "for (i in 1:5) k[i] ~ poisson_log(x[g[i]] + v[g[i]]);",
+      {"x.1": identity, "s": log, "r": log, "x.2": identity, "x.4": identity, "v.1": identity, "v.2": identity, "v.4": identity, "k.3": np.log1p}, data="int T;", values={"T": 4}, off=["x"])
+def walk_beside_effects():
+    x, s, r = [normal(0.2, 0.6)], gamma(3, 8), gamma(4, 9)
+    for _ in range(3):
+        x.append(normal(x[-1], s))
+    v = [normal(0, r) for _ in range(3)]
+    return {"x.1": x[0], "s": s, "r": r, "x.2": x[1], "x.4": x[3], "v.1": v[0], "v.2": v[1], "v.4": v[2], "k.3": counts(x[1] + v[1])}
+
+
+@test(["a, b"], "W ~ wishart(5, R); s ~ gamma(4, 8); for (j in 1:3) vector[2] a[j] ~ multi_normal_prec([0.1, 0], W); for (j in 1:3, l in 1:2) b[j, l] ~ normal(0, s);", "for (i in 1:5) k[i] ~ poisson_log(a[g[i], h[i]] + b[g[i], h[i]]);",
+      {"W.1.1": log, "W.2.1": identity, "s": log, "a.1.1": identity, "a.3.2": identity, "b.1.1": identity, "b.3.2": identity, "k.5": np.log1p}, data="cov_matrix[2] R;", values={"R": [[1.2, 0.4], [0.4, 1.5]]}, off=["b"])
+def vectors_beside_effects():
+    L = np.linalg.cholesky(np.array([[1.2, 0.4], [0.4, 1.5]]))
+    z = L @ rng.normal(size=(M, 2, 5))
+    W = z @ z.transpose(0, 2, 1)
+    s, C = gamma(4, 8), np.linalg.cholesky(np.linalg.inv(W))
+    a = [np.array([0.1, 0]) + np.einsum("mij,mj->mi", C, rng.normal(size=(M, 2))) for _ in range(2)]
+    b = [normal(0, s) for _ in range(2)]
+    return {"W.1.1": W[:, 0, 0], "W.2.1": W[:, 1, 0], "s": s, "a.1.1": a[0][:, 0], "a.3.2": a[1][:, 1], "b.1.1": b[0], "b.3.2": b[1], "k.5": counts(a[1][:, 1] + b[1])}
+
+
 def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
