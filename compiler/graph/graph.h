@@ -724,7 +724,7 @@ typedef struct Step {
     bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
     int          nexpected;
     const Predictive *predictive;        // ENUM: weights that are integrated out, or NULL
-    const Orbit *orbit;                  // EXACT, SLICE: what is drawn moves others; or NULL
+    const Orbit *orbit;                  // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
     const struct White *white;           // SLICE: given the white noise of a vector, which moves along; or NULL
     Expr        *shelf, *shelves;        // and which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at once. NULL: elements take turns
     Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself

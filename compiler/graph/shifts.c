@@ -9,7 +9,9 @@
 // A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if another variable moves as well, w[k] + s c[..]: s is what the factor's own sum of both asks for, and the factor shows that it is right. Statements that draw w are
 // brought back so level by level, and each level makes a move; any other factor by each variable that it holds. What the law of c is made of are the factors that still change.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
+// Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is drawn at once if it is jointly normal.
+//
+// Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `orbit` set, after which T_c is applied.
 // Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an
 // array whole, and meets nothing that is summed out. A statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
 #include <math.h>
@@ -581,7 +583,7 @@ static void make(Moves *m, const Shift *a, bool in_sum)
     int joint = 0;
     for (int i = 0; i < m->n; i++) {
         if (!is_same(a, &m->made[i])) continue;
-        if (m->made[i].joint <= 0) return;
+        if (m->made[i].joint <= 0 || m->made[i].c->rank <= a->c->rank) return;
         joint = m->made[i].joint;
     }
     Step *s = shift_step(a, in_sum);
@@ -657,6 +659,14 @@ static void begin_with(Moves *m, Var *v, unsigned kept)
     }
 }
 
+static int subscripts_in(unsigned kept)
+{
+    int n = 0;
+    for (; kept; kept &= kept - 1) n++;
+    return n;
+}
+
+// Those with the most subscripts first: u[j] + c[j] against x[i] - c[g[i]] is more than both by one number, whichever is declared first.
 void find_shifts(Graph *g)
 {
     if (g->by_em || g->by_nuts) return;
@@ -665,9 +675,11 @@ void find_shifts(Graph *g)
         if ((*at)->when != WITH_GRADIENTS) m.last = &(*at)->next;
     m.c = var_unique(g, "shift", VAR_ELEMENT);
     const int n = g->nvars;
-    for (int i = 0; i < n; i++) {
-        Var *v = g->vars[i];
-        if (!is_plain(g, v) || !step_that_draws(g, v)) continue;
-        for (unsigned kept = 1u << v->rank; kept-- > 0;) begin_with(&m, v, kept);
-    }
+    for (int rank = MAX_RANK; rank >= 0; rank--)
+        for (int i = 0; i < n; i++) {
+            Var *v = g->vars[i];
+            if (v->rank < rank || !is_plain(g, v) || !step_that_draws(g, v)) continue;
+            for (unsigned kept = 1u << v->rank; kept-- > 0;)
+                if (subscripts_in(kept) == rank) begin_with(&m, v, kept);
+        }
 }

@@ -45,6 +45,14 @@ for t in range(1, T):
     times[t] = 1 + 0.8 * (times[t - 1] - 1) + random.gauss(0, 0.3)
 hours = {"T": T, "y": [random.gammavariate(2, math.exp(x) / 2) for x in times]}
 
+side = 10
+edges = [(i * side + j, i * side + j + k) for i in range(side) for j in range(side) for k in ((1,) if j < side - 1 else ()) + ((side,) if i < side - 1 else ())]
+smooth = [random.gauss(0, 1) for _ in range(side * side)]
+for _ in range(3):
+    near = [[smooth[b if a == i else a] for a, b in edges if i in (a, b)] for i in range(side * side)]
+    smooth = [(2 * v + sum(n)) / (2 + len(n)) for v, n in zip(smooth, near)]
+places = {"N": side * side, "E": len(edges), "a": [1 + a for a, _ in edges], "b": [1 + b for _, b in edges], "n": [poisson(10 * math.exp(2 * v + random.gauss(0, 0.3))) for v in smooth]}
+
 #  name, model, data, what leaves the moves out, what is looked at
 MODELS = [
     ("eight schools", "data { int J; vector[J] y, sd; } prior { a ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) u[j] ~ normal(a, tau); } likelihood { for (j in 1:J) y[j] ~ normal(u[j], sd[j]); }",
@@ -55,6 +63,8 @@ MODELS = [
      " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "tau by gibbs(orbit = off);", "tau"),
     ("local level, 60 times", "data { int T; vector[T] y; } prior { x[1] ~ normal(0, 3); tau ~ half_cauchy(0, 1); for (t in 2:T) x[t] ~ normal(x[t - 1], tau); s ~ half_cauchy(0, 1); } likelihood { for (t in 1:T) y[t] ~ normal(x[t], s); }",
      {"T": T, "y": walk}, "tau by gibbs(orbit = off);", "tau"),
+    ("Poisson, a field beside effects", "data { int N, E, a[E], b[E], n[N]; } prior { m ~ normal(0, 5); t ~ half_normal(0, 1); s ~ half_normal(0, 1); for (i in 1:N) u[i] ~ normal(0, 10); for (e in 1:E) target += -(N - 1.0) / E * log(t) - 0.5 * square((u[a[e]] - u[b[e]]) / t);"
+     " for (i in 1:N) v[i] ~ normal(0, s); } likelihood { for (i in 1:N) n[i] ~ poisson(exp(m + u[i] + v[i])); }", places, "v by gibbs(orbit = off);", "s"),
     ("horseshoe, 60 rows, 30 columns", "data { int N, p; matrix[N, p] X; vector[N] y; } prior { tau ~ half_cauchy(0, 1); for (j in 1:p) l[j] ~ half_cauchy(0, 1); for (j in 1:p) b[j] ~ normal(0, tau * l[j]); s ~ half_cauchy(0, 1); }"
      " likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }", rows, "tau by gibbs(orbit = off); l by gibbs(orbit = off);", "tau"),
     ("Poisson, 40 groups of 5, mean", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); tau ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
