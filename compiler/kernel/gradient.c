@@ -34,7 +34,8 @@ typedef struct Pending {                 // a derivative by elements that instan
     struct Pending *next;
 } Pending;
 
-typedef struct Kept { Expr *sum; Var *local; Expr *place; struct Kept *next; } Kept;      // a sum that each row computes for its density: by name, and in an array for later loops
+typedef struct Probability { Expr *of, *place; Loops loops; struct Probability *next; } Probability;       // of a value that is summed out, in a row
+typedef struct Kept { Expr *sum; Var *local; Expr *place; bool always; struct Kept *next; } Kept;      // a sum that each row computes for its density: by name, and in an array for later loops; always: whatever choices of the row say
 
 typedef struct Ends {                    // of a variable's interval: the same for all elements, or arrays
     double number[2];
@@ -106,6 +107,7 @@ typedef struct Moved {                   // a block
     Var        *lp;
     Total      *totals, **last_total;
     Pending    *pending, **last_pending;
+    Probability *probabilities;          // that pending derivatives read
     RowSpan    *spans;
     Inverse    *inverses;
     Once       *once;                    // arrays that the density reads, behind the series in `moving`
@@ -1836,6 +1838,10 @@ static void put_reads(Moved *m, const Prepared *r)
 //
 //   density      lp += log_sum_exp(j in 1:K, t[n, j])          kept[n] = the same
 //   slope        v[j] gets exp(t[n, j] - kept[n]) * ..         over n, j: K terms a row, where the sum anew for each of them would make K^2
+//
+// A term that holds sums itself, the distance of the row from the mean of a component, is not computed again for each coordinate of its slopes: exp(t[n, j] - kept[n]) has an array then.
+
+static Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
 
 static Look test_equal(const Expr *e, void *with) { return e == with ? FOUND : LOOK; }
 
@@ -1861,7 +1867,7 @@ static Expr *computed_by(Expr *e, Expr *sum)
     return found;
 }
 
-typedef struct Keeping { Moved *m; const Prepared *r; Kept *first; bool anywhere, later; } Keeping;      // anywhere: in a weight, too, it is a sum that terms are compared with; later: for loops behind this one
+typedef struct Keeping { Moved *m; const Prepared *r; Kept *first; bool anywhere, later, chosen; const Loops *loops; } Keeping;      // anywhere: in a weight, too, it is a sum that terms are compared with; later: for loops behind this one
 
 // A sum that changes with the block and from row to row gets a name, which the density and all derivatives of the row read.
 static Look name_sum(const Expr *e, void *with)
@@ -1878,7 +1884,7 @@ static Look name_sum(const Expr *e, void *with)
     Expr *value = moves && !predicted(m->p, m->p->open, (Expr *)e) ? computed_by(k->r->f.log_density, (Expr *)e) : NULL;
     if (!value) return LOOK;
     Kept *o = NEW(m->p->g->arena, Kept);
-    *o = (Kept){.sum = (Expr *)e, .local = local_new(m->p->g->arena, intern(words(m->p, "all%d", ++m->nnamed))), .next = k->first};
+    *o = (Kept){.sum = (Expr *)e, .local = local_new(m->p->g->arena, intern(words(m->p, "all%d", ++m->nnamed))), .always = value == e, .next = k->first};
     k->first = o;
     put_let(m->p, NULL, o->local, in_kernel(m, k->r, value), "wide");
     return SKIP;
@@ -1912,6 +1918,69 @@ static Expr *in_later_loops(Keeping *k, Expr *e)
 {
     k->later = true;
     return k->first ? ex_map(e, by_kept, k) : e;
+}
+
+static bool reads_kept(const Var *v, void *with)
+{
+    for (const Kept *o = with; o; o = o->next)
+        if (o->place && o->place->var == v) return true;
+    return false;
+}
+
+// e is exp(t - sum), t a term of a sum that the density always computes: it exists whatever choices say.
+static bool is_of_term(const Keeping *k, Expr *e, Index *value)
+{
+    for (const Kept *o = k->first; o; o = o->next)
+        if (o->always && o->place && o->sum->fn == FN_log_sum_exp && o->sum->args[0] == value->lo && o->sum->args[1] == value->hi && e == ex_call1("exp", ex_sub(ex_open(o->sum, value), o->place))) return true;
+    return false;
+}
+
+static Expr *by_probability(Expr *e, void *with)
+{
+    Keeping *k = with;
+    Moved *m = k->m;
+    const Plates *plates = &k->r->f.plates;
+    Index *value = NULL;
+    if (e->kind == EX_CALL && e->fn == FN_if_else && !k->chosen) {
+        Expr *part[3];
+        for (int i = 0; i < 3; i++) {
+            k->chosen = i > 0;
+            part[i] = ex_map(e->args[i], by_probability, k);
+        }
+        k->chosen = false;
+        return ex_call3("if_else", part[0], part[1], part[2]);
+    }
+    if (e->kind != EX_CALL || e->fn != FN_exp || e->loose || !ex_find(e, test_sum, NULL) || !ex_any_var(e, reads_kept, k->first)) return NULL;
+    for (Probability *o = m->probabilities; o; o = o->next)
+        if (o->of == e) return o->place;
+    for (int i = plates->n; i < k->loops->n; i++) {
+        if (!ex_mentions_index(e, k->loops->index[i])) continue;
+        if (value) return NULL;
+        value = k->loops->index[i];
+    }
+    if (!value || !ex_is_num(value->lo, 1) || (k->chosen && !is_of_term(k, e, value))) return NULL;
+    Plates both = {.n = plates->n + 1, .index = NEW_N(m->p->g->arena, Index *, plates->n + 1), .guard = plates->guard};
+    memcpy(both.index, plates->index, sizeof *both.index * (size_t)plates->n);
+    both.index[plates->n] = value;
+    Expr *place = row_place(m, &both, ROLE_WEIGHTS, words(m->p, "probability_%s", m->stem));
+    if (place) m->probabilities = arena_copy(m->p->g->arena, &(Probability){e, place, loops_of(&both), m->probabilities}, sizeof(Probability));
+    return place;
+}
+
+static Expr *in_places(Keeping *k, Expr *e, const Loops *loops)
+{
+    k->loops = loops;
+    return k->first ? ex_map(e, by_probability, k) : e;
+}
+
+static void put_probabilities(Moved *m)
+{
+    for (const Probability *o = m->probabilities; o; o = o->next) {
+        Node *n = enter_nest(m->p, NODE_NEST, &o->loops, o->place->nargs, o->place->args, NULL);
+        put_update(m->p, UPDATE_SET, place_element(o->place), with_coordinates(m, o->of));
+        leave(m->p, n);
+    }
+    if (m->probabilities) put_barrier(m->p);
 }
 
 static Expr *here(Keeping *k, Expr *e)
@@ -1990,6 +2059,7 @@ static void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         later->rest = in_later_loops(&sums, d->rest);
         if (w.weight == d->weight) w.weight = later->weight = in_later_loops(&sums, d->weight);
         w.keeps = later->rest != d->rest || later->weight != d->weight;
+        if (w.keeps) later->rest = in_places(&sums, later->rest, &d->loops);
         if (w.keeps) w.d = later;
         add_pending(m, &w);
     }
@@ -2031,8 +2101,6 @@ static Expr *value_of_pending(Moved *m, const Pending *w, Loops *l)
     return with_coordinates(m, ex_mul2(w->times, ex_ref(w->sums, 1, d->ref->args)));
 }
 
-static Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
-
 static bool holds_sum(const Pending *w) { return w->keeps || ex_find(w->weight, test_sum, NULL) || ex_find(w->d->rest, test_sum, NULL); }
 
 // Weights that are sums, those of values that are summed out, are computed once for all elements at the same place of their variables.
@@ -2063,6 +2131,7 @@ enum { MOST_TOGETHER = 4 };      // arrays of one sum over rows
 
 static void put_all_pending(Moved *m)
 {
+    put_probabilities(m);
     for (Pending *w = m->pending; w; w = w->next) {
         if (w->put) continue;
         Loops l;

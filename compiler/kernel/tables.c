@@ -94,11 +94,11 @@ static bool is_key(const Tables *t, const Expr *e)
     return e->var->base == BASE_INT && e->var->kind != VAR_ELEMENT && e->nargs > 0 && mentions_a_row(t, e);
 }
 
-// In a kernel that would have one lane for its matrices, the index of a loop is a key of theirs, too: inverse(Sigma[a]).
+// In a kernel that would have one lane for its matrices, the index of a loop, or of a sum, is a key of theirs, too: inverse(Sigma[a]).
 static bool is_turn(const Tables *t, const Expr *e)
 {
-    for (int i = 0; i < t->nrows; i++)
-        if (e->kind == EX_INDEX && e->index == t->row[i]) return true;
+    for (int i = 0; i < t->nrows + t->nsums; i++)
+        if (e->kind == EX_INDEX && e->index == (i < t->nrows ? t->row[i] : t->sum[i - t->nrows])) return true;
     return false;
 }
 

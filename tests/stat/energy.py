@@ -49,6 +49,17 @@ likelihood {
 infer { (z, c) by marginal; (theta, phi, mu, s, l, a, w) by nuts; }
 """
 
+# A matrix for each value, and slopes with several places for each: probabilities are kept.
+MULTIVARIATE = """data { int<lower=0> N; int<lower=1> K, p; matrix[N, p] v; int<lower=0, upper=1> seen[N]; }
+prior {
+  w ~ dirichlet(rep_vector(3, K));
+  for (k in 1:K) { mu[k] ~ multi_normal(rep_vector(2 * k, p), identity_matrix(p)); S[k] ~ inv_wishart(p + 8, 6 * identity_matrix(p)); }
+}
+latent { for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) if (seen[i] == 1) v[i] ~ multi_normal(mu[c[i]], S[c[i]]); }
+infer { c by marginal; (w, mu, S) by nuts; }
+"""
+
 
 def measure(w, name, model, values):
     source, program = w.path(name + ".gm"), w.path(name)
@@ -72,7 +83,9 @@ def main():
     mixtures = {"N": n, "D": D, "K": K, "V": V, "doc": rng.integers(1, D + 1, n), "word": [None if g else int(v) for g, v in zip(gone[0], rng.integers(1, V + 1, n))], "x": rng.normal(size=n),
                 "y": [None if g else v for g, v in zip(gone[1], rng.normal(2.0 * z + 2, 0.8).tolist())], "seen": rng.integers(0, 2, n), "n": rng.poisson(1.2, n)}
     with Workplace() as w:
-        report([measure(w, "mixtures", MIXTURES, mixtures), measure(w, "transforms", *one_program("nuts")), measure(w, "rows", ROWS, values)])
+        report([measure(w, "mixtures", MIXTURES, mixtures),
+                measure(w, "multivariate", MULTIVARIATE, {"N": n, "K": K, "p": 2, "v": rng.normal(size=(n, 2)) + 2 * z[:, None] + 2, "seen": rng.integers(0, 4, n).clip(max=1)}),
+                measure(w, "transforms", *one_program("nuts")), measure(w, "rows", ROWS, values)])
 
 
 main()
