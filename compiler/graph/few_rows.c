@@ -41,7 +41,7 @@ typedef struct Range { Expr *lo, *hi; } Range;
 // The elements for which a term adds something positive to the diagonal, if they are a box: a range in each dimension.
 static bool positive_box(const BlockTerm *t, Range *box)
 {
-    if (t->degree != 2 || t->ref[0] != t->ref[1] || t->loops.guard || !ex_positive(ex_neg(t->coefficient))) return false;
+    if (t->degree != 2 || t->ref[0] != t->ref[1] || t->loops.guard || !ex_above_zero(ex_neg(t->coefficient))) return false;
     int used = 0;
     for (int k = 0; k < t->ref[0]->nargs; k++) {
         Expr *at = t->ref[0]->args[k];
@@ -125,6 +125,19 @@ static bool begins_minus(const Expr *e)
     return e->kind == EX_NUM && e->number < 0;
 }
 
+// Whether e is 0 wherever the weight may be: a row is told as a place, shift/weight, and a weight of 0 tells none.
+static bool vanishes_with(Expr *e, Expr *weight)
+{
+    if (ex_is_num(e, 0)) return true;
+    for (int i = 0; i < (weight->kind == EX_MUL ? weight->nargs : 1); i++) {
+        Expr *part = weight->kind == EX_MUL ? weight->args[i] : weight;
+        if (ex_above_zero(part)) continue;
+        if (part->kind == EX_POW) part = part->args[0];
+        if (!ex_is_num(ex_replace(e, part, ex_num(0)), 0)) return false;
+    }
+    return true;
+}
+
 // The log density of a row as -weight/2 eta^2 + shift eta + constant, with one linear predictor eta: its squares are of one sum c + eta,
 // and what is linear beside them is a multiple of eta.
 static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
@@ -159,6 +172,7 @@ static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
     r->weight = ex_mul2(ex_num(-2), quadratic);
     r->shift = ex_sub(linear, ex_mul2(r->weight, constant));
     if (!ex_positive(r->weight)) return "the weight of a row is not known to be positive";
+    if (!vanishes_with(linear, r->weight)) return "where the weight of a row is 0, what is linear in it may not be";
     bool flip = false, first = true;
     BlockTerm **last = &r->phi;
     for (int k = 0; k < eta.n; k++) {
