@@ -8,7 +8,7 @@ static void row(FILE *out, const char *head, const char *text) { if (text) fprin
 static bool can_be_summed_out(const Step *s)
 {
     const Var *v = s->block[0];
-    if (s->kind != STEP_ENUM || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
+    if (s->kind != STEP_ENUM || s->nblock > 1 || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
     return !s->imputes && s->when != ON_GPU && s->joint >= 0 && !v->summed && v->kind != VAR_AUXILIARY && !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
 }
 

@@ -1059,12 +1059,28 @@ static void emit_draw_band(Out *o, const Node *n)
     line(o, "DRAW_BAND(%s, \"%s\", %d, %d, &band, s->%s, %s);", name, name, block, edge, c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
 }
 
+bool links_apart(const Graph *g)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        if (s->joined && s->nblock > 1 && s->joined->nlinks && s->joined->link[0].of >= 0) return true;
+    return false;
+}
+
 static void emit_draw_states(Out *o, const Node *n)
 {
     const char *name = n->states.var->name, *size[6];
     Expr *const of[] = {n->states.panels, n->states.length, n->states.values, n->states.inside, n->states.by_panel, n->states.by_time};
     for (int k = 0; k < 6; k++) size[k] = extent_c(o, of[k], LOOSE);
-    line(o, "const States states = {%s, %s, %s, %s, %s, %s, s->%s, (Scaled *)s->%s, s->%s};", size[0], size[1], size[2], size[3], size[4], size[5], n->states.weight->name, n->states.link->name, n->states.part->name);
+    const Joined *j = n->states.joined;
+    const bool apart = j && j->nlinks && j->link[0].of >= 0;
+    const char *together = links_apart(o->g) && !apart ? ", 0, {{0, 0, 0}}" : "";       // of each link stride, values, whether it reads no others
+    for (int l = 0; apart && l < j->nlinks; l++) {
+        const JoinedLink *one = &j->link[l];
+        Expr *stride = ex_num(1);
+        for (int i = 0; i < one->of; i++) stride = ex_mul2(stride, j->count[i]);
+        together = text(o, "%s{%s, %s, %d}%s", l ? together : text(o, ", %d, {", j->nlinks), extent_c(o, stride, LOOSE), extent_c(o, j->count[one->of], LOOSE), one->alone, l + 1 < j->nlinks ? ", " : "}");
+    }
+    line(o, "const States states = {%s, %s, %s, %s, %s, %s, s->%s, (Scaled *)s->%s, s->%s%s};", size[0], size[1], size[2], size[3], size[4], size[5], n->states.weight->name, n->states.link->name, n->states.part->name, together);
     line(o, "DRAW_STATES(%s, \"%s\", &states);", name, name);
 }
 

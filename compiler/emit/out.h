@@ -73,4 +73,5 @@ const char *source_line(Out *o, Span s);                             // file.gm:
 
 void emit_kernel(Out *o, const Kernel *k);
 void emit_header(Out *o, const Kernel *k, const char *end);
+bool links_apart(const Graph *g);                  // states of several unknowns are drawn along chains with a link for each
 #endif

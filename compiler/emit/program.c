@@ -217,13 +217,23 @@ static bool constant(const Count *c)
 static bool one_kernel(const StepCode *s)
 {
     const Launch *l = s->launches.first;
-    if (s->step->when != EVERY_SWEEP || s->step->joint || !l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
+    if (s->step->when != EVERY_SWEEP || s->step->joint || (s->step->joined && s->step->joined->where) || !l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
     for (int i = 0; i < l->nargs; i++) {
         if (l->arg[i].kind != ARG_WORK) return false;
         for (int k = 0; k < l->kernel->nturns; k++)
             if (!constant(&l->kernel->turns[k])) return false;
     }
     return true;
+}
+
+// Sizes say whether unknowns are drawn together or in turn.
+static void emit_where_joined(Out *o, const Step *s)
+{
+    const Joined *j = s->joined;
+    if (!j || !j->where) return;
+    o->launching = true;
+    fprintf(o->file, "    const Data *const d = (const Data *)run->data;\n    (void)d;\n    if (%s(TAKES_GPU_STEPS(run) ? %s : %s)) return;\n", s->nblock > 1 ? "!" : "", expr_c(o, j->on_gpu, TIGHT), expr_c(o, j->where, TIGHT));
+    o->launching = false;
 }
 
 static void emit_steps(Out *o, const Program *p)
@@ -242,6 +252,7 @@ static void emit_steps(Out *o, const Program *p)
             fprintf(o->file, "}\n\n");
         }
         begin_function(o, text(o, "step_%d", i + 1), text(o, "            // %s", p->steps[i].name));
+        emit_where_joined(o, p->steps[i].step);
         emit_launches(o, &p->steps[i].launches);
         fprintf(o->file, "}\n\n");
     }
@@ -512,6 +523,7 @@ void emit_program(FILE *file, const Program *p, const char *source)
         states |= s->at_once;
     }
     if (chains) fputs("#include \"band.h\"\n", file);
+    if (links_apart(g)) fputs("#define GM_STATES_TOGETHER   // of several unknowns\n", file);
     if (states) fputs("#include \"states.h\"\n", file);
     fputs(g->by_em ? "#include \"modes.h\"\n\n" : "\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);

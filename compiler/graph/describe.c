@@ -176,7 +176,7 @@ static const char *chains_beside(Graph *g, const Step *s)
     const Var *v = s->block[0], *last = NULL;
     for (const Step *t = g->steps; t && along_chain(s); t = t->next) {
         const Var *w = t->block[0];
-        if (w == v || w == last || !along_chain(t) || (s->when == ON_CPU && t->when == ON_GPU) || (s->when == ON_GPU && t->when == ON_CPU)) continue;
+        if (w == v || w == last || !along_chain(t) || (t->joined && t->joined == s->joined && (s->nblock > 1 || t->nblock > 1)) || (s->when == ON_CPU && t->when == ON_GPU) || (s->when == ON_GPU && t->when == ON_CPU)) continue;
         bool both = false;
         for (const Factor *f = g->factors; f && !both; f = f->next) both = factor_counts(f, v, s->collapsed) && factor_mentions(f, v) && factor_mentions(f, w);
         if (!both) continue;
@@ -243,6 +243,27 @@ static void density(Graph *g, Description *d, const Conditional *c)
         Expr *value = ex_replace(p->value, c->u, c->current);
         line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, value), l.n ? "   over " : l.guard ? "   " : "", over));
     }
+}
+
+// Several unknowns by the product of their values.
+static void joined(Graph *g, Description *d, const Step *s)
+{
+    const Joined *j = s->joined;
+    const char *names = s->block[0]->name, *elements = text(g, ex_ref(j->var[0], j->product->rank, s->conditional->current->args));
+    const bool chain = s->conditional->before, apart = j->nlinks > 1;
+    for (int i = 1; i < s->nblock; i++) {
+        names = arena_printf(g->arena, "%s%s%s", names, i + 1 < s->nblock ? ", " : " and ", s->block[i]->name);
+        elements = arena_printf(g->arena, "%s, %s", elements, text(g, ex_ref(j->var[i], j->product->rank, s->conditional->current->args)));
+    }
+    d->method = chain ? arena_printf(g->arena, "all elements of %s together, as one chain of the combinations of their values: %s products of two numbers an element%s, in turn %s; on a GPU parallel in time", names, text(g, apart ? j->products : ex_pow(j->values, 2)),
+                                     apart ? ", sums over one after the other (Ghahramani and Jordan 1997)" : "", text(g, j->in_turn))
+                      : arena_printf(g->arena, "%s together: every combination of their values is weighed, %s an element, in turn %s", names, text(g, j->values), text(g, j->in_turn));
+    if (j->where) d->method = arena_printf(g->arena, "%s. So where %s, on a GPU where %s; else in turn, below", d->method, text(g, j->where), text(g, j->on_gpu));
+    d->elements = chain ? "together" : "independent elements in parallel";
+    d->because = s->reason;
+    says(g, d, arena_printf(g->arena, "(%s)", elements), chain ? ": every combination of values weighed by its density, the whole chain together" : ": every combination of values weighed by its density");
+    d->law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for all combinations v", elements);
+    density(g, d, s->conditional);
 }
 
 // Whether a term of two elements of one array meets each pair twice, as (j, k) and as (k, j), with the same coefficient.
@@ -370,6 +391,10 @@ static Description describe(Graph *g, const Step *s)
         break;
     }
     case STEP_ENUM:
+        if (s->nblock > 1) {
+            joined(g, &d, s);
+            break;
+        }
         d.method = s->at_once ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, Sarkka and Garcia-Fernandez 2021)"
                  : s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
         d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
@@ -380,6 +405,7 @@ static Description describe(Graph *g, const Step *s)
                 line(g, &d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
         }
         const char *beside = chains_beside(g, s);
+        if (s->joined) d.because = arena_printf(g->arena, "%s; where sizes do not let it be drawn together with others", d.because);
         if (beside) d.method = arena_printf(g->arena, "%s. In turn with %s: each of these chains whole, given the others", d.method, beside);
         says(g, &d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside) : ": every value weighed by its density");
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));

@@ -113,6 +113,7 @@ struct Var {
     Var        *alike;                   // along chains that data alone tell apart: the first chain with the same data; of that, how many there are of each
     const struct Linked *linked;         // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold besides (marginal.c). NULL: it is no such chain
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
+    struct Joined *joined;               // drawn together with others, by the product of their values; NULL: it is not
     int         chain;                   // the subscript that the chain goes along, or the last
     int         sums;                    // how many sums over values of others what moves it has behind it
     bool        integrated;              // --method em: a latent that is there by its expectations; or an auxiliary that was taken back
@@ -427,7 +428,37 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every f
 Conditional *conditional_chain(Graph *g, Var *v);                     // marginal.c: of an element given the one before it, those behind it summed out
 Conditional *conditional_density_of(Graph *g, Var *v, const struct Reading *factors, bool collapsed);      // conditional_density of a variable that enters these factors
 Conditional *conditional_at_once(Graph *g, Var *v);                   // marginal.c: of all elements along a chain of discrete ones
+void take_at_once(Conditional *c);                                    // fills local, link and before of one whose elements are independent, or along a chain, and keeps each pair once in its density
+bool along_neighbours(const Conditional *c);                                  // its elements depend on their neighbours along one subscript
+bool has_few_values(const Conditional *c);
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
+
+// ---- joined.c: discrete unknowns that are drawn together, by the product of their values ----
+
+enum { MOST_JOINED = 4, FEW_STATES = 32 };
+
+typedef struct JoinedLink {              // of the element and the one before: the transition of one unknown, given what is new of those behind it and what was of those before it in the list
+    int   of;                            // of the set; -1: of all together
+    bool  alone;                         // it reads no others
+    Expr *density;
+} JoinedLink;
+
+typedef struct Joined {                  // of one shape
+    int          n;
+    Var         *var[MOST_JOINED];
+    Expr        *count[MOST_JOINED];     // how many values each has
+    Var         *product;                // stands for all: values from 0, those of the first unknown running first
+    Var         *part[MOST_JOINED];      // part[i][p]: what var[i] is where the product is p
+    Expr        *values, *products, *in_turn;        // of the product; products of numbers that an element takes together, and in turn
+    Expr        *where, *on_gpu;         // sizes for which they are drawn together, and on a GPU; NULL: always
+    bool         collapsed;
+    Conditional *conditional;            // local and link in terms of part[i][u] and part[i][before]; before NULL: elements are independent
+    int          nlinks;                 // in the order in which messages are summed
+    JoinedLink   link[MOST_JOINED];
+} Joined;
+
+void find_joined(Graph *g);
+bool in_turn_asked(const Graph *g, const Var *v);                     // infer { v by gibbs(joint = off); }
 
 // ---- history.c: chains whose elements remember more than the one before ----
 
@@ -714,6 +745,7 @@ typedef struct Step {
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
     bool         by_messages;            // ENUM: from its array of log densities; along a chain, all elements together
     bool         at_once;                // ENUM: all elements along a chain, parallel in time (kernel/states.c)
+    const struct Joined *joined;         // ENUM: a set that is drawn together, or (of one unknown) its draw in turn, for sizes for which it is not; or NULL
     bool         over_sum;               // it sees unknowns summed out
     bool         imputes;                // missing values of data only
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // WITH and WITHOUT: a method of its competition, of which a run takes one

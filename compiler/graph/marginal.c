@@ -134,7 +134,7 @@ static Neighbour neighbour_of(const Conditional *c, const Part *q)
     return n;
 }
 
-static bool is_chain(const Conditional *c)
+bool along_neighbours(const Conditional *c)
 {
     if (c->whole || c->colours != 2 || c->var->rank == MAX_RANK) return false;
     for (const Part *q = c->density; q; q = q->next)
@@ -483,9 +483,9 @@ static void remember(const Conditional *c, Part *q, bool first_too)
 static Conditional *chain_density(Graph *g, Var *v, bool collapsed)
 {
     Conditional *c = conditional_density(g, v, collapsed);
-    if (!v->discrete || v->base != BASE_INT || !v->rank || c->nbatch == v->rank || is_chain(c)) return c;
+    if (!v->discrete || v->base != BASE_INT || !v->rank || c->nbatch == v->rank || along_neighbours(c)) return c;
     Conditional *longer = conditional_with_past(g, v, collapsed);
-    return longer && is_chain(longer) ? longer : c;
+    return longer && along_neighbours(longer) ? longer : c;
 }
 
 Conditional *conditional_chain(Graph *g, Var *v)
@@ -532,24 +532,30 @@ Conditional *conditional_chain(Graph *g, Var *v)
     return c;
 }
 
-Conditional *conditional_at_once(Graph *g, Var *v)
+void take_at_once(Conditional *c)
 {
-    Conditional *c = conditional_density(g, v, can_collapse(g, v));
     Expr *apart;
+    const bool chain = c->nbatch < c->var->rank;
     c->local = at_value(c, &apart);
-    c->link = link_before(c);
-    c->before = beside(c, -1);
+    c->link = chain ? link_before(c) : ex_num(0);
+    c->before = chain ? beside(c, -1) : NULL;
     Part **last = &c->density;                   // each pair once
     for (Part *q = c->density; q; q = q->next)
-        if (!ex_mentions(q->value, v) || neighbour_of(c, q).apart == -1) {
+        if (!ex_mentions(q->value, c->var) || neighbour_of(c, q).apart == -1) {
             *last = q;
             last = &q->next;
         }
     *last = NULL;
-    c->nbatch = v->chain;
+    c->var->chain = c->nbatch;
     c->colours = c->lattice = 0;
     c->conflicts = NULL;
-    c->because = "its elements follow each other";
+    c->because = chain ? "its elements follow each other" : c->because;
+}
+
+Conditional *conditional_at_once(Graph *g, Var *v)
+{
+    Conditional *c = conditional_density(g, v, can_collapse(g, v));
+    take_at_once(c);
     return c;
 }
 
@@ -653,7 +659,7 @@ static const char *obstacle(Graph *g, const Var *v, const Conditional *c, bool c
         return arena_printf(g->arena, "its values do not lie between two ends that are the same for all elements and known from data; bounds say it: int<lower=0, upper=10> %s", v->name);
     if (c->recursion && c->recursion->hidden) return why_not_within(g, c->recursion);
     if (c->recursion) return arena_printf(g->arena, "it enters the recursion of `%s` (%s)", c->recursion->name, line_of(g, c->recursion->span));
-    if ((c->whole || c->nbatch < v->rank) && !(chains && is_chain(c))) {
+    if ((c->whole || c->nbatch < v->rank) && !(chains && along_neighbours(c))) {
         const char *where = c->couples ? arena_printf(g->arena, "the statement of %s", line_of(g, c->couples->span)) : "a statement";
         if (c->couples && c->couples->sums_out)
             return arena_printf(g->arena, "the sum over the values of `%s` couples several of its elements", c->couples->sums_out->name);
@@ -785,12 +791,12 @@ static Look test_table(const Expr *e, void *with)
     return here && there ? FOUND : LOOK;
 }
 
-enum { FEW_VALUES = 32, MOST_PAIRS_OFFERED = 24 };       // each pair of a state and a value is written out, in moves along gradients with derivatives
+enum { MOST_PAIRS_OFFERED = 24 };       // each pair of a state and a value is written out, in moves along gradients with derivatives
 
-static bool has_few_values(const Conditional *c)
+bool has_few_values(const Conditional *c)
 {
     const Expr *first = end_of_summed(c->var, 0), *last = end_of_summed(c->var, 1);
-    if (first->kind == EX_NUM && last->kind == EX_NUM) return last->number - first->number < FEW_VALUES;
+    if (first->kind == EX_NUM && last->kind == EX_NUM) return last->number - first->number < FEW_STATES;
     for (const Part *q = c->density; q; q = q->next)
         if (ex_mentions(q->value, c->var) && ex_find(q->value, test_table, (void *)c)) return true;
     return false;
@@ -798,9 +804,9 @@ static bool has_few_values(const Conditional *c)
 
 static void draw_together(Graph *g, Var *v)
 {
-    if (!var_unknown(v) || v->summed || v->messages || !v->discrete || v->base != BASE_INT || request_of(g, v) || !end_of_summed(v, 0) || !end_of_summed(v, 1)) return;
+    if (!var_unknown(v) || v->summed || v->messages || (v->joined && !v->joined->where) || !v->discrete || v->base != BASE_INT || (request_of(g, v) && !v->joined && !in_turn_asked(g, v)) || !end_of_summed(v, 0) || !end_of_summed(v, 1)) return;
     Conditional *c = chain_density(g, v, can_collapse(g, v));
-    if (c->recursion || c->nbatch == v->rank || !is_chain(c) || !has_few_values(c)) return;
+    if (c->recursion || c->nbatch == v->rank || !along_neighbours(c) || !has_few_values(c)) return;
     Expr *apart;
     if (sum_along(g, c, at_value(c, &apart), false)) v->messages->series->apart = true;
     else v->messages = NULL;
@@ -821,14 +827,14 @@ static Look test_matrix(const Expr *e, void *with)
 // Chains are offered where there are several, one a row: these are drawn whole on a GPU, too.
 static void offer(Graph *g, Var *v, bool chains)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->base != BASE_INT || request_of(g, v)) return;
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->joined || v->base != BASE_INT || request_of(g, v)) return;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
-    if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_VALUES)) return;
+    if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_STATES)) return;
     for (const Factor *f = g->factors; f; f = f->next)
         if (factor_mentions(f, v) && (f->gone || f->sums_out || ex_find(f->log_density, test_matrix, NULL))) return;
     if (chains) {
         const Conditional *c = chain_density(g, v, can_collapse(g, v));
-        if (c->recursion || c->nbatch == v->rank || c->nbatch == 0 || !is_chain(c) || !has_few_values(c)) return;
+        if (c->recursion || c->nbatch == v->rank || c->nbatch == 0 || !along_neighbours(c) || !has_few_values(c)) return;
         if (c->past && c->past->nstates * c->past->nvalues > MOST_PAIRS_OFFERED) return;
     }
     sum_out(g, v, 1, chains, true);
@@ -894,6 +900,7 @@ bool marginals(Graph *g)
         if (v->summed) v->sums = v->summed - 1;
         else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
     }
+    if (!g->by_em) find_joined(g);
     const bool offers = !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0;
     for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], true);
     for (int i = 0, n = g->nvars; i < n && !g->by_em; i++) draw_together(g, g->vars[i]);

@@ -297,6 +297,19 @@ static Step *step_on_gpu(Graph *g, Var *v, const Step *on_cpu)
     return s;
 }
 
+// Several unknowns by the product of their values, for the sizes that allow it.
+static Step *joined_step(Graph *g, const Joined *j)
+{
+    Step *s = single(g, STEP_ENUM, j->var[0], j->conditional, j->collapsed, j->conditional->before ? "their elements follow each other, and factors hold them together" : "factors hold them together");
+    s->block = arena_copy(g->arena, j->var, sizeof *j->var * (size_t)j->n);
+    s->nblock = j->n;
+    s->at_once = s->marginal = true;
+    s->joined = j;
+    s->enumerate.lower = end_weighed(g, j->var[0], 0);
+    s->enumerate.upper = end_weighed(g, j->var[0], 1);
+    return s;
+}
+
 // singly: not together with its other elements, along their chain. no_plane: why it is not jointly normal given that its sum is 0.
 static Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
 {
@@ -1394,6 +1407,12 @@ bool schedule(Graph *g)
             c->taken = true;
         }
         if (m == 0) continue;
+        bool joined = block[0]->joined && block[0]->joined->n == m;
+        for (int i = 1; i < m; i++) joined &= block[i]->joined == block[0]->joined;
+        if (joined) {
+            for (int i = 0; i < m; i++) find(list, n, block[i]->name)->taken = false;          // by their values, below
+            continue;
+        }
         BlockTerm *t;
         if (why || !block_terms(g, block, m, &t, &why)) {
             Step *s = g->no_augment ? NULL : turns_block(g, block, m);
@@ -1526,6 +1545,9 @@ bool schedule(Graph *g)
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
+        const Joined *j = c->var->joined;
+        if (j && c->var == j->var[0]) place(g, &o, joined_step(g, j), usual(&o, c->var));
+        if (j && !j->where) continue;
         Step *by_counts = collapsed_step(g, c->var);
         if (by_counts) {
             place(g, &o, by_counts, &o.predictive);
@@ -1533,6 +1555,8 @@ bool schedule(Graph *g)
         }
         Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? step_on_gpu(g, c->var, s) : NULL;
         if (s) s->joint = -c->set;
+        if (s) s->joined = j;
+        if (other) other->joined = j;
         if (other) {                             // on a GPU one lane would go along the chain
             s->when = ON_CPU;
             other->when = ON_GPU;

@@ -372,6 +372,16 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_DRAW_STATES: {                     // a product of two matrices for each element, and another row of them; a lane has those of a chunk
         Expr *elements = ex_mul2(n->states.panels, n->states.length), *values = n->states.values;
         Cost c = none();
+        if (n->states.joined) {                  // drawn on a CPU, too, where one lane goes along a chain and sums over one unknown after the other
+            const Joined *j = n->states.joined;
+            Expr *row = j->nlinks && j->link[0].of >= 0 ? j->products : j->nlinks ? ex_pow(values, 2) : values;
+            labour(&c, ex_mul2(elements, ex_mul2(ex_num(2), row)), SCALED);
+            draw(&c, elements, DRAW);
+            c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
+            c.lane = ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), row), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
+            add(to, c);
+            break;
+        }
         labour(&c, ex_mul2(elements, ex_mul2(ex_pow(values, 2), ex_add2(values, ex_num(2)))), SCALED);
         draw(&c, elements, DRAW);
         c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
@@ -599,6 +609,14 @@ static Cost count_launches(const Program *p, const Launches *list, When route)
 
 typedef struct Ways { Cost steps, move, evaluation; } Ways;
 
+// What sizes leave of the cost of a step that is taken for some: of unknowns together, or in turn.
+static Cost where_taken(Cost c, const Step *s, bool gpu)
+{
+    if (!s->joined || !s->joined->where) return c;
+    Expr *where = gpu ? s->joined->on_gpu : s->joined->where, *times = s->nblock > 1 ? ex_call3("if_else", where, ex_num(1), ex_num(0)) : ex_call3("if_else", where, ex_num(0), ex_num(1));
+    return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes), ex_mul2(times, c.work), ex_mul2(times, c.lane)};
+}
+
 // `other`: steps that this device does not take.
 static Ways count_ways(const Program *p, const Competition *of, int other, When route)
 {
@@ -608,7 +626,7 @@ static Ways count_ways(const Program *p, const Competition *of, int other, When 
         const Step *s = p->steps[i].step;
         if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) || (s->competition && s->competition != of)) continue;
         add(&every, count_launches(p, &p->steps[i].made, route));
-        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, count_launches(p, &p->steps[i].launches, route));
+        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, where_taken(count_launches(p, &p->steps[i].launches, route), s, other == ON_CPU));
         if (s->when != WITH_GRADIENTS) continue;
         w.evaluation = count_launches(p, &p->steps[i].density, route);
         Expr *n = NULL;
@@ -634,7 +652,7 @@ void cost_of_scales(const Program *p, const StepCode *of, Expr **sweep, Expr **t
         const Step *s = p->steps[i].step;
         if (s->imputes || s->when == ON_GPU || s->when == WITH_GRADIENTS || s->joint < 0) continue;
         add(&all, count_launches(p, &p->steps[i].made, route));
-        add(&all, count_launches(p, &p->steps[i].launches, route));
+        add(&all, where_taken(count_launches(p, &p->steps[i].launches, route), s, false));
     }
     *sweep = by_sizes(all.work);
     const Cost one = count_launches(p, &of->density, route);            // up to the draw, which a trial does without

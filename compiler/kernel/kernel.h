@@ -195,7 +195,7 @@ struct Node {
         struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
         struct { const Step *step; Var *J, *h; Expr *size; } normal;
         struct { const Step *step; Var *B, *k, *E, *A, *h, *x, *z; } band;               // NODE_DRAW_BAND: x, z: what is drawn; E, A, h, z NULL: there is no border
-        struct { const Var *var; Var *weight, *link, *part; Expr *panels, *length, *values, *inside, *by_panel, *by_time; } states;      // NODE_DRAW_STATES: as in device/states.h
+        struct { const Var *var; const Joined *joined; Var *weight, *link, *part; Expr *panels, *length, *values, *inside, *by_panel, *by_time; } states;      // NODE_DRAW_STATES: as in device/states.h
         struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
         struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h
         struct { Transformed part; bool precision; Var *root; Expr *size, *shares, *mean, *from, *q, *apart, *noise, *slope, *by_mean, *left, *right, *pivot; } whitened;      // first elements of the arrays of a routine of whitened.h, NULL for those that it has not; from: the vector

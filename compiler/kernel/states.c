@@ -4,28 +4,39 @@
 //   links_z[panel, t, i, 2*j]    log density of what holds it, at j, and the one before, at i; without the subscripts that it does not depend on
 //   parts_z                      room for products of matrices
 //
+// Of several unknowns together values and states are those of the product, and links_z[panel, t, 2*place] holds a matrix for each of them, one behind the other.
+//
 // Needs: a step whose elements are drawn at once.     Gives: kernels that fill these, draw, and put the states where they belong.
 #include "lower.h"
 
-typedef struct Chains {                  // the subscripts of the variable, but for that along the chains, and how many chains there are
+enum { STATES_IN_LANE = 16 };            // of device/states.h
+
+typedef struct Chains {                  // the subscripts of the variable, but for that along the chains, and how many chains there are; elements that are independent are chains of one
     const Conditional *c;
+    const Joined *joined;                // or NULL
     int    n;
     Expr  *at[MAX_RANK], *dim[MAX_RANK];
     Loops  over;                         // them
-    Expr  *panels, *inside;
+    Index *along;                        // NULL: chains of one
+    Expr  *panels, *length, *inside;
 } Chains;
 
-static Chains chains_of(const Conditional *c)
+static Chains chains_of(const Step *s)
 {
-    const Var *v = c->var;
-    Chains h = {.c = c, .panels = ex_num(1), .inside = ex_num(1)};
+    const Conditional *c = s->conditional;
+    const Var *v = s->joined ? s->joined->product : c->var;
+    Chains h = {.c = c, .joined = s->nblock > 1 ? s->joined : NULL, .panels = ex_num(1), .length = ex_num(1), .inside = ex_num(1)};
     for (int k = 0; k < v->rank; k++) {
-        if (k == v->chain) continue;
+        if (k == v->chain) {
+            h.along = c->element[k];
+            h.length = v->dim[k];
+            continue;
+        }
         h.at[h.n] = c->current->args[k];
         h.dim[h.n++] = v->dim[k];
         h.over.index[h.over.n++] = c->element[k];
         h.panels = ex_mul2(h.panels, v->dim[k]);
-        if (k > v->chain) h.inside = ex_mul2(h.inside, v->dim[k]);
+        if (h.along) h.inside = ex_mul2(h.inside, v->dim[k]);
     }
     return h;
 }
@@ -41,93 +52,174 @@ static void put_values(Lower *p, const Loops *l, Var *array, int n, Expr **at, E
     leave(p, nest);
 }
 
+// Indices over the values of each unknown, from 1, and what e is there; the place of the values in the product, from 1.
+typedef struct Values { int n; Index *index[MOST_JOINED]; Expr *place; } Values;
+
+static Values values_of(const Chains *h, const char *name, Expr *values)
+{
+    Values v = {.n = h->joined ? h->joined->n : 1, .place = ex_num(1)};
+    Expr *stride = ex_num(1);
+    for (int i = 0; i < v.n; i++) {
+        Expr *count = h->joined ? h->joined->count[i] : values;
+        v.index[i] = index_new(intern(name), ex_num(1), count);
+        v.place = ex_add2(v.place, ex_mul2(stride, ex_sub(ex_index(v.index[i]), ex_num(1))));
+        stride = ex_mul2(stride, count);
+    }
+    return v;
+}
+
+// e with these values for those of the element `of`.
+static Expr *with_values(const Chains *h, Expr *e, Expr *of, Index *const *value)
+{
+    if (!h->joined) return ex_replace(e, of, ex_add2(ex_index(value[0]), ex_sub(end_of_summed(h->c->var, 0), ex_num(1))));
+    for (int i = 0; i < h->joined->n; i++)
+        e = ex_replace(e, ex_ref(h->joined->part[i], 1, &of), ex_add2(ex_index(value[i]), ex_sub(end_of_summed(h->joined->var[i], 0), ex_num(1))));
+    return e;
+}
+
+static void loop_over(Loops *l, const Values *v)
+{
+    for (int i = v->n - 1; i >= 0; i--) l->index[l->n++] = v->index[i];
+}
+
+static bool depends_on_panel(const Chains *h, const Expr *e)
+{
+    bool any = false;
+    for (int k = 0; k < h->n; k++) any |= ex_mentions_index(e, h->over.index[k]);
+    return any;
+}
+
+// floor(e / by) of whole numbers.
+static Expr *whole_part(Expr *e, Expr *by) { return ex_call1("floor", ex_div(ex_add2(e, ex_num(0.5)), by)); }
+
 void step_states(Lower *p, const Step *s)
 {
     const Conditional *c = s->conditional;
     Var *v = c->var;
-    const Chains h = chains_of(c);
-    Expr *length = v->dim[v->chain], *first = end_of_summed(v, 0), *less = ex_sub(first, ex_num(1)), *values = ex_sub(end_of_summed(v, 1), less);
-    Index *t = c->element[v->chain], *i = index_new(intern("i"), ex_num(1), values), *j = index_new(intern("j"), ex_num(1), values);
-    Expr *at_i = ex_add2(ex_index(i), less), *at_j = ex_add2(ex_index(j), less), *link = ex_replace(ex_replace(c->link, c->before, at_i), c->u, at_j);
-    bool by_panel = false, by_time = ex_mentions_index(link, t);
-    for (int k = 0; k < h.n; k++) by_panel |= ex_mentions_index(link, h.over.index[k]);
-    Expr *dim[MAX_RANK], *at[MAX_RANK], *square = ex_pow(values, 2);
+    const Chains h = chains_of(s);
+    const Joined *joined = h.joined;
+    Expr *first = end_of_summed(v, 0), *values = joined ? joined->values : ex_sub(end_of_summed(v, 1), ex_sub(first, ex_num(1)));
+    Index *t = h.along;
+    Values i = values_of(&h, "i", values), j = values_of(&h, "j", values);
+    Expr *dim[MAX_RANK], *at[MAX_RANK], *link = c->before ? with_values(&h, with_values(&h, c->link, c->before, i.index), c->u, j.index) : c->link, *numbers = ex_num(0);
+    const bool by_panel = depends_on_panel(&h, link), by_time = t && ex_mentions_index(link, t);
+    const int nlinks = joined && c->before ? joined->nlinks : 0, whole = nlinks && joined->link[0].of < 0;
+    for (int l = 0; l < nlinks && !whole; l++) {
+        Expr *count = joined->count[joined->link[l].of];
+        numbers = ex_add2(numbers, ex_mul2(joined->link[l].alone ? count : values, count));
+    }
+    if (!nlinks || whole) numbers = ex_pow(values, 2);
+    const char *name = v->name;
+    for (int i = 1; i < s->nblock; i++) name = words(p, "%s_%s", name, s->block[i]->name);
     int n = h.n;
     for (int k = 0; k < n; k++) dim[k] = h.dim[k];
-    add_dim(dim, &n, length);
+    add_dim(dim, &n, h.length);
     add_dim(dim, &n, values);
-    Var *weights = work_array(p, ROLE_BLOCK, words(p, "weights_%s", v->name), n, dim);
-    dim[n - 2] = ex_add2(length, ex_num(8));
-    Var *parts = work_array(p, ROLE_BLOCK, words(p, "parts_%s", v->name), n, dim);
+    if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));       // nothing where they are drawn in turn
+    Var *weights = work_array(p, ROLE_BLOCK, words(p, "weights_%s", name), n, dim);
+    if (!t && values->kind == EX_NUM && values->number <= STATES_IN_LANE) n = 0;        // no chunks, and weights in a lane's own memory
+    else dim[n - 2] = ex_add2(h.length, ex_num(8));
+    if (joined && joined->where && n) dim[0] = ex_call3("if_else", joined->where, n == 2 ? dim[0] : h.dim[0], ex_num(0));
+    Var *parts = work_array(p, ROLE_BLOCK, words(p, "parts_%s", name), n, dim);
     n = 0;
     for (int k = 0; k < h.n && by_panel; k++) add_dim(dim, &n, h.dim[k]);
-    if (by_time) add_dim(dim, &n, length);
-    add_dim(dim, &n, values);
-    add_dim(dim, &n, ex_mul2(ex_num(2), values));
-    Var *links = work_array(p, ROLE_BLOCK, words(p, "links_%s", v->name), n, dim);
+    if (by_time) add_dim(dim, &n, h.length);
+    if (!joined) add_dim(dim, &n, values);
+    add_dim(dim, &n, ex_mul2(ex_num(2), joined ? numbers : values));
+    if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));
+    Var *links = work_array(p, ROLE_BLOCK, words(p, "links_%s", name), n, dim);
 
     comment_step(p, s);
-    Kernel *weigh = open_kernel(p, KERNEL_TEAM, words(p, "weigh_%s", v->name), "wide");
-    Loops over = {.n = 1, .index = {t}};         // along the chains first: they may be few
+    Kernel *weigh = open_kernel(p, KERNEL_TEAM, words(p, "weigh_%s", name), "wide");
+    Loops over = {.n = t != NULL, .index = {t}};         // along the chains first: they may be few
     n = 0;
     for (int k = 0; k < h.n; k++) {
         over.index[over.n++] = h.over.index[k];
         add_dim(at, &n, h.at[k]);
     }
-    add_dim(at, &n, ex_index(t));
-    add_dim(at, &n, ex_index(j));
-    over.index[over.n++] = j;
-    put_values(p, &over, weights, n, at, ex_replace(c->local, c->u, at_j));
-    over = (Loops){0};
-    n = 0;
-    Index *ahead = index_new(t->name, ex_num(1), ex_sub(length, ex_num(1)));
-    if (by_time) over.index[over.n++] = ahead;
-    for (int k = 0; k < h.n && by_panel; k++) {
-        over.index[over.n++] = h.over.index[k];
-        add_dim(at, &n, h.at[k]);
-    }
-    if (by_time) {
+    add_dim(at, &n, t ? ex_index(t) : ex_num(1));
+    add_dim(at, &n, j.place);
+    loop_over(&over, &j);
+    put_values(p, &over, weights, n, at, with_values(&h, c->local, c->u, j.index));
+    Expr *behind = ex_num(0);                    // the numbers of the links before
+    for (int l = 0; l < (c->before ? whole || !nlinks ? 1 : nlinks : 0); l++) {
+        const JoinedLink *one = nlinks ? &joined->link[l] : NULL;
+        Values i = values_of(&h, "i", values), to = values_of(&h, "j", values);
+        Index *ahead = index_new(t->name, ex_num(1), ex_sub(h.length, ex_num(1)));
+        over = (Loops){0};
+        n = 0;
+        if (by_time) over.index[over.n++] = ahead;
+        for (int k = 0; k < h.n && by_panel; k++) {
+            over.index[over.n++] = h.over.index[k];
+            add_dim(at, &n, h.at[k]);
+        }
         Expr *later = ex_add2(ex_index(ahead), ex_num(1));
-        link = ex_replace_index(link, t, later);
-        add_dim(at, &n, later);
+        if (by_time) add_dim(at, &n, later);
+        Expr *row = i.place, *count = values, *column = to.place;
+        if (one && one->of >= 0) {               // what is new of one unknown; of others it is as they come in the row
+            Index *own = to.index[one->of];
+            for (int k = 0; k < to.n; k++) to.index[k] = k == one->of ? own : i.index[k];
+            count = joined->count[one->of];
+            column = ex_index(own);
+            if (one->alone) row = ex_index(i.index[one->of]);
+            if (one->alone) over.index[over.n++] = i.index[one->of];
+            else loop_over(&over, &i);
+            over.index[over.n++] = own;
+        } else {
+            loop_over(&over, &i);
+            loop_over(&over, &to);
+        }
+        Expr *e = with_values(&h, with_values(&h, one ? one->density : c->link, c->before, i.index), c->u, to.index);
+        if (by_time) e = ex_replace_index(e, t, later);
+        if (joined) add_dim(at, &n, ex_mul2(ex_num(2), ex_add(3, (Expr *[]){behind, ex_mul2(count, ex_sub(row, ex_num(1))), column})));
+        else {
+            add_dim(at, &n, row);
+            add_dim(at, &n, ex_mul2(ex_num(2), column));
+        }
+        put_values(p, &over, links, n, at, e);
+        if (one) behind = ex_add2(behind, ex_mul2(one->alone && one->of >= 0 ? count : values, count));
     }
-    over.index[over.n++] = i;
-    over.index[over.n++] = j;
-    add_dim(at, &n, ex_index(i));
-    add_dim(at, &n, ex_mul2(ex_num(2), ex_index(j)));
-    put_values(p, &over, links, n, at, link);
     close_kernel(p);
     launch_team(p, weigh);
 
-    note(p, "Messages from the last element to the first, then states from the first to the last");
-    Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_at_once_%s", v->name), "wide");
+    note(p, t ? "Messages from the last element to the first, then states from the first to the last" : "Each element by the weights of all combinations of values");
+    Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_at_once_%s", name), "wide");
     Node *d = put(p, NODE_DRAW_STATES);
     d->states.var = v;
+    d->states.joined = joined;
     d->states.weight = weights;
     d->states.link = links;
     d->states.part = parts;
     d->states.panels = h.panels;
-    d->states.length = length;
+    d->states.length = h.length;
     d->states.values = values;
     d->states.inside = h.inside;
-    d->states.by_panel = !by_panel ? ex_num(0) : by_time ? ex_mul2(length, square) : square;
-    d->states.by_time = by_time ? square : ex_num(0);
-    note_count(p, draw, (Count){3, {h.panels, length, values}});
+    d->states.by_panel = !by_panel ? ex_num(0) : by_time ? ex_mul2(h.length, numbers) : numbers;
+    d->states.by_time = by_time ? numbers : ex_num(0);
+    note_count(p, draw, (Count){3, {h.panels, h.length, values}});
     close_kernel(p);
     launch_team(p, draw);
 
     note(p, "The states, to their places");
-    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", v->name), "wide");
-    over = (Loops){.n = 1, .index = {t}};
-    for (int k = 0; k < h.n; k++) over.index[over.n++] = h.over.index[k];
-    at[h.n + 1] = ex_num(1);
+    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", name), "wide");
     n = h.n + 2;
-    at[h.n] = ex_index(t);
     for (int k = 0; k < h.n; k++) at[k] = h.at[k];
-    over.guard = exists_at(v, c->element);
-    Node *nest = enter_nest(p, NODE_NEST, &over, v->rank, c->current->args, NULL);
-    put_update(p, UPDATE_SET, place_element(c->current), ex_add2(ex_ref(weights, n, at), first));
-    leave(p, nest);
+    at[h.n] = t ? ex_index(t) : ex_num(1);
+    at[h.n + 1] = ex_num(1);
+    Expr *state = ex_ref(weights, n, at), *stride = ex_num(1);
+    for (int i = 0; i < s->nblock; i++) {
+        Var *x = s->block[i];
+        over = (Loops){.n = t != NULL, .index = {t}};
+        for (int k = 0; k < h.n; k++) over.index[over.n++] = h.over.index[k];
+        over.guard = exists_at(x, c->element);
+        Expr *element = ex_ref(x, x->rank, c->current->args), *value = state;
+        if (i > 0) value = whole_part(state, stride);
+        if (i + 1 < s->nblock) value = ex_sub(value, ex_mul2(joined->count[i], whole_part(state, ex_mul2(stride, joined->count[i]))));
+        Node *nest = enter_nest(p, NODE_NEST, &over, x->rank, element->args, NULL);
+        put_update(p, UPDATE_SET, place_element(element), ex_add2(value, end_of_summed(x, 0)));
+        leave(p, nest);
+        if (joined) stride = ex_mul2(stride, joined->count[i]);
+    }
     close_kernel(p);
     launch_team(p, place);
 }

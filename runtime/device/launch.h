@@ -897,6 +897,8 @@ typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char 
 #define GM_LIKE_GPU 0        // 1, for tests: a CPU takes the steps that a GPU takes
 #endif
 
+#define TAKES_GPU_STEPS(run) ((run)->device || (run)->like_gpu || GM_LIKE_GPU)
+
 static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {
     if (run->seeking) return step->moves;
@@ -905,7 +907,7 @@ static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
         if (step->joint > 0 ? !gm_sparse_taken(number) : !gm_sparse_stands_in(number)) return 0;
     }
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
-    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == (run->device || run->like_gpu || GM_LIKE_GPU);
+    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == TAKES_GPU_STEPS(run);
     const GmChoice *const c = gm_choice(run, step->competition, chain);
     return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS) || (c && c->also);
 }

@@ -8,11 +8,16 @@
 //               learns behind[] of its last element (Sarkka and Garcia-Fernandez 2021; Hassan, Sarkka and Garcia-Fernandez 2021). One uniform for each t makes the draw of z[t] a map of z[t - 1]: maps of chunks are
 //               composed in the same way, and the first state goes through them. Chunks follow from sizes alone, so draws depend neither on the grid nor on the machine
 //   accuracy    numbers are m 2^e, m a double and e a whole number up to 2^53: nothing underflows, however unlikely, and 0 is 0. Nothing is subtracted, so sums have an error of some (values + 1) roundings each
+//   together    (GM_STATES_TOGETHER) several chains that hold each other are one, of the product of their values. A transition is one of each chain after the other: of chain c, values that are stride apart in the product, a
+//               row of `values` for each state of the product, or for each of its own values where it depends on those alone. Behind[] is summed over one chain at a time (Ghahramani and Jordan 1997), and z[t] is drawn one
+//               chain at a time in the other direction, each by a uniform of its own
 //   test        tests/stat/states.py; tests/gpu/states.py on a GPU
 #ifndef GM_STATES_H
 #define GM_STATES_H
 
 typedef struct Scaled { wide m, e; } Scaled;                       // m 2^e, m near 1; of 0 the exponent is GM_NEVER, or near it
+
+enum { STATES_FAN = 8, STATES_IN_REGISTERS = 4, STATES_IN_LANE = 16, STATES_LEVELS = 16, STATES_MANY = 8192, STATES_TOGETHER = 4 };      // matrices made one; values whose vectors are in registers, or a lane's own memory; chains of which each is a lane's; chains in a product
 
 // Chain p of panels, element t, values i and j: weight[(p length + t) values + j]; link[p by_panel + t by_time + i values + j], its logarithm in the place of e. What z[t] of chain p is, from 0, is left in
 // weight[(p length + t) values]. part: panels (length + 8) values. inside: of the elements of z that are numbered one after the other, chains before time goes on.
@@ -21,9 +26,12 @@ typedef struct States {
     wide  *weight;
     Scaled *link;
     wide  *part;
+#ifdef GM_STATES_TOGETHER
+    int    nlinks;                                                 // 0: one chain
+    struct { long stride, values, alone; } part_of[STATES_TOGETHER];           // in the order of the sums; the rows of each stand behind those of the one before
+#endif
 } States;
 
-enum { STATES_FAN = 8, STATES_IN_REGISTERS = 4, STATES_IN_LANE = 16, STATES_LEVELS = 16, STATES_MANY = 8192 };      // matrices made one; values whose vectors are in registers, or a lane's own memory; chains of which each is a lane's
 #define GM_NEVER (-1152921504606846976.0)                          // 2^60
 #define NO_STATE "no value has a positive probability"
 
@@ -112,6 +120,72 @@ DEVICE_USUAL void states_first_weights(const int most, long n, const wide *weigh
     for (int k = 0; k < most && most <= STATES_IN_REGISTERS; k++) next[k] = k < n ? weight[k] : 0;
 }
 
+// ---- chains together ----
+
+#ifdef GM_STATES_TOGETHER
+
+// v summed over one chain, whose value is then that of the element before; picked: which value u picks, given the others.
+DEVICE_USUAL void states_sum_one(long n, long stride, long values, long alone, const Scaled *row, const Scaled *v, Scaled *to, wide u, wide *picked)
+{
+    for (long m = 0; m < n; m++) {
+        const long own = m / stride % values;
+        const Scaled *r = row + (alone ? own : m) * values, *x = v + (m - own * stride);
+        wide top = 2 * GM_NEVER, sum = 0;
+        for (long k = 0; k < values; k++) {
+            const wide e = r[k].e + x[k * stride].e;
+            top = e > top ? e : top;
+        }
+        for (long k = 0; k < values; k++) sum = fma(r[k].m * x[k * stride].m, power_of_two(r[k].e + x[k * stride].e - top), sum);
+        to[m] = scaled_again(sum, top);
+        if (!picked) continue;
+        wide left = u * sum;
+        long last = -1, more = 1;
+        for (long k = 0; k < values && more; k++) {
+            const wide term = r[k].m * x[k * stride].m * power_of_two(r[k].e + x[k * stride].e - top);
+            if (!(term > 0)) continue;
+            last = k;
+            more = left > term;
+            left -= term;
+        }
+        picked[m] = sum > 0 ? (wide)last : -1;
+    }
+}
+
+DEVICE_USUAL int states_each(const States *c) { return c->nlinks; }
+
+// How many numbers a transition has.
+DEVICE_USUAL long states_numbers(const States *c)
+{
+    long all = 0;
+    for (int l = 0; l < c->nlinks; l++) all += (c->part_of[l].alone ? c->part_of[l].values : c->values) * c->part_of[l].values;
+    return c->nlinks ? all : c->values * c->values;
+}
+
+// v becomes A v, A the transition by these rows; map, if there is one: the state that each state of the element before leads to. `to`, pick: room.
+DEVICE_USUAL void states_apply_each(const States *c, const Scaled *A, Scaled *v, Scaled *to, Stream *g, wide *pick, wide *map)
+{
+    const long n = c->values;
+    for (int l = 0; l < c->nlinks; l++) {
+        const long stride = c->part_of[l].stride, values = c->part_of[l].values, alone = c->part_of[l].alone;
+        states_sum_one(n, stride, values, alone, A, v, to, map ? uniform_open(g) : 0, map ? pick + l * n : (wide *)0);
+        A += (alone ? values : n) * values;
+        for (long m = 0; m < n; m++) v[m] = to[m];
+    }
+    for (long i = 0; i < n && map; i++) {
+        long m = i;
+        for (int l = c->nlinks - 1; l >= 0 && m >= 0; l--) {
+            const long stride = c->part_of[l].stride, own = m / stride % c->part_of[l].values, chosen = (long)pick[l * n + m];
+            m = chosen < 0 ? -1 : m + (chosen - own) * stride;
+        }
+        map[i] = (wide)m;
+    }
+}
+#else
+DEVICE_USUAL int states_each(const States *c) { return (void)c, 0; }
+DEVICE_USUAL long states_numbers(const States *c) { return c->values * c->values; }
+DEVICE_USUAL void states_apply_each(const States *c, const Scaled *A, Scaled *v, Scaled *to, Stream *g, wide *pick, wide *map) { (void)c; (void)A; (void)v; (void)to; (void)g; (void)pick; (void)map; }
+#endif
+
 // ---- chunks ----
 
 // Where the matrices of chunks are: level 0 has those of the chunks, each further one those of STATES_FAN of the one before; one place more at the end is room.
@@ -125,6 +199,9 @@ DEVICE StatesPlan states_plan(const States *c)
     const long n = c->values, alone = n <= STATES_IN_LANE, chunk = alone ? 4 * n : 12 * n;
     StatesPlan p;
     p.chunk = chunk > 32 ? chunk : 32;
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !(defined(GM_LIKE_GPU) && GM_LIKE_GPU)
+    p.chunk = c->length > 0 ? c->length : 1;                       // a lane goes along a chain: products of matrices are for many
+#endif
     if (c->length < 8 * p.chunk || c->panels >= STATES_MANY) p.chunk = c->length > 0 ? c->length : 1;
     p.room = 2 * n * n;
     p.size = alone ? 2 * n * n : 6 * n * n;
@@ -144,8 +221,8 @@ DEVICE StatesPlan states_plan(const States *c)
 DEVICE_USUAL wide *states_place(const States *c, const StatesPlan *plan, int level, long p, long i) { return c->part + p * (c->length + 8) * c->values + plan->at[level] + i * plan->size; }
 DEVICE_USUAL long states_last(long n, long of, long i) { return (i + 1) * n < of ? (i + 1) * n : of; }
 
-// Column j of the product of the matrices of chunk i of chain p.
-DEVICE_USUAL void states_chunk(const int most, long n, const States *c, const StatesPlan *plan, long p, long i, long j, Scaled *v, Scaled *to)
+// Column j of the product of the matrices of chunk i of chain p. each: a transition is one of each chain after the other.
+DEVICE_USUAL void states_chunk(const int most, const int each, long n, const States *c, const StatesPlan *plan, long p, long i, long j, Scaled *v, Scaled *to)
 {
     Scaled *own = (Scaled *)states_place(c, plan, 0, p, i);
     for (int k = 0; k < most; k++)
@@ -156,7 +233,9 @@ DEVICE_USUAL void states_chunk(const int most, long n, const States *c, const St
     states_first_weights(most, n, weight, next);
     for (long t = last; t >= i * plan->chunk; t--, weight -= n) {
         states_weigh(most, n, weight, t > i * plan->chunk, next, v);
-        states_apply(most, n, c->link + p * c->by_panel + t * c->by_time, v, to);
+        const Scaled *link = c->link + p * c->by_panel + t * c->by_time;
+        if (each) states_apply_each(c, link, v, to, (Stream *)0, (wide *)0, (wide *)0);
+        else states_apply(most, n, link, v, to);
     }
     for (int k = 0; k < most; k++)
         if (k < n) own[k * n + j] = v[k];
@@ -192,7 +271,7 @@ DEVICE_USUAL void states_behind(const int most, long n, const States *c, const S
 }
 
 // For each element of chunk i and each state of the one before, the state that it has then, in place of the weights.
-DEVICE_USUAL void states_maps(const int most, long n, const States *c, const StatesPlan *plan, long p, long i, Sweep at, uint32_t var, Scaled *v, Scaled *to)
+DEVICE_USUAL void states_maps(const int most, const int each, long n, const States *c, const StatesPlan *plan, long p, long i, Sweep at, uint32_t var, Scaled *v, Scaled *to, wide *pick)
 {
     const Scaled *own = (const Scaled *)states_place(c, plan, 0, p, i);
     for (int k = 0; k < most; k++)
@@ -214,6 +293,11 @@ DEVICE_USUAL void states_maps(const int most, long n, const States *c, const Sta
                 if (k < n) weight[k] = first;
             continue;
         }
+        if (each) {
+            Stream own_uniforms = stream(at, var, (uint64_t)states_element(c, p, t));
+            states_apply_each(c, link, v, to, &own_uniforms, pick, weight);
+            continue;
+        }
         for (int k = 0; k < most; k++)
             if (k < n) to[k] = states_row(most, n, link + k * n, v, u, weight + k);
         for (int k = 0; k < most; k++)
@@ -224,36 +308,44 @@ DEVICE_USUAL void states_maps(const int most, long n, const States *c, const Sta
 // The work of a lane, with vectors in registers where values are few.
 typedef enum StatesWork { STATES_CHUNK, STATES_GROUP, STATES_BEHIND, STATES_MAPS } StatesWork;
 
-DEVICE_USUAL void states_by(const int most, long n, StatesWork work, const States *c, const StatesPlan *plan, int level, long p, long i, long j, Sweep at, uint32_t var, Scaled *v, Scaled *to)
+DEVICE_USUAL void states_by(const int most, const int each, long n, StatesWork work, const States *c, const StatesPlan *plan, int level, long p, long i, long j, Sweep at, uint32_t var, Scaled *v, Scaled *to, wide *pick)
 {
     switch (work) {
-    case STATES_CHUNK: states_chunk(most, n, c, plan, p, i, j, v, to); break;
+    case STATES_CHUNK: states_chunk(most, each, n, c, plan, p, i, j, v, to); break;
     case STATES_GROUP: states_group(most, n, c, plan, level, p, i, j, v, to); break;
     case STATES_BEHIND: states_behind(most, n, c, plan, level, p, i, v, to); break;
-    case STATES_MAPS: states_maps(most, n, c, plan, p, i, at, var, v, to); break;
+    case STATES_MAPS: states_maps(most, each, n, c, plan, p, i, at, var, v, to, pick); break;
     }
 }
 
 DEVICE_USUAL void states_work(StatesWork work, const States *c, const StatesPlan *plan, int level, long p, long i, long j, Sweep at, uint32_t var)
 {
     const long n = c->values;
-    if (n <= STATES_IN_REGISTERS) {
+    if (n <= STATES_IN_REGISTERS && !states_each(c)) {
         Scaled v[STATES_IN_REGISTERS] = {{0, 0}}, to[STATES_IN_REGISTERS] = {{0, 0}};
-        if (n == 2) states_by(2, 2, work, c, plan, level, p, i, j, at, var, v, to);
-        else states_by(STATES_IN_REGISTERS, n, work, c, plan, level, p, i, j, at, var, v, to);
+        if (n == 2) states_by(2, 0, 2, work, c, plan, level, p, i, j, at, var, v, to, (wide *)0);
+        else states_by(STATES_IN_REGISTERS, 0, n, work, c, plan, level, p, i, j, at, var, v, to, (wide *)0);
         return;
     }
     Scaled own[2 * STATES_IN_LANE], *v = own;
     if (n > STATES_IN_LANE && plan->count[0] == 1) v = (Scaled *)states_place(c, plan, 0, p, 0);
     else if (n > STATES_IN_LANE) v = (Scaled *)(states_place(c, plan, level + (work == STATES_BEHIND), p, i) + plan->room + (work == STATES_CHUNK || work == STATES_GROUP ? 4 * n * j : 0));
-    states_by((int)n, n, work, c, plan, level, p, i, j, at, var, v, v + (n > STATES_IN_LANE ? n : STATES_IN_LANE));
+    Scaled *const to = v + (n > STATES_IN_LANE ? n : STATES_IN_LANE);
+#ifdef GM_STATES_TOGETHER
+    if (c->nlinks) {
+        wide picks[STATES_TOGETHER * STATES_IN_LANE];
+        states_by((int)n, 1, n, work, c, plan, level, p, i, j, at, var, v, to, n > STATES_IN_LANE ? (wide *)(to + n) : picks);
+        return;
+    }
+#endif
+    states_by((int)n, 0, n, work, c, plan, level, p, i, j, at, var, v, to, (wide *)0);
 }
 
 // ---- the draw ----
 
 DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *name, const States *c)
 {
-    const long n = c->values, panels = c->panels, matrices = c->by_panel ? panels * c->by_panel : c->by_time ? c->length * c->by_time : n * n;
+    const long n = c->values, panels = c->panels, matrices = c->by_panel ? panels * c->by_panel : c->by_time ? c->length * c->by_time : states_numbers(c);
     const StatesPlan plan = states_plan(c);
     long failed = -1;
     LANES (i, matrices) c->link[i] = scaled_exp(c->link[i].e);

@@ -53,6 +53,23 @@ def normal_block():
     return {"a": a, "b": b, "s2": s2, "y.1": normal(a + b * x[0], np.sqrt(s2))}
 
 
+@test("""data { int N; vector[N] y; }
+prior { for (k in 1:3) P[k] ~ dirichlet([1, 2, 1]); q ~ beta(2, 2); r ~ beta(2, 3); for (k in 1:3) mu[k] ~ normal(k, 1); d ~ normal(0, 1); }
+latent { z[1] ~ discrete_range(1, 3); u[1] ~ bernoulli(0.4); c[1] ~ bernoulli(r);
+for (t in 2:N) { z[t] ~ categorical(P[z[t - 1]]); u[t] ~ bernoulli(z[t] == 2 ? q : u[t - 1]*q); c[t] ~ bernoulli(r); } }
+likelihood { for (t in 1:N) y[t] ~ normal(mu[z[t]] + d*u[t] + 0.7*c[t], 0.6); }""",
+      {"N": N, "y": null}, {"P.1.1": logit, "q": logit, "r": logit, "mu.2": identity, "d": identity, "z.3": identity, "u.4": identity, "c.2": identity, "y.3": identity, "y.4": identity})
+def chains_together():
+    P, q, r, mu, d = np.stack([rng.dirichlet([1, 2, 1], size=M) for _ in range(3)], axis=1), rng.beta(2, 2, M), rng.beta(2, 3, M), np.stack([normal(k) for k in (1, 2, 3)], axis=1), normal(0)
+    i = np.arange(M)
+    z, u, c = [rng.integers(0, 3, M)], [(rng.random(M) < 0.4).astype(int)], [rng.random(M) < r for _ in range(N)]
+    for t in range(1, N):
+        z.append((rng.random(M)[:, None] > P[i, z[-1]].cumsum(axis=1)).sum(axis=1))
+        u.append((rng.random(M) < np.where(z[-1] == 1, q, u[-1] * q)).astype(int))
+    y = lambda t: normal(mu[i, z[t]] + d * u[t] + 0.7 * c[t], 0.6)
+    return {"P.1.1": P[:, 0, 0], "q": q, "r": r, "mu.2": mu[:, 1], "d": d, "z.3": z[2] + 1, "u.4": u[3], "c.2": c[1], "y.3": y(2), "y.4": y(3)}
+
+
 @test("""data { int N, J; int g[N]; vector[N] x; vector[N] y; }
 prior { mu ~ normal(0, 1); beta ~ normal(0, 1); s ~ uniform(0.2, 2); tau ~ gamma(3, 2);
   for (j in 1:J) u[j] ~ normal(mu, s); }

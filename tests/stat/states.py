@@ -33,6 +33,15 @@ likelihood { for (t in 1:T) target += local[t, z[t]] + log(value[t, z[t]]); for 
 """
 
 
+# The same by two unknowns, whose values make those of z: K = 3 L.
+TOGETHER = """
+data { int<lower=1> T, K; int<lower=1> L; array[T, 3, L] real local; array[T, 3, 3, L] real one; array[T, 3, L, L] real two; }
+latent { a[1] ~ discrete_range(1, 3); b[1] ~ discrete_range(1, L); for (t in 2:T) { a[t] ~ discrete_range(1, 3); b[t] ~ discrete_range(1, L); } }
+likelihood { for (t in 1:T) target += local[t, a[t], b[t]]; for (t in 2:T) target += one[t, a[t - 1], a[t], b[t - 1]] + two[t, a[t], b[t - 1], b[t]]; }
+infer { (a, b) by gibbs; }
+"""
+
+
 def smooth(rng, T, K, scale):
     return scale * rng.normal(size=(T, K)), rng.normal(size=(T, K, K)) * scale
 
@@ -157,6 +166,22 @@ class Programs(Workplace):
             return [line for line in f if not line.startswith("#")]
 
 
+# Sizes of two unknowns together, the first of three values: of chunks in a lane's own memory, beyond it, and of one chunk.
+PRODUCTS = {"two unknowns": (700, 9), "two unknowns, a short chain": (40, 9), "two unknowns, more values than a lane has": (1800, 18)}
+
+
+def law_of_two(w, name):
+    T, K = PRODUCTS[name]
+    rng = np.random.default_rng([6, T, K])
+    L = K // 3
+    local, one, two = rng.normal(size=(T, 3, L)), 2 * rng.normal(size=(T, 3, 3, L)), 2 * rng.normal(size=(T, 3, L, L))
+    link = one[:, :, :, :, None].transpose(0, 1, 3, 2, 4) + two.transpose(0, 2, 1, 3)[:, None]         # [t, a before, b before, a, b]
+    data = w.data("law", {"T": T, "K": K, "L": L, "local": local, "one": one, "two": two})
+    draws = w.draws(w.build("together", TOGETHER, True), data, DRAWS if K <= 16 else DRAWS // 12, chains=1, warmup=0, params="a,b")
+    z = np.stack([L * (draws["a.%d" % (t + 1)].ravel() - 1) + draws["b.%d" % (t + 1)].ravel() - 1 for t in range(T)], axis=1).astype(int)
+    return compare(z, local.reshape(T, K), link.reshape(T, K, K))
+
+
 def law(w, name):
     T, K, make = LAWS[name]
     rng = np.random.default_rng([5, T, K])
@@ -165,6 +190,11 @@ def law(w, name):
     data = w.data("law", {"T": T, "K": K, "local": np.where(may[0], local, 0), "link": np.where(may[1], link, 0), "value": may[0], "pair": may[1]})
     draws = w.draws(w.build("law", FIXED, True), data, DRAWS if K <= 16 else DRAWS // 12, chains=1, warmup=0, params="z")
     z = np.stack([draws["z.%d" % (t + 1)].ravel() for t in range(T)], axis=1).astype(int) - 1
+    return compare(z, local, link)
+
+
+def compare(z, local, link):
+    T, K = local.shape
     pairs = pairs_of(T)
     p = exact(local, link, pairs)
     worst = 1.0
@@ -219,7 +249,7 @@ likelihood { for (i in 1:N, t in 1:n[i]) y[i, t] ~ normal(m * z[i, t], 1); }""",
 
 
 def two_chains(rng, T, K):
-    """Two chains that see the same observations take turns."""
+    """Two chains that see the same observations are one."""
     return """data { int T; vector[T] y; }
 prior { a ~ beta(5, 1); b ~ beta(5, 1); s ~ half_normal(0, 1); }
 latent { u[1] ~ bernoulli(0.5); for (t in 2:T) u[t] ~ bernoulli(if_else(u[t - 1] == 1, a, 1 - a)); v[1] ~ bernoulli(0.5); for (t in 2:T) v[t] ~ bernoulli(if_else(v[t - 1] == 1, b, 1 - b)); }
@@ -250,7 +280,7 @@ def same(w, name):
 def main(names):
     failed = 0
     with Programs() as w:
-        for check, cases in ((law, LAWS), (same, SAME)):
+        for check, cases in ((law, LAWS), (law_of_two, PRODUCTS), (same, SAME)):
             for name in cases:
                 if names and name not in names:
                     continue
@@ -259,7 +289,7 @@ def main(names):
                 except Failed as e:
                     good, says = False, str(e)
                 failed += not good
-                print("%-5s %-5s %-28s %s" % ("ok" if good else "FAIL", check.__name__, name, says))
+                print("%-5s %-10s %-28s %s" % ("ok" if good else "FAIL", check.__name__, name, says))
     return 1 if failed else 0
 
 
