@@ -321,6 +321,41 @@ static Expr *scaled(double c, Expr *e)
     return p;
 }
 
+// The number that comes out of a sum in a product, where it leaves fewer numbers in it: 2 of 2*a - 4*b, -1 of -a - b, 1 of y - 1/2. What begins with 1, 1 - p/2, is looked for as it is.
+static double common_factor(const Expr *sum)
+{
+    const double most_times = 1000, most = 1e15;      // numbers of about one size, of which no power overflows
+    if (ex_is_num(sum->args[0], 1)) return 1;
+    double least = INFINITY;
+    Expr *rest;
+    bool negative = true;
+    int fewer = 0;
+    for (int i = 0; i < sum->nargs; i++) {
+        const double c = split_number(sum->args[i], &rest);
+        least = fmin(least, fabs(c));
+        negative &= c < 0;
+    }
+    for (int i = 0; i < sum->nargs; i++) {
+        const double c = fabs(split_number(sum->args[i], &rest)), times = c / least;
+        if (!(times <= most_times) || times != floor(times)) return 1;
+        if (rest) fewer += (c != 1) - (times != 1);
+    }
+    return (fewer > 0 && least < most && 1 / least < most ? least : 1) * (negative ? -1 : 1);
+}
+
+static Expr *divided(Expr *sum, double c)
+{
+    Expr **t = malloc(sizeof *t * (size_t)sum->nargs);
+    for (int i = 0; i < sum->nargs; i++) {
+        Expr *rest;
+        const double k = split_number(sum->args[i], &rest) / c;
+        t[i] = rest ? scaled(k, rest) : ex_num(k);
+    }
+    Expr *s = cons((Expr){.kind = EX_ADD, .nargs = sum->nargs, .args = t});
+    free(t);
+    return s;
+}
+
 Expr *ex_mul(int n, Expr *const *factors)
 {
     int most = 0;
@@ -351,6 +386,13 @@ Expr *ex_mul(int n, Expr *const *factors)
         Expr *p = ex_pow(base, exponent);
         if (p->kind == EX_MUL || p->kind == EX_NUM) again = true;
         out[m++] = p;
+    }
+    for (int i = 0; i < m && m > 1; i++) {       // x*(2*a - 2*b) is 2*x*(a - b)
+        const double common = out[i]->kind == EX_ADD ? common_factor(out[i]) : 1;
+        if (common == 1) continue;
+        out[i] = divided(out[i], common);
+        number *= common;
+        again = true;
     }
     Expr *e;
     if (again) {
@@ -397,6 +439,8 @@ Expr *ex_pow(Expr *base, double r)
         if (r == -1 && base->nargs == 2 && ex_is_num(base->args[0], 1) && base->args[1]->kind == EX_CALL &&
             base->args[1]->fn == FN_exp)
             return ex_call1("inv_logit", ex_neg(base->args[1]->args[0]));
+        const double common = integer ? common_factor(base) : 1, out = pow(common, r);
+        if (common != 1 && isnormal(out)) return ex_mul2(ex_num(tidy(out)), ex_pow(divided(base, common), r));
         break;
     }
     case EX_REF: case EX_INDEX: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;

@@ -212,7 +212,7 @@ KERNEL_TEAM(draw_shift_mu_theta) {
     wide h_shift_mu_theta = -0.04 * *s->mu;
     const wide q_shift_mu_theta = -0.5 * *s->sum_over_sigma_squared - 0.02;
     SUM_ALONG (j, d->J, &h_shift_mu_theta) {
-        h_shift_mu_theta -= 0.5 * (2 * s->theta[j] - 2 * s->y[j]) / square(d->sigma[j]);
+        h_shift_mu_theta -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
     }
     Stream g = stream(at, VAR_shift_mu_theta, 0);
     const wide x = normal_natural(&g, h_shift_mu_theta, q_shift_mu_theta);
@@ -583,11 +583,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (963 + 70 * (double)d->J);
+    cost[0] = (963 + 69.5 * (double)d->J);
     cost[1] = (1793 + 65.5 * (double)d->J);
     cost[2] = (363 + 49 * (double)d->J);
-    cost[3] = (9378 + 160 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0587769 + 0.0102725 * (double)d->J);
+    cost[3] = (9377 + 160 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[4] = (0.0587769 + 0.0102419 * (double)d->J);
     cost[5] = 6833;
     cost[6] = (0.111836 + 0.0115978 * (double)d->J);
     cost[7] = (5159 + 200 * pow(fmax((double)d->J, 1), 0.333333));
