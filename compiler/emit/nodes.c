@@ -1250,7 +1250,7 @@ static void emit_node(Out *o, const Node *n)
         const char *what = o->kernel->kind == KERNEL_ROW && o->depth == 1 ? "return row_weight(0)" : o->depth == 1 ? "return" : "continue";
         const Expr *c = n->skip.condition;
         const bool negated = c->kind == EX_CALL && c->fn == FN_NOT;
-        line(o, negated ? "if (%s) %s;" : "if (!(%s)) %s;", expr_c(o, negated ? c->args[0] : c, LOOSE), what);
+        line(o, "if (%s) %s;", negated ? expr_c(o, c->args[0], LOOSE) : negated_text(o, c).c, what);
         break;
     }
     case NODE_UPDATE: emit_update(o, n); break;

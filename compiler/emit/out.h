@@ -52,6 +52,7 @@ void        end(Out *o);
 const char *text(Out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 Text        expr_text(Out *o, const Expr *e);
 const char *expr_c(Out *o, const Expr *e, Level least);          // in parentheses if it binds less tightly
+Text        negated_text(Out *o, const Expr *e);                 // its opposite: k < 1 of k >= 1, !c of another condition
 Text        subscript_text(Out *o, const Expr *e);               // counted from 0
 Text        position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset);   // row-major among n dimensions from first, plus offset
 Text        extent_text(Out *o, const Expr *e);                  // a size: long

@@ -147,6 +147,14 @@ const char *paren(Out *o, Text t, Level least)
 
 const char *expr_c(Out *o, const Expr *e, Level least) { return paren(o, expr_text(o, e), least); }
 
+// 1 of an index, -1 of one that is taken away, 0 of anything else.
+static int signed_index(const Out *o, const Expr *e)
+{
+    if (scope_find(&o->scope, e)) return 0;
+    if (e->kind == EX_INDEX) return 1;
+    return e->kind == EX_MUL && e->nargs == 2 && ex_is_num(e->args[0], -1) && e->args[1]->kind == EX_INDEX && !scope_find(&o->scope, e->args[1]) ? -1 : 0;
+}
+
 Text subscript_text(Out *o, const Expr *e)
 {
     if (o->group && e == o->group) return tight(o->group_name);
@@ -163,6 +171,8 @@ Text subscript_text(Out *o, const Expr *e)
         for (int i = 0; rest->kind == EX_ADD && i < rest->nargs && !index; i++)
             if (rest->args[i]->kind == EX_INDEX) index = rest->args[i];
         if (rest->kind == EX_INDEX) index = rest;
+        for (int i = 0; !index && i < e->nargs; i++)
+            if (signed_index(o, e->args[i]) < 0) return expr_text(o, ex_sub((Expr *)e, ex_num(1)));
         if (index) c++;
         const char *t = !index ? expr_c(o, rest, ADDITIVE) : rest == index ? index_text(o, index->index)
                       : text(o, "%s + %s", expr_c(o, ex_sub((Expr *)rest, (Expr *)index), ADDITIVE), index_text(o, index->index));
@@ -393,9 +403,54 @@ const char *whole_text(Out *o, const Expr *e)
     return text(o, "&%s[%s]", var_text(o, e->var), position_text(o, e->var, 0, e->var->rank, at, NULL).c);
 }
 
+// ---- comparisons of subscripts ----
+
+static bool holds_index(const Out *o, const Expr *e)
+{
+    if (scope_find(&o->scope, e) || e == o->group) return false;
+    if (e->kind == EX_INDEX) return true;
+    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
+        if (e->args[i]->kind == EX_INDEX && !scope_find(&o->scope, e->args[i])) return true;
+    return false;
+}
+
+// One less of it reads as well: a number, a size, not what stands in an array.
+static bool is_plain(const Out *o, const Expr *e)
+{
+    if (scope_find(&o->scope, e) || e == o->group) return false;
+    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
+        if (!is_plain(o, e->args[i])) return false;
+    return e->kind == EX_ADD || e->kind == EX_NUM || (e->kind == EX_REF && e->nargs == 0);
+}
+
+// 2 <= k of the model is k >= 1 here, where k counts from 0, and k <= T is k < T. NULL: no comparison of an index.
+static const char *compared(Out *o, const Expr *e, bool holds)
+{
+    static const char *const word[2][4] = {{"!=", "==", ">=", ">"}, {"==", "!=", "<", "<="}};
+    if (e->fn != FN_EQ && e->fn != FN_NE && e->fn != FN_LT && e->fn != FN_LE) return NULL;
+    const Expr *a = e->args[0], *b = e->args[1];
+    const bool left = holds_index(o, a), right = holds_index(o, b), ordered = e->fn == FN_LT || e->fn == FN_LE;
+    if (!(left || right) || !ex_is_integer(a) || !ex_is_integer(b)) return NULL;
+    const int op = e->fn == FN_EQ ? 0 : e->fn == FN_NE ? 1 : e->fn == FN_LT ? 2 : 3;
+    if (left && (right || is_plain(o, b)) && e->fn != FN_LE) return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][op], paren(o, subscript_text(o, b), ADDITIVE));
+    if (left && e->fn == FN_LE && !right) return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][2], expr_c(o, b, ADDITIVE));      // k + 1 <= T
+    if (left && e->fn == FN_LE) return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][3], paren(o, subscript_text(o, b), ADDITIVE));
+    if (left || !is_plain(o, a)) return NULL;
+    const char *k = paren(o, subscript_text(o, b), ADDITIVE);
+    if (!ordered) return text(o, "%s %s %s", k, word[holds][op], paren(o, subscript_text(o, a), ADDITIVE));
+    return text(o, "%s %s %s", k, holds ? ">=" : "<", e->fn == FN_LE ? paren(o, subscript_text(o, a), ADDITIVE) : expr_c(o, a, ADDITIVE));
+}
+
+Text negated_text(Out *o, const Expr *e)
+{
+    const char *opposite = e->kind == EX_CALL && !scope_find(&o->scope, e) ? compared(o, e, false) : NULL;
+    return opposite ? (Text){opposite, LOOSE, false} : tight(text(o, "!%s", expr_c(o, e, TIGHT)));
+}
+
 static Text call(Out *o, const Expr *e)
 {
-    const char *infix = function_rows[e->fn].infix;
+    const char *infix = function_rows[e->fn].infix, *subscripts = compared(o, e, true);
+    if (subscripts) return (Text){subscripts, LOOSE, false};
     if (infix) return (Text){text(o, "%s %s %s", expr_c(o, e->args[0], ADDITIVE), infix, expr_c(o, e->args[1], ADDITIVE)), LOOSE, false};
     if (e->fn == FN_MOD) return tight(text(o, e->args[1]->kind == EX_NUM && e->args[1]->number != 0 ? "((long)(%s) %% (long)(%s))" : o->host || o->launching ? "gm_remainder((long)(%s), (long)(%s))" : "REMAINDER((long)(%s), (long)(%s))",
                                                expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
@@ -407,7 +462,7 @@ static Text call(Out *o, const Expr *e)
         o->as_read = as_read;
         return (Text){r->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};
     }
-    if (e->fn == FN_NOT) return tight(text(o, "!%s", expr_c(o, e->args[0], TIGHT)));
+    if (e->fn == FN_NOT) return negated_text(o, e->args[0]);
     if (e->fn == FN_if_else)
         return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
     const char *list = "";
@@ -422,13 +477,16 @@ static Text sum(Out *o, const Expr *e, const char *type)
     const Expr **from = NEW_N(o->arena, const Expr *, e->nargs + 1);
     const bool ends = e->args[0]->kind == EX_NUM;
     double last = ends ? e->args[0]->number : 0;         // a number comes last, with what indices are less by in C
+    bool less = false;
+    for (int i = 0; i < e->nargs; i++) less |= signed_index(o, e->args[i]) < 0;
     int n = 0;
     for (int i = ends; i < e->nargs; i++) {
         const Expr *term = e->args[i];
-        if (ends && term->kind == EX_INDEX && !scope_find(&o->scope, term)) {
+        const int sign = ends || less ? signed_index(o, term) : 0;
+        if (sign) {
             from[n] = term;
-            t[n++] = tight(index_text(o, term->index));
-            last++;
+            t[n++] = sign > 0 ? tight(index_text(o, term->index)) : (Text){text(o, "-%s", index_text(o, term->args[1]->index)), MULTIPLICATIVE, true};
+            last += sign;
             continue;
         }
         from[n] = term;

@@ -18,7 +18,12 @@
 
 enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
 
-typedef struct Facts { int n, looked; bool extents; Expr *fact[MOST_FACTS]; } Facts;   // each is at least 0; looked: how much was tried to answer the question; extents: claims hold
+typedef struct Facts {
+    int   n, napart, looked;             // looked: how much was tried to answer the question
+    bool  extents;                       // claims hold
+    Expr *fact[MOST_FACTS];              // each is at least 0
+    Expr *apart[MOST_FACTS];             // of whole numbers, each is not 0
+} Facts;
 
 static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
 
@@ -26,22 +31,13 @@ static bool is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL &&
 
 static Expr *plus(Expr *e, double c) { return ex_add2(e, ex_num(c)); }
 
-static bool is_whole(const Expr *e)
-{
-    if (e->kind == EX_NUM) return e->number == floor(e->number);
-    if (e->kind == EX_REF) return e->var->base == BASE_INT;
-    for (int i = 0; i < e->nargs && (e->kind == EX_ADD || e->kind == EX_MUL); i++)
-        if (!is_whole(e->args[i])) return false;
-    return e->kind == EX_ADD || e->kind == EX_MUL || e->kind == EX_INDEX;
-}
-
 static bool is_gap(const Expr *e) { return ex_is_num(e, -2147483648.0); }
 
 // What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it is
 // outside the declared bounds then, from which anything would follow.
 static void facts_of_condition(Facts *f, Expr *c, bool holds)
 {
-    const double gap = c->nargs == 2 && is_whole(c->args[0]) && is_whole(c->args[1]) ? -1 : 0;
+    const double gap = c->nargs == 2 && ex_is_whole(c->args[0]) && ex_is_whole(c->args[1]) ? -1 : 0;
     if (is_call(c, FN_NOT)) facts_of_condition(f, c->args[0], !holds);
     if (is_call(c, holds ? FN_AND : FN_OR))
         for (int i = 0; i < 2; i++) facts_of_condition(f, c->args[i], holds);
@@ -49,6 +45,28 @@ static void facts_of_condition(Facts *f, Expr *c, bool holds)
     if (is_call(c, FN_LE)) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), gap));
     if (is_call(c, holds ? FN_EQ : FN_NE) && !is_gap(c->args[0]) && !is_gap(c->args[1]))
         for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
+    if (is_call(c, holds ? FN_NE : FN_EQ) && gap != 0 && !is_gap(c->args[0]) && !is_gap(c->args[1]) && f->napart < MOST_FACTS) f->apart[f->napart++] = ex_sub(c->args[0], c->args[1]);
+}
+
+static bool nonneg(Facts *f, Expr *e, int deep);
+
+// What is not 0 and at least 0 is at least 1, which may tell the same of another one.
+static void facts_of_apart(Facts *f)
+{
+    for (bool progress = f->napart > 0; progress;) {
+        progress = false;
+        for (int i = 0; i < f->napart; i++)
+            for (int side = 0; side < 2; side++) {
+                Expr *e = side ? ex_neg(f->apart[i]) : f->apart[i];
+                f->looked = 0;
+                if (!nonneg(f, e, DEEP)) continue;
+                add_fact(f, plus(e, -1));
+                f->apart[i--] = f->apart[--f->napart];
+                progress = true;
+                break;
+            }
+    }
+    f->looked = 0;
 }
 
 static Facts facts_of(const Loops *l)
@@ -56,10 +74,9 @@ static Facts facts_of(const Loops *l)
     Facts f = {0};
     for (int i = 0; i < l->n; i++) add_fact(&f, ex_sub(l->index[i]->hi, l->index[i]->lo));       // within a loop its range is not empty
     if (l->guard) facts_of_condition(&f, l->guard, true);
+    facts_of_apart(&f);
     return f;
 }
-
-static bool nonneg(Facts *f, Expr *e, int deep);
 
 // Is rest + c * x at least 0, where x lies between the ends of what is known of it?
 static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
@@ -211,7 +228,6 @@ static bool claim_mentions(const Claim *k, const Index *i, int before)
     return yes;
 }
 
-static Expr *also(Expr *guard, Expr *more) { return guard ? ex_call2("&&", guard, more) : more; }
 
 static void keep(Claims *c, Claim k);
 
@@ -240,7 +256,7 @@ static bool at_ends(Claims *c, const Claim *k)
         Claim one = *k;
         one.nparts = 0;
         one.loops.n--;
-        one.loops.guard = also(k->loops.guard, ex_call2("<=", x->lo, x->hi));
+        one.loops.guard = ex_both(k->loops.guard, ex_call2("<=", x->lo, x->hi));
         Expr *at = end ? x->hi : x->lo;
         for (int i = 0; i < k->nparts; i++) {
             if ((slope(k->part[i], x) < 0) != end) continue;
@@ -269,7 +285,7 @@ static void keep(Claims *c, Claim k)
         if (claim_mentions(&k, x, i)) continue;
         memmove(&k.loops.index[i], &k.loops.index[i + 1], sizeof *k.loops.index * (size_t)(k.loops.n - i - 1));
         k.loops.n--;
-        if (!claims_nonneg(&(Loops){0}, ex_sub(x->hi, x->lo))) k.loops.guard = also(k.loops.guard, ex_call2("<=", x->lo, x->hi));
+        if (!claims_nonneg(&(Loops){0}, ex_sub(x->hi, x->lo))) k.loops.guard = ex_both(k.loops.guard, ex_call2("<=", x->lo, x->hi));
     }
     if (at_ends(c, &k)) return;
     for (const Claim *o = c->g->claims; o; o = o->next)
@@ -344,8 +360,8 @@ static void settle(Claims *c, Claim k, Asked done)
         Expr *gap = ex_num(-2147483648.0), *was = k.loops.guard;
         Claim given = k;
         if (counts && !(ranged && free)) v->wild = true;
-        if (!free && counts) given.loops.guard = also(given.loops.guard, none_missing(c->g, v));
-        else if (counts || ranged) given.loops.guard = also(given.loops.guard, ex_call2("!=", r, gap));
+        if (!free && counts) given.loops.guard = ex_both(given.loops.guard, none_missing(c->g, v));
+        else if (counts || ranged) given.loops.guard = ex_both(given.loops.guard, ex_call2("!=", r, gap));
         else given.loops.guard = where_met(k.loops.guard, r, free ? ex_call2("==", r, gap) : ex_call2("<", none_missing(c->g, v), ex_num(1)));
         settle(c, given, done);
         if (!ranged) return;
@@ -421,7 +437,7 @@ static Index *enter(Claims *c, Place *p, const char *name, Expr *lo, Expr *hi)
 static Place given(const Place *p, Expr *condition)
 {
     Place q = *p;
-    q.loops.guard = also(q.loops.guard, condition);
+    q.loops.guard = ex_both(q.loops.guard, condition);
     return q;
 }
 
@@ -810,7 +826,7 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
         case STMT_IF: {
             look(c, &p, s->cond);
             Expr *when = elaborate(c->g, s->cond, p.env, 0, NULL);
-            p.loops.guard = also(p.loops.guard, when);
+            p.loops.guard = ex_both(p.loops.guard, when);
             if (!ex_is_num(when, 0)) walk(c, s->body, &p);
             break;
         }

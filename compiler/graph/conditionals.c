@@ -190,12 +190,6 @@ static bool distinct(Expr *a, Expr *b)
     return false;
 }
 
-static Expr *also(Expr *guard, Expr *more)
-{
-    if (!more || ex_is_num(more, 1)) return guard;
-    return guard ? ex_call2("&&", guard, more) : more;
-}
-
 // ---- one factor, one mention: solve subscripts = element for the plates ----
 
 typedef struct Solved { Part *part; bool gather; bool ok; } Solved;
@@ -264,13 +258,13 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
             Expr *value = ex_add2(key, ex_num(-shift));
             from[n] = ex_index(i);
             to[n++] = value;
-            if (!(ex_is_num(i->lo, 1) && shift == 0)) guard = also(guard, ex_call2("<=", i->lo, value));
-            if (!(i->hi == v->dim[k] && shift == 0)) guard = also(guard, ex_call2("<=", value, i->hi));
+            if (!(ex_is_num(i->lo, 1) && shift == 0)) guard = ex_both(guard, ex_call2("<=", i->lo, value));
+            if (!(i->hi == v->dim[k] && shift == 0)) guard = ex_both(guard, ex_call2("<=", value, i->hi));
         } else {
             bool varies = ex_unknown(s);
             for (int m = 0; m < f->plates.n; m++) varies |= ex_mentions_index(s, f->plates.index[m]);
             if (varies) out.gather = true;
-            equal = also(equal, ex_call2("==", s, key));
+            equal = ex_both(equal, ex_call2("==", s, key));
         }
     }
     Part *part = NEW(g->arena, Part);
@@ -284,7 +278,7 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
         out.part = part;
         return out;
     }
-    guard = also(guard, equal);
+    guard = ex_both(guard, equal);
     // Substitute; indices of the plates that remain get fresh ranges if these mention a solved plate.
     for (int m = 0; m < p.n; m++) {
         if (taken[m]) continue;
@@ -303,12 +297,14 @@ static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter
         e = ex_replace(e, from[k], to[k]);
         if (guard) guard = ex_replace(guard, from[k], to[k]);
     }
-    if (guard && ex_is_num(guard, 1)) guard = NULL;
-    part->loops.guard = guard;
+    part->loops.guard = condition_left(guard);
     part->value = e;
     out.part = part;
     return out;
 }
+
+// No element is in such a part, whatever the sizes are.
+static bool stands_nowhere(const Part *p) { return p->loops.guard && ex_is_num(p->loops.guard, 0); }
 
 // ---- independence of elements ----
 
@@ -644,8 +640,8 @@ static Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Menti
         Expr *key = ex_index(c->element[k]);
         was[n] = i;
         is[n++] = key;
-        if (!ex_is_num(i->lo, 1)) p->loops.guard = also(p->loops.guard, ex_call2("<=", i->lo, key));
-        if (i->hi != c->var->dim[k]) p->loops.guard = also(p->loops.guard, ex_call2("<=", key, i->hi));
+        if (!ex_is_num(i->lo, 1)) p->loops.guard = ex_both(p->loops.guard, ex_call2("<=", i->lo, key));
+        if (i->hi != c->var->dim[k]) p->loops.guard = ex_both(p->loops.guard, ex_call2("<=", key, i->hi));
     }
     for (int k = 0; k < f->plates.n; k++) {
         Index *i = f->plates.index[k];
@@ -668,6 +664,7 @@ static Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Menti
         p->value = ex_replace(p->value, ex_index(was[j]), is[j]);
         if (p->loops.guard) p->loops.guard = ex_replace(p->loops.guard, ex_index(was[j]), is[j]);
     }
+    p->loops.guard = condition_left(p->loops.guard);
     return p;
 }
 
@@ -702,8 +699,8 @@ static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
         for (int i = 0; i < p->n; i++) varies |= ex_mentions_index(c, p->index[i]);
         Plates where = *p, where_not = *p;
         if (varies) {
-            where.guard = also(p->guard, c);
-            where_not.guard = also(p->guard, ex_call1("!", c));
+            where.guard = ex_both(p->guard, c);
+            where_not.guard = ex_both(p->guard, ex_call1("!", c));
         }
         take_terms(a, e->args[1], &where, varies ? times : ex_call3("if_else", c, times, ex_num(0)));
         take_terms(a, e->args[2], &where_not, varies ? times : ex_call3("if_else", c, ex_num(0), times));
@@ -751,8 +748,8 @@ static Factor *where_they_meet(Graph *g, const Factor *f, const Mentions *m, int
         if (j == i || distinct(m->ref[i], m->ref[j])) continue;
         Expr *same = NULL;
         for (int k = 0; k < m->ref[i]->nargs; k++)
-            if (m->ref[i]->args[k] != m->ref[j]->args[k]) same = also(same, ex_call2("==", m->ref[i]->args[k], m->ref[j]->args[k]));
-        if (j < i) r->plates.guard = also(r->plates.guard, ex_call1("!", same));
+            if (m->ref[i]->args[k] != m->ref[j]->args[k]) same = ex_both(same, ex_call2("==", m->ref[i]->args[k], m->ref[j]->args[k]));
+        if (j < i) r->plates.guard = ex_both(r->plates.guard, ex_call1("!", same));
         else r->log_density = ex_replace(r->log_density, m->ref[j], ex_call3("if_else", same, m->ref[i], m->ref[j]));
     }
     return r;
@@ -804,7 +801,7 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
                 // Scattering needs elements that do not move while it is done.
                 Solved s = solve(g, c, meet ? where_they_meet(g, f, &m, i) : f, m.ref[i], scatter && m.n == 1);
                 if (!s.ok) { clean = false; break; }
-                append(&parts, s.part);
+                if (!stands_nowhere(s.part)) append(&parts, s.part);
             }
             if (!clean) {                            // evaluate the whole factor, reading the state
                 c->whole = true;
@@ -920,7 +917,7 @@ static bool parts_of(Graph *g, Conditional *c, Factor *f, const Mentions *m, Par
     for (int i = 0; i < m->n; i++) {
         Solved s = solve(g, c, f, m->ref[i], false);
         if (!s.ok) return false;
-        append(out, s.part);
+        if (!stands_nowhere(s.part)) append(out, s.part);
     }
     return true;
 }
@@ -1010,7 +1007,7 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
     Factor call = *only;
     call.log_density = ex_call(routine->name, routine->nkids, args);
     Solved s = solve(g, c, &call, only->value, false);
-    if (!s.ok || s.gather || s.part->loops.n) return false;
+    if (!s.ok || s.gather || s.part->loops.n || stands_nowhere(s.part)) return false;
     c->own = s.part;
     c->own->factor = only;
     c->because = NULL;
@@ -1102,12 +1099,6 @@ Conditional *conditional_array(Graph *g, Var *v)
 
 // ---- elements that exist ----
 
-static bool listed(const Expr *any, const Expr *one)
-{
-    if (any == one) return true;
-    return any && any->kind == EX_CALL && any->fn == FN_OR && (listed(any->args[0], one) || listed(any->args[1], one));
-}
-
 // Elements of v that exist: those that a `~` statement names, also one whose place an augmentation took. NULL: all.
 Expr *var_domain(Graph *g, const Var *v, Index *const *element)
 {
@@ -1127,7 +1118,7 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
                 bool varies = false;
                 for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
                 if (varies) return element_exists(g, (Var *)v, element);     // a gather
-                here = here ? ex_call2("&&", here, ex_call2("==", s, key)) : ex_call2("==", s, key);
+                here = ex_both(here, ex_call2("==", s, key));
                 whole = false;
                 continue;
             }
@@ -1135,18 +1126,17 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
             if (!ex_is_num(plate->lo, 1)) tests[0] = ex_call2("<=", plate->lo, ex_index((Index *)plate));
             if (plate->hi != v->dim[k]) tests[1] = ex_call2("<=", ex_index((Index *)plate), plate->hi);
             for (int i = 0; i < 2; i++)
-                if (tests[i]) { here = here ? ex_call2("&&", here, tests[i]) : tests[i]; whole = false; }
+                if (tests[i]) { here = ex_both(here, tests[i]); whole = false; }
         }
-        if (condition) { here = here ? ex_call2("&&", here, condition) : condition; whole = false; }
+        if (condition) { here = ex_both(here, condition); whole = false; }
         if (whole) return NULL;
         for (int k = 0; k < f->value->nargs; k++)
             if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
         for (int i = 0; i < f->plates.n; i++)
             if (ex_mentions_index(here, f->plates.index[i])) return element_exists(g, (Var *)v, element);    // slices of another loop: as a gather
-        if (listed(any, here)) continue;         // a statement and what an augmentation made of it
-        any = any ? ex_call2("||", any, here) : here;
+        any = ex_either(any, here);              // once, of a statement and what an augmentation made of it
     }
-    return any;
+    return condition_left(any);
 }
 
 // Latents of rows that a missing value lets in or leaves out are there in some draws, and have the number of the last of these in the others.
@@ -1261,7 +1251,7 @@ void take_chosen(BlockTerm *b)
             rest = ex_add2(rest, ex_replace(term[i], of, of->args[ex_is_num(of->args[1], 0) ? 2 : 1]));
         }
         if (!c) return;
-        b->loops.guard = also(b->loops.guard, ex_is_num(c->args[1], 0) ? ex_call1("!", c->args[0]) : c->args[0]);
+        b->loops.guard = ex_both(b->loops.guard, ex_is_num(c->args[1], 0) ? ex_call1("!", c->args[0]) : c->args[0]);
         b->coefficient = rest;
     }
 }

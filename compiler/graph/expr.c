@@ -163,6 +163,15 @@ Expr *ex_ref(Var *v, int n, Expr *const *subscripts)
 
 bool ex_is_num(const Expr *e, double v) { return e->kind == EX_NUM && e->number == v; }
 
+bool ex_is_whole(const Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number == floor(e->number);
+    if (e->kind == EX_REF) return e->var->base == BASE_INT;
+    for (int i = 0; i < e->nargs && (e->kind == EX_ADD || e->kind == EX_MUL); i++)
+        if (!ex_is_whole(e->args[i])) return false;
+    return e->kind == EX_ADD || e->kind == EX_MUL || e->kind == EX_INDEX;
+}
+
 // 1 - p, 1 - 0.3*p - q: a number less multiples of continuous variables, none of which takes away more than its upper bound times its coefficient.
 static bool leaves_some(const Expr *e)
 {
@@ -583,6 +592,8 @@ static bool constant2(FunctionId fn, double a, double b, double *out)
     return isfinite(*out);
 }
 
+static bool is_comparison(FunctionId fn) { return fn == FN_EQ || fn == FN_NE || fn == FN_LT || fn == FN_LE; }
+
 Expr *ex_call(const char *name, int n, Expr *const *args)
 {
     double v;
@@ -628,6 +639,15 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
     }
     if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(fn, args[0]->number, args[1]->number, &v))
         return ex_num(v);
+    if (n == 2 && is_comparison(fn) && ex_is_whole(args[0]) && ex_is_whole(args[1])) {       // 2 <= 1 + k is 1 <= k
+        const Expr *apart = ex_sub(args[0], args[1]);
+        if (apart->kind == EX_NUM) return ex_num(fn == FN_EQ ? apart->number == 0 : fn == FN_NE ? apart->number != 0 : fn == FN_LT ? apart->number < 0 : apart->number <= 0);
+        for (int i = 0; i < 2; i++)
+            if (args[i]->kind == EX_NUM && args[1 - i]->kind == EX_ADD && args[1 - i]->args[0]->kind == EX_NUM) {
+                Expr *less = ex_neg(args[1 - i]->args[0]), *both[2] = {ex_add2(args[0], less), ex_add2(args[1], less)};
+                return ex_call(name, 2, both);
+            }
+    }
     if (n == 2 && fn == FN_fmax && args[1]->kind == EX_NUM && args[0]->kind == EX_CALL && args[0]->fn == FN_fmax && args[0]->args[1]->kind == EX_NUM)
         return ex_call2("fmax", args[0]->args[0], ex_num(fmax(args[0]->args[1]->number, args[1]->number)));
     if (n == 2 && fn == FN_lbeta && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1)))
@@ -645,6 +665,23 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
     }
     return cons((Expr){.kind = EX_CALL, .name = name, .fn = fn, .nargs = n, .args = (Expr **)args});
 }
+
+// Is c, or c with its sides changed, one of the conditions that `all` joins by `by`?
+static bool joins(const Expr *all, FunctionId by, const Expr *c)
+{
+    if (all == c) return true;
+    if (all->kind != EX_CALL) return false;
+    if (all->fn == by) return joins(all->args[0], by, c) || joins(all->args[1], by, c);
+    return all->fn == FN_EQ && c->kind == EX_CALL && c->fn == FN_EQ && all->args[0] == c->args[1] && all->args[1] == c->args[0];
+}
+
+Expr *ex_both(Expr *a, Expr *b)
+{
+    if (!a || !b) return a ? a : b;
+    return ex_is_num(b, 1) || joins(a, FN_AND, b) ? a : ex_is_num(a, 1) ? b : ex_call2("&&", a, b);
+}
+
+Expr *ex_either(Expr *a, Expr *b) { return !a ? b : joins(a, FN_OR, b) ? a : ex_call2("||", a, b); }
 
 Expr *ex_call1(const char *name, Expr *a) { return ex_call(name, 1, &a); }
 Expr *ex_call2(const char *name, Expr *a, Expr *b) { return ex_call(name, 2, (Expr *[]){a, b}); }

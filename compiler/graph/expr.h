@@ -91,12 +91,15 @@ Expr *ex_call1(const char *name, Expr *a);
 Expr *ex_call2(const char *name, Expr *a, Expr *b);
 Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c);
 Expr *ex_log(Expr *a);
+Expr *ex_both(Expr *condition, Expr *other);      // NULL: none
+Expr *ex_either(Expr *condition, Expr *other);    // NULL: none of them yet
 Expr *ex_length(Expr *lo, Expr *hi);                          // how many lo:hi has: none where hi < lo
 
 Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop index
 Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more
 
 bool  ex_is_num(const Expr *e, double v);
+bool  ex_is_whole(const Expr *e);                 // a whole number, whatever its variables are
 bool  ex_scalar_multiple(Expr *e, Expr **c, Expr **A);      // e = c * A, A a variable or an inverse
 bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)
 bool  ex_may_vanish(const Expr *e);               // may be exactly 0: counts, data, sums of them, choices between these

@@ -782,12 +782,6 @@ static int loop_of(const Loops *l, const Expr *e, double *shift)
     return -1;
 }
 
-static Expr *also(Expr *guard, Expr *more)
-{
-    if (ex_is_num(more, 1)) return guard;
-    return guard ? ex_call2("&&", guard, more) : more;
-}
-
 typedef struct Line { const char *loops; Expr *value; struct Line *next; } Line;      // sum(loops, value); loops "": the value
 
 static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *const *element)
@@ -799,14 +793,14 @@ static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *c
         double shift;
         Expr *sub = d->ref->args[k], *key = ex_index(element[k]);
         const int at = loop_of(&d->loops, sub, &shift);
-        if (at < 0 || taken[at]) { guard = also(guard, ex_call2("==", key, sub)); continue; }
+        if (at < 0 || taken[at]) { guard = ex_both(guard, ex_call2("==", key, sub)); continue; }
         taken[at] = true;
         const Index *i = d->loops.index[at];
         key = ex_add2(key, ex_num(-shift));
         s.from[s.n] = ex_index((Index *)i);
         s.to[s.n++] = key;
-        if (i->lo->kind != EX_NUM || i->lo->number > 1 - shift) guard = also(guard, ex_call2("<=", i->lo, key));
-        if (i->hi != element[k]->hi || shift != 0) guard = also(guard, ex_call2("<=", key, i->hi));
+        if (i->lo->kind != EX_NUM || i->lo->number > 1 - shift) guard = ex_both(guard, ex_call2("<=", i->lo, key));
+        if (i->hi != element[k]->hi || shift != 0) guard = ex_both(guard, ex_call2("<=", key, i->hi));
     }
     Loops loops = {0};
     for (int i = 0; i < d->loops.n; i++) {
@@ -820,7 +814,7 @@ static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *c
         }
         loops.index[loops.n++] = new;
     }
-    loops.guard = solved(&s, guard);
+    loops.guard = condition_left(solved(&s, guard));
     Expr *value = ex_tidy(solved(&s, times(d->weight, d->rest)));
     if (loops.n == 0 && loops.guard) value = choice(loops.guard, value, ex_num(0));
     const char *over = loops.n ? loops_text(g, &loops) : "";

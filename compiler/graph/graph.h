@@ -910,6 +910,7 @@ typedef struct Claim {                   // checked once, when the data have bee
 } Claim;
 
 bool find_claims(Graph *g);
+Expr *condition_left(Expr *condition);                           // conditions.c: what the ranges of its indices do not decide; NULL: it always holds; the number 0: it never does
 Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);     // arguments.c: the condition that arguments which hold v lie in their domains; NULL: they always do
 void claims_print(FILE *out, const Graph *g);
 Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the condition, by counting; NULL: always

@@ -144,8 +144,6 @@ static bool goes_along(Graph *g, Group *q)
     return q->ok;
 }
 
-static Expr *also(Expr *guard, Expr *more) { return guard ? ex_call2("&&", guard, more) : more; }
-
 // A site with `along` in the place of its plate or number; its other plates in the order of their subscripts.
 static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
 {
@@ -162,9 +160,9 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
         Expr *value = ex_add2(key, ex_num(-shift));
         was[n] = plate;
         is[n++] = value;
-        if (!(ex_is_num(plate->lo, 1) && shift == 0)) s->plates.guard = also(s->plates.guard, ex_call2("<=", plate->lo, value));
-        if (!(plate->hi == along->hi && shift == 0)) s->plates.guard = also(s->plates.guard, ex_call2("<=", value, plate->hi));
-    } else s->plates.guard = also(s->plates.guard, ex_call2("==", key, t->subscript[q->along]));
+        if (!(ex_is_num(plate->lo, 1) && shift == 0)) s->plates.guard = ex_both(s->plates.guard, ex_call2("<=", plate->lo, value));
+        if (!(plate->hi == along->hi && shift == 0)) s->plates.guard = ex_both(s->plates.guard, ex_call2("<=", value, plate->hi));
+    } else s->plates.guard = ex_both(s->plates.guard, ex_call2("==", key, t->subscript[q->along]));
     for (int k = 0; k <= t->n; k++)              // last, plates that no subscript holds
         for (int i = 0; i < t->plates.n; i++) {
             Index *j = t->plates.index[i];
@@ -188,7 +186,7 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
         if (s->plates.guard) s->plates.guard = ex_replace(s->plates.guard, ex_index(was[m]), is[m]);
     }
     if (!plate) s->subscript[q->along] = key;
-    if (s->plates.guard && ex_is_num(s->plates.guard, 1)) s->plates.guard = NULL;
+    s->plates.guard = condition_left(s->plates.guard);
     return s;
 }
 

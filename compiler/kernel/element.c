@@ -436,8 +436,6 @@ static Expr *farthest(Expr *e, bool last)
 // K elements and N rows take N + K*K additions in place of N*K. q as a part that is scattered; NULL: it is none of these.
 typedef enum { ALONE, BEGINS, REACHES } Reach;           // a row counts for the element that it names; from it on; up to it
 
-static Expr *also(Expr *guard, Expr *more) { return guard ? ex_call2("&&", guard, more) : more; }
-
 static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *reach)
 {
     const Var *v = c->var;
@@ -466,12 +464,12 @@ static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *rea
         return r;
     }
     if (only) {
-        r->loops.guard = also(others, ex_call2("&&", ex_call2("<=", ex_num(1), end), ex_call2("<=", end, v->dim[0])));
+        r->loops.guard = ex_both(others, ex_call2("&&", ex_call2("<=", ex_num(1), end), ex_call2("<=", end, v->dim[0])));
         r->target[0] = end;
         return r;
     }
     Expr *exists = from ? ex_call2("<=", ex_num(1), end) : ex_call2("<=", end, v->dim[0]);
-    r->loops.guard = also(others, exists);
+    r->loops.guard = ex_both(others, exists);
     Expr *most = farthest(end, from);
     Expr *room = most ? from ? ex_sub(v->dim[0], most) : ex_sub(most, ex_num(1)) : NULL;
     const bool inside = room && room->kind == EX_NUM && room->number >= 0;

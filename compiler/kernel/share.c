@@ -81,10 +81,14 @@ static Node *loop_over(Share *s, Sharing how, Index *i, const Var *moving)
     return n;
 }
 
-static Node *skip_unless(Share *s, Expr *guard)
+// The body where the guard holds.
+static Node *skip_unless(Share *s, Expr *guard, Node *body)
 {
+    Expr *left = condition_left(guard);
+    if (!left) return body;
     Node *n = node_new(s->a, NODE_SKIP);
-    n->skip.condition = guard;
+    n->skip.condition = left;
+    n->next = body;
     return n;
 }
 
@@ -108,11 +112,7 @@ static Node *in_order(Share *s, const Loops *l, int from, Node *body, const Var 
 {
     for (int i = l->n - 1; i >= from; i--) {
         Node *n = loop_over(s, SHARE_SERIAL, l->index[i], moving);
-        n->body = body;
-        if (guard_here(l, i)) {
-            n->body = skip_unless(s, l->guard);
-            n->body->next = body;
-        }
+        n->body = guard_here(l, i) ? skip_unless(s, l->guard, body) : body;
         body = n;
     }
     return body;
@@ -120,10 +120,7 @@ static Node *in_order(Share *s, const Loops *l, int from, Node *body, const Var 
 
 static Node *with_guard(Share *s, const Loops *l, int i, Node *body)
 {
-    if (!guard_here(l, i)) return body;
-    Node *n = skip_unless(s, l->guard);
-    n->next = body;
-    return n;
+    return guard_here(l, i) ? skip_unless(s, l->guard, body) : body;
 }
 
 static Node *wrap_node(Share *s, NodeKind kind, Node *body)
@@ -315,10 +312,7 @@ static Node *by_group(Share *s, const Node *sum)
     within.guard = !guard && within.n ? l->guard : NULL;
     rows->loop.order = o;
     rows->body = in_order(s, &within, 0, adds, NULL);
-    if (l->guard && !guard && !within.n) {
-        rows->body = skip_unless(s, l->guard);
-        rows->body->next = adds;
-    }
+    if (l->guard && !guard && !within.n) rows->body = skip_unless(s, l->guard, adds);
     *last = rows;
     for (Node *m = lane->body; m; m = m->next)
         for (int k = 0; k < count; k++)

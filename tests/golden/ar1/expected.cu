@@ -119,24 +119,23 @@ KERNEL_TEAM(sums_of_responses) {
 }
 
 // y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
-//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where ((2 <= 1 + k) && (1 + k <= T)))
-//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where ((2 <= 1 + k) && (1 + k <= T))))/precision
+//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (1 + k <= T))
+//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (1 + k <= T)))/precision
 KERNEL_ONCE(impute_y) {
     const real c1 = 1 / *s->s2;
     const real c2 = square(*s->phi);
     MISSING_IN_TURN (e, 1) {
         const long k = e;
-        if (!((1 == k + 1) || (2 <= k + 1))) continue;
         wide h_y = 0;
         wide q_y = 0;
-        if (1 == k + 1) {
+        if (k == 0) {
             q_y -= 0.005;
         }
-        if (2 <= k + 1) {
+        if (k >= 1) {
             q_y -= 0.5 * c1;
             h_y += *s->phi * c1 * s->y[k - 1];
         }
-        if ((2 <= k + 2) && (k + 2 <= d->T)) {
+        if (k + 1 < d->T) {
             q_y -= 0.5 * c2 * c1;
             h_y += *s->phi * c1 * s->y[k + 1];
         }

@@ -551,11 +551,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (274 + 81 * (double)d->N + 33.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p + (double)d->p * (double)d->p + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(13 <= d->p + 1));
+    cost[0] = (274 + 81 * (double)d->N + 33.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p + (double)d->p * (double)d->p + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
     cost[1] = (1720 + 41 * (double)d->p);
     cost[2] = (464 + 37 * (double)d->N + 12.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p);
     cost[3] = (6091 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0167236 + 0.00674385 * (double)d->N + 0.00284468 * (double)d->p + 0.000436621 * (double)d->N * (double)d->p + 0.000461035 * (double)d->p * (double)d->p + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(13 <= d->p + 1));
+    cost[4] = (0.0167236 + 0.00674385 * (double)d->N + 0.00284468 * (double)d->p + 0.000436621 * (double)d->N * (double)d->p + 0.000461035 * (double)d->p * (double)d->p + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
     cost[5] = 6752;
     cost[6] = (0.10538 + 0.00330244 * (double)d->p);
     cost[7] = (7489 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
