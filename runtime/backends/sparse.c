@@ -1137,6 +1137,7 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
     const GmRows R = rows_of(q, m);
     for (long j = 0; j < n; j++) {
         D[j] = m->value[q->first[j]];
+        if (D[j] == 0 && q->direct) return GM_FOR_FACTOR;        // rows alone know of it: whether they suffice is what a factor sees
         if (!(D[j] > 0) || !isfinite(D[j])) return j + 1;
     }
     gm_rows_diagonal(&R, n, D, J);

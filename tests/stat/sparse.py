@@ -133,6 +133,20 @@ def no_rows_of_lists(): return rows_of_lists(0, 1)
 def more_columns_than_rows(): return rows_of_lists(8, 30)
 
 
+def penalties_of_zero(N=40, P=6):
+    """Rows alone know of some elements: a diagonal that data make 0 there leaves them to a factor."""
+    start, column, x = lists(N, P, 4)
+    y, penalty, weight = rng.normal(size=N), rng.uniform(0.5, 2, P), rng.uniform(0.2, 2, N)
+    penalty[[0, 2]], weight[::5] = 0, 0
+    p = Normal(b=P)
+    for j in np.flatnonzero(penalty): p.add(0, penalty[j] ** -0.5, ("b", j, 1))
+    for i in np.flatnonzero(weight): p.add(y[i], weight[i] ** -0.5, *(("b", column[k - 1] - 1, x[k - 1]) for k in range(start[i], start[i + 1])))
+    return """data { int N, P, n; int start[N + 1]; int<lower=1, upper=P> column[n]; vector[n] x; vector[N] y; vector<lower=0>[P] penalty; vector<lower=0>[N] weight; }
+prior { vector[P] b; for (j in 1:P) target += -0.5 * penalty[j] * square(b[j]); }
+likelihood { for (i in 1:N) target += -0.5 * weight[i] * square(y[i] - sum(k in start[i]:(start[i + 1] - 1), x[k] * b[column[k]])); }""", {
+        "N": N, "P": P, "n": len(column), "start": start, "column": column, "x": x, "y": y, "penalty": penalty, "weight": weight}, p
+
+
 def two_responses():
     """Rows of a fixed length under a condition, and two statements that name lists: one of an array of coefficients."""
     N, P, K = 14, 5, 3
@@ -226,7 +240,7 @@ def compare(w, make):
 
 too_hard = (rows_too_hard, dense_rows_too_hard)
 lists_of_elements = (rows_of_lists, one_row_of_a_list, no_rows_of_lists, more_columns_than_rows, two_responses, rows_of_a_matrix, rows_of_a_dense_matrix, few_rows_of_a_matrix, few_rows_of_a_dense_matrix,
-                     one_row_of_a_matrix, no_rows_of_a_matrix, *too_hard)
+                     one_row_of_a_matrix, no_rows_of_a_matrix, *too_hard, penalties_of_zero)
 only = sys.argv[1:]
 with Workplace() as w:
     for make in (crossed, slopes_with_means, walk_of_order_two, field, no_rows_and_one_group, field_with_a_sum, field_with_a_sum_alone, *lists_of_elements):
