@@ -484,7 +484,7 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
         else if (below[1]) {
             left = ex_call2("log_diff_exp", below[1], below[0]);
             if (above[0])                                                // in the upper tail by what lies above: what lies below is 1 there in doubles
-                left = ex_call3("if_else", ex_call2("<", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), left);
+                left = ex_call3("if_else", ex_call2("in tail", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), left);
             left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], below[1], left));
         } else if (above[0]) left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], to, ex_call2("log_diff_exp", above[0], above[1])));
         if (!left && d->discrete) left = log_mass_left(g, f, d, nargs, args, false);

@@ -31,10 +31,12 @@ static Look test_strange(const Expr *e, void *with)
     return FOUND;
 }
 
+bool goes_on(const Expr *condition) { return condition->kind == EX_CALL && (condition->fn == FN_AT_END || condition->fn == FN_IN_TAIL); }
+
 static Look test_choice(const Expr *e, void *with)
 {
     Found *found = with;
-    if (e->kind != EX_CALL || e->fn != FN_if_else || (e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_AT_END) || ex_find(e->args[0], test_strange, (void *)&found->f->plates)) return LOOK;
+    if (e->kind != EX_CALL || e->fn != FN_if_else || goes_on(e->args[0]) || ex_find(e->args[0], test_strange, (void *)&found->f->plates)) return LOOK;
     if (!ex_find(e->args[1], test_element, NULL) && !ex_find(e->args[2], test_element, NULL)) return LOOK;
     found->choice = (Expr *)e;
     return FOUND;

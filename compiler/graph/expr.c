@@ -580,7 +580,7 @@ static bool constant2(FunctionId fn, double a, double b, double *out)
     switch (fn) {
     case FN_EQ: *out = a == b; break;
     case FN_NE: *out = a != b; break;
-    case FN_LT: *out = a < b; break;
+    case FN_LT: case FN_IN_TAIL: *out = a < b; break;
     case FN_LE: *out = a <= b; break;
     case FN_fmax: *out = fmax(a, b); break;
     case FN_fmin: *out = fmin(a, b); break;
@@ -1305,7 +1305,7 @@ static void print(FILE *f, const Expr *e, int outer)
         if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
             fputc('(', f);
             print(f, e->args[0], P_ADD);
-            fprintf(f, " %s ", e->fn == FN_AT_END ? function_rows[e->fn].infix : e->name);
+            fprintf(f, " %s ", e->fn == FN_AT_END || e->fn == FN_IN_TAIL ? function_rows[e->fn].infix : e->name);
             print(f, e->args[1], P_ADD);
             fputc(')', f);
             return;

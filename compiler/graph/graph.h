@@ -278,6 +278,7 @@ bool  ode_differentiable(const Graph *g, const Ode *o, const char **because);   
 // ---- choices.c: rows in which data decide which elements of an unknown are read, as factors of their own ----
 
 void split_choices(Graph *g);
+bool goes_on(const Expr *condition);     // of a choice whose sides are equal where it turns, or everywhere: no jump of a density
 
 // ---- columns.c ----
 

@@ -537,8 +537,8 @@ static Look test_jump(const Expr *e, void *with)
     const Smooth *s = with;
     if (e->kind != EX_CALL || !reads_any(e, s)) return e->kind == EX_CALL ? SKIP : LOOK;
     switch (e->fn) {
-    case FN_AT_END: return SKIP;
-    case FN_if_else: return reads_any(e->args[0], s) && !(e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_AT_END) ? FOUND : LOOK;
+    case FN_AT_END: case FN_IN_TAIL: return SKIP;
+    case FN_if_else: return reads_any(e->args[0], s) && !goes_on(e->args[0]) ? FOUND : LOOK;
     case FN_WITHIN:                              // the ends of a variable of the block move with it, those of another are walls
         for (int i = 0; i < s->n; i++)
             if (e->args[0]->kind == EX_REF && e->args[0]->var == s->block[i]) return SKIP;
