@@ -2,9 +2,9 @@
 
     joined.py [NAME ...]
 
-All else is data, so draws are independent. Paths of all unknowns together are counted over DRAWS sweeps and held against their exact probabilities, of an enumeration of all paths here that knows nothing of chains; the smallest
+All else is data, or summed out, so draws are independent, but for a missing value. Paths of all unknowns together are counted over DRAWS sweeps and held against their exact probabilities, of an enumeration of all paths here that knows nothing of chains; the smallest
 probability of a chi-square statistic is at least 1e-7: a false alarm is rarer than that for each run. A path that is impossible must not be drawn. Each model is drawn with a CPU's steps and with those of a GPU, on a CPU; where sizes
-decide, with sizes for which unknowns are drawn together, and in turn (whose draws are not independent: every 20th is counted).
+decide, with sizes for which unknowns are drawn together, and in turn.
 """
 import itertools
 import sys
@@ -32,10 +32,10 @@ def rows(rng, *shape):
 
 
 class Case:
-    """model, data, sites [(name, first, last)] in order, log density of a path (dict of names), what --explain says."""
+    """model, data, sites [(name, first, last)] in order, log density of a path (dict of names). Where a value is missing, or unknowns are drawn in turn, a draw depends on the one before: every so many are counted."""
 
-    def __init__(self, model, data, sites, density, together=True):
-        self.model, self.data, self.sites, self.density, self.together = model, data, sites, density, together
+    def __init__(self, model, data, sites, density, every=1):
+        self.model, self.data, self.sites, self.density, self.every = model, data, sites, density, every
 
 
 def chain(name, T, K, first=1):
@@ -82,7 +82,7 @@ likelihood { for (t in 1:T) { y[t] ~ normal(s[t]*z[t], 0.7); if (use[t] == 1) w[
         s, z = [x["s.%d" % t] for t in (1, 2, 3)], [x["z.%d" % t] for t in (1, 2, 3)]
         lp = sum(log(P[t][s[t - 1] - 1][s[t] - 1]) + log(Q[s[t] - 1][z[t - 1] - 1][z[t] - 1]) for t in (1, 2))
         return lp + sum(normal(y[t], s[t] * z[t], .7) + (use[t] == 1) * log(.2 * s[t] if w[t] else 1 - .2 * s[t]) for t in range(T))
-    return Case(model, {"T": T, "y": y, "w": w, "use": use, "P": P, "Q": Q}, chain("s", T, 3) + chain("z", T, 2), density)
+    return Case(model, {"T": T, "y": y, "w": w, "use": use, "P": P, "Q": Q}, chain("s", T, 3) + chain("z", T, 2), density, 10)
 
 
 def given_old(rng):
@@ -215,7 +215,7 @@ def sized(K, L):
         def density(x):
             s, z = [x["s.%d" % t] - 1 for t in (1, 2)], [x["z.%d" % t] - 1 for t in (1, 2)]
             return log(P[s[0]][s[1]]) + log(Q[z[0]][z[1]]) + sum(normal(y[t], a[s[t]] + b[z[t]], 1.5) for t in range(T))
-        return Case(SIZED, {"T": T, "K": K, "L": L, "y": y, "a": a, "b": b, "P": P, "Q": Q}, chain("s", T, K) + chain("z", T, L), density, K * L <= 12)
+        return Case(SIZED, {"T": T, "K": K, "L": L, "y": y, "a": a, "b": b, "P": P, "Q": Q}, chain("s", T, K) + chain("z", T, L), density, 1 if K * L <= 12 else 20)
     return case
 
 
@@ -227,9 +227,8 @@ def check(w, name, like_gpu):
     case = CASES[name](np.random.default_rng(31))
     data = w.data("joined", {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in case.data.items()})
     program = w.build("sized" if case.model is SIZED else name.replace(" ", "_"), case.model, like_gpu)
-    thin = 1 if case.together and not (like_gpu and name == "sizes, more than a lane has") else 20
-    files = w.draws(program, data, DRAWS * (1 if thin == 1 else 5), chains=1, warmup=10, params="all")
-    drawn = np.stack([files[site].ravel()[::thin] for site, _, _ in case.sites], axis=1).astype(int)
+    files = w.draws(program, data, DRAWS * (1 if case.every == 1 else 5), chains=1, warmup=10, params="all")
+    drawn = np.stack([files[site].ravel()[::case.every] for site, _, _ in case.sites], axis=1).astype(int)
     paths = list(itertools.product(*[range(lo, hi + 1) for _, lo, hi in case.sites]))
     lp = np.array([case.density(dict(zip([s for s, _, _ in case.sites], p))) for p in paths])
     p = np.exp(lp - logsumexp(lp))
