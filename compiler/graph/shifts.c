@@ -12,7 +12,7 @@
 // Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is drawn at once if it is jointly normal.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `orbit` set, after which T_c is applied.
-// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an
+// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion but by sums that stay as they are, decides no condition of a statement, is read by no routine that takes an
 // array whole, and meets nothing that is summed out. A statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
 #include <math.h>
 #include <stdlib.h>
@@ -460,14 +460,32 @@ static bool is_drawn_at_once(const Shift *a)
     return s && (s->kind == STEP_GAUSSIAN || s->kind == STEP_TURNS);
 }
 
-// The competition whose steps this is one of; false: they are not drawn in the same sweeps.
-static bool sweeps_of(const Shift *a, Competition **competition)
+// Whether a recursion has the values that it had: what its statements read of what moves are sums that stay as they are.
+static bool keeps(Shift *a, const Series *e)
+{
+    if (e->var[0]->hidden) return false;
+    for (const Site *t = e->sites; t; t = t->next) {
+        if (t->ode || (t->plates.guard && mentions_moving(t->plates.guard, a)) || !t->value) return false;
+        for (int i = 0; i < t->plates.n; i++)
+            if (mentions_moving(t->plates.index[i]->lo, a) || mentions_moving(t->plates.index[i]->hi, a)) return false;
+        for (int i = 0; i < t->n; i++)
+            if (mentions_moving(t->subscript[i], a)) return false;
+        if (mentions_moving(t->value, a) && !is_invariant(a, t->value)) return false;
+    }
+    return true;
+}
+
+// The competition whose steps this is one of; false: they are not drawn in the same sweeps, or a recursion would have to be computed again.
+static bool sweeps_of(Shift *a, Competition **competition)
 {
     *competition = NULL;
+    for (const Series *e = a->g->series; e; e = e->next) {
+        bool reads = false;
+        for (int i = 0; i < a->n; i++) reads |= series_reads(e, a->of[i].var);
+        if (reads && e->var[0]->kind == VAR_SERIES && !keeps(a, e)) return false;
+    }
     for (int i = 0; i < a->n; i++) {
         const Var *v = a->of[i].var;
-        for (const Series *e = a->g->series; e; e = e->next)
-            if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return false;
         const Step *s = step_that_draws(a->g, v);
         if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return false;
         if (s->competition && *competition && s->competition != *competition) return false;
@@ -526,7 +544,7 @@ static Step *shift_step(const Shift *from, bool in_sum)
     Reading of = {0};
     Shift a = *from;
     Expr *there = surely_moved(from);
-    if (!there || is_drawn_at_once(from) || !sweeps_of(from, &competition) || !factors_of_c(&a, &of)) return NULL;
+    if (!there || is_drawn_at_once(from) || !sweeps_of(&a, &competition) || !factors_of_c(&a, &of)) return NULL;
     a = with_name(from);
     factors_of_c(&a, &of);
     Graph *g = a.g;

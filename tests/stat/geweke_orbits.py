@@ -208,6 +208,15 @@ def signs_of_a_factor():
     return {"l": l, "b.1": b[0], "b.2": b[1], "f.3.1": f[0], "f.3.2": f[1], "z.3.1": normal(b[0] * f[1], 0.5), "z.3.2": normal(b[1] * f[1], 0.5), "z.4.2": normal(b[1] * f4, 0.5), **y3(f[0] + l * f[1])}
 
 
+@test(["f, B"], "for (k in 1:2) l[k] ~ half_normal(0, 1.5); for (j in 1:3, k in 1:2) B[j, k] ~ normal(0, 1.5); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);",
+      {"l.1": identity, "l.2": identity, "B.2.1": identity, "B.3.1": identity, "B.3.2": identity, "f.3.1": identity, "f.3.2": identity, "z.3.2": squash, "z.3.3": squash, "z.4.3": squash}, data="real z[5, 3];",
+      likelihood="for (i in 1:5) y[i] ~ normal(l[1] * f[i, 1] + l[2] * f[i, 2], 0.7); for (i in 1:5, j in 1:3) z[i, j] ~ normal(sum(k in 1:2, (j == k ? l[k] : j > k ? B[j, k] : 0) * f[i, k]), 0.5);", values={"z": [[None] * 3] * 5})
+def signs_of_columns():
+    l, B, f, f4 = np.abs(rng.normal(0, 1.5, (2, M))), rng.normal(0, 1.5, (3, M)), rng.standard_normal((2, M)), rng.standard_normal((2, M))
+    return {"l.1": l[0], "l.2": l[1], "B.2.1": B[0], "B.3.1": B[1], "B.3.2": B[2], "f.3.1": f[0], "f.3.2": f[1], "z.3.2": normal(B[0] * f[0] + l[1] * f[1], 0.5), "z.3.3": normal(B[1] * f[0] + B[2] * f[1], 0.5),
+            "z.4.3": normal(B[1] * f4[0] + B[2] * f4[1], 0.5), **y3(l[0] * f[0] + l[1] * f[1])}
+
+
 EDGES = "int<lower=1, upper=3> a[2], b[2];"
 TERMS = "for (e in 1:2) target += -0.5 * square((u[a[e]] - u[b[e]]) / t);"
 

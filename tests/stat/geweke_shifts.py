@@ -156,6 +156,16 @@ def element_by_element():
     return {"a.1": a1, "a.2": a2, "u.2": u2, "v.1": v1, "v.2": v2, "k.3": counts(a2 + u2 + v2)}
 
 
+@test(["e, m"], "m ~ normal(0.2, 0.5); s ~ gamma(4, 9); for (j in 1:3) e[j] ~ normal(0, s); x[1] = 1; for (j in 1:3) x[j + 1] = 0.4 * x[j] + exp(m + e[j]);", "for (j in 1:3) c[j] ~ poisson_log(m + e[j]); for (i in 1:5) k[i] ~ poisson(x[g[i] + 1]);",
+      {"m": identity, "s": log, "e.1": identity, "e.3": identity, "c.1": np.log1p, "k.1": np.log1p, "k.4": np.log1p}, data="int<lower=0> c[3];", values={"c": [None] * 3}, off=["m"])
+def recursion_that_stays():
+    m, s = normal(0.2, 0.5), gamma(4, 9)
+    e, x = [normal(0, s) for _ in range(3)], [1]
+    for j in range(3):
+        x.append(0.4 * x[-1] + np.exp(m + e[j]))
+    return {"m": m, "s": s, "e.1": e[0], "e.3": e[2], "c.1": counts(m + e[0]), "k.1": rng.poisson(x[1]) * 1.0, "k.4": rng.poisson(x[3]) * 1.0}
+
+
 FIELD = {"from": [1, 1], "to": [2, 3]}
 TREE = "vector[3] u; u[1] ~ normal(0.2, 0.5); for (e in 1:2) u[to[e]] ~ normal(u[from[e]], t); "
 
