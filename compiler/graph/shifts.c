@@ -69,7 +69,7 @@ static Shift copied(const Shift *a)
 static Expr *sum_of(Expr *e, Expr *(*become)(Expr *, void *), void *with)
 {
     if (e->kind != EX_ADD) return become(e, with);
-    Expr *few[8], **term = e->nargs <= 8 ? few : malloc(sizeof *term * (size_t)e->nargs);
+    Expr *few[8] = {0}, **term = e->nargs <= 8 ? few : malloc(sizeof *term * (size_t)e->nargs);
     for (int i = 0; i < e->nargs; i++) term[i] = become(e->args[i], with);
     Expr *sum = ex_add(e->nargs, term);
     if (term != few) free(term);

@@ -53,6 +53,10 @@ for _ in range(3):
     smooth = [(2 * v + sum(n)) / (2 + len(n)) for v, n in zip(smooth, near)]
 places = {"N": side * side, "E": len(edges), "a": [1 + a for a, _ in edges], "b": [1 + b for _, b in edges], "n": [poisson(10 * math.exp(2 * v + random.gauss(0, 0.3))) for v in smooth]}
 
+loads = [[0.5, 0], [0.1, 0.5], [0.9, -0.6], [0.7, 0.8], [-0.8, 0.7], [0.6, -0.9], [0.2, 0.8], [0.9, 0.1]]
+scores = [[random.gauss(0, 1) for _ in range(2)] for _ in range(200)]
+responses = {"N": 200, "P": 8, "K": 2, "y": [[sum(a * b for a, b in zip(l, f)) + random.gauss(0, 0.5) for l in loads] for f in scores]}
+
 #  name, model, data, what leaves the moves out, what is looked at
 MODELS = [
     ("eight schools", "data { int J; vector[J] y, sd; } prior { a ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) u[j] ~ normal(a, tau); } likelihood { for (j in 1:J) y[j] ~ normal(u[j], sd[j]); }",
@@ -65,6 +69,8 @@ MODELS = [
      {"T": T, "y": walk}, "tau by gibbs(orbit = off);", "tau"),
     ("Poisson, a field beside effects", "data { int N, E, a[E], b[E], n[N]; } prior { m ~ normal(0, 5); t ~ half_normal(0, 1); s ~ half_normal(0, 1); for (i in 1:N) u[i] ~ normal(0, 10); for (e in 1:E) target += -(N - 1.0) / E * log(t) - 0.5 * square((u[a[e]] - u[b[e]]) / t);"
      " for (i in 1:N) v[i] ~ normal(0, s); } likelihood { for (i in 1:N) n[i] ~ poisson(exp(m + u[i] + v[i])); }", places, "v by gibbs(orbit = off);", "s"),
+    ("two factors, 8 x 200 responses", "data { int N, P, K; matrix[N, P] y; } prior { for (k in 1:K) d[k] ~ half_normal(0, 1); for (j in 1:P, k in 1:K) l[j, k] ~ normal(0, 1); for (i in 1:N, k in 1:K) f[i, k] ~ normal(0, 1); for (j in 1:P) s[j] ~ half_normal(0, 1); }"
+     " likelihood { for (i in 1:N, j in 1:P) y[i, j] ~ normal(sum(k in 1:K, (j == k ? d[k] : j > k ? l[j, k] : 0) * f[i, k]), s[j]); }", responses, "f by gibbs(orbit = off);", "d[2]"),
     ("horseshoe, 60 rows, 30 columns", "data { int N, p; matrix[N, p] X; vector[N] y; } prior { tau ~ half_cauchy(0, 1); for (j in 1:p) l[j] ~ half_cauchy(0, 1); for (j in 1:p) b[j] ~ normal(0, tau * l[j]); s ~ half_cauchy(0, 1); }"
      " likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }", rows, "tau by gibbs(orbit = off); l by gibbs(orbit = off);", "tau"),
     ("Poisson, 40 groups of 5, mean", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); tau ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
