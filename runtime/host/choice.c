@@ -39,6 +39,7 @@ enum {
     LOOKED_AT = 20,                      // moves after which a trial may be broken off, and that are looked at
     MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
     SOME_A_CHAIN = 4,                    // effective draws of one of the methods, for chains to tell something together
+    FEW_A_CHAIN = 4,
     MANY_A_CHAIN = 10,                   // for one method to tell how far the other gets
     UNCERTAIN = 5,                       // times: what medians of a few chains tell of that
     MOST_IN_STEP = 20,                   // competitions of chains that go in step: each has BITS of a number that says what a sweep takes
@@ -46,6 +47,9 @@ enum {
 };
 
 static const double ahead = 1.3;
+// Where steps have fewer effective draws of a chain than FEW_A_CHAIN, they may have far fewer: a chain that takes longer than the window to get around seems to have one or two. Then moves need not be
+// ahead, and where they get around themselves, may seem to be behind: by a third at most, which is what a wrong choice can cost.
+static const double ahead_of_few = 1, behind_few = 1 / 3.0;
 // Divergences are borne where the other way mixes less and the energy changes, more of them where it hardly moves: sweeps that are made step by step besides lead out of where moves would be refused.
 static const double well_ahead = 1.5, some_divergent = 0.1;
 static const double far_ahead = 10, most_divergent = 0.25, few_divergent = 0.02;       // few: whatever the energy
@@ -435,9 +439,15 @@ static void choose_method(GmChoices *w, int k)
     const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > well_ahead && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains;
     const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
                         : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
+    double a_chain[METHODS];
+    for (int m = 0; m < METHODS; m++) {
+        const Window in = measured(w, m);
+        a_chain[m] = effective[m] / (measured_in + !measured_in) * (double)(in.to - in.from);
+    }
+    const double least = a_chain[BY_STEPS] >= FEW_A_CHAIN ? ahead : a_chain[BY_GRADIENTS] < MANY_A_CHAIN ? ahead_of_few : behind_few;
     for (int chain = 0; chain < w->chains; chain++)
         if (w->watch[chain * w->n + k].measured)
-            settle(w, chain, k, !because && better > ahead, because);
+            settle(w, chain, k, !because && better > least, because);
 }
 
 // A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known. Where it is a few elements alone for which they would not, or

@@ -69,28 +69,46 @@ static void list_choices(const GmModel *model)
     fprintf(stderr, "\n");
 }
 
+// Whether keeping an auxiliary would leave a set of unknowns no choice: moves along gradients do not draw it.
+static bool hinders_gradients(const GmModel *model, int f)
+{
+    for (int k = 0; k < model->n_competitions; k++)
+        for (const int *a = model->competitions[k].latents; *a; a++)
+            if (*a == f + 1) return true;
+    return false;
+}
+
+static bool is_word(const char *word, const char *text, size_t n) { return strlen(word) == n && strncmp(word, text, n) == 0; }
+
 // Marks the fields that --params names. false after a message.
 static bool choose(const GmModel *model, const GmMemory *m, const char *params, int requests, bool *wanted)
 {
+    const size_t first = params ? strcspn(params, ", ") : 0;
+    const bool all = params && is_word("all", params, first);
     for (int f = 0; f < model->n_state; f++)
-        wanted[f] = params ? strcmp(params, "all") == 0 && can_keep(&model->state[f])
+        wanted[f] = params ? all && can_keep(&model->state[f]) && !hinders_gradients(model, f)
                            : kept_by_default(&model->state[f], &m->shape[f]);
-    if (!params || strcmp(params, "all") == 0)
+    if (!params)
         return true;
     for (const char *at = params;; at++) {
         at += strspn(at, " ");
         const size_t n = strcspn(at, ", ");
         const char *wrong = n == 0 ? "--params: a name is missing in `%s`" : NULL;
-        bool found = n == 4 && strncmp(at, "lp__", 4) == 0;
+        bool found = is_word("lp__", at, n) || (all && at == params);
+        if (all && is_word("auxiliaries", at, n)) {
+            found = true;
+            for (int f = 0; f < model->n_state; f++)
+                wanted[f] |= can_keep(&model->state[f]);
+        }
         for (int f = 0; f < model->n_state && !found; f++) {
             const GmField *field = &model->state[f];
-            if (strlen(field->name) != n || strncmp(field->name, at, n) != 0 || !(can_keep(field) || field->on_request))
+            if (!is_word(field->name, at, n) || !(can_keep(field) || field->on_request))
                 continue;
             if (field->on_request && !(field->on_request & requests)) {
                 gm_error("--params: %s is there with %s only", field->name, field->on_request == GM_LOG_LIK ? "--log-lik" : "--predict");
                 return false;
             }
-            if (wanted[f])
+            if (wanted[f] && !all)
                 wrong = "--params: a name is given twice in `%s`";
             wanted[f] = found = true;
         }

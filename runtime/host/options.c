@@ -79,7 +79,7 @@ void gm_usage(FILE *to, const char *program)
             "      --samples N      draws kept per chain (1000)\n"
             "      --thin N         keep every N-th sweep (1)\n"
             "      --seed N         seed of the random numbers (from the clock, and printed)\n"
-            "      --params A,B     variables to keep; `all`: every one, latent variables too\n"
+            "      --params A,B     variables to keep; `all`: every one, latent variables too; `all,auxiliaries`: those of augmentations besides\n"
             "      --log-lik        keep the log-likelihood of every observed value, as log_lik_y (for LOO and WAIC)\n"
             "      --predict        keep replicates of every observed value, drawn as the model draws it, as y_rep\n"
             "      --new DATA       after the run compute definitions, predictions and what --log-lik and --predict ask for with other data, for each draw:\n"

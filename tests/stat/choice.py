@@ -89,7 +89,7 @@ with Workplace() as w:
     print("conjugate, short: " + run(program, data, "--warmup", "200")[2].strip() + "nothing")
 
     program, data = w.compile("augmented", AUGMENTED), w.data("augmented", {"N": N, "x": x, "y": events})
-    steps, _, said = run(program, data, "--params", "all")
+    steps, _, said = run(program, data, "--params", "all,auxiliaries")
     print("augmented: " + said.strip())
     subprocess.run([os.environ.get("GMC") or os.path.join(os.path.dirname(__file__), "../../build/gmc"), "-q", "--method", "nuts", program + ".gm", "-o", program + "_moved"], check=True)
     moved, _, _ = run(program + "_moved", data)
