@@ -8,7 +8,7 @@
 // on any machine and for any number of threads.
 //
 // Chains choose together, where they meet after the last sweep that is measured, by the effective draws of all of them together: what one of them measures alone may be off by a factor of two, and
-// seems to be more than it is where a chain takes longer than the window to get around. Chains whose trial was broken off stay step by step.
+// seems to be more than it is where a chain takes longer than the window to get around. A chain whose trial was broken off goes the way of the others.
 //
 // On a GPU a launch serves all chains, so they go in step: they take the same from the beginning, what they draw while it is measured comes in rows at meetings, sweeps whose numbers are fixed, and
 // a sweep along gradients goes on until the last chain has its draw. What launches cost whatever the number of chains is counted once for all of them.
@@ -56,6 +56,7 @@ static const double far_ahead = 10, most_divergent = 0.25, few_divergent = 0.02;
 static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
 
 static const char no_density[] = "moves along gradients met no finite density";
+static const char broken_off[] = "a trial of gradients was broken off: even independent draws would cost more";
 
 typedef enum { BY_STEPS, BY_GRADIENTS, METHODS } Method;
 
@@ -436,18 +437,22 @@ static void choose_method(GmChoices *w, int k)
     pool(w, k, measured_in, effective);
     const double better = effective[BY_GRADIENTS] * cost[BY_STEPS] / (effective[BY_STEPS] * cost[BY_GRADIENTS]);
     const double share = (double)divergent / (double)(moves + !moves);
-    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > well_ahead && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains;
-    const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
-                        : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
     double a_chain[METHODS];
     for (int m = 0; m < METHODS; m++) {
         const Window in = measured(w, m);
         a_chain[m] = effective[m] / (measured_in + !measured_in) * (double)(in.to - in.from);
     }
-    const double least = a_chain[BY_STEPS] >= FEW_A_CHAIN ? ahead : a_chain[BY_GRADIENTS] < MANY_A_CHAIN ? ahead_of_few : behind_few;
-    for (int chain = 0; chain < w->chains; chain++)
-        if (w->watch[chain * w->n + k].measured)
-            settle(w, chain, k, !because && better > least, because);
+    const bool slow = a_chain[BY_STEPS] < FEW_A_CHAIN, alone = slow && a_chain[BY_GRADIENTS] >= MANY_A_CHAIN;
+    const double least = alone ? behind_few : slow ? ahead_of_few : ahead;
+    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > (alone ? behind_few : well_ahead) && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains;
+    const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
+                        : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
+    const bool won = !because && better > least;
+    for (int chain = 0; chain < w->chains; chain++) {
+        const Watch *x = &w->watch[chain * w->n + k];
+        if (x->measured || (won && x->because == broken_off))        // which goes on adapting where it stopped
+            settle(w, chain, k, won, because);
+    }
 }
 
 // A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known. Where it is a few elements alone for which they would not, or
@@ -486,7 +491,7 @@ static void after(GmChoices *w, Group of, int k, long done, const double *rows, 
         return;
     }
     if (done > steps.to && hopeless(w, of, k)) {
-        settle_all(w, of, k, false, "a trial of gradients was broken off: even independent draws would cost more");
+        settle_all(w, of, k, false, broken_off);
         return;
     }
     for (int chain = of.first; chain < of.end; chain++) {
