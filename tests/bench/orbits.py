@@ -10,24 +10,16 @@ import subprocess
 import sys
 import tempfile
 
+from counts import poisson
+
 GMC = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/gmc")
 random.seed(7)
 J, EACH, T, P, N = 40, 5, 60, 30, 60
 
 
-def poisson(mean):
-    n, p = 0, math.exp(-mean)
-    total, at = p, random.random()
-    while at > total:
-        n += 1
-        p *= mean / n
-        total += p
-    return n
-
-
 g = [1 + i // EACH for i in range(J * EACH)]
 u = [random.gauss(0, 0.4) for _ in range(J)]
-counts = {"J": J, "N": J * EACH, "g": g, "k": [int(random.random() < 1 / (1 + math.exp(-0.3 - u[a - 1]))) for a in g], "n": [poisson(math.exp(0.5 + 0.5 * u[a - 1])) for a in g]}
+counts = {"J": J, "N": J * EACH, "g": g, "k": [int(random.random() < 1 / (1 + math.exp(-0.3 - u[a - 1]))) for a in g], "n": [poisson(random, math.exp(0.5 + 0.5 * u[a - 1])) for a in g]}
 level, walk = 5.0, []
 for _ in range(T):
     level += random.gauss(0, 0.15)
@@ -37,13 +29,17 @@ rows = {"N": N, "p": P, "X": X, "y": [2 * r[0] - 1.5 * r[1] + random.gauss(0, 1)
 
 effects, field = [random.gauss(0, 0.5) for _ in range(J)], [random.gauss(0, 0.5) for _ in range(J)]
 both = [(random.randint(1, J), random.randint(1, J)) for _ in range(1000)]
-crossed = {"J": J, "N": 1000, "g": [a for a, _ in both], "h": [b for _, b in both], "n": [poisson(math.exp(0.5 + effects[a - 1] + field[b - 1])) for a, b in both]}
+crossed = {"J": J, "N": 1000, "g": [a for a, _ in both], "h": [b for _, b in both], "n": [poisson(random, math.exp(0.5 + effects[a - 1] + field[b - 1])) for a, b in both]}
 above = [random.gauss(0.5, 0.4) for _ in range(8)]
-levels = {"K": 8, "J": 80, "N": 160, "of": [1 + j % 8 for j in range(80)], "g": [1 + i % 80 for i in range(160)], "n": [poisson(math.exp(above[i % 8] + random.gauss(0, 0.3))) for i in range(160)]}
+levels = {"K": 8, "J": 80, "N": 160, "of": [1 + j % 8 for j in range(80)], "g": [1 + i % 80 for i in range(160)], "n": [poisson(random, math.exp(above[i % 8] + random.gauss(0, 0.3))) for i in range(160)]}
 times = [1.0] * T
 for t in range(1, T):
     times[t] = 1 + 0.8 * (times[t - 1] - 1) + random.gauss(0, 0.3)
 hours = {"T": T, "y": [random.gammavariate(2, math.exp(x) / 2) for x in times]}
+
+scores = [(random.gauss(0, 1), random.gauss(0, 1)) for _ in range(100)]
+loads = [(0.3, 0.0), (1.0, 0.0), (0.8, 0.0), (0.0, 0.3), (0.0, 1.0), (0.0, 0.8)]
+indicators = {"N": 100, "y": [[a * f + b * h + random.gauss(0, 1) for a, b in loads] for f, h in scores]}
 
 side = 10
 edges = [(i * side + j, i * side + j + k) for i in range(side) for j in range(side) for k in ((1,) if j < side - 1 else ()) + ((side,) if i < side - 1 else ())]
@@ -51,7 +47,7 @@ smooth = [random.gauss(0, 1) for _ in range(side * side)]
 for _ in range(3):
     near = [[smooth[b if a == i else a] for a, b in edges if i in (a, b)] for i in range(side * side)]
     smooth = [(2 * v + sum(n)) / (2 + len(n)) for v, n in zip(smooth, near)]
-places = {"N": side * side, "E": len(edges), "a": [1 + a for a, _ in edges], "b": [1 + b for _, b in edges], "n": [poisson(10 * math.exp(2 * v + random.gauss(0, 0.3))) for v in smooth]}
+places = {"N": side * side, "E": len(edges), "a": [1 + a for a, _ in edges], "b": [1 + b for _, b in edges], "n": [poisson(random, 10 * math.exp(2 * v + random.gauss(0, 0.3))) for v in smooth]}
 
 loads = [[0.5, 0], [0.1, 0.5], [0.9, -0.6], [0.7, 0.8], [-0.8, 0.7], [0.6, -0.9], [0.2, 0.8], [0.9, 0.1]]
 scores = [[random.gauss(0, 1) for _ in range(2)] for _ in range(200)]
@@ -81,6 +77,10 @@ MODELS = [
      " likelihood { for (i in 1:N) n[i] ~ poisson_log(theta[g[i]]); }", levels, "theta by gibbs(orbit = off);", "m"),
     ("gamma about an autoregression", "data { int T; vector<lower=0>[T] y; } prior { m ~ normal(0, 2); r ~ uniform(-1, 1); s ~ half_normal(0, 1); x[1] ~ normal(m, 1); for (t in 2:T) x[t] ~ normal(m + r * (x[t - 1] - m), s); }"
      " likelihood { for (t in 1:T) y[t] ~ gamma(2, 2 * exp(-x[t])); }", hours, "x by gibbs(orbit = off);", "m"),
+    ("signs of two factors", "data { int N; matrix[N, 6] y; } prior { s ~ half_normal(0, 1); first ~ half_normal(0, 1); second ~ half_normal(0, 1); for (j in 1:2) a[j] ~ normal(0, 1); for (j in 1:2) b[j] ~ normal(0, 1);"
+     " for (i in 1:N) f[i] ~ normal(0, 1); for (i in 1:N) h[i] ~ normal(0, 1); } likelihood { for (i in 1:N) y[i, 1] ~ normal(first * f[i], s); for (i in 1:N, j in 1:2) y[i, 1 + j] ~ normal(a[j] * f[i], s);"
+     " for (i in 1:N) y[i, 4] ~ normal(second * h[i], s); for (i in 1:N, j in 1:2) y[i, 4 + j] ~ normal(b[j] * h[i], s); }",
+     indicators, "f by gibbs(orbit = off); h by gibbs(orbit = off);", "first"),
 ]
 CHOSEN = sys.argv[2:]
 

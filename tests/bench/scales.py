@@ -12,20 +12,12 @@ import subprocess
 import sys
 import tempfile
 
+from counts import poisson
+
 GMC = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/gmc")
 random.seed(7)
 J, T, P, N = 40, 60, 30, 60
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def poisson(mean):
-    n, p = 0, math.exp(-mean)
-    total, at = p, random.random()
-    while at > total:
-        n += 1
-        p *= mean / n
-        total += p
-    return n
 
 
 u = [random.gauss(0, 0.4) for _ in range(J)]
@@ -33,7 +25,7 @@ u = [random.gauss(0, 0.4) for _ in range(J)]
 
 def groups(each):
     g = [1 + i // each for i in range(J * each)]
-    return {"J": J, "N": J * each, "g": g, "k": [int(random.random() < 1 / (1 + math.exp(-0.3 - u[a - 1]))) for a in g], "n": [poisson(math.exp(0.5 + 0.5 * u[a - 1])) for a in g]}
+    return {"J": J, "N": J * each, "g": g, "k": [int(random.random() < 1 / (1 + math.exp(-0.3 - u[a - 1]))) for a in g], "n": [poisson(random, math.exp(0.5 + 0.5 * u[a - 1])) for a in g]}
 
 
 level, walk = 5.0, []
