@@ -267,16 +267,18 @@ static double effective(const GmChoices *w, const int *chain, int chains, int k,
     const long draws = w->watch[chain[0] * w->n + k].n[m];
     double *of = gm_alloc((size_t)(chains * draws) + 1, sizeof *of);
     for (int i = 0; i < w->elements[k]; i++) {
-        bool finite = true, same = true;
+        bool finite = true, same = true, still = true;
         for (int c = 0; c < chains; c++) {
             const double *draw = w->watch[chain[c] * w->n + k].draw[m] + i * MOST_DRAWS;
             for (long j = 0; j < draws; j++) {
                 of[c * draws + j] = draw[j];
                 finite &= isfinite(draw[j]);
                 same &= draw[j] == of[0];
+                still &= draw[j] == draw[0];
             }
         }
-        if (!finite || same)
+        const bool drawn = m == BY_STEPS || !still || !w->model->state[w->element[k][i][0]].partial;         // gradients leave elements that do not exist where they began, in each chain elsewhere
+        if (!finite || same || !drawn)
             continue;
         const double found = gm_mixing(of, chains, draws), most = both ? at_most(w, chain, chains, k, i, m) : INFINITY;
         all[n++] = UNCERTAIN * most < found ? most : found;

@@ -9,7 +9,7 @@ enum { WARMUP = 1560, CHAINS = 2, ELEMENTS = 5, COLUMNS = ELEMENTS + 4 };
 
 typedef struct State { double *x, *told, *machine; } State;
 
-static const GmField state[] = {
+static GmField state[] = {
     { .name = "x", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, x) },
     { .name = "told", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, told) },
     { .name = "machine", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, machine) },
@@ -37,8 +37,8 @@ static void shape(int field, const void *data, GmShape *out)
 static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .competitions = competitions, .n_competitions = 1 };
 
 // Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations the chains stand apart while steps, or moves, are made; one move in so many
-// diverges, or none; correlation of neighbouring energies, and of neighbouring draws of the first element by steps, if it is not that of all.
-typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; int diverges; double sticks, first_sticks; } Truth;
+// diverges, or none; correlation of neighbouring energies, and of neighbouring draws of the first element by steps, if it is not that of all; whether moves leave the first element where it is, in each chain elsewhere.
+typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; int diverges; double sticks, first_sticks; bool first_left; } Truth;
 
 typedef struct Outcome { bool gradients; long first, last, also; int forms; char said[400]; } Outcome;    // sweeps in which moves are made; forms that sweeps had
 
@@ -74,6 +74,7 @@ static Outcome run_warmup(Truth t, long warmup, long most)
                 for (int i = 0; i < ELEMENTS; i++) {
                     const double r = c[chain].gradients ? t.moves : i == 0 && t.first_sticks > 0 ? t.first_sticks : t.steps;
                     x[chain][i] = r * x[chain][i] + sqrt(1 - r * r) * normal_standard(&g);
+                    if (i == 0 && t.first_left && c[chain].gradients) x[chain][i] = chain;
                 }
                 check_quiet(c[chain].gradients == c[0].gradients && c[chain].first == c[0].first, "chains take the same");
             }
@@ -133,6 +134,12 @@ int main(void)
     check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"), "moves that fail: tried until %ld; %s", failing.last, failing.said);
     const Outcome one = run_warmup((Truth){ .steps = 0.5, .moves = 0, .length = 7, .first_sticks = 0.99 }, WARMUP, 100000);
     check(one.gradients, "steps that hardly move one of five elements: moves; %s", one.said);
+    const Outcome left = run_warmup((Truth){ .steps = 0.8, .moves = 0, .length = 1, .first_left = true }, WARMUP, 100000);
+    check(!left.gradients, "moves that leave one of five elements where it is: steps; %s", left.said);
+    state[0].partial = 1;
+    const Outcome absent = run_warmup((Truth){ .steps = 0.8, .moves = 0, .length = 1, .first_left = true }, WARMUP, 100000);
+    check(absent.gradients, "that do so where some elements do not exist: moves; %s", absent.said);
+    state[0].partial = 0;
     const Outcome modes = run_warmup((Truth){ .steps = 0.8, .moves = 0.5, .length = 7, .steps_apart = 100 }, WARMUP, 100000);
     check(modes.gradients, "steps that mix in each chain, and do not lead from one to the other: moves; %s", modes.said);
     const Outcome together = run_warmup((Truth){ .steps = 0.8, .moves = 0.5, .length = 7 }, WARMUP, 100000);
