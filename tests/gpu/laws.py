@@ -39,6 +39,7 @@ PARTS = {
     "weigh_values": "one_of_8", "one_of_8": "choices among values whose weights come some at a time: tests/runtime/discrete.c has their law, devices.py the same text on a GPU",
     "normal_draw_by_crew": "normal_draw", "crew_bartlett": "bartlett", "wishart_natural_by_crew": "wishart_natural", "inv_wishart_natural_by_crew": "the same draws by a crew of lanes: devices.py has them beside the CPU's",
     "weigh_row": "the same for rows in registers: devices.py has it beside the loop that it stands for",
+    "states_apply_each": "a link of a chain of several unknowns, in turn: tests/stat/states.py has the law of the chain, devices.py the same draws on a GPU",
     "ellipse_begin": "begins a slice: tests/runtime/elliptical.c has its law",
     "sparse_back": "sparse_scale", "sparse_scale": "a joint normal by many blocks: tests/gpu/threads.test has it beside a dense factor, devices.py beside the CPU",
     "normal_sum_to_zero": "tests/runtime/sum_to_zero.c has its law", "normal_diagonal_sum_to_zero": "normal_sum_to_zero",
