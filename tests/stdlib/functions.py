@@ -23,7 +23,7 @@ rows = [(m[1] or m[2], len(m[3]), m[4], set(m[5].split(" | ")) - {"0"}, m[6], (m
 
 functions = dict(FUNCTIONS, **{"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, "&&": np.logical_and, "||": np.logical_or,
                                "!": np.logical_not, "same": np.equal})
-NOT_TRIED = {"%": "of integers", "missing": "asks for what was read", "at end": "== of ends", "within": "a bound: 0 or minus infinity", "polya_gamma_base": "a series that nothing evaluates"}
+NOT_TRIED = {"%": "of integers", "missing": "asks for what was read", "at end": "== of ends", "within": "a bound: 0 or minus infinity", "in tail": "a comparison", "polya_gamma_base": "a series that nothing evaluates"}
 UNKNOWN = {("polya_gamma_base", 0): "not tried", ("polya_gamma_base", 1): "not tried"}      # and second derivatives:
 UNKNOWN |= {(name, k): "" for name in ("trigamma", "log_bessel_i0_dx", "log_gamma_p_da", "log_gamma_q_da", "log_inc_beta_da", "log_inc_beta_db", "std_student_t_lcdf_dnu", "log_bessel_k_dp")
             for k in range(3)}
