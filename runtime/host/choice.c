@@ -48,8 +48,8 @@ enum {
 
 static const double ahead = 1.3;
 // Where steps have fewer effective draws of a chain than FEW_A_CHAIN, they may have far fewer: a chain that takes longer than the window to get around seems to have one or two. Then moves need not be
-// ahead, and where they get around themselves, may seem to be behind: by a third at most, which is what a wrong choice can cost.
-static const double ahead_of_few = 1, behind_few = 1 / 3.0;
+// ahead, and where they get around themselves, may seem to be behind by this factor: draws that are known to mix are worth the price.
+static const double ahead_of_few = 1, behind_few = 0.1;
 // Divergences are borne where the other way mixes less and the energy changes, more of them where it hardly moves: sweeps that are made step by step besides lead out of where moves would be refused.
 static const double well_ahead = 1.5, some_divergent = 0.1;
 static const double far_ahead = 10, most_divergent = 0.25, few_divergent = 0.02;       // few: whatever the energy
