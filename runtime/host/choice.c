@@ -444,9 +444,9 @@ static void choose_method(GmChoices *w, int k)
         const Window in = measured(w, m);
         a_chain[m] = effective[m] / (measured_in + !measured_in) * (double)(in.to - in.from);
     }
-    const bool slow = a_chain[BY_STEPS] < FEW_A_CHAIN, alone = slow && a_chain[BY_GRADIENTS] >= MANY_A_CHAIN;
+    const bool slow = a_chain[BY_STEPS] < FEW_A_CHAIN, alone = slow && a_chain[BY_GRADIENTS] >= (a_chain[BY_STEPS] < FEW_A_CHAIN / 2 ? MANY_A_CHAIN / 2 : MANY_A_CHAIN);
     const double least = alone ? behind_few : slow ? ahead_of_few : ahead;
-    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > (alone ? behind_few : well_ahead) && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains;
+    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > (alone ? behind_few : well_ahead) && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains && !alone;
     const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
                         : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
     const bool won = !because && better > least;
@@ -458,11 +458,12 @@ static void choose_method(GmChoices *w, int k)
 }
 
 // A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known. Where it is a few elements alone for which they would not, or
-// there were few moves, the trial may cost half of what the warm-up does step by step: the slowest of many elements is told by few draws.
+// there were few moves, the trial may cost half of what the warm-up does step by step, four times that where steps hardly move something: the slowest of many elements is told by few draws.
 static bool hopeless(GmChoices *w, Group of, int k)
 {
     double effective = 0, typical = 0, cost = 0, steps = 0, spent = 0, slack = 2;
-    bool soon = false;
+    bool soon = false, slow = false;
+    const Window stepped = measured(w, BY_STEPS);
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
         const GmChoice *c = &w->choice[chain * w->n + k];
@@ -474,13 +475,14 @@ static bool hopeless(GmChoices *w, Group of, int k)
         soon |= c->moves <= LOOKED_AT;
         slack = 2 * c->moves < c->adapts ? 4 : 2;
         effective += x->effective[BY_STEPS];
+        slow |= x->effective[BY_STEPS] * (double)(stepped.to - stepped.from) < 2 * FEW_A_CHAIN;
         typical += x->typical;
         cost += cost_of_move(w, k, evaluations, of_most);
         steps += x->cost[BY_STEPS];
         spent += x->spent + mean_cost_of_move(w, k, c) * (double)c->moves;
     }
     const double all = slack * steps * (of.end - of.first);
-    return (!soon && effective * cost > all) || (typical * cost > all && spent > 0.5 * steps * (double)w->warmup);
+    return (!soon && effective * cost > all) || (typical * cost > all && spent > (slow ? 4 : 0.5) * steps * (double)w->warmup);
 }
 
 // After a sweep of these chains. rows: elements of the first chain, and how far apart chains are; NULL: they are in the memory of the CPU.
