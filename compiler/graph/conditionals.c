@@ -17,6 +17,13 @@ static bool decides(const Factor *f, const Var *v)
     return f->observed && ((f->least && ex_mentions(f->least, v)) || (f->most && ex_mentions(f->most, v)));
 }
 
+bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with)
+{
+    bool they = f->plates.guard && ex_any_var(f->plates.guard, are, with);
+    for (int i = 0; i < f->plates.n && !they; i++) they = ex_any_var(f->plates.index[i]->lo, are, with) || ex_any_var(f->plates.index[i]->hi, are, with);
+    return they;
+}
+
 bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_density, v) || decides(f, v); }
 
 // f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has

@@ -77,9 +77,7 @@ static bool factors_of_c(Graph *g, Exchange *x, Reading *out)
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (f->plates.guard && mentions_moved(f->plates.guard, x)) return false;
-        for (int i = 0; i < f->plates.n; i++)
-            if (mentions_moved(f->plates.index[i]->lo, x) || mentions_moved(f->plates.index[i]->hi, x)) return false;
+        if (decide_instances(f, moves, x)) return false;
         Factor *w = weighed(g, f, ex_mentions(f->log_density, x->v) ? x->v : x->w);
         Expr *is = ex_map(w->log_density, move, x);
         if (x->failed) return false;

@@ -506,6 +506,7 @@ bool find_domains(Graph *g);                                          // which e
 Expr *var_domain(Graph *g, const Var *v, Index *const *element);      // whether v[element...] has one; NULL: all elements do
 Expr *exists_at(const Var *v, Index *const *element);                    // the same, once find_domains has been there
 bool factor_mentions(const Factor *f, const Var *v);
+bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with);      // whether some of these variables enter its condition or the ends of its loops
 Factor *weighed(Graph *g, Factor *f, const Var *v);                   // f as the conditional of v sees it
 Expr *ends_decide(Expr *e);                                           // outside of the ends that it holds the density is 0, and nothing else is computed
 bool may_fail(const Expr *e);                                         // holds functions that need not be numbers outside of the support

@@ -39,12 +39,15 @@ static const Request *together_asked(const Graph *g, const Var *v)
 
 typedef struct Joining { Joined *j; bool failed; } Joining;
 
-static bool mentions_any(const Joined *j, const Expr *e)
+static bool is_member(const Var *v, void *with)
 {
-    for (int i = 0; i < j->n; i++)
-        if (ex_mentions(e, j->var[i])) return true;
-    return false;
+    const Joined *j = with;
+    bool any = false;
+    for (int i = 0; i < j->n; i++) any |= v == j->var[i];
+    return any;
 }
+
+static bool mentions_any(const Joined *j, const Expr *e) { return ex_any_var(e, is_member, (void *)j); }
 
 static Expr *product_at(Expr *e, void *with)
 {
@@ -57,13 +60,6 @@ static Expr *product_at(Expr *e, void *with)
         return ex_ref(to->j->part[i], 1, (Expr *[]){ex_ref(to->j->product, e->nargs, e->args)});
     }
     return NULL;
-}
-
-static bool ends_mention(const Joined *j, const Factor *f)
-{
-    for (int i = 0; i < f->plates.n; i++)
-        if (mentions_any(j, f->plates.index[i]->lo) || mentions_any(j, f->plates.index[i]->hi)) return true;
-    return false;
 }
 
 // The conditional of an element of the product; NULL: elements are neither independent nor along a chain.
@@ -83,7 +79,7 @@ static Conditional *of_product(Graph *g, Joined *j)
         if (!mentions) continue;
         for (int i = 0; i < j->n; i++)
             if (factor_mentions(f, j->var[i])) f = weighed(g, f, j->var[i]);
-        if (ends_mention(j, f) || (f->plates.guard && mentions_any(j, f->plates.guard))) return NULL;
+        if (decide_instances(f, is_member, j)) return NULL;
         Factor *copy = in.factor[in.n++] = arena_copy(g->arena, f, sizeof *f);
         from[in.n - 1] = all.factor[q];
         copy->log_density = ex_map(f->log_density, product_at, &to);

@@ -484,10 +484,8 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (f->plates.guard && mentions_moved(f->plates.guard, a)) return false;
+        if (decide_instances(f, moves_var, (void *)a)) return false;
         if (!mentions_moved(f->log_density, a)) continue;
-        for (int i = 0; i < f->plates.n; i++)
-            if (mentions_moved(f->plates.index[i]->lo, a) || mentions_moved(f->plates.index[i]->hi, a)) return false;
         Expr *e, *times;
         if (is_invariant(a, f->log_density, &times)) e = times;
         else e = moved(a, f->log_density);

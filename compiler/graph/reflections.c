@@ -280,9 +280,7 @@ static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (f->plates.guard && mentions_moved(f->plates.guard, x)) return false;
-        for (int i = 0; i < f->plates.n; i++)
-            if (mentions_moved(f->plates.index[i]->lo, x) || mentions_moved(f->plates.index[i]->hi, x)) return false;
+        if (decide_instances(f, is_moved, x)) return false;
         if (!mentions_turned(f->log_density, x)) continue;                  // the prior of what stays
         Expr *is = ex_map(f->log_density, turn_what_stays, &(Staying){x, f, by});
         if (is == f->log_density) continue;
@@ -302,9 +300,7 @@ static bool factors_of_c(Reflection *x, Var *by, Reading *out)
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (f->plates.guard && mentions_moved(f->plates.guard, x)) return false;
-        for (int i = 0; i < f->plates.n; i++)
-            if (mentions_moved(f->plates.index[i]->lo, x) || mentions_moved(f->plates.index[i]->hi, x)) return false;
+        if (decide_instances(f, is_moved, x)) return false;
         if (!mentions_moved(f->log_density, x) || stays(x, f)) continue;
         Expr *is = turned(x, f->log_density);
         if (x->failed) return false;

@@ -375,9 +375,7 @@ static bool factors_of_c(Shift *a, Reading *out)
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if ((f->plates.guard && mentions_moving(f->plates.guard, a)) || (f->function && mentions_moving(f->log_density, a))) return false;
-        for (int i = 0; i < f->plates.n; i++)
-            if (mentions_moving(f->plates.index[i]->lo, a) || mentions_moving(f->plates.index[i]->hi, a)) return false;
+        if (decide_instances(f, test_moving, (void *)a) || (f->function && mentions_moving(f->log_density, a))) return false;
         const bool ends = f->observed && (mentions_moving(f->least, a) || mentions_moving(f->most, a));
         if (!ends && !mentions_moving(f->log_density, a)) continue;
         Expr *e = moved(a, f->log_density);
