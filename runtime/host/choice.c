@@ -39,7 +39,7 @@ enum {
     LOOKED_AT = 20,                      // moves after which a trial may be broken off, and that are looked at
     MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
     SOME_A_CHAIN = 4,                    // effective draws of one of the methods, for chains to tell something together
-    FEW_A_CHAIN = 4,
+    FEW_A_CHAIN = 4,                     // that steps have at least where what is measured of them is to be believed
     MANY_A_CHAIN = 10,                   // for one method to tell how far the other gets
     UNCERTAIN = 5,                       // times: what medians of a few chains tell of that
     MOST_IN_STEP = 20,                   // competitions of chains that go in step: each has BITS of a number that says what a sweep takes

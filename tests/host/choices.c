@@ -153,6 +153,13 @@ int main(void)
     set_price(10, 100, 100);
     const Outcome crawl = run_warmup((Truth){ .steps = 0.9999, .moves = 0, .length = 15 }, WARMUP, 100000);
     check(crawl.gradients, "steps that hardly get around, at a 160th of the cost: moves; %s", crawl.said);
+    // Moves that seem to give a third of the effective draws for the same work: where steps have some 2.6 in their window, these may be far fewer; where they have 14, they are not.
+    set_price(10, 60, 100);
+    const Outcome behind = run_warmup((Truth){ .steps = 0.98, .moves = 0.8, .length = 3 }, WARMUP, 100000);
+    check(behind.gradients && strstr(behind.said, "gave 0."), "moves that get around, where steps hardly do, at 36 times the cost: moves; %s", behind.said);
+    set_price(10, 10, 20);
+    const Outcome known = run_warmup((Truth){ .steps = 0.9, .moves = 0.8, .length = 3 }, WARMUP, 100000);
+    check(!known.gradients && strstr(known.said, "gave 0."), "the same gain where steps get around, too: steps; %s", known.said);
     // Moves that diverge: 8 and 17 % where they give some 4 times the effective draws, 20 and 33 % where some 100 times, and 1.4 and 5 % where their energy hardly changes, besides.
     static const struct { double steps; int diverges; double sticks; bool gradients; const char *because; } border[] = {
         { 0.95, 12, 0, true, NULL },        { 0.95, 6, 0, false, "diverged" },     { 0.999, 5, 0, true, NULL },    { 0.999, 3, 0, false, "diverged" },

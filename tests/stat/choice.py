@@ -91,6 +91,8 @@ with Workplace() as w:
     program, data = w.compile("augmented", AUGMENTED), w.data("augmented", {"N": N, "x": x, "y": events})
     steps, _, said = run(program, data, "--params", "all,auxiliaries")
     print("augmented: " + said.strip())
+    kept, _, said = run(program, data, "--params", "all")
+    print("augmented, all: %s, %s" % ("no auxiliaries" if set(steps) > set(kept) >= {"a", "b"} else "these: " + " ".join(kept), said.strip().split("\n")[0]))
     subprocess.run([os.environ.get("GMC") or os.path.join(os.path.dirname(__file__), "../../build/gmc"), "-q", "--method", "nuts", program + ".gm", "-o", program + "_moved"], check=True)
     moved, _, _ = run(program + "_moved", data)
     for name in ("lp__", "a", "b"):
