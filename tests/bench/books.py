@@ -16,6 +16,9 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracles"))
+from effective import least, taken
+
 GMC = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/gmc")
 MODELS = {}
 R = np.random.default_rng
@@ -430,25 +433,10 @@ likelihood { for (i in 1:n) y[i] ~ normal(theta[i], se[i]); }
 )
 
 
-def least(summary):
-    """-> (effective size, name) of the unknown that mixes worst, and how many there are."""
-    worst, n = (float("inf"), ""), 0
-    for line in summary.splitlines():
-        cells = line.split()
-        if len(cells) < 10 or cells[0] == "lp__":
-            continue
-        try:
-            worst = min(worst, (float(cells[-3]), " ".join(cells[:-9])))
-            n += 1
-        except ValueError:  # the header; a constant has a dash
-            continue
-    return worst, n
-
-
 def main():
     few = 0
-    print("| model | unknowns | least effective | of | by | s |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| model | least effective | of | by | s |")
+    print("| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         at = os.path.join(folder, "model")
         for name, (text, data) in MODELS.items():
@@ -466,11 +454,10 @@ def main():
                 capture_output=True,
                 text=True,
             )
-            (size, worst), n = least(ran.stdout)
-            said = (ran.stdout + ran.stderr).splitlines()
-            by = " and ".join(w for w, words in (("moves", "moved together"), ("steps", "drawn step by step")) if any(words in line for line in said)) or "steps"
+            size, worst = least(ran.stdout)
+            by = taken(ran.stdout + ran.stderr)
             few += size < 1000
-            print("| %s | %d | %.0f | %s | %s | %.1f |" % (name, n, size, worst, by, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began), flush=True)
+            print("| %s | %.0f | %s | %s | %.1f |" % (name, size, worst, by, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began), flush=True)
     print("%d with fewer than 1000" % few)
 
 
