@@ -431,25 +431,49 @@ bool lies_within(const Expr *bound, const Expr *end, int side)
     return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);
 }
 
-static Look test_function(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL ? FOUND : LOOK; }
+static Look test_singular(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL || (e->kind == EX_POW && e->number < 0 && !ex_above_zero(e->args[0])) ? FOUND : LOOK; }
 static Look test_infinite(const Expr *e, void *with) { (void)with; return e->kind == EX_NUM && isinf(e->number) ? FOUND : LOOK; }
 static Look test_real(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && e->var->base != BASE_INT ? FOUND : LOOK; }
 
-// May data, or the model, make this end of a truncation infinite?
-static bool may_be_infinite(const Expr *end, int side)
+// The data that can make e infinite on this side, itself or a part of it: the bound of (bound - mu)/sigma. NULL: none can, unknowns being finite.
+static Expr *data_to_infinity(Expr *e, int side)
 {
+    const bool mixed = ex_unknown(e) && !ex_find(e, test_infinite, NULL);
+    if (mixed && e->kind == EX_ADD) {
+        Expr *data = ex_num(0);
+        for (int i = 0; i < e->nargs; i++)
+            if (!ex_unknown(e->args[i])) data = ex_add2(data, e->args[i]);
+        return data_to_infinity(data, side);
+    }
+    if (mixed && e->kind == EX_MUL) {
+        Expr *part = NULL;
+        for (int i = 0; i < e->nargs; i++) {
+            if (ex_above_zero(e->args[i])) continue;
+            if (part) return NULL;
+            part = e->args[i];
+        }
+        return part ? data_to_infinity(part, side) : NULL;
+    }
+    if (mixed || (!ex_find(e, test_infinite, NULL) && !ex_find(e, test_real, NULL))) return NULL;
     double range[2];
-    if (!ex_find(end, test_infinite, NULL) && (ex_unknown(end) || !ex_find(end, test_real, NULL))) return false;
-    range_of(end, &range[0], &range[1]);
-    return isinf(range[side]);
+    range_of(e, &range[0], &range[1]);
+    return isinf(range[side]) ? e : NULL;
 }
+
+Expr *at_infinity(Expr *e, int side)
+{
+    Expr *data = data_to_infinity(e, side);
+    return data ? ex_call2("at end", data, ex_num(side ? INFINITY : -INFINITY)) : NULL;
+}
+
+bool serves_at_end(const Expr *e) { return !ex_find(e, test_singular, NULL); }
 
 // An end of a truncation that is an end of the support, or infinite, leaves nothing out: a log of nothing has no derivative, nor have distribution functions at an end. Sums and products have.
 static Expr *unless_at_end(Expr *end, int side, Expr *support, Expr *there, Expr *else_)
 {
-    if (!support && may_be_infinite(end, side)) support = ex_num(side ? INFINITY : -INFINITY);
-    if (!support || (end->kind == EX_NUM && support->kind == EX_NUM) || !ex_find(else_, test_function, NULL)) return else_;
-    return ex_call3("if_else", ex_call2("at end", end, support), there, else_);
+    if (serves_at_end(else_)) return else_;
+    Expr *reached = support ? ex_call2("at end", end, support) : at_infinity(end, side);
+    return reached ? ex_call3("if_else", reached, there, else_) : else_;
 }
 
 static bool is_open(const Expr *end, int side) { return end && end->kind == EX_NUM && end->number == (side ? INFINITY : -INFINITY); }
@@ -1060,7 +1084,7 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
     case STMT_TILDE: tilde(g, s, &scope); break;
     case STMT_TARGET: {
         Factor *f = factor_new(g, s->span, plates_of(g, &scope, s->span, 0, NULL));
-        f->log_density = elaborate(g, s->rhs, scope.env, 0, NULL);
+        f->log_density = added_density(elaborate(g, s->rhs, scope.env, 0, NULL));
         f->added = true;
         break;
     }

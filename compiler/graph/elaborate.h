@@ -24,6 +24,9 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);
 Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                     // e as a scalar, a reference to an array, or an ARRAY
 Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);      // for one element of a vectorised statement
 Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawPart part);            // law.c: normal_lpdf(y | mu, s)
+Expr *added_density(Expr *e);                                                                         // law.c: e as a term of the log joint
+Expr *at_infinity(Expr *e, int side);                                                                 // whether data make e infinite on this side; NULL: they cannot
+bool  serves_at_end(const Expr *e);                                                                   // has a value, and derivatives, at ends of a support: made of sums and products
 const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);
 void  support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi);      // NULL: open
 const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);

@@ -578,7 +578,7 @@ static bool constant1(FunctionId fn, double x, double *out)
 static bool constant2(FunctionId fn, double a, double b, double *out)
 {
     switch (fn) {
-    case FN_EQ: *out = a == b; break;
+    case FN_EQ: case FN_AT_END: *out = a == b; break;
     case FN_NE: *out = a != b; break;
     case FN_LT: case FN_IN_TAIL: *out = a < b; break;
     case FN_LE: *out = a <= b; break;

@@ -5,34 +5,63 @@
 //
 // Needs: names and types checked.     Gives: a scalar, the sum over the elements of a vector.
 // They have the values that the statement y ~ normal(mu, sigma) would add: minus infinity outside of the support.
+// Where data make the argument of a distribution function infinite, or an end of the support, nothing is left or all, whatever the parameters: a limit that formulas do not give the derivatives of.
 #include <math.h>
 #include "elaborate.h"
 
-// Does the sign or the declared support of x say that it lies on this side of the end?
-static bool beyond(const Expr *x, const Expr *end, int side)
+// Does the sign or the declared support of x say that it lies on this side of the end, or, where that is `closed`, at it?
+static bool inside_of(const Expr *x, const Expr *end, int side, bool closed)
 {
-    if (!end || end->kind != EX_NUM || !isfinite(end->number)) return !end || (end->kind == EX_NUM && (side ? end->number > 0 : end->number < 0) && !isfinite(end->number));
-    if (side == 0 && end->number <= 0 && ex_positive(x)) return true;
-    if (x->kind == EX_NUM) return side ? x->number <= end->number : x->number >= end->number;
-    return x->kind == EX_REF && (side ? x->var->upper_number <= end->number : x->var->lower_number >= end->number);
+    if (!end) return true;
+    if (end->kind != EX_NUM) return false;
+    if (!isfinite(end->number)) return side ? end->number > 0 : end->number < 0;
+    if (side == 0 && end->number <= 0 && (closed ? ex_positive(x) : ex_above_zero(x))) return true;
+    const double bound = x->kind == EX_NUM ? x->number : x->kind != EX_REF ? NAN : side ? x->var->upper_number : x->var->lower_number;
+    return (side ? bound < end->number : bound > end->number) || (closed && bound == end->number);
+}
+
+// Whether x is at this end of the support, or beyond it. NULL: it never is, or the formula e serves there.
+static Expr *out_of(const Distribution *d, Expr *x, Expr *end, int side, const Expr *e)
+{
+    if (d->value_rank || inside_of(x, end, side, d->discrete)) end = NULL;
+    if (!end) return at_infinity(x, side);
+    if (inside_of(x, end, side, true)) return serves_at_end(e) ? NULL : ex_call2("at end", x, end);
+    return side ? ex_call2("<=", end, x) : ex_call2(d->discrete ? "<" : "<=", x, end);
 }
 
 static Expr *one(Graph *g, const Distribution *d, LawPart part, Expr **args, Expr *x)
 {
     const Env *env = bind_arguments(g, d, d->nparams, args, x);
-    Expr *ends[2], *minus = ex_num(-INFINITY);
+    const bool above = part == LAW_LOG_CCDF;
+    Expr *ends[2], *minus = ex_num(-INFINITY), *e = elaborate(g, part == LAW_DENSITY ? d->log_density : above ? d->ccdf : d->cdf, env, 0, NULL);
     support_ends(g, d, d->nparams, args, x, &ends[0], &ends[1]);
-    for (int side = 0; side < 2; side++)
-        if (d->value_rank || beyond(x, ends[side], side)) ends[side] = NULL;
-    const Ast *of = part == LAW_DENSITY ? d->log_density : part == LAW_LOG_CCDF ? d->ccdf : d->cdf;
-    Expr *e = elaborate(g, of, env, 0, NULL);
-    if (part == LAW_DENSITY)
+    if (part == LAW_DENSITY) {
+        for (int side = 0; side < 2; side++)
+            if (d->value_rank || inside_of(x, ends[side], side, true)) ends[side] = NULL;
         return ends[0] || ends[1] ? ex_add2(e, ex_call3("within", x, ends[0] ? ends[0] : minus, ends[1] ? ends[1] : ex_num(INFINITY))) : e;
-    const bool above = part == LAW_LOG_CCDF;     // beyond an end nothing is left, or all
-    if (ends[1]) e = ex_call3("if_else", ex_call2("<=", ends[1], x), above ? minus : ex_num(0), e);
-    if (ends[0]) e = ex_call3("if_else", ex_call2("<", x, ends[0]), above ? ex_num(0) : minus, e);
-    return e;
+    }
+    Expr *all = e;
+    for (int side = 1; side >= 0; side--) {
+        Expr *out = out_of(d, x, ends[side], side, e);
+        if (out) all = ex_call3("if_else", out, side == above ? minus : ex_num(0), all);      // nothing is left, or all
+    }
+    return all;
 }
+
+// A term of a density that is minus infinity itself where nothing is left needs no choice for that.
+static Expr *bare(Expr *e, void *with)
+{
+    switch (e->kind) {
+    case EX_ADD: case EX_MUL: return NULL;
+    case EX_REDUCE: return e->fn == FN_sum ? NULL : e;
+    case EX_CALL:
+        if (e->fn != FN_if_else) return e;
+        return goes_on(e->args[0]) && ex_is_num(e->args[1], -INFINITY) ? ex_map(e->args[2], bare, with) : NULL;
+    default: return e;
+    }
+}
+
+Expr *added_density(Expr *e) { return ex_map(e, bare, NULL); }
 
 Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawPart part)
 {
