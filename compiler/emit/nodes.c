@@ -298,6 +298,19 @@ static bool may_overflow(const Place *at, const Expr *value)
     return value->kind == EX_ADD || value->kind == EX_MUL || value->kind == EX_POW || value->kind == EX_REDUCE || (value->kind == EX_CALL && !function_rows[value->fn].infix && value->fn != FN_NOT && value->fn != FN_MOD);
 }
 
+// The condition that a place is there whose subscripts no loop changes, which the model reads under a condition: sums for it are made whatever data say, and are 0 then.
+static Expr *place_exists(const Out *o, const Place *at)
+{
+    Expr *all = NULL;
+    const Expr *e = at->element;
+    for (int k = 0; e && k < e->nargs; k++) all = ex_both(all, subscript_inside(o->g, e->args[k], e->var->dim[k]));
+    for (int i = 0; at->array && i < at->n; i++) {
+        const Sub *sub = &at->sub[i];
+        for (int k = 0; sub->of && k < sub->n; k++) all = ex_both(all, subscript_inside(o->g, sub->at[k], sub->of->dim[sub->first + k]));
+    }
+    return all;
+}
+
 static void emit_update(Out *o, const Node *n)
 {
     const Place *at = &n->update.place;
@@ -1253,7 +1266,16 @@ static void emit_node(Out *o, const Node *n)
         line(o, "if (%s) %s;", negated ? expr_c(o, c->args[0], LOOSE) : negated_text(o, c).c, what);
         break;
     }
-    case NODE_UPDATE: emit_update(o, n); break;
+    case NODE_UPDATE: {
+        Expr *exists = place_exists(o, &n->update.place);
+        if (exists) {
+            o->brief = true;
+            begin(o, "if (%s)", expr_c(o, exists, LOOSE));
+            o->brief = false;
+        }
+        emit_update(o, n);
+        break;
+    }
     case NODE_FILL: emit_fill(o, n); break;
     case NODE_ORDER: {
         const Order *order = n->order.order;

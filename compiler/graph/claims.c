@@ -141,6 +141,48 @@ bool claims_length(Expr *n)
     return nonneg(&f, n, DEEP);
 }
 
+// Does a claim that no condition and no loop restricts say so?
+static bool claimed_always(const Graph *g, Expr *e)
+{
+    for (const Claim *k = g->claims; k; k = k->next) {
+        if (k->loops.n || k->loops.guard) continue;
+        for (int i = 0; i < k->nparts; i++)
+            if (k->part[i] && claims_length(ex_sub(e, k->part[i]))) return true;
+    }
+    return false;
+}
+
+// Numbers and data that no loop changes.
+static bool is_fixed(const Expr *e)
+{
+    if (e->kind == EX_INDEX || e->loose || (e->kind == EX_REF && e->var->kind != VAR_DATA)) return false;
+    for (int i = 0; i < e->nargs; i++)
+        if (!is_fixed(e->args[i])) return false;
+    return true;
+}
+
+Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim)
+{
+    if (!is_fixed(s)) return NULL;
+    Expr *const part[] = {plus(s, -1), ex_sub(dim, s)}, *const holds[] = {ex_call2("<=", ex_num(1), s), ex_call2("<=", s, dim)};
+    Expr *all = NULL;
+    for (int i = 0; i < 2; i++)
+        if (!claims_length(part[i]) && !claimed_always(g, part[i])) all = ex_both(all, holds[i]);
+    return all;
+}
+
+Expr *reads_inside(const Graph *g, const Expr *e)
+{
+    if (e->kind == EX_REDUCE) return ex_both(reads_inside(g, e->args[0]), reads_inside(g, e->args[1]));
+    const bool chooses = e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR);
+    Expr *all = NULL;
+    for (int k = 0; k < e->nargs; k++) {
+        if (!chooses || k == 0) all = ex_both(all, reads_inside(g, e->args[k]));
+        if (e->kind == EX_REF) all = ex_both(all, subscript_inside(g, e->args[k], e->var->dim[k]));
+    }
+    return all;
+}
+
 bool claims_never(const Loops *l)
 {
     Facts f = facts_of(l);

@@ -914,6 +914,8 @@ typedef struct Claim {                   // checked once, when the data have bee
 bool find_claims(Graph *g);
 Expr *condition_left(Expr *condition);                           // conditions.c: what the ranges of its indices do not decide; NULL: it always holds; the number 0: it never does
 Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);     // arguments.c: the condition that arguments which hold v lie in their domains; NULL: they always do
+Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim);      // the condition that a subscript which no loop changes names an element; NULL: data satisfy it in every run, or a loop or a draw changes it
+Expr *reads_inside(const Graph *g, const Expr *e);               // the same of all subscripts by which e reads, whatever its conditions and sums say; NULL
 void claims_print(FILE *out, const Graph *g);
 Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the condition, by counting; NULL: always
 const Expr *drawn_by(const Factor *f);                               // the element that a statement draws, or whose function it draws; NULL: none, or several

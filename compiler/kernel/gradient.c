@@ -1763,7 +1763,8 @@ static Look collect_scalars(const Expr *e, void *with)
     ROOM(m->p->g->arena, m->names, m->nscalars, m->names_size);
     m->names[m->nscalars] = name;
     m->scalars[m->nscalars++] = value;
-    put_let(m->p, value, local_new(m->p->g->arena, name), value, "wide");
+    Expr *exists = reads_inside(m->p->g, value);
+    put_let(m->p, value, local_new(m->p->g->arena, name), exists ? ex_call3("if_else", exists, value, ex_num(0)) : value, "wide");
     return SKIP;
 }
 

@@ -450,11 +450,14 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
     if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
     e->kept = walk;
     if (worth_naming(e) && !(inner->guard && looks_up(e)) && !changes(e, inner) && !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) && ex_rank(e) == 0) {
-        need(w, e);
-        if (!scope_find(&w->scope, e)) let(w, e, temporary(w, "c"), e);
-        return;
+        Expr *exists = reads_inside(w->p->g, e);
+        if (!exists || !needs_statements(w, e)) {
+            need(w, e);
+            if (!scope_find(&w->scope, e)) let(w, e, temporary(w, "c"), exists ? ex_call3("if_else", exists, e, ex_num(0)) : e);
+            return;
+        }
     }
-    if (e->kind == EX_AT && !(inner->guard && looks_up(e->args[0])) && !changes(e->args[0], inner) && !reads_declared(w, e) && !(moving && ex_mentions(e->args[0], moving))) {
+    if (e->kind == EX_AT && !(inner->guard && looks_up(e->args[0])) && !reads_inside(w->p->g, e->args[0]) && !changes(e->args[0], inner) && !reads_declared(w, e) && !(moving && ex_mentions(e->args[0], moving))) {
         need_matrix(w, e->args[0]);
         return;
     }
@@ -517,7 +520,7 @@ static bool test_read(const Var *v, void *with) { return v->kind != VAR_ELEMENT 
 // Whether a matrix may be computed before the list, which has these loops around where it stands: no value that is tried, no local and nothing that the list writes is in it.
 static bool steady(const Steady *s, Expr *e)
 {
-    return !changes(e, &s->inner) && !(s->inner.guard && looks_up(e)) && !ex_any_var(e, test_element, NULL) && !(s->moving && ex_mentions(e, s->moving)) && !writes(s->list, test_read, e);
+    return !changes(e, &s->inner) && !(s->inner.guard && looks_up(e)) && !reads_inside(s->w->p->g, e) && !ex_any_var(e, test_element, NULL) && !(s->moving && ex_mentions(e, s->moving)) && !writes(s->list, test_read, e);
 }
 
 static void keep_matrices_of(const Steady *s, Expr *e, uint64_t walk)
