@@ -311,6 +311,9 @@ static Expr *place_exists(const Out *o, const Place *at)
     return all;
 }
 
+// Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
+static bool puts_row(const Node *n) { return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET; }
+
 static void emit_update(Out *o, const Node *n)
 {
     const Place *at = &n->update.place;
@@ -325,7 +328,7 @@ static void emit_update(Out *o, const Node *n)
     if (at->array && at->array->pattern) {
         if (at->array->rank == 1) line(o, "SPARSE_SHIFT(s->%s, %s, %s);", at->array->name, place, t.c);
         else if (at->n == 0) line(o, "%s(%s);", n->update.op == UPDATE_ADD ? "SPARSE_TARGET" : "SPARSE_ROW", t.c);
-        else if (at->n == 1 && n->update.op == UPDATE_SET) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, t.c, extent_c(o, n->update.value->var->dim[1], LOOSE));
+        else if (puts_row(n)) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, t.c, extent_c(o, n->update.value->var->dim[1], LOOSE));
         else line(o, "%s(%s, %s);", at->n == 1 ? "SPARSE_PUT" : "SPARSE_ADD", place, t.c);
         return;
     }
@@ -1267,7 +1270,7 @@ static void emit_node(Out *o, const Node *n)
         break;
     }
     case NODE_UPDATE: {
-        Expr *exists = place_exists(o, &n->update.place);
+        Expr *exists = puts_row(n) ? NULL : place_exists(o, &n->update.place);
         if (exists) {
             o->brief = true;
             begin(o, "if (%s)", expr_c(o, exists, LOOSE));

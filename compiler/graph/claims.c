@@ -171,16 +171,27 @@ Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim)
     return all;
 }
 
+typedef struct Reads { const Graph *g; Expr *inside, **asked; int n, size; } Reads;
+
+// Of a choice, and of a sum over a range, only what decides is always read: it is looked at next.
+static Look test_read(const Expr *e, void *with)
+{
+    Reads *r = with;
+    const bool chooses = e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR);
+    for (int k = 0; k < e->nargs && e->kind == EX_REF; k++) r->inside = ex_both(r->inside, subscript_inside(r->g, e->args[k], e->var->dim[k]));
+    for (int k = 0; k < (chooses ? 1 : e->kind == EX_REDUCE ? 2 : 0); k++) {
+        ROOM(r->g->arena, r->asked, r->n, r->size);
+        r->asked[r->n++] = e->args[k];
+    }
+    return chooses || e->kind == EX_REDUCE ? SKIP : LOOK;
+}
+
 Expr *reads_inside(const Graph *g, const Expr *e)
 {
-    if (e->kind == EX_REDUCE) return ex_both(reads_inside(g, e->args[0]), reads_inside(g, e->args[1]));
-    const bool chooses = e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR);
-    Expr *all = NULL;
-    for (int k = 0; k < e->nargs; k++) {
-        if (!chooses || k == 0) all = ex_both(all, reads_inside(g, e->args[k]));
-        if (e->kind == EX_REF) all = ex_both(all, subscript_inside(g, e->args[k], e->var->dim[k]));
-    }
-    return all;
+    Reads r = {.g = g};
+    ex_find(e, test_read, &r);
+    for (int i = 0; i < r.n; i++) ex_find(r.asked[i], test_read, &r);
+    return r.inside;
 }
 
 bool claims_never(const Loops *l)
