@@ -9,7 +9,8 @@
 //   meet      numbers that have met (neighbouring cutpoints of a category without rows), neither of which can pass the other, are moved together where iterations end: no step along one of them says what
 //             the log density does along the face on which they lie. Where that gains, iterations go on, with such a move after each two
 //   no mode   what has arrived where a step along one number alone, or along two that hold each other (a + b < 1), would gain more than 0.01 of the log density (by differences) is not called a mode
-//   no bound  a start whose step of maximisation has no finite maximum ends there; the others go on
+//   no bound  a start whose step of maximisation has no finite maximum ends there; the others go on. So does one that rises until rounding makes its steps fall, as a scale of effects that come together:
+//             from where numbers differ by rounding alone, the same iteration then ends at other heights
 //   runs off  where the last step leads on to infinity, and the log density on that line as far out again is higher, and so it is 10, 1000 and 100,000 times as far: coefficients under perfect
 //             separation. That is looked at where iterations end, and after 500, 1000, 2000, ... of them
 //
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, LEAST_SLOPES_ON_WAY = 1, MOST_MET = 40, MOST_EDGES = 10, ROUND = 10 };
+enum { MOST_ITERATIONS = 20000, MOST_SLOPES = 400, LEAST_SLOPES = 40, LEAST_SLOPES_ON_WAY = 1, MOST_MET = 40, MOST_EDGES = 10, ROUND = 10, REPEATS = 4 };
 
 static const long JUDGED[] = { 30, 60 };
 
@@ -163,6 +164,44 @@ static double density_here(Em *em, GmRun *one)
     return isnan(lp) ? -INFINITY : lp;
 }
 
+// Each unknown to a neighbour among doubles, or floats, this way or that.
+static void round_unknowns(const Em *em, int chain, unsigned long long *bits)
+{
+    const double unit = em->single ? 1.2e-7 : 2.3e-16;
+    for (int f = 0; f < em->model->n_state; f++) {
+        if (!is_unknown(&em->model->state[f]))
+            continue;
+        double *x = gm_state_array(em->model, em->memory, chain, f);
+        for (long i = 0, n = gm_shape_size(&em->memory->shape[f]); i < n; i++) {
+            *bits = *bits * 6364136223846793005u + 1442695040888963407u;
+            x[i] *= 1 + (*bits >> 63 ? unit : -unit);
+        }
+    }
+}
+
+// What rounding does to an iteration from `last`, where the log density is `before`, to lp: the largest change of either, with unknowns that are rounded otherwise, before and after it. The start is at `last` afterwards.
+static double noise_of(Em *em, GmRun *one, double before, double lp)
+{
+    unsigned long long bits = 1;
+    double most = 0;
+    for (int k = 0; k < REPEATS; k++) {
+        double again;
+        put_last(em, one->chain);
+        round_unknowns(em, one->chain, &bits);
+        const double began = density_here(em, one);
+        if (!take(em, one, em->model->iterate_chain, &again))
+            again = INFINITY;
+        if (em->on_device)
+            move_unknowns(em, one->chain, false);
+        round_unknowns(em, one->chain, &bits);
+        const double ends[3] = { began - before, again - lp, density_here(em, one) - lp };
+        for (int i = 0; i < 3; i++)
+            most = fmax(most, isnan(ends[i]) ? INFINITY : fabs(ends[i]));
+    }
+    put_last(em, one->chain);
+    return most;
+}
+
 // An iteration. What it has gained; *change: of the unknowns.
 static double iterate(Em *em, GmRun *one, double *change)
 {
@@ -177,9 +216,16 @@ static double iterate(Em *em, GmRun *one, double *change)
         put_last(em, one->chain);
         return 0;
     }
+    const double before = e->log_density, gain = lp - before;
+    const bool fell = before > -INFINITY && gain < -em->within.falls * (1 + fabs(lp));
+    const double noise = fell ? noise_of(em, one, before, lp) : 0;
+    if (fell && noise > -0.1 * gain) {                   // as far as doubles go: at a mode, or on the way to where there is none
+        const double rose = w->n > 1 ? before - w->trace[w->n - 2].log_density : INFINITY;
+        e->state = noise < STEEP ? GM_ASCENT_DONE : rose > STEEP ? GM_ASCENT_UNBOUNDED : GM_ASCENT_STUCK;
+        return 0;
+    }
     if (em->on_device)
         move_unknowns(em, one->chain, false);
-    const double before = e->log_density, gain = lp - before;
     *change = change_of(em, one->chain);
     if (isnan(lp) || lp == -INFINITY) {
         e->state = w->n > 0 ? GM_ASCENT_UNBOUNDED : GM_ASCENT_NOWHERE;       // the former: where doubles end
@@ -189,7 +235,7 @@ static double iterate(Em *em, GmRun *one, double *change)
     keep_trace(w, e->iterations, lp);
     if (lp > 1e300)
         e->state = GM_ASCENT_UNBOUNDED;
-    if (before > -INFINITY && gain < -em->within.falls * (1 + fabs(lp))) {
+    if (fell) {
         e->fell = gain;
         e->state = GM_ASCENT_STUCK;
     }

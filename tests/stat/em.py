@@ -138,6 +138,11 @@ prior { for (j in 1:p) b[j] ~ flat(); }
 likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(X[i] * b); }
 """
 
+FACTOR = """data { int N, J; matrix[N, J] y; }
+prior { for (j in 1:J) { a[j] ~ normal(0, 10); l[j] ~ normal(0, 1); s[j] ~ half_cauchy(0, 1); } }
+latent { for (i in 1:N) f[i] ~ normal(0, 1); }
+likelihood { for (i in 1:N, j in 1:J) y[i, j] ~ normal(a[j] + l[j] * f[i], s[j]); }
+"""
 COLLAPSES = """data { int N; vector[N] y; }
 prior { w ~ dirichlet([1,1]); for (k in 1:2) { mu[k] ~ normal(0, 5); s[k] ~ half_normal(0,1); } }
 latent { for (i in 1:N) c[i] ~ categorical(w); }
@@ -350,6 +355,8 @@ with Workplace() as w:
     x, said = mode(w, compiled(w, "collapses", COLLAPSES), dict(N=6, y=y6), "--starts", "8", "--seed", "1")
     told("one start collapses", x is not None and abs(x["lp__"] + 12.91229405) < 1e-6 and said.count("the density has no bound") == 1, said)
     print("only collapses: " + mode(w, compiled(w, "all", COLLAPSES.replace("half_normal(0,1)", "half_flat()")), dict(N=3, y=np.array([1., 1, 4])), "--starts", "2", status=8)[1].strip().split("\n")[-1])
+    y4 = np.array([[-.9, .4, 1.3], [1.1, -.2, .3], [.2, -1.4, -.8], [-.3, .9, .1], [1.6, .5, -1.2]])
+    print("residuals vanish: " + mode(w, compiled(w, "factor", FACTOR), dict(N=5, J=3, y=y4), "--starts", "8", status=8)[1].strip().split("\n")[-1])
     print("missing: " + mode(w, w.path("collapses"), dict(N=6, y=[None, *y6[1:]]), status=2)[1].strip())
     for name, model in (("chain", CHAIN), ("counts", COUNTS)):
         with open(w.path(name + ".gm"), "w") as f:
