@@ -1042,7 +1042,7 @@ static void emit_draw_normal(Out *o, const Node *n)
     line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
     line(o, "SAVE_OLD(x, n);");
     if (s->gaussian.diagonal) {
-        line(o, "if (normal_diagonal_sum_to_zero(&g, n, &s->%s[e * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
+        line(o, "if (normal_diagonal_sum_to_zero(&g, n, &s->%s[e * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J, h, first->name);
         line(o, "if (CHECKING) CLAIM(normal_diagonal_claim(&s->%s[e * n], &s->%s[e * n], n, x, OLD));", J, h);
         end(o);
         return;
@@ -1050,10 +1050,10 @@ static void emit_draw_normal(Out *o, const Node *n)
     line(o, "if (CHECKING) CLAIM_QUADRATIC_BEFORE(n, &s->%s[e * n * n], &s->%s[e * n], x);", J, h);
     if (s->gaussian.on_plane) {
         line(o, "wide *work = SCRATCH(n);");
-        line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
+        line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J, h, first->name);
         line(o, "RELEASE(work);");
-    } else if (o->team) line(o, "if (CREW(normal_draw, &g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", J, h, first->name);
-    else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e, NOT_POSITIVE_DEFINITE);", o->g->by_em ? "mode" : "draw", J, h, first->name);
+    } else if (o->team) line(o, "if (CREW(normal_draw, &g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J, h, first->name);
+    else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", o->g->by_em ? "mode" : "draw", J, h, first->name);
     line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
     end(o);
 }

@@ -3,6 +3,7 @@
 //   y[i] ~ normal(mu, s[i])     claims that not s[i] <= 0: arguments lie between the bounds of the parameter
 //   z = log(x); y ~ normal(b * z, s)     claims that z is a number, where a density reads it
 //   target += binomial_lpmf(y[i] | n[i], p)     claims that y[i] lies between 0 and n[i]
+//   u[k] ~ normal(u[g[k]], s)   claims that not g[k] == k: no element stands in its own distribution
 //   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or, on the left, of the support
 //
 // A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
@@ -314,6 +315,41 @@ static void claim_known(Claims *c, const Factor *f)
     look_at_part(&(Parts){c, f, MOST_PARTS}, &l, f->log_density, true);
 }
 
+// Which elements an argument holds, data may tell: of phi[to[e]] ~ normal(phi[from[e]], s) one that would stand in its own distribution is none (E0412, where the model says so itself). What data may take out of the argument,
+// a choice or a coefficient that may be 0, is passed over.
+static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value, Expr *e)
+{
+    switch (e->kind) {
+    case EX_REF: break;
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (e->args[i]->kind != EX_NUM && !ex_unknown(e->args[i])) return;
+    // fall through
+    case EX_ADD: case EX_POW:
+        for (int i = 0; i < e->nargs; i++) claim_apart(c, f, l, value, e->args[i]);
+        return;
+    default: return;
+    }
+    if (e->var != value->var || e->nargs != value->nargs || e == value) return;
+    Claim k = {.span = f->span, .name = value->var->name, .loops = *l, .nparts = 1, .fails = {ex_num(1)}};
+    for (int d = 0; d < e->nargs; d++) {
+        Expr *here = value->args[d], *there = e->args[d], *apart = ex_sub(here, there);
+        if (ex_unknown(here) || ex_unknown(there) || ex_any_var(here, test_response, NULL) || ex_any_var(there, test_response, NULL)) return;
+        if (claims_nonneg(l, ex_add2(apart, ex_num(-1))) || claims_nonneg(l, ex_add2(ex_neg(apart), ex_num(-1)))) return;
+        if (here != there) k.fails[0] = ex_both(k.fails[0], ex_call2("==", here, there));
+    }
+    k.says = arena_printf(c->g->arena, "%s stands in its own distribution (%s)", subscripts(c->g, value, &k), claims_line(c->g, f->span));
+    claim(c, k);
+}
+
+static void claim_others(Claims *c, const Factor *f)
+{
+    Loops l = {.guard = f->plates.guard};
+    if (!f->dist || !f->value || f->value->kind != EX_REF || !var_unknown(f->value->var) || f->plates.n > MAX_LOOPS || (l.guard && ex_any_var(l.guard, test_unknown, NULL))) return;
+    for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+    for (int k = 0; k < f->nargs; k++) claim_apart(c, f, &l, f->value, f->args[k]);
+}
+
 // The weights of a mixture are the argument of what draws its component.
 static bool claim_weights(Claims *c, const Factor *f)
 {
@@ -330,7 +366,10 @@ bool claim_arguments(Claims *c)
         if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!check_written(c, f, k) || !claim_argument(c, f, k)) return false;
-        if (!f->original && !f->made) claim_known(c, f);
+        if (!f->original && !f->made) {
+            claim_known(c, f);
+            claim_others(c, f);
+        }
     }
     return true;
 }

@@ -95,7 +95,7 @@ DEVICE RowWeight row_weight_and(real shift, real more)
 DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 
 #define NOT_FINITE            "its draw is not a finite number: its conditional is improper, or a value it depends on overflowed"
-#define NOT_POSITIVE_DEFINITE "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, its columns are collinear as far as doubles can tell (centre them), or a value it depends on overflowed"
+#define NOT_POSITIVE_DEFINITE "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre them), or a value it depends on overflowed or fell to 0"
 #define NOT_SOLVED "conjugate gradients do not come close enough to a solution, and its precision has no factor that fits: its columns are nearly collinear under a vague prior (scale them, or give the prior a smaller scale)"
 #define VERIFY(x, name, element) do { if (!is_finite(x)) FAULT(name, element, NOT_FINITE); } while (0)
 #define SUM_ALONG(i, n, ...)  SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)

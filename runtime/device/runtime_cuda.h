@@ -36,7 +36,7 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
     place->fault_what = what;
 }
 
-#define GM_NOT_PROPER "its joint normal conditional is not proper: a coefficient has neither a proper prior nor data, its columns are collinear as far as doubles can tell (centre them), or a value it depends on overflowed"
+#define GM_NOT_PROPER "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre them), or a value it depends on overflowed or fell to 0"
 
 // ---- the run ----
 
@@ -136,7 +136,7 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
     for (int k = 0; k < n; k++) {
         const double pivot = A[k * stride + k];
         if (!(pivot > GM_PIVOT_LOST * J[k * n + k]) || pivot > GM_HUGE) {           // the same in every thread
-            if (t == 0) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+            if (t == 0) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
             return;
         }
         const double r = 1 / sqrt(pivot);
@@ -171,7 +171,7 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
             __syncwarp();
         }
         for (int j = t; j < n; j += 32) {
-            if (!is_finite(v[j])) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+            if (!is_finite(v[j])) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
             x[j] = v[j];
         }
     }
@@ -211,7 +211,7 @@ GM_KERNEL gm_dense_place(const State *states, GmPlace *place, const char *name, 
     const solve *h = gm_array<const solve>(states, chain, at_h);
     wide *x = gm_array<wide>(states, chain, at_x);
     for (long j = blockIdx.x * 256L + threadIdx.x; j < n; j += gridDim.x * 256L) {
-        if (info[chain] != 0 || !is_finite(h[j])) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        if (info[chain] != 0 || !is_finite(h[j])) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
         else x[j] = h[j];
     }
 }
@@ -308,7 +308,7 @@ GM_KERNEL gm_arrow_effects(const State *states, GmPlace *place, unsigned var, co
         double v = s * k[i];
         for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];
         v = (v + gm_noise(&g, n + i)) / sqrt(D[i]);
-        if (!is_finite(v)) gm_raise(place, chain, name, 0, GM_NOT_PROPER);
+        if (!is_finite(v)) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
         u[i] = v;
     }
 }
