@@ -766,10 +766,10 @@ static void emit_slice(Out *o, const Node *n)
     end(o);
     line(o, "if (!sl.failed) break;");
     end(o);
-    store(o, place, v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
+    store(o, place, v->discrete ? "floor(sl.x + 0.5)" : v->hidden ? "sl.failed ? current : sl.x" : "sl.x");
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     compute_again(o, c);
-    line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
+    if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);      // a move along an orbit is left out then
     line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);", o->crew ? "ELEMENT_LANE " : o->team ? "ONE_LANE " : "", width, sampler, metropolis ? "SWEEP" : "start");
     line(o, "NO_CLAIM();");
 }

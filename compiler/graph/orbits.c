@@ -7,6 +7,8 @@
 // p(T_c x) |dT_c x/dx| with respect to the group's Haar measure dc/c leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, an element for each element of the scale, with
 // factors in which T_c x stands for x; conditionals.c finds its family as it does for any unknown, else it is slice sampled.
 //
+// What is positive also moves by its logarithm: a[j] ~ lognormal(m, tau) becomes exp(m + c*(log(a[j]) - m)). Densities are then those of log(a[j]).
+//
 // Of vectors with a covariance, that moves along: a matrix, or what it is made of.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
@@ -29,6 +31,7 @@ typedef struct Mover {                   // how v[index..] moves
     const Factor *factor;                // that draws it as a plate; NULL: it has the shape of c, or is a matrix
     Expr   *each;                        // coordinates that an instance of this draws, or the matrix has
     Expr   *fixed;                       // an element that stays, about which the others move; or NULL
+    bool    logged;                      // log(v) moves so, about `centre`
 } Mover;
 
 typedef struct Action {
@@ -68,12 +71,21 @@ static Expr *coordinate_at(const Action *a, const Mover *m, Expr *const *args)
     return ex_ref(a->by, m->n, at);
 }
 
-// What v[args] becomes.
-static Expr *moved_element(const Action *a, const Mover *m, Expr *const *args)
+// What v[args], or its logarithm, becomes.
+static Expr *moved_coordinate(const Action *a, const Mover *m, Expr *const *args)
 {
     Expr *centre = at_subscripts(m, m->centre, args), *ref = ex_ref(m->var, m->var->rank, args);
-    return ex_add2(centre, ex_mul2(ex_pow(coordinate_at(a, m, args), m->power), ex_sub(ref, centre)));
+    return ex_add2(centre, ex_mul2(ex_pow(coordinate_at(a, m, args), m->power), ex_sub(m->logged ? ex_log(ref) : ref, centre)));
 }
+
+static Expr *moved_element(const Action *a, const Mover *m, Expr *const *args)
+{
+    Expr *to = moved_coordinate(a, m, args);
+    return m->logged ? ex_call1("exp", to) : to;
+}
+
+// Whether a number has this logarithm.
+static Expr *has_exponential(Expr *log_x) { return ex_both(ex_call2("<", ex_num(-744.4), log_x), ex_call2("<", log_x, ex_num(709.78))); }
 
 // Ends of a positive scale are ends of c. NULL: it moves otherwise.
 static Expr *moved_between(const Action *a, const Expr *e)
@@ -81,7 +93,7 @@ static Expr *moved_between(const Action *a, const Expr *e)
     const Expr *x = e->args[0];
     for (int i = 0; i < a->n && x->kind == EX_REF && x->nargs == x->var->rank; i++) {
         const Mover *m = &a->mover[i];
-        if (m->var != x->var || m->power != 1 || !ex_is_num(m->centre, 0) || !ex_positive(x)) continue;
+        if (m->var != x->var || m->logged || m->power != 1 || !ex_is_num(m->centre, 0) || !ex_positive(x)) continue;
         Expr *end[2];
         for (int side = 0; side < 2; side++) {
             end[side] = e->args[1 + side];
@@ -123,7 +135,7 @@ static Degrees degree(const Action *a, const Expr *e)
     switch (e->kind) {
     case EX_REF:
         for (int i = 0; i < a->n; i++)
-            if (a->mover[i].var == e->var) d = ex_is_num(a->mover[i].centre, 0) ? (Degrees){.of = a->mover[i].power} : none;
+            if (a->mover[i].var == e->var) d = ex_is_num(a->mover[i].centre, 0) && !a->mover[i].logged ? (Degrees){.of = a->mover[i].power} : none;
         for (int k = 0; k < e->nargs; k++) d.failed |= mentions_moved(e->args[k], a);
         return d;
     case EX_MUL:
@@ -317,6 +329,30 @@ static Mover mover_of_scale(const Graph *g, Var *s, int power)
 
 static bool already(const Action *a, const Var *v) { return moves_var(v, (void *)a); }
 
+// Log density by the logarithm of what f draws, where that moves: x's density times x.
+static Expr *density_that_moves(const Action *a, const Factor *f)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->mover[i].logged && draws(f, a->mover[i].var)) return ex_add2(f->log_density, ex_log(f->value));
+    return f->log_density;
+}
+
+// Positive elements by their logarithms, about 0 or an argument.
+static bool add_logged_plate(Action *a, const Factor *f, const Expr *scale)
+{
+    Expr *times;
+    for (int i = -1; i < f->nargs; i++) {
+        Expr *centre = i < 0 ? ex_num(0) : f->args[i];
+        if (i >= 0 && (ex_rank(centre) || ex_mentions(centre, f->value->var) || mentions_moved(centre, a))) continue;
+        Mover *m = &a->mover[a->n++];
+        *m = mover_of_plate(f, 1, centre, scale);
+        m->logged = true;
+        if (is_invariant(a, density_that_moves(a, f), &times)) return true;
+        a->n--;
+    }
+    return false;
+}
+
 // The plate that f draws, about one of its arguments or 0; false: f is not invariant. The scale is a->mover[0].
 static bool add_plate(Action *a, const Factor *f)
 {
@@ -334,7 +370,7 @@ static bool add_plate(Action *a, const Factor *f)
         if (is_invariant(a, f->log_density, &times)) return true;
         a->n--;
     }
-    return false;
+    return is_positive(u) && add_logged_plate(a, f, scale);
 }
 
 // The one statement of v, if it draws all of it over its indices.
@@ -486,13 +522,13 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
         if (!factor_counts_at(f, 0, false)) continue;
         if (decide_instances(f, moves_var, (void *)a)) return false;
         if (!mentions_moved(f->log_density, a)) continue;
-        Expr *e, *times;
-        if (is_invariant(a, f->log_density, &times)) e = times;
-        else e = moved(a, f->log_density);
+        Expr *e = density_that_moves(a, f), *times;
+        e = is_invariant(a, e, &times) ? times : moved(a, e);
         if (a->failed || ex_find(e, test_end, a)) return false;
         for (int i = 0; i < a->n; i++) {
             const Mover *m = &a->mover[i];
             if (m->factor && draws(f, m->var) && f->value != m->fixed) e = ex_add2(e, ex_mul(3, (Expr *[]){ex_num(m->power), m->each, ex_log(coordinate_at(a, m, f->value->args))}));
+            if (m->logged && draws(f, m->var)) e = ex_add2(e, ex_call3("if_else", has_exponential(moved_coordinate(a, m, f->value->args)), ex_num(0), ex_num(-INFINITY)));
         }
         if (!ex_mentions(e, a->by)) continue;
         Expr *one = at_element(a, f, e, &p);

@@ -29,7 +29,8 @@ static bool may_have_scales(const Step *s)
     return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.on_plane && !s->gaussian.diagonal && block_sums(s->block, s->nblock) == 0;
 }
 
-static bool test_matrix(const Var *v, void *with) { (void)with; return v->rank > 1 && !var_unknown(v); }
+// Of data, as those of a linear predictor are; a response is none.
+static bool test_matrix(const Var *v, void *with) { (void)with; return v->rank > 1 && !var_unknown(v) && !v->response; }
 
 // An element of an unknown array that varies with the loops of a term.
 static Look test_weight(const Expr *e, void *with)

@@ -8,6 +8,7 @@
 #include "lower.h"
 
 enum { ROWS_THAT_TELL = 50 };            // of each element: they tell a plate, and its scale, so well that c is close to 1
+enum { OF_TWO_VALUES = 4 };              // rows of responses 0 and 1, whose variance is 1/4 at most, that tell a plate what another row does
 
 static Expr *product(const Count *c)
 {
@@ -35,6 +36,13 @@ static Expr *of_others(const Loops *l, const Expr *elements)
     return own ? ex_num(0) : n;
 }
 
+static bool is_binary(const Factor *f)
+{
+    while (f->original) f = f->original;
+    const Ast *most = f->dist && f->dist->discrete ? f->dist->upper : NULL;
+    return f->observed && most && most->kind == AST_INT && most->number == 1;
+}
+
 // Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep passes over the rows of a statement, or over the pairs of two plates: for plates
 // with few rows an element.
 static Expr *where_it_pays(Lower *p, const Step *s)
@@ -55,7 +63,7 @@ static Expr *where_it_pays(Lower *p, const Step *s)
     for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->kind == STEP_GAUSSIAN ? NULL : s->conditional->density, *before = NULL; q; before = q, q = q->next) {
         if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;        // one pass for both
         if (s->kind == STEP_EXACT && hoisted_part(p, s->conditional, q)) continue;
-        rows = ex_add2(rows, of_others(&q->loops, elements));
+        rows = ex_add2(rows, ex_mul2(ex_num(!o->added && is_binary(q->factor) ? 1.0 / OF_TWO_VALUES : 1), of_others(&q->loops, elements)));
     }
     if (o->added) rows = ex_mul2(ex_num(sharing(p, s)), rows);
     Expr *few = ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_TELL), elements));

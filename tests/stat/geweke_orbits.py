@@ -143,6 +143,23 @@ def second_order():
     return {"s": s, "u.1": u[0], "u.3": u[2], "u.4": u[3], "u.6": u[5], **y3(u[3])}
 
 
+# ---- by logarithms ----
+
+@test(["s, u"], "mu ~ normal(0.5, 1); s ~ gamma(3, 2); for (j in 1:3) u[j] ~ lognormal(mu, s);", {"mu": identity, "s": log, "u.1": log, "u.2": log}, likelihood="for (i in 1:5) y[i] ~ normal(log(u[g[i]]), 0.7);")
+def lognormals_and_their_logarithms():
+    mu, s = normal(0.5), gamma(3, 2)
+    u = [np.exp(normal(mu, s)) for _ in range(2)]
+    return {"mu": mu, "s": s, "u.1": u[0], "u.2": u[1], **y3(np.log(u[1]))}
+
+
+@test(["s, u"], "for (l in 1:2) s[l] ~ gamma(3, 4); for (j in 1:3) if (here[j] == 1) u[j] ~ lognormal(0.3 * h[j], s[h[j]]);", {"s.1": log, "s.2": log, "u.2": log, "u.3": log, "k.3": identity},
+      data="int h[3]; int here[3]; int<lower=0, upper=1> k[5];", likelihood="for (i in 1:5) if (g[i] > 1) k[i] ~ bernoulli_logit(u[g[i]] - 1);", values={"h": H, "here": [0, 1, 1], "k": [1, 0] + [None] * 3})
+def lognormals_by_group():
+    s = [gamma(3, 4), gamma(3, 4)]
+    u = [np.exp(normal(0.3, s[0])), np.exp(normal(0.6, s[1]))]
+    return {"s.1": s[0], "s.2": s[1], "u.2": u[0], "u.3": u[1], "k.3": coin(u[0] - 1)}
+
+
 # ---- vectors by their covariance ----
 
 def vectors(m, root):

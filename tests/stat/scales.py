@@ -269,6 +269,21 @@ def columns(t1, t2):                             # the means are drawn so as wel
     return o, {"A.1.1": 0, "mu.1": 8, "mu.2": 9}
 
 
+FACTORS = U[:8, None] * np.array([[1.0, -0.6]]) + rng.normal(0, 0.5, (8, 2))
+
+
+@model("data { int n; matrix[n, 2] w; } prior { for (k in 1:2) e[k] ~ half_normal(0, 1); for (i in 1:n, m in 1:2) f[i, m] ~ normal(0, 1); }\n"
+       "likelihood { for (i in 1:n, k in 1:2) w[i, k] ~ normal(k * f[i, 1] - 0.6 * f[i, 2], e[k]); }", {"n": 8, "w": FACTORS}, **{"e.1": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50), "e.2": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50)})
+def factors(e1, e2):                             # each response has a standard deviation of its own
+    o = Joint(16)
+    for i in range(8):
+        for m in range(2):
+            o.add(0, 1, **part(2 * i + m))
+        for k, e in enumerate((e1, e2)):
+            o.add(FACTORS[i, k], e, **part(2 * i, k + 1), **part(2 * i + 1, -0.6))
+    return o, {"f.1.1": 0, "f.8.2": 15}
+
+
 def says(said, scales):
     """Whether each scale is drawn with a joint normal integrated out."""
     drawn = set(", ".join(re.findall("after (.*) with it integrated out", said)).split(", "))
