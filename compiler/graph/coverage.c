@@ -4,9 +4,10 @@
 //   before   z[i] ~ ... over i in 1:N where k[i] == 1                     z[i] may be read where k[i] == 1; elsewhere the data have to tell
 //   after    named_z[i] = sum of 1 over i, where k[i] == 1                counted at load, for the claims that need it
 //
-// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; claims that count.     Keeps: everything else.
+// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; claims that count, also of flat elements that nothing holds.     Keeps: everything else.
 // Statements are compared as boxes, a range of each subscript and a condition. Two boxes with a condition and its opposite are one, and so are two that
 // lie side by side. What boxes do not tell is counted, by one sum of data for each statement.
+#include <math.h>
 #include <string.h>
 #include "claims.h"
 
@@ -370,6 +371,22 @@ static Expr *function_drawn(const Coverage *c, const Factor *f)
     return what;
 }
 
+static void join_boxes(Arena *arena, Coverage *c, const Var *v)
+{
+    c->merged = NEW_N(arena, Naming, c->n);
+    for (int i = 0; i < c->n; i++) {
+        find_box(c, &c->naming[i]);
+        if (c->naming[i].box) c->merged[c->nmerged++] = c->naming[i];
+    }
+    join_all(c);
+    for (int i = 0; i < c->nmerged; i++) {
+        bool all = !c->merged[i].guard;
+        for (int k = 0; k < c->rank; k++)
+            all &= claims_nonneg(&(Loops){0}, ex_sub(ex_num(1), c->merged[i].lo[k])) && claims_nonneg(&(Loops){0}, ex_sub(c->merged[i].hi[k], v->dim[k]));
+        c->complete |= all;
+    }
+}
+
 // By its distributions, its definitions, or both. A definition of data has its elements by the latter alone.
 static Coverage *coverage_of(Graph *g, Var *v, bool drawn, bool defined)
 {
@@ -389,18 +406,7 @@ static Coverage *coverage_of(Graph *g, Var *v, bool drawn, bool defined)
     for (const Site *t = defined ? v->sites : NULL; t; t = t->next)
         if (!t->again) add_naming(g, c, v, t->span, &t->plates, true, t->n, t->subscript);
     if (!c->n) return NULL;                      // flat, or data that no statement is about
-    c->merged = NEW_N(g->arena, Naming, c->n);
-    for (int i = 0; i < c->n; i++) {
-        find_box(c, &c->naming[i]);
-        if (c->naming[i].box) c->merged[c->nmerged++] = c->naming[i];
-    }
-    join_all(c);
-    for (int i = 0; i < c->nmerged; i++) {
-        bool all = !c->merged[i].guard;
-        for (int k = 0; k < c->rank; k++)
-            all &= claims_nonneg(&(Loops){0}, ex_sub(ex_num(1), c->merged[i].lo[k])) && claims_nonneg(&(Loops){0}, ex_sub(c->merged[i].hi[k], v->dim[k]));
-        c->complete |= all;
-    }
+    join_boxes(g->arena, c, v);
     return c;
 }
 
@@ -470,6 +476,91 @@ static void claim_not_missing(Claims *claims, const Var *v)
     }
 }
 
+// ---- flat elements ----
+
+enum { MOST_READINGS = 100 };
+
+typedef struct Readings { Graph *g; Coverage *c; Var *v; const Factor *f; bool failed; } Readings;
+
+// The loops that decide which element is read: others have turns, or the data no rows at all.
+static const Plates *loops_of(Graph *g, const Plates *p, const Expr *ref)
+{
+    Plates *few = NEW(g->arena, Plates);
+    *few = (Plates){.index = NEW_N(g->arena, Index *, p->n), .guard = p->guard};
+    for (int i = p->n - 1; i >= 0; i--) {        // what ends of inner loops depend on counts
+        bool counts = p->guard && ex_mentions_index(p->guard, p->index[i]);
+        for (int k = 0; k < ref->nargs; k++) counts |= ex_mentions_index(ref->args[k], p->index[i]);
+        for (int k = 0; k < few->n; k++) counts |= ex_mentions_index(few->index[k]->lo, p->index[i]) || ex_mentions_index(few->index[k]->hi, p->index[i]);
+        if (counts) few->index[few->n++] = p->index[i];
+    }
+    for (int i = 0; 2 * i + 1 < few->n; i++) {
+        Index *other = few->index[i];
+        few->index[i] = few->index[few->n - 1 - i];
+        few->index[few->n - 1 - i] = other;
+    }
+    return few;
+}
+
+static bool same_expressions(Expr *const *a, Expr *const *b, int n) { return n == 0 || memcmp(a, b, sizeof *a * (size_t)n) == 0; }
+
+// Every element that e may read of v, with the loops around it. What follows from unknowns, or from data that may be missing, is not counted.
+static void add_readings(Readings *r, const Plates *p, Expr *e)
+{
+    if (r->failed || !ex_mentions(e, r->v)) return;
+    if (e->kind == EX_REF && e->var == r->v) {
+        for (int k = 0; k < e->nargs; k++) r->failed |= ex_unknown(e->args[k]) || ex_any_var(e->args[k], test_may_miss, NULL);
+        p = loops_of(r->g, p, e);
+        for (int i = 0; i < r->c->n; i++)
+            if (r->c->naming[i].plates->guard == p->guard && same_expressions(r->c->naming[i].at, e->args, e->nargs)) return;
+        r->failed |= r->c->n == MOST_READINGS || p->n + r->c->rank - e->nargs > MAX_LOOPS;
+        if (!r->failed) add_naming(r->g, r->c, r->v, r->f->span, p, false, e->nargs, e->args);
+        return;
+    }
+    for (int i = 0; i < e->nargs; i++) {
+        const bool body = (e->kind == EX_REDUCE || e->kind == EX_ARRAY) && i == e->nargs - 1;
+        if (!body) {
+            add_readings(r, p, e->args[i]);
+            continue;
+        }
+        Plates *more = NEW(r->g->arena, Plates);
+        *more = (Plates){.n = p->n + 1, .index = NEW_N(r->g->arena, Index *, p->n + 1), .guard = p->guard};
+        if (p->n) memcpy(more->index, p->index, sizeof *p->index * (size_t)p->n);
+        Index *j = more->index[p->n] = index_new(e->index->name, e->kind == EX_ARRAY ? ex_num(1) : e->args[0], e->args[e->nargs - 2]);
+        add_readings(r, more, ex_open(e, j));
+    }
+}
+
+// A flat element is known by the factors that hold it: one that none holds has no distribution. Data tell which those are: groups of an effect without a row.
+static void claim_held(Claims *claims, Var *v)
+{
+    Graph *g = claims->g;
+    const bool closed = (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
+    if (!v->rank || closed || v->base != BASE_REAL || v->constraint != CONSTRAINT_NONE || !(v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) || v->sites) return;
+    for (const Series *e = g->series; e; e = e->next)
+        if (series_reads(e, v)) return;
+    Coverage c = {.rank = v->rank};
+    for (int k = 0; k < c.rank; k++) c.coordinate[k] = index_new(intern(k == 0 ? "k" : k == 1 ? "l" : "m"), ex_num(1), v->dim[k]);
+    Readings r = {.g = g, .c = &c, .v = v};
+    for (const Factor *f = g->factors; f && !r.failed; f = f->next) {
+        if (f->original || !ex_mentions(f->log_density, v)) continue;
+        r.f = f;
+        const Expr *guard = f->plates.guard;
+        r.failed |= guard && (ex_unknown(guard) || ex_any_var(guard, test_may_miss, NULL));
+        add_readings(&r, &f->plates, f->log_density);
+    }
+    if (r.failed || !c.n) return;
+    join_boxes(g->arena, &c, v);
+    if (c.complete) return;
+    Claim k = {.span = v->span, .name = v->name, .nparts = 1, .counted = true};
+    for (int d = 0; d < c.rank; d++) {
+        k.loops.index[k.loops.n++] = c.coordinate[d];
+        k.number[k.nnumbers++] = ex_index(c.coordinate[d]);
+    }
+    k.fails[0] = ex_call2("==", total(g, v, &c), ex_num(0));
+    k.says = arena_printf(g->arena, "%s has neither a distribution nor two bounds, and nothing depends on it (%s)", element_text(g, v, c.rank), claims_line(g, v->span));
+    claim(claims, k);
+}
+
 bool find_coverage(Claims *claims)
 {
     Graph *g = claims->g;
@@ -481,7 +572,10 @@ bool find_coverage(Claims *claims)
         const bool let = v->kind == VAR_LET;
         Coverage *c = v->coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
         if (drawn) good &= check_each_once(claims, v, drawn);
-        if (!c) continue;
+        if (!c) {
+            claim_held(claims, v);
+            continue;
+        }
         v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
         good &= check_each_once(claims, v, c);
         if (v->kind == VAR_DATA && v->response) claim_not_missing(claims, v);
