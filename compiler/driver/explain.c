@@ -5,11 +5,11 @@
 static void row(FILE *out, const char *head, const char *text) { if (text) fprintf(out, "  %-9s %s\n", head, text); }
 
 // A discrete unknown that could be asked to be summed out: its elements are independent, or follow each other.
-static bool can_be_summed_out(const Step *s)
+static bool can_be_summed_out(const Graph *g, const Step *s)
 {
     const Var *v = s->block[0];
     if (s->kind != STEP_ENUM || s->nblock > 1 || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
-    return !s->imputes && s->when != ON_GPU && s->joint >= 0 && !v->summed && v->kind != VAR_AUXILIARY && !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
+    return !s->imputes && s->when != ON_GPU && s->joint >= 0 && (!v->summed || !g->nsums) && v->kind != VAR_AUXILIARY && !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
 }
 
 void explain(FILE *out, const Program *p)
@@ -68,8 +68,8 @@ void explain(FILE *out, const Program *p)
             if (l->kind == LAUNCH_WHERE) row(out, "if", ex_text(g->arena, l->arg[0].extent));
         if (s->competition) row(out, "method of", arena_printf(g->arena, "competition %d", s->competition->number));
         if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
-        if (s->over_sum) row(out, "note", s->competition ? "unknowns are summed out, and drawn afterwards" : "unknowns are summed out (`marginal`), and drawn afterwards");
-        if (!g->by_em && can_be_summed_out(s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
+        if (s->over_sum && (s->competition || g->nsums)) row(out, "note", s->competition ? "unknowns are summed out, and drawn afterwards" : "unknowns are summed out (`marginal`), and drawn afterwards");
+        if (!g->by_em && can_be_summed_out(g, s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);
     }
 }

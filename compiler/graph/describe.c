@@ -245,6 +245,16 @@ static void density(Graph *g, Description *d, const Conditional *c)
     }
 }
 
+// What is summed out of the law of a parent in a tree, in words.
+static const char *children_of(Graph *g, Var *v)
+{
+    Var **list = NEW_N(g->arena, Var *, g->nvars + 1);
+    const int n = summed_out_of(g, &v, 1, v->sums, list);
+    const char *names = n ? list[0]->name : NULL;
+    for (int i = 1; i < n; i++) names = arena_printf(g->arena, i == n - 1 ? "%s and %s" : "%s, %s", names, list[i]->name);
+    return names;
+}
+
 // Several unknowns by the product of their values.
 static void joined(Graph *g, Description *d, const Step *s)
 {
@@ -404,10 +414,13 @@ static Description describe(Graph *g, const Step *s)
             for (const Predictive *p = s->predictive; p; p = p->next)
                 line(g, &d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
         }
+        const char *below = c->var->parent && s->over_sum ? children_of(g, c->var) : NULL;
+        if (below) d.method = arena_printf(g->arena, "%s, with %s summed out of its law and drawn after it (Zhang and Poole 1994)", d.method, below);
         const char *beside = chains_beside(g, s);
         if (s->joined) d.because = arena_printf(g->arena, "%s; where sizes do not let it be drawn together with others", d.because);
         if (beside) d.method = arena_printf(g->arena, "%s. In turn with %s: each of these chains whole, given the others", d.method, beside);
-        says(g, &d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside) : ": every value weighed by its density");
+        says(g, &d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside)
+                                        : below ? arena_printf(g->arena, ": every value weighed by its density, %s summed out", below) : ": every value weighed by its density");
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
         density(g, &d, c);
         break;

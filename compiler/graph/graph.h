@@ -105,6 +105,7 @@ struct Var {
     bool        filled_within;           // a work array: the kernel that reads it fills it, and no launch before that can read it
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not
+    bool        parent;                  // laws of others depend on it, which are summed out of its conditional: those of them with `summed` are for no others to see
     bool        offered;                 // it can be summed out for a move that competes with steps given it
     int         nrows;                   // the first chain with the same data: the arrays of data whose rows are compared
     Var       **rows;
@@ -193,7 +194,7 @@ typedef struct Graph {
     struct Labels *labels;               // kinds of labels
     int            njoint;               // joint normals with a sparse precision
     int            nsums;                // unknowns that are summed out
-    bool           offers;               // some are offered: each a sum of its own, which counts for moves that see one sum
+    int            offers;               // with so many sums behind them moves see what is offered summed out; 0: nothing is
     bool           no_augment;
     bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
@@ -313,6 +314,7 @@ bool marginals(Graph *g);
 bool asked_marginal(const Graph *g, const Var *v);
 // The first and the last value of an integer, if data tell them; NULL: they do not.
 Expr *end_of_summed(const Var *v, int side);
+int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);       // schedule.c: the unknowns that are summed out of what the block reads with so many sums behind it; their number
 const char *needed_for(Graph *g, const Var *v);                           // schedule.c: what is made of a response before sampling, so that its values cannot be missing; NULL: nothing
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
@@ -459,6 +461,7 @@ typedef struct Joined {                  // of one shape
 } Joined;
 
 void find_joined(Graph *g);
+bool have_one_shape(const Var *v, const Var *w);
 bool in_turn_asked(const Graph *g, const Var *v);                     // infer { v by gibbs(joint = off); }
 
 // ---- history.c: chains whose elements remember more than the one before ----

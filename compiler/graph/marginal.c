@@ -8,6 +8,8 @@
 // Unknowns are summed out one after the other, as in the elimination of variables (Zhang and Poole 1994): the sum over the values of one takes in all factors that read it, also sums
 // over others. In the sweep, what reads a sum moves first, then those that were summed out are drawn, the last one first, each given those after it with those before it still summed out.
 // That is a draw of all of them together from their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
+//
+// Without being asked, what the law of a discrete unknown depends on is drawn in the same way with it summed out, which nothing else sees: trees, below.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -684,14 +686,17 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
         if (!factor_counts(f, v, true) || !factor_mentions(f, v)) continue;
         if (!on) { f->log_density = keep[n++]; continue; }
         keep[n++] = f->log_density;
-        for (int i = 0; i < g->nvars; i++)
-            if (g->vars[i] != v && g->vars[i]->sums == v->sums && g->vars[i]->summed == 0 && asked_marginal(g, g->vars[i]) && factor_mentions(f, g->vars[i]))
-                f->log_density = weighed(g, f, g->vars[i])->log_density;
+        for (int i = 0; i < g->nvars; i++) {
+            const Var *w = g->vars[i];
+            if (w != v && w->summed == 0 && (w->parent || (w->sums == v->sums && asked_marginal(g, w))) && factor_mentions(f, w)) f->log_density = weighed(g, f, w)->log_density;
+        }
     }
 }
 
-// Sums v out, as the number `number`; along a chain only if there may be chains. An offer is a sum over each element alone. Returns why it cannot.
-static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer)
+typedef enum { FOR_ALL, FOR_PARENTS, FOR_MOVES } Seen;       // who sees it summed out: all others; what its own law depends on; moves that compete with steps
+
+// Sums v out, as the number `number`; along a chain only if there may be chains. But for all others it is a sum over each element alone. Returns why it cannot.
+static const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
 {
     int n = 0;
     for (Factor *f = g->factors; f; f = f->next) n++;
@@ -710,7 +715,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
     if (!chain) p.guard = var_domain(g, v, p.index);         // an element without a statement has no values to sum over
     Expr *apart, *e = at_value(c, &apart);
     const bool rows = !chain && is_gathered(scattered);
-    if (offer && rows) return "rows look its elements up";
+    if (by != FOR_ALL && rows) return "rows look its elements up";
     if (rows) {
         e = sum_by_rows(g, scattered, number);
         apart = ex_num(0);
@@ -736,8 +741,10 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, bool offer
         }
     } else e = ex_add2(e, apart);
     new_sum(g, v, number, p, !chain && p.guard ? ex_replace(e, p.guard, ex_num(1)) : e);
-    if (offer) v->offered = g->offers = true;
-    else v->summed = number;
+    if (by == FOR_MOVES) {
+        v->offered = true;
+        g->offers = number;
+    } else v->summed = number;
     g->reading = NULL;                           // it knows of the factors that there were
     return NULL;
 }
@@ -825,21 +832,143 @@ static Look test_matrix(const Expr *e, void *with)
 
 // Densities with matrices of each value would be evaluated by one lane, a row after the other, which steps that share inverses never are. No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each other.
 // Chains are offered where there are several, one a row: these are drawn whole on a GPU, too.
-static void offer(Graph *g, Var *v, bool chains)
+// What stands above others in a tree is offered with these summed out.
+static void offer(Graph *g, Var *v, int number, bool chains)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->joined || v->base != BASE_INT || request_of(g, v)) return;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_STATES)) return;
     for (const Factor *f = g->factors; f; f = f->next)
-        if (factor_mentions(f, v) && (f->gone || f->sums_out || ex_find(f->log_density, test_matrix, NULL))) return;
+        if (factor_mentions(f, v) && (f->gone > v->sums || f->made > v->sums || ex_find(f->log_density, test_matrix, NULL))) return;
+    const int sums = v->sums;
     if (chains) {
         const Conditional *c = chain_density(g, v, can_collapse(g, v));
         if (c->recursion || c->nbatch == v->rank || c->nbatch == 0 || !along_neighbours(c) || !has_few_values(c)) return;
         if (c->past && c->past->nstates * c->past->nvalues > MOST_PAIRS_OFFERED) return;
     }
-    sum_out(g, v, 1, chains, true);
+    sum_out(g, v, number, chains, FOR_MOVES);
     if (v->offered && v->messages) v->messages->series->apart = true;
-    v->sums = 0;
+    v->sums = sums;
+}
+
+// ---- trees: unknowns that others' laws depend on, and these ----
+
+// Of w ~ bernoulli(omega), z[i] ~ bernoulli(w*p) over i, both given all else, w = 0 and w = 1 with all z[i] = 0 are hardly left for each other. So what the law of z depends on is drawn with z summed out,
+// sum over i of log_sum_exp over v of log p(z[i] = v | w) + (what else holds z[i] = v), and z directly after it, given it: one draw of both. Nothing else sees the sum, but for moves that compete with steps. Trees are taken
+// from their leaves on: z is summed out after what its own values decide; then its parent may be, for the parent of that.
+enum { MOST_DEARER = 10 };              // pairs of values that are weighed, in place of the values of one after the other
+
+static bool may_be_in_tree(Graph *g, const Var *v)
+{
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->discrete && v->base == BASE_INT && v->constraint == CONSTRAINT_NONE && !v->summed && !v->messages && !v->part_of && !request_of(g, v) &&
+           end_of_summed(v, 0) && end_of_summed(v, 1);
+}
+
+// Whether the law of z, by a statement of its own, depends on w.
+static bool is_child(Graph *g, const Var *z, const Var *w)
+{
+    const Reading of = factors_of(g, z);
+    for (int q = 0; q < of.n && z != w; q++) {
+        const Factor *f = of.factor[q];
+        if (factor_counts_at(f, 0, true) && f->value && f->value->kind == EX_REF && f->value->var == z && factor_mentions(f, w)) return true;
+    }
+    return false;
+}
+
+// The number of values; INFINITY: it is no number.
+static double number_of_values(const Var *v)
+{
+    const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
+    return first->kind == EX_NUM && last->kind == EX_NUM ? last->number - first->number + 1 : INFINITY;
+}
+
+// Unknowns of one shape, if one of them has no other children, are a matter of joined.c.
+static bool is_worth_summing(const Var *z, const Var *w)
+{
+    return fmin(number_of_values(z), number_of_values(w)) <= MOST_DEARER && (w->parent || !have_one_shape(z, w));
+}
+
+static bool is_weighed_alone(Graph *g, Var *v)
+{
+    const Conditional *c = conditional_density(g, v, can_collapse(g, v));
+    return !c->whole && !c->recursion && !c->closed && !reading_latents(g, v) && (c->nbatch == v->rank || along_neighbours(c)) && !find_pair(g, v);
+}
+
+static bool holds_matrix(Graph *g, const Var *v)
+{
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (factor_mentions(f, v) && ex_find(f->log_density, test_matrix, NULL)) return true;
+    return false;
+}
+
+// The sum that was taken last is as if it had not been.
+static void take_sum_back(Graph *g, Var *v, int number)
+{
+    for (Factor **f = &g->factors; *f;) {
+        if ((*f)->gone == number) (*f)->gone = 0;
+        if ((*f)->made == number) *f = (*f)->next;
+        else f = &(*f)->next;
+    }
+    v->summed = v->sums = 0;
+    g->reading = NULL;
+}
+
+// Sums z out of the conditionals of its parents.
+static bool sum_for_parents(Graph *g, Var *z, int number)
+{
+    Var **parent = NEW_N(g->arena, Var *, g->nvars + 1);
+    bool *already = NEW_N(g->arena, bool, g->nvars + 1);
+    int n = 0;
+    if (holds_matrix(g, z)) return false;
+    for (int i = 0; i < g->nvars; i++) {
+        Var *w = g->vars[i];
+        if (!may_be_in_tree(g, w) || !is_child(g, z, w)) continue;
+        if (!is_worth_summing(z, w)) return false;
+        already[n] = w->parent;
+        parent[n++] = w;
+    }
+    if (n == 0 || !is_weighed_alone(g, z)) return false;
+    for (int i = 0; i < n; i++) parent[i]->parent = true;
+    bool good = !sum_out(g, z, number, false, FOR_PARENTS);
+    for (int i = 0; i < n && good; i++) {
+        parent[i]->sums = number;
+        good = is_weighed_alone(g, parent[i]);
+    }
+    if (good) return true;
+    for (int i = 0; i < n; i++) {
+        parent[i]->parent = already[i];
+        parent[i]->sums = already[i] ? number - 1 : 0;
+    }
+    if (z->summed) take_sum_back(g, z, number);
+    z->sums = z->parent ? number - 1 : 0;
+    return false;
+}
+
+// Returns how many unknowns are summed out for others.
+static int find_trees(Graph *g)
+{
+    const int nvars = g->nvars;
+    bool *tried = NEW_N(g->arena, bool, nvars + 1);
+    int sums = 0, before = 0;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < nvars; i++) {
+            Var *z = g->vars[i];
+            bool leaf = !tried[i] && may_be_in_tree(g, z);
+            for (int k = 0; k < nvars && leaf; k++) leaf = tried[k] || !may_be_in_tree(g, g->vars[k]) || !is_child(g, g->vars[k], z);
+            if (!leaf) continue;
+            tried[i] = more = true;
+            sums += sum_for_parents(g, z, sums + 1);
+        }
+        if (!more && sums > before) {            // what has one shape with its parent, now that this has other children
+            more = true;
+            before = sums;
+            memset(tried, 0, sizeof *tried * (size_t)nvars);
+        }
+    }
+    for (int i = 0; i < nvars; i++)
+        if (g->vars[i]->parent && !g->vars[i]->summed) g->vars[i]->sums = sums;
+    return sums;
 }
 
 // ---- unknowns that hold each other, without being asked ----
@@ -852,7 +981,7 @@ static bool untie(Graph *g)
         const int n = tied_in(g, f, tied);
         for (int rank = MAX_RANK; rank >= 0 && n; rank--)
             for (int i = 0; i < n; i++) {
-                if (tied[i]->rank != rank || request_of(g, tied[i]) || sum_out(g, tied[i], g->nsums + 1, false, false)) continue;
+                if (tied[i]->rank != rank || request_of(g, tied[i]) || sum_out(g, tied[i], g->nsums + 1, false, FOR_ALL)) continue;
                 g->nsums++;
                 return true;
             }
@@ -879,7 +1008,7 @@ bool marginals(Graph *g)
         const char *because = NULL, *first = NULL;
         bool done = n == 0;
         for (int i = 0; i < 2 * n && !done; i++) {           // chains last: what their elements emit depends on others no more
-            because = sum_out(g, list[i % n], g->nsums + 1, i >= n, false);
+            because = sum_out(g, list[i % n], g->nsums + 1, i >= n, FOR_ALL);
             if (i == n) first = because;
             done = !because;
         }
@@ -900,10 +1029,12 @@ bool marginals(Graph *g)
         if (v->summed) v->sums = v->summed - 1;
         else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
     }
+    const int sums = g->by_em || g->nsums ? 0 : find_trees(g);
     if (!g->by_em) find_joined(g);
     const bool offers = !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0;
-    for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], true);
+    if (offers && sums) g->offers = sums + 1;
+    for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, true);
     for (int i = 0, n = g->nvars; i < n && !g->by_em; i++) draw_together(g, g->vars[i]);
-    for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], false);
+    for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, false);
     return true;
 }

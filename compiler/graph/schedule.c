@@ -596,17 +596,20 @@ static bool test_jumps(Graph *g, Var *const *block, int n)
     return false;
 }
 
-// The sum over the values of an unknown that is offered into which the factor goes.
+// The last sum over the values of an unknown into which the factor goes.
 static const Factor *sum_of(const Graph *g, const Factor *f)
 {
-    for (const Factor *sum = g->factors; sum; sum = sum->next)
-        if (sum->sums_out && factor_mentions(f, sum->sums_out)) return sum;
+    for (const Factor *sum = g->factors; sum && f->gone;)
+        if (sum->made == f->gone && factor_mentions(f, sum->sums_out)) {
+            f = sum;
+            sum = g->factors;
+        } else sum = sum->next;
     return f;
 }
 
 // Continuous unknowns that meet in a factor as written, or in one where unknowns that are offered are summed out, are one set, by the number of a variable: that of its first one. Auxiliaries belong
 // to the set of the factor that they stand for. -1: to none.
-static int *connected_sets(Graph *g, bool offers)
+static int *connected_sets(Graph *g, int offers)
 {
     int nfactors = 0;
     for (const Factor *f = g->factors; f; f = f->next) nfactors = f->id >= nfactors ? f->id + 1 : nfactors;
@@ -635,7 +638,7 @@ static int *connected_sets(Graph *g, bool offers)
         for (int q = 0; q < of.n && set[v->id] < 0; q++) {
             const Factor *root = of.factor[q];
             while (root->original) root = root->original;
-            if (offers && root->gone) root = sum_of(g, root);
+            if (offers) root = sum_of(g, root);
             if (owner[root->id] >= 0) set[v->id] = set[owner[root->id]];
         }
     }
@@ -710,7 +713,7 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
             if (s->imputes || s->collapsed || set[s->block[0]->id] == which) continue;
             const Reading of = factors_of_block(g, s->block, s->nblock);
             for (int q = 0; q < of.n; q++)
-                if (!of.factor[q]->replaced && factor_mentions(of.factor[q], a))
+                if (factor_counts_at(of.factor[q], block_sums(s->block, s->nblock), false) && factor_mentions(of.factor[q], a))
                     return arena_printf(g->arena, "`%s` is drawn given the auxiliary `%s`", s->block[0]->name, a->name);
         }
     }
@@ -735,19 +738,30 @@ static Step *step_of_offered(Graph *g, const Var *v)
     return found;
 }
 
-// The unknowns whose sums the block reads, into `out`; -1: one of them cannot be drawn after a move of the block.
-static int offered_to(Graph *g, Var *const *block, int n, Var **out)
+static int add_summed(Graph *g, const Factor *sum, Var **out, int m)
+{
+    for (int i = 0; i < m; i++)
+        if (out[i] == sum->sums_out) return m;
+    for (int i = 0; i < g->nvars; i++)
+        if (g->vars[i] == sum->sums_out) out[m++] = g->vars[i];
+    for (const Factor *f = g->factors; f; f = f->next)               // and what is summed out within
+        if (f->made && f->gone == sum->made && factor_mentions(f, sum->sums_out)) m = add_summed(g, f, out, m);
+    return m;
+}
+
+int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out)
 {
     int m = 0;
     const Reading of = factors_of_block(g, block, n);
-    for (int q = 0; q < of.n; q++) {
-        const Factor *f = of.factor[q];
-        if (!f->sums_out || !factor_counts_at(f, 1, true)) continue;
-        bool known = false;
-        for (int i = 0; i < m; i++) known |= out[i] == f->sums_out;
-        for (int i = 0; i < g->nvars && !known; i++)
-            if (g->vars[i] == f->sums_out) out[m++] = g->vars[i];
-    }
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q]->made && factor_counts_at(of.factor[q], sums, true)) m = add_summed(g, of.factor[q], out, m);
+    return m;
+}
+
+// The unknowns whose sums the block reads, into `out`; -1: one of them cannot be drawn after a move of the block.
+static int offered_to(Graph *g, Var *const *block, int n, Var **out)
+{
+    const int m = summed_out_of(g, block, n, g->offers, out);
     for (int i = 0; i < m; i++)
         if (!step_of_offered(g, out[i])) return -1;
     return m;
@@ -759,11 +773,17 @@ static void take_out(Step **list, const Step *s)
     *list = s->next;
 }
 
-static bool is_one_of(const Step *s, Var *const *list, int n)
+// A tree stays together, in its order: what a child is summed out of is drawn before it, and nothing between reads its value.
+static bool is_of_tree(const Var *v) { return v->parent || v->summed; }
+
+static bool follows(const Step *s, Var *const *list, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (s->block[0] == list[i] && !s->imputes) return true;
-    return false;
+    bool any = false, tree = false;
+    for (int i = 0; i < n; i++) {
+        any |= s->block[0] == list[i];
+        tree |= is_of_tree(list[i]);
+    }
+    return !s->imputes && (any || (tree && is_of_tree(s->block[0])));
 }
 
 // The move and then the draws of what it saw summed out, where the first of these stood: nothing between reads values that are not of this joint law.
@@ -771,10 +791,10 @@ static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
 {
     take_out(&g->steps, move);
     Step **at = &g->steps, *last = move;
-    while (!is_one_of(*at, summed, n)) at = &(*at)->next;
+    while (!follows(*at, summed, n)) at = &(*at)->next;
     for (Step *s = *at, *next; s; s = next) {
         next = s->next;
-        if (!is_one_of(s, summed, n)) continue;
+        if (!follows(s, summed, n)) continue;
         take_out(&g->steps, s);
         last = last->next = s;
     }
@@ -782,8 +802,8 @@ static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
     *at = move;
 }
 
-// Competitions of the sets that are connected where `offers` are summed out, or as the steps see them, for unknowns that are in none yet.
-static void compete_in_sets(Graph *g, bool offers, bool *in)
+// Competitions of the sets that are connected with so many sums behind them (0: as the steps see them), for unknowns that are in none yet.
+static void compete_in_sets(Graph *g, int offers, bool *in)
 {
     const int *set = connected_sets(g, offers);
     Alone **last = &g->no_competition;
@@ -831,8 +851,8 @@ static void compete_in_sets(Graph *g, bool offers, bool *in)
 static void compete(Graph *g)
 {
     bool *in = NEW_N(g->arena, bool, g->nvars + 1);
-    if (g->offers) compete_in_sets(g, true, in);
-    compete_in_sets(g, false, in);
+    if (g->offers) compete_in_sets(g, g->offers, in);
+    compete_in_sets(g, 0, in);
 }
 
 // In what is left, variables that are sliced and coupled.

@@ -2791,7 +2791,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     const char *summed = "";
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
-        if (s->over_sum && v->summed && v->summed <= s->nuts.sums) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
+        if (s->over_sum && !s->competition && v->summed && v->summed <= s->nuts.sums) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
     }
     for (int i = 0; s->competition && i < s->competition->nsummed; i++) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
     if (*summed) with_string(l, summed), as_setting(l, "summed");

@@ -5,7 +5,7 @@
 1. Each transform of docs/gradients.md, in a program by `nuts`, one by `hmc` and one by `chees`: independent blocks, of each an unknown of a constrained type and responses that depend on it, which Gibbs steps draw in
    the same sweep. With log |J| and its derivative a tenth smaller than they are, by hand, 15 of 20 transforms and methods failed, with |z| up to 110. Unit vectors (whose length is no matter), factors of
    covariances, and factors of correlations under `hmc` had 3.7 to 5.3: an error as small as that is not seen there.
-2. Compositions: a scale and an error that move while their effects are drawn exactly; labels, and chains of states, that are summed out beside what moves; a set for which the run chooses between steps and
+2. Compositions: a scale and an error that move while their effects are drawn exactly; labels, chains of states, and trees, that are summed out beside what moves; a set for which the run chooses between steps and
    moves, once where moves win and some sweeps make the steps besides, once where steps win.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 1100 moments ring falsely once in 30000 runs. Seeds are fixed.
@@ -257,6 +257,12 @@ FEW = """data { int N; int<lower=0> y[N]; }
 prior { r ~ gamma(3, 2); for (i in 1:N) theta[i] ~ gamma(2, r); }
 likelihood { for (i in 1:N) y[i] ~ poisson(theta[i]); }
 """
+# A tree of discrete unknowns, which moves see summed out and steps draw parent first, beside an observation of both, with auxiliaries or (files of draws that hold auxiliaries are of steps) without.
+TREE = """data { int S, n; int<lower=0> y[S, n]; int<lower=0%s> v[S]; }
+prior { omega ~ beta(2, 2); a ~ normal(-1, 0.5); b ~ normal(exp(a), %g); for (k in 1:S) lp[k] ~ normal(b, 0.7); }
+latent { for (k in 1:S) { w[k] ~ bernoulli(omega); for (i in 1:n) z[k, i] ~ bernoulli(w[k] * inv_logit(a)); } }
+likelihood { for (k in 1:S, i in 1:n) y[k, i] ~ binomial(2, z[k, i] * inv_logit(lp[k])); for (k in 1:S) v[k] ~ %s(b + w[k] - 0.5 * z[k, 1]); }
+"""
 
 
 def pair():
@@ -271,7 +277,26 @@ def few():
     return {"r": r, "theta.1": theta, "y.1": rng.poisson(theta)}
 
 
+def logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def tree(sd, logit):
+    def direct():
+        omega, a = rng.beta(2, 2, M), normal(-1, 0.5)
+        b = normal(np.exp(a), sd)
+        lp = normal(b, 0.7)
+        w = rng.random(M) < omega
+        z = (rng.random((2, M)) < logistic(a)) & w
+        y = rng.binomial(2, z * logistic(lp))
+        v = rng.random(M) < logistic(b + w - 0.5 * z[0]) if logit else rng.poisson(np.exp(b + w - 0.5 * z[0]))
+        return {"omega": omega, "a": a, "b": b, "lp.1": lp, "w.1": 1.0 * w, "z.1.1": 1.0 * z[0], "z.1.2": 1.0 * z[1], "y.1.1": 1.0 * y[0], "y.1.2": 1.0 * y[1], "v.1": 1.0 * v}
+    return TREE % ((", upper=1", sd, "bernoulli_logit") if logit else ("", sd, "poisson_log")), {"S": 2, "n": 2, "y": [[null] * 2] * 2, "v": [null] * 2}, {**{name: identity for name in ("omega", "a", "b", "lp.1", "w.1", "z.1.1", "z.1.2", "y.1.1", "y.1.2")}, "v.1": identity if logit else np.log1p}, direct
+
+
 COMPOSITIONS = [
+    ("a tree, moves win", *tree(0.04, False), "moved together along gradients"),
+    ("a tree, steps win", *tree(0.7, True), "drawn step by step"),
     of_gibbs("arrow_block", "(s, tau) by nuts;"),
     of_gibbs("mixture", "(c, d) by marginal; (w, q, mu, s2) by nuts;"),
     of_gibbs("hidden_markov", "z by marginal; (P, mu) by nuts;"),
