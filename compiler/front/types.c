@@ -1495,7 +1495,8 @@ void types_library(Arena *a, Library *lib, Diags *d)
         type_body(&t, p->ccdf, 0, "log_ccdf");
         if (p->mean) type_of(&t, p->mean);
         if (p->mode) type_of(&t, p->mode);
-        for (Natural *n = p->natural; n; n = n->next) type_of(&t, n->statistic);
+        for (Natural *n = p->natural; n; n = n->next)
+            if (type_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;        // of log_determinant(x), 0
         type_routine(&t, p->sample);
         type_routine(&t, p->sample_truncated);
         type_routine(&t, p->base);

@@ -53,8 +53,10 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
 {
     Loops l = p->loops;
     Expr *value = ex_tidy(p->value);
-    for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {
-        Expr *t = p->target[k], *key = ex_index(c->element[k]);
+    Expr *target[MAX_RANK];
+    memcpy(target, p->target, sizeof target);
+    for (int k = 0; p->scatter && k < c->var->rank && target[k]; k++) {
+        Expr *t = target[k], *key = ex_index(c->element[k]);
         int at = -1;
         for (int i = 0; i < l.n; i++)
             if (t == ex_index(l.index[i]) && ex_is_num(l.index[i]->lo, 1) && l.index[i]->hi == c->var->dim[k]) at = i;
@@ -67,6 +69,7 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
         }
         value = ex_replace(value, t, key);
         if (l.guard) l.guard = ex_replace(l.guard, t, key);
+        for (int m = k + 1; m < c->var->rank && target[m]; m++) target[m] = ex_replace(target[m], t, key);       // of a diagonal
         memmove(l.index + at, l.index + at + 1, sizeof *l.index * (size_t)(l.n - 1 - at));
         l.n--;
     }

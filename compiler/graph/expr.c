@@ -1303,9 +1303,10 @@ static void print(FILE *f, const Expr *e, int outer)
         break;
     case EX_CALL: {
         if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
+            const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) && ex_is_whole(e->args[0]) && ex_is_whole(e->args[1]);
             fputc('(', f);
-            print(f, e->args[0], P_ADD);
-            fprintf(f, " %s ", e->fn == FN_AT_END || e->fn == FN_IN_TAIL ? function_rows[e->fn].infix : e->name);
+            print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);            // 1 + k <= T is k < T
+            fprintf(f, " %s ", below ? "<" : e->fn == FN_AT_END || e->fn == FN_IN_TAIL ? function_rows[e->fn].infix : e->name);
             print(f, e->args[1], P_ADD);
             fputc(')', f);
             return;

@@ -119,8 +119,8 @@ KERNEL_TEAM(sums_of_responses) {
 }
 
 // y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
-//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (1 + k <= T))
-//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (1 + k <= T)))/precision
+//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
+//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
 KERNEL_ONCE(impute_y) {
     const real c1 = 1 / *s->s2;
     const real c2 = square(*s->phi);
