@@ -115,7 +115,7 @@ static const Step *step_of_count(Graph *g, const Var *v)
     const Expr *last = end_of_summed(v, 1);
     if (last && last->kind == EX_NUM && last->number - v->lower_number < FEW_VALUES) return NULL;
     for (const Series *e = g->series; e; e = e->next)
-        if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
+        if (series_follows(e, v)) return NULL;
     const Step *s = step_that_draws(g, v);
     return s && (s->kind == STEP_SLICE || s->kind == STEP_ENUM || s->kind == STEP_METROPOLIS) && s->nblock == 1 && s->when == EVERY_SWEEP && !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages ? s : NULL;
 }

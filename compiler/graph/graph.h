@@ -221,6 +221,7 @@ typedef struct Recursion {               // x[1] = first, x[k] = next in x[k-1],
 
 bool  first_order(const Series *s, Recursion *r);                // closed.c: false: it has another form
 bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
+bool  series_follows(const Series *s, const Var *v);             // whether it has to be computed again when v has changed
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
 bool  var_unknown(const Var *v);                                 // parameter, latent or auxiliary

@@ -14,7 +14,7 @@
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
 // Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
 // stands once, and is invariant up to a power of c, for one of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another statement draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive auxiliaries that tie a scale to its prior
-// move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
+// move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion but sums over the states of chains, which are computed before they are read, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
 #include <math.h>
 #include <string.h>
 #include "graph.h"
@@ -561,7 +561,7 @@ static Step *orbit_step(Graph *g, Action *a)
     const Competition *competition = NULL;
     for (int i = 0; i < a->n; i++) {
         for (const Series *e = g->series; e; e = e->next)
-            if (e->var[0]->kind == VAR_SERIES && series_reads(e, a->mover[i].var)) return NULL;
+            if (series_follows(e, a->mover[i].var)) return NULL;
         const Step *s = step_that_draws(g, a->mover[i].var);
         if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return NULL;
         if (i && s->competition != competition) return NULL;

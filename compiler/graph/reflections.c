@@ -321,7 +321,7 @@ static Step *reflection_step(Reflection *x)
         const Var *v = x->turned[i].var;
         if (x->turned[i].stays) continue;
         for (const Series *e = g->series; e; e = e->next)
-            if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
+            if (series_follows(e, v)) return NULL;
         const Step *s = step_that_draws(g, v);
         if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
         if (n++ && s->competition != competition) return NULL;

@@ -28,6 +28,9 @@ bool series_reads(const Series *s, const Var *v)
     return false;
 }
 
+// What is summed along chains is computed before each step that reads it (put_messages in kernel/lower.c).
+bool series_follows(const Series *s, const Var *v) { return s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden && series_reads(s, v); }
+
 bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(Reads){v, NULL}); }
 
 static bool site_mentions(const Site *t, const Var *v)

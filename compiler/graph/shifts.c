@@ -12,7 +12,7 @@
 // Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is drawn at once if it is jointly normal.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `orbit` set, after which T_c is applied.
-// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion but by sums that stay as they are, decides no condition of a statement, is read by no routine that takes an
+// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read), decides no condition of a statement, is read by no routine that takes an
 // array whole, and meets nothing that is summed out. A statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
 #include <math.h>
 #include <stdlib.h>
@@ -461,7 +461,6 @@ static bool is_drawn_at_once(const Shift *a)
 // Whether a recursion has the values that it had: what its statements read of what moves are sums that stay as they are.
 static bool keeps(Shift *a, const Series *e)
 {
-    if (e->var[0]->hidden) return false;
     for (const Site *t = e->sites; t; t = t->next) {
         if (t->ode || (t->plates.guard && mentions_moving(t->plates.guard, a)) || !t->value) return false;
         for (int i = 0; i < t->plates.n; i++)
@@ -479,8 +478,8 @@ static bool sweeps_of(Shift *a, Competition **competition)
     *competition = NULL;
     for (const Series *e = a->g->series; e; e = e->next) {
         bool reads = false;
-        for (int i = 0; i < a->n; i++) reads |= series_reads(e, a->of[i].var);
-        if (reads && e->var[0]->kind == VAR_SERIES && !keeps(a, e)) return false;
+        for (int i = 0; i < a->n; i++) reads |= series_follows(e, a->of[i].var);
+        if (reads && !keeps(a, e)) return false;
     }
     for (int i = 0; i < a->n; i++) {
         const Var *v = a->of[i].var;

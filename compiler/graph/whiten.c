@@ -32,7 +32,7 @@ static const Step *step_of(const Graph *g, const Var *v)
 static bool enters_series(const Graph *g, const Var *v)
 {
     for (const Series *e = g->series; e; e = e->next)
-        if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return true;
+        if (series_follows(e, v)) return true;
     return false;
 }
 

@@ -255,6 +255,25 @@ def proper_field():
     return {"t": t, "u.1": (total + d) / 2, "u.2": (total - d) / 2, **y3((total - d) / 2)}
 
 
+ALIVE = "for (i in 1:3, t in 1:3) if (t == 1) z[i, t] ~ bernoulli(inv_logit(m + e[i])); else z[i, t] ~ bernoulli(z[i, t - 1] * inv_logit(m + e[i]));"
+
+
+@test(["s, e"], "s ~ gamma(3, 2) T[, 4]; m ~ normal(0.5, 0.5); for (i in 1:3) e[i] ~ normal(0, s); %s" % ALIVE,
+      {"s": log, "m": identity, "e.1": squash, "e.3": squash, "z.1.1": identity, "z.2.3": identity, "k.3.1": identity, "k.2.2": identity}, data="int<lower=0, upper=1> k[3, 3];",
+      likelihood="for (i in 1:3, t in 1:3) k[i, t] ~ bernoulli(0.8 * z[i, t]);", values={"k": [[None] * 3] * 3})
+def effects_on_a_chain():                        # sums over the chain read what moves, too
+    s = gamma(3, 2)
+    while (s > 4).any():
+        s = np.where(s > 4, gamma(3, 2), s)
+    m, e = rng.normal(0.5, 0.5, M), [normal(0, s) for _ in range(3)]
+    z = [[rng.random(M) < 1 / (1 + np.exp(-m - e[i])) for _ in range(3)] for i in range(3)]
+    for i in range(3):
+        for t in range(1, 3):
+            z[i][t] &= z[i][t - 1]
+    k = {"k.3.1": z[2][0] & (rng.random(M) < 0.8), "k.2.2": z[1][1] & (rng.random(M) < 0.8)}
+    return {"s": s, "m": m, "e.1": e[0], "e.3": e[2], "z.1.1": z[0][0] * 1.0, "z.2.3": z[1][2] * 1.0, **{name: x * 1.0 for name, x in k.items()}}
+
+
 def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
