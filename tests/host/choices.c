@@ -1,11 +1,13 @@
 // If this failed, chains that go in step would choose between steps and moves by what depends on how a run is cut into batches, or take the worse of two methods.
 //
+// On a CPU, where each chain measures for itself, one whose trial was broken off would not go the way of the others, or go where few have measured.
+//
 // Rows of two chains are made here: autoregressions, whose effective draws are known ((1 - r)/(1 + r) a sweep), and trajectories of a given length. A model of nothing but a competition says what sweeps cost.
 // Effective draws of 260 sweeps are known to a factor of 1.5 or so; what must win here wins by a factor of 5: no choice would change with other numbers more often than once in 10^6.
 #include "toy.h"
 #include "../../runtime/device/normal.h"
 
-enum { WARMUP = 1560, CHAINS = 2, ELEMENTS = 5, COLUMNS = ELEMENTS + 4 };
+enum { WARMUP = 1560, CHAINS = 2, MANY = 3, ELEMENTS = 5, COLUMNS = ELEMENTS + 4 };
 
 typedef struct State { double *x, *told, *machine; } State;
 
@@ -105,6 +107,41 @@ static Outcome run_warmup(Truth t, long warmup, long most)
     return out;
 }
 
+// Chains that are not in step, on a CPU: trajectories are of a length for each chain. From which sweep on each makes moves to the end; WARMUP: none. The sweep after which it gave a trial up.
+typedef struct Apart { long from[MANY], tried[MANY]; char said[400]; } Apart;
+
+static Apart run_apart(double steps, const int *length)
+{
+    GmOptions o = { .chains = MANY, .warmup = WARMUP, .samples = 1, .thin = 1 };
+    GmData data = { 0 };
+    GmDraws draws = { .chains = MANY };
+    GmMemory m;
+    Apart out = { .from = { 0 } };
+    if (!gm_memory_open(&m, &model, &data, MANY, 0, false)) exit(1);
+    GmChoices *w = gm_choices_open(&model, &m, &data, &draws, &o, false);
+    GmChoice *c = gm_choices_of(w);
+    Stream g = stream((Sweep){ .seed = 5 }, 1, 0);
+    for (long sweep = 0; sweep < WARMUP; sweep++) {
+        for (int chain = 0; chain < MANY; chain++) {
+            const double r = c[chain].gradients ? 0 : steps;
+            double *x = gm_state_array(&model, &m, chain, 0);
+            for (int i = 0; i < ELEMENTS; i++) x[i] = r * x[i] + sqrt(1 - r * r) * normal_standard(&g);
+            const bool moves = c[chain].gradients;
+            if (moves) gm_choice_moved(&c[chain], length[chain], 0, 0, normal_standard(&g), 0);
+            else out.from[chain] = sweep + 1;
+            gm_choices_after(w, chain, sweep);
+            if (moves && !c[chain].gradients) out.tried[chain] = sweep;
+        }
+        gm_choices_meet(w, sweep + 1);
+    }
+    FILE *said = fmemopen(out.said, sizeof out.said, "w");
+    gm_choices_print(said, w);
+    fclose(said);
+    gm_choices_close(w);
+    gm_memory_close(&m);
+    return out;
+}
+
 // On a GPU: steps, a move and an evaluation wait so long; their work is nothing beside that.
 static void set_price(double steps, double move, double evaluation)
 {
@@ -179,5 +216,12 @@ int main(void)
     check(shorter.gradients && shorter.first == 20 && shorter.said[0], "short warm-ups: moves from sweep %ld on, unmeasured", shorter.first);
     const Outcome shortest = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, 99, 100000);
     check(!shortest.gradients && shortest.first < 0, "the shortest: steps");
+    // Of three chains on a CPU one gives up soon, where even independent draws would cost more: it goes the way of two that get around, but not that of one.
+    set_price(100, 100, 100);
+    const Apart follows = run_apart(0.8, (int[]){ 3, 3, 1023 });
+    check(follows.from[0] == QUARTER && follows.from[1] == QUARTER, "chains whose moves get around: moves from sweep %ld and %ld on; %s", follows.from[0], follows.from[1], follows.said);
+    check(follows.tried[2] >= QUARTER && follows.tried[2] < QUARTER + 30 && follows.from[2] == TRIED + 1, "one that gave up after sweep %ld goes their way from sweep %ld on", follows.tried[2], follows.from[2]);
+    const Apart most = run_apart(0.8, (int[]){ 3, 1023, 1023 });
+    check(most.from[0] == WARMUP && most.from[1] == WARMUP && most.from[2] == WARMUP && strstr(most.said, "drawn step by step"), "two of three gave up: all take steps; %s", most.said);
     return failures > 0;
 }
