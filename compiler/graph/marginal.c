@@ -596,7 +596,8 @@ static bool is_gathered(const Conditional *c)
     return any && c->var->rank > 0 && c->var->rank < MAX_RANK;
 }
 
-static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
+// What an element has besides, which may hold its parents, stays beside the array where these are to see the sum.
+static Expr *sum_by_rows(Graph *g, Conditional *c, int number, bool for_parents)
 {
     Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);
     Part *all = c->density, *alone = NULL, **last = &alone;
@@ -620,7 +621,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
     Loops l = {.n = v->rank};
     for (int k = 0; k < v->rank; k++) l.index[k] = c->element[k];
     Expr *here = at_value(c, &apart);
-    add_site(g, s, v->span, &l, c->current->args, here, c, false);
+    add_site(g, s, v->span, &l, c->current->args, for_parents ? ex_num(0) : here, c, false);
     for (const Part *q = all; q; q = q->next) {
         if (!q->scatter) continue;
         Part one = *q;
@@ -634,6 +635,11 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, int number)
         if (!ex_is_num(without, 0)) new_sum(g, v, number, rows, without);
     }
     c->density = all;
+    if (for_parents) {
+        Expr *each = ex_add2(here, message(v, c->current->args, place_of(v, c->u)));
+        v->messages = NULL;                      // its own draw goes through its rows
+        return ex_add2(apart, over_values(c, each, end_of_summed(v, 0), end_of_summed(v, 1)));
+    }
     Index *j = index_new(intern("j"), ex_num(1), states);
     return ex_add2(apart, ex_reduce("log_sum_exp", j, ex_num(1), states, message(v, c->current->args, ex_index(j))));
 }
@@ -693,7 +699,21 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
     }
 }
 
-typedef enum { FOR_ALL, FOR_PARENTS, FOR_MOVES } Seen;       // who sees it summed out: all others; what its own law depends on; moves that compete with steps
+static bool test_parent(const Var *v, void *with) { (void)with; return v->parent; }
+
+// Whether the rows that look elements up hold nothing of what is to see these summed out.
+static bool rows_alone(const Conditional *c)
+{
+    for (const Part *q = c->density; q; q = q->next) {
+        if (!q->scatter) continue;
+        if (ex_any_var(q->value, test_parent, NULL) || (q->loops.guard && ex_any_var(q->loops.guard, test_parent, NULL))) return false;
+        for (int k = 0; k < q->loops.n; k++)
+            if (ex_any_var(q->loops.index[k]->lo, test_parent, NULL) || ex_any_var(q->loops.index[k]->hi, test_parent, NULL)) return false;
+    }
+    return true;
+}
+
+typedef enum { FOR_ALL, FOR_PARENTS, FOR_TRIAL, FOR_MOVES } Seen;       // who sees it summed out: all others; what its own law depends on; the same, to be taken back; moves that compete with steps
 
 // Sums v out, as the number `number`; along a chain only if there may be chains. But for all others it is a sum over each element alone. Returns why it cannot.
 static const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
@@ -715,9 +735,9 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     if (!chain) p.guard = var_domain(g, v, p.index);         // an element without a statement has no values to sum over
     Expr *apart, *e = at_value(c, &apart);
     const bool rows = !chain && is_gathered(scattered);
-    if (by != FOR_ALL && rows) return "rows look its elements up";
-    if (rows) {
-        e = sum_by_rows(g, scattered, number);
+    if (rows && by != FOR_ALL && (by == FOR_MOVES || !rows_alone(scattered))) return "rows look its elements up";
+    if (rows && by != FOR_TRIAL) {
+        e = sum_by_rows(g, scattered, number, by == FOR_PARENTS);
         apart = ex_num(0);
         p.index = scattered->element;
         p.guard = var_domain(g, v, p.index);
@@ -904,11 +924,13 @@ static bool holds_matrix(Graph *g, const Var *v)
 // The sum that was taken last is as if it had not been.
 static void take_sum_back(Graph *g, Var *v, int number)
 {
-    for (Factor **f = &g->factors; *f;) {
+    Factor **f = &g->factors;
+    while (*f) {
         if ((*f)->gone == number) (*f)->gone = 0;
         if ((*f)->made == number) *f = (*f)->next;
         else f = &(*f)->next;
     }
+    g->last_factor = f;
     v->summed = v->sums = 0;
     g->reading = NULL;
 }
@@ -929,10 +951,14 @@ static bool sum_for_parents(Graph *g, Var *z, int number)
     }
     if (n == 0 || !is_weighed_alone(g, z)) return false;
     for (int i = 0; i < n; i++) parent[i]->parent = true;
-    bool good = !sum_out(g, z, number, false, FOR_PARENTS);
+    bool good = !sum_out(g, z, number, false, FOR_TRIAL);
     for (int i = 0; i < n && good; i++) {
         parent[i]->sums = number;
         good = is_weighed_alone(g, parent[i]);
+    }
+    if (good && is_gathered(conditional_scattered(g, z, true))) {
+        take_sum_back(g, z, number);
+        good = !sum_out(g, z, number, false, FOR_PARENTS);
     }
     if (good) return true;
     for (int i = 0; i < n; i++) {

@@ -173,7 +173,20 @@ likelihood { for (t in 1:T, i in 1:n) y[t, i] ~ normal(z[t, i], 0.8); }"""
     return Case(model, {"T": 3, "n": 2, "y": y, "P": P}, sites("s", [3], 1, 2) + sites("z", [3, 2], 0, 1), density)
 
 
-CASES = {"community": community, "gathered": gathered, "three deep": three_deep, "several": several, "two parents": two_parents, "one parent": one_parent(3, 4), "no children": one_parent(0, 2), "one child": one_parent(1, 3),
+def by_rows(rng):
+    """Rows of observations look up children that have a parent of their own; one of no rows; an observation that is missing."""
+    species, site, y = [1, 1, 2, 2, 2], [1, 1, 2, 4, 4, 5], [0.3, None, 1.4, 0.6, 1.1, -0.2]
+    model = """data { int S, M, N; int species[M], site[N]; vector[N] y; }
+latent { for (k in 1:S) w[k] ~ bernoulli(0.6); for (m in 1:M) z[m] ~ bernoulli(0.8 * w[species[m]]); }
+likelihood { for (i in 1:N) y[i] ~ normal(z[site[i]], 0.7); }"""
+
+    def density(x):
+        w, z = [x["w.%d" % k] for k in (1, 2)], [x["z.%d" % m] for m in range(1, 6)]
+        return sum(be(a, .6) for a in w) + sum(be(z[m], .8 * w[species[m] - 1]) for m in range(5)) + sum(normal(y[i], z[site[i] - 1], .7) for i in range(6))
+    return Case(model, {"S": 2, "M": 5, "N": 6, "species": species, "site": site, "y": y}, sites("w", [2], 0, 1) + sites("z", [5], 0, 1), density, 10)
+
+
+CASES = {"by rows": by_rows, "community": community, "gathered": gathered, "three deep": three_deep, "several": several, "two parents": two_parents, "one parent": one_parent(3, 4), "no children": one_parent(0, 2), "one child": one_parent(1, 3),
          "by pieces": by_pieces, "along a chain": along_a_chain}
 
 
