@@ -921,6 +921,16 @@ static bool holds_matrix(Graph *g, const Var *v)
     return false;
 }
 
+// What weights are integrated out of is drawn by counts, element by element, and the weights after it.
+static bool meets_collapsed(Graph *g, const Var *v)
+{
+    const Reading of = factors_of(g, v);
+    for (int i = 0; i < g->nvars; i++)
+        for (int q = 0; q < of.n && is_collapsed(g, g->vars[i]); q++)
+            if (factor_mentions(of.factor[q], v) && factor_mentions(of.factor[q], g->vars[i])) return true;
+    return false;
+}
+
 // The sum that was taken last is as if it had not been.
 static void take_sum_back(Graph *g, Var *v, int number)
 {
@@ -941,11 +951,11 @@ static bool sum_for_parents(Graph *g, Var *z, int number)
     Var **parent = NEW_N(g->arena, Var *, g->nvars + 1);
     bool *already = NEW_N(g->arena, bool, g->nvars + 1);
     int n = 0;
-    if (holds_matrix(g, z)) return false;
+    if (holds_matrix(g, z) || meets_collapsed(g, z)) return false;
     for (int i = 0; i < g->nvars; i++) {
         Var *w = g->vars[i];
         if (!may_be_in_tree(g, w) || !is_child(g, z, w)) continue;
-        if (!is_worth_summing(z, w)) return false;
+        if (!is_worth_summing(z, w) || meets_collapsed(g, w)) return false;
         already[n] = w->parent;
         parent[n++] = w;
     }
