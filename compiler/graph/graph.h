@@ -730,11 +730,13 @@ typedef struct Carried {                 // an unknown that a move along an orbi
     Expr  *fixed;                        // an element that stays where it is; or NULL
     const Plates *plates;                // of the statement that draws it; NULL: it has the shape of c
     bool   triangle;                     // a matrix, whose elements above the diagonal are no coordinates
+    Expr  *where;                        // it moves; NULL: everywhere
 } Carried;
 
 typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, reflections.c: the step draws c, and then moves these
     Var   *by;                           // c: 1 leaves all as it is
     bool   added;                        // or 0 does: exchanges.c, shifts.c, reflections.c
+    bool   by_priors;                    // what moves has no other terms in the law of c
     Expr  *where;                        // sizes: something moves; NULL: always
     int    n;
     Carried *moved;

@@ -1,4 +1,4 @@
-// reflections.c -- unknowns of either sign that stand in products, turned together.
+// reflections.c -- unknowns that stand in products, turned or stretched together.
 //
 //   before   y[i, j] ~ normal(m[j] + load[j]*f[i], s[j]),   load[1] > 0: the others' signs go by it
 //   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
@@ -8,23 +8,29 @@
 //
 // Where a subscript stands in all references of a product, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own: columns, of which c is a vector.
 //
+//   also     load[j] becomes load[j]/c, and f[i] becomes c*f[i], c > 0 drawn from what their priors become
+//
+// Given f its loadings are told well, and the other way round, while the data tell their product alone. Stretches are a group whose Haar measure is dc/c, and the Jacobian is c^n, n the elements of f less those of load: no row of the likelihood is read. With normal priors the statistics of c are log c, c^2 and c^-2.
+//
 // Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` set, after which the sign is applied.
 // Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors that it would change. With those as well that are multiplied with it and are positive, which stay,
 // every factor but the priors of these would be as it was: the model is symmetric but for signs that it gives. Some factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers
 // that stand in all references outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or read as an array.
+// What is stretched is an unknown of either sign with what it is multiplied with, positive or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it was.
 #include <math.h>
 #include <string.h>
 #include "graph.h"
 
 enum { MOST_TURNED = 16 };
 
-typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; } Turned;     // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays: positive, and turned in thought alone
+typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays: positive, and turned in thought alone; power: stretched by this power of c
 
 typedef struct Reflection {
     Graph *g;
     Turned turned[MOST_TURNED];
     int    n;
     Var   *sign;                         // of each column: 1 or -1; NULL: all that is turned has one sign
+    Var   *c;                            // what stretches, of each column that has a sign, or one number; NULL: signs are turned
     bool   all;                          // those that stay, too
     bool   failed, grown;
 } Reflection;
@@ -54,30 +60,52 @@ static bool is_turned(Reflection *x, const Expr *ref)
     return true;
 }
 
+static Expr *stretch_at(const Reflection *x, const Turned *t, Expr *const *args) { return ex_ref(x->c, x->c->rank, &args[t->column]); }
+
 static Expr *turn(Expr *e, void *with)
 {
     Reflection *x = with;
     if (x->failed || !mentions_moved(e, x)) return e;
+    if (e->kind == EX_REF && x->c) return is_turned(x, e) ? ex_mul2(ex_pow(stretch_at(x, turned_of(x, e->var), e->args), turned_of(x, e->var)->power), e) : e;
     if (e->kind == EX_REF && x->sign && is_turned(x, e)) return ex_mul2(ex_ref(x->sign, 1, &e->args[turned_of(x, e->var)->column]), e);
     if (e->kind == EX_REF) return is_turned(x, e) ? ex_neg(e) : e;
     x->failed |= e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && (mentions_moved(e->args[0], x) || mentions_moved(e->args[1], x)));
     return x->failed ? e : NULL;
 }
 
-// The sign that multiplies e; NULL: none does.
+// The sign, or power of c, that multiplies e; NULL: none does.
 static Expr *sign_before(const Expr *e, const Var *sign)
 {
     for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
-        Expr *f = e->kind == EX_MUL ? e->args[i] : (Expr *)e;
-        if (f->kind == EX_REF && f->var == sign) return f;
+        Expr *f = e->kind == EX_MUL ? e->args[i] : (Expr *)e, *of = f->kind == EX_POW ? f->args[0] : f;
+        if (of->kind == EX_REF && of->var == sign) return f;
     }
     return NULL;
+}
+
+static Expr *before_choice(Expr *e, void *with);
+
+// One of all terms of a sum is one before it.
+static Expr *before_sum(Expr *e, void *with)
+{
+    Expr *before = NULL, *all = ex_num(0), *rest = ex_num(0);
+    for (int i = 0; i < e->nargs; i++)
+        if (!ex_mentions(e->args[i], with)) return NULL;
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *term = ex_map(e->args[i], before_choice, with), *of = sign_before(term, with);
+        if (!i) before = of;
+        if (of != before) before = NULL;
+        all = ex_add2(all, term);
+        if (before) rest = ex_add2(rest, ex_div(term, before));
+    }
+    return before ? ex_mul2(before, rest) : all;
 }
 
 // A sign of all branches of a choice is one before it.
 static Expr *before_choice(Expr *e, void *with)
 {
     if (!ex_mentions(e, with)) return e;
+    if (e->kind == EX_ADD) return before_sum(e, with);
     if (e->kind != EX_CALL || e->fn != FN_if_else || ex_mentions(e->args[0], with)) return NULL;
     Expr *branch[2], *of[2];
     for (int i = 0; i < 2; i++) of[i] = sign_before(branch[i] = ex_map(e->args[1 + i], before_choice, with), with);
@@ -99,6 +127,7 @@ static Expr *turned(Reflection *x, Expr *e)
 {
     x->failed = false;
     e = ex_map(e, turn, x);
+    if (x->c) return ex_map(e, before_choice, x->c);
     return x->sign ? ex_map(ex_map(e, before_choice, x->sign), without_squares, x->sign) : e;
 }
 
@@ -363,9 +392,232 @@ static Step *reflection_step(Reflection *x)
     return s;
 }
 
+// ---- stretched ----
+
+static bool may_stretch(const Var *v) { return v->kind != VAR_AUXILIARY && is_plain_real(v) && (is_free(v) || (v->lower_number == 0 && isinf(v->upper_number))); }
+
+static bool is_stretchable(const Expr *e) { return e->kind == EX_REF && e->nargs == e->var->rank && may_stretch(e->var); }
+
+static bool is_either(const Expr *e) { return e->kind == EX_ADD || (e->kind == EX_CALL && e->fn == FN_if_else); }
+
+// Terms of a sum, branches of a choice.
+static Expr *const *either_of(const Expr *e, int *n)
+{
+    *n = e->kind == EX_ADD ? e->nargs : 2;
+    return e->kind == EX_ADD ? e->args : e->args + 1;
+}
+
+// What of a product, or of a term or branch of one of its factors, is stretched: *at the factor; NULL: nothing is.
+static const Turned *stretched_in(Reflection *x, const Expr *e, const Expr **at)
+{
+    int n;
+    const Turned *t = NULL;
+    if (is_either(e)) {
+        Expr *const *of = either_of(e, &n);
+        for (int i = 0; i < n && !t; i++) t = stretched_in(x, of[i], at);
+    } else if (e->kind == EX_MUL) {
+        for (int i = 0; i < e->nargs && !t; i++)
+            if (!is_either(e->args[i])) t = stretched_in(x, e->args[i], at);
+    } else if (is_stretchable(e) && is_turned(x, e)) {
+        t = turned_of(x, e->var);
+        *at = e;
+    }
+    return t;
+}
+
+// Multiplies e by this power of c: one of its factors that is not stretched, of each term or branch; column NULL: by one number.
+static void stretch(Reflection *x, const Expr *e, int power, const Expr *column)
+{
+    int n;
+    const Expr *at;
+    if (is_either(e)) {
+        Expr *const *of = either_of(e, &n);
+        for (int i = 0; i < n; i++)
+            if (!stretched_in(x, of[i], &at)) stretch(x, of[i], power, column);
+        return;
+    }
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
+        const Expr *f = e->kind == EX_MUL ? e->args[i] : e;
+        if (!is_stretchable(f)) continue;
+        const int before = x->n;
+        if (column) add_column(x, f, column);
+        else add(x, f);
+        if (x->n > before) {
+            x->turned[before].power = power;
+            x->turned[before].stays = false;
+        }
+        return;
+    }
+}
+
+// A product of which one factor is stretched: the first other one shrinks.
+static Look find_counterpart(const Expr *e, void *with)
+{
+    Reflection *x = with;
+    const Turned *t = NULL;
+    const Expr *at, *other = NULL, *also;
+    for (int i = 0; e->kind == EX_MUL && i < e->nargs && !t && !x->failed; i++) {
+        t = stretched_in(x, e->args[i], &at);
+        if (!t) continue;
+        const int power = t->power;
+        const Expr *column = x->sign ? at->args[t->column] : NULL;
+        if (is_either(e->args[i])) stretch(x, e->args[i], power, column);
+        for (int j = 0; j < e->nargs && !other; j++)
+            if (j != i && (is_either(e->args[j]) || is_stretchable(e->args[j]))) other = e->args[j];
+        if (other && !stretched_in(x, other, &also)) stretch(x, other, -power, column);
+    }
+    return LOOK;
+}
+
+static bool draws_member(const Reflection *x, const Factor *f) { return f->value && f->value->kind == EX_REF && turned_of(x, f->value->var); }
+
+// Whether the model is as it was but for the statements that draw what is stretched.
+static bool find_stretched(Reflection *x)
+{
+    bool same = false;
+    for (x->grown = true; x->grown;) {
+        x->grown = x->failed = false;
+        same = true;
+        const Reading of = factors_turned(x);
+        for (int q = 0; q < of.n && !x->grown; q++) {
+            const Factor *f = of.factor[q];
+            if (!factor_counts_at(f, 0, false) || draws_member(x, f)) continue;
+            if (turned(x, f->log_density) == f->log_density && !x->failed) continue;
+            same = x->failed = false;
+            ex_find(f->log_density, find_counterpart, x);
+            if (x->failed) return false;
+        }
+    }
+    return same && x->n > 1;
+}
+
+// The statement f at the elements that are stretched: a subscript that is one number, where f goes over it, is put in. NULL: none of them is.
+static Factor *at_numbers(Reflection *x, const Factor *f)
+{
+    Graph *g = x->g;
+    const Turned *t = turned_of(x, f->value->var);
+    Factor *out = arena_copy(g->arena, f, sizeof *f);
+    out->next = NULL;
+    x->failed |= f->value->nargs < t->var->rank;
+    for (int k = 0; k < t->var->rank && !x->failed; k++) {
+        const Expr *is = f->value->args[k];
+        if (!t->at[k] || is == t->at[k]) continue;
+        if (is->kind == EX_NUM) return NULL;
+        Plates left = {.guard = out->plates.guard, .index = NEW_N(g->arena, Index *, f->plates.n + 1)};
+        Index *gone = NULL;
+        for (int i = 0; i < out->plates.n; i++) {
+            Index *const j = out->plates.index[i];
+            if (is->kind == EX_INDEX && j == is->index) gone = j;
+            else left.index[left.n++] = j;
+        }
+        x->failed |= !gone;
+        for (int i = 0; i < left.n && gone; i++) x->failed |= ex_mentions_index(left.index[i]->lo, gone) || ex_mentions_index(left.index[i]->hi, gone);
+        if (x->failed) return NULL;
+        if (left.guard) left.guard = ex_replace_index(left.guard, gone, t->at[k]);
+        left.guard = condition_left(ex_both(left.guard, ex_both(ex_call2("<=", gone->lo, t->at[k]), ex_call2("<=", t->at[k], gone->hi))));
+        if (left.guard && ex_is_num(left.guard, 0)) return NULL;
+        out->plates = left;
+        out->value = ex_replace_index(out->value, gone, t->at[k]);
+        out->log_density = ex_replace_index(out->log_density, gone, t->at[k]);
+    }
+    return x->failed ? NULL : out;
+}
+
+// An end that c would move across.
+static Look test_end(const Expr *e, void *with) { return e->kind == EX_CALL && e->fn == FN_WITHIN && ex_mentions((Expr *)e, with) ? FOUND : LOOK; }
+
+// The law of c: the statements that draw what is stretched, with the Jacobian, and the Haar measure. false: a condition is not met.
+static bool factors_of_stretch(Reflection *x, Reading *out)
+{
+    Graph *g = x->g;
+    bool told = false;
+    int n = 0;
+    for (const Factor *f = g->factors; f; f = f->next) n++;
+    out->n = 0;
+    out->factor = NEW_N(g->arena, Factor *, n + 2);
+    const Reading of = factors_turned(x);
+    for (int q = 0; q < of.n; q++)
+        if (factor_counts_at(of.factor[q], 0, false) && decide_instances(of.factor[q], is_moved, x)) return false;
+    for (const Factor *f = g->factors; f; f = f->next) {             // also those that are flat
+        if (!factor_counts_at(f, 0, false) || !draws_member(x, f)) continue;
+        x->failed = false;
+        Factor *c = at_numbers(x, f);
+        if (x->failed) return false;
+        if (!c) continue;
+        const Turned *t = turned_of(x, f->value->var);
+        Expr *is = turned(x, c->log_density), *by = stretch_at(x, t, c->value->args);
+        if (x->failed || ex_find(is, test_end, x->c)) return false;
+        told |= is != c->log_density;
+        c->log_density = ex_add2(is, ex_mul2(ex_num(t->power), ex_log(by)));
+        c->value = NULL;
+        c->dist = NULL;
+        out->factor[out->n++] = c;
+    }
+    for (int i = 0; i < x->n; i++) {
+        bool drawn = false;
+        for (const Factor *f = g->factors; f && !drawn; f = f->next) drawn = draws(f, x->turned[i].var);
+        if (!drawn) return false;
+    }
+    if (!told) return false;
+    Factor *haar = out->factor[out->n] = arena_copy(g->arena, out->factor[0], sizeof *haar);
+    out->n++;
+    haar->plates = (Plates){.n = x->c->rank, .index = NEW_N(g->arena, Index *, x->c->rank + 1)};
+    haar->log_density = ex_neg(ex_log(var_element(g, x->c, haar->plates.index)));
+    return true;
+}
+
+static Step *stretch_step(Reflection *x)
+{
+    Graph *g = x->g;
+    const Competition *competition = NULL;
+    for (int i = 0; i < x->n; i++) {
+        const Var *v = x->turned[i].var;
+        for (const Series *e = g->series; e; e = e->next)
+            if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
+        const Step *s = step_that_draws(g, v);
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
+        if (i && s->competition != competition) return NULL;
+        competition = s->competition;
+    }
+    Reading of = {0};
+    Var *by = x->c = var_unique(g, arena_printf(g->arena, "scale_%s", x->turned[0].var->name), VAR_AUXILIARY);
+    by->hidden = true;
+    by->lower_number = 0;
+    by->span = x->turned[0].var->span;
+    if (x->sign) {
+        by->rank = 1;
+        by->dim[0] = x->sign->dim[0];
+    }
+    Conditional *c = factors_of_stretch(x, &of) ? conditional_given(g, by, &of, true) : NULL;
+    if (c && !c->family) c = conditional_given(g, by, &of, false);
+    if (!c || c->recursion || c->whole || c->nbatch < by->rank) {
+        by->kind = VAR_ELEMENT;
+        return NULL;
+    }
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = by, .n = x->n, .by_priors = true, .moved = NEW_N(g->arena, Carried, x->n)};
+    for (int i = 0; i < x->n; i++) {
+        const Turned *t = &x->turned[i];
+        Carried *to = &o->moved[i];
+        *to = (Carried){.var = t->var, .power = t->power};
+        to->element = var_element(g, t->var, to->index);
+        to->c = stretch_at(x, t, to->element->args);
+        to->value = ex_mul2(ex_pow(to->c, t->power), to->element);
+        for (int k = 0; k < t->var->rank; k++)
+            if (t->at[k]) to->where = ex_both(to->where, ex_call2("==", ex_index(to->index[k]), t->at[k]));
+        if (to->where) to->value = ex_call3("if_else", to->where, to->value, to->element);
+    }
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = by->span, .nblock = 1, .block = arena_copy(g->arena, &by, sizeof by), .conditional = c, .orbit = o,
+                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "given each other, the factors of a product hardly move"};
+    return s;
+}
+
+// ---- which there are ----
+
 static bool same_set(const Reflection *x, const Reflection *y)
 {
-    if (x->n != y->n || !x->sign != !y->sign) return false;
+    if (x->n != y->n || !x->sign != !y->sign || !x->c != !y->c) return false;
     for (int i = 0; i < x->n; i++) {
         bool found = false;
         for (int j = 0; j < y->n && !found; j++) found = x->turned[i].var == y->turned[j].var && x->turned[i].column == y->turned[j].column && memcmp(x->turned[i].at, y->turned[j].at, sizeof x->turned[i].at) == 0;
@@ -374,7 +626,7 @@ static bool same_set(const Reflection *x, const Reflection *y)
     return true;
 }
 
-typedef struct Begun { Graph *g; Var *sign; Reflection *set; int n, size; } Begun;
+typedef struct Begun { Graph *g; Var *sign, *c, *each; Reflection *set; int n, size; } Begun;      // c, each: what stretches, one number, or one of each column, while sets are looked for
 
 static void put_set(Begun *b, const Reflection *x)
 {
@@ -384,32 +636,44 @@ static void put_set(Begun *b, const Reflection *x)
     b->set[b->n++] = *x;
 }
 
-// Each unknown of either sign in a product begins a set, by the numbers among its subscripts, and one of columns by each of the others.
+// Each unknown in a product begins a set, by the numbers among its subscripts, and one of columns by each of the others: of those of either sign to be turned, of others to be stretched alone.
 static Look begin(const Expr *e, void *with)
 {
     Begun *b = with;
     if (e->kind != EX_MUL) return LOOK;
     for (int i = 0; i < e->nargs; i++) {
         const Expr *ref = e->args[i];
-        if (!is_factor(ref) || !is_free(ref->var)) continue;
-        Reflection x = {.g = b->g};
-        add(&x, ref);
-        put_set(b, &x);
-        for (int k = 0; k < ref->nargs; k++) {
-            if (ref->args[k]->kind != EX_INDEX) continue;
-            Reflection columns = {.g = b->g, .sign = b->sign, .n = 1, .turned = {{.var = ref->var, .column = k}}};
-            put_set(b, &columns);
+        for (int stretched = !is_factor(ref) || !is_free(ref->var); stretched < 1 + is_stretchable(ref); stretched++) {
+            Reflection x = {.g = b->g, .c = stretched ? b->c : NULL, .all = stretched};
+            add(&x, ref);
+            x.turned[0].power = stretched;
+            x.turned[0].stays &= !stretched;
+            put_set(b, &x);
+            for (int k = 0; k < ref->nargs; k++) {
+                if (ref->args[k]->kind != EX_INDEX) continue;
+                Reflection columns = {.g = b->g, .sign = b->sign, .c = stretched ? b->each : NULL, .all = stretched, .n = 1, .turned = {{.var = ref->var, .column = k, .power = stretched}}};
+                put_set(b, &columns);
+            }
         }
     }
     return LOOK;
 }
 
+// Scales alone are moved against each other by orbits.c.
+static bool holds_free(const Reflection *x)
+{
+    for (int i = 0; i < x->n; i++)
+        if (is_free(x->turned[i].var)) return true;
+    return false;
+}
+
 void find_reflections(Graph *g)
 {
     if (g->by_em || g->by_nuts) return;
-    Begun b = {.g = g, .sign = var_unique(g, "sign", VAR_ELEMENT)};
-    b.sign->rank = 1;
-    b.sign->dim[0] = ex_num(1);
+    Begun b = {.g = g, .sign = var_unique(g, "sign", VAR_ELEMENT), .c = var_unique(g, "stretch", VAR_ELEMENT), .each = var_unique(g, "stretch", VAR_ELEMENT)};
+    b.sign->rank = b.each->rank = 1;
+    b.sign->dim[0] = b.each->dim[0] = ex_num(1);
+    b.c->lower_number = b.each->lower_number = 0;
     for (const Factor *f = g->factors; f; f = f->next)
         if (factor_counts_at(f, 0, false)) ex_find(f->log_density, begin, &b);
     Step **last = &g->steps;
@@ -417,10 +681,10 @@ void find_reflections(Graph *g)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
     for (int i = 0; i < b.n; i++) {
         Reflection *x = &b.set[i];
-        if (x->sign) b.sign->dim[0] = x->turned[0].var->dim[x->turned[0].column];
-        bool known = !find_set(x);
+        if (x->sign) b.sign->dim[0] = b.each->dim[0] = x->turned[0].var->dim[x->turned[0].column];
+        bool known = x->c ? !find_stretched(x) || !holds_free(x) : !find_set(x);
         for (int k = 0; k < i && !known; k++) known = same_set(x, &b.set[k]);
-        Step *s = known ? NULL : reflection_step(x);
+        Step *s = known ? NULL : x->c ? stretch_step(x) : reflection_step(x);
         if (!s) continue;
         s->next = *last;
         *last = s;

@@ -48,7 +48,7 @@ static bool is_binary(const Factor *f)
 static Expr *where_it_pays(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
-    if (o->by->discrete) return NULL;             // it costs what a draw of either does
+    if (o->by->discrete || o->by_priors) return NULL;             // it costs what a draw of either does
     Expr *elements = ex_num(0), *rows = ex_num(0);
     for (int i = 0; i < o->n; i++) {
         const Count n = count_dims(o->moved[i].var, 0, o->moved[i].var->rank);
@@ -94,6 +94,7 @@ static void put_jacobian(Lower *p, const Step *s, const Carried *m)
 {
     if (s->kind != STEP_EXACT || s->marginal || s->orbit->added) return;
     Expr *value = ex_mul2(ex_num(-m->power), ex_log(m->c));
+    if (m->where) value = ex_call3("if_else", m->where, value, ex_num(0));
     if (m->triangle) value = ex_call3("if_else", ex_call2("<=", m->element->args[1], m->element->args[0]), value, ex_num(0));
     put(p, NODE_CLAIM)->claim.value = value;
 }
@@ -113,6 +114,7 @@ void along_orbit(Lower *p, const Step *s)
             element = ex_replace_index(element, m->index[d], ex_index(l.index[d]));
             value = ex_replace_index(value, m->index[d], ex_index(l.index[d]));
             if (here.c) here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
+            if (here.where) here.where = ex_replace_index(here.where, m->index[d], ex_index(l.index[d]));
         }
         here.element = element;
         l.guard = exists_at(m->var, l.index);

@@ -217,7 +217,7 @@ def scales_of_a_covariance():
     return {"tau.1": tau[:, 0], "tau.2": tau[:, 1], "s": s, "v.1.2": v[:, 1], **of_vectors(u), "k.3": coin(difference(u) + v[:, 1])}
 
 
-@test(["f, b"], "l ~ half_normal(0, 1.5); for (j in 1:2) b[j] ~ normal(0, 1.5); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);",
+@test(["l, f, b", "f, b"], "l ~ half_normal(0, 1.5); for (j in 1:2) b[j] ~ normal(0, 1.5); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);",
       {"l": identity, "b.1": identity, "b.2": identity, "f.3.1": identity, "f.3.2": identity, "z.3.1": squash, "z.3.2": squash, "z.4.2": squash}, data="real z[5, 2];",
       likelihood="for (i in 1:5) y[i] ~ normal(f[i, 1] + l * f[i, 2], 0.7); for (i in 1:5, j in 1:2) z[i, j] ~ normal(b[j] * f[i, 2], 0.5);", values={"z": [[None] * 2] * 5})
 def signs_of_a_factor():
@@ -232,6 +232,21 @@ def signs_of_columns():
     l, B, f, f4 = np.abs(rng.normal(0, 1.5, (2, M))), rng.normal(0, 1.5, (3, M)), rng.standard_normal((2, M)), rng.standard_normal((2, M))
     return {"l.1": l[0], "l.2": l[1], "B.2.1": B[0], "B.3.1": B[1], "B.3.2": B[2], "f.3.1": f[0], "f.3.2": f[1], "z.3.2": normal(B[0] * f[0] + l[1] * f[1], 0.5), "z.3.3": normal(B[1] * f[0] + B[2] * f[1], 0.5),
             "z.4.3": normal(B[1] * f4[0] + B[2] * f4[1], 0.5), **y3(l[0] * f[0] + l[1] * f[1])}
+
+
+@test(["f, B", "f, B"], "for (j in 1:3, k in 1:2) B[j, k] ~ normal(0, k); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);", {"B.2.1": identity, "B.3.1": identity, "B.3.2": identity, "f.3.1": identity, "f.3.2": identity, "z.3.2": squash, "z.3.3": squash},
+      data="real z[5, 3];", likelihood="for (i in 1:5, j in 1:3) z[i, j] ~ normal(sum(k in 1:2, B[j, k] * f[i, k]), 0.5);", values={"z": [[None] * 3] * 5})
+def stretched_columns():
+    B, f = [normal(0, 1), normal(0, 1), normal(0, 2), normal(0, 2)], rng.standard_normal((2, M))
+    return {"B.2.1": B[0], "B.3.1": B[1], "B.3.2": B[2], "f.3.1": f[0], "f.3.2": f[1], "z.3.2": normal(B[0] * f[0] + B[3] * f[1], 0.5), "z.3.3": normal(B[1] * f[0] + B[2] * f[1], 0.5)}
+
+
+@test(["s, a", "b, t, a"], "s ~ gamma(6, 12); for (j in 1:3) a[j] ~ lognormal(0.2, s); for (l in 1:2) b[l] ~ normal(0.3, 0.8); for (i in 1:5) t[i] ~ normal(0, 1);", {"s": log, "a.1": log, "a.2": log, "b.2": identity, "t.3": identity, "k.3": identity},
+      data="int h[5]; int<lower=0, upper=1> k[5];", likelihood="for (i in 1:5) k[i] ~ bernoulli_logit(a[g[i]] * (t[i] - b[h[i]]));", values={"h": [1, 2, 2, 1, 1], "k": null})
+def discriminations():
+    s, b, t = gamma(6, 12), normal(0.3, 0.8), normal(0)
+    a = [np.exp(normal(0.2, s)) for _ in range(2)]
+    return {"s": s, "a.1": a[0], "a.2": a[1], "b.2": b, "t.3": t, "k.3": coin(a[1] * (t - b))}
 
 
 EDGES = "int<lower=1, upper=3> a[2], b[2];"
