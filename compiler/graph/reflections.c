@@ -22,6 +22,7 @@
 #include "graph.h"
 
 enum { MOST_TURNED = 16 };
+enum { MOST_PARTS = 2000 };              // of a factor that is looked through for what to stretch
 
 typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays: positive, and turned in thought alone; power: stretched by this power of c
 
@@ -481,7 +482,9 @@ static bool find_stretched(Reflection *x)
         const Reading of = factors_turned(x);
         for (int q = 0; q < of.n && !x->grown; q++) {
             const Factor *f = of.factor[q];
-            if (!factor_counts_at(f, 0, false) || draws_member(x, f)) continue;
+            if (!factor_counts_at(f, 0, false)) continue;
+            if (f->log_density->size > MOST_PARTS) return false;
+            if (draws_member(x, f)) continue;
             if (turned(x, f->log_density) == f->log_density && !x->failed) continue;
             same = x->failed = false;
             ex_find(f->log_density, find_counterpart, x);
