@@ -26,6 +26,7 @@ typedef struct Walk {
     Who      who;
     int      temporaries;
     const Expr *group;           // a subscript that is the group of a loop
+    bool     chosen;             // within a choice
     struct Declared *declared;   // locals of the loop that is looked into: what reads them stays
 } Walk;
 
@@ -444,12 +445,23 @@ static Look look_up(const Expr *e, void *with)
 
 static bool looks_up(const Expr *e) { return ex_find(e, look_up, NULL); }
 
-// What e holds that the inner loops do not change; where they ask a guard, not what may exist only where it holds.
+// What is not there, or divides by a whole number that may be 0, if a choice is made otherwise.
+static Look test_chosen(const Expr *e, void *with)
+{
+    (void)with;
+    if (e->kind == EX_AT || e->kind == EX_ARRAY || e->kind == EX_REDUCE || (e->kind == EX_CALL && ex_is_integer(e))) return FOUND;
+    for (int k = 0; k < e->nargs && e->kind == EX_REF; k++)
+        if (e->args[k]->kind != EX_INDEX || !e->args[k]->index->lo || !ex_is_num(e->args[k]->index->lo, 1) || e->args[k]->index->hi != e->var->dim[k]) return FOUND;
+    return e->kind == EX_REF && e->nargs < e->var->rank ? FOUND : LOOK;
+}
+
+// What e holds that the inner loops do not change; where they ask a guard, not what may exist only where it holds. Of a choice only the condition; but a series has sites that choose by what tells its elements apart, in
+// which the same stands again and again.
 static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64_t walk)
 {
     if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
     e->kept = walk;
-    if (worth_naming(e) && !(inner->guard && looks_up(e)) && !changes(e, inner) && !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) && ex_rank(e) == 0) {
+    if (worth_naming(e) && !(w->chosen && ex_find(e, test_chosen, NULL)) && !(inner->guard && looks_up(e)) && !changes(e, inner) && !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) && ex_rank(e) == 0) {
         Expr *exists = reads_inside(w->p->g, e);
         if (!exists || !needs_statements(w, e)) {
             need(w, e);
@@ -457,12 +469,16 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
             return;
         }
     }
-    if (e->kind == EX_AT && !(inner->guard && looks_up(e->args[0])) && !reads_inside(w->p->g, e->args[0]) && !changes(e->args[0], inner) && !reads_declared(w, e) && !(moving && ex_mentions(e->args[0], moving))) {
+    if (e->kind == EX_AT && !w->chosen && !(inner->guard && looks_up(e->args[0])) && !reads_inside(w->p->g, e->args[0]) && !changes(e->args[0], inner) && !reads_declared(w, e) && !(moving && ex_mentions(e->args[0], moving))) {
         need_matrix(w, e->args[0]);
         return;
     }
     if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {
         keep(w, e->args[0], inner, moving, walk);      // the rest may not be safe to compute
+        const bool chosen = w->chosen;
+        w->chosen = true;
+        for (int i = 1; i < e->nargs && e->fn == FN_if_else && w->kernel->kind == KERNEL_FUNCTION; i++) keep(w, e->args[i], inner, moving, walk);
+        w->chosen = chosen;
         return;
     }
     if (e->kind == EX_REDUCE && !e->loose && predicted(w->p, w->kernel, e)) return;      // an array will hold it: its terms are not computed here
@@ -507,7 +523,7 @@ static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var
         const int most = (int)(sizeof more.index / sizeof *more.index);
         if (n->kind == NODE_LOOP && more.n + n->loop.n > most) continue;
         for (int i = 0; n->kind == NODE_LOOP && i < n->loop.n; i++) more.index[more.n++] = n->loop.index[i];
-        if (n->kind == NODE_LOOP || n->kind == NODE_REDUCE || n->kind == NODE_LANE) keep_values(w, n->body, &more, moving);
+        if (n->kind == NODE_LOOP || n->kind == NODE_REDUCE || n->kind == NODE_LANE || (n->kind == NODE_NEST && n->nest.loops.n == 0 && !n->nest.loops.guard && w->kernel->kind == KERNEL_FUNCTION)) keep_values(w, n->body, &more, moving);
     }
 }
 

@@ -208,6 +208,8 @@ static void put_series(Lower *p, const Series *s)
     along->loop.how = s->backward ? SHARE_BACKWARD : SHARE_SERIAL;
     along->loop.n = 1;
     along->loop.index[0] = s->along;
+    along->loop.keeps = s->n == 1 && s->chains && p->open->kind == KERNEL_FUNCTION;
+    along->loop.moving = s->var[0];
     if (chains) {
         chains->loop.how = SHARE_SERIAL;
         chains->loop.n = 1;
