@@ -3,13 +3,14 @@
 //   before   terms of x, mu:   x[t]*x[t - 1]: phi/s^2   x[t]^2: ...   x[t]*mu: 1/q^2   mu^2: ...
 //   after    chain x along t, lag 1, border mu
 //
-// The subscripts of a variable of the chain are of three kinds. Along: in every term of two elements of the chain their difference is a number, at most MOST_LAG. Panel: it is the same in both, so that
+// The subscripts of a variable of the chain are of three kinds. Along: in every term of two elements of the chain their difference is a number, at most MOST_LAG, or runs between such numbers: of x[t - j]*x[t - k], j and k in 1:3. Panel: it is the same in both, so that
 // there is a chain for each. Inner: anything; elements with the same subscripts along and of the panel are a node. With w elements a node and the lag l the precision is a band of (l + 1)*w - 1
 // places below the diagonal, and its Cholesky factor as well (Rue 2001). What has no such subscript is the border, dense, and integrated out of nothing: the Schur complement.
 //
-// Side conditions, each looked at here: variables of the chain have the same extents along and over the panel, for an offset between them would have to be data; differences are numbers for all terms, also
+// Side conditions, each looked at here: variables of the chain have the same extents along and over the panel, for an offset between them would have to be data; differences are numbers, or lie between numbers, for all terms, also
 // of two variables; elements that are listed, x[1] and x[T], are numbers apart or they are not (then there is no band); lags are numbers. Guards, gathers (x[g[i]]), missing responses and
 // elements without a statement need nothing: they stand in the coefficients and loops of the terms.
+#include <math.h>
 #include "graph.h"
 
 enum { MOST_LAG = 16, SMALL_NODE = 8 };
@@ -26,7 +27,52 @@ static int place_in(Var *const *block, int n, const Var *v)
 
 static bool coupled_pair(const BlockTerm *t) { return t->degree == 2 && t->ref[0] != t->ref[1]; }
 
-static bool whole_lag(const Expr *e) { return e->kind == EX_NUM && e->number == (double)(int)e->number; }
+// Between which numbers e lies, where its indices run between numbers.
+static bool between(const Expr *e, double *least, double *most)
+{
+    double lo, hi;
+    switch (e->kind) {
+    case EX_NUM:
+        *least = *most = e->number;
+        return true;
+    case EX_INDEX:
+        if (!e->index->lo || !e->index->hi || e->index->lo->kind != EX_NUM || e->index->hi->kind != EX_NUM) return false;
+        *least = e->index->lo->number;
+        *most = e->index->hi->number;
+        return true;
+    case EX_ADD:
+        *least = *most = 0;
+        for (int i = 0; i < e->nargs; i++) {
+            if (!between(e->args[i], &lo, &hi)) return false;
+            *least += lo;
+            *most += hi;
+        }
+        return true;
+    case EX_MUL:
+        if (e->nargs != 2 || e->args[0]->kind != EX_NUM || !between(e->args[1], &lo, &hi)) return false;
+        *least = e->args[0]->number * (e->args[0]->number < 0 ? hi : lo);
+        *most = e->args[0]->number * (e->args[0]->number < 0 ? lo : hi);
+        return true;
+    case EX_REF: case EX_POW: case EX_CALL: case EX_REDUCE: case EX_ARRAY: case EX_AT: return false;
+    }
+    return false;
+}
+
+bool band_apart(Expr *a, Expr *b, int *least, int *most)
+{
+    Expr *apart = ex_sub(a, b);
+    double lo, hi;
+    if (!between(apart, &lo, &hi) || !(lo >= -MOST_LAG && hi <= MOST_LAG) || lo != floor(lo) || hi != floor(hi) || !ex_is_whole(apart)) return false;
+    *least = (int)lo;
+    *most = (int)hi;
+    return true;
+}
+
+static bool are_near(Expr *a, Expr *b)
+{
+    int least, most;
+    return band_apart(a, b, &least, &most);
+}
 
 // Of the first variable: from the terms of two of its elements.
 static bool kinds_of_first(const Var *v, const BlockTerm *terms, Kind *kind)
@@ -36,7 +82,7 @@ static bool kinds_of_first(const Var *v, const BlockTerm *terms, Kind *kind)
         if (!coupled_pair(t) || t->ref[0]->var != v || t->ref[1]->var != v) continue;
         for (int d = 0; d < v->rank; d++) {
             if (t->ref[0]->args[d] == t->ref[1]->args[d]) continue;
-            if (whole_lag(ex_sub(t->ref[0]->args[d], t->ref[1]->args[d]))) apart[d] = true;
+            if (are_near(t->ref[0]->args[d], t->ref[1]->args[d])) apart[d] = true;
             else other[d] = true;
         }
     }
@@ -66,7 +112,7 @@ static bool kinds_of_next(Var *const *block, int known, Var *v, const BlockTerm 
             if (kinds[i].of[k] == INNER) continue;
             int at = -1;
             for (int d = 0; d < v->rank && at < 0; d++)
-                if (!used[d] && v->dim[d] == other->var->dim[k] && (kinds[i].of[k] == PANEL ? own->args[d] == other->args[k] : whole_lag(ex_sub(own->args[d], other->args[k])))) at = d;
+                if (!used[d] && v->dim[d] == other->var->dim[k] && (kinds[i].of[k] == PANEL ? own->args[d] == other->args[k] : are_near(own->args[d], other->args[k]))) at = d;
             if (at < 0) { all = false; break; }
             used[at] = true;
             kind[at] = kinds[i].of[k];
@@ -135,10 +181,12 @@ Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTe
         const ChainVar *c = &b->chain[i], *e = &b->chain[k];
         for (int m = 0; m < c->npanel; m++)
             if (t->ref[0]->args[c->panel[m]] != t->ref[1]->args[e->panel[m]]) return NULL;
-        const Expr *apart = ex_sub(t->ref[0]->args[c->along], t->ref[1]->args[e->along]);
-        if (!whole_lag(apart) || apart->number > MOST_LAG || apart->number < -MOST_LAG) return NULL;
-        const int lag = apart->number < 0 ? (int)-apart->number : (int)apart->number;
-        if (lag > b->lag) b->lag = lag;
+        int least, most;
+        if (!band_apart(t->ref[0]->args[c->along], t->ref[1]->args[e->along], &least, &most)) return NULL;
+        for (int m = 0; m < c->ninner && least < most && i == k; m++)        // whether it is the same element must not change with the distance
+            if (t->ref[0]->args[c->inner[m]] != t->ref[1]->args[c->inner[m]]) return NULL;
+        if (-least > b->lag) b->lag = -least;
+        if (most > b->lag) b->lag = most;
     }
     b->length = block[0]->dim[b->chain[0].along];
     b->panels = ex_num(1);

@@ -48,9 +48,9 @@ static Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **be
         while (shared < v->rank && t->ref[0]->args[shared] == t->ref[1]->args[shared]) shared++;    // the same row, whichever it is
         if (shared < *nbatch) *nbatch = shared;
         for (int d = shared; d < v->rank; d++) {
-            Expr *apart = ex_sub(t->ref[0]->args[d], t->ref[1]->args[d]);
+            int least, most;
             bool numbers = t->ref[0]->args[d]->kind == EX_NUM || t->ref[1]->args[d]->kind == EX_NUM;
-            chained &= apart->kind == EX_NUM && !numbers;
+            chained &= (ex_sub(t->ref[0]->args[d], t->ref[1]->args[d])->kind == EX_NUM || band_apart(t->ref[0]->args[d], t->ref[1]->args[d], &least, &most)) && !numbers;
         }
     }
     if (!coupled) return ELEMENTWISE;

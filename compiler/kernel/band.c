@@ -118,8 +118,8 @@ static bool turns_with(const Expr *e, const Loops *l)
     return false;
 }
 
-// Sums of data leave the sweep: then the loops are over places.
-static void take_sums(Lower *p, BlockTerm *t, Subs *s)
+// Sums of data leave the sweep: then the loops are over places. false: there are none.
+static bool take_sums(Lower *p, BlockTerm *t, Subs *s)
 {
     Keys keys = {0};
     Index *fresh[MAX_RANK];
@@ -129,7 +129,7 @@ static void take_sums(Lower *p, BlockTerm *t, Subs *s)
         bool seen = false;
         for (int i = 0; i < keys.n; i++) seen |= keys.key[i] == s->at[k];
         if (seen) continue;
-        if (keys.n == MAX_RANK) return;
+        if (keys.n == MAX_RANK) return false;
         static const char *const names[] = {"a", "b", "c", "e", "f", "g"};
         keys.key[keys.n] = s->at[k];
         keys.extent[keys.n] = s->extent[k];
@@ -138,9 +138,9 @@ static void take_sums(Lower *p, BlockTerm *t, Subs *s)
         plain += s->at[k]->kind == EX_INDEX;
         keys.n++;
     }
-    if (plain == keys.n && keys.n == t->loops.n) return;         // nothing to sum
+    if (plain == keys.n && keys.n == t->loops.n) return false;   // nothing to sum
     Expr *h = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient);
-    if (!h) return;
+    if (!h) return false;
     t->coefficient = h;
     t->loops = (Loops){.n = keys.n};
     for (int i = 0; i < keys.n; i++) {
@@ -148,6 +148,7 @@ static void take_sums(Lower *p, BlockTerm *t, Subs *s)
         for (int k = 0; k < s->n; k++)
             if (s->at[k] == keys.key[i]) s->at[k] = keys.at[i];
     }
+    return true;
 }
 
 static void put_sums(Lower *p, const BlockTerm *t, const Subs *s, Place at, double times)
@@ -159,42 +160,147 @@ static void put_sums(Lower *p, const BlockTerm *t, const Subs *s, Place at, doub
 }
 
 // lag + 1 nodes in a row of the band: the place of element `second` of the node `lag` before, in the row of element `first`.
-static Expr *in_band(const BandPlace *b, Expr *first, Expr *second, int lag)
+static Expr *in_band(const BandPlace *b, Expr *first, Expr *second, Expr *lag)
 {
-    return ex_add(3, (Expr *[]){ex_mul2(first, b->row), ex_mul2(ex_num(b->band->lag - lag), b->band->width), second});
+    return ex_add(3, (Expr *[]){ex_mul2(first, b->row), ex_mul2(ex_sub(ex_num(b->band->lag), lag), b->band->width), second});
+}
+
+static Expr *along_of(const BandPlace *b, const Expr *ref) { return ref->args[b->band->chain[place_of(b, ref)].along]; }
+
+static void exchange(BlockTerm *t)
+{
+    Expr *swap = t->ref[0];
+    t->ref[0] = t->ref[1];
+    t->ref[1] = swap;
+}
+
+// x[t - j], t in a:b: places s = t - j in 1:T, each with the turns of j for which s + j lies in a:b.
+static void turn_by_places(const BandPlace *b, BlockTerm *t)
+{
+    Expr *at = along_of(b, t->ref[0]);
+    if (at->kind != EX_ADD) return;
+    for (int k = 0; k < t->loops.n; k++) {
+        Index *from = t->loops.index[k];
+        Expr *rest = ex_sub(at, ex_index(from));
+        bool inner = ex_mentions_index(rest, from);
+        for (int i = 0; i < t->loops.n; i++) inner |= ex_mentions_index(t->loops.index[i]->lo, from) || ex_mentions_index(t->loops.index[i]->hi, from);
+        if (inner) continue;
+        Index *to = index_new(from->name, ex_num(1), b->band->length);
+        Expr *back = ex_sub(ex_index(to), rest);
+        t->loops.index[k] = to;
+        for (int i = k; i > 0; i--) {                            // outside the loops that it is told by
+            t->loops.index[i] = t->loops.index[i - 1];
+            t->loops.index[i - 1] = to;
+        }
+        t->coefficient = ex_replace_index(t->coefficient, from, back);
+        if (t->loops.guard) t->loops.guard = ex_replace_index(t->loops.guard, from, back);
+        for (int r = 0; r < t->degree; r++) t->ref[r] = ex_replace_index(t->ref[r], from, back);
+        t->loops.guard = ex_both(ex_both(ex_call2("<=", from->lo, back), ex_call2("<=", back, from->hi)), t->loops.guard);
+        return;
+    }
+}
+
+// Whether the other element of a pair is met with the first in its place: x[t - j]*x[t - k], j and k in the same range.
+static bool met_both_ways(const BlockTerm *t)
+{
+    for (int i = 0; i < t->loops.n; i++)
+        for (int k = i + 1; k < t->loops.n; k++) {
+            Index *a = t->loops.index[i], *b = t->loops.index[k], *c = index_new(a->name, a->lo, a->hi);
+            if (a->lo != b->lo || a->hi != b->hi) continue;
+            Expr *const held[] = {t->ref[0], t->ref[1], t->coefficient, t->loops.guard ? t->loops.guard : ex_num(1)}, *other[4];
+            for (int m = 0; m < 4; m++) other[m] = ex_replace_index(ex_replace_index(ex_replace_index(held[m], a, ex_index(c)), b, ex_index(a)), c, ex_index(b));
+            if (other[0] == held[1] && other[1] == held[0] && other[2] == held[2] && other[3] == held[3]) return true;
+        }
+    return false;
+}
+
+// Of two elements of the chain, the first `lag` nodes behind the second: 0, or more than that.
+static void put_pair(Lower *p, const BandPlace *b, BlockTerm t, Expr *lag, double times)
+{
+    const bool fixed = lag->kind == EX_NUM, same = fixed && t.ref[0] == t.ref[1];
+    if (fixed) shift_loop(&t, along_of(b, t.ref[0]));
+    Entry e = entry_of(b, t.ref[0], same ? NULL : t.ref[1]);
+    const int at_lag = e.subs.n;
+    if (!fixed) {                                // picks a place of the row
+        e.subs.at[e.subs.n] = lag;
+        e.subs.extent[e.subs.n++] = ex_num(b->band->lag);
+    }
+    if (!take_sums(p, &t, &e.subs) && !fixed) {
+        turn_by_places(b, &t);
+        e = entry_of(b, t.ref[0], t.ref[1]);
+        e.subs.at[e.subs.n] = ex_sub(along_of(b, t.ref[0]), along_of(b, t.ref[1]));
+        e.subs.extent[e.subs.n++] = ex_num(b->band->lag);
+    }
+    if (!fixed) lag = e.subs.at[at_lag];
+    Expr *first = inner_place(b, t.ref[0], &e.subs, e.npanel + 1), *second = same ? first : inner_place(b, t.ref[1], &e.subs, e.second);
+    put_sums(p, &t, &e.subs, place_in(p, b, b->B, &e, in_band(b, first, second, lag)), same ? -2 * times : -times);
+    if (!same && fixed && lag->number == 0) put_sums(p, &t, &e.subs, place_in(p, b, b->B, &e, in_band(b, second, first, lag)), -times);
+}
+
+// Where `apart`, j - k, is 0: k is j; false: their ranges differ, or it is another distance.
+static bool meet(BlockTerm *t, Expr *apart)
+{
+    for (int i = 0; i < t->loops.n; i++)
+        for (int k = 0; k < t->loops.n; k++) {
+            Index *j = t->loops.index[i], *other = t->loops.index[k];
+            if (i == k || j->lo != other->lo || j->hi != other->hi || ex_sub(ex_index(j), ex_index(other)) != apart) continue;
+            for (int m = 0; m < t->loops.n; m++)
+                if (ex_mentions_index(t->loops.index[m]->lo, other) || ex_mentions_index(t->loops.index[m]->hi, other)) return false;
+            t->coefficient = ex_replace_index(t->coefficient, other, ex_index(j));
+            if (t->loops.guard) t->loops.guard = ex_replace_index(t->loops.guard, other, ex_index(j));
+            for (int r = 0; r < t->degree; r++) t->ref[r] = ex_replace_index(t->ref[r], other, ex_index(j));
+            t->loops.n--;
+            for (int m = k; m < t->loops.n; m++) t->loops.index[m] = t->loops.index[m + 1];
+            return true;
+        }
+    return false;
+}
+
+// A distance that varies: the elements further on and behind, and the same.
+static void put_pairs(Lower *p, const BandPlace *b, const BlockTerm *from, int least, int most)
+{
+    BlockTerm t = *from;
+    Expr *apart = ex_sub(along_of(b, t.ref[0]), along_of(b, t.ref[1])), *none = ex_num(0);
+    Expr *const guard = t.loops.guard;
+    const bool both = least < 0 && most > 0 && met_both_ways(&t);
+    if (most > 0) {
+        if (least <= 0) t.loops.guard = ex_both(guard, ex_call2("<", none, apart));
+        put_pair(p, b, t, apart, both ? 2 : 1);
+    }
+    if (least <= 0 && most >= 0) {
+        BlockTerm same = *from;
+        if (!meet(&same, apart)) same.loops.guard = ex_both(guard, ex_call2("==", apart, none));
+        if (same.ref[0]->var == same.ref[1]->var) same.ref[1] = same.ref[0];         // inner subscripts are the same (graph/band.c)
+        put_pair(p, b, same, none, 1);
+    }
+    if (least < 0 && !both) {
+        t.loops.guard = most >= 0 ? ex_both(guard, ex_call2("<", apart, none)) : guard;
+        exchange(&t);
+        put_pair(p, b, t, ex_neg(apart), 1);
+    }
 }
 
 static void accumulate_band(Lower *p, const BandPlace *b, const BlockTerm *from)
 {
     BlockTerm t = *from;
-    if (t.degree == 2 && !on_chain(b, t.ref[0])) {
-        Expr *swap = t.ref[0];
-        t.ref[0] = t.ref[1];
-        t.ref[1] = swap;
-    }
-    int lag = 0;
-    const bool two = t.degree == 2 && on_chain(b, t.ref[1]);
-    if (two) {
-        const Expr *apart = ex_sub(t.ref[0]->args[b->band->chain[place_of(b, t.ref[0])].along], t.ref[1]->args[b->band->chain[place_of(b, t.ref[1])].along]);
-        lag = (int)apart->number;
-        if (lag < 0) {
-            Expr *swap = t.ref[0];
-            t.ref[0] = t.ref[1];
-            t.ref[1] = swap;
-            lag = -lag;
+    if (t.degree == 2 && !on_chain(b, t.ref[0])) exchange(&t);
+    if (t.degree == 2 && on_chain(b, t.ref[1])) {
+        int least, most;
+        if (!band_apart(along_of(b, t.ref[0]), along_of(b, t.ref[1]), &least, &most)) abort();       // graph/band.c has looked
+        if (least < most) {
+            put_pairs(p, b, &t, least, most);
+            return;
         }
+        if (least < 0) exchange(&t);
+        put_pair(p, b, t, ex_num(least < 0 ? -least : least), 1);
+        return;
     }
-    shift_loop(&t, t.ref[0]->args[b->band->chain[place_of(b, t.ref[0])].along]);
-    const bool same = two && t.ref[0] == t.ref[1];
-    Entry e = entry_of(b, t.ref[0], t.degree == 2 && !same ? t.ref[1] : NULL);
+    shift_loop(&t, along_of(b, t.ref[0]));
+    Entry e = entry_of(b, t.ref[0], t.degree == 2 ? t.ref[1] : NULL);
     take_sums(p, &t, &e.subs);
-    Expr *first = inner_place(b, t.ref[0], &e.subs, e.npanel + 1), *second = t.degree == 1 ? NULL : same ? first : inner_place(b, t.ref[1], &e.subs, e.second);
+    Expr *first = inner_place(b, t.ref[0], &e.subs, e.npanel + 1);
     if (t.degree == 1) put_sums(p, &t, &e.subs, place_in(p, b, b->k, &e, first), 1);
-    else if (!two) put_sums(p, &t, &e.subs, place_in(p, b, b->E, &e, ex_add2(ex_mul2(first, b->band->border), second)), -1);
-    else {
-        put_sums(p, &t, &e.subs, place_in(p, b, b->B, &e, in_band(b, first, second, lag)), same ? -2 : -1);
-        if (!same && lag == 0) put_sums(p, &t, &e.subs, place_in(p, b, b->B, &e, in_band(b, second, first, 0)), -1);
-    }
+    else put_sums(p, &t, &e.subs, place_in(p, b, b->E, &e, ex_add2(ex_mul2(first, b->band->border), inner_place(b, t.ref[1], &e.subs, e.second))), -1);
 }
 
 // The variables into the arrays in the order of the draw, or back.
