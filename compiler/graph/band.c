@@ -61,8 +61,8 @@ static bool between(const Expr *e, double *least, double *most)
 bool band_apart(Expr *a, Expr *b, int *least, int *most)
 {
     Expr *apart = ex_sub(a, b);
-    double lo, hi;
-    if (!between(apart, &lo, &hi) || !(lo >= -MOST_LAG && hi <= MOST_LAG) || lo != floor(lo) || hi != floor(hi) || !ex_is_whole(apart)) return false;
+    double lo, hi, first, last;
+    if (!between(apart, &lo, &hi) || (lo < hi && between(a, &first, &last)) || !(lo >= -MOST_LAG && hi <= MOST_LAG) || lo != floor(lo) || hi != floor(hi) || !ex_is_whole(apart)) return false;
     *least = (int)lo;
     *most = (int)hi;
     return true;
