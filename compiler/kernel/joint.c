@@ -403,7 +403,7 @@ static void put_scaled(Lower *p, const Step *s, Var *scale)
 // The target of a row over the root of its variance; *root, the root of its weight, gets a name.
 static Expr *put_target(Lower *p, const Rows *r, Expr **root)
 {
-    if (ex_is_num(*root, 1)) return r->shift;
+    if (ex_is_num(*root, 1) || ex_is_num(r->shift, 0)) return r->shift;
     Var *local = local_new(p->g->arena, "root");
     put_let(p, NULL, local, *root, "wide");
     *root = local_ref(local);
