@@ -2169,12 +2169,12 @@ static bool reads_its_row(const Series *s, const Site *t)
     return ex_find(t->value, test_row, &(Row){s, along});
 }
 
-// A sum over the values of a state whose logarithm is the element itself, in the derivatives of that element: it has been computed.
+// A sum over the values of a state whose logarithm is the element itself, in the derivatives of that element: it has been computed. Where rows add to an element, it is none of their sums.
 static Expr *as_computed(const Site *t, Expr *e)
 {
     Expr *v = t->value;
     const bool sum = (v->kind == EX_REDUCE && v->fn == FN_log_sum_exp) || (v->kind == EX_CALL && v->fn == FN_log_sum_exp2);
-    return sum ? ex_replace(e, v, ex_ref(t->var, t->n, t->subscript)) : e;
+    return sum && !t->adds ? ex_replace(e, v, ex_ref(t->var, t->n, t->subscript)) : e;
 }
 
 // Adjoints within a series: in the reverse of the order in which its elements are computed, each goes on to the elements that this one was made of.
