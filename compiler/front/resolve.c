@@ -114,6 +114,23 @@ static void twice(Resolve *r, Span at, const Decl *first)
     diag_help(m, "the first definition is on line %d", span_line(first->span));
 }
 
+// real<lower=0> m[i]; m[i] = ...; in a loop is real<lower=0> m[i] = ...;
+static void hand_over(Stmt *s)
+{
+    for (Stmt *t = s->next; t; t = t->next) {
+        if ((t->kind != STMT_TILDE && t->kind != STMT_DEFINE) || t->decl || !t->lhs || t->lhs->kind != AST_INDEX || t->lhs->nkids != s->lhs->nkids) continue;
+        bool same = true;
+        for (int i = 0; i < s->lhs->nkids; i++) same &= ast_same(t->lhs->kid[i], s->lhs->kid[i]);
+        if (!same) continue;
+        t->decl = s->decl;
+        t->decl->in_loop = t->lhs;
+        t->decl->outer = 0;
+        s->decl = NULL;
+        s->kind = STMT_BLOCK;
+        return;
+    }
+}
+
 // real<lower=lo[i]> b[i] ~ ...; in a loop: what stands behind the name are subscripts, and its extents are told by the loop.
 static void declare_in_loop(Resolve *r, Stmt *s)
 {
@@ -131,16 +148,14 @@ static void declare_in_loop(Resolve *r, Stmt *s)
     memmove(d->type.dim, d->type.dim + d->outer, sizeof *d->type.dim * (size_t)(d->type.rank - d->outer));
     d->type.rank -= d->outer;
     d->in_loop = s->lhs = place;
-    if (s->kind != STMT_DECLARE) return;
-    s->kind = STMT_TILDE;                              // density 1 for the elements that the loop names
-    s->dist = intern("flat");
-    s->dist_span = s->span;
+    if (s->kind == STMT_DECLARE) hand_over(s);
 }
 
 static void declare_typed(Resolve *r, Stmt *s)
 {
     if (!s->decl) return;
     declare_in_loop(r, s);
+    if (!s->decl) return;                              // the next statement's
     Decl *first = map_get(&r->names, s->decl->name);
     if (first) {
         twice(r, s->decl->span, first);
@@ -221,6 +236,18 @@ static void declare(Resolve *r, Stmt *s)
 {
     if (s->kind == STMT_TILDE) declare_tilde(r, s);
     if (s->kind == STMT_DEFINE) declare_definition(r, s);
+}
+
+// A type in a loop, of what no statement is about: density 1 for the elements that the loop names. Else it tells the shape; bounds, which may read the loop's indices, need a statement there.
+static void declare_flat(Resolve *r, Stmt *s)
+{
+    Decl *d = s->decl;
+    if (s->kind != STMT_DECLARE || !d || !d->in_loop) return;
+    if ((facts(r->a, d)->tildes.n || d->sites) && !d->lower && !d->upper) return;
+    s->kind = STMT_TILDE;
+    s->dist = intern("flat");
+    s->dist_span = s->span;
+    declare_tilde(r, s);
 }
 
 // ---- uses ----
@@ -435,6 +462,7 @@ static void use_stmt(Resolve *r, Stmt *s)
         check_indices(r, s);
         break;
     case STMT_DECLARE:
+        if (s->decl && s->decl->in_loop) use(r, s->decl->in_loop);
         break;
     case STMT_TARGET:
         use(r, s->rhs);
@@ -597,8 +625,12 @@ static bool covers(const Stmt *site, const Stmt *drawn)
     }
     if (site->lhs->kind == AST_NAME) return true;
     if (drawn->lhs->kind == AST_NAME || site->lhs->kind != AST_INDEX || drawn->lhs->kind != AST_INDEX || site->lhs->kid[0]->kind != AST_NAME) return false;
-    for (int i = 1; i < site->lhs->nkids; i++)
-        if (i >= drawn->lhs->nkids || !(site->lhs->kid[i]->kind == AST_ALL || among(drawn->lhs->kid[i], site->lhs->kid[i]))) return false;
+    for (int i = 1; i < site->lhs->nkids; i++) {
+        Ast *const *at = site->lhs->kid, *const *sub = drawn->lhs->kid;
+        if (i >= drawn->lhs->nkids || !(at[i]->kind == AST_ALL || among(sub[i], at[i]))) return false;
+        for (int k = 1; k < i; k++)                                  // W[i, i] is the diagonal alone
+            if (at[k]->kind == AST_NAME && ast_same(at[k], at[i]) && !ast_same(sub[k], sub[i])) return false;
+    }
     return true;
 }
 
@@ -928,6 +960,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     if (!m->name) m->name = intern("model");
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
+    in_every_block(&r, m, declare_flat, false);
     for (int i = 0; i < r.order.n; i++) check_name(&r, r.order.item[i]);
     for (int i = 0; i < r.order.n; i++) {
         r.predicting = ((Decl *)r.order.item[i])->block == BLOCK_PREDICT;

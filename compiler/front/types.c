@@ -1389,11 +1389,18 @@ static bool whole(const Ast *e)
     return false;
 }
 
+// W[j, i] beside W[i, j]
+static bool mirrors(const Ast *a, const Ast *b)
+{
+    return a->kind == AST_INDEX && b->kind == AST_INDEX && a->nkids == 3 && b->nkids == 3 && ast_same(a->kid[0], b->kid[0]) && ast_same(a->kid[1], b->kid[2]) && ast_same(a->kid[2], b->kid[1]);
+}
+
 static void check_define(Types *t, Stmt *s)
 {
     if (s->decl && s->decl->kind == DECL_VARIABLE && !s->decl->poisoned && !reads_others(t, s->rhs, s)) {
         Diag *m = diag(t->d, s->rhs->span, DIAG_E0208, s->decl->name);
-        diag_help(m, "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - 1]); a recursion starts from a name of its own: "
+        if (mirrors(s->rhs, s->lhs)) diag_help(m, "a symmetric matrix is computed whole from a triangle with a name of its own: S[i, j] = j <= i ? L[i, j] : L[j, i];");
+        else diag_help(m, "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - 1]); a recursion starts from a name of its own: "
                      "x_1 ~ normal(0, 1); x[1] = x_1; for (t in 2:T) x[t] = r * x[t - 1];", s->decl->name);
         s->decl->poisoned = true;
         return;

@@ -792,7 +792,8 @@ static void look(Claims *c, const Place *p, const Ast *e)
 
 static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
 {
-    if (s->lhs->kind == AST_NAME || s->lhs->kind == AST_INDEX) look_at_element(c, p, s->lhs, true);
+    const bool computed = s->decl && s->decl->kind == DECL_DEFINITION;       // from data: it is read here, as arguments are
+    if (!computed && (s->lhs->kind == AST_NAME || s->lhs->kind == AST_INDEX)) look_at_element(c, p, s->lhs, true);
     else look(c, p, s->lhs);
     look(c, p, s->weights);
     look(c, p, s->lower);

@@ -56,6 +56,7 @@ static const double far_ahead = 10, most_divergent = 0.25, few_divergent = 0.02;
 static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
 
 static const char no_density[] = "moves along gradients met no finite density";
+static const char too_few[] = "step by step the slowest of the unknowns had too few to believe";
 static const char broken_off[] = "a trial of gradients was broken off: even independent draws would cost more";
 
 typedef enum { BY_STEPS, BY_GRADIENTS, METHODS } Method;
@@ -453,7 +454,7 @@ static void choose_method(GmChoices *w, int k)
     for (int chain = 0; chain < w->chains; chain++) {
         const Watch *x = &w->watch[chain * w->n + k];
         if (x->measured || (won && x->because == broken_off))        // which goes on adapting where it stopped
-            settle(w, chain, k, won, because);
+            settle(w, chain, k, won, won && better < 1 ? too_few : because);
     }
 }
 
