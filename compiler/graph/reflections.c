@@ -6,6 +6,8 @@
 // Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that begins there stays. To turn them and to leave them are a group of two, whose Haar
 // measure counts and whose Jacobian is 1: drawn in proportion to p, one of the two leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, 0 or 1, with factors in which what is turned stands for x.
 //
+// Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that of the rows that read them.
+//
 // Where a subscript stands in all references of a product, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own: columns, of which c is a vector.
 //
 //   also     load[j] becomes load[j]/c, and f[i] becomes c*f[i], c > 0 drawn from what their priors become
@@ -21,10 +23,10 @@
 #include <string.h>
 #include "graph.h"
 
-enum { MOST_TURNED = 16 };
+enum { MOST_TURNED = 16, MOST_GIVEN = 8 };
 enum { MOST_PARTS = 2000 };              // of a factor that is looked through for what to stretch
 
-typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays: positive, and turned in thought alone; power: stretched by this power of c
+typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; Expr *given[MOST_GIVEN]; int ngiven; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays, given elements: turned in thought alone; power: stretched by this power of c
 
 typedef struct Reflection {
     Graph *g;
@@ -51,6 +53,12 @@ static bool is_turned(Reflection *x, const Expr *ref)
 {
     const Turned *t = turned_of(x, ref->var);
     if (!t) return false;
+    for (int i = 0; i < t->ngiven && !x->all; i++) {
+        bool differs = false;
+        if (ref == t->given[i]) return false;
+        for (int k = 0; k < ref->nargs; k++) differs |= ref->args[k]->kind == EX_NUM && ref->args[k] != t->given[i]->args[k];
+        x->failed |= !differs;
+    }
     x->failed |= ref->nargs < t->var->rank;
     for (int k = 0; k < ref->nargs; k++) {
         x->failed |= mentions_moved(ref->args[k], x);
@@ -150,6 +158,23 @@ static bool mentions_turned(const Expr *e, const Reflection *x)
     return false;
 }
 
+// Whether ref, at numbers, has a statement of its own, f, which tells its sign: a truncation, a mean that is not 0. It stays from now on.
+static bool is_given(Reflection *x, const Factor *f, const Expr *ref)
+{
+    Turned *t = (Turned *)turned_of(x, ref->var);
+    bool one = true;
+    if (!x->all || x->sign || x->c || ref != f->value || f->plates.n || f->plates.guard) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        if (ref->args[k]->kind != EX_NUM || (t->at[k] && t->at[k] != ref->args[k])) return false;
+        one &= t->at[k] != NULL;
+    }
+    for (int i = 0; i < t->ngiven; i++)
+        if (t->given[i] == ref) return true;
+    if (one || t->ngiven == MOST_GIVEN) return false;
+    t->given[t->ngiven++] = (Expr *)ref;
+    return true;
+}
+
 // Whether f stays as it is: so do priors of what stays. Of the statement that draws one of its elements each that is told without asking which are turned.
 static bool stays(Reflection *x, const Factor *f)
 {
@@ -163,15 +188,15 @@ static bool stays(Reflection *x, const Factor *f)
         }
         ex_references(e, x->turned[i].var, find_only, &o);
         if (o.several || !o.ref || o.ref->nargs < x->turned[i].var->rank) break;
-        const Expr *without = ex_replace(e, (Expr *)o.ref, ex_num(0));
-        if (!mentions_moved(without, x) && ex_replace(e, (Expr *)o.ref, ex_neg((Expr *)o.ref)) == e) return true;
+        if (mentions_moved(ex_replace(e, (Expr *)o.ref, ex_num(0)), x)) continue;
+        if (ex_replace(e, (Expr *)o.ref, ex_neg((Expr *)o.ref)) == e || is_given(x, f, o.ref)) return true;
     }
     return turned(x, e) == e && !x->failed;
 }
 
 static bool stays_positive(const Var *v) { return v->lower_number >= 0; }
 static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
-static bool may_turn(const Var *v) { return v->kind != VAR_AUXILIARY && is_plain_real(v) && (is_free(v) || stays_positive(v)); }
+static bool may_turn(const Var *v) { return v->kind != VAR_AUXILIARY && is_real_unknown(v) && (is_free(v) || stays_positive(v)); }
 
 // The set has the elements at the numbers in ref from now on, or all of the dimension where it had others.
 static void add(Reflection *x, const Expr *ref)
@@ -270,12 +295,15 @@ static bool find_set(Reflection *x)
             if (!factor_counts_at(f, 0, false) || stays(x, f)) continue;
             symmetric = x->failed = false;
             ex_find(f->log_density, find_partners, x);
-            if (x->failed) return false;
+            if (x->failed && !x->grown) return false;
         }
     }
-    int given = 0;
-    for (int i = 0; i < x->n; i++) given += x->turned[i].stays;
-    return symmetric && given && x->n - given > 1;
+    int staying = 0, given = 0;
+    for (int i = 0; i < x->n; i++) {
+        staying += x->turned[i].stays;
+        given += x->turned[i].ngiven > 0;
+    }
+    return symmetric && staying + given && given < 2 && x->n - staying > 1;
 }
 
 // Columns: where all of them, with what stays, may be turned, to turn what stays alone is to turn the rest. Where k == j, j of a plate, that is column j: only its rows are read then.
@@ -321,24 +349,107 @@ static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
     return out->n > 0;
 }
 
+// The statement f where its index `gone` is this number. false: f does not go over it, or another of its ranges depends on it.
+static bool put_in(Graph *g, Factor *f, Index *gone, Expr *number)
+{
+    Plates left = {.guard = f->plates.guard, .index = NEW_N(g->arena, Index *, f->plates.n + 1)};
+    for (int i = 0; i < f->plates.n; i++) {
+        Index *const j = f->plates.index[i];
+        if (j == gone) continue;
+        if (ex_mentions_index(j->lo, gone) || ex_mentions_index(j->hi, gone)) return false;
+        left.index[left.n++] = j;
+    }
+    if (left.n == f->plates.n) return false;
+    if (left.guard) left.guard = ex_replace_index(left.guard, gone, number);
+    left.guard = condition_left(ex_both(left.guard, ex_both(ex_call2("<=", gone->lo, number), ex_call2("<=", number, gone->hi))));
+    f->plates = left;
+    if (f->value) f->value = ex_replace_index(f->value, gone, number);
+    f->log_density = ex_replace_index(f->log_density, gone, number);
+    return true;
+}
+
+static bool is_nowhere(const Factor *f) { return f->plates.guard && ex_is_num(f->plates.guard, 0); }
+
+// How a factor reads an array of which elements stay: by numbers; by other subscripts, in one reference, or several.
+typedef struct Refs { const Reflection *x; const Expr *ref; const Turned *of; bool numbers, several; } Refs;
+
+static Look find_symbolic(const Expr *e, void *with)
+{
+    Refs *r = with;
+    const Turned *t = e->kind == EX_REF ? turned_of(r->x, e->var) : NULL;
+    bool symbolic = false;
+    if (!t || !t->ngiven) return LOOK;
+    for (int k = 0; k < e->nargs; k++) symbolic |= e->args[k]->kind != EX_NUM;
+    r->several |= symbolic && r->ref && r->ref != e;
+    r->numbers |= !symbolic;
+    if (symbolic) {
+        r->ref = e;
+        r->of = t;
+    }
+    return LOOK;
+}
+
+// The rows of f in which ref is the given element: an index of f that stands for a subscript becomes its number; another subscript is one of data, and a condition. NULL with x->failed: neither.
+static Factor *at_given(Reflection *x, const Factor *f, const Expr *ref, Expr *given)
+{
+    Factor *out = arena_copy(x->g->arena, f, sizeof *f);
+    out->next = NULL;
+    for (int k = 0; k < given->nargs; k++) {
+        const Expr *is = ref->args[k];
+        if (is == given->args[k]) continue;
+        if (is->kind == EX_NUM) return NULL;
+        if (is->kind == EX_INDEX && put_in(x->g, out, is->index, given->args[k])) continue;
+        x->failed |= is->kind == EX_INDEX || ex_unknown(is);
+        out->plates.guard = ex_both(out->plates.guard, ex_call2("==", (Expr *)is, given->args[k]));
+    }
+    if (x->failed || is_nowhere(out)) return NULL;
+    out->log_density = ex_replace(out->log_density, (Expr *)ref, given);
+    return out;
+}
+
+// f as it is for either sign, if it is not the same. false: what is turned in it is not known.
+static bool put_turned(Reflection *x, Factor *f, Var *by, Reading *out)
+{
+    Expr *is = turned(x, f->log_density);
+    if (x->failed) return false;
+    if (is == f->log_density) return true;
+    Factor *c = out->factor[out->n++] = arena_copy(x->g->arena, f, sizeof *f);
+    c->log_density = ex_call3("if_else", ex_call2("==", ex_ref(by, 0, NULL), ex_num(1)), is, f->log_density);
+    c->next = NULL;
+    return true;
+}
+
+// Where elements stay, of a factor's rows those that read one of them: all others are the same turned or not.
 static bool factors_of_c(Reflection *x, Var *by, Reading *out)
 {
     if (x->sign) return factors_of_columns(x, by, out);
     x->all = false;
     const Reading of = factors_turned(x);
-    out->factor = NEW_N(x->g->arena, Factor *, of.n + 1);
+    out->factor = NEW_N(x->g->arena, Factor *, of.n * MOST_GIVEN + 1);
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (decide_instances(f, is_moved, x)) return false;
         if (!mentions_moved(f->log_density, x) || stays(x, f)) continue;
-        Expr *is = turned(x, f->log_density);
-        if (x->failed) return false;
-        Factor *c = out->factor[out->n++] = arena_copy(x->g->arena, f, sizeof *f);
-        c->log_density = ex_call3("if_else", ex_call2("==", ex_ref(by, 0, NULL), ex_num(1)), is, f->log_density);
-        c->next = NULL;
+        Refs in = {.x = x};
+        ex_find(f->log_density, find_symbolic, &in);
+        if (in.several || (in.ref && in.numbers)) return false;
+        if (!in.ref && !put_turned(x, f, by, out)) return false;
+        for (int i = 0; in.ref && i < in.of->ngiven; i++) {
+            x->failed = false;
+            Factor *at = at_given(x, f, in.ref, in.of->given[i]);
+            if (x->failed || (at && !put_turned(x, at, by, out))) return false;
+        }
     }
     return out->n > 0;
+}
+
+// Whether the element of an array is this one.
+static Expr *is_element(const Expr *e, const Expr *one)
+{
+    Expr *all = NULL;
+    for (int k = 0; k < e->nargs; k++) all = ex_both(all, ex_call2("==", e->args[k], one->args[k]));
+    return all;
 }
 
 static Step *reflection_step(Reflection *x)
@@ -385,6 +496,7 @@ static Step *reflection_step(Reflection *x)
         Expr *turns = ex_call2("==", to->c, ex_num(1));
         for (int k = 0; k < t->var->rank; k++)
             if (t->at[k]) turns = ex_call2("&&", turns, ex_call2("==", ex_index(to->index[k]), t->at[k]));
+        for (int k = 0; k < t->ngiven; k++) turns = ex_call2("&&", turns, ex_call1("!", is_element(to->element, t->given[k])));
         to->value = ex_call3("if_else", turns, ex_neg(to->element), to->element);
     }
     Step *s = NEW(g->arena, Step);
@@ -506,22 +618,8 @@ static Factor *at_numbers(Reflection *x, const Factor *f)
         const Expr *is = f->value->args[k];
         if (!t->at[k] || is == t->at[k]) continue;
         if (is->kind == EX_NUM) return NULL;
-        Plates left = {.guard = out->plates.guard, .index = NEW_N(g->arena, Index *, f->plates.n + 1)};
-        Index *gone = NULL;
-        for (int i = 0; i < out->plates.n; i++) {
-            Index *const j = out->plates.index[i];
-            if (is->kind == EX_INDEX && j == is->index) gone = j;
-            else left.index[left.n++] = j;
-        }
-        x->failed |= !gone;
-        for (int i = 0; i < left.n && gone; i++) x->failed |= ex_mentions_index(left.index[i]->lo, gone) || ex_mentions_index(left.index[i]->hi, gone);
-        if (x->failed) return NULL;
-        if (left.guard) left.guard = ex_replace_index(left.guard, gone, t->at[k]);
-        left.guard = condition_left(ex_both(left.guard, ex_both(ex_call2("<=", gone->lo, t->at[k]), ex_call2("<=", t->at[k], gone->hi))));
-        if (left.guard && ex_is_num(left.guard, 0)) return NULL;
-        out->plates = left;
-        out->value = ex_replace_index(out->value, gone, t->at[k]);
-        out->log_density = ex_replace_index(out->log_density, gone, t->at[k]);
+        x->failed |= is->kind != EX_INDEX || !put_in(g, out, is->index, t->at[k]);
+        if (x->failed || is_nowhere(out)) return NULL;
     }
     return x->failed ? NULL : out;
 }

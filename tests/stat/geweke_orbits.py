@@ -225,6 +225,17 @@ def signs_of_a_factor():
     return {"l": l, "b.1": b[0], "b.2": b[1], "f.3.1": f[0], "f.3.2": f[1], "z.3.1": normal(b[0] * f[1], 0.5), "z.3.2": normal(b[1] * f[1], 0.5), "z.4.2": normal(b[1] * f4, 0.5), **y3(f[0] + l * f[1])}
 
 
+@test(["b, f"], "b[1] ~ normal(0.5, 1) T[0.2, ]; b[2] ~ normal(0.7, 1); for (k in 3:4) b[k] ~ normal(0, 1.5); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);",
+      {"b.1": identity, "b.2": identity, "b.4": identity, "f.2.2": identity, "f.3.1": identity, "f.3.2": identity, "z.2": squash, "z.3": squash, "z.5": squash}, data="int h[5]; real z[5];",
+      likelihood="for (i in 1:5) y[i] ~ normal(f[i, 1] + b[1] * f[i, 2], 0.7); for (i in 1:5) z[i] ~ normal(b[h[i]] * f[i, 2], 0.5);", values={"h": [3, 2, 1, 4, 4], "z": null})
+def signs_that_elements_give():
+    b1 = normal(0.5)
+    while (b1 < 0.2).any():
+        b1 = np.where(b1 < 0.2, normal(0.5), b1)
+    b2, b4, f, f2, f5 = normal(0.7), normal(0, 1.5), rng.standard_normal((2, M)), normal(0), normal(0)
+    return {"b.1": b1, "b.2": b2, "b.4": b4, "f.2.2": f2, "f.3.1": f[0], "f.3.2": f[1], "z.2": normal(b2 * f2, 0.5), "z.3": normal(b1 * f[1], 0.5), "z.5": normal(b4 * f5, 0.5), **y3(f[0] + b1 * f[1])}
+
+
 @test(["f, B"], "for (k in 1:2) l[k] ~ half_normal(0, 1.5); for (j in 1:3, k in 1:2) B[j, k] ~ normal(0, 1.5); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);",
       {"l.1": identity, "l.2": identity, "B.2.1": identity, "B.3.1": identity, "B.3.2": identity, "f.3.1": identity, "f.3.2": identity, "z.3.2": squash, "z.3.3": squash, "z.4.3": squash}, data="real z[5, 3];",
       likelihood="for (i in 1:5) y[i] ~ normal(l[1] * f[i, 1] + l[2] * f[i, 2], 0.7); for (i in 1:5, j in 1:3) z[i, j] ~ normal(sum(k in 1:2, (j == k ? l[k] : j > k ? B[j, k] : 0) * f[i, k]), 0.5);", values={"z": [[None] * 3] * 5})
