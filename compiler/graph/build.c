@@ -1096,14 +1096,14 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
         break;
     case STMT_DECLARE: break;
     case STMT_FOR: {
-        Expr *lo = elaborate(g, s->index->lo, scope.env, 0, NULL), *hi = elaborate(g, s->index->hi, scope.env, 0, NULL);
-        Index *i = index_new(s->index->name, lo, hi);
+        Expr *lo = elaborate(g, s->index->lo, scope.env, 0, NULL), *hi = elaborate(g, s->index->hi, scope.env, 0, NULL), *turn;
+        Index *i = index_of_loop(s->index->name, lo, hi, &turn);
         if (scope.n == MAX_PLATES) {
             diag_help(diag(g->diags, s->span, DIAG_E0510, MAX_PLATES), "one loop over all combinations of several indices does the same");
             break;
         }
         scope.index[scope.n++] = i;
-        scope.env = env_bind(g, scope.env, s->index, ex_index(i));
+        scope.env = env_bind(g, scope.env, s->index, turn);
         walk(g, s->body, scope);
         break;
     }
@@ -1137,10 +1137,11 @@ static void derive(Graph *g, const Stmt *s, Scope scope)
             break;
         case STMT_FOR: {
             Scope in = scope;
-            Index *i = index_new(s->index->name, elaborate(g, s->index->lo, scope.env, 0, NULL), elaborate(g, s->index->hi, scope.env, 0, NULL));
+            Expr *lo = elaborate(g, s->index->lo, scope.env, 0, NULL), *hi = elaborate(g, s->index->hi, scope.env, 0, NULL), *turn;
+            Index *i = index_of_loop(s->index->name, lo, hi, &turn);
             if (in.n == MAX_PLATES) break;        // refused before
             in.index[in.n++] = i;
-            in.env = env_bind(g, scope.env, s->index, ex_index(i));
+            in.env = env_bind(g, scope.env, s->index, turn);
             derive(g, s->body, in);
             break;
         }
@@ -1268,9 +1269,10 @@ static void find_lookups(Graph *g, Stmt *s, Scope scope)
     for (; s; s = s->next) {
         Scope in = scope;
         if (s->kind == STMT_FOR && in.n < MAX_PLATES) {
-            Index *i = index_new(s->index->name, elaborate(g, s->index->lo, scope.env, 0, NULL), elaborate(g, s->index->hi, scope.env, 0, NULL));
+            Expr *lo = elaborate(g, s->index->lo, scope.env, 0, NULL), *hi = elaborate(g, s->index->hi, scope.env, 0, NULL), *turn;
+            Index *i = index_of_loop(s->index->name, lo, hi, &turn);
             in.index[in.n++] = i;
-            in.env = env_bind(g, scope.env, s->index, ex_index(i));
+            in.env = env_bind(g, scope.env, s->index, turn);
         }
         if (s->kind == STMT_IF) {
             Expr *c = elaborate(g, s->cond, scope.env, 0, NULL);

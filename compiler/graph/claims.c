@@ -850,6 +850,19 @@ static void claim_declared(Claims *c, const Place *outside, const Stmt *s)
     }
 }
 
+// The turns of a loop are counted from 1 (index_of_loop), where it is seen that it begins below. A subscript may claim that it does not.
+static void claim_from_one(Claims *c, const Place *p, Index *i)
+{
+    if (i->lo->kind == EX_NUM || begins_below(i->lo)) return;
+    Expr *below = ex_call2("<", ex_index(i), ex_num(1)), *first = ex_call2("<", i->lo, ex_num(1)), *any = ex_both(p->loops.guard, ex_call2("<=", i->lo, i->hi));
+    for (const Claim *o = c->g->claims; o; o = o->next)
+        for (int k = 0; k < o->nparts; k++)
+            if ((o->fails[k] == below && o->loops.guard == p->loops.guard) || (o->fails[k] == first && o->loops.guard == any)) return;
+    Claim k = {.span = p->span, .name = i->name, .loops = p->loops, .nparts = 1, .part = {plus(ex_index(i), -1)}, .fails = {below}, .nnumbers = 1, .number = {ex_index(i)}};
+    k.says = arena_printf(c->g->arena, "a loop whose first turn data decide begins at %s = #, below 1 (%s)", i->name, claims_line(c->g, p->span));
+    claim(c, k);
+}
+
 static void walk(Claims *c, const Stmt *s, const Place *at)
 {
     for (; s; s = s->next) {
@@ -875,6 +888,7 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
             Index *i = enter(c, &p, s->index->name, elaborate(c->g, s->index->lo, p.env, 0, NULL), elaborate(c->g, s->index->hi, p.env, 0, NULL));
             p.env = env_bind(c->g, p.env, s->index, ex_index(i));
             walk(c, s->body, &p);
+            claim_from_one(c, &p, i);
             break;
         }
         case STMT_IF: {

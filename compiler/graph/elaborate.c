@@ -448,9 +448,9 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
     case AST_COND:
         return ex_call3("if_else", elab0(g, e->kid[0], env), operand(g, e->kid[1], env, n, at), operand(g, e->kid[2], env, n, at));
     case AST_REDUCE: {
-        Expr *lo = elab0(g, e->kid[0], env), *hi = elab0(g, e->kid[1], env);
-        Index *i = index_new(e->decl->name, lo, hi);
-        return ex_reduce(e->name, i, lo, hi, elab0(g, e->kid[2], env_bind(g, env, e->decl, ex_index(i))));
+        Expr *lo = elab0(g, e->kid[0], env), *hi = elab0(g, e->kid[1], env), *turn;
+        Index *i = index_of_loop(e->decl->name, lo, hi, &turn);
+        return ex_reduce(e->name, i, i->lo, i->hi, elab0(g, e->kid[2], env_bind(g, env, e->decl, turn)));
     }
     case AST_ARRAY: {
         if (at[0]->kind == EX_NUM && at[0]->number >= 1 && at[0]->number <= e->nkids)

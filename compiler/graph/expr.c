@@ -118,6 +118,22 @@ Index *index_new(const char *name, Expr *lo, Expr *hi)
     return i;
 }
 
+bool begins_below(const Expr *lo)
+{
+    if (lo->kind != EX_ADD) return lo->kind == EX_NUM ? lo->number < 1 : lo->kind == EX_MUL && lo->args[0]->kind == EX_NUM && lo->args[0]->number < 0;
+    bool all = true;
+    for (int i = lo->args[0]->kind == EX_NUM; i < lo->nargs; i++) all &= begins_below(lo->args[i]);
+    return all;
+}
+
+Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn)
+{
+    const bool below = begins_below(lo);
+    Index *i = below ? index_new(name, ex_num(1), ex_add2(ex_sub(hi, lo), ex_num(1))) : index_new(name, lo, hi);
+    *turn = below ? ex_add2(ex_sub(ex_index(i), ex_num(1)), lo) : ex_index(i);
+    return i;
+}
+
 Index **index_list(Arena *a, Index *const *list, int n, int room)
 {
     Index **copy = NEW_N(a, Index *, n + room);
@@ -188,6 +204,9 @@ static bool leaves_some(const Expr *e)
     return least >= 0;
 }
 
+// k - 1 of an index k from 1.
+static bool from_first(const Expr *e) { return e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_INDEX && e->args[0]->number + e->args[1]->index->least >= 0; }
+
 // All parts that it looks at must be positive: what this walk has seen is, or the answer is no already.
 static bool positive(const Expr *e, uint64_t walk)
 {
@@ -197,7 +216,7 @@ static bool positive(const Expr *e, uint64_t walk)
     case EX_REF: return e->var->lower_number >= 0;
     case EX_INDEX: return e->index->least >= 0;
     case EX_ADD:
-        if (leaves_some(e)) return true;
+        if (leaves_some(e) || from_first(e)) return true;
         for (int i = 0; i < e->nargs; i++)
             if (!positive(e->args[i], walk)) return false;
         return true;

@@ -96,6 +96,9 @@ Expr *ex_either(Expr *condition, Expr *other);    // NULL: none of them yet
 Expr *ex_length(Expr *lo, Expr *hi);                          // how many lo:hi has: none where hi < lo
 
 Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop index
+// The index of a loop as it is written, and what its name stands for within. Rows are counted from 1 in arrays and in orders by group: from below, `k in 0:n` is k in 1:n + 1 with k - 1 in its place.
+Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn);
+bool  begins_below(const Expr *lo);                        // a number below 1, or less than a number by data: -K, 1 - K
 Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more
 
 bool  ex_is_num(const Expr *e, double v);

@@ -288,7 +288,7 @@ static Node *by_group(Share *s, const Node *sum)
         else within.index[within.n++] = l->index[k];
     }
     Expr *extent = sum->nest.extent[at], *value[4];
-    if (ex_any_var(extent, test_late, NULL) || ex_any_var(i->hi, test_late, NULL) || ex_reads_response(target[at])) return NULL;    // responses: their values may be missing, and move
+    if (i->least < 1 || ex_any_var(extent, test_late, NULL) || ex_any_var(i->hi, test_late, NULL) || ex_reads_response(target[at])) return NULL;    // responses: their values may be missing, and move
     Expr *guard = NULL;                          // what the row alone decides picks the rows; the rest is asked within
     bool alone = l->guard != NULL;
     for (int k = 0; k < l->n && l->guard; k++) alone &= k == row || !ex_mentions_index(l->guard, l->index[k]);
@@ -476,7 +476,7 @@ static bool own_rows(Share *s, const Node *sum, Loops *l, const Order **order, I
             Index *i_row = l->index[row];
             bool plain = !ex_any_var(i_row->hi, test_late, NULL) && !ex_any_var(i_row->lo, test_late, NULL) && !free_index(i_row->hi) && !free_index(i_row->lo) && !needs_array(i_row->hi);
             Expr *alone = ex_replace_index(key, i_row, ex_num(1));
-            if (!plain || free_index(alone)) continue;
+            if (!plain || free_index(alone) || i_row->least < 1) continue;
             at = i;
             *element = named->index;
         }
