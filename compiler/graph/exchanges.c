@@ -108,7 +108,7 @@ static bool factors_of_c(Graph *g, Exchange *x, Reading *out)
 }
 
 // A count that is drawn one by one.
-static const Step *step_of_count(Graph *g, const Var *v)
+const Step *step_of_count(Graph *g, const Var *v)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums || v->messages || v->hidden || v->sites || !isfinite(v->lower_number) ||
         v->upper_number - v->lower_number < FEW_VALUES || is_switched_off(g, v, "orbit")) return NULL;

@@ -734,13 +734,24 @@ typedef struct Carried {                 // an unknown that a move along an orbi
     Expr  *where;                        // it moves; NULL: everywhere
 } Carried;
 
-typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, reflections.c: the step draws c, and then moves these
+typedef struct Window {                  // windows.c: counts that a move sees summed over a window of values about where each stands
+    Var         *count;
+    Conditional *conditional;            // of an element of them
+    Expr        *tilt;                   // what c adds to the coefficient of the element in its log density, in terms of conditional->element
+    Var         *below, *weights;        // how many values of the window are below the element; the log density at each of them
+    Index       *value;                  // the number of a value, from 1
+    Expr        *weight, *tilted;        // of it: the element of `weights`; and with the tilt, up to a constant
+} Window;
+
+typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
     Var   *by;                           // c: 1 leaves all as it is
     bool   added;                        // or 0 does: exchanges.c, shifts.c, reflections.c
     bool   by_priors;                    // what moves has no other terms in the law of c
     Expr  *where;                        // sizes: something moves; NULL: always
     int    n;
     Carried *moved;
+    int    nwindows;
+    Window *window;                      // counts that are summed out for c, and drawn after it
 } Orbit;
 
 typedef struct Step {
@@ -828,12 +839,14 @@ const Factor *joint_prior(Graph *g, Var *v, bool collapsed);        // the state
 
 // ---- orbits.c, exchanges.c, shifts.c, scales.c: what moves more than one step does ----
 
+void find_windows(Graph *g);                                     // windows.c: adds the steps that move rates of counts against what sees them
 void find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
 void find_exchanges(Graph *g);                                   // and those that move counts against each other
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
 bool is_real_unknown(const Var *v);                              // a continuous unknown, or an array of such, without a constraint beside ends
 bool is_plain_real(const Var *v);                                // and with the same ends for all elements
+const Step *step_of_count(Graph *g, const Var *v);                // exchanges.c: that draws counts one by one; NULL: they are drawn otherwise, or have few values
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
 bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off
 

@@ -912,6 +912,105 @@ void step_density(Lower *p, const Step *s)
     launch_elements(p, s, how, NULL, kernel);
 }
 
+// ---- counts over windows (graph/windows.c) ----
+
+// below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
+void fill_window(Lower *p, const Window *w)
+{
+    Var *v = w->count, *value = local_new(p->g->arena, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_new(p->g->arena, "below");
+    value->base = below->base = BASE_INT;
+    value->discrete = below->discrete = true;
+    Conditional *c = arena_copy(p->g->arena, w->conditional, sizeof *c);
+    c->u = local_ref(value);
+    Part **last = &c->density;
+    for (const Part *q = w->conditional->density; q; q = q->next) {
+        Part *r = *last = arena_copy(p->g->arena, q, sizeof *q);
+        r->value = ex_replace(q->value, w->conditional->u, c->u);
+        if (r->loops.guard) r->loops.guard = ex_replace(r->loops.guard, w->conditional->u, c->u);
+        last = &r->next;
+    }
+    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = c};
+    note(p, "The log density of each %s at %s values about where it stands, the window lying at random", v->name, math(p, w->value->hi));
+    const Shared how = shared_how(&s, NULL);
+    Kernel *k = open_elements_kernel(p, how, &s, words(p, "window_%s", v->name));
+    k->number = "wide";
+    Opened o = enter_elements(p, &s, how);
+    put_exists(p, &o, how, exists_at(v, c->element));
+    const Piece *pieces = prepare_density(p, c, false, false, false);
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = w->below;
+    d->draw.element = ex_ref(w->below, v->rank, c->current->args);
+    d->draw.x = below;
+    d->draw.type = "long";
+    d->draw.routine = "discrete_uniform";
+    d->draw.nargs = 2;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
+    d->draw.arg[0].value = ex_num(0);
+    d->draw.arg[1].value = ex_sub(w->value->hi, ex_num(1));
+    d->draw.check = DRAW_UNCHECKED;
+    put_update(p, UPDATE_SET, place_element(d->draw.element), local_ref(below))->update.how = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
+    Node *loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.index[loop->loop.n++] = w->value;
+    put_let(p, NULL, value, ex_sub(ex_add(3, (Expr *[]){c->current, ex_index(w->value), ex_num(-1)}), local_ref(below)), "long");
+    put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
+    Expr *inside = ex_num(1);
+    if (isfinite(v->lower_number)) inside = ex_call2("<=", ex_num(v->lower_number), c->u);
+    if (isfinite(v->upper_number)) inside = ex_both(isfinite(v->lower_number) ? inside : NULL, ex_call2("<=", c->u, ex_num(v->upper_number)));
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = inside;
+    put_density(p, pieces, lp, true);
+    p->at = &test->test.otherwise;
+    put_update(p, UPDATE_SET, place_local(lp), ex_num(-INFINITY));
+    leave(p, test);
+    put_update(p, UPDATE_SET, place_element(w->weight), local_ref(lp))->update.how = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
+    leave(p, loop);
+    leave_elements(p, &o);
+    close_kernel(p);
+    launch_elements(p, &s, how, NULL, k);
+}
+
+// Each element given c, which has not moved anything yet.
+void draw_window(Lower *p, const Window *w)
+{
+    Var *v = w->count, *x = local_new(p->g->arena, "x"), *streams = local_new(p->g->arena, "streams");
+    note(p, "Each %s of its window, given %s", v->name, p->step->orbit->by->name);
+    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = w->conditional};
+    Conditional *c = w->conditional;
+    Kernel *k = open_elements_kernel(p, BY_ELEMENT, &s, words(p, "draw_window_%s", v->name));
+    k->number = "wide";
+    Opened o = enter_elements(p, &s, BY_ELEMENT);
+    put_exists(p, &o, BY_ELEMENT, exists_at(v, c->element));
+    Node *loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.index[loop->loop.n++] = w->value;
+    put_update(p, UPDATE_SET, place_element(w->weight), w->tilted);
+    leave(p, loop);
+    Expr *of[MAX_RANK + 1] = {ex_num(2)};        // streams of another number than those that said where the window lies
+    streams->dim[streams->rank++] = ex_num(2);
+    for (int i = 0; i < v->rank; i++) {
+        of[i + 1] = ex_index(c->element[i]);
+        streams->dim[streams->rank++] = v->dim[i];
+    }
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = w->below;
+    d->draw.element = ex_ref(streams, streams->rank, of);
+    d->draw.x = x;
+    d->draw.type = "long";
+    d->draw.routine = "categorical_logits";
+    d->draw.nargs = 1;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, 1);
+    d->draw.arg[0].value = ex_ref(w->weights, v->rank, c->current->args);
+    d->draw.check = DRAW_UNCHECKED;
+    Node *test = enter(p, NODE_IF);              // 0: some density is not a number, and nothing has moved
+    test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
+    put_update(p, UPDATE_SET, place_element(c->current), ex_add(4, (Expr *[]){c->current, local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}));
+    leave(p, test);
+    leave_elements(p, &o);
+    close_kernel(p);
+    launch_elements(p, &s, BY_ELEMENT, NULL, k);
+}
+
 // ---- arrays whose elements are constrained together, without a family: slice sampled along the constraint ----
 
 void step_constrained(Lower *p, const Step *s)

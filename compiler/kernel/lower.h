@@ -205,6 +205,8 @@ Expr *exists_whole(const Var *v);
 void step_exact(Lower *p, const Step *s);
 void step_own(Lower *p, const Step *s);
 void step_density(Lower *p, const Step *s);
+void fill_window(Lower *p, const Window *w);                          // before an orbit that sums counts over windows, and
+void draw_window(Lower *p, const Window *w);                          // after its number is drawn
 void step_pair(Lower *p, const Step *s);
 void step_constrained(Lower *p, const Step *s);
 void step_elliptical(Lower *p, const Step *s);

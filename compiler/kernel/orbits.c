@@ -48,7 +48,7 @@ static bool is_binary(const Factor *f)
 static Expr *where_it_pays(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
-    if (o->by->discrete || o->by_priors) return NULL;             // it costs what a draw of either does
+    if (o->by->discrete || o->by_priors || o->nwindows) return NULL;             // it costs what a draw of either does
     Expr *elements = ex_num(0), *rows = ex_num(0);
     for (int i = 0; i < o->n; i++) {
         const Count n = count_dims(o->moved[i].var, 0, o->moved[i].var->rank);
@@ -87,6 +87,7 @@ void before_orbit(Lower *p, const Step *s)
     close_kernel(p);
     launch_team(p, k);
     if (checked) launch(p, LAUNCH_END, NULL);
+    for (int i = 0; i < s->orbit->nwindows; i++) fill_window(p, &s->orbit->window[i]);
 }
 
 // With --check: the claim of the draw is of the density of c, log p(moved) + J log c - log c; that of the model has the first alone.
@@ -102,6 +103,7 @@ static void put_jacobian(Lower *p, const Step *s, const Carried *m)
 void along_orbit(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
+    for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
     note(p, s->kind == STEP_EXACT && !s->marginal && !o->added ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too." : "What %s moves", o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM, o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
     for (int i = 0; i < o->n; i++) {

@@ -74,9 +74,18 @@ static bool is_evidence(const Graph *g, const Var *v)
     return false;
 }
 
+// The log densities of the values of a window.
+static bool are_weights(const Graph *g, const Var *v)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        for (int i = 0; s->orbit && i < s->orbit->nwindows; i++)
+            if (s->orbit->window[i].weights == v) return true;
+    return false;
+}
+
 static ElementType type_of_variable(const Graph *g, const Var *v)
 {
-    if (v->rank == 0 || is_evidence(g, v)) return TYPE_WIDE;
+    if (v->rank == 0 || is_evidence(g, v) || are_weights(g, v)) return TYPE_WIDE;
     if (v->kind == VAR_DATA) return drawn_whole(g, v) ? TYPE_WIDE : TYPE_REAL;
     if (v->constraint != CONSTRAINT_NONE) return TYPE_WIDE;
     return (v->kind == VAR_LET && v->rank >= 2) || (follows_response(g, v) && !drawn_whole(g, v)) ? TYPE_REAL : TYPE_WIDE;
