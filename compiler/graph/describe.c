@@ -367,9 +367,15 @@ static void orbit(Graph *g, Description *d, const Step *s)
         subject = arena_printf(g->arena, "%s%s%s", subject, i ? ", " : "", m->var->name);
         becomes = arena_printf(g->arena, "%s%s%s = %s", becomes, i ? ",  " : "", text(g, m->element), text(g, m->value));
     }
-    d->subject = arena_printf(g->arena, "%s, together along an orbit", subject);
-    line(g, d, arena_printf(g->arena, "then %s", becomes));
+    const char *counts = "", *drawn = "";
+    for (int i = 0; i < o->nwindows; i++) {
+        counts = arena_printf(g->arena, "%s%s%s", counts, i ? ", " : "", o->window[i].count->name);
+        drawn = arena_printf(g->arena, "%s%s from p(%s | %s),  ", drawn, text(g, o->window[i].conditional->current), o->window[i].count->name, o->by->name);
+    }
+    d->subject = arena_printf(g->arena, o->nwindows ? "%s, together along an orbit, with %s summed out" : "%s, together along an orbit", subject, counts);
+    line(g, d, arena_printf(g->arena, "then %s%s", drawn, becomes));
     d->method = arena_printf(g->arena, "%s, of what moves %s together (Liu and Sabatti 2000)", d->method, subject);
+    if (o->nwindows) d->method = arena_printf(g->arena, "%s, %s summed over %s values about where each stands and drawn after it", d->method, counts, text(g, o->window[0].value->hi));
     d->because = d->because && d->because != s->reason ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
 }
 

@@ -75,6 +75,8 @@ static Expr *log_jacobian(const Against *a, How how, Expr *v)
     return ex_num(0);
 }
 
+static bool is_open(const Var *v) { return v->lower_number <= 0 && isinf(v->upper_number); }
+
 // Where c keeps v between its ends.
 static Expr *between_ends(const Against *a, How how, Expr *v)
 {
@@ -82,8 +84,8 @@ static Expr *between_ends(const Against *a, How how, Expr *v)
     Expr *c = coordinate(a), *to_lo = lo > 0 ? ex_sub(ex_num(log(lo)), ex_log(v)) : ex_num(-INFINITY), *to_hi = isfinite(hi) ? ex_sub(ex_num(log(hi)), ex_log(v)) : ex_num(INFINITY);
     switch (how) {
     case ADDS: case SUBTRACTS: return ex_num(0);
-    case MULTIPLIES: return ex_call3("within", c, to_lo, to_hi);
-    case DIVIDES: return ex_call3("within", c, ex_neg(to_hi), ex_neg(to_lo));
+    case MULTIPLIES: return is_open(v->var) ? ex_num(0) : ex_call3("within", c, to_lo, to_hi);
+    case DIVIDES: return is_open(v->var) ? ex_num(0) : ex_call3("within", c, ex_neg(to_hi), ex_neg(to_lo));
     case LOGIT: return ex_call3("within", c, ex_call1("log_inv_logit", v), ex_num(INFINITY));
     }
     return ex_num(0);
