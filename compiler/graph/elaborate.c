@@ -7,6 +7,7 @@
 // Definitions are substituted where they are used; those of data alone become variables of their own (VAR_LET).
 #include <math.h>
 #include <string.h>
+#include "claims.h"
 #include "elaborate.h"
 
 const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value)
@@ -507,6 +508,8 @@ static bool same_turn(Graph *g, const Stmt *s, Expr *const *at, const Env *use)
     return true;
 }
 
+static Expr *both(Expr *when, Expr *and) { return when ? ex_call2("&&", when, and) : and; }
+
 // The conditions around a statement.
 static Expr *conditions(Graph *g, const Stmt *s, const Env *env, Expr *when)
 {
@@ -514,7 +517,7 @@ static Expr *conditions(Graph *g, const Stmt *s, const Env *env, Expr *when)
     when = conditions(g, s->outer, env, when);
     if (s->kind != STMT_IF) return when;
     Expr *here = elab0(g, s->cond, env);
-    return when ? ex_call2("&&", when, here) : here;
+    return both(when, here);
 }
 
 // The subscripts of a defining statement, `name[i, j] = ...`: an index is bound to the subscript asked for, anything else
@@ -554,16 +557,16 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
                     if (!several || !slice) continue;
                     Expr *in = ex_call2("<=", range_lo(g, sub, env), at[k]);
                     if (sub->kid[1]) in = ex_call2("&&", in, ex_call2("<=", at[k], elab0(g, sub->kid[1], env)));
-                    when = when ? ex_call2("&&", when, in) : in;
+                    when = both(when, in);
                 } else if (is_index(sub) && !lookup(met, sub->decl)) {
                     met = env_bind(g, met, sub->decl, at[k]);
                     if (!several || s->lookups) continue;
                     Expr *lo = elab0(g, sub->decl->lo, env), *hi = elab0(g, sub->decl->hi, env);
-                    Expr *in = ex_call2("&&", ex_call2("<=", lo, at[k]), ex_call2("<=", at[k], hi));
-                    when = when ? ex_call2("&&", when, in) : in;
+                    if (!claims_nonneg(&(Loops){0}, ex_sub(at[k], lo))) when = both(when, ex_call2("<=", lo, at[k]));
+                    if (!claims_nonneg(&(Loops){0}, ex_sub(hi, at[k]))) when = both(when, ex_call2("<=", at[k], hi));
                 } else if (!s->lookups) {
                     Expr *same = ex_call2("==", at[k], elab0(g, sub, env));
-                    when = when ? ex_call2("&&", when, same) : same;
+                    when = both(when, same);
                 }
             }
         if (several) when = conditions(g, s->outer, env, when);

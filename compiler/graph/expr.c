@@ -743,6 +743,28 @@ static Expr *sum_of_factor(const Index *k, Expr *n, const Expr *body)
     return ex_at(A, 2, (Expr *[]){a->args[1], b->args[1]});
 }
 
+enum { FEW_VALUES = 16 };                // of an index, for a choice by it to be looked at value by value
+
+// sum(k in 1:3, (k == 2 ? a : 0) * x[k]) is a * x[2].
+static Expr *only_term(Index *i, const Expr *lo, const Expr *hi, Expr *body)
+{
+    if (lo->kind != EX_NUM || hi->kind != EX_NUM || hi->number - lo->number >= FEW_VALUES) return NULL;
+    const int n = body->kind == EX_MUL ? body->nargs : 1;
+    for (int k = 0; k < n; k++) {
+        Expr *choice = body->kind == EX_MUL ? body->args[k] : body;
+        if (choice->kind != EX_CALL || choice->fn != FN_if_else || !ex_mentions_index(choice->args[0], i)) continue;
+        int others = 0;                  // than 0
+        double at = 0;
+        for (double v = lo->number; v <= hi->number && others < 2; v++) {
+            if (ex_is_num(ex_replace_index(choice, i, ex_num(v)), 0)) continue;
+            others++;
+            at = v;
+        }
+        if (others < 2) return others ? ex_replace_index(body, i, ex_num(at)) : ex_num(0);
+    }
+    return NULL;
+}
+
 // A range may be empty by more than one: 3:T has no element where T is 1, and hi - lo + 1 is -1 there.
 Expr *ex_length(Expr *lo, Expr *hi)
 {
@@ -768,11 +790,12 @@ Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
                     for (int side = 0; side < 2 && !e; side++)
                         if (in[k]->args[side] == ex_index(i) && !ex_mentions_index(in[k]->args[1 - side], i))
                             e = ex_replace_index(body, i, in[k]->args[1 - side]);
-            if (!e && nout > 0) e = ex_mul2(ex_mul(nout, out), bind(EX_REDUCE, name, i, lo, hi, ex_mul(nin, in)));
+            if (!e && nout > 0) e = ex_mul2(ex_mul(nout, out), ex_reduce(name, i, lo, hi, ex_mul(nin, in)));
             free(in);
             if (e) return e;
         }
-        Expr *e = ex_is_num(lo, 1) ? sum_of_factor(i, hi, body) : NULL;
+        Expr *e = only_term(i, lo, hi, body);
+        if (!e && ex_is_num(lo, 1)) e = sum_of_factor(i, hi, body);
         if (e) return e;
     }
     return bind(EX_REDUCE, name, i, lo, hi, body);
@@ -823,6 +846,9 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
     if (array->kind == EX_CALL && array->fn == FN_inverse && n == 2) {
         Expr *c, *A;
         if (ex_scalar_multiple(array->args[0], &c, &A)) return ex_div(ex_at(ex_call1("inverse", A), 2, subscripts), c);
+        const Expr *S = array->args[0], *k = subscripts[0], *l = subscripts[1];
+        const bool symmetric = S->kind == EX_REF && S->nargs == S->var->rank - 2 && (S->var->constraint == CONSTRAINT_COVARIANCE || S->var->constraint == CONSTRAINT_CORRELATION);
+        if (symmetric && l->kind == EX_NUM && (k->kind != EX_NUM || k->number > l->number)) return ex_at(array, 2, (Expr *[]){subscripts[1], subscripts[0]});
     }
     if (array->kind == EX_CALL && array->fn == FN_if_else)
         return ex_call3("if_else", array->args[0], ex_at(array->args[1], n, subscripts), ex_at(array->args[2], n, subscripts));
