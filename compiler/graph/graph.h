@@ -738,9 +738,10 @@ typedef struct Window {                  // windows.c: counts that a move sees s
     Var         *count;
     Conditional *conditional;            // of an element of them
     Expr        *tilt;                   // what c adds to the coefficient of the element in its log density, in terms of conditional->element
-    Var         *below, *weights;        // how many values of the window are below the element; the log density at each of them
+    Var         *below, *apart, *weights;        // how many values of the window are below the element, how far they are apart, and the density at each of them, over the largest
     Index       *value;                  // the number of a value, from 1
-    Expr        *weight, *tilted;        // of it: the element of `weights`; and with the tilt, up to a constant
+    Expr        *weight;                 // of it: the element of `weights`
+    Expr        *step;                   // what c adds to the logarithm of the weight of each value more than to that of the value before
 } Window;
 
 typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these

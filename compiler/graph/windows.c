@@ -1,16 +1,16 @@
 // windows.c -- rates of counts against probabilities of seeing them, with the counts summed over windows.
 //
 //   before   n[i] ~ poisson(lambda)   y[i,t] ~ binomial(n[i], p)
-//   after    also: lambda becomes lambda*exp(c), p becomes p*exp(-c), c drawn with each n[i] summed over L values about where it stands, which is drawn after it, given c
+//   after    also: lambda becomes lambda*exp(c), p becomes p*exp(-c), c drawn with each n[i] summed over L values about where it stands, among which it is drawn after it, given c
 //
 // Data tell lambda*p, the rate of what is seen, well, and what of it is the rate by how y[i,t] of one n[i] are alike: lambda and p move against each other, and n with lambda. Given n neither moves further than n tells of it.
 //
-// b[i] is uniform on {n[i] - L + 1, ..., n[i]}: an auxiliary that is independent of all else given n[i], given which n[i] is one of b[i], ..., b[i] + L - 1, with the weights that its conditional has there. The maps T_c of (lambda, p) are a group, whose Haar
+// b[i] is uniform on {n[i] - (L - 1) h, ..., n[i] - h, n[i]}: an auxiliary that is independent of all else given n[i], given which n[i] is one of b[i], b[i] + h, ..., b[i] + (L - 1) h, with the weights that its conditional has there; h does not depend on n. The maps T_c of (lambda, p) are a group, whose Haar
 // measure is dc, so c drawn from a density proportional to p(T_c x | b) |dT_c x/dx| with the counts summed out, and then the counts given it, leave p invariant (Liu and Sabatti 2000; van Dyk and Park 2008). The counts need not be summed anew for each c: where
 //
 //   log p(T_c x) - log p(x)  =  f(c) + sum over i of n[i] g_i(c)                     which is seen by algebra
 //
-// the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c with n[i] as it is. w is made once, before c is tried.
+// the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c with n[i] as it is. w is made once, before c is tried, and the sum is a polynomial in exp(h g_i(c)).
 //
 // Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `orbit` set and windows of counts in it, after which T_c is applied.
 // Conditions: a rate is what makes an argument of the count's own distribution exp(c) times what it was, or adds c to it: a positive real by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that holds them exp(-c) times what it
@@ -20,7 +20,7 @@
 #include <string.h>
 #include "graph.h"
 
-enum { WINDOW = 16 };                    // values of a window
+enum { WINDOW = 32 };                    // values of a window
 enum { MOST_PAIRS = 8 };                 // moves for each count
 
 typedef enum { ADDS, SUBTRACTS, MULTIPLIES, DIVIDES, LOGIT } How;         // v + c, v - c, v*exp(c), v*exp(-c), logit(inv_logit(v)*exp(-c))
@@ -184,21 +184,22 @@ static Factor *factor_of_window(Graph *g, Window *w, const Factor *like)
 {
     const Var *v = w->count;
     w->below = array_of(g, "below", v, NULL);
-    w->below->base = BASE_INT;
-    w->below->discrete = true;
+    w->apart = array_of(g, "apart", v, NULL);
+    w->below->base = w->apart->base = BASE_INT;
+    w->below->discrete = w->apart->discrete = true;
     w->weights = array_of(g, "weights", v, ex_num(WINDOW));
     Plates p = {.n = v->rank, .index = index_list(g->arena, w->conditional->element, v->rank, 0), .guard = var_domain(g, v, w->conditional->element)};
     Index *k = index_new(intern("k"), ex_num(1), ex_num(WINDOW));
     Expr *at[MAX_RANK];
     for (int i = 0; i < v->rank; i++) at[i] = ex_index(p.index[i]);
-    Expr *below = ex_ref(w->below, v->rank, at), *beyond = ex_sub(ex_sub(ex_index(k), ex_num(1)), below);
+    Expr *below = ex_ref(w->below, v->rank, at), *weights = ex_ref(w->weights, v->rank, at);
     at[v->rank] = ex_index(k);
     w->value = k;
     w->weight = ex_ref(w->weights, v->rank + 1, at);
-    w->tilted = ex_add2(w->weight, ex_mul2(beyond, w->tilt));
+    w->step = ex_mul2(ex_ref(w->apart, v->rank, at), w->tilt);
     Factor *f = arena_copy(g->arena, like, sizeof *f);
     f->plates = p;
-    f->log_density = ex_reduce("log_sum_exp", k, k->lo, k->hi, w->tilted);
+    f->log_density = ex_sub(ex_call3("log_tilted_sum", weights, k->hi, w->step), ex_mul2(ex_add2(below, ex_num(1)), w->step));
     f->value = f->if_missing = f->least = f->most = NULL;
     f->dist = NULL;
     f->observed = false;

@@ -914,12 +914,24 @@ void step_density(Lower *p, const Step *s)
 
 // ---- counts over windows (graph/windows.c) ----
 
+enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = 2147483647 };      // values are a part of the width apart that slices of the count have, which warm-up adapts
+
+// Of slices of the count, if it is sliced.
+static const Var *width_of(const Lower *p, const Var *count)
+{
+    const char *name = intern(arena_printf(p->g->arena, "width_%s", count->name));
+    const Step *s = step_that_draws(p->g, count);
+    for (int i = 0; s->kind == STEP_SLICE && i < p->out->nwork; i++)
+        if (p->out->work[i]->name == name) return p->out->work[i];
+    return NULL;
+}
+
 // below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
 void fill_window(Lower *p, const Window *w)
 {
-    Var *v = w->count, *value = local_new(p->g->arena, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_new(p->g->arena, "below");
-    value->base = below->base = BASE_INT;
-    value->discrete = below->discrete = true;
+    Var *v = w->count, *value = local_new(p->g->arena, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_new(p->g->arena, "below"), *apart = local_new(p->g->arena, "apart"), *top = local_new(p->g->arena, "top");
+    value->base = below->base = apart->base = BASE_INT;
+    value->discrete = below->discrete = apart->discrete = true;
     Conditional *c = arena_copy(p->g->arena, w->conditional, sizeof *c);
     c->u = local_ref(value);
     Part **last = &c->density;
@@ -948,22 +960,30 @@ void fill_window(Lower *p, const Window *w)
     d->draw.arg[0].value = ex_num(0);
     d->draw.arg[1].value = ex_sub(w->value->hi, ex_num(1));
     d->draw.check = DRAW_UNCHECKED;
-    put_update(p, UPDATE_SET, place_element(d->draw.element), local_ref(below))->update.how = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
+    const Store store = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
+    put_update(p, UPDATE_SET, place_element(d->draw.element), local_ref(below))->update.how = store;
+    const Var *width = width_of(p, v);
+    put_let(p, NULL, apart, width ? ex_call2("fmin", ex_num(MOST_APART), ex_call2("fmax", ex_num(1), ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args))))) : ex_num(1), "long");
+    put_update(p, UPDATE_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->update.how = store;
+    put_let(p, NULL, top, ex_num(-INFINITY), "wide")->let.grows = true;
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
-    put_let(p, NULL, value, ex_sub(ex_add(3, (Expr *[]){c->current, ex_index(w->value), ex_num(-1)}), local_ref(below)), "long");
+    put_let(p, NULL, value, ex_add2(c->current, ex_mul2(local_ref(apart), ex_add(3, (Expr *[]){ex_index(w->value), ex_num(-1), ex_neg(local_ref(below))}))), "long");
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
-    Expr *inside = ex_num(1);
-    if (isfinite(v->lower_number)) inside = ex_call2("<=", ex_num(v->lower_number), c->u);
-    if (isfinite(v->upper_number)) inside = ex_both(isfinite(v->lower_number) ? inside : NULL, ex_call2("<=", c->u, ex_num(v->upper_number)));
     Node *test = enter(p, NODE_IF);
-    test->test.condition = inside;
+    test->test.condition = ex_call2("&&", ex_call2("<=", ex_num(v->lower_number), c->u), ex_call2("<=", c->u, ex_num(fmin(v->upper_number, MOST_COUNT))));
     put_density(p, pieces, lp, true);
     p->at = &test->test.otherwise;
     put_update(p, UPDATE_SET, place_local(lp), ex_num(-INFINITY));
     leave(p, test);
-    put_update(p, UPDATE_SET, place_element(w->weight), local_ref(lp))->update.how = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
+    put_update(p, UPDATE_MAX, place_local(top), local_ref(lp));
+    put_update(p, UPDATE_SET, place_element(w->weight), local_ref(lp))->update.how = store;
+    leave(p, loop);
+    loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.index[loop->loop.n++] = w->value;
+    put_update(p, UPDATE_SET, place_element(w->weight), ex_call1("exp", ex_sub(w->weight, local_ref(top))))->update.how = store;
     leave(p, loop);
     leave_elements(p, &o);
     close_kernel(p);
@@ -981,10 +1001,12 @@ void draw_window(Lower *p, const Window *w)
     k->number = "wide";
     Opened o = enter_elements(p, &s, BY_ELEMENT);
     put_exists(p, &o, BY_ELEMENT, exists_at(v, c->element));
+    Var *step = local_new(p->g->arena, "step");
+    put_let(p, NULL, step, w->step, "wide");
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
-    put_update(p, UPDATE_SET, place_element(w->weight), w->tilted);
+    put_update(p, UPDATE_SET, place_element(w->weight), ex_add2(ex_log(w->weight), ex_mul2(ex_index(w->value), local_ref(step))));
     leave(p, loop);
     Expr *of[MAX_RANK + 1] = {ex_num(2)};        // streams of another number than those that said where the window lies
     streams->dim[streams->rank++] = ex_num(2);
@@ -1004,7 +1026,7 @@ void draw_window(Lower *p, const Window *w)
     d->draw.check = DRAW_UNCHECKED;
     Node *test = enter(p, NODE_IF);              // 0: some density is not a number, and nothing has moved
     test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
-    put_update(p, UPDATE_SET, place_element(c->current), ex_add(4, (Expr *[]){c->current, local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}));
+    put_update(p, UPDATE_SET, place_element(c->current), ex_add2(c->current, ex_mul2(ex_ref(w->apart, v->rank, c->current->args), ex_add(3, (Expr *[]){local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}))));
     leave(p, test);
     leave_elements(p, &o);
     close_kernel(p);

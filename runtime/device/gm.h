@@ -9,6 +9,7 @@
 #endif
 #include "base.h"
 #include "special.h"
+#include "windows.h"
 #include "rng.h"
 #include "normal.h"
 #include "exponential.h"

@@ -1,5 +1,6 @@
 // If this failed, a scalar function of the language would be wrong, or lose its digits in a tail.
 #include "check.h"
+#include "windows.h"
 #include <gsl/gsl_sf.h>
 #include <gsl/gsl_cdf.h>
 
@@ -85,6 +86,16 @@ int main(void)
     OVER("lbeta(x, 40)", 0.1, 300, 3000, lbeta(x, 40), lgammal(x) + lgammal(40) - lgammal((long double)x + 40), 1, 2e-13);
     check_close("lbeta(1e10, 3)", lbeta(1e10, 3), (double)logl(2 / (1e10L * (1e10L + 1) * (1e10L + 2))), 1, 1e-14);
     check_close("lbeta(1e10, 1e-3)", lbeta(1e10, 1e-3), (double)(lgammal(1e-3L) - 1e-3L * logl(1e10L)), 1, 1e-12);   // next term 1e-13
+    double most = 0, weight[7] = {0, 0.25, 1, 0.5, 1e-9, 1e-300, 0.125};
+    for (int n = 4; n <= 7; n++)                         // and where powers leave the range of numbers
+        for (double x = -260; x <= 260; x += 0.8125) {
+            long double top = -INFINITY, sum = 0;
+            for (int k = 1; k <= n; k++) top = fmaxl(top, logl(weight[k - 1]) + k * (long double)x);
+            for (int k = 1; k <= n; k++) sum += expl(logl(weight[k - 1]) + k * (long double)x - top);
+            most = fmax(most, fabs((double)(log_tilted_sum(weight, n, x) - (top + logl(sum)))) / fmax(1, fabs(x)));
+        }
+    check("log_tilted_sum", "largest difference over |x|", most, 1e-14);
+    check("log_tilted_sum of what is no number", "is NaN", !isnan(log_tilted_sum(weight, 4, NAN)), 0);
     check_close("lchoose(52, 5)", lchoose(52, 5), log(2598960), 1, 1e-14);
     check_close("times_log(0, log(0))", times_log(0, log(0)), 0, 1, 0);
     check_close("times_log(2, log(3))", times_log(2, log(3)), log(9), 1, 1e-15);

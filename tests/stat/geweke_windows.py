@@ -38,6 +38,12 @@ SEEN = "likelihood { for (i in 1:3, t in 1:2) y[i, t] ~ binomial(n[i], p); }"
 roots = {"n.1": np.sqrt, "n.3": np.sqrt, "y.1.2": np.sqrt, "y.3.1": np.sqrt}
 
 
+@test(["lambda, p"], "prior { lambda ~ gamma(6, 0.02); p ~ beta(3, 3); } latent { for (i in 1:3) n[i] ~ poisson(lambda); } " + SEEN, {"lambda": log, "p": logit, **roots})
+def values_that_lie_apart():
+    lam, p = gamma(6, 0.02), rng.beta(3, 3, M)
+    return {"lambda": lam, "p": p, **seen([rng.poisson(lam) for _ in range(2)], p)}
+
+
 def seen(n, p):
     """Of n[1] and n[3]."""
     q = [p(i) if callable(p) else p for i in (0, 2)]
