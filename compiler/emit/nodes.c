@@ -754,6 +754,7 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "%s", stream_text(o, v, n->slice.stream ? element_text(o, n->slice.stream) : element));
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
+    if (n->slice.claims) line(o, "wide began = 0;");
     line(o, "%s sl;", o->g->by_em ? "Climb" : metropolis ? "Metropolis" : "Slice");
     begin(o, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
     line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
@@ -763,6 +764,7 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
     emit_density_at(o, n, c, c->whole ? place : NULL);
     line(o, "sl.log_density = lp;");
+    if (n->slice.claims) line(o, "if (sl.x == start) began = lp;");
     end(o);
     line(o, "if (!sl.failed) break;");
     end(o);
@@ -771,7 +773,8 @@ static void emit_slice(Out *o, const Node *n)
     compute_again(o, c);
     if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);      // a move along an orbit is left out then
     line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);", o->crew ? "ELEMENT_LANE " : o->team ? "ONE_LANE " : "", width, sampler, metropolis ? "SWEEP" : "start");
-    line(o, "NO_CLAIM();");
+    if (n->slice.claims) line(o, "if (CHECKING) CLAIM(sl.failed || sl.x == start ? 0 : sl.log_density - began);");
+    else line(o, "NO_CLAIM();");
 }
 
 enum { WEIGHED_AT_ONCE = 16 };           // as in discrete.h: no more weights stand in an array of one lane
@@ -972,6 +975,7 @@ static void emit_move(Out *o, const Node *n)
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
     line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
     const char *sampler = o->g->by_em ? "climb" : "slice";
+    if (n->slice.claims) line(o, "wide began = 0;");
     line(o, "%s sl;", o->g->by_em ? "Climb" : "Slice");
     line(o, "%s_begin(&sl, &g, m.start, m.lo, m.hi, width);", sampler);
     begin(o, "while (%s_next(&sl))", sampler);

@@ -732,6 +732,7 @@ typedef struct Carried {                 // an unknown that a move along an orbi
     const Plates *plates;                // of the statement that draws it; NULL: it has the shape of c
     bool   triangle;                     // a matrix, whose elements above the diagonal are no coordinates
     Expr  *where;                        // it moves; NULL: everywhere
+    Expr  *log_jacobian;                 // windows.c: of its move; NULL: as power says
 } Carried;
 
 typedef struct Window {                  // windows.c: counts that a move sees summed over a window of values about where each stands
@@ -742,6 +743,9 @@ typedef struct Window {                  // windows.c: counts that a move sees s
     Index       *value;                  // the number of a value, from 1
     Expr        *weight;                 // of it: the element of `weights`
     Expr        *step;                   // what c adds to the logarithm of the weight of each value more than to that of the value before
+    int          nrows;
+    const Part **of_rows;                // parts of the density whose rows the tilt has alike, and
+    Var        **rows;                   // how many of them there are for each element
 } Window;
 
 typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these

@@ -116,11 +116,57 @@ static Expr *moved(Against *a, Expr *e)
 
 // ---- counts ----
 
+static Var *array_of(Graph *g, const char *what, const Var *count, Expr *more)
+{
+    Var *v = var_unique(g, arena_printf(g->arena, "%s_%s", what, count->name), VAR_AUXILIARY);
+    v->hidden = true;
+    v->span = count->span;
+    v->rank = count->rank;
+    memcpy(v->dim, count->dim, sizeof v->dim);
+    if (more) v->dim[v->rank++] = more;
+    return v;
+}
+
+static Var *integers_of(Graph *g, const char *what, const Var *count)
+{
+    Var *v = array_of(g, what, count, NULL);
+    v->base = BASE_INT;
+    v->discrete = true;
+    return v;
+}
+
+static bool varies_by_row(const Expr *e, const Loops *l)
+{
+    for (int k = 0; k < l->n; k++)
+        if (ex_mentions_index(e, l->index[k])) return true;
+    return false;
+}
+
+// A coefficient that all rows of a part have alike, times their number, which is made before c is tried.
+static Expr *times_rows(Graph *g, Window *w, const Part *q, Expr *coefficient)
+{
+    int at = 0;
+    while (at < w->nrows && w->of_rows[at] != q) at++;
+    if (at == w->nrows) {
+        w->of_rows[at] = q;
+        w->rows[w->nrows++] = integers_of(g, "rows", w->count);
+    }
+    Expr *element[MAX_RANK];
+    for (int k = 0; k < w->count->rank; k++) element[k] = ex_index(w->conditional->element[k]);
+    return ex_mul2(ex_ref(w->rows[at], w->count->rank, element), coefficient);
+}
+
 // What T_c adds to the coefficient of an element of the count, in its log density; NULL: a condition is not met, or nothing.
-static Expr *tilt_of(Against *a, Var *count, const Conditional *c)
+static Expr *tilt_of(Against *a, Window *w)
 {
     Graph *g = a->g;
+    Var *count = w->count;
+    const Conditional *c = w->conditional;
     Expr *all = ex_num(0);
+    int nparts = 0;
+    for (const Part *q = c->density; q; q = q->next) nparts++;
+    w->of_rows = NEW_N(g->arena, const Part *, nparts + 1);
+    w->rows = NEW_N(g->arena, Var *, nparts + 1);
     Conditional *scattered = conditional_scattered(g, count, false);
     for (const Part *q = c->density; q; q = q->next) {
         if (q->loops.guard && mentions_moved(q->loops.guard, a)) return NULL;
@@ -133,27 +179,20 @@ static Expr *tilt_of(Against *a, Var *count, const Conditional *c)
         if (s.many) return NULL;
         for (int i = 0; i < s.n; i++) {
             if (s.item[i].statistic != c->u || ex_mentions(s.item[i].coefficient, c->u->var)) return NULL;
+            Expr *sum = s.item[i].coefficient;
+            if (q->loops.n && q->loops.guard && !varies_by_row(sum, &q->loops)) {
+                if (ex_mentions(q->loops.guard, c->u->var)) return NULL;
+                all = ex_add2(all, times_rows(g, w, q, sum));
+                continue;
+            }
             for (const Part *r = scattered->density; r; r = r->next)
                 if (r->scatter && r->factor == q->factor) return NULL;
-            Expr *sum = s.item[i].coefficient;
-            if (q->loops.guard && q->loops.n) sum = ex_call3("if_else", q->loops.guard, sum, ex_num(0));
+            if (q->loops.guard) sum = ex_call3("if_else", q->loops.guard, sum, ex_num(0));
             for (int k = q->loops.n - 1; k >= 0; k--) sum = ex_reduce("sum", q->loops.index[k], q->loops.index[k]->lo, q->loops.index[k]->hi, sum);
-            if (q->loops.guard && !q->loops.n) sum = ex_call3("if_else", q->loops.guard, sum, ex_num(0));
             all = ex_add2(all, sum);
         }
     }
     return ex_mentions(all, a->by) ? all : NULL;
-}
-
-static Var *array_of(Graph *g, const char *what, const Var *count, Expr *more)
-{
-    Var *v = var_unique(g, arena_printf(g->arena, "%s_%s", what, count->name), VAR_AUXILIARY);
-    v->hidden = true;
-    v->span = count->span;
-    v->rank = count->rank;
-    memcpy(v->dim, count->dim, sizeof v->dim);
-    if (more) v->dim[v->rank++] = more;
-    return v;
 }
 
 // Whether a factor holds two of the counts.
@@ -165,6 +204,13 @@ static bool meet(Graph *g, Var *v, Var *w)
     return false;
 }
 
+// Arrays that nothing reads.
+static void give_back(const Window *w)
+{
+    for (int i = 0; i < w->nrows; i++) w->rows[i]->kind = VAR_ELEMENT;
+    for (int i = 0; w->weights && i < 3; i++) ((Var *[]){w->below, w->apart, w->weights})[i]->kind = VAR_ELEMENT;
+}
+
 static bool add_window(Against *a, Orbit *o, Var *count)
 {
     Graph *g = a->g;
@@ -173,20 +219,20 @@ static bool add_window(Against *a, Orbit *o, Var *count)
         if (meet(g, count, o->window[i].count)) return false;
     Conditional *c = conditional_density(g, count, false);
     if (c->recursion || c->closed || c->whole || c->nbatch < count->rank) return false;
-    Expr *tilt = tilt_of(a, count, c);
-    if (!tilt) return false;
-    o->window[o->nwindows++] = (Window){.count = count, .conditional = c, .tilt = tilt};
-    return true;
+    Window *w = &o->window[o->nwindows];
+    *w = (Window){.count = count, .conditional = c};
+    w->tilt = tilt_of(a, w);
+    if (w->tilt) o->nwindows++;
+    else give_back(w);
+    return w->tilt;
 }
 
 // The arrays of a window, once the move is made; the log of what its sum is, as a factor over the elements.
 static Factor *factor_of_window(Graph *g, Window *w, const Factor *like)
 {
     const Var *v = w->count;
-    w->below = array_of(g, "below", v, NULL);
-    w->apart = array_of(g, "apart", v, NULL);
-    w->below->base = w->apart->base = BASE_INT;
-    w->below->discrete = w->apart->discrete = true;
+    w->below = integers_of(g, "below", v);
+    w->apart = integers_of(g, "apart", v);
     w->weights = array_of(g, "weights", v, ex_num(WINDOW));
     Plates p = {.n = v->rank, .index = index_list(g->arena, w->conditional->element, v->rank, 0), .guard = var_domain(g, v, w->conditional->element)};
     Index *k = index_new(intern("k"), ex_num(1), ex_num(WINDOW));
@@ -282,6 +328,7 @@ static Step *step_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
     Conditional *c = good && factors_of_c(&a, o, &of) ? conditional_given(g, a.by, &of, false) : NULL;
     if (!c || c->recursion || c->whole) {
         a.by->kind = VAR_ELEMENT;
+        for (int i = 0; i < o->nwindows; i++) give_back(&o->window[i]);
         return NULL;
     }
     for (int i = 0; i < 2; i++) {
@@ -289,6 +336,7 @@ static Step *step_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
         *to = (Carried){.var = a.of[i].var};
         to->element = var_element(g, to->var, to->index);
         to->value = moved_element(&a, a.of[i].how, to->element);
+        to->log_jacobian = log_jacobian(&a, a.of[i].how, to->element);
     }
     Step *s = NEW(g->arena, Step);
     *s = (Step){.kind = STEP_SLICE, .span = rate.var->span, .nblock = 1, .block = arena_copy(g->arena, &a.by, sizeof a.by), .conditional = c, .orbit = o,

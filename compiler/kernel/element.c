@@ -878,6 +878,7 @@ void step_density(Lower *p, const Step *s)
     const Piece *pieces = prepare_density(p, c, s->evidence != NULL, walks, slice && (how == BY_TEAM || how == BY_ONE));
     if (walks) {
         Node *n = enter_walk(p, s, metropolis ? NODE_METROPOLIS : NODE_SLICE, width);
+        n->slice.claims = s->orbit && s->orbit->nwindows;
         put_density(p, pieces, lp, false);
         leave(p, n);
     } else {
@@ -965,6 +966,14 @@ void fill_window(Lower *p, const Window *w)
     const Var *width = width_of(p, v);
     put_let(p, NULL, apart, width ? ex_call2("fmin", ex_num(MOST_APART), ex_call2("fmax", ex_num(1), ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args))))) : ex_num(1), "long");
     put_update(p, UPDATE_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->update.how = store;
+    for (int i = 0; i < w->nrows; i++) {
+        Var *rows = local_new(p->g->arena, intern(words(p, "rows%d", i + 1)));
+        put_let(p, NULL, rows, ex_num(0), "wide")->let.grows = true;
+        Node *sum = enter_part(p, &w->of_rows[i]->loops);
+        put_update(p, UPDATE_ADD, place_local(rows), ex_num(1));
+        leave(p, sum);
+        put_update(p, UPDATE_SET, place_element(ex_ref(w->rows[i], v->rank, c->current->args)), local_ref(rows))->update.how = store;
+    }
     put_let(p, NULL, top, ex_num(-INFINITY), "wide")->let.grows = true;
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
@@ -1003,6 +1012,8 @@ void draw_window(Lower *p, const Window *w)
     put_exists(p, &o, BY_ELEMENT, exists_at(v, c->element));
     Var *step = local_new(p->g->arena, "step");
     put_let(p, NULL, step, w->step, "wide");
+    Expr *weights = ex_ref(w->weights, v->rank, c->current->args), *old = ex_replace_index(w->weight, w->value, ex_add2(ex_ref(w->below, v->rank, c->current->args), ex_num(1)));
+    put(p, NODE_CLAIM)->claim.value = ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)), ex_call3("log_tilted_sum", weights, w->value->hi, local_ref(step))), ex_log(old));
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
@@ -1022,10 +1033,11 @@ void draw_window(Lower *p, const Window *w)
     d->draw.routine = "categorical_logits";
     d->draw.nargs = 1;
     d->draw.arg = NEW_N(p->g->arena, DrawArg, 1);
-    d->draw.arg[0].value = ex_ref(w->weights, v->rank, c->current->args);
+    d->draw.arg[0].value = weights;
     d->draw.check = DRAW_UNCHECKED;
     Node *test = enter(p, NODE_IF);              // 0: some density is not a number, and nothing has moved
     test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
+    put(p, NODE_CLAIM)->claim.value = ex_replace_index(w->weight, w->value, local_ref(x));
     put_update(p, UPDATE_SET, place_element(c->current), ex_add2(c->current, ex_mul2(ex_ref(w->apart, v->rank, c->current->args), ex_add(3, (Expr *[]){local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}))));
     leave(p, test);
     leave_elements(p, &o);

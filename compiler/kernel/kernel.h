@@ -187,7 +187,7 @@ struct Node {
         struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; } claim;   // c NULL: the claim is the value, or none
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
-        struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; Expr *stream; bool follows; } slice;   // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted
+        struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; Expr *stream; bool follows, claims; } slice;   // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed, by all that changes it
         struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects; const Distances *distances; const ValueWeights *weights_of; } weigh;   // moves: so does the number of values
         struct { const ValueWeights *of; } weights;                                      // NODE_WEIGHTS
         struct { const Conditional *c; Expr *stream; const Expr *vector; Var *cosine, *sine; } ellipse;     // vector: its first element. stream: numbered as an element. The body reads cosine and sine of the angle

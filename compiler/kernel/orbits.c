@@ -93,6 +93,7 @@ void before_orbit(Lower *p, const Step *s)
 // With --check: the claim of the draw is of the density of c, log p(moved) + J log c - log c; that of the model has the first alone.
 static void put_jacobian(Lower *p, const Step *s, const Carried *m)
 {
+    if (m->log_jacobian && !ex_is_num(m->log_jacobian, 0)) put(p, NODE_CLAIM)->claim.value = ex_neg(m->log_jacobian);
     if (s->kind != STEP_EXACT || s->marginal || s->orbit->added) return;
     Expr *value = ex_mul2(ex_num(-m->power), ex_log(m->c));
     if (m->where) value = ex_call3("if_else", m->where, value, ex_num(0));
@@ -116,6 +117,7 @@ void along_orbit(Lower *p, const Step *s)
             element = ex_replace_index(element, m->index[d], ex_index(l.index[d]));
             value = ex_replace_index(value, m->index[d], ex_index(l.index[d]));
             if (here.c) here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
+            if (here.log_jacobian) here.log_jacobian = ex_replace_index(here.log_jacobian, m->index[d], ex_index(l.index[d]));
             if (here.where) here.where = ex_replace_index(here.where, m->index[d], ex_index(l.index[d]));
         }
         here.element = element;

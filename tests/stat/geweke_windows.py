@@ -27,8 +27,8 @@ def inv_logit(x):
 def test(moves, text, transforms, values=None):
     """`moves`: pairs that move, in order; n[i] in 0, 1, 2, ... and y[i, t] of them, i in 1:3, t in 1:2."""
     def add(direct):
-        model = "data { int<lower=0> y[3, 2]; vector[3] x; matrix[3, 2] w; int g[3]; int here[3]; }\n" + text
-        data = {"y": null, "x": X, "w": W, "g": [1, 2, 2], "here": [1, 0, 1], **(values or {})}
+        model = "data { int<lower=0> y[3, 2]; vector[3] x; matrix[3, 2] w; int g[3]; int here[3]; int site[4]; int<lower=0> v[4]; }\n" + text
+        data = {"y": null, "x": X, "w": W, "g": [1, 2, 2], "here": [1, 0, 1], "site": [1, 3, 3, 2], "v": [0] * 4, **(values or {})}
         tests.append((direct.__name__, model, data, transforms, moves, direct))
         return direct
     return add
@@ -126,6 +126,14 @@ def effects_of_sites():
     a, p, s = normal(1, 0.5), rng.beta(2, 2, M), rng.uniform(0.2, 0.8, M)
     e = [normal(0, s) for _ in range(2)]
     return {"a": a, "p": p, "s": s, "e.1": e[0], **seen([rng.poisson(np.exp(a + e[i])) for i in range(2)], p)}
+
+
+@test(["a, p"], "prior { a ~ normal(1.5, 0.6); p ~ beta(2, 3); } latent { for (i in 1:3) n[i] ~ poisson(exp(a + 0.3 * x[i])); } likelihood { for (r in 1:4) v[r] ~ binomial(n[site[r]], p); }",
+      {"a": identity, "p": logit, "n.1": np.sqrt, "n.3": np.sqrt, "v.1": np.sqrt, "v.3": np.sqrt}, {"v": [None] * 4, "y": [[0] * 2] * 3})
+def rows_that_name_counts():
+    a, p = normal(1.5, 0.6), rng.beta(2, 3, M)
+    n = [rng.poisson(np.exp(a + 0.3 * X[i])) for i in (0, 2)]
+    return {"a": a, "p": p, "n.1": n[0], "n.3": n[1], "v.1": rng.binomial(n[0], p), "v.3": rng.binomial(n[1], p)}
 
 
 def said(w, name, model):
