@@ -596,8 +596,8 @@ static bool is_gathered(const Conditional *c)
     return any && c->var->rank > 0 && c->var->rank < MAX_RANK;
 }
 
-// What an element has besides, which may hold its parents, stays beside the array where these are to see the sum.
-static Expr *sum_by_rows(Graph *g, Conditional *c, int number, bool for_parents)
+// What an element has besides, which may hold its parents, stays beside the array where these are to see the sum, and so does what the rows of its own statement have (`own`).
+static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool for_parents)
 {
     Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);
     Part *all = c->density, *alone = NULL, **last = &alone;
@@ -636,7 +636,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, int number, bool for_parents)
     }
     c->density = all;
     if (for_parents) {
-        Expr *each = ex_add2(here, message(v, c->current->args, place_of(v, c->u)));
+        Expr *each = ex_add2(ex_add2(here, own), message(v, c->current->args, place_of(v, c->u)));
         v->messages = NULL;                      // its own draw goes through its rows
         return ex_add2(apart, over_values(c, each, end_of_summed(v, 0), end_of_summed(v, 1)));
     }
@@ -713,6 +713,59 @@ static bool rows_alone(const Conditional *c)
     return true;
 }
 
+// ---- elements in slices ----
+
+// z[i] ~ f(w[k]) over k, i in first[k]:last[k]: each element is in one slice, whose k its subscripts do not name. A sum over elements would look for k, and hold all w[k]; it is one over the rows of this statement.
+
+// The only statement of v, if a loop besides those over its elements picks these.
+static const Factor *statement_of_slices(Graph *g, const Var *v)
+{
+    const Factor *own = NULL;
+    bool picked = false;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!factor_counts(f, v, true) || !f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        if (own) return NULL;
+        own = f;
+    }
+    for (int k = 0; own && k < own->plates.n; k++) {
+        bool named = false;
+        for (int i = 0; i < own->value->nargs; i++) named |= ex_mentions_index(own->value->args[i], own->plates.index[k]);
+        picked |= !named;
+    }
+    return picked ? own : NULL;
+}
+
+// The density of f in the indices of the statement; NULL: it has other rows, or reads other elements of v.
+static Expr *in_rows_of(const Factor *own, const Factor *f)
+{
+    if (f->plates.n != own->plates.n || !f->plates.guard != !own->plates.guard) return NULL;
+    Expr *all[2 * MAX_PLATES + 2];
+    int n = 0;
+    for (int k = 0; k < f->plates.n; k++) { all[n++] = f->plates.index[k]->lo; all[n++] = f->plates.index[k]->hi; }
+    if (f->plates.guard) all[n++] = f->plates.guard;
+    all[n] = f->log_density;
+    for (int k = 0; k < f->plates.n; k++)
+        for (int i = 0; i <= n; i++) all[i] = ex_replace_index(all[i], f->plates.index[k], ex_index(own->plates.index[k]));
+    for (int k = 0; k < own->plates.n; k++)
+        if (all[2 * k] != own->plates.index[k]->lo || all[2 * k + 1] != own->plates.index[k]->hi) return NULL;
+    return (f->plates.guard && all[n - 1] != own->plates.guard) || ex_mentions(ex_replace(all[n], own->value, ex_num(0)), own->value->var) ? NULL : all[n];
+}
+
+// Takes what stands in the statement's rows out of the parts; returns its log density.
+static Expr *take_slices(const Factor *own, Part **parts)
+{
+    Expr *all = ex_num(0);
+    const Factor *taken = NULL;
+    while (*parts) {
+        Expr *e = in_rows_of(own, (*parts)->factor);
+        if (!e) { parts = &(*parts)->next; continue; }
+        if ((*parts)->factor != taken) all = ex_add2(all, ends_decide(e));
+        taken = (*parts)->factor;
+        *parts = (*parts)->next;
+    }
+    return all;
+}
+
 typedef enum { FOR_ALL, FOR_PARENTS, FOR_TRIAL, FOR_MOVES } Seen;       // who sees it summed out: all others; what its own law depends on; the same, to be taken back; moves that compete with steps
 
 // Sums v out, as the number `number`; along a chain only if there may be chains. But for all others it is a sum over each element alone. Returns why it cannot.
@@ -724,6 +777,9 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     v->sums = number - 1;
     weigh_others(g, v, keep, true);
     Conditional *c = chains ? chain_density(g, v, true) : conditional_density(g, v, true), *scattered = conditional_scattered(g, v, true);
+    const Factor *slices = by == FOR_ALL || c->nbatch < v->rank ? NULL : statement_of_slices(g, v);
+    Expr *sliced = slices ? take_slices(slices, &c->density) : ex_num(0);
+    if (slices) take_slices(slices, &scattered->density);
     weigh_others(g, v, keep, false);
     const char *because = obstacle(g, v, c, chains);
     if (because) return because;
@@ -733,16 +789,20 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
     if (!chain) p.guard = var_domain(g, v, p.index);         // an element without a statement has no values to sum over
-    Expr *apart, *e = at_value(c, &apart);
+    Expr *apart, *e = ex_add2(at_value(c, &apart), slices ? ex_replace(sliced, slices->value, c->u) : sliced);
     const bool rows = !chain && is_gathered(scattered);
     if (rows && by != FOR_ALL && (by == FOR_MOVES || !rows_alone(scattered))) return "rows look its elements up";
     if (rows && by != FOR_TRIAL) {
-        e = sum_by_rows(g, scattered, number, by == FOR_PARENTS);
+        e = sum_by_rows(g, scattered, slices ? ex_replace(sliced, slices->value, scattered->u) : sliced, number, by == FOR_PARENTS);
         apart = ex_num(0);
         p.index = scattered->element;
         p.guard = var_domain(g, v, p.index);
     } else e = chain ? sum_along(g, c, e, !g->by_em) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
+    if (slices) {
+        for (int k = 0; k < v->rank; k++) { e = ex_replace_index(e, p.index[k], slices->value->args[k]); apart = ex_replace_index(apart, p.index[k], slices->value->args[k]); }
+        p = slices->plates;
+    }
     for (Factor *f = g->factors; f; f = f->next)
         if (f == factor_written(f) && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
     if (chain) {
@@ -1009,12 +1069,46 @@ static int find_trees(Graph *g)
 
 // ---- unknowns that hold each other, without being asked ----
 
+// Where each two that hold each other are a child and its parent, w ~ binomial(2, v), a tree draws them together. Returns how many sums it takes; 0: there is nothing of this kind, or a child stays in.
+static int tied_in_trees(Graph *g)
+{
+    const int nvars = g->nvars;
+    Var **child = NULL, *tied[MOST_TIED];
+    int n = 0, size = 0;
+    for (Factor *f = g->factors; f; f = f->next) {
+        const int of = tied_in(g, f, false, tied);
+        if (of == 0) continue;
+        if (of > 2 || !may_be_in_tree(g, tied[0]) || !may_be_in_tree(g, tied[1])) return 0;
+        const int k = is_child(g, tied[0], tied[1]) ? 0 : 1;
+        if (!is_child(g, tied[k], tied[1 - k])) return 0;
+        ROOM(g->arena, child, n, size);
+        child[n++] = tied[k];
+    }
+    if (n == 0) return 0;
+    Series **end = &g->series;
+    while (*end) end = &(*end)->next;
+    const int sums = find_trees(g);
+    bool all = true;
+    for (int i = 0; i < n; i++) all &= child[i]->summed > 0;
+    if (all) return sums;
+    for (int number = sums; number > 0; number--)
+        for (int i = 0; i < nvars; i++)
+            if (g->vars[i]->summed == number) take_sum_back(g, g->vars[i], number);
+    g->nvars = nvars;
+    for (int i = 0; i < nvars; i++) {
+        g->vars[i]->parent = false;
+        g->vars[i]->sums = 0;
+    }
+    *end = NULL;
+    return 0;
+}
+
 // Sums out one of those that a factor ties, the one with the most elements that can be; false: there are none.
 static bool untie(Graph *g)
 {
     for (Factor *f = g->factors; f; f = f->next) {
         Var *tied[MOST_TIED];
-        const int n = tied_in(g, f, tied);
+        const int n = tied_in(g, f, false, tied);
         for (int rank = MAX_RANK; rank >= 0 && n; rank--)
             for (int i = 0; i < n; i++) {
                 if (tied[i]->rank != rank || request_of(g, tied[i]) || sum_out(g, tied[i], g->nsums + 1, false, FOR_ALL)) continue;
@@ -1029,8 +1123,18 @@ static void tell_ties(Graph *g)
 {
     for (const Factor *f = g->factors; f; f = f->next) {
         Var *tied[MOST_TIED];
-        if (!tied_in(g, f, tied)) continue;
+        const bool always = tied_in(g, f, false, tied);
+        const int n = always ? 0 : tied_in(g, f, true, tied);
+        const Var *response = NULL;
+        for (int i = 0; i < n; i++)
+            if (tied[i]->response) response = tied[i];
+        if (!always && !response) continue;
         Diag *m = diag(g->diags, f->span, DIAG_W0605, tied[0]->name, tied[1]->name);
+        if (response) {
+            diag_because(m, "where values of `%s` are missing, their possible values are not connected by changes of one of them at a time", response->name);
+            diag_help(m, "unknowns with this distribution, in place of what is missing, are drawn together with what it depends on");
+            continue;
+        }
         diag_because(m, "their possible values are not connected by changes of one of them at a time");
         diag_help(m, "`infer { %s by marginal; }` draws them together, where it can be summed out", tied[1]->name);
     }
@@ -1058,14 +1162,15 @@ bool marginals(Graph *g)
         if (n == 0) break;
         g->nsums++;
     }
-    while (!g->by_em && untie(g)) ;
+    int sums = g->by_em || g->nsums ? 0 : tied_in_trees(g);
+    while (!g->by_em && !sums && untie(g)) ;
     if (!g->by_em) tell_ties(g);
     for (int i = 0; i < g->nvars && g->nsums; i++) {
         Var *v = g->vars[i];
         if (v->summed) v->sums = v->summed - 1;
         else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
     }
-    const int sums = g->by_em || g->nsums ? 0 : find_trees(g);
+    if (!g->by_em && !g->nsums && !sums) sums = find_trees(g);
     if (!g->by_em) find_joined(g);
     const bool offers = !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0;
     if (offers && sums) g->offers = sums + 1;

@@ -95,13 +95,14 @@ static void note_reference(Expr *ref, void *with)
     else f->at->ref[f->at->n++] = ref;
 }
 
-static bool unknowns_of(const Graph *g, const Factor *f, Corner *at, long *combinations)
+// Responses are drawn so where they are missing: with `missing` these count.
+static bool unknowns_of(Graph *g, const Factor *f, bool missing, Corner *at, long *combinations)
 {
     *combinations = 1;
     at->n = 0;
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
-        if (!var_unknown(v) || !v->discrete || v->base != BASE_INT || v->summed || v->kind == VAR_AUXILIARY || !factor_mentions(f, v)) continue;
+        if (!(var_unknown(v) || (missing && v->response && !needed_for(g, v))) || (v->kind != VAR_DATA && !v->discrete) || v->base != BASE_INT || v->summed || v->kind == VAR_AUXILIARY || !factor_mentions(f, v)) continue;
         const Expr *lo = end_of_summed(v, 0), *hi = end_of_summed(v, 1);
         if (!lo || !hi || lo->kind != EX_NUM || hi->kind != EX_NUM || hi->number - lo->number >= MOST_COMBINATIONS) continue;
         Found found = {at, v, false};
@@ -143,11 +144,11 @@ static bool falls_apart(const Factor *f, Corner *at, int combinations)
     return roots > 1;
 }
 
-int tied_in(const Graph *g, const Factor *f, Var **tied)
+int tied_in(Graph *g, const Factor *f, bool missing, Var **tied)
 {
     Corner at;
     long combinations;
-    if (!factor_counts_at(f, g->nsums, true) || !unknowns_of(g, f, &at, &combinations) || !falls_apart(f, &at, (int)combinations)) return 0;
+    if (!factor_counts_at(f, g->nsums, true) || !unknowns_of(g, f, missing, &at, &combinations) || !falls_apart(f, &at, (int)combinations)) return 0;
     for (int i = 0; i < at.n; i++) tied[i] = at.ref[i]->var;
     return at.n;
 }

@@ -186,7 +186,42 @@ likelihood { for (i in 1:N) y[i] ~ normal(z[site[i]], 0.7); }"""
     return Case(model, {"S": 2, "M": 5, "N": 6, "species": species, "site": site, "y": y}, sites("w", [2], 0, 1) + sites("z", [5], 0, 1), density, 10)
 
 
-CASES = {"by rows": by_rows, "community": community, "gathered": gathered, "three deep": three_deep, "several": several, "two parents": two_parents, "one parent": one_parent(3, 4), "no children": one_parent(0, 2), "one child": one_parent(1, 3),
+def in_slices(rng):
+    """Children in slices, whose parent is the one that picked the slice: of no, one and three; an observation there and one elsewhere."""
+    first, last, y, x = [1, 2, 2], [1, 1, 4], [0.3, 1.4, None, 2.2], [0.5, 0.2, 1.8, 1.1]
+    model = """data { int S, n; int first[S], last[S]; vector[n] x, y; vector[S] u; }
+latent { for (k in 1:S) w[k] ~ bernoulli(0.6); for (k in 1:S) for (i in first[k]:last[k]) z[i] ~ categorical([0.8 * w[k], 0.7 - 0.5 * w[k], 0.3 - 0.3 * w[k]]); }
+likelihood { for (k in 1:S) for (i in first[k]:last[k]) y[i] ~ normal(z[i] + 0.5 * w[k], 0.7); for (i in 1:n) x[i] ~ normal(0.6 * z[i], 0.9); for (k in 1:S) u[k] ~ normal(w[k], 1.5); }"""
+    u = [0.2, 0.4, 1.0]
+
+    def density(x_):
+        w, lp = [x_["w.%d" % k] for k in (1, 2, 3)], 0
+        for k in range(3):
+            lp += be(w[k], .6) + normal(u[k], w[k], 1.5)
+            for i in range(first[k], last[k] + 1):
+                z = x_["z.%d" % i]
+                lp += log([.8 * w[k], .7 - .5 * w[k], .3 - .3 * w[k]][z - 1]) + normal(y[i - 1], z + .5 * w[k], .7) + normal(x[i - 1], .6 * z, .9)
+        return lp
+    return Case(model, {"S": 3, "n": 4, "first": first, "last": last, "x": x, "y": y, "u": u}, sites("w", [3], 0, 1) + sites("z", [4], 1, 3), density, 10)
+
+
+def locked(rng):
+    """A parent that has its value for sure, given the child, and children of that one, which rows look up."""
+    h, first, last, row, y = [1, 1], [1, 2], [1, 3], [1, 2, 2, 3], [0.3, 1.5, 0.6, -0.5]
+    model = """data { int S, N; int h[S], first[S], last[S], row[N]; vector[N] y; }
+latent { for (j in 1:2) v[j] ~ bernoulli(0.4); for (k in 1:S) w[k] ~ binomial(2, v[h[k]]); for (k in 1:S) for (i in first[k]:last[k]) int<lower=0, upper=2> z[i] ~ binomial(2, 0.1 + 0.4 * w[k]); }
+likelihood { for (r in 1:N) y[r] ~ normal(0.8 * z[row[r]], 0.7); }"""
+
+    def density(x):
+        v, w = [x["v.%d" % k] for k in (1, 2)], [x["w.%d" % k] for k in (1, 2)]
+        lp = sum(be(a, .4) for a in v) + sum(log(1 if w[k] == 2 * v[h[k] - 1] else 0) for k in range(2))
+        for k in range(2):
+            lp += sum(binomial(x["z.%d" % i], 2, .1 + .4 * w[k]) for i in range(first[k], last[k] + 1))
+        return lp + sum(normal(y[r], .8 * x["z.%d" % row[r]], .7) for r in range(4))
+    return Case(model, {"S": 2, "N": 4, "h": h, "first": first, "last": last, "row": row, "y": y}, sites("v", [2], 0, 1) + sites("w", [2], 0, 2) + sites("z", [3], 0, 2), density)
+
+
+CASES = {"in slices": in_slices, "locked": locked, "by rows": by_rows, "community": community, "gathered": gathered, "three deep": three_deep, "several": several, "two parents": two_parents, "one parent": one_parent(3, 4), "no children": one_parent(0, 2), "one child": one_parent(1, 3),
          "by pieces": by_pieces, "along a chain": along_a_chain}
 
 
