@@ -331,6 +331,7 @@ void       gm_choices_close(GmChoices *w);
 typedef struct GmMetrics GmMetrics;                      // metrics.c: metrics of moves along gradients that are not diagonal
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
 struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain);        // of a chain's move, from its first on; NULL: it is diagonal, for good
+void       gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);    // what a chain's move has learned: its metric begins anew, diagonal
 double     gm_metrics_work(const GmMetrics *w, int competition, int chain);              // what the metric of a chain's move costs in an evaluation, in the units of costs; competitions are counted from 1
 void       gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);       // what a chain has taken, a line a move that is not diagonal
 void       gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);       // choices: NULL, where nothing competes
@@ -344,7 +345,23 @@ int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
 // What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
 
+// ---- restarts.c: chains that are where there is next to no probability begin again where others are ----
+
+typedef struct GmRestarts GmRestarts;
+
+GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);      // NULL: none can
+void        gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of);       // before each move along gradients, by each chain for itself
+void        gm_restarts_after(GmRestarts *w, const GmRun *one);                  // after each sweep
+long        gm_restarts_until(const GmRestarts *w, long sweep, long batch);      // sweeps from `sweep` on, of at most `batch`, after which chains meet
+void        gm_restarts_meet(GmRestarts *w, GmRun *run, long done);              // after so many sweeps of all chains: some begin again, if it is time
+void        gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *before);     // a line, after `before`, of a chain that has
+void        gm_restarts_print(FILE *to, const GmRestarts *w);                    // a line for each of them
+void        gm_restarts_close(GmRestarts *w);
+
 // ---- map.c: the mode ----
+
+// Whether an unknown is among those that a move along gradients is about: `moved`, or `summed` out in its density (or NULL), names with commas between.
+bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
 
 // Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.
 // on_device: for expectation-maximisation, a run of one chain on a GPU, or NULL.

@@ -212,11 +212,16 @@ static bool names(const char *list, const char *name)
     return false;
 }
 
+bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed)
+{
+    const char *name = field->part_of ? model->state[field->part_of - 1].name : field->name;
+    return names(moved, name) || names(moved, field->name) || names(summed, field->name);
+}
+
 static bool is_moved(const Map *map, const GmField *field)
 {
-    const char *name = field->part_of ? map->model->state[field->part_of - 1].name : field->name;
     for (int b = 0; b < map->n_blocks; b++)
-        if (names(map->block[b].name, name) || names(map->block[b].name, field->name) || names(map->block[b].summed, field->name))
+        if (gm_is_moved_by(map->model, field, map->block[b].name, map->block[b].summed))
             return true;
     return false;
 }

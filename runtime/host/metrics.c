@@ -79,6 +79,17 @@ Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain
     return k ? k->metric : NULL;
 }
 
+void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup)
+{
+    for (Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
+        if (k->machine != machine || !k->metric)
+            continue;
+        Metric *anew = metric_open(k->metric->n, k->metric->kind, k->metric->cost, warmup);
+        metric_close(k->metric);
+        k->metric = anew;                                // without memory it is diagonal from here on
+    }
+}
+
 double gm_metrics_work(const GmMetrics *w, int competition, int chain)
 {
     for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next)

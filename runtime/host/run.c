@@ -28,6 +28,8 @@ typedef struct Fit {
     double        *step_seconds;    // --profile on the CPU
     GmNewData     *new_data;        // of --new, or NULL
     GmChoices     *choices;         // NULL: nothing competes
+    GmRestarts    *restarts;        // NULL: chains stay where they are
+    bool           starts;          // moves along gradients look for a start that has a density
 } Fit;
 
 static void fit_close(Fit *f)
@@ -36,6 +38,7 @@ static void fit_close(Fit *f)
     free(f->step_seconds);
     gm_new_data_close(f->new_data);
     gm_choices_close(f->choices);
+    gm_restarts_close(f->restarts);
     gm_together_close(&f->run);
     gm_metrics_close(f->run.metrics);
     gm_draws_close(&f->draws);
@@ -49,16 +52,25 @@ static void fit_close(Fit *f)
     free(f->chain_failed);
 }
 
+static int before_move(GmRun *one, const GmMove *of, void (*density)(GmRun *))
+{
+    Fit *f = one->host;
+    gm_restarts_moves(f->restarts, one->chain, of);
+    return f->starts ? gm_find_start(one, of, density) : 0;
+}
+
 // After a sweep, by each chain for itself: a kept draw is computed and stored.
 static void after_sweep(GmRun *one)
 {
     Fit *f = one->host;
     const GmOptions *o = &f->options;
     const long sampled = one->sweep + 1 - o->warmup;
+    gm_restarts_after(f->restarts, one);
     gm_choices_after(f->choices, one->chain, one->sweep);
     if (sampled == 0 && f->draws.file) {
         gm_choices_note(f->draws.file[one->chain], f->choices, one->chain, "# ");
         gm_metrics_note(f->draws.file[one->chain], f->run.metrics, f->run.choices, one->chain, "# ");
+        gm_restarts_note(f->draws.file[one->chain], f->restarts, one->chain, "# ");
     }
     if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
         return;
@@ -136,7 +148,7 @@ static int sample(Fit *f)
         if (f->run.batch > total - f->run.sweep)
             f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
-        f->run.batch = gm_together_until(&f->run, gm_choices_until(f->choices, f->run.sweep, batch));
+        f->run.batch = gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, batch)));
         const double before = gm_seconds();
         if (f->step_seconds) {
             f->run.batch = 1;
@@ -146,6 +158,7 @@ static int sample(Fit *f)
         }
         f->run.sweep += f->run.batch;
         gm_choices_meet(f->choices, f->run.sweep);
+        gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
         gm_together_meet(&f->run, f->model, f->run.sweep);
         for (int c = 0; c < o->chains && f->run.sweep == o->warmup && f->draws.file; c++)
             gm_together_note(f->draws.file[c], &f->run, "# ");
@@ -263,6 +276,8 @@ static int finish(Fit *f, int status)
         gm_together_note(stdout, &f->run, "");
     if (f->options.summary && f->draws.kept > 0)
         gm_metrics_print(stdout, f->run.metrics, f->run.choices);
+    if (f->options.summary && f->draws.kept > 0)
+        gm_restarts_print(stdout, f->restarts);
     if (f->device && f->device->profile && f->sweeps > 0)
         gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->step_seconds && f->sweeps > 0)
@@ -438,7 +453,10 @@ static int start(Fit *f)
     if (!o->check)
         f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
     gm_choices_know(f->choices, f->run.metrics);
-    f->run.instead = f->device || o->init_file || o->init_map ? NULL : gm_find_start;
+    if (!o->check && !f->device && !f->run.together)
+        f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
+    f->starts = !(o->init_file || o->init_map);
+    f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 
