@@ -1,8 +1,8 @@
 // restarts.c -- chains that are where there is next to no probability begin again where others are.
 //
-//   sweep 0 ............... 9W/20 ............... 13W/20 ............... W
+//   sweep 0 ............... 9W/20 ............... 13W/20 ............... 17W/20 ............... W
 //                             noted: draws of a move along gradients that holds all unknowns, their gradients and log densities
-//                                                   chains are compared; some begin again from another's place
+//                                                   chains are compared, and some begin again from another's place; once more after what is noted from then on
 //
 // A chain that samples its part a of the space has E log p = log P(a) + constant - H, H the entropy of p within a. For any smooth density H is at most that of a normal of the same covariance S, and at least that of one whose
 // precision is the Fisher information J = E (d log p)(d log p)' (Stam 1959; Dembo, Cover and Thomas 1991, IEEE Transactions on Information Theory 37, theorems 13 and 28):
@@ -27,6 +27,8 @@ enum {
     LEAST_NOTED = 40,
     MOST_COORDINATES = 1000,
     MOST_IN_BLOCK = 12,
+    SOME         = 15,                   // coordinates by which it is judged how many draws are effective
+    ROUNDS       = 2,
 };
 
 static const double hopeless = 9.2;      // of the logarithm of a ratio of probabilities: one in 10,000
@@ -41,6 +43,7 @@ typedef struct Noted {                   // of a chain
     long     n;                          // draws
     double  *draw, *gradient, *density;  // [n][coordinates], [n]
     int      from;                       // -1, or the chain from which it began again
+    long     when;                       // after so many sweeps
     double   less;                       // by the logarithm of what its part holds
 } Noted;
 
@@ -49,12 +52,14 @@ struct GmRestarts {
     const GmMemory *memory;
     const GmData   *data;
     int             chains, first_chain;
-    long            warmup, done;        // done: sweeps after which it was
+    long            warmup;
+    int             round;
     Noted          *chain;
 };
 
-static long noted_from(long warmup) { return warmup * 9 / 20; }
-static long noted_to(long warmup)   { return warmup * 13 / 20; }
+// Twice: the first sweep that is noted, and the one before which chains meet.
+static long noted_from(long warmup, int round) { return warmup * (9 + 4 * round) / 20; }
+static long noted_to(long warmup, int round)   { return noted_from(warmup, round + 1); }
 
 GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o)
 {
@@ -113,8 +118,8 @@ void gm_restarts_after(GmRestarts *w, const GmRun *one)
     const int chain = one->chain;
     const long sweep = one->sweep;
     Noted *x = w ? &w->chain[chain] : NULL;
-    const long from = w ? noted_from(w->warmup) : 0, to = w ? noted_to(w->warmup) : 0, every = (to - from) / MOST_NOTED + 1;
-    if (!w || sweep < from || sweep >= to || (sweep - from) % every || x->other || x->machine == 0)
+    const long from = w ? noted_from(w->warmup, w->round) : 0, to = w ? noted_to(w->warmup, w->round) : 0, every = (to - from) / MOST_NOTED + 1;
+    if (!w || w->round == ROUNDS || sweep < from || sweep >= to || (sweep - from) % every || x->other || x->machine == 0)
         return;
     if (x->competition && one->choices && !one->choices[chain * w->model->n_competitions + x->competition - 1].gradients)
         return;
@@ -231,6 +236,25 @@ static double most_log_det(const double *x, long n, int k, bool about_mean, doub
     return sum;
 }
 
+// Draws that tell as much as the noted ones where these are independent, by the median of some coordinates.
+static double effective_draws(const Noted *x)
+{
+    const long k = x->coordinates, some = k < SOME ? k : SOME;
+    double of[SOME], *column = gm_alloc((size_t)x->n, sizeof *column);
+    for (long i = 0; i < some; i++) {
+        for (long t = 0; t < x->n; t++)
+            column[t] = x->draw[t * k + i * k / some];
+        of[i] = fmin(fmax(gm_mixing(column, 1, x->n), 1), (double)x->n);
+        for (long j = i; j > 0 && of[j - 1] > of[j]; j--) {
+            const double larger = of[j - 1];
+            of[j - 1] = of[j];
+            of[j] = larger;
+        }
+    }
+    free(column);
+    return of[some / 2];
+}
+
 typedef struct Bounds { bool known; double lower, upper, error; } Bounds;      // of the logarithm of what the part of a chain holds, but for a constant that all chains have
 
 static Bounds bounds_of(const Noted *x)
@@ -246,10 +270,10 @@ static Bounds bounds_of(const Noted *x)
     }
     for (long t = 0; t < x->n; t++)
         squares += (x->density[t] - mean) * (x->density[t] - mean) / n;
-    const double effective = fmin(fmax(gm_mixing(x->density, 1, x->n), 1), n);
+    const double of_density = fmin(fmax(gm_mixing(x->density, 1, x->n), 1), n), effective = effective_draws(x);
     const double upper = mean + most_log_det(x->draw, x->n, (int)x->coordinates, true, effective), lower = mean - most_log_det(x->gradient, x->n, (int)x->coordinates, false, effective);
     // A chain of which many moves are refused has not seen its part.
-    return (Bounds){ .known = isfinite(upper) && isfinite(lower) && 2 * moved > x->n, .lower = lower, .upper = upper, .error = sqrt(squares / effective) };
+    return (Bounds){ .known = isfinite(upper) && isfinite(lower) && 2 * moved > x->n, .lower = lower, .upper = upper, .error = sqrt(squares / of_density) };
 }
 
 // ---- another start ----
@@ -282,15 +306,16 @@ static void begin_again(GmRestarts *w, GmRun *run, int chain, int from)
 
 long gm_restarts_until(const GmRestarts *w, long sweep, long batch)
 {
-    const long at = w ? noted_to(w->warmup) : 0;
+    const long at = w && w->round < ROUNDS ? noted_to(w->warmup, w->round) : 0;
     return sweep < at && batch > at - sweep ? at - sweep : batch;
 }
 
 void gm_restarts_meet(GmRestarts *w, GmRun *run, long done)
 {
-    if (!w || done != noted_to(w->warmup))
+    if (!w || w->round == ROUNDS || done != noted_to(w->warmup, w->round))
         return;
     Bounds *b = gm_alloc((size_t)w->chains, sizeof *b);
+    double *less = gm_alloc((size_t)w->chains, sizeof *less);
     int best = -1, others = 0, *other = gm_alloc((size_t)w->chains, sizeof *other);
     #pragma omp parallel for num_threads(run->threads) schedule(static, 1)
     for (int c = 0; c < w->chains; c++)
@@ -299,23 +324,22 @@ void gm_restarts_meet(GmRestarts *w, GmRun *run, long done)
         if (b[c].known && w->chain[c].machine == w->chain[0].machine && (best < 0 || b[c].lower > b[best].lower))
             best = c;
     for (int c = 0; c < w->chains && best >= 0; c++) {
-        Noted *x = &w->chain[c];
-        x->less = b[best].lower - b[c].upper - errors * hypot(b[best].error, b[c].error);
-        if (b[c].known && x->less <= hopeless)
+        less[c] = b[best].lower - b[c].upper - errors * hypot(b[best].error, b[c].error);
+        if (b[c].known && less[c] <= hopeless)
             other[others++] = c;
     }
     for (int c = 0, next = 0; c < w->chains && best >= 0; c++)        // the best is one of the others
-        if (b[c].known && w->chain[c].less > hopeless)
+        if (b[c].known && less[c] > hopeless) {
             begin_again(w, run, c, other[next++ % others]);
-    w->done = done;
+            w->chain[c].when = done;
+            w->chain[c].less = less[c];
+        }
     free(other);
+    free(less);
     free(b);
-    for (int c = 0; c < w->chains; c++) {
-        free(w->chain[c].draw);
-        free(w->chain[c].gradient);
-        free(w->chain[c].density);
-        w->chain[c].draw = w->chain[c].gradient = w->chain[c].density = NULL;
-    }
+    w->round++;
+    for (int c = 0; c < w->chains; c++)
+        w->chain[c].n = 0;
 }
 
 // ---- what came of it ----
@@ -324,7 +348,7 @@ void gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *befo
 {
     const Noted *x = w ? &w->chain[chain] : NULL;
     if (x && x->from >= 0)
-        fprintf(to, "%schain %d began again in sweep %ld of warm-up from the place of chain %d: where it had been holds less than 10^%.0f of the probability of where that is\n", before, w->first_chain + chain, w->done,
+        fprintf(to, "%schain %d began again in sweep %ld of warm-up from the place of chain %d: where it had been holds less than 10^%.0f of the probability of where that is\n", before, w->first_chain + chain, x->when,
                 w->first_chain + x->from, -floor(x->less / log(10)));
 }
 
