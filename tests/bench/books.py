@@ -4,7 +4,7 @@
 
 4 chains of 1000 sweeps of warm-up and 5000 draws, one seed, every unknown that the model names (--params all): the least bulk effective size of 20,000 (rank-normalised; Vehtari et al. 2021), seconds of
 processor time. Closed capture with heterogeneity, survival, multistate and occupancy models follow Kery and Schaub (2012), binomial mixtures Royle (2004), communities Dorazio and Royle (2005), tumours Gelman et al.
-(2013, chapter 5); their data are drawn here with fixed seeds, so effective sizes depend on the seed of the run alone.
+(2013, chapter 5), ideal points Clinton, Jackman and Rivers (2004); their data are drawn here with fixed seeds, so effective sizes depend on the seed of the run alone.
 """
 
 import json
@@ -430,6 +430,40 @@ prior { mu ~ normal(0, 5); b ~ normal(0, 5); tau ~ half_cauchy(0, 1); nu ~ gamma
 likelihood { for (i in 1:n) y[i] ~ normal(theta[i], se[i]); }
 """,
     dict(n=n, y=y, se=se, x=x),
+)
+
+r = R(119)
+n = 80
+r.normal(0, 1, n)
+V = 60
+ip = r.normal(size=n)
+bb = r.normal(size=V)
+aa = r.normal(size=V)
+model(
+    "ideal points",
+    """data { int n, V; int<lower=0,upper=1> y[n, V]; }
+prior { for (i in 1:n) x[i] ~ normal(0, 1); for (v in 1:V) a[v] ~ normal(0, 2); b[1] ~ normal(0, 2) T[0, ]; for (v in 2:V) b[v] ~ normal(0, 2); }
+likelihood { for (i in 1:n, v in 1:V) y[i, v] ~ bernoulli_logit(x[i] * b[v] - a[v]); }
+""",
+    dict(n=n, V=V, y=(r.random((n, V)) < inv(ip[:, None] * bb[None] - aa[None])).astype(int)),
+)
+
+r = R(110)
+S = 40
+n = 9
+t = np.array([0.5, 1, 2, 3, 4, 6, 8, 10, 12])
+ka = np.exp(0.3 + 0.3 * r.normal(size=S))
+ke = np.exp(-1.8 + 0.25 * r.normal(size=S))
+v = np.exp(1 + 0.2 * r.normal(size=S))
+c = 10 / v[:, None] * ka[:, None] / (ka - ke)[:, None] * (np.exp(-ke[:, None] * t) - np.exp(-ka[:, None] * t))
+model(
+    "one compartment, subjects",
+    """data { int S, n; vector[n] t; matrix[S, n] y; }
+prior { mka ~ normal(0, 1); mke ~ normal(-2, 1); mv ~ normal(0, 2); ska ~ half_normal(0, 1); ske ~ half_normal(0, 1); sv ~ half_normal(0, 1); s ~ half_normal(0, 1);
+ for (i in 1:S) { lka[i] ~ normal(mka, ska); lke[i] ~ normal(mke, ske); lv[i] ~ normal(mv, sv); } }
+likelihood { for (i in 1:S, j in 1:n) y[i, j] ~ normal(log(10 * exp(-lv[i]) * exp(lka[i]) / (exp(lka[i]) - exp(lke[i])) * (exp(-exp(lke[i]) * t[j]) - exp(-exp(lka[i]) * t[j]))), s); }
+""",
+    dict(S=S, n=n, t=t, y=np.log(c) + r.normal(0, 0.1, (S, n))),
 )
 
 
