@@ -215,7 +215,7 @@ static bool names(const char *list, const char *name)
 bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed)
 {
     const char *name = field->part_of ? model->state[field->part_of - 1].name : field->name;
-    return names(moved, name) || names(moved, field->name) || names(summed, field->name);
+    return names(moved, name) || names(moved, field->name) || (summed && names(summed, field->name));
 }
 
 static bool is_moved(const Map *map, const GmField *field)
