@@ -17,17 +17,18 @@ likelihood {
 }
 """
 # D, w, k, whether chains begin again. In `broad` the mode of next to no probability has the higher density, by exp(40).
-CASES = {"alone": (5, 40, 0, True), "alike": (5, 0, 0, False), "a little less": (5, 5, 0, False), "narrow": (25, 0, -4, False), "broad": (20, 40, 4, True), "missing": (5, 40, 0, False)}
+CASES = {"alone": (5, 40, 0, True), "alike": (5, 0, 0, False), "a little less": (5, 5, 0, False), "narrow": (25, 0, -4, False), "broad": (20, 40, 4, True), "missing": (5, 40, 0, False), "discrete": (5, 40, 0, False)}
 
 with Workplace() as w:
     program = w.compile("modes", MODEL, flags=("--no-device", "--method", "nuts"))
     stepped = w.compile("stepped", MODEL.replace("int D;", "int D; real z;").replace("target += w", "z ~ normal(m, 1000); target += w"), flags=("--no-device", "--method", "nuts"))
+    counting = w.compile("counting", MODEL.replace("m ~ flat();", "m ~ flat(); n ~ poisson(3);").replace("target += w", "c ~ binomial(n + 4, 0.5); target += w").replace("int D;", "int D, c;"), flags=("--no-device", "--method", "nuts"))
     for name, (D, tilt, k, restarts) in CASES.items():
         values = {"D": D, "w": tilt, "k": k}
-        data = w.data(name.replace(" ", "_"), values if name != "missing" else {**values, "z": None})
+        data = w.data(name.replace(" ", "_"), {**values, "z": None, "c": 4})
         good, both = 0, 0
         for seed in range(1, 7):
-            draws = w.draws(stepped if name == "missing" else program, data, 20, seed=seed, params="m,x")
+            draws = w.draws({"missing": stepped, "discrete": counting}.get(name, program), data, 20, seed=seed, params="m,x")
             above = draws["m"].mean(1) > 0
             again = ["began again" in said for said in w.said]
             ended, right = above.all() or not above.any(), above == (tilt > 0)
