@@ -1119,8 +1119,13 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
         for (int k = 0; k < f->value->nargs; k++) {
             Expr *s = f->value->args[k], *key = ex_index(element[k]);
             const Index *plate = NULL;
-            for (int i = 0; i < f->plates.n; i++)
-                if (s == ex_index(f->plates.index[i])) plate = f->plates.index[i];
+            Expr *ahead = ex_num(0);             // j + 1 over j in 1:J - 1
+            for (int i = 0; i < f->plates.n && !plate; i++) {
+                ahead = ex_sub(s, ex_index(f->plates.index[i]));
+                if (ahead->kind == EX_NUM) plate = f->plates.index[i];
+            }
+            for (int i = 0; i < k && plate; i++)         // a[j, j + 1]
+                if (ex_mentions_index(f->value->args[i], plate)) plate = NULL;
             if (!plate) {
                 bool varies = false;
                 for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
@@ -1130,15 +1135,19 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
                 continue;
             }
             Expr *tests[2] = {NULL, NULL};
-            if (!ex_is_num(plate->lo, 1)) tests[0] = ex_call2("<=", plate->lo, ex_index((Index *)plate));
-            if (plate->hi != v->dim[k]) tests[1] = ex_call2("<=", ex_index((Index *)plate), plate->hi);
+            Expr *first = ex_add2(plate->lo, ahead), *last = ex_add2(plate->hi, ahead);
+            if (!ex_is_num(first, 1)) tests[0] = ex_call2("<=", first, s);
+            if (last != v->dim[k]) tests[1] = ex_call2("<=", s, last);
             for (int i = 0; i < 2; i++)
                 if (tests[i]) { here = ex_both(here, tests[i]); whole = false; }
         }
         if (condition) { here = ex_both(here, condition); whole = false; }
         if (whole) return NULL;
         for (int k = 0; k < f->value->nargs; k++)
-            if (f->value->args[k]->kind == EX_INDEX) here = ex_replace(here, f->value->args[k], ex_index(element[k]));
+            for (int i = 0; i < f->plates.n; i++) {
+                Expr *s = f->value->args[k], *index = ex_index(f->plates.index[i]), *ahead = ex_sub(s, index);
+                if (ahead->kind == EX_NUM) here = ex_replace(ex_replace(here, s, ex_index(element[k])), index, ex_sub(ex_index(element[k]), ahead));
+            }
         for (int i = 0; i < f->plates.n; i++)
             if (ex_mentions_index(here, f->plates.index[i])) return element_exists(g, (Var *)v, element);    // slices of another loop: as a gather
         any = ex_either(any, here);              // once, of a statement and what an augmentation made of it
