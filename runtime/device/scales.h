@@ -5,7 +5,7 @@
 //   method      slice sampling (slice.h), of the logarithm of what is positive. A trial puts s in its place and asks the program: it adds L up, collects J and h and factors J. The draw of x given them follows, so that
 //               both are one block, and no other step may come between
 //   how often   once in so many sweeps that it takes no longer than the rest of a sweep, or than ENOUGH multiply-adds. Early in the warm-up the correlation r is measured between what is drawn so and what the other steps
-//               make of it in the next sweep, and the correlation q of s before and after the draw itself: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as far as
+//               make of it in the next sweep, and the correlation q of s before and after the draw itself, r by a standard error more than it seems: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as far as
 //               both go to and fro. Those that take longest without go on being drawn, so many that the longest time of all, times the work of a sweep, is least; the others for a tenth of the time. Nothing but sizes and draws of the
 //               warm-up enters, and nothing changes after it
 //   --check     the draw claims L after it less L before it
@@ -26,7 +26,7 @@ typedef struct GmScaleRoom {                 // of one element, kept by the chai
     wide every;                              // sweeps from one draw to the next
 } GmScaleRoom;
 
-static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_FEW_TRIALS = 7, GM_SCALES_SHARE = 0.1, GM_SCALES_FEW_PAIRS = 8;
+static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_FEW_TRIALS = 7, GM_SCALES_SHARE = 0.1, GM_SCALES_FEW_PAIRS = 8, GM_SCALES_ERRORS = 1;
 
 static double scales_coordinate(const GmScaleOf *of, wide x) { return of->lo >= 0 && x > 0 ? log(x) : x; }
 
@@ -59,10 +59,17 @@ static double pairs_correlation(const GmPairs *r, double otherwise)
     return all > 0 && r->n >= GM_SCALES_FEW_PAIRS ? fmax(0, r->products / all) : otherwise;
 }
 
+// What the correlation may be, by a standard error of Fisher's z: few pairs know it to little, and the less a chain has gone around, the lower it seems to be.
+static double pairs_most(const GmPairs *r)
+{
+    const double c = pairs_correlation(r, 1);
+    return c < 1 ? tanh(atanh(c) + GM_SCALES_ERRORS / sqrt(r->n - 3)) : 1;
+}
+
 // Sweeps between draws that are independent, as far as the other steps go, and with draws in each sweep; 2000 at most, and where that is not known.
 static double scales_time(const GmScaleRoom *r, int drawn)
 {
-    const double c = pairs_correlation(&r->others, 1) * (drawn ? pairs_correlation(&r->own, 0) : 1);
+    const double c = pairs_most(&r->others) * (drawn ? pairs_correlation(&r->own, 0) : 1);
     return c < 0.999 ? (1 + c) / (1 - c) : 2000;
 }
 

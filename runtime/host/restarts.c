@@ -272,8 +272,9 @@ static Bounds bounds_of(const Noted *x)
         squares += (x->density[t] - mean) * (x->density[t] - mean) / n;
     const double of_density = fmin(fmax(gm_mixing(x->density, 1, x->n), 1), n), effective = effective_draws(x);
     const double upper = mean + most_log_det(x->draw, x->n, (int)x->coordinates, true, effective), lower = mean - most_log_det(x->gradient, x->n, (int)x->coordinates, false, effective);
-    // A chain of which many moves are refused has not seen its part.
-    return (Bounds){ .known = isfinite(upper) && isfinite(lower) && 2 * moved > x->n, .lower = lower, .upper = upper, .error = sqrt(squares / of_density) };
+    const double error = sqrt(squares / of_density + (double)x->coordinates / effective);       // of logarithms of standard deviations, 1/2N each, of draws and gradients
+    // A chain of which many moves are refused, or whose draws spread less than their gradients allow, has not seen its part.
+    return (Bounds){ .known = isfinite(upper) && isfinite(lower) && lower <= upper + errors * error && 2 * moved > x->n, .lower = lower, .upper = upper, .error = error };
 }
 
 // ---- another start ----
@@ -325,11 +326,11 @@ void gm_restarts_meet(GmRestarts *w, GmRun *run, long done)
             best = c;
     for (int c = 0; c < w->chains && best >= 0; c++) {
         less[c] = b[best].lower - b[c].upper - errors * hypot(b[best].error, b[c].error);
-        if (b[c].known && less[c] <= hopeless)
+        if (b[c].known && (c == best || less[c] <= hopeless))
             other[others++] = c;
     }
-    for (int c = 0, next = 0; c < w->chains && best >= 0; c++)        // the best is one of the others
-        if (b[c].known && less[c] > hopeless) {
+    for (int c = 0, next = 0; c < w->chains && best >= 0; c++)
+        if (b[c].known && c != best && less[c] > hopeless) {
             begin_again(w, run, c, other[next++ % others]);
             w->chain[c].when = done;
             w->chain[c].less = less[c];

@@ -35,6 +35,9 @@ with Workplace() as w:
             both += any(again) if restarts else not ended
             good += right.all() or not (right.any() or any(again)) if restarts else not any(again)          # where the right mode was not reached, nothing is known
         print("%s: %d of 6 as they should be, %s" % (name, good, "in most some began again" if restarts and both >= 3 else "in most both modes stay" if not restarts and both >= 3 else "%d of 6 tell" % both))
+    many = w.compile("many", "data { int D; }\nprior { for (d in 1:D) x[d] ~ normal(0, d * d); }\n", flags=("--no-device", "--method", "nuts"))
+    w.draws(many, w.data("many", {"D": 100}), 20, chains=32, warmup=300)
+    print("32 chains that have seen little of scales from 1 to 10,000: %d began again" % sum("began again" in said for said in w.said))
     files = []
     for threads in ("1", "4"):
         subprocess.run([program, w.path("alone.json"), "--seed", "2", "--samples", "20", "--threads", threads, "-o", program + "_draws", "-q", "--no-summary"], check=True)
