@@ -194,10 +194,9 @@ static Expr *whole(const Var *v, Loops *l)
     return ex_ref((Var *)v, v->rank, at);
 }
 
-static Node *each_element(Moved *m, const Expr *element, const Loops *l, NodeKind kind)
+static Node *each_element(Moved *m, const Expr *element, const Loops *l)
 {
-    if (l->n) return enter_nest(m->p, kind, l, element->nargs, element->args, NULL);
-    return enter(m->p, NODE_LANE);
+    return enter_nest(m->p, NODE_NEST, l, element->nargs, element->args, NULL);
 }
 
 // ---- the transforms ----
@@ -635,7 +634,7 @@ static void put_ends_of(Moved *m, int i)
     Loops l;
     Expr *element = whole(m->step->block[i], &l);
     l.guard = NULL;
-    Node *n = each_element(m, element, &l, NODE_NEST);
+    Node *n = each_element(m, element, &l);
     for (int side = 0; side < 2; side++) put_update(p, UPDATE_SET, place_element(end_of(ends, side, element)), ex_num(ends->number[side]));
     leave(p, n);
     for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
@@ -754,7 +753,7 @@ static void put_centring(Moved *m, int i, bool known)
     l.guard = NULL;
     put_barrier(p);
     if (!is_of_all(c->priors, v)) {
-        Node *n = each_element(m, x, &l, NODE_NEST);
+        Node *n = each_element(m, x, &l);
         put_update(p, UPDATE_SET, place_element(like(c->centre, x)), ex_num(0));
         if (!c->root) put_update(p, UPDATE_SET, place_element(like(c->spread, x)), ex_num(1));
         leave(p, n);
@@ -772,7 +771,7 @@ static void put_centring(Moved *m, int i, bool known)
         put_root(m, c->root);
         return;
     }
-    Node *n = each_element(m, x, &l, NODE_NEST);
+    Node *n = each_element(m, x, &l);
     put_update(p, UPDATE_SET, place_element(like(c->scale, x)), ex_call2("standard_scale", share_of(m, x), like(c->spread, x)));
     leave(p, n);
 }
@@ -1033,11 +1032,11 @@ static void put_share_of_vectors(Moved *m, int b)
     at[v->rank - 1] = ex_index(k);
     Expr *all = ex_call2("&&", ex_call2("<", ex_num(SHORT_VECTOR), n), ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at))));
     if (!r->precision) all = ex_call2("&&", all, is_told(r, v));
-    Node *nest = each_element(m, x, &l, NODE_NEST);
+    Node *nest = each_element(m, x, &l);
     put_update(p, UPDATE_SET, place_element(share), ex_call3("if_else", ex_call2("<=", ex_num(DECIDED), next), ex_sub(next, ex_num(DECIDED)), ex_call3("if_else", all, ex_num(1), next)));
     leave(p, nest);
     put_barrier(p);
-    nest = each_element(m, x, &l, NODE_NEST);
+    nest = each_element(m, x, &l);
     put_update(p, UPDATE_SET, place_element(next), ex_add2(share, ex_num(DECIDED)));
     leave(p, nest);
     put_barrier(p);
@@ -1048,7 +1047,7 @@ static void put_vectors_to(Moved *m, int i)
     Lower *p = m->p;
     Loops l;
     Expr *x = whole(m->step->block[i], &l);
-    Node *n = each_element(m, x, &l, NODE_NEST);
+    Node *n = each_element(m, x, &l);
     put_update(p, UPDATE_SET, place_element(like(m->centring[i].root->left, x)), x);
     leave(p, n);
     put_barrier(p);
@@ -1089,7 +1088,7 @@ static void put_enter(Moved *m)
         }
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x) : ends->turns ? same_turn(q, x) : is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
-        Node *n = each_element(m, x, &l, NODE_NEST);
+        Node *n = each_element(m, x, &l);
         put_update(p, UPDATE_SET, place_element(q), value);
         leave(p, n);
     }
@@ -1168,7 +1167,7 @@ static Kernel *put_place(Moved *m)
         if (m->centring[i].priors) put_centring(m, i, false);
         if (m->centring[i].priors && m->centring[i].root) put_whitened(m, i, TRANSFORM_FROM);
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
-        Node *n = each_element(m, x, &l, NODE_NEST);
+        Node *n = each_element(m, x, &l);
         put_update(p, UPDATE_SET, place_element(x), m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x)) : ends->turns ? turned_back(q) : is_free(ends) ? q : transform(ends, VALUE, q, x));
         leave(p, n);
         if (recursion_of(m->centring[i].priors)) put_recursion(m, i);
@@ -2410,7 +2409,7 @@ static void put_span_gradient(Moved *m, const RowSpan *s)
         Loops l;
         Expr *x = whole(r->coefficients, &l);
         l.guard = NULL;
-        Node *n = each_element(m, x, &l, NODE_NEST);
+        Node *n = each_element(m, x, &l);
         put_update(m->p, UPDATE_ADD, gradient_place(m, x), ex_ref(r->out, x->nargs, x->args));
         leave(m->p, n);
     }
@@ -2455,7 +2454,7 @@ static void put_end_slopes(Moved *m, int i)
     const Ends *ends = &m->ends[i];
     Loops l;
     Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
-    Node *n = each_element(m, x, &l, NODE_NEST);
+    Node *n = each_element(m, x, &l);
     for (int side = 0; side < 2; side++)
         put_update(p, UPDATE_SET, place_element(ex_ref(ends->slope[side], x->nargs, x->args)), ex_call(side ? "line_by_upper" : "line_by_lower", 4, (Expr *[]){q, end_of(ends, 0, x), end_of(ends, 1, x), g}));
     leave(p, n);
@@ -2583,18 +2582,11 @@ static void put_chain_rule(Moved *m)
         if (m->centring[i].priors) put_centring_slopes(m, i);
         if (!is_free(ends)) {
             Expr *log_slope = transform(ends, LOG_SLOPE, q, x), *value = ex_add2(ex_mul2(g, transform(ends, SLOPE, q, x)), transform(ends, BEND, q, x));
-            if (v->rank == 0) {
-                put_update(p, UPDATE_ADD, place_local(m->lp), log_slope);
-                Node *lane = enter(p, NODE_LANE);
-                put_update(p, UPDATE_SET, place_element(g), value);
-                leave(p, lane);
-            } else {
-                Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-                n->nest.op = UPDATE_ADD;
-                put_update(p, UPDATE_ADD, place_local(m->lp), log_slope);
-                put_update(p, UPDATE_SET, place_element(g), value);
-                leave(p, n);
-            }
+            Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+            n->nest.op = UPDATE_ADD;
+            put_update(p, UPDATE_ADD, place_local(m->lp), log_slope);
+            put_update(p, UPDATE_SET, place_element(g), value);
+            leave(p, n);
         }
         if (!l.guard) continue;
         l.guard = ex_call1("!", l.guard);

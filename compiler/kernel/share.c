@@ -498,13 +498,30 @@ static bool own_rows(Share *s, const Node *sum, Loops *l, const Order **order, I
 
 // ---- a nest, by who runs it ----
 
+static bool writes_element(const Node *n) { return n->kind == NODE_UPDATE && !n->update.place.local; }
+
+// Without loops: what all threads know they add alike, and one of them writes elements.
+static Node *once_each(Share *s, Node *body)
+{
+    for (Node **at = &body; s->team && *at; at = &(*at)->next) {
+        Node **end = at;
+        while (*end && writes_element(*end)) end = &(*end)->next;
+        if (end == at) continue;
+        Node *const rest = *end;
+        *end = NULL;
+        *at = wrap_node(s, NODE_LANE, *at);
+        (*at)->next = rest;
+    }
+    return body;
+}
+
 // Sums into locals.
 static Node *into_locals(Share *s, const Node *sum)
 {
     Loops rows = sum->nest.loops;
     const Order *order = NULL;
     Index *element = NULL;
-    if (rows.n == 0) return rows.guard ? under_condition(s, rows.guard, sum->body) : sum->body;
+    if (rows.n == 0) return rows.guard ? under_condition(s, rows.guard, once_each(s, sum->body)) : once_each(s, sum->body);
     own_rows(s, sum, &rows, &order, &element);
     const Loops *l = &rows;
     const bool shared = (s->team || s->crew) && sum->nest.op == UPDATE_ADD;

@@ -258,6 +258,25 @@ static double at_most(const GmChoices *w, const int *chain, int chains, int k, i
     return chains * fmin(1 / fmax(0, away - 2 * M_PI / known), within < 0.3 ? 1.5 * within : INFINITY);
 }
 
+// Whether each chain's draws of an element are one value; also where there are none.
+static bool is_still(const GmChoices *w, const int *chain, int chains, int k, int element, Method m)
+{
+    for (int c = 0; c < chains; c++) {
+        const Watch *x = &w->watch[chain[c] * w->n + k];
+        const double *draw = x->draw[m] + element * MOST_DRAWS;
+        for (long j = 1; j < x->n[m]; j++)
+            if (draw[j] != draw[0])
+                return false;
+    }
+    return true;
+}
+
+// Elements that do not exist stay where they began, in each chain elsewhere; steps may also have one stuck that gradients move.
+static bool may_exist(const GmChoices *w, const int *chain, int chains, int k, int element, Method m)
+{
+    return !w->model->state[w->element[k][element][0]].partial || !is_still(w, chain, chains, k, element, BY_GRADIENTS) || (m == BY_STEPS && !is_still(w, chain, chains, k, element, m));
+}
+
 // Effective draws per sweep, of all these chains, of the slowest element: a scale is often the only one that hardly moves.
 // both: the other method has been measured, too. typical: of all but one in ten and, of four or more, one; or NULL.
 static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m, bool both, double *typical)
@@ -268,18 +287,16 @@ static double effective(const GmChoices *w, const int *chain, int chains, int k,
     const long draws = w->watch[chain[0] * w->n + k].n[m];
     double *of = gm_alloc((size_t)(chains * draws) + 1, sizeof *of);
     for (int i = 0; i < w->elements[k]; i++) {
-        bool finite = true, same = true, still = true;
+        bool finite = true, same = true;
         for (int c = 0; c < chains; c++) {
             const double *draw = w->watch[chain[c] * w->n + k].draw[m] + i * MOST_DRAWS;
             for (long j = 0; j < draws; j++) {
                 of[c * draws + j] = draw[j];
                 finite &= isfinite(draw[j]);
                 same &= draw[j] == of[0];
-                still &= draw[j] == draw[0];
             }
         }
-        const bool drawn = m == BY_STEPS || !still || !w->model->state[w->element[k][i][0]].partial;         // gradients leave elements that do not exist where they began, in each chain elsewhere
-        if (!finite || same || !drawn)
+        if (!finite || same || !may_exist(w, chain, chains, k, i, m))
             continue;
         const double found = gm_mixing(of, chains, draws), most = both ? at_most(w, chain, chains, k, i, m) : INFINITY;
         all[n++] = UNCERTAIN * most < found ? most : found;
