@@ -124,7 +124,8 @@ const char *fresh_index(Out *o, const Index *i)
 const char *var_text(Out *o, const Var *v)
 {
     if (v->kind == VAR_ELEMENT) return v->name;
-    return text(o, "%s->%s", v->kind == VAR_DATA && (!v->response || o->as_read) ? "d" : "s", c_name(o, v->name));
+    const bool as_read = o->as_read || (o->launching && v->rank == 0);       // no size is made of a response that may be missing
+    return text(o, "%s->%s", v->kind == VAR_DATA && (!v->response || as_read) ? "d" : "s", c_name(o, v->name));
 }
 
 const char *math_text(Out *o, const Expr *e) { return ex_text(o->arena, e); }
@@ -519,7 +520,7 @@ static Text size_in_launch(Out *o, const Expr *e)
     const Var *v = e->var;
     const Site *t = v->kind == VAR_LET && v->rank == 0 ? v->sites : NULL;
     if (t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard && ex_is_integer(t->value)) return extent_text(o, t->value);
-    if (v->kind != VAR_DATA || v->base != BASE_INT || v->response) return tight("1");
+    if (v->kind != VAR_DATA || v->base != BASE_INT) return tight("1");
     return tight(text(o, "ON_HOST(run, d->%s)[%s]", c_name(o, v->name), position_text(o, v, 0, v->rank, e->args, NULL).c));
 }
 
