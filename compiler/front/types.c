@@ -1035,6 +1035,41 @@ static void start_of_series(Types *t, Decl *d, const List *sites, const List *su
         }
 }
 
+static bool has_whole_values(Types *t, Decl *d, List *asked);
+
+// Whether an expression's values are whole numbers as far as can be told before what it reads has a type.
+static bool is_whole(Types *t, const Ast *e, List *asked)
+{
+    switch (e->kind) {
+    case AST_INT: return true;
+    case AST_NAME: return e->decl && has_whole_values(t, e->decl, asked);
+    case AST_INDEX: case AST_TRANSPOSE: return is_whole(t, e->kid[0], asked);
+    case AST_UNARY: return e->op == OP_NOT || is_whole(t, e->kid[0], asked);
+    case AST_BINARY: return (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL) && is_whole(t, e->kid[0], asked) && is_whole(t, e->kid[1], asked);
+    case AST_COND: return is_whole(t, e->kid[1], asked) && is_whole(t, e->kid[2], asked);
+    case AST_REDUCE: return is_whole(t, e->kid[2], asked);
+    case AST_REAL: case AST_STRING: case AST_CALL: case AST_RANGE: case AST_ALL: case AST_ARRAY: case AST_FUNCTION: return false;
+    }
+    return false;
+}
+
+// The same of all statements of a variable. One that is asked about already stands in what it is computed from: if all else is whole, so is it.
+static bool has_whole_values(Types *t, Decl *d, List *asked)
+{
+    if (d->has_type || d->kind == DECL_DATA || d->kind == DECL_INDEX) return d->kind == DECL_INDEX || d->type.base == BASE_INT;
+    for (int i = 0; i < asked->n; i++)
+        if (asked->item[i] == d) return true;
+    list_add(t->a, asked, d);
+    const List *tildes = &facts(t->a, d)->tildes;
+    for (int i = 0; i < tildes->n; i++) {
+        const Stmt *s = tildes->item[i];
+        if (!s->dist || !library_distribution(t->lib, s->dist)->discrete) return false;
+    }
+    for (const Stmt *s = d->sites; s; s = s->next_site)
+        if (s->kind == STMT_DEFINE && (s->link || !is_whole(t, s->rhs, asked))) return false;
+    return true;
+}
+
 static void infer(Types *t, Decl *d, const List *sites)
 {
     Facts *f = facts(t->a, d);
@@ -1054,6 +1089,7 @@ static void infer(Types *t, Decl *d, const List *sites)
         if (d->type.rank == 0) d->type = type;
         else if (!merge(t, &d->type, &type)) break;
     }
+    if (has_whole_values(t, d, &(List){ 0 })) d->type.base = BASE_INT;      // for what is computed from it, and it from that
     start_of_series(t, d, sites, subs);
     Type provisional = d->type, all = { 0 };
     bool some = false;

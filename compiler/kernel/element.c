@@ -927,6 +927,9 @@ static const Var *width_of(const Lower *p, const Var *count)
     return NULL;
 }
 
+// Two moves may have windows of the same counts.
+static const char *name_of_window(const Window *w) { return w->below->name + strlen("below_"); }
+
 // below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
 void fill_window(Lower *p, const Window *w)
 {
@@ -945,7 +948,7 @@ void fill_window(Lower *p, const Window *w)
     const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = c};
     note(p, "The log density of each %s at %s values about where it stands, the window lying at random", v->name, math(p, w->value->hi));
     const Shared how = shared_how(&s, NULL);
-    Kernel *k = open_elements_kernel(p, how, &s, words(p, "window_%s", v->name));
+    Kernel *k = open_elements_kernel(p, how, &s, words(p, "window_%s", name_of_window(w)));
     k->number = "wide";
     Opened o = enter_elements(p, &s, how);
     put_exists(p, &o, how, exists_at(v, c->element));
@@ -1006,7 +1009,7 @@ void draw_window(Lower *p, const Window *w)
     note(p, "Each %s of its window, given %s", v->name, p->step->orbit->by->name);
     const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = w->conditional};
     Conditional *c = w->conditional;
-    Kernel *k = open_elements_kernel(p, BY_ELEMENT, &s, words(p, "draw_window_%s", v->name));
+    Kernel *k = open_elements_kernel(p, BY_ELEMENT, &s, words(p, "draw_window_%s", name_of_window(w)));
     k->number = "wide";
     Opened o = enter_elements(p, &s, BY_ELEMENT);
     put_exists(p, &o, BY_ELEMENT, exists_at(v, c->element));
