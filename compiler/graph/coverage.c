@@ -29,7 +29,7 @@ struct Coverage {
     Naming *naming, *merged;             // as written; those that are boxes, joined
     bool    complete;
     bool    overlaid;                    // an element may have distributions of several functions of it
-    Expr   *total;                       // how often the element at the coordinates is named; NULL: not asked
+    Expr   *total[2];                    // how often the element at the coordinates is named, and drawn; NULL: not asked
 };
 
 // ---- boxes ----
@@ -169,14 +169,15 @@ static bool overlap(const Coverage *c, const Var *v, const Naming *a, const Nami
 
 // ---- what is counted ----
 
-static Expr *total(Graph *g, Var *v, Coverage *c)
+static Expr *total(Graph *g, Var *v, Coverage *c, bool drawn)
 {
-    if (c->total) return c->total;
+    if (c->total[drawn]) return c->total[drawn];
     Sum **last = &g->sums;
     while (*last) last = &(*last)->next;
-    c->total = ex_num(0);
+    Expr *all = ex_num(0);
     for (int i = 0; i < c->n; i++) {
         const Naming *a = &c->naming[i];
+        if (drawn && a->defines) continue;
         Sum *s = NEW(g->arena, Sum);
         *s = (Sum){.var = var_unique(g, arena_printf(g->arena, "named_%s", v->name), VAR_SUM), .n = c->rank, .value = ex_num(1), .data_only = true, .purpose = arena_printf(g->arena, "how often a statement names an element of %s", v->name),
                    .loops = {.guard = a->plates->guard}};
@@ -191,15 +192,16 @@ static Expr *total(Graph *g, Var *v, Coverage *c)
         }
         *last = s;
         last = &s->next;
-        c->total = ex_add2(c->total, ex_ref(s->var, c->rank, at));
+        all = ex_add2(all, ex_ref(s->var, c->rank, at));
     }
-    return c->total;
+    return c->total[drawn] = all;
 }
 
 Expr *element_exists(Graph *g, Var *v, Index *const *element)
 {
-    if (!v->holes) return NULL;
-    Expr *count = total(g, v, v->coverage);
+    const bool computed = var_unknown(v) && v->sites;        // where it is not drawn
+    if (!v->holes && !computed) return NULL;
+    Expr *count = total(g, v, v->coverage, computed);
     for (int k = 0; k < v->coverage->rank; k++) count = ex_replace_index(count, v->coverage->coordinate[k], ex_index(element[k]));
     return ex_call2("!=", count, ex_num(0));
 }
@@ -280,7 +282,7 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
         k.loops.index[k.loops.n++] = c->coordinate[d];
         k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
     }
-    k.fails[0] = ex_call2("<", ex_num(1), total(g, v, c));
+    k.fails[0] = ex_call2("<", ex_num(1), total(g, v, c, false));
     k.says = arena_printf(g->arena, defined ? "%s is defined twice (%s)" : drawn ? "%s has two distributions (%s)" : "%s has more than one distribution or definition (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
     claim(claims, k);
     return true;
@@ -556,7 +558,7 @@ static void claim_held(Claims *claims, Var *v)
         k.loops.index[k.loops.n++] = c.coordinate[d];
         k.number[k.nnumbers++] = ex_index(c.coordinate[d]);
     }
-    k.fails[0] = ex_call2("==", total(g, v, &c), ex_num(0));
+    k.fails[0] = ex_call2("==", total(g, v, &c, false), ex_num(0));
     k.says = arena_printf(g->arena, "%s has neither a distribution nor two bounds, and nothing depends on it (%s)", element_text(g, v, c.rank), claims_line(g, v->span));
     claim(claims, k);
 }
@@ -657,7 +659,7 @@ void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr 
     }
     Graph *g = claims->g;
     Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1, .counted = true};
-    Expr *count = total(g, v, c);
+    Expr *count = total(g, v, c, false);
     bool known = true;
     for (int d = 0; d < c->rank; d++) known &= !ex_any_var(subscript[d], test_unranged, NULL);
     if (!known) k.loops = (Loops){0};            // any of them may be read

@@ -626,6 +626,7 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (fn == FN_inv) return ex_pow(x, -1);
         if (fn == FN_inv_sqrt) return ex_pow(x, -0.5);
         if (fn == FN_inv_square) return ex_pow(x, -2);
+        if (fn == FN_NOT && x->kind == EX_NUM) return ex_num(x->number == 0);
         if (fn == FN_abs) { name = intern("fabs"); fn = FN_fabs; }
         if (fn == FN_exp && x->kind == EX_CALL && x->fn == FN_log) return x->args[0];
         if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM &&

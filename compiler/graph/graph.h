@@ -850,7 +850,7 @@ void find_exchanges(Graph *g);                                   // and those th
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
 bool is_real_unknown(const Var *v);                              // a continuous unknown, or an array of such, without a constraint beside ends
-bool is_plain_real(const Var *v);                                // and with the same ends for all elements
+bool is_plain_real(const Var *v);                                // and with the same ends for all elements, none of which is computed
 const Step *step_of_count(Graph *g, const Var *v);                // exchanges.c: that draws counts one by one; NULL: they are drawn otherwise, or have few values
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
 bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off

@@ -6,7 +6,7 @@
 // Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that begins there stays. To turn them and to leave them are a group of two, whose Haar
 // measure counts and whose Jacobian is 1: drawn in proportion to p, one of the two leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, 0 or 1, with factors in which what is turned stands for x.
 //
-// Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that of the rows that read them.
+// Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
 //
 // Where a subscript stands in all references of a product, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own: columns, of which c is a vector.
 //
@@ -26,7 +26,7 @@
 enum { MOST_TURNED = 16, MOST_GIVEN = 8 };
 enum { MOST_PARTS = 2000 };              // of a factor that is looked through for what to stretch
 
-typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; Expr *given[MOST_GIVEN]; int ngiven; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays, given elements: turned in thought alone; power: stretched by this power of c
+typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; const Factor *given[MOST_GIVEN]; int ngiven; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays, or drawn by the statements given: turned in thought alone; power: stretched by this power of c
 
 typedef struct Reflection {
     Graph *g;
@@ -55,8 +55,9 @@ static bool is_turned(Reflection *x, const Expr *ref)
     if (!t) return false;
     for (int i = 0; i < t->ngiven && !x->all; i++) {
         bool differs = false;
-        if (ref == t->given[i]) return false;
-        for (int k = 0; k < ref->nargs; k++) differs |= ref->args[k]->kind == EX_NUM && ref->args[k] != t->given[i]->args[k];
+        const Expr *one = t->given[i]->value;
+        if (ref == one) return false;
+        for (int k = 0; k < ref->nargs; k++) differs |= ref->args[k]->kind == EX_NUM && ref->args[k] != one->args[k];
         x->failed |= !differs;
     }
     x->failed |= ref->nargs < t->var->rank;
@@ -158,41 +159,66 @@ static bool mentions_turned(const Expr *e, const Reflection *x)
     return false;
 }
 
-// Whether ref, at numbers, has a statement of its own, f, which tells its sign: a truncation, a mean that is not 0. It stays from now on.
+// Where the element with these subscripts is one that the statement f draws; NULL: its indices are not told by them.
+static Expr *where_drawn(const Factor *f, Expr *const *args)
+{
+    Expr *where = f->plates.guard;
+    Index *at[MAX_RANK];
+    for (int k = 0; k < f->value->nargs; k++) {
+        at[k] = index_new("at", NULL, NULL);
+        where = ex_both(where, ex_call2("==", ex_index(at[k]), f->value->args[k]));
+    }
+    for (int i = 0; i < f->plates.n; i++) {
+        Index *const j = f->plates.index[i];
+        where = ex_both(where, ex_both(ex_call2("<=", j->lo, ex_index(j)), ex_call2("<=", ex_index(j), j->hi)));
+    }
+    for (int i = 0; i < f->plates.n; i++) {
+        int k = 0;
+        while (k < f->value->nargs && f->value->args[k] != ex_index(f->plates.index[i])) k++;
+        if (k == f->value->nargs) return NULL;
+        where = ex_replace_index(where, f->plates.index[i], ex_index(at[k]));
+    }
+    for (int k = 0; k < f->value->nargs; k++) where = ex_replace_index(where, at[k], args[k]);
+    return where;
+}
+
+// Whether the statement f of ref, one element at numbers, or of columns any that its indices go over, tells its sign: a truncation, a mean that is not 0. It stays from now on.
 static bool is_given(Reflection *x, const Factor *f, const Expr *ref)
 {
     Turned *t = (Turned *)turned_of(x, ref->var);
     bool one = true;
-    if (!x->all || x->sign || x->c || ref != f->value || f->plates.n || f->plates.guard) return false;
-    for (int k = 0; k < ref->nargs; k++) {
+    if (!x->all || x->c || ref != f->value) return false;
+    for (int i = 0; i < t->ngiven; i++)
+        if (t->given[i] == f) return true;
+    if (x->sign) one = !where_drawn(f, ref->args) || decide_instances(f, is_moved, x);
+    else if (f->plates.n || f->plates.guard) return false;
+    for (int k = 0; k < ref->nargs && !x->sign; k++) {
         if (ref->args[k]->kind != EX_NUM || (t->at[k] && t->at[k] != ref->args[k])) return false;
         one &= t->at[k] != NULL;
     }
-    for (int i = 0; i < t->ngiven; i++)
-        if (t->given[i] == ref) return true;
     if (one || t->ngiven == MOST_GIVEN) return false;
-    t->given[t->ngiven++] = (Expr *)ref;
+    t->given[t->ngiven++] = f;
     return true;
 }
 
-// Whether f stays as it is: so do priors of what stays. Of the statement that draws one of its elements each that is told without asking which are turned.
-static bool stays(Reflection *x, const Factor *f)
+// Whether f draws elements each of which is told without asking which are turned, and stays as it is.
+static bool is_prior(Reflection *x, const Factor *f)
 {
     Expr *e = f->log_density;
     for (int i = 0; i < x->n; i++) {
         Only o = {0};
         if (!draws(f, x->turned[i].var)) continue;
-        if (x->turned[i].stays) {
-            if (x->all && !mentions_turned(e, x)) return true;
-            break;
-        }
+        if (x->turned[i].stays) return x->all && !mentions_turned(e, x);
         ex_references(e, x->turned[i].var, find_only, &o);
-        if (o.several || !o.ref || o.ref->nargs < x->turned[i].var->rank) break;
+        if (o.several || !o.ref || o.ref->nargs < x->turned[i].var->rank) return false;
         if (mentions_moved(ex_replace(e, (Expr *)o.ref, ex_num(0)), x)) continue;
         if (ex_replace(e, (Expr *)o.ref, ex_neg((Expr *)o.ref)) == e || is_given(x, f, o.ref)) return true;
     }
-    return turned(x, e) == e && !x->failed;
+    return false;
 }
+
+// Whether f stays as it is: so do priors of what stays.
+static bool stays(Reflection *x, const Factor *f) { return is_prior(x, f) || (turned(x, f->log_density) == f->log_density && !x->failed); }
 
 static bool stays_positive(const Var *v) { return v->lower_number >= 0; }
 static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
@@ -281,6 +307,18 @@ static Reading factors_turned(Reflection *x)
     return factors_of_block(x->g, block, n);
 }
 
+// Whether there are statements of the array beside those that tell signs.
+static bool draws_others(const Graph *g, const Turned *t)
+{
+    bool others = false;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        bool given = !factor_counts_at(f, 0, false) || !draws(f, t->var);
+        for (int i = 0; i < t->ngiven; i++) given |= f == t->given[i];
+        others |= !given;
+    }
+    return others;
+}
+
 // Whether the model is symmetric but for the signs that it gives.
 static bool find_set(Reflection *x)
 {
@@ -302,6 +340,7 @@ static bool find_set(Reflection *x)
     for (int i = 0; i < x->n; i++) {
         staying += x->turned[i].stays;
         given += x->turned[i].ngiven > 0;
+        if (x->sign && x->turned[i].ngiven && !draws_others(x->g, &x->turned[i])) return false;
     }
     return symmetric && staying + given && given < 2 && x->n - staying > 1;
 }
@@ -316,6 +355,40 @@ static bool is_plate(const Factor *f, const Expr *e)
     return plate;
 }
 
+// Whether one of these conditions is that two indices are the same.
+static bool implies(const Expr *all, const Expr *a, const Expr *b)
+{
+    if (all->kind != EX_CALL) return false;
+    if (all->fn == FN_AND) return implies(all->args[0], a, b) || implies(all->args[1], a, b);
+    return all->fn == FN_EQ && ((all->args[0] == a && all->args[1] == b) || (all->args[0] == b && all->args[1] == a));
+}
+
+// An element that stays, turned by the sign of its column; where the condition does not hold, it does not stay.
+static Expr *turned_at(const Staying *s, const Turned *t, Expr *e)
+{
+    Expr *turns = ex_mul2(ex_add2(ex_num(1), ex_mul2(ex_num(-2), ex_ref(s->by, 1, &e->args[t->column]))), e), *where = NULL;
+    for (int i = 0; i < t->ngiven; i++) {
+        Expr *drawn = where_drawn(t->given[i], e->args);
+        where = where ? ex_either(where, drawn) : drawn;
+    }
+    if (where) where = condition_left(where);
+    return where ? ex_call3("if_else", where, turns, e) : turns;
+}
+
+// The index of a plate that the number of the column is where elements stay; NULL: there is none.
+static Expr *plate_at(const Staying *s, const Turned *t, Expr *e)
+{
+    Expr *const at = e->args[t->column];
+    if (at->kind != EX_INDEX || is_plate(s->f, at)) return NULL;
+    for (int k = 0; k < e->nargs; k++) {
+        bool always = t->ngiven > 0;
+        for (int i = 0; i < t->ngiven && always; i++)
+            always = is_plate(s->f, e->args[k]) && implies(where_drawn(t->given[i], e->args), e->args[k], at);
+        if (always) return e->args[k];
+    }
+    return NULL;
+}
+
 static Expr *turn_what_stays(Expr *e, void *with)
 {
     const Staying *s = with;
@@ -326,8 +399,10 @@ static Expr *turn_what_stays(Expr *e, void *with)
             return ex_call3("if_else", e->args[0], ex_map(ex_replace(e->args[1], same[!plate], same[plate]), turn_what_stays, with), ex_map(e->args[2], turn_what_stays, with));
     }
     const Turned *t = e->kind == EX_REF ? turned_of(s->x, e->var) : NULL;
-    if (!t || !t->stays) return NULL;
-    return ex_mul2(ex_add2(ex_num(1), ex_mul2(ex_num(-2), ex_ref(s->by, 1, &e->args[t->column]))), e);
+    if (!t || !(t->stays || t->ngiven)) return NULL;
+    Expr *const at = e->args[t->column], *is = plate_at(s, t, e);
+    if (is) return ex_call3("if_else", ex_call2("==", at, is), turned_at(s, t, ex_replace(e, at, is)), e);
+    return turned_at(s, t, e);
 }
 
 static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
@@ -339,7 +414,7 @@ static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (decide_instances(f, is_moved, x)) return false;
-        if (!mentions_turned(f->log_density, x)) continue;                  // the prior of what stays
+        if (!mentions_turned(f->log_density, x) || is_prior(x, f)) continue;         // the prior of what stays, and of what turns
         Expr *is = ex_map(f->log_density, turn_what_stays, &(Staying){x, f, by});
         if (is == f->log_density) continue;
         Factor *c = out->factor[out->n++] = arena_copy(x->g->arena, f, sizeof *f);
@@ -437,19 +512,11 @@ static bool factors_of_c(Reflection *x, Var *by, Reading *out)
         if (!in.ref && !put_turned(x, f, by, out)) return false;
         for (int i = 0; in.ref && i < in.of->ngiven; i++) {
             x->failed = false;
-            Factor *at = at_given(x, f, in.ref, in.of->given[i]);
+            Factor *at = at_given(x, f, in.ref, in.of->given[i]->value);
             if (x->failed || (at && !put_turned(x, at, by, out))) return false;
         }
     }
     return out->n > 0;
-}
-
-// Whether the element of an array is this one.
-static Expr *is_element(const Expr *e, const Expr *one)
-{
-    Expr *all = NULL;
-    for (int k = 0; k < e->nargs; k++) all = ex_both(all, ex_call2("==", e->args[k], one->args[k]));
-    return all;
 }
 
 static Step *reflection_step(Reflection *x)
@@ -496,7 +563,7 @@ static Step *reflection_step(Reflection *x)
         Expr *turns = ex_call2("==", to->c, ex_num(1));
         for (int k = 0; k < t->var->rank; k++)
             if (t->at[k]) turns = ex_call2("&&", turns, ex_call2("==", ex_index(to->index[k]), t->at[k]));
-        for (int k = 0; k < t->ngiven; k++) turns = ex_call2("&&", turns, ex_call1("!", is_element(to->element, t->given[k])));
+        for (int k = 0; k < t->ngiven; k++) turns = ex_call2("&&", turns, ex_call1("!", where_drawn(t->given[k], to->element->args)));
         to->value = ex_call3("if_else", turns, ex_neg(to->element), to->element);
     }
     Step *s = NEW(g->arena, Step);

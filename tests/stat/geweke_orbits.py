@@ -245,6 +245,47 @@ def signs_of_columns():
             "z.4.3": normal(B[1] * f4[0] + B[2] * f4[1], 0.5), **y3(l[0] * f[0] + l[1] * f[1])}
 
 
+def positive_from(end, mean):
+    x = normal(mean)
+    while (x < end).any():
+        x = np.where(x < end, normal(mean), x)
+    return x
+
+
+TRIANGLE = "for (j in 1:3, k in 1:2) if (j > k) B[j, k] ~ normal(0, 1.5); else if (j < k) B[j, k] = 0;"
+OF_TRIANGLE = {"B.1.1": identity, "B.2.2": identity, "B.2.1": identity, "B.3.1": identity, "B.3.2": identity, "f.3.1": identity, "f.3.2": identity, "z.3.1": squash, "z.3.2": squash, "z.3.3": squash, "z.4.3": squash}
+PRODUCT = "for (i in 1:5, j in 1:3) z[i, j] ~ normal(%s * f[i], 0.5);"
+
+
+def triangle():
+    d, B, f, f4 = [positive_from(0.2, 0.5) for _ in range(2)], rng.normal(0, 1.5, (3, M)), rng.standard_normal((2, M)), rng.standard_normal((2, M))
+    return {"B.1.1": d[0], "B.2.2": d[1], "B.2.1": B[0], "B.3.1": B[1], "B.3.2": B[2], "f.3.1": f[0], "f.3.2": f[1], "z.3.1": normal(d[0] * f[0], 0.5), "z.3.2": normal(B[0] * f[0] + d[1] * f[1], 0.5),
+            "z.3.3": normal(B[1] * f[0] + B[2] * f[1], 0.5), "z.4.3": normal(B[1] * f4[0] + B[2] * f4[1], 0.5)}
+
+
+FACTORS = "for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);"
+
+
+@test(["f, B"], "matrix[3, 2] B; for (k in 1:2) B[k, k] ~ normal(0.5, 1) T[0.2, ]; " + TRIANGLE + FACTORS, OF_TRIANGLE, data="real z[5, 3];", likelihood=PRODUCT % "B[j]", values={"z": [[None] * 3] * 5})
+def signs_of_a_triangle():
+    return triangle()
+
+
+@test(["f, B"], "matrix[3, 2] B; B[1, 1] ~ normal(0.5, 1) T[0.2, ]; B[2, 2] ~ normal(0.5, 1) T[0.2, ]; B[1, 2] = 0; for (j in 2:3) B[j, 1] ~ normal(0, 1.5); for (j in 3:3) B[j, 2] ~ double_exponential(0, 0.8);" + FACTORS,
+      OF_TRIANGLE, data="real z[5, 3];", likelihood=PRODUCT % "B[j]", values={"z": [[None] * 3] * 5})
+def signs_of_named_elements():
+    t = triangle()
+    B32 = rng.laplace(0, 0.8, M)
+    f4 = rng.standard_normal((2, M))
+    return {**t, "B.3.2": B32, "z.3.3": normal(t["B.3.1"] * t["f.3.1"] + B32 * t["f.3.2"], 0.5), "z.4.3": normal(t["B.3.1"] * f4[0] + B32 * f4[1], 0.5)}
+
+
+@test(["f, B"], "matrix[3, 2] B; for (k in 1:2) B[h[k], k] ~ normal(0.5, 1) T[0.2, ]; for (j in 1:3, k in 1:2) if (j > h[k]) B[j, k] ~ normal(0, 1.5); else if (j < h[k]) B[j, k] = 0; " + FACTORS, OF_TRIANGLE,
+      data="int h[2]; real z[5, 3];", likelihood=PRODUCT % "B[j]", values={"h": [1, 2], "z": [[None] * 3] * 5})
+def signs_of_anchors():
+    return triangle()
+
+
 @test(["f, B", "f, B"], "for (j in 1:3, k in 1:2) B[j, k] ~ normal(0, k); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);", {"B.2.1": identity, "B.3.1": identity, "B.3.2": identity, "f.3.1": identity, "f.3.2": identity, "z.3.2": squash, "z.3.3": squash},
       data="real z[5, 3];", likelihood="for (i in 1:5, j in 1:3) z[i, j] ~ normal(sum(k in 1:2, B[j, k] * f[i, k]), 0.5);", values={"z": [[None] * 3] * 5})
 def stretched_columns():
