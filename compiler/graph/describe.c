@@ -233,9 +233,34 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     if (c->truncated) bounds(g, d, c);
 }
 
-// A log density, or the weight of a value: a line for each part.
-static void density(Graph *g, Description *d, const Conditional *c)
+// The arguments of the law that the family of a scalar has.
+bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args)
 {
+    const Distribution *f = c->family;
+    Names names = {0};
+    if (!f || !f->law || c->array) return false;
+    for (const Natural *n = f->natural; n; n = n->next) add_name(g, &names, n->name, *natural++);
+    if (f->power) add_name(g, &names, f->power, ex_num(c->power));
+    for (int i = 0; i < c->nbase; i++) add_name(g, &names, f->base->kid[i]->name, c->base_args[i]);
+    for (const Natural *n = f->law->parameter; n; n = n->next) add_name(g, &names, n->name, elaborate(g, n->statistic, bind(g, NULL, n->statistic, &names), 0, NULL));
+    for (int i = 0; i < f->law->nargs; i++) args[i] = elaborate(g, f->law->args[i], bind(g, NULL, f->law->args[i], &names), 0, NULL);
+    return true;
+}
+
+// Sums over rows of a plate that is integrated out, as they are written.
+static Expr *with_sums(Graph *g, const Step *s, Expr *e)
+{
+    const Without *w = s->without;
+    if (!w || !w->n) return e;
+    Expr **is = NEW_N(g->arena, Expr *, w->n);
+    for (int i = 0; i < w->n; i++) is[i] = total(g, w->plate->conditional, w->part[i]);
+    return in_place_of_sums(w, e, is);
+}
+
+// A log density, or the weight of a value: a line for each part.
+static void density(Graph *g, Description *d, const Step *s)
+{
+    const Conditional *c = s->conditional;
     for (const Part *p = c->density; p; p = p->next) {
         Loops l = p->loops;
         for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {
@@ -243,7 +268,7 @@ static void density(Graph *g, Description *d, const Conditional *c)
             l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
         }
         const char *over = loops_text(g, &l);
-        Expr *value = ex_replace(p->value, c->u, c->current);
+        Expr *value = with_sums(g, s, ex_replace(p->value, c->u, c->current));
         line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, value), l.n ? "   over " : l.guard ? "   " : "", over));
     }
 }
@@ -276,7 +301,7 @@ static void joined(Graph *g, Description *d, const Step *s)
     d->because = s->reason;
     says(g, d, arena_printf(g->arena, "(%s)", elements), chain ? ": every combination of values weighed by its density, the whole chain together" : ": every combination of values weighed by its density");
     d->law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for all combinations v", elements);
-    density(g, d, s->conditional);
+    density(g, d, s);
 }
 
 // Whether a term of two elements of one array meets each pair twice, as (j, k) and as (k, j), with the same coefficient.
@@ -431,7 +456,7 @@ static Description describe(Graph *g, const Step *s)
         says(g, &d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside)
                                         : below ? arena_printf(g->arena, ": every value weighed by its density, %s summed out", below) : ": every value weighed by its density");
         d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
-        density(g, &d, c);
+        density(g, &d, s);
         break;
     case STEP_PAIR: {
         const Pair *p = s->pair;
@@ -452,7 +477,7 @@ static Description describe(Graph *g, const Step *s)
         d.because = c->because;
         says(g, &d, element_name(g, c), slice ? ": slice sampled" : ": a random-walk Metropolis step");
         d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
-        density(g, &d, c);
+        density(g, &d, s);
         break;
     }
     case STEP_ELLIPTICAL:
@@ -460,7 +485,7 @@ static Description describe(Graph *g, const Step *s)
         d.elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "together";
         says(g, &d, element_name(g, c), ": moved whole along an ellipse");
         d.law = arena_printf(g->arena, "%s has its prior times the density below, up to a constant", d.what);
-        density(g, &d, c);
+        density(g, &d, s);
         break;
     case STEP_NUTS: {
         static const char *const words[] = {"metric", "diagonal metric", "metric of low rank", "dense metric"};

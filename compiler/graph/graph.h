@@ -759,6 +759,13 @@ typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, win
     Window *window;                      // counts that are summed out for c, and drawn after it
 } Orbit;
 
+typedef struct Without {                 // conjugates.c: a plate that a step sees integrated out
+    const struct Step *plate;
+    int          n;
+    const Part **part;                   // sums over rows in natural parameters of an element, and
+    Var        **sum;                    // what stands for them in the law: sum[i][element]. Lowering puts statistics of data in their place, or sums that are made before the step
+} Without;
+
 typedef struct Step {
     StepKind     kind;
     Span         span;
@@ -768,6 +775,7 @@ typedef struct Step {
     bool         collapsed;              // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
     const char  *reason;                 // shown by --explain
     bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
+    const struct Without *without;       // conjugates.c: a plate that is integrated out, and drawn next; or NULL
     bool         by_messages;            // ENUM: from its array of log densities; along a chain, all elements together
     bool         at_once;                // ENUM: all elements along a chain, parallel in time (kernel/states.c)
     const struct Joined *joined;         // ENUM: a set that is drawn together, or (of one unknown) its draw in turn, for sizes for which it is not; or NULL
@@ -845,6 +853,8 @@ const Factor *joint_prior(Graph *g, Var *v, bool collapsed);        // the state
 // ---- orbits.c, exchanges.c, shifts.c, scales.c: what moves more than one step does ----
 
 void find_windows(Graph *g);                                     // windows.c: adds the steps that move rates of counts against what sees them
+Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is);      // is[i] in place of sum[i], in terms of the plate's conditional
+void find_conjugates(Graph *g);                                  // conjugates.c: parameters of a plate of conjugate unknowns, drawn with these integrated out
 void find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
 void find_exchanges(Graph *g);                                   // and those that move counts against each other
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
@@ -917,6 +927,7 @@ typedef struct Description {             // all text is in the model's names; NU
 } Description;
 
 bool describe_steps(Graph *g);                                   // fills the description of each step
+bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args);      // of a scalar's family with these natural parameters: false if its law has none
 void plan_print(FILE *out, const Graph *g);                      // the schedule, and the claims
 const char *loops_text(const Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
 Expr *ex_tidy(Expr *e);                                          // a number before a product goes into a sum among its factors

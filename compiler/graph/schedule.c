@@ -1598,6 +1598,7 @@ bool schedule(Graph *g)
     find_scales(g);
     find_reflections(g);
     find_whitened(g);
+    find_conjugates(g);
     put(&g->steps, o.left_out);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;

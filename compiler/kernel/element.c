@@ -860,9 +860,45 @@ static Node *enter_walk(Lower *p, const Step *s, NodeKind kind, Var *width)
     return n;
 }
 
+// Sums over rows of a plate that is integrated out: statistics of data, or made before the step.
+static const Step *with_statistics(Lower *p, const Step *s)
+{
+    const Without *w = s->without;
+    if (!w || !w->n) return s;
+    const Conditional *plate = w->plate->conditional;
+    Arena *a = p->g->arena;
+    Expr **is = NEW_N(a, Expr *, w->n);
+    Var *array[MAX_NATURAL] = {0};
+    PartList made = {0};
+    for (int i = 0; i < w->n; i++) {
+        const Part *q = w->part[i];
+        if ((is[i] = hoisted_part(p, plate, q))) continue;
+        if (!q->scatter) abort();                // conjugates.c leaves these alone
+        const bool first = !array[q->which];
+        if (first) array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_sum%d_for_%s", plate->var->name, q->which + 1, s->block[0]->name), plate->var->rank, plate->var->dim);
+        is[i] = first ? ex_ref(array[q->which], plate->var->rank, plate->current->args) : ex_num(0);
+        add_part(p, &made, q);
+    }
+    if (made.n) {
+        note(p, "Sums over rows for each element of %s, which is integrated out", plate->var->name);
+        lower_scattered(p, plate, &made, array, words(p, "sums_%s_for_%s", plate->var->name, s->block[0]->name));
+    }
+    Conditional *c = arena_copy(a, s->conditional, sizeof *c);
+    Part **last = &c->density;
+    for (const Part *q = s->conditional->density; q; q = q->next) {
+        Part *r = *last = arena_copy(a, q, sizeof *q);
+        r->value = in_place_of_sums(w, q->value, is);
+        last = &r->next;
+    }
+    Step *out = arena_copy(a, s, sizeof *s);
+    out->conditional = c;
+    return out;
+}
+
 void step_density(Lower *p, const Step *s)
 {
     Moves moves = {0};
+    s = with_statistics(p, s);
     Conditional *c = s->predictive ? with_counts(p, s, &moves) : s->conditional->state ? with_states(p, s->conditional) : s->conditional;
     Var *v = c->var;
     const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;     // walks: from the value it has
