@@ -665,6 +665,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     Stream g = stream(sweep_place(run, chain), of->var, 0);
     settings.temperature = run->checking ? 1 : nuts_temperature(of->anneal, run->sweep, run->warmup);     // hot chains go to where a density is known to a few digits
     const GmChoice *const c = gm_choice(run, of->competition, chain);
+    if (c && c->target > 0) settings.target = c->target;
     if (of->together) chees_settings(m, &settings, run->sweep, run->warmup);
     gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
 }

@@ -2,6 +2,7 @@
 //
 //   sweep 0 ........... W/12 .......... W/4 ..................... 9W/20 ............... 13W/20 ............... W
 //         step by step      measured        gradients, adapting         measured              what has won
+//                                                                            (3W/4 .. 19W/20: measured again)
 //
 // Measured is the effective number of draws of the slowest of some elements of the unknowns, by their ranks and the squares of these: draws that are antithetic have good
 // means and poor squares. It is divided by what the draws cost, which is counted in multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws
@@ -17,7 +18,7 @@
 // distribution, the neck of a funnel, in which all moves of their step size would be refused.
 //
 // What is taken after the choice never changes, but for sweeps in which a move finds no finite density where it stands, and the draws begin after it: their law is that of one method.
-// Exact conditionals do not diverge, so gradients have to win by a factor, and by a large one where any of their moves diverged or their energy hardly changes: what they then
+// Moves that lose where steps hardly mix are tried again, for longer, with smaller steps if they diverged. Exact conditionals do not diverge, so gradients have to win by a factor, and by a large one where any of their moves diverged or their energy hardly changes: what they then
 // do not reach is not in what is measured either. They lose at once where even draws that are independent would cost too much; a trial that costs
 // far more than the other method is broken off.
 #include "host.h"
@@ -50,11 +51,15 @@ static const double ahead = 1.3;
 // Where steps have fewer effective draws of a chain than FEW_A_CHAIN, they may have far fewer: a chain that takes longer than the window to get around seems to have one or two. Then moves need not be
 // ahead, and where they get around themselves, may seem to be behind by this factor: draws that are known to mix are worth the price.
 static const double ahead_of_few = 1, behind_few = 0.1;
-// Divergences are borne where the other way mixes less and the energy changes, more of them where it hardly moves: sweeps that are made step by step besides lead out of where moves would be refused.
+// Divergences are borne where the other way mixes less and the energy changes (few of them where it hardly mixes at all, since what diverging moves do not reach such steps do not reach either), more of them where it hardly moves: sweeps that are made step by step besides lead out of where moves would be refused.
 static const double well_ahead = 1.5, some_divergent = 0.1;
 static const double far_ahead = 10, most_divergent = 0.25, few_divergent = 0.02;       // few: whatever the energy
 static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
 
+// Where steps hardly mix, what a trial finds against moves may be its tuning, which was short: another one, with smaller steps where moves diverged, unless a move costs more than this times a sweep step by step.
+static const double most_again = 10, careful = 0.95;
+
+static const char smaller[] = "their steps are small, for an acceptance of 0.95, since larger ones diverged";
 static const char no_density[] = "moves along gradients met no finite density";
 static const char too_few[] = "step by step the slowest of the unknowns had too few to believe";
 static const char broken_off[] = "a trial of gradients was broken off: even independent draws would cost more";
@@ -89,6 +94,7 @@ struct GmChoices {
     long          (*element)[MOST_ELEMENTS][2];          // field and element, by competition
     int            *elements;
     const char    **fixed;               // why nothing is measured; NULL: it is
+    bool           *again;               // by competition: moves are tried a second time
     bool            in_step;             // one choice for all chains
     const char     *by;                  // the moves
     const GmMetrics *metrics;            // theirs
@@ -155,6 +161,7 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     w->element = gm_alloc(n, sizeof *w->element);
     w->elements = gm_alloc(n, sizeof *w->elements);
     w->fixed = gm_alloc(n, sizeof *w->fixed);
+    w->again = gm_alloc(n, sizeof *w->again);
     for (int k = 0; k < w->n; k++) {
         const GmCompetition *of = &model->competitions[k];
         const bool beyond = on_gpu && k >= MOST_IN_STEP;
@@ -204,7 +211,9 @@ static Window window(long warmup, Method m)
     return m == BY_STEPS ? (Window){ warmup / 12, warmup / 4 } : (Window){ warmup * 9 / 20, warmup * 13 / 20 };
 }
 
-static Window measured(const GmChoices *w, Method m) { return window(w->warmup, m); }
+static Window second_window(long warmup) { return (Window){ warmup * 3 / 4, warmup * 19 / 20 }; }
+
+static Window measured(const GmChoices *w, int k, Method m) { return m == BY_GRADIENTS && w->again[k] ? second_window(w->warmup) : window(w->warmup, m); }
 
 long gm_choices_warmup(long warmup) { return window(warmup, BY_GRADIENTS).from - window(warmup, BY_STEPS).to; }
 
@@ -212,7 +221,7 @@ long gm_choices_warmup(long warmup) { return window(warmup, BY_GRADIENTS).from -
 static void keep(GmChoices *w, int chain, int k, long sweep, Method m, const double *row)
 {
     Watch *x = &w->watch[chain * w->n + k];
-    const Window in = measured(w, m);
+    const Window in = measured(w, k, m);
     const long every = (in.to - in.from) / MOST_DRAWS + 1;
     if (sweep < in.from || (sweep - in.from) % every || x->n[m] == MOST_DRAWS)
         return;
@@ -278,13 +287,16 @@ static bool may_exist(const GmChoices *w, const int *chain, int chains, int k, i
 }
 
 // Effective draws per sweep, of all these chains, of the slowest element: a scale is often the only one that hardly moves.
-// both: the other method has been measured, too. typical: of all but one in ten and, of four or more, one; or NULL.
+// both: the other method has been measured, too; it tells where this one has been if all of its elements get around, not those alone that follow one that does not. typical: of all but one in ten and, of four or more, one; or NULL.
 static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m, bool both, double *typical)
 {
     double all[MOST_ELEMENTS];
     int n = 0;
-    const Window in = measured(w, m);
+    const Window in = measured(w, k, m);
     const long draws = w->watch[chain[0] * w->n + k].n[m];
+    const Method other = m == BY_STEPS ? BY_GRADIENTS : BY_STEPS;
+    const Window of_other = measured(w, k, other);
+    const bool told = both && effective(w, chain, chains, k, other, false, NULL) * (double)(of_other.to - of_other.from) >= FEW_A_CHAIN * chains;
     double *of = gm_alloc((size_t)(chains * draws) + 1, sizeof *of);
     for (int i = 0; i < w->elements[k]; i++) {
         bool finite = true, same = true;
@@ -298,7 +310,7 @@ static double effective(const GmChoices *w, const int *chain, int chains, int k,
         }
         if (!finite || same || !may_exist(w, chain, chains, k, i, m))
             continue;
-        const double found = gm_mixing(of, chains, draws), most = both ? at_most(w, chain, chains, k, i, m) : INFINITY;
+        const double found = gm_mixing(of, chains, draws), most = told ? at_most(w, chain, chains, k, i, m) : INFINITY;
         all[n++] = UNCERTAIN * most < found ? most : found;
     }
     free(of);
@@ -362,8 +374,10 @@ static void settle(GmChoices *w, int chain, int k, bool gradients, const char *b
     c->adapts = w->warmup;
     if (gradients)
         x->every = (long)fmin(fmax(2, ceil(SHARE_OF_STEPS * cost_of(w, w->cost[k].steps) / mean_cost_of_move(w, k, c))), 1e9);
-    if (!gradients)                      // what moves tell of themselves is 0 where none is made
+    else {                               // what moves tell of themselves is 0 where none is made
+        c->target = 0;
         memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
+    }
 }
 
 // Chains that choose by themselves in a part of warm-up: one, or all that go in step.
@@ -382,7 +396,7 @@ static void try_gradients(GmChoices *w, Group of, int k)
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
         all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS, false, &x->typical);
-        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)(measured(w, BY_STEPS).to - measured(w, BY_STEPS).from);
+        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)(measured(w, k, BY_STEPS).to - measured(w, k, BY_STEPS).from);
         steps += x->cost[BY_STEPS];
     }
     if (all * cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS) > steps) {
@@ -391,7 +405,7 @@ static void try_gradients(GmChoices *w, Group of, int k)
     }
     for (int chain = of.first; chain < of.end; chain++) {
         w->watch[chain * w->n + k].gradients = true;
-        w->choice[chain * w->n + k] = (GmChoice){ .first = measured(w, BY_STEPS).to, .adapts = measured(w, BY_GRADIENTS).from - measured(w, BY_STEPS).to };
+        w->choice[chain * w->n + k] = (GmChoice){ .first = measured(w, k, BY_STEPS).to, .adapts = measured(w, k, BY_GRADIENTS).from - measured(w, k, BY_STEPS).to };
     }
 }
 
@@ -419,7 +433,7 @@ static void pool(GmChoices *w, int k, int measured_in, double *effective_of)
         if (w->watch[c * w->n + k].measured)
             chain[n++] = c;
     for (int m = 0; m < METHODS && n > 1; m++) {
-        const Window in = measured(w, m);
+        const Window in = measured(w, k, m);
         together[m] = effective(w, chain, n, k, m, true, NULL);
         most = fmax(most, together[m] * (double)(in.to - in.from));
     }
@@ -430,6 +444,23 @@ static void pool(GmChoices *w, int k, int measured_in, double *effective_of)
                 w->watch[chain[c] * w->n + k].effective[m] = together[m] / n;
         }
     free(chain);
+}
+
+// Chains go on by gradients, adapting as if these had won, and measure them again.
+static void try_again(GmChoices *w, int k, bool smaller_steps)
+{
+    w->again[k] = true;
+    for (int chain = 0; chain < w->chains; chain++) {
+        Watch *x = &w->watch[chain * w->n + k];
+        GmChoice *c = &w->choice[chain * w->n + k];
+        if (!x->measured)
+            continue;
+        x->measured = false;
+        x->n[BY_GRADIENTS] = 0;
+        c->first = 0;
+        c->adapts = w->warmup;
+        c->target = smaller_steps ? careful : 0;
+    }
 }
 
 // For chains that have measured both: effective draws for the same work, of all of them.
@@ -459,19 +490,23 @@ static void choose_method(GmChoices *w, int k)
     const double share = (double)divergent / (double)(moves + !moves);
     double a_chain[METHODS];
     for (int m = 0; m < METHODS; m++) {
-        const Window in = measured(w, m);
+        const Window in = measured(w, k, m);
         a_chain[m] = effective[m] / (measured_in + !measured_in) * (double)(in.to - in.from);
     }
-    const bool slow = a_chain[BY_STEPS] < FEW_A_CHAIN, alone = slow && a_chain[BY_GRADIENTS] >= (a_chain[BY_STEPS] < FEW_A_CHAIN / 2 ? MANY_A_CHAIN / 2 : MANY_A_CHAIN);
+    const bool slow = a_chain[BY_STEPS] < FEW_A_CHAIN, hardly = a_chain[BY_STEPS] < MANY_A_CHAIN, alone = slow && a_chain[BY_GRADIENTS] >= fmax(MANY_A_CHAIN / 2, (double)MANY_A_CHAIN / FEW_A_CHAIN * a_chain[BY_STEPS]);
     const double least = alone ? behind_few : slow ? ahead_of_few : ahead;
-    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > (alone ? behind_few : well_ahead) && share <= some_divergent && !stuck), few = 2 * measured_in <= w->chains && !alone;
+    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > (alone ? behind_few : well_ahead) && share <= some_divergent && !stuck) || (hardly && share <= few_divergent && !stuck), few = 2 * measured_in <= w->chains && !alone;
     const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
                         : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
     const bool won = !because && better > least;
+    if (!won && !w->in_step && !w->again[k] && !failed && !few && !stuck && hardly && better > behind_few && share <= most_divergent && cost[BY_GRADIENTS] < most_again * cost[BY_STEPS]) {
+        try_again(w, k, divergent > 0);
+        return;
+    }
     for (int chain = 0; chain < w->chains; chain++) {
         const Watch *x = &w->watch[chain * w->n + k];
         if (x->measured || (won && x->because == broken_off))        // which goes on adapting where it stopped
-            settle(w, chain, k, won, won && better < 1 ? too_few : because);
+            settle(w, chain, k, won, won && w->choice[chain * w->n + k].target > 0 ? smaller : won && better < 1 ? too_few : because);
     }
 }
 
@@ -481,7 +516,7 @@ static bool hopeless(GmChoices *w, Group of, int k)
 {
     double effective = 0, typical = 0, cost = 0, steps = 0, spent = 0, slack = 2;
     bool soon = false, slow = false;
-    const Window stepped = measured(w, BY_STEPS);
+    const Window stepped = measured(w, k, BY_STEPS);
     for (int chain = of.first; chain < of.end; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
         const GmChoice *c = &w->choice[chain * w->n + k];
@@ -506,7 +541,7 @@ static bool hopeless(GmChoices *w, Group of, int k)
 // After a sweep of these chains. rows: elements of the first chain, and how far apart chains are; NULL: they are in the memory of the CPU.
 static void after(GmChoices *w, Group of, int k, long done, const double *rows, long apart)
 {
-    const Window steps = measured(w, BY_STEPS), moves = measured(w, BY_GRADIENTS);
+    const Window steps = measured(w, k, BY_STEPS), moves = measured(w, k, BY_GRADIENTS);
     if (w->fixed[k]) {
         if (done == FIRST_SWEEPS)
             settle_all(w, of, k, true, w->watch[of.first * w->n + k].because);
@@ -520,8 +555,8 @@ static void after(GmChoices *w, Group of, int k, long done, const double *rows, 
         Watch *x = &w->watch[chain * w->n + k];
         GmChoice *c = &w->choice[chain * w->n + k];
         if (done == moves.from) {
-            x->spent = mean_cost_of_move(w, k, c) * (double)c->moves;
-            *c = (GmChoice){ .gradients = c->gradients, .fails = c->fails, .first = c->first, .adapts = c->adapts };
+            x->spent += mean_cost_of_move(w, k, c) * (double)c->moves;
+            *c = (GmChoice){ .gradients = c->gradients, .fails = c->fails, .first = c->first, .adapts = c->adapts, .target = c->target };
             memset(x->begun, 0, sizeof x->begun);
             memset(x->rounds, 0, sizeof x->rounds);
         }
@@ -556,7 +591,7 @@ static bool is_measured(const GmChoices *w, int k)
 // After how many sweeps chains in step meet next, if `done` are made; LONG_MAX: they have met for the last time.
 static long next_meeting(const GmChoices *w, long done)
 {
-    const Window steps = measured(w, BY_STEPS), moves = measured(w, BY_GRADIENTS);
+    const Window steps = window(w->warmup, BY_STEPS), moves = window(w->warmup, BY_GRADIENTS);
     long next = LONG_MAX;
     for (int k = 0; k < w->n; k++) {
         const bool starts = w->fixed[k] && !w->watch[k].settled && done < FIRST_SWEEPS;
@@ -601,7 +636,7 @@ bool gm_choices_watch(const GmChoices *w, long sweep)
 {
     bool wanted = false;
     for (int k = 0; w && w->in_step && k < w->n; k++)
-        wanted |= is_measured(w, k) && sweep >= measured(w, BY_STEPS).from && sweep < measured(w, BY_GRADIENTS).to;
+        wanted |= is_measured(w, k) && sweep >= measured(w, k, BY_STEPS).from && sweep < measured(w, k, BY_GRADIENTS).to;
     return wanted;
 }
 
@@ -671,15 +706,17 @@ void gm_choices_move_by(GmChoices *w, const char *name)
 
 long gm_choices_until(const GmChoices *w, long sweep, long batch)
 {
-    const long at = !w ? 0 : w->in_step ? next_meeting(w, sweep) : measured(w, BY_GRADIENTS).to;
+    const long first = w ? window(w->warmup, BY_GRADIENTS).to : 0, at = !w ? 0 : w->in_step ? next_meeting(w, sweep) : sweep < first ? first : second_window(w->warmup).to;
     return sweep < at && batch > at - sweep ? at - sweep : batch;
 }
 
 void gm_choices_meet(GmChoices *w, long done)
 {
-    if (!w || w->warmup < LEAST_MEASURED || done != measured(w, BY_GRADIENTS).to)
+    if (!w || w->warmup < LEAST_MEASURED)
         return;
     for (int k = 0; k < w->n; k++) {
+        if (done != measured(w, k, BY_GRADIENTS).to)
+            continue;
         if (!w->fixed[k])
             choose_method(w, k);
         for (int chain = 0; chain < w->chains; chain++)
@@ -754,5 +791,6 @@ void gm_choices_close(GmChoices *w)
     free(w->element);
     free(w->elements);
     free(w->fixed);
+    free(w->again);
     free(w);
 }

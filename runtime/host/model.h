@@ -255,6 +255,7 @@ typedef struct GmChoice {                                // of a chain in a comp
     int  also;                                           // steps besides
     int  fails;                                          // the last move found no finite density where it stands
     long first, adapts;                                  // moves count sweeps from here, and adapt in so many
+    double target;                                       // acceptance that their step size aims at; 0: as the move says
     long moves, evaluations, divergent, failed;          // so far; the runtime clears them, and what follows
     long rounds;                                         // evaluations of the chain that makes most, of those that go in step
     double scales;                                       // multiply-adds that steps took to draw scales with joint normals integrated out (device/scales.h)

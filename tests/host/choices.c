@@ -39,8 +39,8 @@ static void shape(int field, const void *data, GmShape *out)
 static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .competitions = competitions, .n_competitions = 1 };
 
 // Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations the chains stand apart while steps, or moves, are made; one move in so many
-// diverges, or none; correlation of neighbouring energies, and of neighbouring draws of the first element by steps, if it is not that of all; whether moves leave the first element where it is, in each chain elsewhere.
-typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; int diverges; double sticks, first_sticks; bool first_left; } Truth;
+// diverges, or none; correlation of neighbouring energies, and of neighbouring draws of the first element by steps, if it is not that of all; whether moves leave the first element where it is, in each chain elsewhere; how far from where moves are steps stand, all chains.
+typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; int diverges; double sticks, first_sticks; bool first_left; double steps_off; } Truth;
 
 typedef struct Outcome { bool gradients; long first, last, also; int forms; char said[400]; } Outcome;    // sweeps in which moves are made; forms that sweeps had
 
@@ -87,7 +87,7 @@ static Outcome run_warmup(Truth t, long warmup, long most)
             check_quiet(n < GM_WATCHED, "rows between two meetings: at most %d", GM_WATCHED);
             for (int chain = 0; chain < CHAINS; chain++) {
                 double *row = rows + (n * CHAINS + chain) * COLUMNS;
-                for (int i = 0; i < ELEMENTS; i++) row[i] = x[chain][i] + chain * (c[chain].gradients ? t.moves_apart : t.steps_apart);
+                for (int i = 0; i < ELEMENTS; i++) row[i] = x[chain][i] + chain * (c[chain].gradients ? t.moves_apart : t.steps_apart) + (c[chain].gradients ? 0 : t.steps_off);
                 row[ELEMENTS] = t.length;
                 row[ELEMENTS + 1] = t.diverges && sweep % t.diverges == 0;
                 row[ELEMENTS + 2] = t.fails_at && sweep >= t.fails_at;
@@ -107,10 +107,11 @@ static Outcome run_warmup(Truth t, long warmup, long most)
     return out;
 }
 
-// Chains that are not in step, on a CPU: trajectories are of a length for each chain. From which sweep on each makes moves to the end; WARMUP: none. The sweep after which it gave a trial up.
-typedef struct Apart { long from[MANY], tried[MANY]; char said[400]; } Apart;
+// Chains that are not in step, on a CPU: trajectories are of a length for each chain. From which sweep on each makes moves to the end; WARMUP: none. The sweep after which it gave a trial up; the last of its moves.
+typedef struct Apart { long from[MANY], tried[MANY], last[MANY]; char said[400]; } Apart;
 
-static Apart run_apart(double steps, const int *length)
+// diverges, careful: one move in so many does, or none, and where smaller steps are asked for.
+static Apart run_apart(double steps, const int *length, int diverges, int careful)
 {
     GmOptions o = { .chains = MANY, .warmup = WARMUP, .samples = 1, .thin = 1 };
     GmData data = { 0 };
@@ -127,8 +128,10 @@ static Apart run_apart(double steps, const int *length)
             double *x = gm_state_array(&model, &m, chain, 0);
             for (int i = 0; i < ELEMENTS; i++) x[i] = r * x[i] + sqrt(1 - r * r) * normal_standard(&g);
             const bool moves = c[chain].gradients;
-            if (moves) gm_choice_moved(&c[chain], length[chain], 0, 0, normal_standard(&g), 0);
+            const int one_in = c[chain].target > 0 ? careful : diverges;
+            if (moves) gm_choice_moved(&c[chain], length[chain], one_in && sweep % one_in == 0, 0, normal_standard(&g), 0);
             else out.from[chain] = sweep + 1;
+            if (moves) out.last[chain] = sweep;
             gm_choices_after(w, chain, sweep);
             if (moves && !c[chain].gradients) out.tried[chain] = sweep;
         }
@@ -190,6 +193,10 @@ int main(void)
     set_price(10, 100, 100);
     const Outcome crawl = run_warmup((Truth){ .steps = 0.9999, .moves = 0, .length = 15 }, WARMUP, 100000);
     check(crawl.gradients, "steps that hardly get around, at a 160th of the cost: moves; %s", crawl.said);
+    // Steps that do not get around in one element tell nothing by the others, which follow it: moves are elsewhere.
+    set_price(100, 100, 100);
+    const Outcome follow = run_warmup((Truth){ .steps = 0.3, .moves = 0.3, .length = 3, .first_sticks = 0.9999, .steps_off = 2 }, WARMUP, 100000);
+    check(follow.gradients, "steps that hardly move one element and stand beside the others: moves; %s", follow.said);
     // Moves that seem to give a third of the effective draws for the same work: where steps have some 2.6 in their window, these may be far fewer; where they have 14, they are not.
     set_price(10, 60, 100);
     const Outcome behind = run_warmup((Truth){ .steps = 0.98, .moves = 0.8, .length = 3 }, WARMUP, 100000);
@@ -218,10 +225,17 @@ int main(void)
     check(!shortest.gradients && shortest.first < 0, "the shortest: steps");
     // Of three chains on a CPU one gives up soon, where even independent draws would cost more: it goes the way of two that get around, but not that of one.
     set_price(100, 100, 100);
-    const Apart follows = run_apart(0.8, (int[]){ 3, 3, 1023 });
+    const Apart follows = run_apart(0.8, (int[]){ 3, 3, 1023 }, 0, 0);
     check(follows.from[0] == QUARTER && follows.from[1] == QUARTER, "chains whose moves get around: moves from sweep %ld and %ld on; %s", follows.from[0], follows.from[1], follows.said);
     check(follows.tried[2] >= QUARTER && follows.tried[2] < QUARTER + 30 && follows.from[2] == TRIED + 1, "one that gave up after sweep %ld goes their way from sweep %ld on", follows.tried[2], follows.from[2]);
-    const Apart most = run_apart(0.8, (int[]){ 3, 1023, 1023 });
+    const Apart most = run_apart(0.8, (int[]){ 3, 1023, 1023 }, 0, 0);
     check(most.from[0] == WARMUP && most.from[1] == WARMUP && most.from[2] == WARMUP && strstr(most.said, "drawn step by step"), "two of three gave up: all take steps; %s", most.said);
+    // Moves that diverge where steps hardly mix (6 effective draws) are tried again with smaller steps; where steps get around, they are not.
+    const Apart again = run_apart(0.95, (int[]){ 7, 7, 7 }, 6, 0);
+    check(again.from[0] == QUARTER && again.from[2] == QUARTER && strstr(again.said, "acceptance of 0.95"), "moves that diverge no more: moves from sweep %ld on; %s", again.from[0], again.said);
+    const Apart still = run_apart(0.95, (int[]){ 7, 7, 7 }, 6, 6);
+    check(still.last[0] == WARMUP * 19 / 20 - 1 && strstr(still.said, "diverged"), "moves that still diverge: tried until %ld; %s", still.last[0], still.said);
+    const Apart once = run_apart(0.8, (int[]){ 3, 3, 3 }, 6, 0);
+    check(once.last[0] == TRIED - 1 && strstr(once.said, "diverged"), "where steps get around: tried until %ld; %s", once.last[0], once.said);
     return failures > 0;
 }
