@@ -64,8 +64,8 @@ static bool keeps(const Exchange *x, Expr *was, Expr *is)
     return k.any;
 }
 
-// Ends of v, moved, as far as they are numbers.
-static Expr *within_ends(const Exchange *x, Expr *ref) { return ex_call3("within", moved_element(x, ref), ex_num(ref->var->lower_number), ex_num(ref->var->upper_number)); }
+// Ends of v, moved, as far as all elements have them alike.
+static Expr *within_ends(const Exchange *x, Expr *ref) { return ex_call3("within", moved_element(x, ref), end_of_value(ref->var, 0), end_of_value(ref->var, 1)); }
 
 // The factors of c, which stays 0 where one of the two does not exist. false: a condition is not met.
 static bool factors_of_c(Graph *g, Exchange *x, Reading *out)

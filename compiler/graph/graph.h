@@ -315,6 +315,7 @@ bool marginals(Graph *g);
 bool asked_marginal(const Graph *g, const Var *v);
 // The first and the last value of an integer, if data tell them; NULL: they do not.
 Expr *end_of_summed(const Var *v, int side);
+Expr *end_of_value(const Var *v, int side);                        // of an unknown: by data where all elements have it alike, else a number, which may be infinite
 int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);       // schedule.c: the unknowns that are summed out of what the block reads with so many sums behind it; their number
 const char *needed_for(Graph *g, const Var *v);                           // schedule.c: what is made of a response before sampling, so that its values cannot be missing; NULL: nothing
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.

@@ -57,6 +57,13 @@ Expr *end_of_summed(const Var *v, int side)
     return e && ex_data_only(e) ? e : NULL;
 }
 
+// The densities of discrete unknowns are without ends that are data: who moves one minds them.
+Expr *end_of_value(const Var *v, int side)
+{
+    Expr *e = side ? v->upper : v->lower;
+    return v->discrete && e && ex_data_only(e) ? e : ex_num(side ? v->upper_number : v->lower_number);
+}
+
 // The sum over the loops of a part of what stands in it.
 static Expr *summed(const Loops *l, Expr *e)
 {

@@ -214,7 +214,7 @@ static void give_back(const Window *w)
 static bool add_window(Against *a, Orbit *o, Var *count)
 {
     Graph *g = a->g;
-    if (count->rank == MAX_RANK || !step_of_count(g, count)) return false;
+    if (count->rank == MAX_RANK || !step_of_count(g, count) || (count->lower && ex_unknown(count->lower)) || (count->upper && ex_unknown(count->upper))) return false;
     for (int i = 0; i < o->nwindows; i++)
         if (meet(g, count, o->window[i].count)) return false;
     Conditional *c = conditional_density(g, count, false);

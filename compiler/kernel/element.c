@@ -817,7 +817,14 @@ static void put_density(Lower *p, const Piece *d, Var *lp, bool weighed)
     }
 }
 
-static Expr *bound_of(double v, double shift) { return isfinite(v) ? ex_num(v + shift) : NULL; }
+static Expr *bound_of(const Var *v, int side)
+{
+    const double most = v->discrete && v->base == BASE_INT ? 2147483647 : INFINITY, shift = v->discrete ? side ? 0.5 : -0.5 : 0;      // an int holds 32 bits
+    Expr *end = end_of_value(v, side);
+    if (end->kind != EX_NUM) return ex_add2(end, ex_num(shift));
+    const double number = isfinite(end->number) ? end->number : side ? most : -most;
+    return isfinite(number) ? ex_num(number + shift) : NULL;
+}
 
 // What the elements of a chain remember is kept in an array, as they are drawn (graph/history.c).
 typedef struct Kept { const Var *stand; Var *array; } Kept;
@@ -854,9 +861,8 @@ static Node *enter_walk(Lower *p, const Step *s, NodeKind kind, Var *width)
     n->slice.element = c->current;
     n->slice.width = width;
     n->slice.start = s->slice.width;
-    const double most = v->discrete && v->base == BASE_INT ? 2147483647 : INFINITY;      // an int holds 32 bits
-    n->slice.lo = bound_of(isfinite(v->lower_number) ? v->lower_number : -most, v->discrete ? -0.5 : 0);
-    n->slice.hi = bound_of(isfinite(v->upper_number) ? v->upper_number : most, v->discrete ? 0.5 : 0);
+    n->slice.lo = bound_of(v, 0);
+    n->slice.hi = bound_of(v, 1);
     return n;
 }
 
@@ -1020,7 +1026,7 @@ void fill_window(Lower *p, const Window *w)
     put_let(p, NULL, value, ex_add2(c->current, ex_mul2(local_ref(apart), ex_add(3, (Expr *[]){ex_index(w->value), ex_num(-1), ex_neg(local_ref(below))}))), "long");
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
     Node *test = enter(p, NODE_IF);
-    test->test.condition = ex_call2("&&", ex_call2("<=", ex_num(v->lower_number), c->u), ex_call2("<=", c->u, ex_num(fmin(v->upper_number, MOST_COUNT))));
+    test->test.condition = ex_call2("&&", ex_call2("<=", end_of_value(v, 0), c->u), ex_call2("<=", c->u, v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
     put_density(p, pieces, lp, true);
     p->at = &test->test.otherwise;
     put_update(p, UPDATE_SET, place_local(lp), ex_num(-INFINITY));
