@@ -69,6 +69,12 @@ static void emit_scales(Out *o, const StepCode *s)
     Expr *sweep, *trial;
     cost_of_scales(o->program, s, &sweep, &trial);
     o->launching = true;
+    for (int i = 0; i < o->g->nvars; i++) {      // at most: they are not counted in each sweep
+        const Var *v = o->g->vars[i];
+        if (!v->nrows) continue;
+        sweep = ex_replace(sweep, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
+        trial = ex_replace(trial, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
+    }
     const char *list = "";
     for (int i = 0; i < of->n; i++) {
         const Var *v = of->var[i];
@@ -370,13 +376,11 @@ static const char *units_c(Out *o, const Expr *e)
 }
 
 // How many different rows of data there are, where chains with the same data are summed over once.
-static void emit_counted_rows(Out *o, Expr *const *number, int n)
+static void emit_counted_rows(Out *o, const Expr *number)
 {
     for (int i = 0; i < o->g->nvars; i++) {
         const Var *v = o->g->vars[i];
-        bool read = false;
-        for (int k = 0; k < n && v->nrows; k++) read |= ex_mentions(number[k], v->rows_counted);
-        if (!read) continue;
+        if (!v->nrows || !ex_mentions(number, v->rows_counted)) continue;
         fprintf(o->file, "    const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){", c_name(o, v->rows_counted->name), extent_c(o, v->dim[0], LOOSE), v->nrows);
         for (int k = 0; k < v->nrows; k++) {
             const char *name = c_name(o, v->rows[k]->name);
@@ -397,7 +401,14 @@ static bool emit_competitions(Out *o, const Program *p, const Var *const *state,
         const CompetitionCost cost = cost_of_competition(p, c);
         fprintf(out, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", c->number);
         Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
-        emit_counted_rows(o, number, 9);
+        Expr *all = ex_add(9, (Expr **)number);  // and what may take the place of some
+        for (const Step *s = o->g->steps; s; s = s->next) {
+            const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
+            const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
+            const CompetitionCost told = r && r->told ? cost_where_told(p, c) : cost;
+            all = ex_add(5, (Expr *[]){all, others.alone, others.work, told.steps, told.move});
+        }
+        emit_counted_rows(o, all);
         for (int i = 0; i < 9; i++) fprintf(out, "    cost[%d] = %s;\n", i, units_c(o, number[i]));
         for (const Step *s = o->g->steps; s; s = s->next) {          // what data alone tell
             if (s->joint <= 0 || (s->competition && s->competition != c)) continue;
