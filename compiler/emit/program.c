@@ -81,7 +81,7 @@ static void emit_scales(Out *o, const StepCode *s)
         const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
         list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, v->rank ? extent_c(o, v->dim[0], LOOSE) : "1");
     }
-    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %d, %s, %s%s);", s->density_name, step->block[0]->name, s->tuning->name, step->competition ? step->competition->number : 0, step->gaussian.rows && step->gaussian.rows->told ? step->gaussian.rows->told : step->gaussian.sparse,
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %d, %d, %s, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name, s->tuning->name, step->proposal != NULL, step->competition ? step->competition->number : 0, step->gaussian.rows && step->gaussian.rows->told ? step->gaussian.rows->told : step->gaussian.sparse,
          units_c(o, sweep), units_c(o, trial), list);
     o->launching = false;
 }
@@ -109,6 +109,14 @@ static void emit_launch(Out *o, const Launch *l)
         o->launching = true;
         begin(o, "if (%s)", extent_c(o, l->arg[0].extent, LOOSE));
         o->launching = false;
+        return;
+    }
+    if (l->kind == LAUNCH_PROPOSE) {
+        line(o, "PROPOSE(run, %s);", c_name(o, l->arg[0].var->name));
+        return;
+    }
+    if (l->kind == LAUNCH_ADAPTS) {
+        begin(o, "if (ADAPTS(run, %s))", c_name(o, l->arg[0].var->name));
         return;
     }
     if (l->kind == LAUNCH_CHECKED) {

@@ -99,7 +99,7 @@ static int draws_of(const Graph *g, const Var *v)
 {
     int n = 0;
     for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; i < s->nblock; i++) n += s->block[i] == v && !s->imputes && !s->white && s->when != WITH_GRADIENTS && s->when != ON_GPU && s->joint >= 0 && !(s->joined && s->nblock == 1);
+        for (int i = 0; i < s->nblock; i++) n += s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS && s->when != ON_GPU && s->joint >= 0 && !(s->joined && s->nblock == 1);
     return n;
 }
 

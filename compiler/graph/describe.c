@@ -413,6 +413,28 @@ static void scales(Graph *g, Description *d, const Step *s)
     if (of) d->method = arena_printf(g->arena, "%s; on a CPU, after %s with it integrated out: slice sampling, a factorisation for each trial; less often where that is measured to gain little", d->method, names);
 }
 
+// What is accepted or not.
+static void proposal(Graph *g, Description *d, const Step *s)
+{
+    const Proposal *of = s->proposal;
+    const Scales *scales = s->gaussian.scales;
+    const char *names = "";
+    for (int i = scales->n; i-- > 0;) names = arena_printf(g->arena, "%s%s%s", scales->var[i]->name, *names ? ", " : "", names);
+    d->subject = arena_printf(g->arena, "%s, %s, proposed together", names, d->subject);
+    d->brief = "~ joint normal, a proposal";
+    for (int i = 0; i < of->n; i++) {
+        const Plates *p = &of->of[i].factor->plates;
+        Loops l = {.guard = p->guard};
+        while (l.n < p->n) {
+            l.index[l.n] = p->index[l.n];
+            l.n++;
+        }
+        line(g, d, arena_printf(g->arena, "%s in place of %s%s%s", text(g, ex_tidy(of->of[i].value)), text(g, of->of[i].density), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+    }
+    d->method = arena_printf(g->arena, "%s; accepted by what the densities have besides the quadratics in their place, whose slopes and bends are averages over warm-up (Gamerman 1997; Knorr-Held and Rue 2002)", d->method);
+    d->elements = arena_printf(g->arena, "one Cholesky factorisation of a sparse precision, or a dense one where that is less work; on a CPU, unless data make it more than %d times the work of going through its terms", s->gaussian.most_work);
+}
+
 static Description describe(Graph *g, const Step *s)
 {
     Description d = {.subject = "", .because = s->reason};
@@ -537,6 +559,7 @@ static Description describe(Graph *g, const Step *s)
         break;
     }
     if (s->orbit) orbit(g, &d, s);
+    if (s->proposal) proposal(g, &d, s);
     if (s->white) white(g, &d, s);
     return d;
 }

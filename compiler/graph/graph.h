@@ -791,6 +791,7 @@ typedef struct Step {
     int          nexpected;
     const Predictive *predictive;        // ENUM: weights that are integrated out, or NULL
     const Orbit *orbit;                  // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
+    const struct Proposal *proposal;     // GAUSSIAN: what is drawn is a proposal, which is accepted or not; or NULL
     const struct White *white;           // SLICE: given the white noise of a vector, which moves along; or NULL
     Expr        *shelf, *shelves;        // and which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at once. NULL: elements take turns
     Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
@@ -873,6 +874,26 @@ typedef struct Scales {                  // drawn before a joint normal, which i
 } Scales;
 
 void find_scales(Graph *g);
+Scales *scales_of(Graph *g, const Step *s);                       // of a joint normal; NULL: there are none
+
+// ---- proposals.c: scales and what they are the scales of, proposed together ----
+
+typedef struct Tangent {               // of the predictor of a factor, in place of its log density
+    const Factor *factor;
+    Expr         *density;               // its terms that hold the block
+    Expr         *predictor;             // linear in the block
+    Expr         *slope, *bend;          // of the log density as the chain stands: its derivative by the predictor, and less the second one
+    Expr         *at[3];                 // what warm-up has found of them, an element for each instance: predictor, slope, bend
+    Expr         *value;                 // at[1]*(predictor - at[0]) - at[2]/2*(predictor - at[0])^2
+} Tangent;
+
+typedef struct Proposal {                // of the step's block with its scales, from the joint that has quadratics in place of these factors
+    Var       *name;                     // its random numbers are of this
+    int        n;
+    Tangent *of;
+} Proposal;
+
+void find_proposals(Graph *g);                                   // adds the steps
 
 // ---- whiten.c: a vector's white noise in place of the vector ----
 

@@ -554,7 +554,7 @@ const Step *step_that_draws(const Graph *g, const Var *v)
 {
     for (const Step *s = g->steps; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (s->block[i] == v && !s->imputes && s->when != WITH_GRADIENTS) return s;
+            if (s->block[i] == v && !s->imputes && !s->proposal && s->when != WITH_GRADIENTS) return s;
     return NULL;
 }
 

@@ -139,19 +139,31 @@ static bool densities(Graph *g, const Step *s, Scales *of)
     return true;
 }
 
+// A factor that a proposal has a quadratic for: J and h have that, and L would have the factor.
+static bool in_quadratics(const Step *s, const Var *v)
+{
+    for (int i = 0; s->proposal && i < s->proposal->n; i++)
+        if (ex_mentions(s->proposal->of[i].factor->log_density, v)) return true;
+    return false;
+}
+
+Scales *scales_of(Graph *g, const Step *s)
+{
+    if (!may_have_scales(s)) return NULL;
+    Scales *of = NEW(g->arena, Scales);
+    of->var = NEW_N(g->arena, Var *, g->nvars + 1);
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v) || bends_orbit(s, v) || in_quadratics(s, v)) continue;
+        if (s->gaussian.innovations && innovation_coefficients_mention(s->gaussian.innovations, v)) continue;
+        of->var[of->n++] = v;
+    }
+    return of->n > 0 && densities(g, s, of) ? of : NULL;
+}
+
 void find_scales(Graph *g)
 {
     if (g->by_em) return;
-    for (Step *s = g->steps; s; s = s->next) {
-        if (!may_have_scales(s)) continue;
-        Scales *of = NEW(g->arena, Scales);
-        of->var = NEW_N(g->arena, Var *, g->nvars + 1);
-        for (int i = 0; i < g->nvars; i++) {
-            Var *v = g->vars[i];
-            if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v) || bends_orbit(s, v)) continue;
-            if (s->gaussian.innovations && innovation_coefficients_mention(s->gaussian.innovations, v)) continue;
-            of->var[of->n++] = v;
-        }
-        if (of->n > 0 && densities(g, s, of)) s->gaussian.scales = of;
-    }
+    for (Step *s = g->steps; s; s = s->next)
+        if (s->kind == STEP_GAUSSIAN && !s->proposal) s->gaussian.scales = scales_of(g, s);
 }

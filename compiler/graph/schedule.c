@@ -1596,6 +1596,7 @@ bool schedule(Graph *g)
     find_windows(g);
     find_shifts(g);
     find_scales(g);
+    find_proposals(g);
     find_reflections(g);
     find_whitened(g);
     find_conjugates(g);
@@ -1653,9 +1654,9 @@ bool complete_blocks(Graph *g)
         for (int i = 0; of && i < of->n; i++)
             if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;      // a slice of an element that is in no statement has no end
         if (s->gaussian.on_plane || s->gaussian.band) continue;
-        if (s->gaussian.nbatch == 0 && !g->by_em && !s->orbit) find_scale_move(g, s);
+        if (s->gaussian.nbatch == 0 && !g->by_em && !s->orbit && !s->proposal) find_scale_move(g, s);
         if (s->gaussian.sparse) find_listed(g, s);
-        else if (!s->orbit) find_rows(g, s);
+        else if (!s->orbit && !s->proposal) find_rows(g, s);
     }
     return true;
 }

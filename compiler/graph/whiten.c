@@ -25,7 +25,7 @@ static const Step *step_of(const Graph *g, const Var *v)
 {
     for (const Step *s = g->steps; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (s->block[i] == v && !s->imputes && !s->white && s->when != WITH_GRADIENTS) return s;
+            if (s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS) return s;
     return NULL;
 }
 

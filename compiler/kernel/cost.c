@@ -502,7 +502,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         in_lapack = true;
         break;
     case LAUNCH_PATTERN: case LAUNCH_TELL_ROWS: case LAUNCH_SCALES: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
-    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_WHERE: case LAUNCH_CHECKED: case LAUNCH_END: break;
+    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_WHERE: case LAUNCH_CHECKED: case LAUNCH_PROPOSE: case LAUNCH_ADAPTS: case LAUNCH_DECIDE: case LAUNCH_END: break;
     }
     c.work = ex_add2(c.work, in_lapack ? ex_add2(ex_num(LAUNCHED), ex_mul2(ex_num(LIBRARY), ex_call2("<=", ex_num(LEAST_LIBRARY), a))) : ex_num(LAUNCHED));
     c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));
@@ -529,7 +529,7 @@ static Cost count_all(Counter *k, const Launches *list)
     Expr *turns = NULL;
     for (const Launch *l = list->first; l; l = l->next) {
         if (l->kind == LAUNCH_TURNS || l->kind == LAUNCH_WHERE) { turns = l->kind == LAUNCH_WHERE && k->where_made ? ex_num(1) : l->arg[0].extent; turn = none(); }
-        else if (l->kind == LAUNCH_CHECKED)
+        else if (l->kind == LAUNCH_CHECKED || l->kind == LAUNCH_ADAPTS)
             while (l->kind != LAUNCH_END) l = l->next;
         else if (l->kind == LAUNCH_END) { add(&all, times(turn, turns)); turns = NULL; }
         else if (is_taken(l->when, k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);

@@ -293,6 +293,7 @@ static void lower_step(Lower *p, const Step *s, StepCode *code)
     }
     }
     if (s->orbit) along_orbit(p, s);
+    if (s->proposal) lower_proposal(p, s, code);
 }
 
 void launch_messages(Lower *p, const Var *m)
@@ -348,6 +349,7 @@ static void lower_steps(Lower *p)
         for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
         for (int i = 0; s->kind == STEP_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++) names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
         for (int i = 0; s->orbit && i < s->orbit->n; i++) names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->orbit->moved[i].var->name);
+        if (s->proposal) names = words(p, "proposal of %s", names);
         if (s->white) names = words(p, "%s, with %s", names, s->white->vector->name);
         StepCode *code = &out->steps[n];
         code->step = s;

@@ -223,6 +223,7 @@ void step_turns(Lower *p, const Step *s);                            // turns.c
 void before_orbit(Lower *p, const Step *s);                          // orbits.c: what is drawn starts from where nothing moves
 void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own);    // scales.c: what is drawn with a joint normal integrated out, once the launches of that are there: from *own on
 void along_orbit(Lower *p, const Step *s);                           // and then moves others
+void lower_proposal(Lower *p, const Step *s, StepCode *code);        // proposals.c: around the launches of the step, once these are there
 void step_nuts(Lower *p, const Step *s, StepCode *code);             // gradient.c
 
 // ---- trials.c ----

@@ -809,17 +809,17 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 
 // ---- scales with a joint normal integrated out ----
 //
-//   SCALES(run, density, var, tuning, competition, sparse, sweep, trial, {"tau", gm_of(tau), 0, INFINITY, 1}, ...)
+//   SCALES(run, density, var, tuning, proposed, competition, sparse, sweep, trial, {"tau", gm_of(tau), 0, INFINITY, 1}, ...)
 //
 // draws these before the joint normal whose density, together with all that holds them, `density` evaluates (scales.h); costs of a sweep without this and of a trial in multiply-adds, those of
-// the sparse factor of joint normal number `sparse` not among them. On a GPU nothing is done.
+// the sparse factor of joint normal number `sparse` not among them. proposed: all that is drawn is a proposal (proposals.h). On a GPU nothing is done.
 #include "scales.h"
 
-#define SCALES(run, density, variable, room, competition, sparse, sweep, trial, ...)                                                   \
+#define SCALES(run, density, variable, room, proposed, competition, sparse, sweep, trial, ...)                                                   \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
         const GmScaleOf gm_list[] = {__VA_ARGS__};                                                                                     \
-        launch_scales(run, density, variable, gm_of(room), gm_choice(run, competition, 0) ? competition : 0, sparse, sweep, trial, gm_list, (int)(sizeof gm_list / sizeof *gm_list)); \
+        launch_scales(run, density, variable, gm_of(room), proposed, gm_choice(run, competition, 0) ? competition : 0, sparse, sweep, trial, gm_list, (int)(sizeof gm_list / sizeof *gm_list)); \
     } while (0)
 
 // ---- all chains ----
@@ -899,6 +899,8 @@ typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char 
 #endif
 
 #define TAKES_GPU_STEPS(run) ((run)->device || (run)->like_gpu || GM_LIKE_GPU)
+
+#include "proposals.h"
 
 static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
 {

@@ -8,6 +8,7 @@
 //               make of it in the next sweep, and the correlation q of s before and after the draw itself, r by a standard error more than it seems: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as far as
 //               both go to and fro. Those that take longest without go on being drawn, so many that the longest time of all, times the work of a sweep, is least; the others for a tenth of the time. Nothing but sizes and draws of the
 //               warm-up enters, and nothing changes after it
+//   proposals   where all that is drawn is a proposal (proposals.h) nothing is measured, and each is drawn whenever it can be afforded, in an order or its reverse
 //   --check     the draw claims L after it less L before it
 //   test        tests/stat/scales.py
 #ifndef GM_SCALES_H
@@ -101,7 +102,21 @@ static void scales_choose(GmScaleRoom *room, long elements, double sweep, double
     for (long k = 0; k < elements; k++) room[k].every = scales_time(&room[k], 0) < least ? fmax(every, ceil(rest / (GM_SCALES_SHARE * sweep))) : every;
 }
 
-static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, GmChoice *choice, double sweep, double trial, const GmScaleOf *of, int n)
+static long scales_before(const GmScaleOf *of, int n)
+{
+    long elements = 0;
+    for (int i = 0; i < n; i++) elements += of[i].count;
+    return elements;
+}
+
+// Of a proposal: whether scales are drawn from the last to the first, as they are with probability 1/2, so that all of their draws together are reversible.
+static int scales_turn_back(Sweep at, uint32_t var)
+{
+    Stream g = stream(at, var, ((uint64_t)1 << 38) + 1);
+    return uniform_open(&g) < 0.5;
+}
+
+static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, int proposed, GmChoice *choice, double sweep, double trial, const GmScaleOf *of, int n)
 {
     const State *const s = gm_of_chain(run, run->chain);
     const Sweep at = sweep_place(run, run->chain);
@@ -112,12 +127,15 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             if (r->paired > 0 && run->sweep >= end / 3 && run->sweep <= end) pairs_add(&r->others, r->after, scales_coordinate(&of[i], gm_at(wide, s, of[i].value)[k]));
             r->paired = 0;
         }
-    if (elements > 0 && (room->every == 0 || run->sweep == 0 || (run->sweep == end && end >= 30))) scales_choose(room, elements, sweep, trial, run->sweep > 0 && room->every > 0);
+    if (elements > 0 && (room->every == 0 || run->sweep == 0 || (run->sweep == end && end >= 30))) scales_choose(room, elements, sweep, trial, run->sweep > 0 && room->every > 0 && !proposed);
     const double was = run->checking ? scales_density(run, density, GM_GIVEN_X) : 0;
     double known = NAN;                      // at the values as they are
-    long trials = 0, e = 0;
-    for (int i = 0; i < n; i++)
-        for (long k = 0; k < of[i].count; k++, e++) {
+    long trials = 0;
+    const int backward = proposed && scales_turn_back(at, var);
+    for (int turn = 0; turn < n; turn++) {
+        const int i = backward ? n - 1 - turn : turn;
+        for (long again = 0; again < of[i].count; again++) {
+            const long k = backward ? of[i].count - 1 - again : again, e = scales_before(of, i) + k;
             GmScaleRoom *r = &room[e];
             if (!run->checking && run->sweep % (long)r->every != 0) continue;
             wide *const x = &gm_at(wide, s, of[i].value)[k];
@@ -144,6 +162,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             r->paired = 1;
             if (run->sweep >= end / 3 && run->sweep < end) pairs_add(&r->own, scales_coordinate(&of[i], start), r->after);
         }
+    }
     if (choice && run->sweep >= run->warmup / 12) choice->scales += trial * (double)trials;      // from then on it is measured what the steps cost (host/choice.c)
     if (!run->checking) return;
     const double is = scales_density(run, density, GM_GIVEN_X);
@@ -152,13 +171,13 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
 
 #endif
 
-GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, size_t tuning, int competition, int sparse, double sweep, double trial, const GmScaleOf *of, int n)
+GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, size_t tuning, int proposed, int competition, int sparse, double sweep, double trial, const GmScaleOf *of, int n)
 {
 #if !defined(__CUDACC__)
     const double factor = sparse ? gm_sparse_work(sparse) : 0;
     if (run->device || run->like_gpu || factor < 0) return;
     gm_here(run);
-    ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), gm_choice(run, competition, run->chain), sweep + factor, trial + factor, of, n));
+    ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), proposed, gm_choice(run, competition, run->chain), sweep + factor, trial + factor, of, n));
 #endif
 }
 
