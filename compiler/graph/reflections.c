@@ -16,7 +16,7 @@
 //
 // Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` set, after which the sign is applied.
 // Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors that it would change. With those as well that are multiplied with it and are positive, which stay,
-// every factor but the priors of these would be as it was: the model is symmetric but for signs that it gives. Some factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers
+// every factor but the priors of these, and statements without loops or that draw what is turned, would be as it was: the model is symmetric but for signs that it gives. Some factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers
 // that stand in all references outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or read as an array.
 // What is stretched is an unknown of either sign with what it is multiplied with, positive or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it was.
 #include <math.h>
@@ -319,21 +319,39 @@ static bool draws_others(const Graph *g, const Turned *t)
     return others;
 }
 
-// Whether the model is symmetric but for the signs that it gives.
+static Look test_within(const Expr *e, void *with) { return e->kind == EX_CALL && e->fn == FN_WITHIN && mentions_moved(e, with) ? FOUND : LOOK; }
+
+// Whether f, which turned is another, costs little for each sign: it draws what is turned, or has no rows.
+static bool costs_little(Reflection *x, const Factor *f)
+{
+    bool own = false;
+    for (int i = 0; i < x->n && !own; i++) own = !x->turned[i].stays && draws(f, x->turned[i].var);
+    if (x->sign || x->c || !(own || f->plates.n == 0) || ex_find(f->log_density, test_within, x)) return false;
+    turned(x, f->log_density);
+    return !x->failed;
+}
+
+// Whether the model is symmetric but for the signs that it gives, and statements that cost little.
 static bool find_set(Reflection *x)
 {
     bool symmetric = false;
+    int rest = 0;
     x->all = true;
     for (x->grown = true; x->grown;) {
         x->grown = x->failed = false;
         symmetric = true;
+        rest = 0;
         const Reading of = factors_turned(x);
         for (int q = 0; q < of.n && !x->grown; q++) {
             const Factor *f = of.factor[q];
             if (!factor_counts_at(f, 0, false) || stays(x, f)) continue;
-            symmetric = x->failed = false;
+            x->failed = false;
             ex_find(f->log_density, find_partners, x);
             if (x->failed && !x->grown) return false;
+            const bool little = !x->grown && costs_little(x, f);
+            x->failed = false;
+            rest += little;
+            symmetric &= little;
         }
     }
     int staying = 0, given = 0;
@@ -342,7 +360,7 @@ static bool find_set(Reflection *x)
         given += x->turned[i].ngiven > 0;
         if (x->sign && x->turned[i].ngiven && !draws_others(x->g, &x->turned[i])) return false;
     }
-    return symmetric && staying + given && given < 2 && x->n - staying > 1;
+    return symmetric && staying + given + rest && given + (rest > 0) < 2 && x->n - staying > 1;
 }
 
 // Columns: where all of them, with what stays, may be turned, to turn what stays alone is to turn the rest. Where k == j, j of a plate, that is column j: only its rows are read then.

@@ -286,6 +286,20 @@ def signs_of_anchors():
     return triangle()
 
 
+@test(["s, u"], "s ~ normal(0.4, 1); for (i in 1:5) u[i] ~ normal(0, 1);", {"s": identity, "u.1": identity, "u.3": identity, "v.1": squash, "v.3": squash, "w": identity}, data="real v[5]; real w;",
+      likelihood="for (i in 1:5) v[i] ~ normal(s * u[i], 0.5); w ~ normal(s, 0.8);", values={"v": null, "w": None})
+def signs_that_a_statement_tells():
+    s, u = normal(0.4), rng.standard_normal((2, M))
+    return {"s": s, "u.1": u[0], "u.3": u[1], "v.1": normal(s * u[0], 0.5), "v.3": normal(s * u[1], 0.5), "w": normal(s, 0.8)}
+
+
+@test(["f, l", "f, l"], "for (j in 1:3) l[j] ~ normal(m[j], 1); for (i in 1:5) f[i] ~ normal(0, 1);", {"l.1": identity, "l.2": identity, "l.3": identity, "f.1": identity, "f.3": identity, "z.1.1": squash, "z.1.2": squash, "z.3.3": squash},
+      data="real m[3]; real z[5, 3];", likelihood="for (i in 1:5, j in 1:3) z[i, j] ~ normal(l[j] * f[i], 0.7);", values={"m": [0.6, 0, -0.4], "z": [[None] * 3] * 5})
+def signs_that_means_tell():
+    l, f = [normal(m) for m in (0.6, 0, -0.4)], rng.standard_normal((2, M))
+    return {"l.1": l[0], "l.2": l[1], "l.3": l[2], "f.1": f[0], "f.3": f[1], "z.1.1": normal(l[0] * f[0], 0.7), "z.1.2": normal(l[1] * f[0], 0.7), "z.3.3": normal(l[2] * f[1], 0.7)}
+
+
 @test(["f, B", "f, B"], "for (j in 1:3, k in 1:2) B[j, k] ~ normal(0, k); for (i in 1:5, k in 1:2) f[i, k] ~ normal(0, 1);", {"B.2.1": identity, "B.3.1": identity, "B.3.2": identity, "f.3.1": identity, "f.3.2": identity, "z.3.2": squash, "z.3.3": squash},
       data="real z[5, 3];", likelihood="for (i in 1:5, j in 1:3) z[i, j] ~ normal(sum(k in 1:2, B[j, k] * f[i, k]), 0.5);", values={"z": [[None] * 3] * 5})
 def stretched_columns():
