@@ -1226,6 +1226,31 @@ static Expr *end_for_all(const Factor *f, Expr *end, int side)
     return one && !ex_unknown(one) ? one : end_for_all(f, end->args[1], side);
 }
 
+// A definition of one value, in place of its name.
+static Expr *written_out(Expr *e, void *with)
+{
+    const Site *t = e->kind == EX_REF && e->var->kind == VAR_LET && e->var->rank == 0 ? e->var->sites : NULL;
+    return t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard ? ex_map(t->value, written_out, with) : NULL;
+}
+
+static Look test_passes(const Expr *e, void *with)
+{
+    (void)with;
+    const bool computed = e->kind == EX_REF && e->var->kind != VAR_DATA, whole = e->kind == EX_REF && e->nargs < e->var->rank;
+    return computed || whole || e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT ? FOUND : LOOK;
+}
+
+// Ends of discrete unknowns give sizes, which are known before anything is computed: one that takes a pass over data stands in the densities instead.
+static void settle_computed_end(Graph *g, Var *v, int side)
+{
+    Expr **end = side ? &v->upper : &v->lower;
+    if (!*end || ex_unknown(*end) || !ex_find(*end, test_passes, NULL)) return;
+    Expr *e = ex_map(*end, written_out, NULL), *was = *end;
+    *end = ex_find(e, test_passes, NULL) ? NULL : e;
+    for (Factor *f = g->factors; f && !*end; f = f->next)
+        if (draws(f, v)) add_density(f, side ? within(f->value, NULL, was) : within(f->value, was, NULL));
+}
+
 // One end of the values of a discrete unknown: the outermost of those of the statements that draw it, if each has one that is the same for
 // all elements. Statements with another end bring it as a term of their density.
 static void settle_end(Graph *g, Var *v, int side)
@@ -1260,6 +1285,7 @@ void settle_values(Graph *g)
         bool fresh = false;
         for (const Factor *f = g->factors; f; f = f->next) fresh |= draws(f, v) && (f->least || f->most);
         for (int side = 0; side < 2 && fresh && var_unknown(v) && v->discrete; side++) settle_end(g, v, side);
+        for (int side = 0; side < 2 && var_unknown(v) && v->discrete; side++) settle_computed_end(g, v, side);
     }
 }
 
