@@ -337,7 +337,7 @@ void find_conjugates(Graph *g)
         Plate p;
         if (!find_plate(g, steps[k], &p)) continue;
         for (int i = 0; i < nsteps && p.n < MOST_PARAMETERS; i++)
-            if (is_parameter(g, steps[i], p.step) && hangs_on(&p, steps[i]->block[0])) p.parameter[p.n++] = steps[i];
+            if (steps[i] != p.step && is_parameter(g, steps[i], p.step) && hangs_on(&p, steps[i]->block[0])) p.parameter[p.n++] = steps[i];
         bool sliced = false;                     // parameters that have a family are left to it where all have
         for (int i = 0; i < p.n; i++) sliced |= p.parameter[i]->kind == STEP_SLICE;
         int n = 0;

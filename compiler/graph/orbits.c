@@ -225,11 +225,12 @@ static void find_only(Expr *ref, void *with)
     o->ref = ref;
 }
 
+// The one element of v in e; NULL: there are several, those that a sum goes over among them.
 static Expr *only_reference(Expr *e, const Var *v)
 {
     Only o = {0};
     ex_references(e, v, find_only, &o);
-    return o.several || !o.ref || o.ref->nargs < v->rank ? NULL : o.ref;
+    return o.several || !o.ref || o.ref->nargs < v->rank || o.ref->loose > 0 ? NULL : o.ref;
 }
 
 // Whether moved differs from was by a multiple of log c at most; its multiple into `times`.
