@@ -61,28 +61,46 @@ static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
 
 static const char *units_c(Out *o, const Expr *e);
 
-// The draws of scales that a step begins with.
-static void emit_scales(Out *o, const StepCode *s)
+// What draws of scales are rationed by: their competition, the number of the joint normal's sparse factor, and what a sweep and a trial cost.
+static const char *rations_text(Out *o, const StepCode *s)
 {
     const Step *step = s->step;
-    const Scales *of = step->gaussian.scales;
     Expr *sweep, *trial;
     cost_of_scales(o->program, s, &sweep, &trial);
-    o->launching = true;
     for (int i = 0; i < o->g->nvars; i++) {      // at most: they are not counted in each sweep
         const Var *v = o->g->vars[i];
         if (!v->nrows) continue;
         sweep = ex_replace(sweep, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
         trial = ex_replace(trial, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
     }
+    return text(o, "%d, %d, %s, %s", step->competition ? step->competition->number : 0, step->gaussian.rows && step->gaussian.rows->told ? step->gaussian.rows->told : step->gaussian.sparse, units_c(o, sweep), units_c(o, trial));
+}
+
+static const char *count_of_scale(Out *o, const Var *v) { return v->rank ? extent_c(o, v->dim[0], LOOSE) : "1"; }
+
+// The draws of scales that a step begins with.
+static void emit_scales(Out *o, const StepCode *s)
+{
+    const Step *step = s->step;
+    const Scales *of = step->gaussian.scales;
+    o->launching = true;
     const char *list = "";
     for (int i = 0; i < of->n; i++) {
         const Var *v = of->var[i];
         const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
-        list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, v->rank ? extent_c(o, v->dim[0], LOOSE) : "1");
+        list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
     }
-    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %d, %d, %s, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name, s->tuning->name, step->proposal != NULL, step->competition ? step->competition->number : 0, step->gaussian.rows && step->gaussian.rows->told ? step->gaussian.rows->told : step->gaussian.sparse,
-         units_c(o, sweep), units_c(o, trial), list);
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name, s->tuning->name, step->proposal != NULL, rations_text(o, s), list);
+    o->launching = false;
+}
+
+static void emit_propose(Out *o, const Launch *l)
+{
+    const Scales *of = l->code->step->gaussian.scales;
+    o->launching = true;
+    const char *n = "0";
+    for (int i = 0; i < of->n; i++) n = i ? text(o, "%s + %s", n, count_of_scale(o, of->var[i])) : count_of_scale(o, of->var[i]);
+    line(o, "PROPOSE(run, %s, %s, %s);", c_name(o, l->arg[0].var->name), rations_text(o, l->code), n);
     o->launching = false;
 }
 
@@ -112,7 +130,7 @@ static void emit_launch(Out *o, const Launch *l)
         return;
     }
     if (l->kind == LAUNCH_PROPOSE) {
-        line(o, "PROPOSE(run, %s);", c_name(o, l->arg[0].var->name));
+        emit_propose(o, l);
         return;
     }
     if (l->kind == LAUNCH_ADAPTS) {

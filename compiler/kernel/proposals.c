@@ -99,7 +99,7 @@ void lower_proposal(Lower *p, const Step *s, StepCode *code)
     with_room(launch(p, LAUNCH_ADAPTS, NULL), room);
     launch_team(p, adapts);
     launch(p, LAUNCH_END, NULL);
-    with_room(launch(p, LAUNCH_PROPOSE, NULL), room);
+    with_room(launch(p, LAUNCH_PROPOSE, NULL), room)->code = code;
     launch_team(p, weighs);
     launch_team(p, keep);
     *code->launches.last = draw.first;

@@ -8,7 +8,7 @@
 //               make of it in the next sweep, and the correlation q of s before and after the draw itself, r by a standard error more than it seems: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as far as
 //               both go to and fro. Those that take longest without go on being drawn, so many that the longest time of all, times the work of a sweep, is least; the others for a tenth of the time. Nothing but sizes and draws of the
 //               warm-up enters, and nothing changes after it
-//   proposals   where all that is drawn is a proposal (proposals.h) nothing is measured, and each is drawn whenever it can be afforded, in an order or its reverse
+//   proposals   where all that is drawn is a proposal (proposals.h) nothing is measured, and each is drawn in each proposal, in an order or its reverse
 //   --check     the draw claims L after it less L before it
 //   test        tests/stat/scales.py
 #ifndef GM_SCALES_H
@@ -137,7 +137,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
         for (long again = 0; again < of[i].count; again++) {
             const long k = backward ? of[i].count - 1 - again : again, e = scales_before(of, i) + k;
             GmScaleRoom *r = &room[e];
-            if (!run->checking && run->sweep % (long)r->every != 0) continue;
+            if (!run->checking && !proposed && run->sweep % (long)r->every != 0) continue;
             wide *const x = &gm_at(wide, s, of[i].value)[k];
             const wide start = *x, width = slice_width(r->width, 1);
             Stream g = stream(at, var, ((uint64_t)1 << 39) + (uint64_t)e);
