@@ -465,6 +465,45 @@ likelihood { for (i in 1:S, j in 1:n) y[i, j] ~ normal(log(10 * exp(-lv[i]) * ex
 """,
     dict(S=S, n=n, t=t, y=np.log(c) + r.normal(0, 0.1, (S, n))),
 )
+r = R(34)
+A, C = 13, 11
+age, coh = np.repeat(np.arange(A), 6), (np.tile(np.arange(6), A) + A - 1 - np.repeat(np.arange(A), 6)) * (C - 1) // (A + 4)
+off = r.uniform(8, 10, A * 6)
+model(
+    "age and cohort, second-order walk",
+    """data { int N, A, C; int age[N], coh[N]; vector[N] off; int<lower=0> y[N]; }
+prior { mu ~ normal(0, 10); s ~ uniform(0, 1); al[1] = 0; for (k in 2:A) al[k] ~ normal(0, 10);
+ be[1] ~ normal(0, 1); be[2] ~ normal(be[1], 1); for (k in 3:C) be[k] ~ normal(2 * be[k-1] - be[k-2], s); }
+likelihood { for (i in 1:N) y[i] ~ poisson(exp(off[i] + mu + al[age[i]] + be[coh[i]])); }
+""",
+    dict(N=A * 6, A=A, C=C, age=age + 1, coh=coh + 1, off=off, y=r.poisson(np.exp(off - 7 + 0.3 * age - 0.01 * age**2 + 0.1 * coh))),
+)
+r = R(35)
+n, p, q = 100, 7, 2
+L = np.tril(r.normal(0, 1, (p, q)))
+L[[0, 1], [0, 1]] = np.abs(L[[0, 1], [0, 1]]) + 0.3
+model(
+    "factors, a triangle in plates",
+    """data { int n, p, q; matrix[n, p] y; }
+prior { for (i in 1:p, k in 1:q) if (k < i) L[i, k] ~ normal(0, 1); else if (k == i) L[i, k] ~ half_normal(0, 1); else L[i, k] = 0;
+ for (i in 1:p) { s[i] ~ half_cauchy(0, 1); m[i] ~ normal(0, 5); } }
+latent { for (i in 1:n, k in 1:q) f[i, k] ~ normal(0, 1); }
+likelihood { for (i in 1:n, j in 1:p) y[i, j] ~ normal(m[j] + L[j] * f[i], s[j]); }
+""",
+    dict(n=n, p=p, q=q, y=r.normal(0, 1, p) + r.normal(size=(n, q)) @ L.T + 0.5 * r.normal(size=(n, p))),
+)
+r = R(36)
+G, n = 2, 16
+size = r.integers(5, 14, (G, n))
+model(
+    "litters of two groups",
+    """data { int G, n; int size[G, n], y[G, n]; }
+prior { for (g in 1:G) { a[g] ~ gamma(1, 0.001); b[g] ~ gamma(1, 0.001); } }
+latent { for (g in 1:G, i in 1:n) p[g, i] ~ beta(a[g], b[g]); }
+likelihood { for (g in 1:G, i in 1:n) y[g, i] ~ binomial(size[g, i], p[g, i]); }
+""",
+    dict(G=G, n=n, size=size, y=r.binomial(size, r.beta([[9], [2]], [[1], [0.7]], (G, n)))),
+)
 
 
 def main():
