@@ -1035,6 +1035,8 @@ static void start_of_series(Types *t, Decl *d, const List *sites, const List *su
         }
 }
 
+enum { MOST_ASKED = 32 };               // definitions that a recursion goes through, at most: more are not looked through
+
 static bool has_whole_values(Types *t, Decl *d, List *asked);
 
 // Whether an expression's values are whole numbers as far as can be told before what it reads has a type.
@@ -1059,6 +1061,7 @@ static bool has_whole_values(Types *t, Decl *d, List *asked)
     if (d->has_type || d->kind == DECL_DATA || d->kind == DECL_INDEX) return d->kind == DECL_INDEX || d->type.base == BASE_INT;
     for (int i = 0; i < asked->n; i++)
         if (asked->item[i] == d) return true;
+    if (asked->n == MOST_ASKED) return false;
     list_add(t->a, asked, d);
     const List *tildes = &facts(t->a, d)->tildes;
     for (int i = 0; i < tildes->n; i++) {
