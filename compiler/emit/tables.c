@@ -176,19 +176,13 @@ static int extent_field(const Graph *g, const Expr *extent)
 // A bound as it is written to the field's row, or to the function of shapes. Of data all that is declared counts, of unknowns what is the same for all elements.
 typedef struct Bound { const Expr *value; double number; } Bound;        // value NULL: the number
 
-// A definition of one value, in place of its name: what is computed before the first sweep is not there yet when shapes are asked for.
-static Expr *written_out(Expr *e, void *with)
-{
-    const Site *t = e->kind == EX_REF && e->var->kind == VAR_LET && e->var->rank == 0 ? e->var->sites : NULL;
-    return t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard ? ex_map(t->value, written_out, with) : NULL;
-}
-
+// What is computed before the first sweep is not there yet when shapes are asked for.
 static bool is_computed(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->rank > 0; }
 
 static Bound bound_of(const Var *v, const Expr *declared, double number)
 {
     if (declared && ex_any_var(declared, is_computed, NULL)) {
-        declared = ex_map((Expr *)declared, written_out, NULL);
+        declared = written_out((Expr *)declared);
         if (ex_any_var(declared, is_computed, NULL)) return (Bound){NULL, number};       // its density has it
     }
     if (v->kind == VAR_DATA && declared) return declared->kind == EX_NUM ? (Bound){NULL, declared->number} : (Bound){declared, number};

@@ -1226,12 +1226,13 @@ static Expr *end_for_all(const Factor *f, Expr *end, int side)
     return one && !ex_unknown(one) ? one : end_for_all(f, end->args[1], side);
 }
 
-// A definition of one value, in place of its name.
-static Expr *written_out(Expr *e, void *with)
+static Expr *value_of_definition(Expr *e, void *with)
 {
     const Site *t = e->kind == EX_REF && e->var->kind == VAR_LET && e->var->rank == 0 ? e->var->sites : NULL;
-    return t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard ? ex_map(t->value, written_out, with) : NULL;
+    return t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard ? ex_map(t->value, value_of_definition, with) : NULL;
 }
+
+Expr *written_out(Expr *e) { return ex_map(e, value_of_definition, NULL); }
 
 static Look test_passes(const Expr *e, void *with)
 {
@@ -1245,7 +1246,7 @@ static void settle_computed_end(Graph *g, Var *v, int side)
 {
     Expr **end = side ? &v->upper : &v->lower;
     if (!*end || ex_unknown(*end) || !ex_find(*end, test_passes, NULL)) return;
-    Expr *e = ex_map(*end, written_out, NULL), *was = *end;
+    Expr *e = written_out(*end), *was = *end;
     *end = ex_find(e, test_passes, NULL) ? NULL : e;
     for (Factor *f = g->factors; f && !*end; f = f->next)
         if (draws(f, v)) add_density(f, side ? within(f->value, NULL, was) : within(f->value, was, NULL));

@@ -9,7 +9,7 @@
 // Analysis, section 5.3, of the beta and the binomial). What p's own statement has besides terms of p[i], -lbeta(a, b), stays.
 // The steps stand together and the plate is drawn directly behind them: no step reads the elements before they are (van Dyk and Park 2008, partially collapsed Gibbs).
 //
-// Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation; sums over its rows are of data, or made before the step; the parameter is a real that is sliced, and of all that holds the plate it stands in the plate's own statement alone; the plate enters no other integral.
+// Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation; sums over its rows are of data, or made before the step; the parameter is a real, sliced given the plate or beside one that is, and of all that holds the plate it stands in the plate's own statement alone; the plate enters no other integral.
 // The common factor: two or more of these parameters, positive without an upper end, of one shape, in one statement.
 #include <math.h>
 #include <string.h>
@@ -165,13 +165,11 @@ static bool find_integral(Plate *p)
     }
     Expr *a = log_normaliser(p);
     if (!a) return false;
-    Factor *f = p->integral = arena_copy(g->arena, p->own, sizeof *f);
+    Factor *f = p->integral = factor_with(g, p->own, ex_add2(all, a));
     f->plates = (Plates){.n = c->var->rank, .index = index_list(g->arena, c->element, c->var->rank, 0), .guard = guard};
-    f->log_density = ex_add2(all, a);
     f->value = f->if_missing = f->least = f->most = NULL;
     f->dist = NULL;
     f->observed = false;
-    f->next = NULL;
     return !ex_mentions(f->log_density, c->var);
 }
 
@@ -245,19 +243,12 @@ static Expr *grown(Expr *e, void *with)
     return c->failed ? e : NULL;
 }
 
-static bool same_shape(const Var *v, const Var *w)
-{
-    for (int k = 0; k < v->rank && k < w->rank; k++)
-        if (v->dim[k] != w->dim[k]) return false;
-    return v->rank == w->rank;
-}
-
 static Step *common_step(Graph *g, const Plate *p)
 {
     Common common = {0};
     for (int i = 0; i < p->n; i++) {
         Var *v = p->parameter[i]->block[0];
-        if (!is_positive(v) || is_switched_off(g, v, "orbit") || (common.n && !same_shape(v, common.var[0]))) continue;
+        if (!is_positive(v) || is_switched_off(g, v, "orbit") || (common.n && !have_one_shape(v, common.var[0]))) continue;
         Index *index[MAX_RANK];
         var_element(g, v, index);
         if (!var_domain(g, v, index)) common.var[common.n++] = v;
@@ -276,12 +267,7 @@ static Step *common_step(Graph *g, const Plate *p)
         common.failed |= decide_instances(f, is_common, &common);
         Expr *e = ex_map(f->log_density, grown, &common);
         if (!ex_mentions(e, by)) continue;
-        f = moved.factor[moved.n++] = arena_copy(g->arena, f, sizeof *f);
-        f->log_density = e;
-        f->value = f->if_missing = f->least = f->most = NULL;
-        f->dist = NULL;
-        f->observed = false;
-        f->next = NULL;
+        moved.factor[moved.n++] = factor_with(g, f, e);
     }
     for (int i = 0; i < common.n; i++) {         // the Jacobian
         Carried *to = &o->moved[i];
@@ -291,10 +277,8 @@ static Step *common_step(Graph *g, const Plate *p)
         to->value = ex_mul2(to->element, ex_call1("exp", c));
         to->log_jacobian = c;
         if (!moved.n) continue;
-        Factor *f = moved.factor[moved.n] = arena_copy(g->arena, moved.factor[0], sizeof *f);
+        Factor *f = moved.factor[moved.n++] = factor_with(g, moved.factor[0], c);
         f->plates = (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)};
-        f->log_density = c;
-        moved.n++;
     }
     Conditional *c = common.failed || !moved.n ? NULL : conditional_given(g, by, &moved, false);
     if (!c || c->whole || c->recursion || c->nbatch < by->rank) {

@@ -497,7 +497,8 @@ static Description describe(Graph *g, const Step *s)
         const bool slice = s->kind == STEP_SLICE;
         d.method = slice ? "slice sampling (Neal 2003)" : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
         d.because = c->because;
-        says(g, &d, element_name(g, c), slice ? ": slice sampled" : ": a random-walk Metropolis step");
+        const char *without = s->without ? arena_printf(g->arena, ", %s integrated out", s->without->plate->block[0]->name) : "";
+        says(g, &d, element_name(g, c), arena_printf(g->arena, "%s%s", slice ? ": slice sampled" : ": a random-walk Metropolis step", without));
         d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
         density(g, &d, s);
         break;

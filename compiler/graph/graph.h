@@ -231,6 +231,7 @@ bool  ex_data_only(const Expr *e);                               // mentions dat
 Factor *factor_new(Graph *g, Span at, Plates plates);
 Factor *factor_beside(Graph *g, Factor *f);              // a copy, behind it
 void  range_of(const Expr *e, double *lo, double *hi);           // between which numbers e lies, as far as declared types and supports tell
+Expr *written_out(Expr *e);                                      // with definitions of one value in place of their names
 void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
 void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
 Expr *component_density(Graph *g, const Factor *f, const Component *c);          // of the value of f, without the weight
@@ -862,6 +863,7 @@ void find_exchanges(Graph *g);                                   // and those th
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
 bool is_real_unknown(const Var *v);                              // a continuous unknown, or an array of such, without a constraint beside ends
+Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);       // a copy, which the graph does not have
 bool is_plain_real(const Var *v);                                // and with the same ends for all elements, none of which is computed
 const Step *step_of_count(Graph *g, const Var *v);                // exchanges.c: that draws counts one by one; NULL: they are drawn otherwise, or have few values
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients

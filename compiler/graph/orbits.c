@@ -464,7 +464,7 @@ static Reading factors_moved(Graph *g, const Action *a)
     return factors_of_block(g, block, a->n);
 }
 
-static Factor *copy_of(Graph *g, const Factor *f, Expr *log_density)
+Factor *factor_with(Graph *g, const Factor *f, Expr *log_density)
 {
     Factor *out = arena_copy(g->arena, f, sizeof *f);
     out->log_density = log_density;
@@ -538,11 +538,11 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
         if (one) {
             own = ex_add2(own, one);
             prior = f;
-        } else out->factor[out->n++] = copy_of(g, f, e);
+        } else out->factor[out->n++] = factor_with(g, f, e);
     }
     own = ex_add2(own, between_ends(a, p.index));
     if (!ex_mentions(own, a->by)) return true;
-    Factor *f = copy_of(g, prior, own);
+    Factor *f = factor_with(g, prior, own);
     f->plates = p;
     f->value = NULL;
     f->dist = NULL;

@@ -207,10 +207,7 @@ static Factor *quadratic_factor(Graph *g, Tangent *t)
     for (int k = 0; k < 3; k++) t->at[k] = ex_ref(array_of(g, names[k], t->factor), t->factor->plates.n, at);
     Expr *apart = ex_sub(t->predictor, t->at[0]);
     t->value = ex_sub(ex_mul2(t->at[1], apart), ex_mul(3, (Expr *[]){ex_num(0.5), t->at[2], ex_pow(apart, 2)}));
-    Factor *f = arena_copy(g->arena, t->factor, sizeof *f);
-    f->log_density = t->value;
-    f->next = NULL;
-    return f;
+    return factor_with(g, t->factor, t->value);
 }
 
 static Step *proposal_step(Search *b)

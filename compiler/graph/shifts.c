@@ -338,14 +338,6 @@ static Reading factors_moving(const Shift *a)
     return factors_of_block(a->g, block, a->n);
 }
 
-static Factor *copy_of(Graph *g, const Factor *f, Expr *log_density)
-{
-    Factor *out = arena_copy(g->arena, f, sizeof *f);
-    out->log_density = log_density;
-    out->next = NULL;
-    return out;
-}
-
 // The ends that v has by numbers, as a factor over its elements.
 static Factor *ends_of(Shift *a, const Shifted *m, const Factor *like)
 {
@@ -353,7 +345,7 @@ static Factor *ends_of(Shift *a, const Shifted *m, const Factor *like)
     if (isinf(m->var->lower_number) && isinf(m->var->upper_number)) return NULL;
     Expr *at[MAX_RANK];
     for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(m->index[k]);
-    Factor *f = copy_of(g, like, moved(a, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number))));
+    Factor *f = factor_with(g, like, moved(a, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number))));
     f->plates = (Plates){.n = m->var->rank, .index = index_list(g->arena, m->index, m->var->rank, 0), .guard = var_domain(g, m->var, m->index)};
     f->value = f->if_missing = f->least = f->most = NULL;
     f->dist = NULL;
@@ -385,7 +377,7 @@ static bool factors_of_c(Shift *a, Reading *out)
             continue;
         }
         if (ex_find(e, test_matrix, NULL)) return false;
-        Factor *mine = out->factor[out->n++] = copy_of(a->g, f, e);
+        Factor *mine = out->factor[out->n++] = factor_with(a->g, f, e);
         if (f->least) mine->least = moved(a, f->least);
         if (f->most && !a->failed) mine->most = moved(a, f->most);
         if (a->failed) return false;
