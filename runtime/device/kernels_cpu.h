@@ -104,7 +104,7 @@ static inline void team_barrier(GmContext *c)
 #define LANES_FROM(i, from, n) \
     for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1), gm_begun = 0; !gm_begun; gm_begun = 1) \
         GM_ANY_ORDER for (; i < gm_to; i++)
-#define LANES2(i, n, j, m) LANES_FROM(i, 0, n) for (long j = 0; j < (m); j++)
+#define LANES2(i, n, j, m) LANES_FROM(i, 0, n) GM_ANY_ORDER for (long j = 0; j < (m); j++)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
 #define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (GM->lane == 0)
@@ -175,7 +175,7 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
             for (long gm_0 = (from), i = gm_0 + gm_sum.first, gm_to = gm_0 + gm_sum.last, gm_begun = 0; !gm_begun; gm_begun = 1)  \
                 GM_ANY_ORDER for (; i < gm_to; i++)
 
-#define SUM_ALONG2(i, n, j, m, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__) for (long j = 0; j < (m); j++)
+#define SUM_ALONG2(i, n, j, m, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__) GM_ANY_ORDER for (long j = 0; j < (m); j++)
 
 // Elements, each by one lane.
 #define PER_ELEMENT(turns, count) ((turns) / ((count) > 0 ? (count) : 1))

@@ -54,6 +54,12 @@ DEVICE double log_row(double x)     { return log(x); }
 DEVICE double log1p_unit(double z)  { return log1p(z); }
 DEVICE double expm1_row(double x)   { return expm1(x); }
 #else
+// 2^n, n a whole number from -1022 to 1023. 2^52 + 2^51 + n has n in its last bits; a conversion to an integer of 64 bits would need AVX-512 to be done several at a time.
+DEVICE_ROW double two_to(double n) { return from_bits((int64_t)((uint64_t)(bits_of(n + 6755399441055744.0) + 1023) << 52)); }
+
+// A whole number below 2^52 as a double, for the same reason: 2^52 + n less 2^52.
+DEVICE_ROW double whole_of(uint64_t n) { return from_bits((int64_t)(n | 0x4330000000000000)) - 4503599627370496.0; }
+
 // exp(r), |r| <= log(2)/2: the Taylor series to r^13 / 13!, by pairs of terms (Estrin).
 DEVICE_ROW double exp_series(double r)
 {
@@ -70,7 +76,7 @@ DEVICE_ROW double exp_minus(double x)
 {
     const double y = x < 708 ? -x : -708, n = rint(y * 1.4426950408889634);
     const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y));
-    const double e = exp_series(r) * from_bits(((int64_t)n + 1023) << 52);
+    const double e = exp_series(r) * two_to(n);
     return x < 708 ? e : x == x ? 0 : x;
 }
 
@@ -79,7 +85,7 @@ DEVICE_ROW double exp_row(double x)
 {
     const double y = x > 710 ? 710 : x > -746 ? x : -746, n = rint(y * 1.4426950408889634), half = rint(0.5 * n);
     const double r = fma(n, -1.9082149292705877e-10, fma(n, -0.69314718036912382, y));
-    const double value = exp_series(r) * from_bits(((int64_t)half + 1023) << 52) * from_bits(((int64_t)(n - half) + 1023) << 52);
+    const double value = exp_series(r) * two_to(half) * two_to(n - half);
     return x == x ? value : x;
 }
 
@@ -91,7 +97,7 @@ DEVICE_ROW double expm1_row(double x)
     const double low = fma(q, fma(r, 0.008333333333333333, 0.041666666666666664), fma(r, 0.16666666666666666, 0.5));
     const double high = fma(q, fma(r, 2.7557319223985893e-06, 2.48015873015873e-05), fma(r, 0.0001984126984126984, 0.001388888888888889));
     const double top = fma(q, fma(r, 1.6059043836821613e-10, 2.08767569878681e-09), fma(r, 2.505210838544172e-08, 2.755731922398589e-07));
-    const double part = fma(q, fma(f, fma(f, top, high), low), r), two = from_bits(((int64_t)n + 1023) << 52), value = fma(two, part, two - 1);
+    const double part = fma(q, fma(f, fma(f, top, high), low), r), two = two_to(n), value = fma(two, part, two - 1);
     return x > 700 ? exp_row(x) : x == x ? value : x;
 }
 
@@ -102,7 +108,7 @@ DEVICE_ROW double log_row(double x)
     const int64_t bits = bits_of(small ? x * 18014398509481984.0 : x);
     const double m = from_bits((bits & 0xfffffffffffff) | 0x3ff0000000000000);
     const int large = m > 1.4142135623730951;
-    const double k = (double)(int)(bits >> 52) - (small ? 1077 : 1023) + (large ? 1 : 0), f = (large ? 0.5 * m : m) - 1;
+    const double k = whole_of((uint64_t)bits >> 52) - (small ? 1077 : 1023) + (large ? 1 : 0), f = (large ? 0.5 * m : m) - 1;
     const double s = f / (2 + f), z = s * s, w = z * z, h = 0.5 * f * f;
     const double even = w * fma(w, fma(w, 1.531383769920937332e-01, 2.222219843214978396e-01), 3.999999999940941908e-01);
     const double odd = z * fma(w, fma(w, fma(w, 1.479819860511658591e-01, 1.818357216161805012e-01), 2.857142874366239149e-01), 6.666666666666735130e-01);
