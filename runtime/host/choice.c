@@ -1,26 +1,25 @@
-// choice.c -- which of two methods a chain takes, by what is measured in its warm-up.
+// choice.c -- method selection: Gibbs updates, or NUTS with Gibbs updates in between, by a trial in warm-up of W sweeps.
 //
-//   sweep 0 ........... W/12 .......... W/4 ..................... 9W/20 ............... 13W/20 ............... W
-//         step by step      measured        gradients, adapting         measured              what has won
-//                                                                            (3W/4 .. 19W/20: measured again)
+//   sweep 0 ..... W/12 ......... W/4 .................. 9W/20 ............ 13W/20 ............ 9W/10 ....... W
+//         Gibbs        measured       NUTS adapts             measured            NUTS adapts         checked         where NUTS has won
+//                                                                                 Gibbs, measured again until 16W/20  where Gibbs had too few effective draws for a verdict
+//                                                                                 NUTS, adapts until 3W/4, measured again until 19W/20     where both had
 //
-// Measured is the effective number of draws of the slowest of some elements of the unknowns, by their ranks and the squares of these: draws that are antithetic have good
-// means and poor squares. It is divided by what the draws cost, which is counted in multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws
-// on any machine and for any number of threads.
+// What is measured is the effective sample size of the slowest of some elements, by their normal scores and the squares of these (draws that are antithetic have good means and poor squares),
+// of all chains together. It is divided by what the draws cost. Costs are counted in multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws on any machine
+// and for any number of threads. All chains take the same, and decide where they meet: after sweeps that are known beforehand.
 //
-// Chains choose together, where they meet after the last sweep that is measured, by the effective draws of all of them together: what one of them measures alone may be off by a factor of two, and
-// seems to be more than it is where a chain takes longer than the window to get around. A chain whose trial was broken off goes the way of the others.
+// What is tried is what would be taken: a NUTS transition, and Gibbs updates after every so-manieth. Exact conditionals and slices lead out of a narrow part of the distribution, the neck of a
+// funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates follow each transition where any diverged, or where they cost little beside it. Elsewhere they have a tenth of the work.
 //
-// On a GPU a launch serves all chains, so they go in step: they take the same from the beginning, what they draw while it is measured comes in rows at meetings, sweeps whose numbers are fixed, and
-// a sweep along gradients goes on until the last chain has its draw. What launches cost whatever the number of chains is counted once for all of them.
+// Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by a factor, and by a larger one the more diverged.
+// A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
+// less than 4 and NUTS gets around, NUTS is taken whatever it costs. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost a
+// quarter of what the run costs by Gibbs updates (all of it, where these hardly move something).
 //
-// Where gradients have won, some sweeps at regular intervals are made step by step besides, for a tenth of the work at most: exact conditionals and slices lead out of a narrow part of the
-// distribution, the neck of a funnel, in which all moves of their step size would be refused.
+// What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law of one valid kernel.
 //
-// What is taken after the choice never changes, but for sweeps in which a move finds no finite density where it stands, and the draws begin after it: their law is that of one method.
-// Moves that lose where steps hardly mix are tried again, for longer, with smaller steps if they diverged. Exact conditionals do not diverge, so gradients have to win by a factor, and by a large one where any of their moves diverged or their energy hardly changes: what they then
-// do not reach is not in what is measured either. They lose at once where even draws that are independent would cost too much; a trial that costs
-// far more than the other method is broken off.
+// On a GPU a launch serves all chains: a sweep by NUTS goes on until the last chain has its draw. What launches cost whatever the number of chains is counted once for all of them.
 #include "host.h"
 #include "../device/nuts.h"
 
@@ -30,74 +29,80 @@
 #include <string.h>
 
 enum {
-    LEAST_MOVES = 100,                   // sweeps of warm-up in which moves along gradients learn anything
-    FIRST_SWEEPS = 20,                   // step by step, from a start that may be far out
+    LEAST_MOVES = 100,                   // sweeps of warm-up in which NUTS learns anything
+    FIRST_SWEEPS = 20,                   // Gibbs updates, from a start that may be far out
     LEAST_MEASURED = 300,                // sweeps of warm-up that are enough to measure
     MOST_ELEMENTS = 32,                  // that are looked at
     MOST_DRAWS = 1000,                   // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,               // a trajectory that turns back at once has as many
-    SHARE_OF_STEPS = 10,                 // where gradients have won, steps take this part of the work at most
-    LOOKED_AT = 20,                      // moves after which a trial may be broken off, and that are looked at
-    MOST_COORDINATES = 200000,           // of the unknowns: moves keep 48 numbers for each
-    SOME_A_CHAIN = 4,                    // effective draws of one of the methods, for chains to tell something together
-    FEW_A_CHAIN = 4,                     // that steps have at least where what is measured of them is to be believed
-    MANY_A_CHAIN = 10,                   // for one method to tell how far the other gets
-    UNCERTAIN = 5,                       // times: what medians of a few chains tell of that
-    MOST_IN_STEP = 20,                   // competitions of chains that go in step: each has BITS of a number that says what a sweep takes
+    SHARE_OF_GIBBS = 10,                 // where nothing diverged, Gibbs updates between transitions take this part of the work at most
+    APART = 20,                          // sweeps between two meetings of a trial
+    LEAST_TRIAL = 60,                    // sweeps, of which half are measured
+    MOST_COORDINATES = 200000,           // of the unknowns: NUTS keeps 48 numbers for each
+    ENOUGH_A_CHAIN = 20,                 // effective draws by Gibbs updates that a verdict needs
+    FEW_A_CHAIN = 10,                    // with fewer, NUTS is tried again if it loses
+    HARDLY_A_CHAIN = 4,                  // with fewer, a chain may take any time to get around
+    MOST_IN_STEP = 20,                   // sets of unknowns, on a GPU: each has BITS of a number that says what a sweep takes
     BITS = 3,
 };
 
-static const double ahead = 1.3;
-// Where steps have fewer effective draws of a chain than FEW_A_CHAIN, they may have far fewer: a chain that takes longer than the window to get around seems to have one or two. Then moves need not be
-// ahead, and where they get around themselves, may seem to be behind by this factor: draws that are known to mix are worth the price.
-static const double ahead_of_few = 1, behind_few = 0.1;
-// Divergences are borne where the other way mixes less and the energy changes (few of them where it hardly mixes at all, since what diverging moves do not reach such steps do not reach either), more of them where it hardly moves: sweeps that are made step by step besides lead out of where moves would be refused.
-static const double well_ahead = 1.5, some_divergent = 0.1;
-static const double far_ahead = 10, most_divergent = 0.25, few_divergent = 0.02;       // few: whatever the energy
-static const double least_energy = 0.3;                          // E-BFMI below which tails may be missed (Betancourt 2016)
+// NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run than in its trial (2.7 times as many in the median of 31 runs).
+static const struct { double share, factor; } wanted[] = { { 0, 1.3 }, { 0.002, 2 }, { 0.02, 3 }, { 1, 5 } };
+static const double clearly = 5;                 // times the factor: effective draws of few sweeps may be fewer than they seem by as much
+static const double around = 2.5, at_any_cost = 0.5;     // where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
+static const double least_energy = 0.3;          // E-BFMI below which tails may be missed (Betancourt 2016)
+static const double best = 0.7;                  // effective draws of a transition, of the slowest of some elements, at most
+static const double careful = 0.95, most_again = 10;     // the target of a second trial whose first diverged; which is not made of transitions that cost more than this times a Gibbs sweep
 
-// Where steps hardly mix, what a trial finds against moves may be its tuning, which was short: another one, with smaller steps where moves diverged, unless a move costs more than this times a sweep step by step.
-static const double most_again = 10, careful = 0.95;
+static const char smaller[] = "its steps are small, for an acceptance of 0.95, since larger ones diverged";
+static const char no_density[] = "NUTS met no finite density";
+static const char too_dear[] = "NUTS was not tried, since even independent draws by it would cost more";
+static const char given_up[] = "NUTS was not tried to the end: even independent draws by it would cost more";
+static const char unaffordable[] = "NUTS was not tried to the end: its transitions cost too much for a trial";
 
-static const char smaller[] = "their steps are small, for an acceptance of 0.95, since larger ones diverged";
-static const char no_density[] = "moves along gradients met no finite density";
-static const char too_few[] = "step by step the slowest of the unknowns had too few to believe";
-static const char broken_off[] = "a trial of gradients was broken off: even independent draws would cost more";
+typedef enum { GIBBS, NUTS_AND_GIBBS, METHODS } Method;
 
-typedef enum { BY_STEPS, BY_GRADIENTS, METHODS } Method;
+typedef enum { STAGE_FIXED, STAGE_GIBBS, STAGE_NUTS, STAGE_GIBBS_AGAIN, STAGE_NUTS_AGAIN, STAGE_ADAPTS, STAGE_CHECK, STAGE_DONE } Stage;
 
-typedef struct Watch {                   // of a chain in a competition
-    double *draw[METHODS];               // element by element
-    long    n[METHODS];                  // draws so far
-    double  effective[METHODS];          // per sweep
-    double  typical;                     // of steps, of all but the slowest tenth of the elements
-    double  spent;                       // in the trial, in multiply-adds, until what its moves tell began anew
-    double  cost[METHODS];               // of a sweep, in multiply-adds
-    long    begun[LOOKED_AT], rounds[LOOKED_AT];         // evaluations before the last moves
-    bool    gradients;                   // what is tried, or taken
-    long    every;                       // sweeps, of which one is made step by step besides; 0: none is
-    bool    settled, measured;           // measured: both
+typedef struct Sizes { double pooled[MOST_ELEMENTS], apart[MOST_ELEMENTS]; bool still[MOST_ELEMENTS]; long sweeps; } Sizes;     // effective, by element, of all chains: together, and summed one by one; NAN: nothing is known
+
+typedef struct Trial {                   // of a set of unknowns, by all chains
+    Stage  stage;
+    long   from, measured, to;           // of NUTS: sweeps from which it is tried and measured, and the end
+    Sizes  sizes[METHODS];
+    double cost[METHODS];                // of a sweep of a chain
+    double before, spent;                // by NUTS, of a chain: until what its transitions report began anew; in all
+    long   transitions, divergent, late; // so far, of those that are measured; late: divergent ones before the second half of adaptation
+    double met_work; long met_moves;     // of all chains, at the last meeting
+    double ratio;                        // effective draws for the same work, to those of Gibbs updates; 0: not measured
+    bool   hardly, only;                 // Gibbs updates hardly move something; NUTS alone gets around
+    bool   nuts;                         // what is tried, or taken
+    long   every;                        // sweeps, of which one makes the Gibbs updates besides; 0: none does
     const char *because;                 // without numbers; or NULL
-} Watch;
+} Trial;
+
+typedef struct Watch { double *draw[METHODS]; long n[METHODS]; } Watch;         // of a chain: element by element; draws so far
 
 typedef struct Cost { double alone, work; } Cost;       // of all chains together; of each
-typedef struct Costs { Cost steps, move, evaluation; } Costs;
+typedef struct Costs { Cost steps, move, evaluation; } Costs;       // of a Gibbs sweep; of a transition and the rest of its sweep, and each evaluation on its way
 
 struct GmChoices {
     const GmModel  *model;
     const GmMemory *memory;
     int             chains, n;
     long            warmup;
-    GmChoice       *choice;              // by chain and competition, as everything here
+    double          sweeps;              // of the whole run
+    GmMethod        method;              // that the user asked for
+    GmChoice       *choice;              // by chain and set of unknowns, as everything of chains
     Watch          *watch;
-    Costs          *cost;                // by competition
-    long          (*element)[MOST_ELEMENTS][2];          // field and element, by competition
+    Trial          *trial;               // by set of unknowns
+    Costs          *cost;
+    long          (*element)[MOST_ELEMENTS][2];          // field and element
     int            *elements;
-    const char    **fixed;               // why nothing is measured; NULL: it is
-    bool           *again;               // by competition: moves are tried a second time
-    bool            in_step;             // one choice for all chains
-    const char     *by;                  // the moves
-    const GmMetrics *metrics;            // theirs
+    bool           *measures;            // by set of unknowns: whether there is a trial
+    bool            in_step;             // on a GPU
+    const char     *by;                  // what NUTS is: "NUTS", or what takes its place
+    const GmMetrics *metrics;
     long            met;                 // sweeps after which chains in step have met last
 };
 
@@ -148,44 +153,58 @@ static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
                   : (Costs){ { 0, c[0] }, { 0, c[1] }, { 0, c[2] } };
 }
 
+// Why nothing is measured, or NULL. beyond: of the sets that chains in step can have.
+static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
+{
+    return isinf(c->evaluation.work) ? "what gradients read of a matrix is not made where its rows are told" : latents ? "the draws hold auxiliaries"
+         : coordinates > MOST_COORDINATES ? "they are too many for NUTS" : beyond ? "not measured on a GPU: there are 20 other sets that are"
+         : warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps" : NULL;
+}
+
+static void settle(GmChoices *w, int k, bool nuts, const char *because);
+static void set_sweep(GmChoices *w, int chain, int k, long sweep);
+
 GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu)
 {
     if (!model->n_competitions)
         return NULL;
     GmChoices *w = gm_alloc(1, sizeof *w);
-    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .in_step = on_gpu, .by = "NUTS", .met = -1 };
+    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .sweeps = (double)o->warmup + (double)o->samples * (double)o->thin,
+                      .method = o->method, .in_step = on_gpu, .by = "NUTS", .met = -1 };
     const size_t n = (size_t)w->n, all = n * (size_t)w->chains;
     w->choice = gm_alloc(all, sizeof *w->choice);
     w->watch = gm_alloc(all, sizeof *w->watch);
+    w->trial = gm_alloc(n, sizeof *w->trial);
     w->cost = gm_alloc(n, sizeof *w->cost);
     w->element = gm_alloc(n, sizeof *w->element);
     w->elements = gm_alloc(n, sizeof *w->elements);
-    w->fixed = gm_alloc(n, sizeof *w->fixed);
-    w->again = gm_alloc(n, sizeof *w->again);
+    w->measures = gm_alloc(n, sizeof *w->measures);
     for (int k = 0; k < w->n; k++) {
         const GmCompetition *of = &model->competitions[k];
-        const bool beyond = on_gpu && k >= MOST_IN_STEP;
         long coordinates = 0;
         for (const int *f = of->fields; *f; f++)
             coordinates += gm_shape_size(&m->shape[*f - 1]);
-        w->cost[k] = costs_of(of, data->data, on_gpu);
-        w->elements[k] = choose_elements(m, of->fields, w->element[k]);
         bool latents = false;
         for (long c = 0; c < d->n_columns; c++)
             for (const int *f = of->latents; *f; f++)
                 latents |= d->column[c].field == *f - 1;
-        const bool unmade = isinf(w->cost[k].evaluation.work);       // of what a move would read
-        w->fixed[k] = unmade ? "what gradients read of a matrix is not made where its rows are told" : latents ? "the draws hold auxiliaries" : coordinates > MOST_COORDINATES ? "they are too many for gradients" : o->warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps"
-                    : beyond ? "not measured on a GPU: there are 20 other sets that are" : NULL;
-        for (int c = 0; c < w->chains; c++) {
-            Watch *x = &w->watch[c * w->n + k];
+        w->cost[k] = costs_of(of, data->data, on_gpu);
+        w->elements[k] = choose_elements(m, of->fields, w->element[k]);
+        for (int c = 0; c < w->chains; c++)
             w->choice[c * w->n + k].adapts = o->warmup;
-            if (!w->fixed[k])
-                for (int m = 0; m < METHODS; m++)
-                    x->draw[m] = gm_alloc((size_t)w->elements[k] * MOST_DRAWS, sizeof *x->draw[m]);
-            x->because = w->fixed[k];
-            x->settled = w->fixed[k] && (unmade || latents || coordinates > MOST_COORDINATES || beyond || !of->coupled || o->warmup < LEAST_MOVES);
-        }
+        const bool asked = w->method != GM_METHOD_AUTO, beyond = on_gpu && k >= MOST_IN_STEP;
+        const char *never = not_measured(&w->cost[k], latents, coordinates, LEAST_MEASURED, beyond), *fixed = asked ? never : not_measured(&w->cost[k], latents, coordinates, o->warmup, beyond);
+        w->trial[k] = (Trial){ .stage = fixed || asked ? STAGE_FIXED : STAGE_GIBBS, .because = fixed };
+        w->measures[k] = !fixed && !asked;
+        if (never || w->method == GM_METHOD_GIBBS || (!asked && fixed && (o->warmup < LEAST_MOVES || !of->coupled)))
+            settle(w, k, false, fixed);
+        else if (asked && o->warmup <= FIRST_SWEEPS)
+            settle(w, k, true, NULL);
+        for (int c = 0; c < w->chains; c++)
+            set_sweep(w, c, k, 0);
+        for (int c = 0; c < w->chains && w->measures[k]; c++)
+            for (int by = 0; by < METHODS; by++)
+                w->watch[c * w->n + k].draw[by] = gm_alloc((size_t)w->elements[k] * MOST_DRAWS, sizeof(double));
     }
     return w;
 }
@@ -195,134 +214,132 @@ GmChoice *gm_choices_of(GmChoices *w)
     return w ? w->choice : NULL;
 }
 
+bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o)
+{
+    bool moves = false;
+    for (int k = 0; k < model->n_steps && model->step_moves; k++) moves |= model->step_moves(k);
+    const char *const method[] = { "auto", "gibbs", "nuts", "both" };
+    if (o->method == GM_METHOD_AUTO) return true;
+    if (model->n_competitions == 0 && (o->method != GM_METHOD_GIBBS || moves)) {
+        gm_error("--method %s: this program holds no choice of method: `gmc --method` or an `infer` block of its model made it, or NUTS has nothing to offer for its unknowns. Compile the model with another", method[o->method]);
+        return false;
+    }
+    for (int k = 0; w && k < w->n; k++)
+        if (o->method != GM_METHOD_GIBBS && w->trial[k].because) {
+            gm_error("--method %s: not for %s: %s", method[o->method], model->competitions[k].name, w->trial[k].because);
+            return false;
+        }
+    return true;
+}
+
 // ---- the measurement ----
 
-static int by_size(const void *a, const void *b)
+typedef struct Window { long from, to; } Window;         // sweeps
+
+static Window gibbs_window(long warmup) { return (Window){ warmup / 12, warmup / 4 }; }
+static Window gibbs_again(long warmup)  { return (Window){ warmup * 13 / 20, warmup * 16 / 20 }; }
+static Window nuts_again(long warmup)   { return (Window){ warmup * 3 / 4, warmup * 19 / 20 }; }
+static long   measured_from(long warmup) { return warmup * 9 / 20; }
+static long   tried_to(long warmup)     { return warmup * 13 / 20; }
+static long   adapted_at(long warmup)   { return warmup * 9 / 10; }
+
+long gm_choices_warmup(long warmup) { return measured_from(warmup) - gibbs_window(warmup).to; }
+
+// What is measured in a stage; empty where nothing is.
+static Window measured(const GmChoices *w, int k)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const Trial *t = &w->trial[k];
+    switch (t->stage) {
+    case STAGE_GIBBS:       return gibbs_window(w->warmup);
+    case STAGE_NUTS:        return (Window){ t->measured, t->to };
+    case STAGE_GIBBS_AGAIN: return gibbs_again(w->warmup);
+    case STAGE_NUTS_AGAIN:  return nuts_again(w->warmup);
+    case STAGE_FIXED: case STAGE_ADAPTS: case STAGE_CHECK: case STAGE_DONE: break;
+    }
+    return (Window){ 0, 0 };
 }
 
-// Between which sweeps a method is tried and measured.
-typedef struct Window { long from, to; } Window;
-
-static Window window(long warmup, Method m)
-{
-    return m == BY_STEPS ? (Window){ warmup / 12, warmup / 4 } : (Window){ warmup * 9 / 20, warmup * 13 / 20 };
-}
-
-static Window second_window(long warmup) { return (Window){ warmup * 3 / 4, warmup * 19 / 20 }; }
-
-static Window measured(const GmChoices *w, int k, Method m) { return m == BY_GRADIENTS && w->again[k] ? second_window(w->warmup) : window(w->warmup, m); }
-
-long gm_choices_warmup(long warmup) { return window(warmup, BY_GRADIENTS).from - window(warmup, BY_STEPS).to; }
+static Method measured_method(Stage s) { return s == STAGE_NUTS || s == STAGE_NUTS_AGAIN ? NUTS_AND_GIBBS : GIBBS; }
 
 // row: the elements, or NULL: they are in the memory of the CPU.
-static void keep(GmChoices *w, int chain, int k, long sweep, Method m, const double *row)
+static void keep(GmChoices *w, int chain, int k, long sweep, const double *row)
 {
     Watch *x = &w->watch[chain * w->n + k];
-    const Window in = measured(w, k, m);
+    const Method m = measured_method(w->trial[k].stage);
+    const Window in = measured(w, k);
     const long every = (in.to - in.from) / MOST_DRAWS + 1;
-    if (sweep < in.from || (sweep - in.from) % every || x->n[m] == MOST_DRAWS)
+    if (sweep < in.from || sweep >= in.to || (sweep - in.from) % every || x->n[m] == MOST_DRAWS)
         return;
     for (int i = 0; i < w->elements[k]; i++)
         x->draw[m][i * MOST_DRAWS + x->n[m]] = row ? row[i] : ((const double *)gm_state_array(w->model, w->memory, chain, (int)w->element[k][i][0]))[w->element[k][i][1]];
     x->n[m]++;
 }
 
-typedef struct Spread { double middle, variance; } Spread;
-
-// By quartiles; 1.349 is the interquartile range of a standard normal. Sorts x.
-static Spread spread_of(double *x, long n)
+// Of the draws of a window that has ended, which are added to those of an earlier one; then they are forgotten.
+static void add_sizes(GmChoices *w, int k, Method m, long sweeps)
 {
-    qsort(x, (size_t)n, sizeof *x, by_size);
-    const double range = (x[3 * n / 4] - x[n / 4]) / 1.349;
-    return (Spread){ x[n / 2], range * range };
-}
-
-// How many effective draws of an element chains have at most, by the draws that another method made, if these are many. A window shorter than a chain's way around holds an effective draw or so of
-// each chain, however slow it is. But a random walk with an autocorrelation time of a multiple of the window T spreads less than what it walks over, by T/(3 tau), where it has T/(2 tau) effective draws;
-// and medians of n effective draws lie apart by the variance over n. What the median of the other draws may be off by, of which there are fewer, is no distance: pi/2 of their variance over their number, squared errors up to four times that.
-static double at_most(const GmChoices *w, const int *chain, int chains, int k, int element, Method m)
-{
-    const Method other = m == BY_STEPS ? BY_GRADIENTS : BY_STEPS;
-    const long n = w->watch[chain[0] * w->n + k].n[m], others = w->watch[chain[0] * w->n + k].n[other];
-    if (n < 8 || others < 8)
-        return INFINITY;
-    double *x = gm_alloc((size_t)(chains * (n > others ? n : others)), sizeof *x);
-    for (int c = 0; c < chains; c++)
-        memcpy(x + c * others, w->watch[chain[c] * w->n + k].draw[other] + element * MOST_DRAWS, sizeof *x * (size_t)others);
-    const double known = gm_mixing(x, chains, others);
-    const Spread whole = spread_of(x, chains * others);
-    double away = 0, within = 0;
-    for (int c = 0; c < chains; c++) {
-        memcpy(x, w->watch[chain[c] * w->n + k].draw[m] + element * MOST_DRAWS, sizeof *x * (size_t)n);
-        const Spread s = spread_of(x, n);
-        away += (s.middle - whole.middle) * (s.middle - whole.middle) / (whole.variance * chains);
-        within += s.variance / (whole.variance * chains);
-    }
-    free(x);
-    if (known < MANY_A_CHAIN * chains || !(whole.variance > 0))
-        return INFINITY;
-    return chains * fmin(1 / fmax(0, away - 2 * M_PI / known), within < 0.3 ? 1.5 * within : INFINITY);
-}
-
-// Whether each chain's draws of an element are one value; also where there are none.
-static bool is_still(const GmChoices *w, const int *chain, int chains, int k, int element, Method m)
-{
-    for (int c = 0; c < chains; c++) {
-        const Watch *x = &w->watch[chain[c] * w->n + k];
-        const double *draw = x->draw[m] + element * MOST_DRAWS;
-        for (long j = 1; j < x->n[m]; j++)
-            if (draw[j] != draw[0])
-                return false;
-    }
-    return true;
-}
-
-// Elements that do not exist stay where they began, in each chain elsewhere; steps may also have one stuck that gradients move.
-static bool may_exist(const GmChoices *w, const int *chain, int chains, int k, int element, Method m)
-{
-    return !w->model->state[w->element[k][element][0]].partial || !is_still(w, chain, chains, k, element, BY_GRADIENTS) || (m == BY_STEPS && !is_still(w, chain, chains, k, element, m));
-}
-
-// Effective draws per sweep, of all these chains, of the slowest element: a scale is often the only one that hardly moves.
-// both: the other method has been measured, too; it tells where this one has been if all of its elements get around, not those alone that follow one that does not. typical: of all but one in ten and, of four or more, one; or NULL.
-static double effective(const GmChoices *w, const int *chain, int chains, int k, Method m, bool both, double *typical)
-{
-    double all[MOST_ELEMENTS];
-    int n = 0;
-    const Window in = measured(w, k, m);
-    const long draws = w->watch[chain[0] * w->n + k].n[m];
-    const Method other = m == BY_STEPS ? BY_GRADIENTS : BY_STEPS;
-    const Window of_other = measured(w, k, other);
-    const bool told = both && effective(w, chain, chains, k, other, false, NULL) * (double)(of_other.to - of_other.from) >= FEW_A_CHAIN * chains;
+    Sizes *s = &w->trial[k].sizes[m];
+    const long draws = w->watch[k].n[m], chains = w->chains;
     double *of = gm_alloc((size_t)(chains * draws) + 1, sizeof *of);
     for (int i = 0; i < w->elements[k]; i++) {
-        bool finite = true, same = true;
-        for (int c = 0; c < chains; c++) {
-            const double *draw = w->watch[chain[c] * w->n + k].draw[m] + i * MOST_DRAWS;
+        bool finite = true, same = true, still = true;
+        for (long c = 0; c < chains; c++)
             for (long j = 0; j < draws; j++) {
-                of[c * draws + j] = draw[j];
-                finite &= isfinite(draw[j]);
-                same &= draw[j] == of[0];
+                const double v = of[c * draws + j] = w->watch[c * w->n + k].draw[m][i * MOST_DRAWS + j];
+                finite &= isfinite(v);
+                same &= v == of[0];
+                still &= v == of[c * draws];
+            }
+        double pooled = NAN, apart = NAN;
+        if (finite && !same && draws >= 8) {
+            pooled = gm_mixing(of, (int)chains, draws);
+            apart = 0;
+            for (long c = 0; c < chains; c++) {
+                bool moves = false;
+                for (long j = 1; j < draws; j++) moves |= of[c * draws + j] != of[c * draws];
+                apart += moves ? gm_mixing(of + c * draws, 1, draws) : 0;
             }
         }
-        if (!finite || same || !may_exist(w, chain, chains, k, i, m))
-            continue;
-        const double found = gm_mixing(of, chains, draws), most = told ? at_most(w, chain, chains, k, i, m) : INFINITY;
-        all[n++] = UNCERTAIN * most < found ? most : found;
+        const bool more = s->sweeps > 0 && isfinite(s->pooled[i]);
+        s->pooled[i] = more && isfinite(pooled) ? s->pooled[i] + pooled : more ? s->pooled[i] : pooled;
+        s->apart[i] = more && isfinite(apart) ? s->apart[i] + apart : more ? s->apart[i] : apart;
+        s->still[i] = still && (s->sweeps == 0 || s->still[i]);
     }
+    s->sweeps += sweeps;
+    for (long c = 0; c < chains; c++) w->watch[c * w->n + k].n[m] = 0;
     free(of);
-    if (typical)
-        *typical = 0;
-    if (n == 0)
-        return 0;
-    qsort(all, (size_t)n, sizeof *all, by_size);
-    if (typical)
-        *typical = all[n < 4 ? 0 : n < 20 ? 1 : n / 10] / (double)(in.to - in.from);
-    return all[0] / (double)(in.to - in.from);
 }
+
+// Elements that do not exist stay where they began, in each chain elsewhere; Gibbs updates may also have one stuck that NUTS moves.
+static bool counts(const GmChoices *w, int k, int i, Method m)
+{
+    const Trial *t = &w->trial[k];
+    const bool nuts_moves = t->sizes[NUTS_AND_GIBBS].sweeps > 0 && !t->sizes[NUTS_AND_GIBBS].still[i];
+    return !w->model->state[w->element[k][i][0]].partial || nuts_moves || (m == GIBBS && !t->sizes[GIBBS].still[i]);
+}
+
+// Of the slowest element, of all chains; 0: none moves.
+static double slowest(const GmChoices *w, int k, Method m, bool apart)
+{
+    const Sizes *s = &w->trial[k].sizes[m];
+    double least = INFINITY;
+    for (int i = 0; i < w->elements[k]; i++)
+        if (isfinite(s->pooled[i]) && counts(w, k, i, m))
+            least = fmin(least, apart ? s->apart[i] : s->pooled[i]);
+    return isinf(least) ? 0 : least;
+}
+
+// Where neither method leads from one mode to another, all chains together tell of modes alone; then what the chains tell one by one counts.
+static bool takes_apart(const GmChoices *w, int k)
+{
+    return w->trial[k].sizes[NUTS_AND_GIBBS].sweeps > 0 && fmax(slowest(w, k, GIBBS, false), slowest(w, k, NUTS_AND_GIBBS, false)) < HARDLY_A_CHAIN * w->chains;
+}
+
+static double a_chain(const GmChoices *w, int k, Method m) { return slowest(w, k, m, takes_apart(w, k)) / w->chains; }
+
+static double a_sweep(const GmChoices *w, int k, Method m) { return a_chain(w, k, m) / (double)(w->trial[k].sizes[m].sweeps ? w->trial[k].sizes[m].sweeps : 1); }
+
+// ---- costs, of one chain ----
 
 // Of one chain, where chains that go in step bear together what is spent whatever their number.
 static double cost_of(const GmChoices *w, Cost c)
@@ -336,13 +353,39 @@ static double cost_of_move(const GmChoices *w, int k, double evaluations, double
     return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){ rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work });
 }
 
-static double mean_cost_of_move(const GmChoices *w, int k, const GmChoice *c)
+typedef struct Totals { double work; long moves, divergent, failed; bool stuck; } Totals;
+
+// Of all chains, of the transitions since their counts began anew.
+static Totals totals_of(const GmChoices *w, int k)
 {
-    if (c->moves == 0)
-        return cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS);
-    const double n = (double)c->moves;
-    return cost_of_move(w, k, (double)c->evaluations / n, (double)c->rounds / n) + c->metric / n;
+    Totals all = { 0 };
+    for (int chain = 0; chain < w->chains; chain++) {
+        const GmChoice *c = &w->choice[chain * w->n + k];
+        all.work += (double)c->moves * cost_of(w, w->cost[k].move) + cost_of(w, (Cost){ (double)c->rounds * w->cost[k].evaluation.alone, (double)c->evaluations * w->cost[k].evaluation.work }) + c->metric;
+        all.moves += c->moves;
+        all.divergent += c->divergent;
+        all.failed += c->failed;
+        all.stuck |= c->moves > 2 && c->jumps < least_energy * c->squares;
+    }
+    return all;
 }
+
+// Of a sweep by NUTS, with its share of a Gibbs sweep.
+static double with_gibbs(const GmChoices *w, int k, double move)
+{
+    const Trial *t = &w->trial[k];
+    return move + (t->every ? t->cost[GIBBS] / (double)t->every : 0);
+}
+
+// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a transition. all: as much of them as work allows that is not more than NUTS takes.
+static long share_of_gibbs(const GmChoices *w, int k, double move, bool all)
+{
+    const double gibbs = w->trial[k].cost[GIBBS];
+    if (!(move > 0)) return 1;
+    return (long)fmin(all ? fmax(1, ceil(gibbs / move)) : fmax(2, ceil(SHARE_OF_GIBBS * gibbs / move)), 1e9);
+}
+
+// ---- the trial ----
 
 void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, double energy, double metric)
 {
@@ -358,266 +401,356 @@ void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, d
     c->fails = failed;
 }
 
-static void settle(GmChoices *w, int chain, int k, bool gradients, const char *because)
+// What transitions report begins anew; sweeps are counted from `first`, and adapt in so many.
+static void begin_counts(GmChoices *w, int k, long first, long adapts, double target)
 {
-    Watch *x = &w->watch[chain * w->n + k];
-    GmChoice *c = &w->choice[chain * w->n + k];
-    const int told = w->model->competitions[k].told - 1;
-    x->settled = true;
-    x->gradients = gradients;
-    x->because = because;
-    for (int m = 0; m < METHODS; m++) {
-        free(x->draw[m]);
-        x->draw[m] = NULL;
+    for (int chain = 0; chain < w->chains; chain++) {
+        GmChoice *c = &w->choice[chain * w->n + k];
+        *c = (GmChoice){ .gradients = c->gradients, .also = c->also, .fails = c->fails, .first = first, .adapts = adapts, .target = target };
     }
-    c->first = 0;
-    c->adapts = w->warmup;
-    if (gradients)
-        x->every = (long)fmin(fmax(2, ceil(SHARE_OF_STEPS * cost_of(w, w->cost[k].steps) / mean_cost_of_move(w, k, c))), 1e9);
-    else {                               // what moves tell of themselves is 0 where none is made
-        c->target = 0;
+    w->trial[k].met_work = 0;
+    w->trial[k].met_moves = 0;
+}
+
+static void settle(GmChoices *w, int k, bool nuts, const char *because)
+{
+    Trial *t = &w->trial[k];
+    const int told = w->model->competitions[k].told - 1;
+    t->nuts = nuts;
+    t->because = because;
+    t->stage = STAGE_DONE;
+    for (int chain = 0; chain < w->chains; chain++) {
+        Watch *x = &w->watch[chain * w->n + k];
+        GmChoice *c = &w->choice[chain * w->n + k];
+        for (int m = 0; m < METHODS; m++) {
+            free(x->draw[m]);
+            x->draw[m] = NULL;
+        }
+        if (nuts) continue;
+        *c = (GmChoice){ .adapts = w->warmup };          // what transitions report is 0 where none is made
         memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
     }
+    t->every = !nuts ? 0 : w->method == GM_METHOD_BOTH ? 1 : w->method == GM_METHOD_NUTS ? 0 : t->every;
 }
 
-// Chains that choose by themselves in a part of warm-up: one, or all that go in step.
-typedef struct Group { int first, end; } Group;
-
-static void settle_all(GmChoices *w, Group of, int k, bool gradients, const char *because)
+static void begin_check(GmChoices *w, int k)
 {
-    for (int chain = of.first; chain < of.end; chain++)
-        settle(w, chain, k, gradients, because);
+    const GmChoice *c = &w->choice[k];
+    w->trial[k].stage = STAGE_CHECK;
+    begin_counts(w, k, c->first, c->adapts, c->target);
 }
 
-// The end of what is measured step by step: gradients have a trial if they can win.
-static void try_gradients(GmChoices *w, Group of, int k)
+// NUTS has won, and adapts until its transitions are counted again.
+static void take_nuts(GmChoices *w, int k, const char *because)
 {
-    double all = 0, steps = 0;
-    for (int chain = of.first; chain < of.end; chain++) {
-        Watch *x = &w->watch[chain * w->n + k];
-        all += x->effective[BY_STEPS] = effective(w, &chain, 1, k, BY_STEPS, false, &x->typical);
-        x->cost[BY_STEPS] = cost_of(w, w->cost[k].steps) + w->choice[chain * w->n + k].scales / (double)(measured(w, k, BY_STEPS).to - measured(w, k, BY_STEPS).from);
-        steps += x->cost[BY_STEPS];
-    }
-    if (all * cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS) > steps) {
-        settle_all(w, of, k, false, "even independent draws along gradients would cost more");
-        return;
-    }
-    for (int chain = of.first; chain < of.end; chain++) {
-        w->watch[chain * w->n + k].gradients = true;
-        w->choice[chain * w->n + k] = (GmChoice){ .first = measured(w, k, BY_STEPS).to, .adapts = measured(w, k, BY_GRADIENTS).from - measured(w, k, BY_STEPS).to };
-    }
-}
-
-static double ratio(const Watch *x)
-{
-    return x->effective[BY_GRADIENTS] * x->cost[BY_STEPS] / (x->effective[BY_STEPS] * x->cost[BY_GRADIENTS]);
-}
-
-static void finish_measuring(GmChoices *w, int chain, int k)
-{
-    Watch *x = &w->watch[chain * w->n + k];
-    const GmChoice *c = &w->choice[chain * w->n + k];
-    x->effective[BY_GRADIENTS] = effective(w, &chain, 1, k, BY_GRADIENTS, false, NULL);
-    x->cost[BY_GRADIENTS] = mean_cost_of_move(w, k, c);
-    x->measured = true;
-}
-
-// A chain that goes a short way in the time seems to mix: draws of all chains together tell how far apart they are. But where a method hardly leaves a mode, they tell of modes alone, for both methods;
-// then what the chains tell one by one counts.
-static void pool(GmChoices *w, int k, int measured_in, double *effective_of)
-{
-    int *chain = gm_alloc((size_t)w->chains, sizeof *chain), n = 0;
-    double together[METHODS], most = 0;
-    for (int c = 0; c < w->chains; c++)
-        if (w->watch[c * w->n + k].measured)
-            chain[n++] = c;
-    for (int m = 0; m < METHODS && n > 1; m++) {
-        const Window in = measured(w, k, m);
-        together[m] = effective(w, chain, n, k, m, true, NULL);
-        most = fmax(most, together[m] * (double)(in.to - in.from));
-    }
-    if (n > 1 && most >= SOME_A_CHAIN * measured_in)
-        for (int m = 0; m < METHODS; m++) {
-            effective_of[m] = together[m];
-            for (int c = 0; c < n; c++)
-                w->watch[chain[c] * w->n + k].effective[m] = together[m] / n;
-        }
-    free(chain);
-}
-
-// Chains go on by gradients, adapting as if these had won, and measure them again.
-static void try_again(GmChoices *w, int k, bool smaller_steps)
-{
-    w->again[k] = true;
+    const bool again = w->trial[k].stage == STAGE_NUTS_AGAIN;
+    w->trial[k].nuts = true;
+    w->trial[k].because = because;
+    w->trial[k].stage = STAGE_ADAPTS;
     for (int chain = 0; chain < w->chains; chain++) {
-        Watch *x = &w->watch[chain * w->n + k];
         GmChoice *c = &w->choice[chain * w->n + k];
-        if (!x->measured)
-            continue;
-        x->measured = false;
-        x->n[BY_GRADIENTS] = 0;
         c->first = 0;
-        c->adapts = w->warmup;
-        c->target = smaller_steps ? careful : 0;
+        c->adapts = again ? nuts_again(w->warmup).to : adapted_at(w->warmup);
     }
+    if (again) begin_check(w, k);
 }
 
-// For chains that have measured both: effective draws for the same work, of all of them.
-static void choose_method(GmChoices *w, int k)
+// The end of what is measured by Gibbs updates: NUTS has a trial if it can win.
+static void begin_trial(GmChoices *w, int k, long done)
 {
-    double effective[METHODS] = { 0, 0 }, cost[METHODS] = { 0, 0 };
-    long moves = 0, divergent = 0, failed = 0;
-    int measured_in = 0;
-    bool stuck = false;
-    for (int chain = 0; chain < w->chains; chain++) {
-        const Watch *x = &w->watch[chain * w->n + k];
-        const GmChoice *c = &w->choice[chain * w->n + k];
-        if (!x->measured)
-            continue;
-        measured_in++;
-        for (int m = 0; m < METHODS; m++) {
-            effective[m] += x->effective[m];
-            cost[m] += x->cost[m];
+    Trial *t = &w->trial[k];
+    const Window in = measured(w, k);
+    add_sizes(w, k, GIBBS, in.to - in.from);
+    t->cost[GIBBS] = cost_of(w, w->cost[k].steps);
+    for (int chain = 0; chain < w->chains; chain++)
+        t->cost[GIBBS] += w->choice[chain * w->n + k].scales / (double)((in.to - in.from) * w->chains);
+    t->hardly = a_chain(w, k, GIBBS) < HARDLY_A_CHAIN;
+    const double move = cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS);
+    if (a_sweep(w, k, GIBBS) * move > best * t->cost[GIBBS]) {
+        settle(w, k, false, too_dear);
+        return;
+    }
+    t->stage = STAGE_NUTS;
+    t->nuts = true;
+    t->from = done;
+    t->measured = measured_from(w->warmup);
+    t->to = tried_to(w->warmup);
+    t->every = share_of_gibbs(w, k, move, true);
+    begin_counts(w, k, done, t->measured - done, 0);
+}
+
+static double factor_for(double divergent, double transitions, bool stuck)
+{
+    double factor = wanted[0].factor;
+    const int n = sizeof wanted / sizeof *wanted;
+    for (int i = 0; i < n; i++)
+        if (divergent > 0 && (i == 0 || divergent > wanted[i - 1].share * transitions))
+            factor = wanted[i].factor;
+    return stuck ? wanted[n - 1].factor : factor;
+}
+
+// Whether what was found is enough for NUTS, and for a verdict.
+typedef enum { LOST, MAY_WIN, WON } Verdict;
+
+static Verdict verdict_of(GmChoices *w, int k, double transitions, double divergent, bool stuck)
+{
+    Trial *t = &w->trial[k];
+    const double gibbs = a_sweep(w, k, GIBBS), nuts = a_sweep(w, k, NUTS_AND_GIBBS), of_gibbs = a_chain(w, k, GIBBS), factor = factor_for(divergent, transitions, stuck);
+    t->ratio = nuts * t->cost[GIBBS] / (gibbs * t->cost[NUTS_AND_GIBBS]);
+    t->hardly = of_gibbs < HARDLY_A_CHAIN;
+    t->only = t->hardly && nuts > around * gibbs;
+    if (a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return LOST;         // a walk that is slower than the window, however cheap
+    const bool wins = t->ratio > factor, known = of_gibbs >= ENOUGH_A_CHAIN || t->ratio > clearly * factor || t->stage != STAGE_NUTS;
+    return !wins && !(t->only && t->ratio > at_any_cost) ? LOST : known ? WON : MAY_WIN;
+}
+
+static const char *reason_of(const Totals *all, bool stuck)
+{
+    return all->divergent ? NULL : stuck ? "the energy of its transitions hardly changes" : NULL;
+}
+
+// Where the whole trial fits in, what it may cost: a quarter of what the run costs by Gibbs updates; all of it, where these hardly move something.
+static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 1 : 0.25) * w->trial[k].cost[GIBBS] * w->sweeps; }
+
+static void decide(GmChoices *w, int k)
+{
+    Trial *t = &w->trial[k];
+    const Totals all = totals_of(w, k);
+    const Verdict v = verdict_of(w, k, (double)t->transitions, (double)t->divergent, all.stuck);
+    const char *because = reason_of(&all, all.stuck);
+    if (v == WON)
+        take_nuts(w, k, w->choice[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
+    else if (v == MAY_WIN) {
+        t->stage = STAGE_GIBBS_AGAIN;
+        t->nuts = false;
+    } else if (t->stage == STAGE_NUTS && !w->in_step && !all.stuck && a_chain(w, k, GIBBS) < FEW_A_CHAIN && t->ratio > 0.1 && t->cost[NUTS_AND_GIBBS] < most_again * t->cost[GIBBS] && 2 * t->spent < affordable(w, k)) {
+        const double target = t->divergent ? careful : 0;
+        t->stage = STAGE_NUTS_AGAIN;
+        t->sizes[NUTS_AND_GIBBS].sweeps = 0;
+        t->transitions = t->divergent = 0;
+        begin_counts(w, k, 0, nuts_again(w->warmup).to, target);
+    } else
+        settle(w, k, false, because);
+}
+
+// The measured part begins: what is tried from here on is what would be taken.
+static void begin_measuring(GmChoices *w, int k, double move)
+{
+    Trial *t = &w->trial[k];
+    const GmChoice *c = &w->choice[k];
+    const bool late = totals_of(w, k).divergent > t->late, careful_now = c->target > 0;
+    t->every = share_of_gibbs(w, k, move, late || careful_now || t->cost[GIBBS] < move / 3);
+    begin_counts(w, k, c->first, c->adapts, c->target);
+}
+
+static void end_measuring(GmChoices *w, int k, long sweeps)
+{
+    Trial *t = &w->trial[k];
+    const Totals all = totals_of(w, k);
+    add_sizes(w, k, NUTS_AND_GIBBS, sweeps);
+    t->cost[NUTS_AND_GIBBS] = with_gibbs(w, k, all.work / (double)(all.moves + !all.moves));
+    t->transitions += all.moves;
+    t->divergent += all.divergent;
+    if (all.divergent > 0) t->every = share_of_gibbs(w, k, all.work / (double)(all.moves + !all.moves), true);
+    decide(w, k);
+}
+
+// A meeting of a trial.
+static void look_at_trial(GmChoices *w, int k, long done)
+{
+    Trial *t = &w->trial[k];
+    const Totals all = totals_of(w, k);
+    const double move = (all.work - t->met_work) / (double)(all.moves > t->met_moves ? all.moves - t->met_moves : 1), sweep = with_gibbs(w, k, move);
+    t->spent += sweep * (double)(all.moves - t->met_moves) / w->chains;
+    t->met_work = all.work;
+    t->met_moves = all.moves;
+    if (all.failed > 0) {
+        settle(w, k, false, no_density);
+        return;
+    }
+    const bool adapting = done <= t->measured;
+    const double hoped = best * t->cost[GIBBS] / (a_sweep(w, k, GIBBS) * sweep), room = (affordable(w, k) - t->spent) / sweep;
+    if (!t->hardly && hoped < wanted[0].factor / (2 * done < t->from + t->measured ? 3 : adapting ? 1.5 : 1)) {
+        settle(w, k, false, given_up);
+        return;
+    }
+    if (adapting && done < t->measured) {
+        const long end = room > (double)w->warmup ? tried_to(w->warmup) : done + (long)fmax(0, room), to = end < tried_to(w->warmup) ? end : tried_to(w->warmup);
+        if (to - t->from < LEAST_TRIAL || (w->in_step && to < t->measured + LEAST_TRIAL / 2)) {
+            settle(w, k, false, unaffordable);
+            return;
         }
-        moves += c->moves;
-        divergent += c->divergent;
-        failed += c->failed;
-        stuck |= c->jumps < least_energy * c->squares;
-    }
-    pool(w, k, measured_in, effective);
-    const double better = effective[BY_GRADIENTS] * cost[BY_STEPS] / (effective[BY_STEPS] * cost[BY_GRADIENTS]);
-    const double share = (double)divergent / (double)(moves + !moves);
-    double a_chain[METHODS];
-    for (int m = 0; m < METHODS; m++) {
-        const Window in = measured(w, k, m);
-        a_chain[m] = effective[m] / (measured_in + !measured_in) * (double)(in.to - in.from);
-    }
-    const bool slow = a_chain[BY_STEPS] < FEW_A_CHAIN, hardly = a_chain[BY_STEPS] < MANY_A_CHAIN, alone = slow && a_chain[BY_GRADIENTS] >= fmax(MANY_A_CHAIN / 2, (double)MANY_A_CHAIN / FEW_A_CHAIN * a_chain[BY_STEPS]);
-    const double least = alone ? behind_few : slow ? ahead_of_few : ahead;
-    const bool borne = (better > far_ahead && share <= (stuck ? few_divergent : most_divergent)) || (better > (alone ? behind_few : well_ahead) && share <= some_divergent && !stuck) || (hardly && share <= few_divergent && !stuck), few = 2 * measured_in <= w->chains && !alone;
-    const char *because = failed ? no_density : few ? "in most chains even independent draws along gradients would cost more" : borne ? NULL
-                        : divergent ? "moves along gradients diverged" : stuck ? "the energy of moves along gradients hardly changes" : NULL;
-    const bool won = !because && better > least;
-    if (!won && !w->in_step && !w->again[k] && !failed && !few && !stuck && hardly && better > behind_few && share <= most_divergent && cost[BY_GRADIENTS] < most_again * cost[BY_STEPS]) {
-        try_again(w, k, divergent > 0);
-        return;
-    }
-    for (int chain = 0; chain < w->chains; chain++) {
-        const Watch *x = &w->watch[chain * w->n + k];
-        if (x->measured || (won && x->because == broken_off))        // which goes on adapting where it stopped
-            settle(w, chain, k, won, won && w->choice[chain * w->n + k].target > 0 ? smaller : won && better < 1 ? too_few : because);
-    }
-}
-
-// A trial in which even independent draws would cost more by far: trajectories get shorter while the metric is learned, by how much is not known. Where it is a few elements alone for which they would not, or
-// there were few moves, the trial may cost half of what the warm-up does step by step, four times that where steps hardly move something: the slowest of many elements is told by few draws.
-static bool hopeless(GmChoices *w, Group of, int k)
-{
-    double effective = 0, typical = 0, cost = 0, steps = 0, spent = 0, slack = 2;
-    bool soon = false, slow = false;
-    const Window stepped = measured(w, k, BY_STEPS);
-    for (int chain = of.first; chain < of.end; chain++) {
-        Watch *x = &w->watch[chain * w->n + k];
-        const GmChoice *c = &w->choice[chain * w->n + k];
-        long *begun = &x->begun[c->moves % LOOKED_AT], *rounds = &x->rounds[c->moves % LOOKED_AT];
-        const double looked_at = (double)(c->moves < LOOKED_AT ? c->moves + !c->moves : LOOKED_AT);
-        const double evaluations = (double)(c->evaluations - *begun) / looked_at, of_most = (double)(c->rounds - *rounds) / looked_at;
-        *begun = c->evaluations;
-        *rounds = c->rounds;
-        soon |= c->moves <= LOOKED_AT;
-        slack = 2 * c->moves < c->adapts ? 4 : 2;
-        effective += x->effective[BY_STEPS];
-        slow |= x->effective[BY_STEPS] * (double)(stepped.to - stepped.from) < 2 * FEW_A_CHAIN;
-        typical += x->typical;
-        cost += cost_of_move(w, k, evaluations, of_most);
-        steps += x->cost[BY_STEPS];
-        spent += x->spent + mean_cost_of_move(w, k, c) * (double)c->moves;
-    }
-    const double all = slack * steps * (of.end - of.first);
-    return (!soon && effective * cost > all) || (typical * cost > all && spent > (slow ? 4 : 0.5) * steps * (double)w->warmup);
-}
-
-// After a sweep of these chains. rows: elements of the first chain, and how far apart chains are; NULL: they are in the memory of the CPU.
-static void after(GmChoices *w, Group of, int k, long done, const double *rows, long apart)
-{
-    const Window steps = measured(w, k, BY_STEPS), moves = measured(w, k, BY_GRADIENTS);
-    if (w->fixed[k]) {
-        if (done == FIRST_SWEEPS)
-            settle_all(w, of, k, true, w->watch[of.first * w->n + k].because);
-        return;
-    }
-    if (done > steps.to && hopeless(w, of, k)) {
-        settle_all(w, of, k, false, broken_off);
-        return;
-    }
-    for (int chain = of.first; chain < of.end; chain++) {
-        Watch *x = &w->watch[chain * w->n + k];
-        GmChoice *c = &w->choice[chain * w->n + k];
-        if (done == moves.from) {
-            x->spent += mean_cost_of_move(w, k, c) * (double)c->moves;
-            *c = (GmChoice){ .gradients = c->gradients, .fails = c->fails, .first = c->first, .adapts = c->adapts, .target = c->target };
-            memset(x->begun, 0, sizeof x->begun);
-            memset(x->rounds, 0, sizeof x->rounds);
+        if (!w->in_step) {               // on a GPU sweeps are recorded with their numbers
+            const long half = t->from + (measured_from(w->warmup) - t->from) * (to - t->from) / (tried_to(w->warmup) - t->from);
+            t->measured = half > done ? half : done;
+            for (int chain = 0; chain < w->chains; chain++) w->choice[chain * w->n + k].adapts = t->measured - t->from;
         }
-        keep(w, chain, k, done - 1, done <= steps.to ? BY_STEPS : BY_GRADIENTS, rows ? rows + (chain - of.first) * apart : NULL);
-        if (done == moves.to)
-            finish_measuring(w, chain, k);
+        t->to = to > t->measured + LEAST_TRIAL / 2 ? to : t->measured + LEAST_TRIAL / 2;
+        if (2 * done <= t->from + t->measured) t->late = all.divergent;
+    } else if (!adapting && room < -affordable(w, k) / sweep && done - t->measured >= LEAST_TRIAL / 2)
+        t->to = done;
+    if (done == t->measured)
+        begin_measuring(w, k, move);
+    else if (done == t->to)
+        end_measuring(w, k, done - t->measured);
+}
+
+// NUTS that has won: transitions are counted once more when it adapts no longer.
+static void check(GmChoices *w, int k)
+{
+    Trial *t = &w->trial[k];
+    const Totals all = totals_of(w, k);
+    const double share_of = (double)(t->transitions + all.moves), divergent = (double)(t->divergent + all.divergent);
+    if (all.divergent > 0) t->every = share_of_gibbs(w, k, all.work / (double)(all.moves + !all.moves), true);
+    t->transitions += all.moves;
+    t->divergent += all.divergent;
+    const bool kept = t->only || t->ratio > factor_for(divergent, share_of, all.stuck);
+    settle(w, k, kept, kept ? t->because : "too many diverged when it adapted no longer");
+}
+
+// After how many sweeps chains meet next for these unknowns, if `done` are made; LONG_MAX: never.
+static long next_of(const GmChoices *w, int k, long done)
+{
+    const Trial *t = &w->trial[k];
+    const long W = w->warmup, at = t->from + ((done - t->from) / APART + 1) * APART;
+    switch (t->stage) {
+    case STAGE_FIXED:       return FIRST_SWEEPS;
+    case STAGE_GIBBS:       return gibbs_window(W).to;
+    case STAGE_NUTS:        return done < t->measured && t->measured < at ? t->measured : done < t->to && t->to < at ? t->to : at;
+    case STAGE_GIBBS_AGAIN: return gibbs_again(W).to;
+    case STAGE_NUTS_AGAIN:  return done < nuts_again(W).from ? nuts_again(W).from : nuts_again(W).to;
+    case STAGE_ADAPTS:      return w->choice[k].adapts;
+    case STAGE_CHECK:       return W - 1;
+    case STAGE_DONE:        break;
     }
-    if (done == steps.to)
-        try_gradients(w, of, k);
+    return LONG_MAX;
+}
+
+// All chains have met after so many sweeps.
+static void meet(GmChoices *w, int k, long done)
+{
+    Trial *t = &w->trial[k];
+    const Window in = measured(w, k);
+    switch (t->stage) {
+    case STAGE_FIXED:
+        settle(w, k, true, t->because);
+        break;
+    case STAGE_GIBBS:
+        begin_trial(w, k, done);
+        break;
+    case STAGE_NUTS:
+        look_at_trial(w, k, done);
+        break;
+    case STAGE_GIBBS_AGAIN:
+        add_sizes(w, k, GIBBS, in.to - in.from);
+        decide(w, k);
+        break;
+    case STAGE_NUTS_AGAIN: {
+        const Totals all = totals_of(w, k);
+        const double move = all.work / (double)(all.moves + !all.moves);
+        if (all.failed > 0) settle(w, k, false, no_density);
+        else if (done == in.from) begin_measuring(w, k, move);
+        else end_measuring(w, k, in.to - in.from);
+        break;
+    }
+    case STAGE_ADAPTS:
+        begin_check(w, k);
+        break;
+    case STAGE_CHECK:
+        check(w, k);
+        break;
+    case STAGE_DONE:
+        break;
+    }
+}
+
+// What a chain takes in a sweep, as its last one left it.
+static void set_sweep(GmChoices *w, int chain, int k, long sweep)
+{
+    const Trial *t = &w->trial[k];
+    GmChoice *c = &w->choice[chain * w->n + k];
+    c->gradients = t->nuts && !c->fails;             // a Gibbs sweep leads to where the density is finite
+    c->fails = 0;
+    c->also = c->gradients && t->every && sweep % t->every == 0;
 }
 
 void gm_choices_after(GmChoices *w, int chain, long sweep)
 {
     for (int k = 0; w && k < w->n; k++) {
-        GmChoice *c = &w->choice[chain * w->n + k];
-        const Watch *x = &w->watch[chain * w->n + k];
-        if (!x->settled)
-            after(w, (Group){ chain, chain + 1 }, k, sweep + 1, NULL, 0);
-        c->gradients = x->gradients && !c->fails;        // a sweep step by step leads to where the density is finite
-        c->fails = 0;
-        c->also = c->gradients && x->every && (sweep + 1) % x->every == 0;
+        if (w->trial[k].stage != STAGE_DONE)
+            keep(w, chain, k, sweep, NULL);
+        set_sweep(w, chain, k, sweep + 1);
+    }
+}
+
+// ---- meetings ----
+
+static long next_meeting(const GmChoices *w, long done)
+{
+    long next = LONG_MAX;
+    for (int k = 0; k < w->n; k++) {
+        const long at = next_of(w, k, done);
+        next = at > done && at < next ? at : next;
+    }
+    return next;
+}
+
+void gm_choices_meet(GmChoices *w, long done)
+{
+    if (!w)
+        return;
+    for (int k = 0; k < w->n; k++) {
+        if (w->trial[k].stage == STAGE_DONE || next_of(w, k, done - 1) != done)
+            continue;
+        meet(w, k, done);
+        for (int chain = 0; chain < w->chains; chain++)
+            set_sweep(w, chain, k, done);
     }
 }
 
 // ---- chains in step ----
 
-static bool is_measured(const GmChoices *w, int k)
+static bool is_watched(const GmChoices *w, int k, long sweep)
 {
-    return !w->fixed[k] && !w->watch[k].settled;
+    const Window in = measured(w, k);
+    const Trial *t = &w->trial[k];
+    return (t->stage == STAGE_NUTS && sweep >= t->from) || (t->stage == STAGE_CHECK && sweep >= w->choice[k].adapts) || (sweep >= in.from && sweep < in.to);
 }
 
-// After how many sweeps chains in step meet next, if `done` are made; LONG_MAX: they have met for the last time.
-static long next_meeting(const GmChoices *w, long done)
+// Rows between two meetings are GM_WATCHED at most.
+static long next_in_step(const GmChoices *w, long done)
 {
-    const Window steps = window(w->warmup, BY_STEPS), moves = window(w->warmup, BY_GRADIENTS);
-    long next = LONG_MAX;
+    long next = next_meeting(w, done);
     for (int k = 0; k < w->n; k++) {
-        const bool starts = w->fixed[k] && !w->watch[k].settled && done < FIRST_SWEEPS;
-        const long from = done < steps.from ? steps.from : done < steps.to ? steps.from : steps.to, apart = done < steps.to ? GM_WATCHED : LOOKED_AT;
-        const long end = done < steps.to ? steps.to : moves.to, at = done < from ? from + apart : from + ((done - from) / apart + 1) * apart;
-        if (starts)
-            next = next < FIRST_SWEEPS ? next : FIRST_SWEEPS;
-        if (is_measured(w, k) && done < moves.to)
-            next = next < at ? next : at < end ? at : end;
+        const Window in = measured(w, k);
+        const long from = w->trial[k].stage == STAGE_CHECK ? w->choice[k].adapts : in.from;
+        if (w->trial[k].stage == STAGE_DONE || w->trial[k].stage == STAGE_FIXED || w->trial[k].stage == STAGE_ADAPTS) continue;
+        if (done < from) next = from + GM_WATCHED < next ? from + GM_WATCHED : next;
+        else if (next - done > GM_WATCHED) next = done + GM_WATCHED;
     }
     return next;
 }
 
 bool gm_choices_due(const GmChoices *w, long done)
 {
-    return w && w->in_step && done > 0 && w->met != done && next_meeting(w, done - 1) == done;
+    return w && w->in_step && done > 0 && w->met != done && next_in_step(w, done - 1) == done;
 }
 
-// Numbers of a chain in a row: elements, and what the moves of a competition tell.
+long gm_choices_until(const GmChoices *w, long sweep, long batch)
+{
+    const long at = !w ? 0 : w->in_step ? next_in_step(w, sweep) : next_meeting(w, sweep);
+    return w && sweep < at && batch > at - sweep ? at - sweep : batch;
+}
+
+// Numbers of a chain in a row: elements, and what transitions report.
 enum { TOLD_EVALUATIONS, TOLD_DIVERGENT, TOLD_FAILED, TOLD_ENERGY, TOLD };
+
 
 long gm_choices_columns(const GmChoices *w, GmWatched *out)
 {
     long n = 0;
     for (int k = 0; k < w->n; k++) {
-        if (w->fixed[k])
+        if (!w->measures[k])
             continue;
         const int machine = w->model->competitions[k].machine - 1;
         const GmWatched told[TOLD] = { { machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT }, { machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT },
@@ -636,7 +769,7 @@ bool gm_choices_watch(const GmChoices *w, long sweep)
 {
     bool wanted = false;
     for (int k = 0; w && w->in_step && k < w->n; k++)
-        wanted |= is_measured(w, k) && sweep >= measured(w, k, BY_STEPS).from && sweep < measured(w, k, BY_GRADIENTS).to;
+        wanted |= is_watched(w, k, sweep);
     return wanted;
 }
 
@@ -644,15 +777,11 @@ uint64_t gm_choices_form(GmChoices *w, long sweep)
 {
     uint64_t form = 0;
     for (int k = 0; w && k < w->n; k++) {
-        const Watch *x = &w->watch[k];
-        const bool also = x->gradients && x->every && sweep % x->every == 0;
-        for (int chain = 0; chain < w->chains; chain++) {
-            GmChoice *c = &w->choice[chain * w->n + k];
-            c->gradients = x->gradients;
-            c->also = also;
-        }
+        for (int chain = 0; chain < w->chains; chain++)
+            set_sweep(w, chain, k, sweep);
+        const GmChoice *c = &w->choice[k];
         if (k < MOST_IN_STEP)
-            form |= ((uint64_t)x->gradients | (uint64_t)also << 1 | (uint64_t)(w->choice[k].first > 0) << 2) << BITS * k;
+            form |= ((uint64_t)c->gradients | (uint64_t)c->also << 1 | (uint64_t)(c->first > 0) << 2) << BITS * k;
     }
     return form;
 }
@@ -661,32 +790,28 @@ static void take_row(GmChoices *w, int k, long sweep, const double *row, long ap
 {
     const double *told = row + w->elements[k];
     double most = 0;
-    for (int chain = 0; chain < w->chains && w->watch[k].gradients; chain++) {
+    if (!is_watched(w, k, sweep))
+        return;
+    for (int chain = 0; chain < w->chains && w->trial[k].nuts; chain++) {
         const double *t = told + chain * apart;
         gm_choice_moved(&w->choice[chain * w->n + k], (long)t[TOLD_EVALUATIONS], t[TOLD_DIVERGENT] != 0, t[TOLD_FAILED] != 0, t[TOLD_ENERGY], t[TOLD_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
         most = fmax(most, t[TOLD_EVALUATIONS]);
     }
-    for (int chain = 0; chain < w->chains; chain++)
-        w->choice[chain * w->n + k].rounds += (long)most;
-    after(w, (Group){ 0, w->chains }, k, sweep + 1, row, apart);
+    for (int chain = 0; chain < w->chains; chain++) {
+        GmChoice *c = &w->choice[chain * w->n + k];
+        c->rounds += (long)most;
+        c->fails = 0;                    // chains in step stay where they are
+        keep(w, chain, k, sweep, row + chain * apart);
+    }
 }
 
 void gm_choices_watched(GmChoices *w, long done, long n, const double *rows)
 {
     const long apart = gm_choices_columns(w, NULL);
-    const Group all = { 0, w->chains };
     w->met = done;
-    for (int k = 0, at = 0; k < w->n; at += w->fixed[k] ? 0 : w->elements[k] + TOLD, k++) {
-        for (long i = 0; i < n && is_measured(w, k); i++)
+    for (int k = 0, at = 0; k < w->n; at += w->measures[k] ? w->elements[k] + TOLD : 0, k++)
+        for (long i = 0; i < n && w->measures[k] && w->trial[k].stage != STAGE_DONE; i++)
             take_row(w, k, done - n + i, rows + i * apart * w->chains + at, apart);
-        if (w->fixed[k] && !w->watch[k].settled)
-            after(w, all, k, done, NULL, 0);
-        bool failed = false;
-        for (int chain = 0; chain < w->chains && is_measured(w, k); chain++)
-            failed |= w->choice[chain * w->n + k].failed > 0;
-        if (failed)
-            settle_all(w, all, k, false, no_density);
-    }
     gm_choices_meet(w, done);
 }
 
@@ -702,80 +827,70 @@ void gm_choices_move_by(GmChoices *w, const char *name)
         w->by = name;
 }
 
-// ---- meetings ----
-
-long gm_choices_until(const GmChoices *w, long sweep, long batch)
-{
-    const long first = w ? window(w->warmup, BY_GRADIENTS).to : 0, at = !w ? 0 : w->in_step ? next_meeting(w, sweep) : sweep < first ? first : second_window(w->warmup).to;
-    return sweep < at && batch > at - sweep ? at - sweep : batch;
-}
-
-void gm_choices_meet(GmChoices *w, long done)
-{
-    if (!w || w->warmup < LEAST_MEASURED)
-        return;
-    for (int k = 0; k < w->n; k++) {
-        if (done != measured(w, k, BY_GRADIENTS).to)
-            continue;
-        if (!w->fixed[k])
-            choose_method(w, k);
-        for (int chain = 0; chain < w->chains; chain++)
-            w->choice[chain * w->n + k].gradients = w->watch[chain * w->n + k].gradients && w->choice[chain * w->n + k].gradients;
-    }
-}
-
 // ---- what came of it ----
 
 // Nothing is said where there was nothing to measure, and nothing but the usual was done.
 static bool usual(const GmChoices *w, int k)
 {
-    return w->fixed[k] && !w->watch[k].gradients && w->warmup < LEAST_MEASURED;
+    return w->method == GM_METHOD_AUTO && !w->trial[k].nuts && w->warmup < LEAST_MEASURED;
+}
+
+// A ratio that is known to a factor of two or so.
+static void say_about(FILE *to, double ratio)
+{
+    if (!(ratio >= 0.1)) fprintf(to, "less than 0.1 times as many");
+    else if (ratio > 10) fprintf(to, "more than 10 times as many");
+    else if (ratio > 0.8 && ratio < 1.25) fprintf(to, "about as many");
+    else fprintf(to, "about %.*f times as many", ratio < 0.95 ? 1 : 0, ratio);
+}
+
+static void say_divergent(FILE *to, const Trial *t)
+{
+    const double percent = 100 * (double)t->divergent / (double)t->transitions;
+    if (t->divergent > 0) fprintf(to, ", %.*f %% divergent transitions", percent < 1 ? 2 : 0, percent);
+}
+
+static void say(FILE *to, const GmChoices *w, int k)
+{
+    const Trial *t = &w->trial[k];
+    fprintf(to, "Sampler: %s", t->nuts ? w->by : "Gibbs");
+    if (t->nuts && t->every == 1) fprintf(to, " with a Gibbs sweep after each transition");
+    else if (t->nuts && t->every > 1) fprintf(to, " with a Gibbs sweep after every %ld transitions", t->every);
+    fprintf(to, " for %s", w->model->competitions[k].name);
+    if (w->method != GM_METHOD_AUTO) fprintf(to, ", as --method asks");
+    if (t->ratio > 0) {
+        fprintf(to, t->nuts ? "; in warm-up " : ". %s was tried: ", w->by);
+        say_about(to, t->ratio);
+        fprintf(to, " effective draws per second%s", t->nuts ? " as by Gibbs" : "");
+        say_divergent(to, t);
+    }
+    if (t->because) fprintf(to, "; %s", t->because);
+    fprintf(to, ".\n");
 }
 
 void gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before)
 {
+    (void)chain;
     for (int k = 0; w && k < w->n; k++) {
-        const Watch *x = &w->watch[chain * w->n + k];
-        if (usual(w, k))
-            continue;
-        fprintf(to, "%s%s: %s", before, w->model->competitions[k].name, x->gradients ? strcmp(w->by, "NUTS") == 0 ? "moved together along gradients (nuts)" : "moved together along gradients (chees)" : "drawn step by step");
-        if (x->measured)
-            fprintf(to, "; in warm-up gradients gave %.3g times the effective draws for the same work", ratio(x));
-        fprintf(to, x->because ? "; %s\n" : "\n", x->because);
+        if (usual(w, k)) continue;
+        fputs(before, to);
+        say(to, w, k);
     }
+}
+
+const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between)
+{
+    for (int k = 0; w && k < w->n; k++)
+        if (w->model->competitions[k].told - 1 == field) {
+            *gibbs_between = w->trial[k].every > 0;
+            return w->model->competitions[k].name;
+        }
+    return NULL;
 }
 
 void gm_choices_print(FILE *to, const GmChoices *w)
 {
-    for (int k = 0; w && k < w->n; k++) {
-        int gradients = 0, measured_in = 0;
-        double least = INFINITY, most = 0;
-        const char *because = NULL;
-        for (int c = 0; c < w->chains; c++) {
-            const Watch *x = &w->watch[c * w->n + k];
-            gradients += x->gradients;
-            because = x->because ? x->because : because;
-            if (!x->measured)
-                continue;
-            measured_in++;
-            least = fmin(least, ratio(x));
-            most = fmax(most, ratio(x));
-        }
-        if (usual(w, k))
-            continue;
-        fprintf(to, "%s: ", w->model->competitions[k].name);
-        if (gradients == 0 || gradients == w->chains)
-            fprintf(to, gradients ? "moved together along gradients (%s)" : "drawn step by step", w->by);
-        else
-            fprintf(to, "moved together along gradients (%s) in %d of %d chains, in the others drawn step by step", w->by, gradients, w->chains);
-        if (measured_in > 0 && most - least < 0.1 * most)
-            fprintf(to, "; in warm-up gradients gave %.2g times the effective draws for the same work", most);
-        else if (measured_in > 0)
-            fprintf(to, "; in warm-up gradients gave %.2g to %.2g times the effective draws for the same work", least, most);
-        if (because)
-            fprintf(to, "; %s", because);
-        fputc('\n', to);
-    }
+    gm_choices_note(to, w, 0, "");
 }
 
 void gm_choices_close(GmChoices *w)
@@ -787,10 +902,10 @@ void gm_choices_close(GmChoices *w)
             free(w->watch[i].draw[m]);
     free(w->choice);
     free(w->watch);
+    free(w->trial);
     free(w->cost);
     free(w->element);
     free(w->elements);
-    free(w->fixed);
-    free(w->again);
+    free(w->measures);
     free(w);
 }

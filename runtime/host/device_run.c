@@ -321,8 +321,8 @@ static bool open_choices(GmDevice *d, GmChoices *choices)
 static void meet(GmDevice *d, const GmRun *run)
 {
     const size_t row = (size_t)d->watched_columns * (size_t)d->chains;
-    double *rows = gm_alloc(row * (size_t)d->watched, sizeof *rows);
-    gm_device_good(d, gm_device_get(d, rows, d->watched_ring, row * (size_t)d->watched * sizeof *rows), "fetching what is measured");
+    double *rows = gm_alloc(row * (size_t)d->watched + 1, sizeof *rows);
+    if (d->watched > 0) gm_device_good(d, gm_device_get(d, rows, d->watched_ring, row * (size_t)d->watched * sizeof *rows), "fetching what is measured");
     if (!d->failed) gm_choices_watched(d->choices, run->sweep, d->watched, rows);
     free(rows);
     gm_device_good(d, gm_cuda.cuMemsetD8Async(d->watched_kept, 0, sizeof(uint64_t), d->stream), "clearing a count");

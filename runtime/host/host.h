@@ -54,6 +54,7 @@ bool gm_interrupted(void);
 
 typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;     // AUTO: a GPU if there is one that can be used
 
+typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH } GmMethod;      // AUTO: by a trial; BOTH: NUTS with a Gibbs sweep after each transition
 typedef enum { GM_MOVES_AUTO, GM_MOVES_NUTS, GM_MOVES_CHEES } GmMovesChoice;        // AUTO: as the model asks; else by the device and the number of chains
 
 typedef struct GmOptions {
@@ -70,6 +71,7 @@ typedef struct GmOptions {
     double      init_radius;        // 1 by default; 0: zeros
     int         threads;            // >= 1
     bool        quiet, check, summary, log_joint;
+    GmMethod method;                // where the program holds the choice
     GmMovesChoice moves;            // along gradients
     GmDeviceChoice device;
     int         device_number;      // of the GPU, from 0
@@ -248,6 +250,7 @@ typedef struct GmDraws {
     FILE     **file;                // per chain, or NULL without -o
     char     **temporary, **final;  // paths
     GmWriter  *writer;              // or NULL without -o
+    const struct GmChoices *choices;     // of methods; NULL: the program holds none
 } GmDraws;
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
@@ -308,6 +311,7 @@ typedef struct GmChoices GmChoices;
 
 GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);      // NULL: nothing competes
 long       gm_choices_warmup(long warmup);               // sweeps in which moves that compete adapt before they are measured
+bool       gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o);       // whether the method that the user asks for can be had; if not, it is said
 GmChoice  *gm_choices_of(GmChoices *w);                  // for GmRun
 void       gm_choices_after(GmChoices *w, int chain, long sweep);        // after each sweep, by each chain for itself: measures, and settles what the next one takes
 long       gm_choices_until(const GmChoices *w, long sweep, long batch);     // sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
@@ -325,6 +329,7 @@ struct GmMetrics;
 void       gm_choices_know(GmChoices *w, const struct GmMetrics *metrics);     // what metrics of moves cost on a GPU; elsewhere moves tell
 void       gm_choices_move_by(GmChoices *w, const char *name);           // what moves are called: "NUTS" unless it is said
 void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
+const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between);      // the unknowns whose transitions this diagnostic field is of, if the program holds the choice, else NULL
 void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
 void       gm_choices_close(GmChoices *w);
 

@@ -20,7 +20,7 @@ enum { MAX_CHAINS = 10000, MAP_STARTS = 8 };
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
        OPT_SUMMARY, OPT_NO_LP, OPT_REFRESH, OPT_FIRST_CHAIN, OPT_VERSION, OPT_DEVICE, OPT_PRECISION, OPT_PROFILE, OPT_COMPARE,
-       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW, OPT_STARTS, OPT_JACOBIAN, OPT_MOVES, OPT_ITERATIONS };
+       OPT_DEVICE_MEMORY, OPT_DIGITS, OPT_LOG_LIK, OPT_PREDICT, OPT_NEW, OPT_STARTS, OPT_JACOBIAN, OPT_METHOD, OPT_MOVES, OPT_ITERATIONS };
 
 static const struct option long_options[] = {
     { "chains", required_argument, NULL, OPT_CHAINS },
@@ -40,6 +40,7 @@ static const struct option long_options[] = {
     { "jacobian", no_argument, NULL, OPT_JACOBIAN },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "first-chain", required_argument, NULL, OPT_FIRST_CHAIN },
+    { "method", required_argument, NULL, OPT_METHOD },
     { "moves", required_argument, NULL, OPT_MOVES },
     { "device", required_argument, NULL, OPT_DEVICE },
     { "device-memory", required_argument, NULL, OPT_DEVICE_MEMORY },
@@ -86,6 +87,7 @@ void gm_usage(FILE *to, const char *program)
             "                       means and sds, in NAME_new.csv. Several are files of the same data; what they leave out is as in the run\n"
             "      --init FILE|R|map  initial values from a JSON file, or the last draw of draws_1.csv; or random within R of zero (1); 0: zeros; map: each chain climbs to a mode first\n"
             "      --threads K      CPU threads; the draws do not depend on it\n"
+            "      --method M       where the program holds the choice: gibbs, Gibbs updates; nuts, NUTS; both, a Gibbs sweep after each transition by NUTS; auto: by a trial in warm-up (auto)\n"
             "      --moves M        along gradients: nuts, each chain for itself; chees, chains adapt together; auto: as the model asks, else chees on a GPU from 32 chains on\n"
             "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
             "      --device-memory SIZE  take at most so much of a GPU's memory (20GB, 500MB); data beyond it stay in the host's\n"
@@ -195,6 +197,18 @@ static bool device_choice(const char *text, GmOptions *out)
     return true;
 }
 
+static bool method_choice(const char *text, GmOptions *out)
+{
+    static const char *const known[] = { "auto", "gibbs", "nuts", "both" };
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, known[i]) == 0) {
+            out->method = (GmMethod)i;
+            return true;
+        }
+    gm_error("--method: `%s` is none of auto, gibbs, nuts, both", text);
+    return false;
+}
+
 static bool moves_choice(const char *text, GmOptions *out)
 {
     if (strcmp(text, "auto") != 0 && strcmp(text, "nuts") != 0 && strcmp(text, "chees") != 0) {
@@ -291,6 +305,8 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--first-chain", text, 1, INT_MAX - MAX_CHAINS, &n);
         out->first_chain = (int)n;
         return good;
+    case OPT_METHOD:
+        return method_choice(text, out);
     case OPT_MOVES:
         return moves_choice(text, out);
     case OPT_DEVICE:

@@ -446,7 +446,10 @@ static int start(Fit *f)
     }
     if (!o->check)
         f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
+    if (!gm_choices_allow(f->choices, model, o))
+        return GM_EXIT_USAGE;
     f->run.choices = gm_choices_of(f->choices);
+    f->draws.choices = f->choices;
     gm_together_open(&f->run, model, o);
     if (gm_together_competes(&f->run, model))
         gm_choices_move_by(f->choices, "ChEES-HMC");

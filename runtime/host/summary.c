@@ -330,7 +330,7 @@ static double energy_ratio(const GmDraws *d, int chain, long column)
     return change / square;
 }
 
-// What the moves along gradients say of themselves.
+// What NUTS reports of its transitions.
 static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model)
 {
     for (long k = 0; k < d->n_columns; k++) {
@@ -346,15 +346,20 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
             }
             slow += d->kept >= 100 && energy_ratio(d, c, k + GM_MOVE_ENERGY) < 0.3;
         }
-        if (divergent > 0)
-            fprintf(to,
-                    "Warning: %ld of %ld moves of the block of %s diverged: where the log density bends more sharply than the step size resolves, draws are "
-                    "missing and what they say may be biased. Smaller steps may do (nuts(accept = 0.95)), another form of the model is better "
-                    "(u = mu + tau * z, z ~ normal(0, 1)).\n",
-                    divergent, d->chains * d->kept, of);
+        const long all = d->chains * d->kept;
+        bool between = false;
+        const char *chosen = gm_choices_of_moves(d->choices, d->column[k].field, &between);
+        if (divergent > 0) {
+            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s were divergent. ", divergent, all, 100 * (double)divergent / (double)all, chosen ? chosen : of);
+            if (between)
+                fprintf(to, "Gibbs sweeps in between still reach where they cannot go, so estimates are not necessarily biased: see R-hat and tail effective sizes, or run with --method gibbs.\n");
+            else
+                fprintf(to, "Regions of high curvature are not explored, and estimates may be biased. %smaller steps (infer { ... by nuts(accept = 0.99); }), or reparameterise (u = mu + tau * z, z ~ normal(0, 1)).\n",
+                        chosen ? "Use --method gibbs or both, s" : "Use s");
+        }
         if (deepest > 0)
-            fprintf(to, "Warning: %ld of %ld moves of the block of %s took the longest trajectory: the block is slow, not wrong; rescale it or ask for longer ones (depth).\n", deepest,
-                    d->chains * d->kept, of);
+            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s reached the maximum tree depth: they are slow, not wrong; rescale the unknowns, or ask for longer trajectories (depth).\n", deepest, all,
+                    100 * (double)deepest / (double)all, chosen ? chosen : of);
         if (slow > 0)
             fprintf(to, "Warning: the energy of %d of %d chains hardly changes from draw to draw (E-BFMI below 0.3): tails may be missed; another form of the model helps.\n", slow, d->chains);
     }

@@ -1,6 +1,4 @@
-// If this failed, chains that go in step would choose between steps and moves by what depends on how a run is cut into batches, or take the worse of two methods.
-//
-// On a CPU, where each chain measures for itself, one whose trial was broken off would not go the way of the others, or go where few have measured.
+// If this failed, method selection would depend on how a run is cut into batches, chains would take different methods, or all of them the worse of two.
 //
 // Rows of two chains are made here: autoregressions, whose effective draws are known ((1 - r)/(1 + r) a sweep), and trajectories of a given length. A model of nothing but a competition says what sweeps cost.
 // Effective draws of 260 sweeps are known to a factor of 1.5 or so; what must win here wins by a factor of 5: no choice would change with other numbers more often than once in 10^6.
@@ -47,7 +45,7 @@ typedef struct Outcome { bool gradients; long first, last, also; int forms; char
 // A warm-up in batches of at most `most` sweeps.
 static Outcome run_warmup(Truth t, long warmup, long most)
 {
-    GmOptions o = { .chains = CHAINS, .warmup = warmup, .samples = 1, .thin = 1 };
+    GmOptions o = { .chains = CHAINS, .warmup = warmup, .samples = 50000, .thin = 1 };
     GmData data = { 0 };
     GmDraws draws = { .chains = CHAINS };
     GmMemory m;
@@ -113,7 +111,7 @@ typedef struct Apart { long from[MANY], tried[MANY], last[MANY]; char said[400];
 // diverges, careful: one move in so many does, or none, and where smaller steps are asked for.
 static Apart run_apart(double steps, const int *length, int diverges, int careful)
 {
-    GmOptions o = { .chains = MANY, .warmup = WARMUP, .samples = 1, .thin = 1 };
+    GmOptions o = { .chains = MANY, .warmup = WARMUP, .samples = 50000, .thin = 1 };
     GmData data = { 0 };
     GmDraws draws = { .chains = MANY };
     GmMemory m;
@@ -124,7 +122,7 @@ static Apart run_apart(double steps, const int *length, int diverges, int carefu
     Stream g = stream((Sweep){ .seed = 5 }, 1, 0);
     for (long sweep = 0; sweep < WARMUP; sweep++) {
         for (int chain = 0; chain < MANY; chain++) {
-            const double r = c[chain].gradients ? 0 : steps;
+            const double r = c[chain].gradients ? 0.3 : steps;
             double *x = gm_state_array(&model, &m, chain, 0);
             for (int i = 0; i < ELEMENTS; i++) x[i] = r * x[i] + sqrt(1 - r * r) * normal_standard(&g);
             const bool moves = c[chain].gradients;
@@ -154,88 +152,90 @@ static void set_price(double steps, double move, double evaluation)
 
 int main(void)
 {
-    enum { QUARTER = WARMUP / 4, TRIED = WARMUP * 13 / 20 };
+    enum { QUARTER = WARMUP / 4, TRIED = WARMUP * 13 / 20, AGAIN = WARMUP * 16 / 20 };
     set_price(100, 100, 100);
     const Outcome sticky = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, 100000);
-    check(sticky.gradients && sticky.first == QUARTER && sticky.last == WARMUP - 1, "steps that hardly move lose: moves from sweep %ld to %ld", sticky.first, sticky.last);
-    check(sticky.also == (WARMUP - TRIED) / 2, "every second sweep makes the steps besides, which cost an eighth of it: %ld", sticky.also);
-    check(strstr(sticky.said, "moved together along gradients (NUTS); in warm-up gradients gave") != NULL, "what is said: %s", sticky.said);
+    check(sticky.gradients && sticky.first == QUARTER && sticky.last == WARMUP - 1, "Gibbs updates that hardly move lose: NUTS from sweep %ld to %ld", sticky.first, sticky.last);
+    check(sticky.also == WARMUP - QUARTER, "Gibbs updates after each transition, which cost an eighth of it: %ld", sticky.also);
+    check(strstr(sticky.said, "Sampler: NUTS with a Gibbs sweep after each transition for x; in warm-up more than 10 times as many effective draws per second") != NULL, "what is said: %s", sticky.said);
     for (long most = 1; most < 1000; most *= 7) {
         const Outcome same = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, most);
         check(same.gradients && same.first == sticky.first && same.also == sticky.also && strcmp(same.said, sticky.said) == 0, "batches of %ld sweeps: the same choice", most);
     }
     const Outcome moving = run_warmup((Truth){ .steps = 0, .moves = 0, .length = 7 }, WARMUP, 100000);
-    check(!moving.gradients && moving.first < 0 && strstr(moving.said, "even independent draws along gradients would cost more"), "steps that mix: no trial; %s", moving.said);
+    check(!moving.gradients && moving.first < 0 && strstr(moving.said, "NUTS was not tried, since even independent draws"), "Gibbs updates that mix: no trial; %s", moving.said);
     const Outcome worse = run_warmup((Truth){ .steps = 0.9, .moves = 0.98, .length = 3 }, WARMUP, 100000);
-    check(!worse.gradients && worse.last == TRIED - 1 && strstr(worse.said, "drawn step by step; in warm-up gradients gave 0."), "moves that mix worse: tried until %ld; %s", worse.last, worse.said);
+    check(!worse.gradients && worse.last == TRIED - 1 && strstr(worse.said, "Sampler: Gibbs for x. NUTS was tried: less than 0.1 times"), "NUTS that mixes worse: tried until %ld; %s", worse.last, worse.said);
     const Outcome slow = run_warmup((Truth){ .steps = 0.9, .moves = 0, .length = 1023 }, WARMUP, 100000);
-    check(!slow.gradients && slow.last == QUARTER + 19 && strstr(slow.said, "was broken off"), "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
+    check(!slow.gradients && slow.last == QUARTER + 19 && strstr(slow.said, "was not tried to the end"), "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
     const Outcome failing = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7, .fails_at = QUARTER + 30 }, WARMUP, 100000);
-    check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"), "moves that fail: tried until %ld; %s", failing.last, failing.said);
+    check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"), "transitions that fail: tried until %ld; %s", failing.last, failing.said);
     const Outcome one = run_warmup((Truth){ .steps = 0.5, .moves = 0, .length = 7, .first_sticks = 0.99 }, WARMUP, 100000);
-    check(one.gradients, "steps that hardly move one of five elements: moves; %s", one.said);
+    check(one.gradients, "Gibbs updates that hardly move one of five elements: NUTS; %s", one.said);
     const Outcome left = run_warmup((Truth){ .steps = 0.8, .moves = 0, .length = 1, .first_left = true }, WARMUP, 100000);
-    check(!left.gradients, "moves that leave one of five elements where it is: steps; %s", left.said);
+    check(!left.gradients, "NUTS that leaves one of five elements where it is: Gibbs; %s", left.said);
     state[0].partial = 1;
     const Outcome absent = run_warmup((Truth){ .steps = 0.8, .moves = 0, .length = 1, .first_left = true }, WARMUP, 100000);
-    check(absent.gradients, "that do so where some elements do not exist: moves; %s", absent.said);
+    check(absent.gradients, "that does so where some elements do not exist: NUTS; %s", absent.said);
     state[0].partial = 0;
     const Outcome modes = run_warmup((Truth){ .steps = 0.8, .moves = 0.5, .length = 7, .steps_apart = 100 }, WARMUP, 100000);
-    check(modes.gradients, "steps that mix in each chain, and do not lead from one to the other: moves; %s", modes.said);
+    check(modes.gradients, "Gibbs updates that mix in each chain, and do not lead from one to the other: NUTS; %s", modes.said);
     const Outcome together = run_warmup((Truth){ .steps = 0.8, .moves = 0.5, .length = 7 }, WARMUP, 100000);
-    check(!together.gradients, "the same where chains are in one place: steps; %s", together.said);
+    check(!together.gradients, "the same where chains are in one place: Gibbs; %s", together.said);
     const Outcome both = run_warmup((Truth){ .steps = 0.98, .moves = 0, .length = 7, .steps_apart = 100, .moves_apart = 100 }, WARMUP, 100000);
-    check(both.gradients, "where neither method leads from one mode to the other, what mixes within them: moves; %s", both.said);
-    // A random walk that goes a short way in the window has as many effective draws as any: how far there is to go is what the other method tells.
+    check(both.gradients, "where neither method leads from one mode to the other, what mixes within them: NUTS; %s", both.said);
+    // A random walk that goes a short way in the window seems to have an effective draw or two, however slow it is, and however cheap.
     set_price(400, 1, 1);
     const Outcome walk = run_warmup((Truth){ .steps = 0.9, .moves = 0.9999, .length = 3 }, WARMUP, 100000);
-    check(!walk.gradients && walk.last == TRIED - 1, "moves that hardly get around, at a hundredth of the cost: steps; %s", walk.said);
-    set_price(10, 100, 100);
+    check(!walk.gradients && walk.last == TRIED - 1, "NUTS that hardly gets around, at a hundredth of the cost: Gibbs; %s", walk.said);
+    set_price(10, 50, 50);
     const Outcome crawl = run_warmup((Truth){ .steps = 0.9999, .moves = 0, .length = 15 }, WARMUP, 100000);
-    check(crawl.gradients, "steps that hardly get around, at a 160th of the cost: moves; %s", crawl.said);
-    // Steps that do not get around in one element tell nothing by the others, which follow it: moves are elsewhere.
+    check(crawl.gradients, "Gibbs updates that hardly get around, at an 80th of the cost: NUTS; %s", crawl.said);
+    // Elements that follow one that does not get around tell nothing.
     set_price(100, 100, 100);
     const Outcome follow = run_warmup((Truth){ .steps = 0.3, .moves = 0.3, .length = 3, .first_sticks = 0.9999, .steps_off = 2 }, WARMUP, 100000);
-    check(follow.gradients, "steps that hardly move one element and stand beside the others: moves; %s", follow.said);
-    // Moves that seem to give a third of the effective draws for the same work: where steps have some 2.6 in their window, these may be far fewer; where they have 14, they are not.
+    check(follow.gradients, "Gibbs updates that hardly move one element and stand beside the others: NUTS; %s", follow.said);
+    // Where Gibbs updates have few effective draws they are measured again before NUTS wins: from 13W/20 to 16W/20 none of its transitions is made.
+    const Outcome again = run_warmup((Truth){ .steps = 0.95, .moves = 0.2, .length = 7 }, WARMUP, 100000);
+    check(again.gradients && again.also == WARMUP - QUARTER - (AGAIN - TRIED), "7 effective draws of a chain by Gibbs updates: measured again; %s", again.said);
+    // Where NUTS alone gets around, it is taken though Gibbs updates seem to give as many effective draws for the same work: 1.2 in their window.
     set_price(10, 60, 100);
-    const Outcome behind = run_warmup((Truth){ .steps = 0.98, .moves = 0.8, .length = 3 }, WARMUP, 100000);
-    check(behind.gradients && strstr(behind.said, "gave 0.") && strstr(behind.said, "too few"), "moves that get around, where steps hardly do, at 36 times the cost: moves; %s", behind.said);
+    const Outcome behind = run_warmup((Truth){ .steps = 0.995, .moves = 0, .length = 3 }, WARMUP, 100000);
+    check(behind.gradients && strstr(behind.said, "hardly moved"), "NUTS that gets around, where Gibbs updates hardly do, at 37 times the cost: NUTS; %s", behind.said);
     set_price(10, 10, 20);
     const Outcome known = run_warmup((Truth){ .steps = 0.9, .moves = 0.8, .length = 3 }, WARMUP, 100000);
-    check(!known.gradients && strstr(known.said, "gave 0."), "the same gain where steps get around, too: steps; %s", known.said);
-    // Moves that diverge: 8 and 17 % where they give some 4 times the effective draws, 20 and 33 % where some 100 times, and 1.4 and 5 % where their energy hardly changes, besides.
-    static const struct { double steps; int diverges; double sticks; bool gradients; const char *because; } border[] = {
-        { 0.95, 12, 0, true, NULL },        { 0.95, 6, 0, false, "diverged" },     { 0.999, 5, 0, true, NULL },    { 0.999, 3, 0, false, "diverged" },
-        { 0.999, 70, 0.99, true, NULL },    { 0.999, 20, 0.99, false, "diverged" }, { 0.95, 0, 0.99, false, "hardly changes" },
+    check(!known.gradients && strstr(known.said, "about 0."), "half the gain where Gibbs updates get around: Gibbs; %s", known.said);
+    // Divergent transitions: 8 % where NUTS gives some 4 times the effective draws, 0.5 % where 11 times, 20 % where Gibbs updates hardly move; and energies that hardly change.
+    static const struct { double steps; int diverges; double sticks; bool gradients; } border[] = {
+        { 0.95, 12, 0, false }, { 0.98, 200, 0, true }, { 0.999, 5, 0, true }, { 0.999, 70, 0.99, true }, { 0.95, 0, 0.99, false },
     };
-    set_price(100, 100, 100);
+    set_price(100, 150, 150);
     for (size_t i = 0; i < sizeof border / sizeof *border; i++) {
         const Outcome way = run_warmup((Truth){ .steps = border[i].steps, .length = 7, .diverges = border[i].diverges, .sticks = border[i].sticks }, WARMUP, 100000);
-        check(way.gradients == border[i].gradients && (!border[i].because || strstr(way.said, border[i].because)), "steps with a correlation of %g, one move in %d diverges, energies with one of %g: %s; %s", border[i].steps, border[i].diverges,
-              border[i].sticks, border[i].gradients ? "moves" : "steps", way.said);
+        check(way.gradients == border[i].gradients, "Gibbs updates with a correlation of %g, one transition in %d diverges, energies with one of %g: %s; %s", border[i].steps, border[i].diverges, border[i].sticks,
+              border[i].gradients ? "NUTS" : "Gibbs", way.said);
     }
     // The evaluations of all chains together are those of the chain that makes most; what is spent alone is shared.
     set_price(100, 0, 1000);
     const Outcome dear = run_warmup((Truth){ .steps = 0.5, .moves = 0, .length = 7 }, WARMUP, 100000);
     check(!dear.gradients && dear.first < 0, "an evaluation that costs more than the effective draws of 10 sweeps: no trial");
     const Outcome shorter = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, 299, 100000);
-    check(shorter.gradients && shorter.first == 20 && shorter.said[0], "short warm-ups: moves from sweep %ld on, unmeasured", shorter.first);
+    check(shorter.gradients && shorter.first == 20 && shorter.said[0], "short warm-ups: NUTS from sweep %ld on, unmeasured", shorter.first);
     const Outcome shortest = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, 99, 100000);
-    check(!shortest.gradients && shortest.first < 0, "the shortest: steps");
-    // Of three chains on a CPU one gives up soon, where even independent draws would cost more: it goes the way of two that get around, but not that of one.
+    check(!shortest.gradients && shortest.first < 0, "the shortest: Gibbs");
+    // On a CPU, too, chains decide together.
     set_price(100, 100, 100);
-    const Apart follows = run_apart(0.8, (int[]){ 3, 3, 1023 }, 0, 0);
-    check(follows.from[0] == QUARTER && follows.from[1] == QUARTER, "chains whose moves get around: moves from sweep %ld and %ld on; %s", follows.from[0], follows.from[1], follows.said);
-    check(follows.tried[2] >= QUARTER && follows.tried[2] < QUARTER + 30 && follows.from[2] == TRIED + 1, "one that gave up after sweep %ld goes their way from sweep %ld on", follows.tried[2], follows.from[2]);
-    const Apart most = run_apart(0.8, (int[]){ 3, 1023, 1023 }, 0, 0);
-    check(most.from[0] == WARMUP && most.from[1] == WARMUP && most.from[2] == WARMUP && strstr(most.said, "drawn step by step"), "two of three gave up: all take steps; %s", most.said);
-    // Moves that diverge where steps hardly mix (6 effective draws) are tried again with smaller steps; where steps get around, they are not.
-    const Apart again = run_apart(0.95, (int[]){ 7, 7, 7 }, 6, 0);
-    check(again.from[0] == QUARTER && again.from[2] == QUARTER && strstr(again.said, "acceptance of 0.95"), "moves that diverge no more: moves from sweep %ld on; %s", again.from[0], again.said);
-    const Apart still = run_apart(0.95, (int[]){ 7, 7, 7 }, 6, 6);
-    check(still.last[0] == WARMUP * 19 / 20 - 1 && strstr(still.said, "diverged"), "moves that still diverge: tried until %ld; %s", still.last[0], still.said);
+    const Apart same = run_apart(0.99, (int[]){ 3, 7, 11 }, 0, 0);
+    check(same.from[0] == QUARTER && same.from[1] == QUARTER && same.from[2] == QUARTER, "three chains: NUTS from sweep %ld, %ld and %ld on; %s", same.from[0], same.from[1], same.from[2], same.said);
+    const Apart endless = run_apart(0.8, (int[]){ 3, 3, 1023 }, 0, 0);
+    check(endless.from[0] == WARMUP && endless.from[1] == WARMUP && endless.from[2] == WARMUP && strstr(endless.said, "Sampler: Gibbs"), "one of three goes on and on: all take Gibbs updates; %s", endless.said);
+    // NUTS that diverges where Gibbs updates have 7 effective draws of a chain is tried again with smaller steps; where Gibbs updates get around, it is not.
+    set_price(100, 50, 100);
+    const Apart careful = run_apart(0.93, (int[]){ 7, 7, 7 }, 6, 0);
+    check(careful.from[0] == QUARTER && careful.from[2] == QUARTER && strstr(careful.said, "acceptance of 0.95"), "transitions that diverge no more: NUTS from sweep %ld on; %s", careful.from[0], careful.said);
+    const Apart still = run_apart(0.93, (int[]){ 7, 7, 7 }, 6, 6);
+    check(still.last[0] == WARMUP * 19 / 20 - 1 && strstr(still.said, "Sampler: Gibbs"), "transitions that still diverge: tried until %ld; %s", still.last[0], still.said);
     const Apart once = run_apart(0.8, (int[]){ 3, 3, 3 }, 6, 0);
-    check(once.last[0] == TRIED - 1 && strstr(once.said, "diverged"), "where steps get around: tried until %ld; %s", once.last[0], once.said);
+    check(once.last[0] == TRIED - 1 && strstr(once.said, "divergent"), "where Gibbs updates get around: tried until %ld; %s", once.last[0], once.said);
     return failures > 0;
 }

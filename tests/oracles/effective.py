@@ -33,7 +33,7 @@ def least(summary):
 
 def taken(said):
     """What the lines on methods say: moves, steps, or both."""
-    ways = [w for w, words in (("moves", "moved"), ("steps", "drawn step by step")) if any(words in line for line in said.splitlines())]
+    ways = [w for w, words in (("moves", "Sampler: NUTS"), ("steps", "Sampler: Gibbs")) if any(words in line for line in said.splitlines())]
     return " and ".join(ways) or "steps"
 
 

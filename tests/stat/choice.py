@@ -52,7 +52,7 @@ def near(what, draws, known, error=0.0):
 with Workplace() as w:
     program, data = w.compile("sliced", SLICED), w.data("sliced", {"N": N, "x": x, "y": counts})
     d, summary, said = run(program, data)
-    print("sliced: " + next(line for line in summary.splitlines() if line.startswith("a, b:")))
+    print("sliced: " + next(line for line in summary.splitlines() if line.startswith("Sampler: ")))
     print("sliced: " + said.strip())
     a, b = np.meshgrid(np.linspace(-7, 4, 2201), np.linspace(-0.4, 1, 1401), indexing="ij")
     log_p = -a ** 2 / 18 - b ** 2 / 2 + counts.sum() * a + (counts * x).sum() * b

@@ -295,13 +295,13 @@ def tree(sd, logit):
 
 
 COMPOSITIONS = [
-    ("a tree, moves win", *tree(0.04, False), "moved together along gradients"),
-    ("a tree, steps win", *tree(0.7, True), "drawn step by step"),
+    ("a tree, moves win", *tree(0.04, False), "Sampler: NUTS"),
+    ("a tree, steps win", *tree(0.7, True), "Sampler: Gibbs"),
     of_gibbs("arrow_block", "(s, tau) by nuts;"),
     of_gibbs("mixture", "(c, d) by marginal; (w, q, mu, s2) by nuts;"),
     of_gibbs("hidden_markov", "z by marginal; (P, mu) by nuts;"),
-    ("moves win", PAIR, {"y": [null] * 2}, {"a": identity, "b": identity, "y.1": np.log1p, "y.2": np.log1p}, pair, "a, b: moved together along gradients"),
-    ("steps win", FEW, {"N": 3, "y": [null] * 3}, {"r": log, "theta.1": log, "y.1": np.log1p}, few, "r, theta: drawn step by step; "),
+    ("moves win", PAIR, {"y": [null] * 2}, {"a": identity, "b": identity, "y.1": np.log1p, "y.2": np.log1p}, pair, "Sampler: NUTS"),
+    ("steps win", FEW, {"N": 3, "y": [null] * 3}, {"r": log, "theta.1": log, "y.1": np.log1p}, few, "Sampler: Gibbs"),
 ]
 
 

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Method selection against the better of its two methods: effective draws a second of processor time by Gibbs, by NUTS, and by what programs choose for themselves (docs/performance.md).
+
+    selection.py [NAME ...] [--seeds 10] [--jobs 2] [--methods auto,gibbs,nuts] [--results FILE] [--long]
+
+A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 3 hours of a core. 4 chains of 1000 sweeps of warm-up and 2000 draws, one thread.
+Of a run: what was taken, the share of divergent transitions, the smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the better
+of two runs, if short), R-hat, and by --long the largest |z| of means and standard deviations against a run of 20,000 draws by the method that mixes better, if its R-hat is below 1.005.
+Results are kept in FILE (build/selection.json), so that methods and seeds can be added; a run there is not repeated. Models whose chains may be in different modes of labels or signs stand apart.
+Exit status 1 if a condition at the end is not met, or a program failed. Python 3 standard library only.
+"""
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+RUN = ["--chains", "4", "--warmup", "1000", "--samples", "2000", "--threads", "1"]
+MODES = {"mix2_close", "mix3", "factor1", "product", "ex_faithful", "ex_galaxies"}
+EXAMPLES = {                                 # data files, as the README of each has them
+    "ar1_missing": ["series.json"], "hierarchical_normal": ["rats.json"], "poisson_gamma": ["pumps.json"], "occupancy": ["sites.json"], "lasso": ["diabetes.csv"], "linear": ["diabetes.csv"],
+    "logistic": ["pima.csv"], "probit": ["pima.csv"], "robust": ["pima.csv"], "spike_slab": ["diabetes.csv"], "faithful": ["faithful.csv"], "galaxies": ["galaxies.csv"],
+    "horseshoe_probit": ["emails.csv", "X=emails.csv:make-capitalTotal"],
+}
+ORACLES = ["bugs_blocker", "bugs_seeds", "bugs_leuk", "bugs_dugongs", "bugs_epil2", "bugs_salm", "bugs_stacks_c_t4", "bugs_stacks_e_dexp_ridge", "bugs_surgical", "bugs_dyes", "bugs_beetles_logit", "bugs_lsat",
+           "ref_robust_t", "ref_logit_pima", "ref_lasso_diabetes", "ref_tobit", "pdb_low_dim_gauss_mix", "pdb_eight_schools_centered", "pdb_gp_regr"]
+
+
+def models():
+    for name in sorted(os.listdir(os.path.join(HERE, "selection"))):
+        folder = os.path.join(HERE, "selection", name)
+        if os.path.exists(os.path.join(folder, "model.gm")):
+            yield name, folder, os.path.join(folder, "model.gm"), ["data.json"]
+    for name, data in sorted(EXAMPLES.items()):
+        folder = os.path.join(ROOT, "examples", name)
+        yield "ex_" + name, folder, os.path.join(folder, name + ".gm"), data_of(folder, name, data)
+    for name in ORACLES:
+        folder = os.path.join(ROOT, "tests/oracles", name)
+        yield "or_" + name, folder, os.path.join(folder, "model.gm"), ["data.json"]
+
+
+def data_of(folder, name, data):
+    """The arguments of the command line in the README of an example, if there is one with its data."""
+    with open(os.path.join(folder, "README.md")) as f:
+        for line in f.read().splitlines():
+            words = line.split()
+            if words and words[0].startswith("./") and any(os.path.basename(data[0]) == os.path.basename(w) for w in words):
+                out = []
+                for w in words[1:]:
+                    if w.startswith("-"):
+                        break
+                    out.append(re.sub(r"examples/%s/" % name, "", w))
+                return out
+    return data
+
+
+def call(command, folder, timeout):
+    """-> user seconds, standard output"""
+    with tempfile.TemporaryFile("w+") as out:
+        child = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        try:
+            for _ in range(int(timeout * 50)):
+                pid, status, use = os.wait4(child.pid, os.WNOHANG)
+                if pid:
+                    break
+                import time
+                time.sleep(0.02)
+            else:
+                child.kill()
+                os.wait4(child.pid, 0)
+                raise RuntimeError("more than %g s" % timeout)
+        finally:
+            child.returncode = 0
+        out.seek(0)
+        text = out.read()
+        if status:
+            raise RuntimeError(text.strip().splitlines()[-1] if text.strip() else "status %d" % status)
+        return use.ru_utime, text
+
+
+def rows_of(summary):
+    """name -> mean, sd, bulk, tail, rhat"""
+    found = {}
+    for line in summary.splitlines():
+        cells = line.split()
+        if len(cells) < 10 or cells[0] in ("mean", "lp__"):
+            continue
+        try:
+            found[" ".join(cells[:-9])] = [float(cells[-9]), float(cells[-7]), float(cells[-3]), float(cells[-2]), float(cells[-1])]
+        except ValueError:
+            continue
+    return found
+
+
+def measure(program, folder, data, method, seed, timeout, more=()):
+    command = [program, *data, *RUN, *more, "--seed", str(seed), "--method", method]
+    seconds, _ = call(command + ["--no-summary", "-q"], folder, timeout)
+    if seconds < 0.3:
+        seconds = min(seconds, call(command + ["--no-summary", "-q"], folder, timeout)[0])
+    _, text = call(command + ["--summary", "all", "-q"], folder, timeout)
+    rows = rows_of(text)
+    said = [l for l in text.splitlines() if l.startswith("Sampler:")]
+    diverged = re.search(r"Warning: (\d+) of (\d+) ", text)
+    taken = "".join("B" if "after each" in l else "M" if l.startswith("Sampler: NUTS") else "S" for l in said) or "S"
+    least = min((min(r[2], r[3]), n) for n, r in rows.items())
+    return {"seconds": max(seconds, 0.004), "least": least[0], "of": least[1], "rhat": max(r[4] for r in rows.values()), "taken": taken,
+            "divergent": int(diverged.group(1)) / int(diverged.group(2)) if diverged else 0.0, "said": said}
+
+
+def compile_one(gmc, model, program):
+    subprocess.run([gmc, "-q", model, "-o", program], check=True, capture_output=True, text=True)
+
+
+def median(x):
+    x = sorted(x)
+    return 0.5 * (x[(len(x) - 1) // 2] + x[len(x) // 2])
+
+
+def geometric(x):
+    return math.exp(sum(map(math.log, x)) / len(x)) if x else float("nan")
+
+
+def report(kept, seeds):
+    print("| model | taken | Gibbs, NUTS: effective draws a second | default / best: median, worst | divergent, worst | time / Gibbs, worst | |\n| --- | --- | --- | --- | --- | --- | --- |")
+    middle, worst, bad = [], [], []
+    for name in sorted(kept):
+        runs = kept[name]
+        of = {m: [runs.get("%s %d" % (m, s)) for s in seeds] for m in ("auto", "gibbs", "nuts")}
+        of = {m: [r for r in v if r and "least" in r] for m, v in of.items()}
+        if not all(of.values()):
+            failed = [r["failed"] for r in runs.values() if "failed" in r]
+            print("| %s | %s |" % (name, failed[0][:100] if failed else "not run"))
+            bad += [name + ": not run"] * bool(failed)
+            continue
+        rate = {m: [r["least"] / r["seconds"] for r in v] for m, v in of.items()}
+        gibbs, nuts = median(rate["gibbs"]), median(rate["nuts"])
+        best = max(gibbs, nuts)
+        time_ratio = max(r["seconds"] for r in of["auto"]) / median([r["seconds"] for r in of["gibbs"]])
+        least, mid = min(rate["auto"]) / best, median(rate["auto"]) / best
+        share, flags = max(r["divergent"] for r in of["auto"]), []
+        taken = "".join(r["taken"][:1] for r in of["auto"])
+        if name not in MODES:
+            middle.append(mid)
+            worst.append(least)
+            if least < 0.5: flags.append("SLOW")
+            if len(set(taken)) > 1 and max(rate["auto"]) > 2 * min(rate["auto"]): flags.append("FLIP")
+            if share > 0.005 and gibbs > max(rate["auto"]) / 3: flags.append("DIVERGES")
+            if time_ratio > 2 and mid * best < gibbs: flags.append("TIME")
+        bad += ["%s: %s" % (name, f) for f in flags]
+        print("| %s | %s | %.3g, %.3g | %.2f, %.2f | %.2f %% | %.1f | %s |" % (name, taken, gibbs, nuts, mid, least, 100 * share, time_ratio, " ".join(flags)))
+    print("%d models: geometric mean of the median seed %.2f (wanted 0.90), of the worst %.2f (0.80); %d below 0.5" % (len(middle), geometric(middle), geometric(worst), sum(w < 0.5 for w in worst)))
+    return bad, middle and geometric(middle) >= 0.9 and geometric(worst) >= 0.8
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("names", nargs="*")
+    p.add_argument("--seeds", type=int, default=10)
+    p.add_argument("--jobs", type=int, default=1)
+    p.add_argument("--methods", default="auto,gibbs,nuts")
+    p.add_argument("--results", default=os.path.join(ROOT, "build/selection.json"))
+    p.add_argument("--gmc", default=os.path.join(ROOT, "build/gmc"))
+    p.add_argument("--timeout", type=float, default=200)
+    p.add_argument("--again", default="", help="methods whose kept results are forgotten")
+    p.add_argument("--report", action="store_true", help="of what is kept")
+    o = p.parse_args()
+    seeds = range(1, o.seeds + 1)
+    kept = json.load(open(o.results)) if os.path.exists(o.results) else {}
+    folder = os.path.join(os.path.dirname(o.results), "selection")
+    os.makedirs(folder, exist_ok=True)
+    wanted = [m for m in models() if not o.names or any(n in m[0] for n in o.names)]
+
+    def one(model):
+        name, where, text, data = model
+        runs = dict(kept.get(name, {}))
+        for key in list(runs):
+            if key.split()[0] in o.again.split(","): del runs[key]
+        missing = [(m, s) for s in seeds for m in o.methods.split(",") if "%s %d" % (m, s) not in runs]
+        if missing:
+            program = os.path.join(folder, name)
+            try:
+                compile_one(o.gmc, text, program)
+                for method, seed in missing:
+                    runs["%s %d" % (method, seed)] = measure(program, where, data, method, seed, o.timeout)
+            except (RuntimeError, subprocess.CalledProcessError) as e:
+                runs["failed"] = {"failed": str(e)}
+        return name, runs
+
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        for name, runs in pool.map(one, [] if o.report else wanted):
+            kept[name] = runs
+            with open(o.results + ".part", "w") as f:
+                json.dump(kept, f)
+            os.replace(o.results + ".part", o.results)
+    bad, good = report({n: r for n, r in kept.items() if any(n == m[0] for m in wanted)}, seeds)
+    for line in bad: print("not met: " + line)
+    return 0 if good and not bad else 1
+
+
+sys.exit(main())
