@@ -14,8 +14,8 @@
 //
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by a factor, and by a larger one the more diverged.
 // A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
-// less than 4 and NUTS gets around, NUTS is taken whatever it costs. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost a
-// quarter of what the run costs by Gibbs updates (all of it, where these hardly move something).
+// less than 4 and NUTS gets around, NUTS is taken at up to twice the cost. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost as
+// much as half of the warm-up by Gibbs updates (twice all of it, where these hardly move something).
 //
 // What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law of one valid kernel.
 //
@@ -38,6 +38,7 @@ enum {
     SHARE_OF_GIBBS = 10,                 // where nothing diverged, Gibbs updates between transitions take this part of the work at most
     APART = 20,                          // sweeps between two meetings of a trial
     LEAST_TRIAL = 60,                    // sweeps, of which half are measured
+    PLANNED_AGAIN = 4,                   // meetings after which chains in step learn a second time how long their trial is
     MOST_COORDINATES = 200000,           // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,                 // effective draws by Gibbs updates that a verdict needs
     FEW_A_CHAIN = 10,                    // with fewer, NUTS is tried again if it loses
@@ -52,7 +53,7 @@ static const double clearly = 5;                 // times the factor: effective 
 static const double around = 2.5, at_any_cost = 0.5;     // where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
 static const double least_energy = 0.3;          // E-BFMI below which tails may be missed (Betancourt 2016)
 static const double best = 0.7;                  // effective draws of a transition, of the slowest of some elements, at most
-static const double careful = 0.95, most_again = 10;     // the target of a second trial whose first diverged; which is not made of transitions that cost more than this times a Gibbs sweep
+static const double careful = 0.95, most_again = 6;      // the target of a second trial whose first diverged; which is not made of transitions that cost more than this times a Gibbs sweep
 
 static const char smaller[] = "its steps are small, for an acceptance of 0.95, since larger ones diverged";
 static const char no_density[] = "NUTS met no finite density";
@@ -91,7 +92,6 @@ struct GmChoices {
     const GmMemory *memory;
     int             chains, n;
     long            warmup;
-    double          sweeps;              // of the whole run
     GmMethod        method;              // that the user asked for
     GmChoice       *choice;              // by chain and set of unknowns, as everything of chains
     Watch          *watch;
@@ -104,6 +104,7 @@ struct GmChoices {
     const char     *by;                  // what NUTS is: "NUTS", or what takes its place
     const GmMetrics *metrics;
     long            met;                 // sweeps after which chains in step have met last
+    uint64_t        plans;               // how often the length of a trial has changed
 };
 
 // Up to MOST_ELEMENTS elements, of each field some, evenly spread.
@@ -169,8 +170,7 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     if (!model->n_competitions)
         return NULL;
     GmChoices *w = gm_alloc(1, sizeof *w);
-    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .sweeps = (double)o->warmup + (double)o->samples * (double)o->thin,
-                      .method = o->method, .in_step = on_gpu, .by = "NUTS", .met = -1 };
+    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .method = o->method, .in_step = on_gpu, .by = "NUTS", .met = -1 };
     const size_t n = (size_t)w->n, all = n * (size_t)w->chains;
     w->choice = gm_alloc(all, sizeof *w->choice);
     w->watch = gm_alloc(all, sizeof *w->watch);
@@ -509,8 +509,8 @@ static const char *reason_of(const Totals *all, bool stuck)
     return all->divergent ? NULL : stuck ? "the energy of its transitions hardly changes" : NULL;
 }
 
-// Where the whole trial fits in, what it may cost: a quarter of what the run costs by Gibbs updates; all of it, where these hardly move something.
-static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 1 : 0.25) * w->trial[k].cost[GIBBS] * w->sweeps; }
+// What a trial may cost: a quarter of a run of as many draws as sweeps of warm-up by Gibbs updates; all of it, where these hardly move something. Not of this run: the number of draws does not change what they are.
+static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 2 : 0.5) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
 static void decide(GmChoices *w, int k)
 {
@@ -523,7 +523,7 @@ static void decide(GmChoices *w, int k)
     else if (v == MAY_WIN) {
         t->stage = STAGE_GIBBS_AGAIN;
         t->nuts = false;
-    } else if (t->stage == STAGE_NUTS && !w->in_step && !all.stuck && a_chain(w, k, GIBBS) < FEW_A_CHAIN && t->ratio > 0.1 && t->cost[NUTS_AND_GIBBS] < most_again * t->cost[GIBBS] && 2 * t->spent < affordable(w, k)) {
+    } else if (t->stage == STAGE_NUTS && !w->in_step && !all.stuck && a_chain(w, k, GIBBS) < FEW_A_CHAIN && t->ratio > 0.1 && t->cost[NUTS_AND_GIBBS] < most_again * t->cost[GIBBS]) {
         const double target = t->divergent ? careful : 0;
         t->stage = STAGE_NUTS_AGAIN;
         t->sizes[NUTS_AND_GIBBS].sweeps = 0;
@@ -576,11 +576,13 @@ static void look_at_trial(GmChoices *w, int k, long done)
     }
     if (adapting && done < t->measured) {
         const long end = room > (double)w->warmup ? tried_to(w->warmup) : done + (long)fmax(0, room), to = end < tried_to(w->warmup) ? end : tried_to(w->warmup);
-        if (to - t->from < LEAST_TRIAL || (w->in_step && to < t->measured + LEAST_TRIAL / 2)) {
+        if (to - t->from < LEAST_TRIAL) {
             settle(w, k, false, unaffordable);
             return;
         }
-        if (!w->in_step) {               // on a GPU sweeps are recorded with their numbers
+        const long meetings = (done - t->from) / APART;
+        if (!w->in_step || meetings == 1 || meetings == PLANNED_AGAIN) {         // on a GPU sweeps are recorded with the length of their adaptation
+            w->plans++;
             const long half = t->from + (measured_from(w->warmup) - t->from) * (to - t->from) / (tried_to(w->warmup) - t->from);
             t->measured = half > done ? half : done;
             for (int chain = 0; chain < w->chains; chain++) w->choice[chain * w->n + k].adapts = t->measured - t->from;
@@ -783,7 +785,7 @@ uint64_t gm_choices_form(GmChoices *w, long sweep)
         if (k < MOST_IN_STEP)
             form |= ((uint64_t)c->gradients | (uint64_t)c->also << 1 | (uint64_t)(c->first > 0) << 2) << BITS * k;
     }
-    return form;
+    return form | (w ? w->plans << BITS * MOST_IN_STEP : 0);
 }
 
 static void take_row(GmChoices *w, int k, long sweep, const double *row, long apart)
