@@ -10,7 +10,7 @@
 // and for any number of threads. All chains take the same, and decide where they meet: after sweeps that are known beforehand.
 //
 // What is tried is what would be taken: a NUTS transition, and Gibbs updates after every so-manieth. Exact conditionals and slices lead out of a narrow part of the distribution, the neck of a
-// funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates follow each transition where any diverged, or where they cost little beside it. Elsewhere they have a tenth of the work.
+// funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates follow each transition where any diverged. Elsewhere they have a tenth of the work.
 //
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by a factor, and by a larger one the more diverged.
 // A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
@@ -382,7 +382,7 @@ static long share_of_gibbs(const GmChoices *w, int k, double move, bool all)
 {
     const double gibbs = w->trial[k].cost[GIBBS];
     if (!(move > 0)) return 1;
-    return (long)fmin(all ? fmax(1, ceil(gibbs / move)) : fmax(2, ceil(SHARE_OF_GIBBS * gibbs / move)), 1e9);
+    return (long)fmin(all ? fmax(1, ceil(gibbs / move)) : fmax(1, ceil(SHARE_OF_GIBBS * gibbs / move)), 1e9);
 }
 
 // ---- the trial ----
@@ -539,7 +539,7 @@ static void begin_measuring(GmChoices *w, int k, double move)
     Trial *t = &w->trial[k];
     const GmChoice *c = &w->choice[k];
     const bool late = totals_of(w, k).divergent > t->late, careful_now = c->target > 0;
-    t->every = share_of_gibbs(w, k, move, late || careful_now || t->cost[GIBBS] < move / 3);
+    t->every = share_of_gibbs(w, k, move, late || careful_now);
     begin_counts(w, k, c->first, c->adapts, c->target);
 }
 
