@@ -70,7 +70,7 @@ with Workplace() as w:
     _, summary, said = run(program, data, "--warmup", "200")
     print("short: " + said.strip())
     far = w.data("far", {"a": -6.5, "b": 0.9})
-    d, _, said = run(program, data, "--init", far)
+    d, _, said = run(program, data, "--init", far, "--seed", "4")
     print("from values of a file: " + said.strip())
     near("from values of a file: mean of b", d["b"], (p * b).sum())
     first = subprocess.run([program, data, "--seed", "5", "--chains", "1", "--warmup", "0", "--samples", "1", "--init", far, "-o", program + "_first", "-q"], capture_output=True, check=True)
