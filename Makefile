@@ -4,6 +4,8 @@ BUILD  := build
 CC     ?= cc
 CFLAGS ?= -O2 -g
 WARN   := -Wall -Wextra
+# Of compiler and runtime: no number changes its type unsaid.
+TYPES  := -Wconversion -Wno-sign-conversion
 Q      := $(if $(V),,@)
 
 BASE   := $(wildcard compiler/base/*.c)
@@ -51,12 +53,12 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(GEN)
 $(BUILD)/obj/compiler/%.o: compiler/%.c | $(GEN)
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -MMD -c -o $@ $<
+	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(TYPES) $(CFLAGS) -MMD -c -o $@ $<
 
 $(BUILD)/obj/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(LOOPS) -fopenmp -MMD -c -o $@ $<
+	$(Q)$(CC) -std=gnu11 $(WARN) $(TYPES) -Wdouble-promotion $(CFLAGS) $(LOOPS) -fopenmp -MMD -c -o $@ $<
 
 $(BUILD)/obj/runtime/host/nuts.o $(BUILD)/obj/runtime/host/metric.o: LOOPS = -ftree-vectorize -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros
 

@@ -30,8 +30,10 @@ static const char *entry(const char *header, const char *key)
     return at + strspn(at, "'\": ");
 }
 
+// Where a dimension is 0 the others may not be beyond all sizes either, as in NumPy: strides are products of them.
 static bool read_shape(const char *text, Npy *npy)
 {
+    long room = 1;
     if (!text || *text++ != '(')
         return false;
     for (;;) {
@@ -41,7 +43,7 @@ static bool read_shape(const char *text, Npy *npy)
         char *end;
         errno = 0;
         const long n = strtol(text, &end, 10);
-        if (end == text || n < 0 || errno || npy->rank == GM_MAX_RANK)
+        if (end == text || n < 0 || errno || npy->rank == GM_MAX_RANK || __builtin_mul_overflow(room, n ? n : 1, &room))
             return false;
         npy->dim[npy->rank++] = n;
         text = end + (*end == 'L');
@@ -73,7 +75,7 @@ bool gm_npy_header(Npy *npy, const char *path)
     const char *order = entry(header, "'fortran_order'");
     bool good = descr && order && read_shape(entry(header, "'shape'"), npy);
     if (!good) {
-        gm_error("%s: the header is not understood (structured arrays and more than %d dimensions are not read)", path, GM_MAX_RANK);
+        gm_error("%s: the header is not understood (structured arrays, sizes beyond a long and more than %d dimensions are not read)", path, GM_MAX_RANK);
     } else {
         npy->fortran = *order == 'T';
         const size_t n = sizeof npy_types / sizeof *npy_types;

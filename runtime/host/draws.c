@@ -380,7 +380,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
         if (model->state[field].type == GM_INT)
             for (; k < d->n_columns && d->column[k].field == field; k++) {
                 const int32_t x = ((const int32_t *)array)[d->column[k].element];
-                to[k] = x == GM_MISSING_INT ? NAN : x;
+                to[k] = x == GM_MISSING_INT ? NAN : (double)x;
             }
         else
             for (; k < d->n_columns && d->column[k].field == field; k++)

@@ -9,13 +9,35 @@
 
 bool gm_quiet;
 
+// A line on the terminal. What files hold may be in it: control characters, which terminals obey, are shown as \x1b.
+static void say(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    const size_t room = n < 0 ? 0 : (size_t)n + 1;
+    char *text = malloc(room), *shown = malloc(4 * room + 1), *to = shown;       // not gm_alloc, which speaks here
+    if (text && shown && n >= 0) {
+        vsnprintf(text, room, format, again);
+        for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+            if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 127 || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))        // 0xc2: those of Unicode
+                to += sprintf(to, "\\x%02x", *c == 0xc2 ? *++c : *c);
+            else
+                *to++ = (char)*c;
+        *to++ = '\n';
+        fwrite(shown, 1, (size_t)(to - shown), stderr);
+    }
+    free(shown);
+    free(text);
+    va_end(again);
+}
+
 void gm_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(format, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 void gm_note(const char *format, ...)
@@ -24,9 +46,8 @@ void gm_note(const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(format, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 // ---- memory ----

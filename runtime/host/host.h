@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "../backends/nvrtc.h"
+#include "../device/ends.h"
 #include "model.h"
 
 // ---- exit statuses ----
@@ -94,6 +95,27 @@ int  gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
 
+// ---- lines.c: text files of others ----
+
+FILE *gm_text_open(const char *path);                    // to be read; NULL after one line: a folder, a device, nothing that can be read
+bool  gm_is_utf16(const char *bytes, size_t n);          // text of another kind than all that is read here
+
+typedef struct GmLines {
+    const char *path;
+    FILE       *file;
+    char       *text;               // the line, without its end
+    long        length, number;     // lines are counted from 1
+    bool        ended;              // it has an end: a last line may have none
+    bool        failed;             // after a message
+    size_t      room, at, n;        // of text; the byte of the block that comes next, and how many there are
+    char       *block;
+    bool        after_return;
+} GmLines;
+
+bool  gm_lines_open(GmLines *l, const char *path);       // false after one line
+char *gm_lines_next(GmLines *l);                         // l->text; NULL at the end of the file, or if l->failed
+void  gm_lines_close(GmLines *l);
+
 // ---- data_json.c, data_csv.c, data_npy.c: files into values ----
 
 #define GM_MISSING_INT INT32_MIN    // how a missing int is held; a missing real is NaN
@@ -109,6 +131,7 @@ typedef struct GmValue {
     void   *map;                    // the mapping that `elements` lies in (.npy), or NULL when `elements` was allocated
     size_t  map_size;
     bool    table;                  // from a table, where [n, 1], [1, n] and [n] look alike
+    const char *size_of;            // an int that no file gives: the name of the array that has it as a size; else NULL
 } GmValue;
 
 // The values found so far. `fields` are the names that are wanted: others are not read, only remembered for hints.
@@ -126,6 +149,7 @@ GmValue       *gm_values_find(const GmValues *v, const char *name);
 const GmField *gm_values_wanted(GmValues *v, const char *name);                     // NULL: not declared (remembered)
 void           gm_values_close(GmValues *v);
 long           gm_value_size(const GmValue *v);
+long           gm_size_of(int rank, const long *dim);                                // how many elements; LONG_MAX: more than a long counts
 
 // Each reads one file into `v`; false after one line to stderr. `name`: NULL, or the NAME of NAME=FILE.
 bool gm_json_read(GmValues *v, const char *path);

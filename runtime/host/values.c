@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,13 +85,19 @@ void gm_values_close(GmValues *v)
     *v = (GmValues){ 0 };
 }
 
-long gm_value_size(const GmValue *v)
+long gm_size_of(int rank, const long *dim)
 {
     long size = 1;
-    for (int k = 0; k < v->rank; k++)
-        size *= v->dim[k];
-    return size;
+    bool any = true;
+    for (int k = 0; k < rank; k++) {
+        any &= dim[k] != 0;
+        if (__builtin_mul_overflow(size, dim[k] ? dim[k] : 1, &size))
+            size = LONG_MAX;
+    }
+    return any ? size : 0;
 }
+
+long gm_value_size(const GmValue *v) { return gm_size_of(v->rank, v->dim); }
 
 // ---- numbers ----
 
