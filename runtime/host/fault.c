@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool gm_quiet;
 
@@ -250,16 +251,24 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
 
 // ---- signals ----
 
-static volatile sig_atomic_t stop_asked;
+static volatile sig_atomic_t stop_asked, nothing_drawn;
 
+// Before anything was drawn there is nothing to end in order, and loops over data look for no signal.
 static void ask_to_stop(int signal_number)
 {
     (void)signal_number;
     stop_asked = 1;
+    if (!nothing_drawn)
+        return;
+    gm_draws_forget();
+    _exit(GM_EXIT_INTERRUPTED);
 }
+
+void gm_signals_wait(void) { nothing_drawn = 0; }
 
 void gm_signals_catch(void)
 {
+    nothing_drawn = 1;
     struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = SA_RESETHAND | SA_RESTART };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

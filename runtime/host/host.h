@@ -48,7 +48,8 @@ void gm_fault_clear(void);
 long gm_fault_sweep(void);          // where it happened, from 0
 int  gm_fault_chain(void);          // its number in all, from 0
 bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
-void gm_signals_catch(void);        // the first SIGINT or SIGTERM asks for an orderly end, a second one kills
+void gm_signals_catch(void);        // SIGINT or SIGTERM ends the program, without files
+void gm_signals_wait(void);         // from here on the first one asks for an orderly end, and a second one kills
 bool gm_interrupted(void);
 
 // ---- options.c: the command line ----
@@ -157,6 +158,8 @@ bool gm_csv_read(GmValues *v, const char *path, const char *name, const char *co
 bool gm_npy_read(GmValues *v, const char *path, const char *name);
 bool gm_npz_read(GmValues *v, const char *path, const char *name);                  // a sparse matrix of scipy.sparse.save_npz
 void *gm_map_file(const char *path, size_t *size);                                 // to be read only; NULL after one line
+void  gm_unmap(void *map, size_t size);                                            // of a file, or of memory
+bool  gm_files_unchanged(void);                                                    // whether files that are mapped are what they were; false after a line for each
 
 // A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN, null, empty, in any case; NaN results).
 // false: it is no number, or *why says what is wrong with it.
@@ -280,6 +283,7 @@ bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);        
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
 bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`
 void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
+void  gm_draws_forget(void);                            // the same alone, for a handler of signals
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
 bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 
 char *gm_shape_text(int rank, const long *dim)
 {
@@ -72,7 +71,7 @@ void gm_values_close(GmValues *v)
     for (int i = 0; i < v->n; i++) {
         GmValue *value = &v->value[i];
         if (value->map)
-            munmap(value->map, value->map_size);
+            gm_unmap(value->map, value->map_size);
         else
             free(value->elements);
         free(value->name);
