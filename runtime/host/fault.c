@@ -27,6 +27,7 @@ static void say(const char *format, va_list args)
                 *to++ = (char)*c;
         *to++ = '\n';
         fwrite(shown, 1, (size_t)(to - shown), stderr);
+        fflush(stderr);                                  // whoever waits knows what for
     }
     free(shown);
     free(text);
@@ -158,6 +159,27 @@ long gm_inside(long i, long n, const char *name)
         return i;
     gm_error("%s: its subscript is %ld, in a size or a bound, and goes from 1 to %ld", name, i + 1, n);
     exit(GM_EXIT_USAGE);
+}
+
+static _Noreturn void size_is_too_large(void)
+{
+    gm_error("a size or a bound is beyond 2^63: sizes that data give, or that numbers of the model give, do not fit each other");
+    exit(GM_EXIT_USAGE);
+}
+
+long gm_times(long i, long n)
+{
+    long product;
+    if (__builtin_mul_overflow(i, n, &product))
+        size_is_too_large();
+    return product;
+}
+
+long gm_whole(double x)
+{
+    if (!(x >= -0x1p62 && x <= 0x1p62))
+        size_is_too_large();
+    return (long)x;
 }
 
 long gm_remainder(long i, long n)
