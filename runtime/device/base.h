@@ -19,7 +19,7 @@ typedef unsigned long      uint64_t;
 #endif
 #else
 #include <stdint.h>
-#include "ends.h"
+#include "infinity.h"
 #endif
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)

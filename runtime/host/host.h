@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "../backends/nvrtc.h"
-#include "../device/ends.h"
+#include "../device/infinity.h"
 #include "model.h"
 
 // ---- exit statuses ----
