@@ -314,11 +314,7 @@ static Expr *place_exists(const Out *o, const Place *at)
 // Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
 static bool puts_row(const Node *n) { return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET; }
 
-// A count that was drawn as a real, or a long, or stands in an array of reals, and is known to fit.
-static bool is_count_of_reals(const Place *at, const Expr *value)
-{
-    return at->element && at->element->var->base == BASE_INT && (!ex_is_integer(value) || (value->kind == EX_REF && value->var->kind == VAR_ELEMENT));
-}
+static bool is_drawn(const Expr *value) { return value->kind == EX_REF && value->var->kind == VAR_ELEMENT; }
 
 static void emit_update(Out *o, const Node *n)
 {
@@ -326,7 +322,8 @@ static void emit_update(Out *o, const Node *n)
     const char *place = place_text(o, at), *own = "";
     Text t = expr_text(o, n->update.value);
     if (may_overflow(at, n->update.value)) t = (Text){text(o, "INTEGER(%s, \"%s\")", t.c, at->element->var->name), TIGHT, false};
-    else if (is_count_of_reals(at, n->update.value)) t = (Text){text(o, "(int)%s", paren(o, t, TIGHT)), TIGHT, false};
+    else if (at->element && at->element->var->base == BASE_INT && is_drawn(n->update.value)) t = (Text){text(o, "INTEGER_DRAWN(%s)", t.c), TIGHT, false};
+    else if (at->element && at->element->var->base == BASE_INT && !ex_is_integer(n->update.value)) t = (Text){text(o, "(int)%s", paren(o, t, TIGHT)), TIGHT, false};       // a state of a chain
     if (n->update.times) t = (Text){text(o, "%s * %s", n->update.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
     if (n->update.own) {
         const char *open = strchr(place, '[');
@@ -702,7 +699,7 @@ static void emit_sample(Out *o, const Node *n)
         }
         if (v->base == BASE_INT) line(o, "if (!(x >= -2147483647 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not an integer of 32 bits\");", name, pos);
         else line(o, "VERIFY(x, \"%s\", %s);", name, pos);
-        line(o, v->base == BASE_INT ? "%s = (int)x;" : "%s = x;", place);
+        line(o, v->base == BASE_INT ? "%s = INTEGER_DRAWN(x);" : "%s = x;", place);
     }
     end(o);
     leave(o, m);

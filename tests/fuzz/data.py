@@ -48,7 +48,7 @@ TYPES = ["<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "
 # ---- files of NumPy and SciPy ----
 
 def npy(numbers, kind="<f8", shape=None, order="False", version=1):
-    code = {"<f8": "d", "<f4": "f", "<i8": "q", "<i4": "i", "|u1": "B"}.get(kind, "d")
+    code = {"<f8": "d", "<i8": "q", "<i4": "i", "|u1": "B"}.get(kind, "f" if kind == "<f4" and max(map(abs, numbers), default=0) < 1e38 else "d")
     body = b"".join(struct.pack("<" + code, int(x) if code in "qiB" else x) for x in numbers)
     header = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }" % (kind, order, shape or "(%d,)" % len(numbers))
     begin = 10 if version == 1 else 12
