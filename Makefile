@@ -1,9 +1,11 @@
-# gmc -- make (build), make demo, make test, make oracles, make bench; on a GPU make test-gpu, make bench-gpu. V=1 shows commands.
+# gmc -- make (build), make demo, make test, make oracles, make bench, make fuzz; on a GPU make test-gpu, make bench-gpu. V=1 shows commands.
 
 BUILD  := build
 CC     ?= cc
 CFLAGS ?= -O2 -g
 WARN   := -Wall -Wextra
+# Of compiler and runtime: no number changes its type unsaid.
+TYPES  := -Wconversion -Wno-sign-conversion
 Q      := $(if $(V),,@)
 
 BASE   := $(wildcard compiler/base/*.c)
@@ -51,12 +53,12 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(GEN)
 $(BUILD)/obj/compiler/%.o: compiler/%.c | $(GEN)
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(CFLAGS) -MMD -c -o $@ $<
+	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(WARN) $(TYPES) $(CFLAGS) -MMD -c -o $@ $<
 
 $(BUILD)/obj/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) $(CFLAGS) $(LOOPS) -fopenmp -MMD -c -o $@ $<
+	$(Q)$(CC) -std=gnu11 $(WARN) $(TYPES) -Wdouble-promotion $(CFLAGS) $(LOOPS) -fopenmp -MMD -c -o $@ $<
 
 $(BUILD)/obj/runtime/host/nuts.o $(BUILD)/obj/runtime/host/metric.o: LOOPS = -ftree-vectorize -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros
 
@@ -131,6 +133,12 @@ asan: need-test
 	$(Q)ln -sfn ../stdlib $(BUILD)/stdlib && ln -sfn ../runtime $(BUILD)/runtime     # gmc looks for them beside its folder
 	$(Q)$(PYTHON) tests/asan/run.py
 
+# Data and models damaged at random, minutes each, with the sanitizers: make fuzz FUZZ="--seed 2 --seconds 60". What is found is kept in build/fuzz.
+fuzz: need-test
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/asan CFLAGS="$(ASAN)" all
+	$(Q)ln -sfn ../stdlib $(BUILD)/stdlib && ln -sfn ../runtime $(BUILD)/runtime
+	$(Q)status=0; for f in $(wildcard tests/fuzz/*.py); do $(PYTHON) $$f $(FUZZ) || status=1; done; exit $$status
+
 sanitized: all $(filter-out $(BUILD)/tests/runtime/%,$(CTESTS))
 
 # One test again: make retest T=tests/errors/E0203_undefined.gm
@@ -187,7 +195,7 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all clean demo test tests asan sanitized retest bless oracles bench bench-gpu test-gpu need-build need-test install
+.PHONY: all clean demo test tests asan fuzz sanitized retest bless oracles bench bench-gpu test-gpu need-build need-test install
 # A header that is no longer there: what was made with it is made again.
 compiler/%.h: ;
 

@@ -314,12 +314,16 @@ static Expr *place_exists(const Out *o, const Place *at)
 // Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
 static bool puts_row(const Node *n) { return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET; }
 
+static bool is_drawn(const Expr *value) { return value->kind == EX_REF && value->var->kind == VAR_ELEMENT; }
+
 static void emit_update(Out *o, const Node *n)
 {
     const Place *at = &n->update.place;
     const char *place = place_text(o, at), *own = "";
     Text t = expr_text(o, n->update.value);
     if (may_overflow(at, n->update.value)) t = (Text){text(o, "INTEGER(%s, \"%s\")", t.c, at->element->var->name), TIGHT, false};
+    else if (at->element && at->element->var->base == BASE_INT && is_drawn(n->update.value)) t = (Text){text(o, "INTEGER_DRAWN(%s)", t.c), TIGHT, false};
+    else if (at->element && at->element->var->base == BASE_INT && !ex_is_integer(n->update.value)) t = (Text){text(o, "(int)%s", paren(o, t, TIGHT)), TIGHT, false};       // a state of a chain
     if (n->update.times) t = (Text){text(o, "%s * %s", n->update.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
     if (n->update.own) {
         const char *open = strchr(place, '[');
@@ -695,7 +699,7 @@ static void emit_sample(Out *o, const Node *n)
         }
         if (v->base == BASE_INT) line(o, "if (!(x >= -2147483647 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not an integer of 32 bits\");", name, pos);
         else line(o, "VERIFY(x, \"%s\", %s);", name, pos);
-        line(o, "%s = x;", place);
+        line(o, v->base == BASE_INT ? "%s = INTEGER_DRAWN(x);" : "%s = x;", place);
     }
     end(o);
     leave(o, m);
@@ -768,7 +772,7 @@ static void emit_slice(Out *o, const Node *n)
     end(o);
     line(o, "if (!sl.failed) break;");
     end(o);
-    store(o, place, v->discrete ? "floor(sl.x + 0.5)" : v->hidden ? "sl.failed ? current : sl.x" : "sl.x");
+    store(o, place, integer ? "(int)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : v->hidden ? "sl.failed ? current : sl.x" : "sl.x");
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     compute_again(o, c);
     if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);      // a move along an orbit is left out then
@@ -788,7 +792,7 @@ static void emit_chosen(Out *o, const Node *n, const char *place, const char *el
     line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
     if (n->weigh.marginal) line(o, "NO_CLAIM();");
     else line(o, "if (CHECKING) CLAIM(%s - old_weight);", weight);
-    line(o, "%s = x;", place);
+    line(o, n->weigh.c->var->base == BASE_INT ? "%s = (int)x;" : "%s = x;", place);
     compute_again(o, n->weigh.c);
 }
 
@@ -894,6 +898,14 @@ static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const c
     emit_chosen(o, n, place, element, products ? "new_weight" : "all.log_chosen");
 }
 
+// An end of what is weighed: functions of whole numbers are reals in C.
+static const char *end_c(Out *o, const Expr *e)
+{
+    bool real = e->kind == EX_CALL || e->kind == EX_POW;
+    for (int i = 0; i < e->nargs && e->kind != EX_REF; i++) real |= e->args[i]->kind == EX_CALL || e->args[i]->kind == EX_POW;
+    return text(o, "%s%s", real ? "(long)" : "", expr_c(o, e, TIGHT));
+}
+
 static void emit_weigh(Out *o, const Node *n)
 {
     const char *place = place_text(o, &(Place){.element = n->weigh.c->current}), *element = element_text(o, n->weigh.element);
@@ -901,7 +913,7 @@ static void emit_weigh(Out *o, const Node *n)
     const Expr *first = n->weigh.first, *last = n->weigh.last;
     const bool few = !o->team && !n->weigh.expects && first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
     if (few) line(o, "enum { first = %.0f, values = %.0f };", first->number, last->number - first->number + 1);
-    else line(o, "const long first = %s, values = %s - first + 1;", expr_c(o, first, TIGHT), expr_c(o, last, TIGHT));
+    else line(o, "const long first = %s, values = %s - first + 1;", end_c(o, first), end_c(o, last));
     if ((few && !n->weigh.weights_of) || o->team || n->weigh.expects) emit_weigh_all(o, n, place, element, few);
     else emit_weigh_by_lane(o, n, place, element);
 }

@@ -190,6 +190,15 @@ static Text data_total(Out *o, const Expr *e)
     return tight(text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
 }
 
+// Powers and functions of whole numbers are reals in C.
+static bool is_counted_in_reals(const Expr *e)
+{
+    if (e->kind == EX_POW || (e->kind == EX_CALL && e->fn != FN_MOD)) return true;
+    for (int i = 0; i < e->nargs && (e->kind == EX_ADD || e->kind == EX_MUL); i++)
+        if (is_counted_in_reals(e->args[i])) return true;
+    return false;
+}
+
 Text extent_text(Out *o, const Expr *e)
 {
     if (is_data_total(e)) return data_total(o, e);
@@ -202,7 +211,7 @@ Text extent_text(Out *o, const Expr *e)
         }
         return (Text){all, sum ? ADDITIVE : MULTIPLICATIVE, false};
     }
-    if (!ex_is_integer(e)) return (Text){text(o, "(long)%s", expr_c(o, e, TIGHT)), TIGHT, false};
+    if (!ex_is_integer(e) || (o->host && is_counted_in_reals(e))) return (Text){text(o, o->host ? "gm_whole(%s)" : "(long)%s", expr_c(o, e, o->host ? LOOSE : TIGHT)), TIGHT, false};
     return expr_text(o, e);
 }
 
@@ -365,7 +374,7 @@ static Text power(Out *o, const Expr *base, double r)
 static Text product(Out *o, const Expr *e)
 {
     const char *c = NULL;
-    int absorbed = 0;
+    int absorbed = 0, times = 0;
     bool minus = false;
     const Expr *leading = NULL;                   // the first factor, while the second one is looked for
     for (int i = 0; i < e->nargs; i++) absorbed += ex_absorbed(e, i);
@@ -380,7 +389,7 @@ static Text product(Out *o, const Expr *e)
         } else t = expr_c(o, f, MULTIPLICATIVE + (f->kind == EX_MUL));
         if (leading && is_short(o, leading) && is_short(o, f)) c = lengthened(o, leading, c, "long");
         leading = c ? NULL : f;
-        c = c ? text(o, "%s * %s", c, t) : t;
+        c = !c ? t : o->host && ++times > 1 && ex_is_integer(e) ? text(o, "gm_times(%s, %s)", c, t) : text(o, "%s * %s", c, t);       // two sizes make a long, three may not
     }
     if (!c) c = "1";
     for (int i = 0; i < e->nargs && absorbed; i++)

@@ -18,8 +18,8 @@ typedef unsigned long      uint64_t;
 #define NAN      (__longlong_as_double(0x7ff8000000000000LL))
 #endif
 #else
-#include <math.h>
 #include <stdint.h>
+#include "infinity.h"
 #endif
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)

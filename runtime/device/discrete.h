@@ -31,7 +31,7 @@ DEVICE_CALL long poisson(Stream *g, double rate)
         long   k = 0;
         while (u > p && k < 200) {                       // beyond 200 the probability is below 1e-170
             u -= p;
-            p *= rate / ++k;
+            p *= rate / (double)++k;
         }
         return k;
     }
@@ -298,7 +298,7 @@ DEVICE_CALL long ordered_probit(Stream *g, double eta, const double *c, long n)
 DEVICE_CALL long yule_simon(Stream *g, double alpha)
 {
     if (!(alpha > 0)) return 0;
-    const double k = geometric(g, clamp(exp(-exponential_standard(g) / alpha), GM_TINY, 1));
+    const double k = (double)geometric(g, clamp(exp(-exponential_standard(g) / alpha), GM_TINY, 1));
     return k < GM_MAX_COUNT ? (long)k + 1 : (long)GM_MAX_COUNT;
 }
 

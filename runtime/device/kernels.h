@@ -172,6 +172,9 @@ DEVICE int integer_of_32_bits(GmContext *GM, wide x, const char *name)
     return 0;
 }
 
+// The same of what was drawn, and looked at: 0 where it was a fault.
+#define INTEGER_DRAWN(x)      ((x) >= -2147483647 && (x) <= 2147483647 ? (int)(x) : 0)
+
 // The remainder of i divided by n, of the sign of i.
 #define REMAINDER(i, n)       remainder_of(GM, i, n)
 

@@ -108,7 +108,7 @@ static inline void team_barrier(GmContext *c)
 #define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
 #define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
 #define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (GM->lane == 0)
-#define SET(place, x)          do { const wide gm_x = (x); TEAM_BARRIER(); if (GM->lane == 0) (place) = gm_x; TEAM_BARRIER(); } while (0)
+#define SET(place, x)          do { const wide gm_x = (x); TEAM_BARRIER(); if (GM->lane == 0) (place) = (__typeof__(place))gm_x; TEAM_BARRIER(); } while (0)
 #define STORE(place, x)        SET(place, x)
 
 #define TEAM_SCRATCH(n)        SCRATCH(n)

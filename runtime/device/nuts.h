@@ -295,7 +295,7 @@ DEVICE double nuts_draw_momentum(Nuts *m)
     double twice[] = {0};
     Stream part = m->g;
     NUTS_EACH (i, m) {
-        const int second = i % 2;
+        const int second = (int)(i % 2);
         if (!second || !NUTS_ALONE(m)) part = stream_part(&m->g, (uint64_t)i / 2);
         if (second && !NUTS_ALONE(m)) normal_standard(&part);            // another lane's
         const double z = normal_standard(&part);

@@ -77,7 +77,7 @@ DEVICE_USUAL float polya_gamma_one_single(Stream *g, float c)
     float x;
     do x = polya_gamma_single_attempts(&f, random_block(g));
     while (x < 0);
-    return c == c ? fmaxf(0.25f * x, 1.2e-38f) : NAN;
+    return c == c ? fmaxf(0.25f * x, 1.2e-38f) : (float)NAN;
 }
 
 // b other than 1.

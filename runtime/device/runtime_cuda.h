@@ -63,7 +63,7 @@ GM_KERNEL gm_gather(const State *states, const GmPlace *place, const GmGathered 
         case -2:        x = NAN; break;                  // a value that no draw has
         case GM_INT: {                                   // the least int stands for one that does not exist
             const int n = gm_array<const int>(states, chain, g.offset)[g.element];
-            x = n == -2147483647 - 1 ? NAN : n;
+            x = n == -2147483647 - 1 ? NAN : (double)n;
             break;
         }
         case GM_REAL:   x = gm_array<const real>(states, chain, g.offset)[g.element]; break;

@@ -139,7 +139,7 @@ DEVICE_CALL int slice_next(Slice *s)
         s->level = f - exponential_standard(s->g);
         s->left = s->t0 - uniform_open(s->g) * s->width;
         s->right = s->left + s->width;
-        s->left_steps = (long)(uniform_open(s->g) * s->expansions);
+        s->left_steps = (long)(uniform_open(s->g) * (double)s->expansions);
         s->right_steps = s->expansions - 1 - s->left_steps;
         return slice_ask_left(s);
 

@@ -122,10 +122,10 @@ DEVICE float exponential_offset_single(float u, float rate, float w)
 // What the usual path below leaves out: narrow intervals, both ends in one tail, q = 0, and what has no density.
 DEVICE_APART float normal_natural_truncated_apart(Stream g, float h, float q, float lo, float hi)
 {
-    if (!(lo < hi) | !(q <= 0) | (h != h)) return lo == hi ? lo : NAN;
+    if (!(lo < hi) | !(q <= 0) | (h != h)) return lo == hi ? lo : (float)NAN;
     if (q == 0) {                                                // exponential or uniform
         const float w = hi - lo, t = exponential_offset_single((float)uniform_open(&g), fabsf(h), w);
-        if (!(t < INFINITY)) return NAN;
+        if (!(t < (float)INFINITY)) return NAN;
         return fminf(fmaxf(h < 0 ? lo + t : hi - t, lo), hi);
     }
     const float sd = 1 / sqrtf(-2 * q), root = -2 * q * sd, mean = h * sd;

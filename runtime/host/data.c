@@ -16,14 +16,7 @@
 
 // ---- texts ----
 
-long gm_shape_size(const GmShape *s)
-{
-    long size = 1;
-    for (int k = 0; k < s->rank; k++)
-        if (__builtin_mul_overflow(size, s->dim[k], &size))
-            return LONG_MAX;
-    return size;
-}
+long gm_shape_size(const GmShape *s) { return gm_size_of(s->rank, s->dim); }
 
 char *gm_declared_text(const GmField *f, const GmShape *s)
 {
@@ -64,7 +57,7 @@ static double element(const GmField *f, const void *elements, long i)
     if (f->type != GM_INT)
         return ((const double *)elements)[i];
     const int32_t x = ((const int32_t *)elements)[i];
-    return x == GM_MISSING_INT ? NAN : x;
+    return x == GM_MISSING_INT ? NAN : (double)x;
 }
 
 // The line for a bad value: `data.json: y[3] = 7 is above its upper bound 1 (declared int<lower=0, upper=1> y[N], model.gm:5)`.
@@ -319,8 +312,8 @@ static bool read_input(GmValues *v, const char *input)
 
 // ---- sizes and names ----
 
-// Gives every int scalar that no file holds and that has no default the extent of the first array declared with it.
-static void infer(GmData *d, const GmModel *m)
+// Gives every int scalar that no file holds and that has no default the extent of the first array declared with it. false after a message: that is no extent to be guessed.
+static bool infer(GmData *d, const GmModel *m)
 {
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
@@ -333,17 +326,23 @@ static void infer(GmData *d, const GmModel *m)
                 k++;
             if (!array || k == m->data[a].rank || array->rank != m->data[a].rank || array->dim[k] > INT32_MAX)
                 continue;
+            if (array->table && array->dim[k] == 0) {
+                gm_error("%s: has no rows below its header, from which %s would be 0; if that is meant, write %s=0", array->source, field->name, field->name);
+                return false;
+            }
             const int32_t size = (int32_t)array->dim[k];
             char *source = gm_format("%s (from the size of %s)", array->source, array->name);
             GmValue *value = gm_values_add(&d->values, field->name, source);
             free(source);
             value->type = GM_INT;
+            value->size_of = m->data[a].name;
             value->elements = gm_alloc(1, sizeof(double));
             *(int32_t *)value->elements = size;
             gm_note("%s = %d, from the size of %s", field->name, size, m->data[a].name);
             break;
         }
     }
+    return true;
 }
 
 // Edit distance of a and b, capital letters aside (names are short, so a small square table does).
@@ -567,8 +566,7 @@ bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, cons
             return false;
     if (others)
         take_others(d, m, others);
-    infer(d, m);
-    if (!all_there(d, m, n_inputs))
+    if (!infer(d, m) || !all_there(d, m, n_inputs))
         return false;
     for (int f = 0; f < m->n_data; f++)
         if (!place_field(d, m, f))

@@ -4,14 +4,13 @@
 //   1,0.5,2
 //
 // One pass over the file, a line at a time, into arrays that double as they fill; columns nobody declared are not kept.
-// Separators: comma, tab or semicolon, whichever the header holds most of. Lines that begin with # are skipped.
+// Separators: comma, tab or semicolon, whichever the header holds most of. Lines that begin with # are comments, unless they hold a row.
 #include "host.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 // Where the numbers of one column go: into the value `target` (an index: the list of values may move), as its column `slot`.
 typedef struct Column {
@@ -21,55 +20,22 @@ typedef struct Column {
 } Column;
 
 typedef struct Table {
-    const char *path;
-    FILE       *file;
-    char       *line;
-    size_t      line_room;
-    long        line_length, line_number;
-    char        separator;
-    long        n;
-    Column     *column;
-    char      **cell;
-    GmValues   *values;
-    int         first_value;        // the values of this table are values->value[first_value..]
-    long        rows, room;
+    GmLines   lines;
+    char      separator;
+    long      n;
+    Column   *column;
+    char    **cell;
+    GmValues *values;
+    int       first_value;          // the values of this table are values->value[first_value..]
+    long      rows, room;
 } Table;
 
 // ---- lines and cells ----
 
-// Reads the next line, without its end. False at the end of the file, or after a message with t->line_length = -1.
-static bool next_line(Table *t)
-{
-    for (;;) {
-        errno = 0;
-        ssize_t n = getline(&t->line, &t->line_room, t->file);
-        if (n < 0) {
-            t->line_length = 0;
-            if (ferror(t->file)) {
-                gm_error("%s: cannot be read: %s", t->path, strerror(errno));
-                t->line_length = -1;
-            }
-            return false;
-        }
-        t->line_number++;
-        if (memchr(t->line, 0, (size_t)n)) {
-            gm_error("%s: line %ld holds a zero byte: this is not a text file", t->path, t->line_number);
-            t->line_length = -1;
-            return false;
-        }
-        while (n > 0 && (t->line[n - 1] == '\n' || t->line[n - 1] == '\r'))
-            t->line[--n] = 0;
-        if (t->line[0] == '#')
-            continue;
-        t->line_length = n;
-        return true;
-    }
-}
-
 // Cuts the line into cells in place: cell[i] points into it. Returns their number (only the first `most` are stored), -1 after a message.
 static long cut(Table *t, char **cell, long most)
 {
-    char *at = t->line;
+    char *at = t->lines.text;
     for (long n = 0;; n++) {
         char *begin = at, *end;
         if (*at == '"') {                                // "a ""quoted"" cell"
@@ -79,12 +45,15 @@ static long cut(Table *t, char **cell, long most)
                 *end++ = *at++;
             }
             if (*at != '"') {
-                gm_error("%s: line %ld: a quote is not closed", t->path, t->line_number);
+                gm_error("%s: line %ld: a quote is not closed", t->lines.path, t->lines.number);
                 return -1;
             }
-            at++;
-            while (*at && *at != t->separator)
+            for (at++; *at == ' ' || (*at == '\t' && t->separator != '\t');)
                 at++;
+            if (*at && *at != t->separator) {
+                gm_error("%s: line %ld: `%.20s` follows a quote that is closed", t->lines.path, t->lines.number, at);
+                return -1;
+            }
         } else {
             while (*at && *at != t->separator)
                 at++;
@@ -98,6 +67,24 @@ static long cut(Table *t, char **cell, long most)
         if (last)
             return n + 1;
     }
+}
+
+// Numbers on the first line are a row without a header above it, unless they may be names: whole, and no two beside each other the same (0, 1, 2; years).
+static bool holds_names(const Table *t)
+{
+    bool whole = true;
+    for (long i = 0; i < t->n; i++) {
+        double x;
+        const char *label = t->column[i].label, *why;
+        if (!*label || !gm_parse_number(label, &x, &why))
+            return true;
+        whole &= strspn(label, "0123456789") == strlen(label) && (i ? strcmp(label, t->column[i - 1].label) != 0 : t->n > 1 || x == 0);
+    }
+    if (whole)
+        gm_note("%s: the first line holds numbers, %s%s, which are taken as the names of columns", t->lines.path, t->column[0].label, t->n > 1 ? ", ..." : "");
+    else
+        gm_error("%s: line %ld holds numbers where the names of the columns are expected: add a header line", t->lines.path, t->lines.number);
+    return whole;
 }
 
 static char choose_separator(const char *header)
@@ -117,19 +104,41 @@ static char choose_separator(const char *header)
     return best;
 }
 
+// The next line that is no comment; NULL at the end of the file, or if t->lines.failed. A row that begins with # would be lost without a word.
+static char *next_line(Table *t)
+{
+    char *text;
+    while ((text = gm_lines_next(&t->lines)) && *text == '#') {
+        long numbers = 0, cells = 0;
+        for (char *at = text + 1, *rest; at && t->n; at = rest) {
+            double x;
+            const char *why;
+            if ((rest = strchr(at, t->separator)))
+                *rest++ = 0;
+            numbers += gm_parse_number(at, &x, &why) && (isfinite(x) || t->n > 1);
+            cells++;
+        }
+        if (numbers == 0 || numbers < cells || cells != t->n)
+            continue;
+        gm_error("%s: line %ld begins with #, as a comment does, and holds numbers for all columns: remove the # or the line", t->lines.path, t->lines.number);
+        t->lines.failed = true;
+        return NULL;
+    }
+    return text;
+}
+
 static bool read_header(Table *t)
 {
     if (!next_line(t)) {
-        if (t->line_length == 0)
-            gm_error("%s: is empty: a header line with the names of the columns is expected", t->path);
+        if (!t->lines.failed)
+            gm_error("%s: is empty: a header line with the names of the columns is expected", t->lines.path);
         return false;
     }
-    if (strncmp(t->line, "\xef\xbb\xbf", 3) == 0)        // the byte order mark of some spreadsheets
-        memmove(t->line, t->line + 3, strlen(t->line + 3) + 1);
-    t->separator = choose_separator(t->line);
-    char *whole = gm_copy_text(t->line);                 // cutting works in place: once to count, once to keep
+    char *line = t->lines.text;
+    t->separator = choose_separator(line);
+    char *whole = gm_copy_text(line);                    // cutting works in place: once to count, once to keep
     t->n = cut(t, NULL, 0);
-    strcpy(t->line, whole);
+    strcpy(line, whole);
     free(whole);
     if (t->n < 0) {
         t->n = 0;
@@ -146,93 +155,103 @@ static bool read_header(Table *t)
             label[k - 1] = 0;
         t->column[i] = (Column){ .label = gm_copy_text(label), .target = -1 };
     }
-    return true;
+    return holds_names(t);
 }
 
 // ---- which column goes where ----
 
 static int new_target(Table *t, const char *name, GmType type)
 {
-    GmValue *v = gm_values_add(t->values, name, t->path);
+    GmValue *v = gm_values_add(t->values, name, t->lines.path);
     if (!v)
         return -1;
     v->type = type;
     return t->values->n - 1;
 }
 
-// "X.3" or "X[3]": the length of "X", and 3. Zero if the label is neither.
-static size_t indexed_label(const char *label, long *index)
+// What follows the name in a label: ".3" or "[3]" is a subscript, ".1.2", "[1,2]" are subscripts of something else than a column, "" and ".old" none.
+typedef enum { NO_SUBSCRIPT, ONE_SUBSCRIPT, SUBSCRIPTS } Subscripts;
+
+static Subscripts subscripts_of(const char *after, long *index)
 {
-    const size_t name = strcspn(label, ".[");
-    const char mark = label[name];
-    if (mark == 0 || name == 0)
-        return 0;
-    char *end;
+    const char mark = *after, *end = after + strspn(after, ".[]-, 0123456789");
+    char *next;
+    if ((mark != '.' && mark != '[') || *end)
+        return NO_SUBSCRIPT;
     errno = 0;
-    *index = strtol(label + name + 1, &end, 10);
-    if (end == label + name + 1 || *index < 1 || errno)
-        return 0;
-    if (mark == '[' && *end++ != ']')
-        return 0;
-    return *end ? 0 : name;
+    *index = strtol(after + 1, &next, 10);
+    if (next == after + 1)
+        return mark == '[' || after[1] ? SUBSCRIPTS : NO_SUBSCRIPT;
+    if (mark == '[' && *next++ != ']')
+        return SUBSCRIPTS;
+    return *next || errno || *index < 0 ? SUBSCRIPTS : ONE_SUBSCRIPT;
 }
 
-// Columns by their own names.
+// One column by its own name.
+static bool place_column(Table *t, Column *c)
+{
+    const size_t length = strcspn(c->label, ".[");
+    const Subscripts subscripts = subscripts_of(c->label + length, &c->slot);
+    char *name = gm_copy_text(c->label);
+    if (subscripts)
+        name[length] = 0;
+    const GmField *field = gm_values_wanted(t->values, name);
+    free(name);
+    if (!field)
+        return true;
+    if (subscripts == SUBSCRIPTS) {
+        gm_error("%s: column %s: columns of %s are called %s.1, %s.2, ... (or from 0 on)", t->lines.path, c->label, field->name, field->name, field->name);
+        return false;
+    }
+    for (int k = t->first_value; k < t->values->n && subscripts; k++)
+        if (strcmp(t->values->value[k].name, field->name) == 0 && t->values->value[k].rank == 2)
+            c->target = k;
+    if (c->target < 0)
+        c->target = new_target(t, field->name, field->type);
+    if (c->target < 0)
+        return false;
+    GmValue *v = &t->values->value[c->target];
+    v->rank = subscripts ? 2 : 1;
+    v->dim[1] += subscripts ? 1 : 0;
+    return true;
+}
+
+// X.1 .. X.k must all be there, once; or X.0 .. X.(k - 1), as programs write them that count from 0.
+static bool number_columns(Table *t, int target)
+{
+    const GmValue *v = &t->values->value[target];
+    long first = 1;
+    for (long i = 0; i < t->n; i++)
+        if (t->column[i].target == target && t->column[i].slot == 0)
+            first = 0;
+    bool *seen = gm_alloc((size_t)v->dim[1], sizeof *seen), good = true;
+    for (long i = 0; i < t->n && good; i++) {
+        Column *c = &t->column[i];
+        if (c->target != target)
+            continue;
+        c->slot -= first;
+        good = c->slot < v->dim[1] && !seen[c->slot];
+        if (c->slot >= v->dim[1])
+            gm_error("%s: column %s: there are %ld columns of %s, so their numbers should be %ld to %ld", t->lines.path, c->label, v->dim[1], v->name, first, v->dim[1] - 1 + first);
+        else if (!good)
+            gm_error("%s: column %s is there twice", t->lines.path, c->label);
+        else
+            seen[c->slot] = true;
+    }
+    free(seen);
+    if (good && first == 0)
+        gm_note("%s: the columns of %s are counted from 0: the first is %s[, 1]", t->lines.path, v->name, v->name);
+    return good;
+}
+
 static bool by_label(Table *t)
 {
-    for (long i = 0; i < t->n; i++) {
-        Column *c = &t->column[i];
-        long index = 1;
-        const size_t length = indexed_label(c->label, &index);
-        char *name = gm_copy_text(c->label);
-        if (length)
-            name[length] = 0;
-        const GmField *field = gm_values_wanted(t->values, name);
-        bool good = true;
-        if (field) {
-            for (int k = t->first_value; k < t->values->n && length; k++)
-                if (strcmp(t->values->value[k].name, name) == 0 && t->values->value[k].rank == 2)
-                    c->target = k;
-            if (c->target < 0) {
-                c->target = new_target(t, name, field->type);
-                good = c->target >= 0;
-            }
-            if (good) {
-                GmValue *v = &t->values->value[c->target];
-                v->rank = length ? 2 : 1;
-                v->dim[1] += length ? 1 : 0;
-                c->slot = index - 1;
-            }
-        }
-        free(name);
-        if (!good)
+    for (long i = 0; i < t->n; i++)
+        if (!place_column(t, &t->column[i]))
             return false;
-    }
-    for (int k = t->first_value; k < t->values->n; k++) { // X.1 .. X.k must all be there, once
-        const GmValue *v = &t->values->value[k];
-        if (v->rank != 2)
-            continue;
-        char *seen = gm_alloc((size_t)v->dim[1], 1);
-        bool good = true;
-        for (long i = 0; i < t->n && good; i++) {
-            const Column *c = &t->column[i];
-            if (c->target != k)
-                continue;
-            if (c->slot >= v->dim[1])
-                gm_error("%s: column %s: there are %ld columns of %s, so their numbers should be 1 to %ld", t->path, c->label, v->dim[1],
-                         v->name, v->dim[1]);
-            else if (seen[c->slot])
-                gm_error("%s: column %s is there twice", t->path, c->label);
-            else
-                seen[c->slot] = 1;
-            good = c->slot < v->dim[1] && seen[c->slot] == 1;
-            if (good)
-                seen[c->slot] = 2;
-        }
-        free(seen);
-        if (!good)
+    for (int k = t->first_value; k < t->values->n; k++)
+        if (t->values->value[k].rank == 2 && !number_columns(t, k))
             return false;
-    }
     return true;
 }
 
@@ -241,7 +260,7 @@ static long find_label(const Table *t, const char *label, size_t length)
     for (long i = 0; i < t->n; i++)
         if (strlen(t->column[i].label) == length && strncmp(t->column[i].label, label, length) == 0)
             return i;
-    gm_error("%s: there is no column `%.*s`", t->path, (int)length, label);
+    gm_error("%s: there is no column `%.*s`", t->lines.path, (int)length, label);
     return -1;
 }
 
@@ -250,7 +269,7 @@ static bool by_choice(Table *t, const char *name, const char *columns)
 {
     const GmField *field = gm_values_wanted(t->values, name);
     if (!field) {
-        gm_error("%s=%s: the model's data has no %s", name, t->path, name);
+        gm_error("%s=%s: the model's data has no %s", name, t->lines.path, name);
         return false;
     }
     const int target = new_target(t, name, field->type);
@@ -278,12 +297,12 @@ static bool by_choice(Table *t, const char *name, const char *columns)
         if (first < 0 || last < 0)
             return false;
         if (last < first) {
-            gm_error("%s: `%.*s`: the first column stands after the last", t->path, (int)length, columns);
+            gm_error("%s: `%.*s`: the first column stands after the last", t->lines.path, (int)length, columns);
             return false;
         }
         for (long i = first; i <= last; i++) {
             if (t->column[i].target >= 0) {
-                gm_error("%s: column %s is chosen twice", t->path, t->column[i].label);
+                gm_error("%s: column %s is chosen twice", t->lines.path, t->column[i].label);
                 return false;
             }
             t->column[i].target = target;
@@ -334,7 +353,7 @@ static bool store_row(Table *t)
         const char *why = NULL;
         if (!gm_parse_number(t->cell[i], &x, &why) ||
             !gm_store(v->type, v->elements, t->rows * (long)row_size(v) + c->slot, x, &why)) {
-            gm_error("%s: line %ld, column %s: `%.60s` %s", t->path, t->line_number, c->label, t->cell[i], why);
+            gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->lines.number, c->label, t->cell[i], why);
             return false;
         }
     }
@@ -345,8 +364,8 @@ static bool store_row(Table *t)
 static bool read_rows(Table *t)
 {
     long blank = 0;                                      // blank lines not yet known to be at the end
-    while (next_line(t)) {
-        if (t->line_length == 0) {
+    for (char *text; (text = next_line(t));) {
+        if (!*text) {
             blank++;
             continue;
         }
@@ -360,13 +379,13 @@ static bool read_rows(Table *t)
         if (n < 0)
             return false;
         if (n != t->n) {
-            gm_error("%s: line %ld has %ld cells, the header has %ld", t->path, t->line_number, n, t->n);
+            gm_error("%s: line %ld has %ld cells, the header has %ld", t->lines.path, t->lines.number, n, t->n);
             return false;
         }
         if (!store_row(t))
             return false;
     }
-    if (t->line_length < 0)
+    if (t->lines.failed)
         return false;
     make_room(t, t->rows);                               // gives back what doubling took too much
     for (int k = t->first_value; k < t->values->n; k++) {
@@ -385,25 +404,12 @@ static bool read_table(Table *t, const char *name, const char *columns)
 
 bool gm_csv_read(GmValues *values, const char *path, const char *name, const char *columns)
 {
-    Table t = { .path = path, .values = values, .first_value = values->n };
-    struct stat info;
-    t.file = fopen(path, "rb");
-    if (!t.file || fstat(fileno(t.file), &info) != 0) {
-        gm_error("%s: cannot be read: %s", path, strerror(errno));
-        if (t.file)
-            fclose(t.file);
-        return false;
-    }
-    bool good = false;
-    if (S_ISDIR(info.st_mode))
-        gm_error("%s: is a directory", path);
-    else
-        good = read_table(&t, name, columns);
-    for (long i = 0; i < t.n; i++)
+    Table t = { .values = values, .first_value = values->n };
+    const bool good = gm_lines_open(&t.lines, path) && read_table(&t, name, columns);
+    for (long i = 0; i < t.n && t.column; i++)
         free(t.column[i].label);
     free(t.column);
     free(t.cell);
-    free(t.line);
-    fclose(t.file);
+    gm_lines_close(&t.lines);
     return good;
 }

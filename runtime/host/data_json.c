@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <strings.h>
 
 // The shape of a nested array, read off its first elements; `fill` checks that the rest agrees.
 static int measure(const json_t *node, long *dim)
@@ -117,30 +117,51 @@ static bool convert(GmValues *values, const char *path, const char *name, const 
     return fill(v, node, 0, &at);
 }
 
-// Python writes NaN and Infinity bare, which JSON does not know; everything else is for the parser's own words.
-static void explain(const char *path, const json_error_t *error)
+// What others write where JSON wants something else; everything besides is for the parser's own words.
+static const char *hint_for(const char *said)
 {
-    const char *hint = "";
-    if (strstr(error->text, "'NaN") || strstr(error->text, "'Infinity") || strstr(error->text, "'-Infinity") ||
-        strstr(error->text, "'-I"))
-        hint = " (JSON has no such number: write null for a missing value, \"Inf\" or \"-Inf\" in quotes)";
-    else if (strstr(error->text, "'NA"))
-        hint = " (write null for a missing value)";
-    gm_error("%s:%d:%d: %s%s", path, error->line, error->column, error->text, hint);
+    static const char number[] = " (JSON has no such number: write null for a missing value, \"Inf\" or \"-Inf\" in quotes)";
+    static const struct { const char *token, *hint; } known[] = {
+        { "nan", number }, { "inf", number }, { "infinity", number },
+        { "na", " (write null for a missing value)" }, { "none", " (write null for a missing value)" }, { "null", " (write null for a missing value)" },
+        { "true", " (write 1 or 0)" }, { "false", " (write 1 or 0)" },
+        { "-", " (a digit follows a minus; minus infinity is written \"-Inf\", in quotes)" }, { "+", " (a number begins with a digit or a minus)" }, { ".", " (a number begins with a digit or a minus)" },
+        { "'", " (names and texts stand in double quotes)" },
+    };
+    const char *near = strstr(said, "near '"), *token = near ? near + strlen("near '") : "";
+    const size_t n = strlen(token);
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (strlen(known[k].token) + 1 == n && strncasecmp(known[k].token, token, n - 1) == 0)
+            return known[k].hint;
+    return "";
+}
+
+// Passes over a byte order mark. False: what begins there is no JSON, which the parser would not say so that one could mend it.
+static bool begin(FILE *file, const char *path)
+{
+    char mark[3] = "";
+    const int first = getc(file);
+    if (first != 0xef && first != 0xfe && first != 0xff) {
+        if (first != EOF)
+            ungetc(first, file);
+        else
+            gm_error("%s: is empty", path);
+        return first != EOF;
+    }
+    mark[0] = (char)first;
+    const size_t n = 1 + fread(mark + 1, 1, first == 0xef ? 2 : 1, file);
+    if (n == 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0)
+        return true;
+    gm_error(gm_is_utf16(mark, n) ? "%s: is text of 16 bits a character (UTF-16): save it as UTF-8" : "%s: is no JSON text", path);
+    return false;
 }
 
 bool gm_json_read(GmValues *values, const char *path)
 {
-    FILE *file = fopen(path, "rb");
-    struct stat info;
-    if (!file || fstat(fileno(file), &info) != 0) {
-        gm_error("%s: cannot be read: %m", path);
-        if (file)
-            fclose(file);
+    FILE *file = gm_text_open(path);
+    if (!file)
         return false;
-    }
-    if (S_ISDIR(info.st_mode) || (S_ISREG(info.st_mode) && info.st_size == 0)) {
-        gm_error("%s: %s", path, S_ISDIR(info.st_mode) ? "is a directory" : "is empty");
+    if (!begin(file, path)) {
         fclose(file);
         return false;
     }
@@ -148,7 +169,7 @@ bool gm_json_read(GmValues *values, const char *path)
     json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (!root) {
-        explain(path, &error);
+        gm_error("%s:%d:%d: %s%s", path, error.line, error.column, error.text, hint_for(error.text));
         return false;
     }
     bool good = json_is_object(root);

@@ -362,6 +362,6 @@ bool gm_npz_read(GmValues *values, const char *path, const char *name)
     else if ((v = gm_values_add(values, name, path)))
         v->type = field->type;
     good = v && read_matrix(&z, v);
-    munmap(map, size);
+    gm_unmap(map, size);
     return good;
 }

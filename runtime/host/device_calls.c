@@ -117,7 +117,7 @@ void gm_device_time_collect(GmDevice *d)
         float milliseconds = 0;
         gm_device_good(d, gm_cuda.cuEventSynchronize(t->to), "waiting");
         gm_device_good(d, gm_cuda.cuEventElapsedTime(&milliseconds, t->from, t->to), "an event");
-        d->kernel[t->entry].seconds += milliseconds / 1000;
+        d->kernel[t->entry].seconds += (double)milliseconds / 1000;
         d->kernel[t->entry].launches++;
         t->entry = -1;
     }

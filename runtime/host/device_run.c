@@ -218,7 +218,7 @@ static void keep_pace(GmDevice *d, const Batch *b, long sweeps)
         d->pace_sweeps = sweeps;
         d->paces = 0;
     }
-    d->pace[d->paces++ % GM_MOST_PACES] = ms / (double)sweeps;
+    d->pace[d->paces++ % GM_MOST_PACES] = (double)ms / (double)sweeps;
 }
 
 static int by_size(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }

@@ -273,7 +273,7 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 
 // The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how ArviZ and cmdstanr know a file. `fixed_param` tells
 // them to expect neither a step size nor a metric.
-static void write_header(const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, int chain)
+static void write_header(const GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o, int chain)
 {
     FILE *to = d->file[chain];
     fprintf(to,
@@ -284,6 +284,11 @@ static void write_header(const GmDraws *d, const GmModel *model, const GmMemory 
             "#     algorithm = fixed_param\n"
             "# id = %d\n# random\n#   seed = %llu\n",
             model->name, model->source, o->samples * o->thin, o->warmup, o->thin, d->first_chain + chain, (unsigned long long)o->seed);
+    for (int k = 0; k < data->values.n; k++) {           // said here, too, since --quiet says it nowhere
+        const GmValue *v = &data->values.value[k];
+        if (v->size_of)
+            fprintf(to, "# %s: %d, from the size of %s\n", v->name, *(const int32_t *)v->elements, v->size_of);
+    }
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, model, m, c, '.');
         fprintf(to, c ? ",%s" : "%s", label);
@@ -292,12 +297,22 @@ static void write_header(const GmDraws *d, const GmModel *model, const GmMemory 
     fputc('\n', to);
 }
 
-static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+static const GmDraws *growing;                           // whose temporary files are there
+
+void gm_draws_forget(void)
+{
+    for (int c = 0; growing && c < growing->chains; c++)
+        if (growing->temporary[c])
+            unlink(growing->temporary[c]);
+}
+
+static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
 {
     const size_t n = (size_t)d->chains;
     d->file = gm_alloc(n, sizeof *d->file);
     d->temporary = gm_alloc(n, sizeof *d->temporary);
     d->final = gm_alloc(n, sizeof *d->final);
+    growing = d;
     for (int c = 0; c < d->chains; c++) {
         d->final[c] = gm_format("%s_%d.csv", o->output, d->first_chain + c);
         d->temporary[c] = gm_format("%s.%ld.part", d->final[c], (long)getpid());
@@ -306,7 +321,7 @@ static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, cons
             gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
             return false;
         }
-        write_header(d, model, m, o, c);
+        write_header(d, model, m, data, o, c);
     }
     char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
     if (o->first_chain == 1 && access(next, F_OK) == 0)
@@ -338,7 +353,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
     if (!o->output)
         return true;
-    if (!open_files(d, model, m, o))
+    if (!open_files(d, model, m, data, o))
         return false;
     d->writer = gm_writer_open(d->memory, d->chains, d->held, d->n_columns, d->file, d->final, o->threads, o->digits);
     return true;
@@ -380,7 +395,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
         if (model->state[field].type == GM_INT)
             for (; k < d->n_columns && d->column[k].field == field; k++) {
                 const int32_t x = ((const int32_t *)array)[d->column[k].element];
-                to[k] = x == GM_MISSING_INT ? NAN : x;
+                to[k] = x == GM_MISSING_INT ? NAN : (double)x;
             }
         else
             for (; k < d->n_columns && d->column[k].field == field; k++)
@@ -472,6 +487,7 @@ bool gm_draws_finish(GmDraws *d)
 void gm_draws_close(GmDraws *d)
 {
     stop_writing(d);
+    growing = NULL;
     for (int c = 0; c < d->chains && d->file; c++) {
         if (d->file[c])
             fclose(d->file[c]);

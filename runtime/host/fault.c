@@ -6,16 +6,40 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool gm_quiet;
+
+// A line on the terminal. What files hold may be in it: control characters, which terminals obey, are shown as \x1b.
+static void say(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    const size_t room = n < 0 ? 0 : (size_t)n + 1;
+    char *text = malloc(room), *shown = malloc(4 * room + 1), *to = shown;       // not gm_alloc, which speaks here
+    if (text && shown && n >= 0) {
+        vsnprintf(text, room, format, again);
+        for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+            if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 127 || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))        // 0xc2: those of Unicode
+                to += sprintf(to, "\\x%02x", *c == 0xc2 ? *++c : *c);
+            else
+                *to++ = (char)*c;
+        *to++ = '\n';
+        fwrite(shown, 1, (size_t)(to - shown), stderr);
+        fflush(stderr);                                  // whoever waits knows what for
+    }
+    free(shown);
+    free(text);
+    va_end(again);
+}
 
 void gm_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(format, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 void gm_note(const char *format, ...)
@@ -24,9 +48,8 @@ void gm_note(const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(format, args);
     va_end(args);
-    fputc('\n', stderr);
 }
 
 // ---- memory ----
@@ -138,6 +161,27 @@ long gm_inside(long i, long n, const char *name)
     exit(GM_EXIT_USAGE);
 }
 
+static _Noreturn void size_is_too_large(void)
+{
+    gm_error("a size or a bound is beyond 2^63: sizes that data give, or that numbers of the model give, do not fit each other");
+    exit(GM_EXIT_USAGE);
+}
+
+long gm_times(long i, long n)
+{
+    long product;
+    if (__builtin_mul_overflow(i, n, &product))
+        size_is_too_large();
+    return product;
+}
+
+long gm_whole(double x)
+{
+    if (!(x >= -0x1p62 && x <= 0x1p62))
+        size_is_too_large();
+    return (long)x;
+}
+
 long gm_remainder(long i, long n)
 {
     if (n != 0)
@@ -229,16 +273,24 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
 
 // ---- signals ----
 
-static volatile sig_atomic_t stop_asked;
+static volatile sig_atomic_t stop_asked, nothing_drawn;
 
+// Before anything was drawn there is nothing to end in order, and loops over data look for no signal.
 static void ask_to_stop(int signal_number)
 {
     (void)signal_number;
     stop_asked = 1;
+    if (!nothing_drawn)
+        return;
+    gm_draws_forget();
+    _exit(GM_EXIT_INTERRUPTED);
 }
+
+void gm_signals_wait(void) { nothing_drawn = 0; }
 
 void gm_signals_catch(void)
 {
+    nothing_drawn = 1;
     struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = SA_RESETHAND | SA_RESTART };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "../backends/nvrtc.h"
+#include "../device/infinity.h"
 #include "model.h"
 
 // ---- exit statuses ----
@@ -47,7 +48,8 @@ void gm_fault_clear(void);
 long gm_fault_sweep(void);          // where it happened, from 0
 int  gm_fault_chain(void);          // its number in all, from 0
 bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
-void gm_signals_catch(void);        // the first SIGINT or SIGTERM asks for an orderly end, a second one kills
+void gm_signals_catch(void);        // SIGINT or SIGTERM ends the program, without files
+void gm_signals_wait(void);         // from here on the first one asks for an orderly end, and a second one kills
 bool gm_interrupted(void);
 
 // ---- options.c: the command line ----
@@ -96,6 +98,27 @@ int  gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
 
+// ---- lines.c: text files of others ----
+
+FILE *gm_text_open(const char *path);                    // to be read; NULL after one line: a folder, a device, nothing that can be read
+bool  gm_is_utf16(const char *bytes, size_t n);          // text of another kind than all that is read here
+
+typedef struct GmLines {
+    const char *path;
+    FILE       *file;
+    char       *text;               // the line, without its end
+    long        length, number;     // lines are counted from 1
+    bool        ended;              // it has an end: a last line may have none
+    bool        failed;             // after a message
+    size_t      room, at, n;        // of text; the byte of the block that comes next, and how many there are
+    char       *block;
+    bool        after_return;
+} GmLines;
+
+bool  gm_lines_open(GmLines *l, const char *path);       // false after one line
+char *gm_lines_next(GmLines *l);                         // l->text; NULL at the end of the file, or if l->failed
+void  gm_lines_close(GmLines *l);
+
 // ---- data_json.c, data_csv.c, data_npy.c: files into values ----
 
 #define GM_MISSING_INT INT32_MIN    // how a missing int is held; a missing real is NaN
@@ -111,6 +134,7 @@ typedef struct GmValue {
     void   *map;                    // the mapping that `elements` lies in (.npy), or NULL when `elements` was allocated
     size_t  map_size;
     bool    table;                  // from a table, where [n, 1], [1, n] and [n] look alike
+    const char *size_of;            // an int that no file gives: the name of the array that has it as a size; else NULL
 } GmValue;
 
 // The values found so far. `fields` are the names that are wanted: others are not read, only remembered for hints.
@@ -128,6 +152,7 @@ GmValue       *gm_values_find(const GmValues *v, const char *name);
 const GmField *gm_values_wanted(GmValues *v, const char *name);                     // NULL: not declared (remembered)
 void           gm_values_close(GmValues *v);
 long           gm_value_size(const GmValue *v);
+long           gm_size_of(int rank, const long *dim);                                // how many elements; LONG_MAX: more than a long counts
 
 // Each reads one file into `v`; false after one line to stderr. `name`: NULL, or the NAME of NAME=FILE.
 bool gm_json_read(GmValues *v, const char *path);
@@ -135,6 +160,8 @@ bool gm_csv_read(GmValues *v, const char *path, const char *name, const char *co
 bool gm_npy_read(GmValues *v, const char *path, const char *name);
 bool gm_npz_read(GmValues *v, const char *path, const char *name);                  // a sparse matrix of scipy.sparse.save_npz
 void *gm_map_file(const char *path, size_t *size);                                 // to be read only; NULL after one line
+void  gm_unmap(void *map, size_t size);                                            // of a file, or of memory
+bool  gm_files_unchanged(void);                                                    // whether files that are mapped are what they were; false after a line for each
 
 // A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN, null, empty, in any case; NaN results).
 // false: it is no number, or *why says what is wrong with it.
@@ -259,6 +286,7 @@ bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);        
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
 bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`
 void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
+void  gm_draws_forget(void);                            // the same alone, for a handler of signals
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
 bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 

@@ -6,7 +6,6 @@
 // An unknown of which no column is there starts at random, which is said; one of which some are missing is refused.
 #include "host.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ static int column_of(const GmModel *model, const GmMemory *m, const char *name, 
             if (*at != '.')
                 return -1;
             const long i = strtol(at + 1, &end, 10);
-            if (end == at + 1 || i < 1 || i > s->dim[k])
+            if (end == at + 1 || i < 1 || i > s->dim[k])           // beyond a long: the largest one
                 return -1;
             *element = *element * s->dim[k] + i - 1;
             at = end;
@@ -41,29 +40,21 @@ static bool is_start(const GmField *f) { return f->role == GM_PARAMETER || f->ro
 // The names and the last line with numbers; both are the caller's. False after a message.
 static bool first_and_last(const char *path, char **names, char **numbers)
 {
-    FILE *in = fopen(path, "r");
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t n;
+    GmLines in;
     *names = *numbers = NULL;
-    if (!in) {
-        gm_error("%s: %s", path, strerror(errno));
-        return false;
-    }
-    while ((n = getline(&text, &room, in)) > 0) {
-        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
-            text[--n] = 0;
+    bool good = gm_lines_open(&in, path);
+    for (char *text; good && (text = gm_lines_next(&in));) {
         if (!*text || *text == '#')
             continue;
         char **to = *names ? numbers : names;
         free(*to);
         *to = gm_copy_text(text);
     }
-    free(text);
-    fclose(in);
-    if (!*numbers)
+    good = good && !in.failed;
+    gm_lines_close(&in);
+    if (good && !*numbers)
         gm_error("%s: there are no draws in it", path);
-    return *numbers;
+    return good && *numbers;
 }
 
 static bool read_line(const GmModel *model, const GmMemory *m, const char *path, char *names, char *numbers, double **x, bool **seen)
@@ -89,7 +80,7 @@ static bool read_line(const GmModel *model, const GmMemory *m, const char *path,
         if (strcmp(cell, "nan") == 0 || strcmp(cell, "NaN") == 0 || strcmp(cell, "NA") == 0)
             x[f][e] = NAN;
         else if (!gm_parse_number(cell, &x[f][e], &why)) {
-            gm_error("%s: column %ld, %s, of the last line: `%s` is no number", path, place, name, cell);
+            gm_error("%s: column %ld, %s, of the last line: `%.60s` %s", path, place, name, cell, why);
             return false;
         }
         seen[f][e] = true;
@@ -122,11 +113,18 @@ static bool add_value(const GmModel *model, GmMemory *m, const char *path, int f
             free(name);
             return false;
         }
-        const bool absent = field->partial && isnan(x[e]);
-        if (field->type == GM_INT)
-            ((int32_t *)v->elements)[e] = absent ? ((const int32_t *)now)[e] : isnan(x[e]) ? GM_MISSING_INT : (int32_t)x[e];
-        else
-            ((double *)v->elements)[e] = absent ? ((const double *)now)[e] : x[e];
+        const char *why = NULL;
+        if (field->partial && isnan(x[e])) {             // an element that does not exist
+            if (field->type == GM_INT)
+                ((int32_t *)v->elements)[e] = ((const int32_t *)now)[e];
+            else
+                ((double *)v->elements)[e] = ((const double *)now)[e];
+        } else if (!gm_store(field->type, v->elements, e, x[e], &why)) {
+            char *name = gm_element_name(field->name, s->rank, s->dim, e);
+            gm_error("%s: %s = %.17g %s", path, name, x[e], why);
+            free(name);
+            return false;
+        }
     }
     return true;
 }

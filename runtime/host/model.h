@@ -305,6 +305,9 @@ extern const GmModel gm_model;
 // Position i of an array of n, in a size: outside, the program ends with a message.
 long gm_inside(long i, long n, const char *name);
 long gm_remainder(long i, long n);
+// For these too: a product, and a whole number that was computed in reals. Ends the program with a line if a long does not hold it.
+long gm_times(long i, long n);
+long gm_whole(double x);
 // Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
 // A fault whose message says all: each # in it stands for a number.

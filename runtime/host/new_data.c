@@ -141,7 +141,7 @@ static void take_draw(GmNewData *n, const GmDraws *d, const double *row, long nu
             continue;
         void *array = gm_state_array(n->model, &n->memory, 0, f);
         if (n->model->state[f].type == GM_INT)
-            ((int32_t *)array)[d->column[c].element] = (int32_t)row[c];
+            ((int32_t *)array)[d->column[c].element] = isnan(row[c]) ? GM_MISSING_INT : (int32_t)row[c];
         else
             ((double *)array)[d->column[c].element] = row[c];
     }
@@ -153,7 +153,7 @@ static void take_draw(GmNewData *n, const GmDraws *d, const double *row, long nu
         const long size = gm_shape_size(&n->memory.shape[f]);
         for (long e = 0; e < size; e++) {
             const int32_t x = n->model->state[f].type == GM_INT ? ((const int32_t *)array)[e] : 0;
-            add(&n->tally[f][e], n->model->state[f].type != GM_INT ? ((const double *)array)[e] : x == GM_MISSING_INT ? NAN : x, number);
+            add(&n->tally[f][e], n->model->state[f].type != GM_INT ? ((const double *)array)[e] : x == GM_MISSING_INT ? NAN : (double)x, number);
         }
     }
 }

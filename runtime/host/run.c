@@ -214,10 +214,32 @@ static bool explain_definition(const Fit *f)
 }
 
 // After a fault: the factor that is 0 where the chain stands, if there is one, and what can be done in warm-up.
+// Numbers whose squares no double holds make matrices and densities of them infinite, which whatever fails then does not tell.
+static void explain_large(const Fit *f)
+{
+    static const double LARGE = 1e150;                   // room for sums of squares
+    for (int k = 0; k < f->model->n_data; k++) {
+        const GmField *field = &f->model->data[k];
+        const GmShape *s = &f->data.shape[k];
+        const GmValue *v = field->type == GM_INT ? NULL : gm_values_find(&f->data.values, field->name);
+        const long size = v ? gm_shape_size(s) : 0;
+        for (long i = 0; i < size; i++) {
+            const double x = ((const double *)v->elements)[i];
+            if (!isfinite(x) || fabs(x) < LARGE)
+                continue;
+            char *name = gm_element_name(field->name, s->rank, s->dim, i);
+            gm_error("  %s: %s = %.10g is so large that its square is no number: in other units it would be", v->source, name, x);
+            free(name);
+            return;
+        }
+    }
+}
+
 static void explain_fault(const Fit *f)
 {
     if (!gm_fault_raised() || explain_definition(f))
         return;
+    explain_large(f);
     char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, gm_fault_chain() - f->run.first_chain);
     if (!zero && !f->device && gm_fault_sweep() == 0)
         zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, gm_fault_chain() - f->run.first_chain);
@@ -236,6 +258,7 @@ static bool impossible(const Fit *f)
         if (d->possible[c])
             continue;
         gm_error("chain %d: lp__ is NaN or -infinity in all draws: the density is 0, or no number, wherever the chain stands. These are no draws of the posterior", d->first_chain + c);
+        explain_large(f);
         char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, c);
         if (zero)
             gm_error("  there %s", zero);
@@ -435,8 +458,10 @@ static int start(Fit *f)
     }
     if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
         gm_fault_print(model, &f->memory, &f->data);
+        explain_large(f);
         return GM_EXIT_USAGE;
     }
+    gm_signals_wait();
     if (o->map)
         return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
     if (o->init_map) {
@@ -475,6 +500,8 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     gm_quiet = fit.options.quiet;
     if (status < 0)
         status = start(&fit);
+    if (!gm_files_unchanged() && status == GM_EXIT_OK)
+        status = GM_EXIT_FAULT;
     fit_close(&fit);
     if (fflush(stdout) != 0 && status == GM_EXIT_OK)
         status = GM_EXIT_FAULT;

@@ -2,11 +2,11 @@
 #include "host.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 
 char *gm_shape_text(int rank, const long *dim)
 {
@@ -71,7 +71,7 @@ void gm_values_close(GmValues *v)
     for (int i = 0; i < v->n; i++) {
         GmValue *value = &v->value[i];
         if (value->map)
-            munmap(value->map, value->map_size);
+            gm_unmap(value->map, value->map_size);
         else
             free(value->elements);
         free(value->name);
@@ -84,13 +84,19 @@ void gm_values_close(GmValues *v)
     *v = (GmValues){ 0 };
 }
 
-long gm_value_size(const GmValue *v)
+long gm_size_of(int rank, const long *dim)
 {
     long size = 1;
-    for (int k = 0; k < v->rank; k++)
-        size *= v->dim[k];
-    return size;
+    bool any = true;
+    for (int k = 0; k < rank; k++) {
+        any &= dim[k] != 0;
+        if (__builtin_mul_overflow(size, dim[k] ? dim[k] : 1, &size))
+            size = LONG_MAX;
+    }
+    return any ? size : 0;
 }
+
+long gm_value_size(const GmValue *v) { return gm_size_of(v->rank, v->dim); }
 
 // ---- numbers ----
 

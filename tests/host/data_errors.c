@@ -136,6 +136,69 @@ static void tables(void)
     refused("gw.json X=none.csv", "none.csv: cannot be read");
 }
 
+// What is no table of names and numbers, or could be read in two ways.
+static void odd_tables(void)
+{
+    put_text("rest.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75] }");
+    put_text("gw.json", "{ \"group\": [1, 2, 1, 2, 2], \"y\": [1, 2, 3, 4, 5], \"w\": [0.25, 0.75] }");
+    const struct { const char *text, *message; } bad[] = {
+        { "y,z\n\"1\"7,2\n", "t.csv: line 2: `7,2` follows a quote that is closed" },
+        { "y,z\n1,2\n#3,4\n5,6\n", "t.csv: line 3 begins with #, as a comment does, and holds numbers for all columns" },
+        { "y\n1\n# 2\n3\n", "t.csv: line 3 begins with #" },
+        { "y\n", "t.csv: has no rows below its header, from which N would be 0; if that is meant, write N=0" },
+        { "1.5,2\n3,4\n", "t.csv: line 1 holds numbers where the names of the columns are expected" },
+        { "\xff\xfe" "y", "t.csv: is text of 16 bits a character (UTF-16)" },
+        { "y\n\x1b[31m1\n", "t.csv: line 2, column y: `\\x1b[31m1` is not a number" },
+        { "y\n\xc2\x9b" "1\n", "column y: `\\x9b1` is not a number" },
+    };
+    put_text("w.json", "{ \"w\": [0.25, 0.75] }");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        put_text("t.csv", bad[i].text);
+        refused(i == 3 ? "t.csv w.json J=2 K=2" : "t.csv rest.json", bad[i].message);
+    }
+    const char *const labels[] = { "X.-1", "X[-1]", "X.9223372036854775808", "X.1.2", "X[1,2]" };
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        char text[100], message[100];
+        snprintf(text, sizeof text, "X.1,\"%s\",X.2\n1,2,3\n4,5,6\n7,8,9\n1,2,3\n4,5,6\n", labels[i]);
+        put_text("t.csv", text);
+        snprintf(message, sizeof message, "column %s: columns of X are called X.1, X.2, ... (or from 0 on)", labels[i]);
+        refused("gw.json t.csv", message);
+    }
+    put_text("t.csv", "X.0,X.2\n1,2\n");
+    refused("gw.json t.csv", "column X.2: there are 2 columns of X, so their numbers should be 0 to 1");
+    put_text("t.csv", "X.0,X.1,X.0\n1,2,3\n");
+    refused("gw.json t.csv", "column X.0 is there twice");
+    put_text("row.csv", "1.5,2\n3,4\n");
+    refused("gw.json X=row.csv", "row.csv: line 1 holds numbers where the names of the columns are expected");
+}
+
+static void odd_files(void)
+{
+    put_text("utf16.json", "\xff\xfe{");
+    put_text("latin.json", "\xef{");
+    refused("utf16.json", "utf16.json: is text of 16 bits a character (UTF-16)");
+    refused("latin.json", "latin.json: is no JSON text");
+    bad_value("y", "[1, 2, -Infinity, 4, 5]", "minus infinity is written \"-Inf\"");
+    bad_value("y", "[1, 2, nan, 4, 5]", "write null for a missing value");
+    bad_value("y", "[1, 2, inf, 4, 5]", "\"Inf\" or \"-Inf\" in quotes");
+    bad_value("y", "[1, 2, None, 4, 5]", "write null for a missing value");
+    bad_value("group", "[1, 2, True, 2, 2]", "write 1 or 0");
+    if (symlink("/dev/zero", "zero.csv") == 0 && symlink("/dev/null", "null.json") == 0) {
+        refused("zero.csv", "zero.csv: is a device, not a file");
+        refused("null.json", "null.json: is a device, not a file");
+    }
+    if (mkfifo("pipe.npy", 0600) == 0)
+        refused("X=pipe.npy", "pipe.npy: is not a plain file");
+    if (mkfifo("pipe.csv", 0600) == 0) {                 // waits for its writer, and says so
+        const pid_t child = start_fit("pipe.csv");
+        for (int k = 0; k < 1000 && !holds("err.txt", "pipe.csv: is a pipe: waiting"); k++)
+            usleep(10000);
+        check(holds("err.txt", "pipe.csv: is a pipe: waiting for what is written into it"), "a pipe is waited for, which is said");
+        put_text("pipe.csv", "y\n1\n");
+        check(wait_fit(child) == 2 && holds("err.txt", "are in no file"), "and read");
+    }
+}
+
 static void arrays(void)
 {
     char npy[128] = "\x93NUMPY\x01";
@@ -158,7 +221,13 @@ static void arrays(void)
     refused("gw.json X=big.npy", "element type >f8 is not read");
     snprintf(npy + 10, 118, "{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807), }");
     put("huge.npy", npy, 128);
-    refused("gw.json X=huge.npy", "huge.npy: the file is too short");
+    refused("gw.json X=huge.npy", "huge.npy: the header is not understood");
+    static const char *const shapes[] = { "(4611686018427387904, 4611686018427387904, 0)", "(0, 9223372036854775807, 9223372036854775807)", "(99999999999999999999,)" };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        snprintf(npy + 10, 118, "{'descr': '<f8', 'fortran_order': True, 'shape': %s, }", shapes[i]);
+        put("beyond.npy", npy, 128);
+        refused("gw.json X=beyond.npy", "beyond.npy: the header is not understood");
+    }
     snprintf(npy + 10, 118, "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (5,), }");
     put("record.npy", npy, 128);
     refused("gw.json X=record.npy", "record.npy:");
@@ -178,6 +247,8 @@ int main(void)
     values();
     files();
     tables();
+    odd_tables();
+    odd_files();
     arrays();
     return finish_tests();
 }

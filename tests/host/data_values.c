@@ -92,6 +92,29 @@ static void npy_types(void)
     gm_data_close(&data, &toy);
 }
 
+// Blocks of the reader end anywhere: in a line, between \r and \n, behind the last line.
+static void long_tables(void)
+{
+    enum { ROWS = 30000 };
+    static char text[ROWS * 20];
+    bool good = true;
+    for (int end = 0; end < 3; end++)
+        for (int more = 0; more < 4; more++) {
+            size_t n = (size_t)sprintf(text, "%.*sgroup,y%s", 9 * more, "# a text\n# a text\n# a text\n", end == 0 ? "\n" : end == 1 ? "\r\n" : "\r");
+            for (int i = 0; i < ROWS; i++)
+                n += (size_t)sprintf(text + n, "%d,%d%s", 1 + i % 2, i % 100, end == 0 ? "\n" : end == 1 ? "\r\n" : "\r");
+            put("long.csv", text, n - (more == 3));
+            GmValues values = { .fields = toy.data, .n_fields = toy.n_data };
+            good &= gm_csv_read(&values, "long.csv", NULL, NULL);
+            const GmValue *y = gm_values_find(&values, "y"), *group = gm_values_find(&values, "group");
+            good = good && y && group && y->dim[0] == ROWS;
+            for (int i = 0; i < ROWS && good; i++)
+                good = ((const double *)y->elements)[i] == i % 100 && ((const int32_t *)group->elements)[i] == 1 + i % 2;
+            gm_values_close(&values);
+        }
+    check(good, "long tables with each kind of line end");
+}
+
 static void tables(void)
 {
     put_text("w.json", "{ \"w\": [0.25, 0.75] }");
@@ -110,6 +133,14 @@ static void tables(void)
     same_data("w.json gy.csv X=wide.csv:a,b");
     same_data("w.json gy.csv X=wide.csv:a-b N=5 s=2.0");
     same_data("w.csv gy.csv X=X.csv J=2");
+    put_text("returns.csv", "\xef\xbb\xbf# a comment after the mark\rgroup,y\r1,1.5\r2,3\r1,-0.5\r2,4\r2,5\r");
+    put_text("from_zero.csv", "X.1,X.0,group,y,X.old,Y.1\n2,1,1,1.5,,\n4,3,2,3,,\n6,5,1,-0.5,,\n8,7,2,4,,\n10,9,2,5,,\n");
+    put_text("years.csv", "1990,1991\n1,2\n3,4\n5,6\n7,8\n9,10\n");
+    put_text("quoted.csv", "\"group\" ,y\n\"1\" ,1.5\n2,3\n1,-0.5\n# 1, of 2, comments\n# remark\n2,4\n2,5\n#\n");
+    same_data("Xw.json returns.csv");
+    same_data("w.json from_zero.csv");
+    same_data("w.json gy.csv X=years.csv");
+    same_data("Xw.json quoted.csv");
 }
 
 static void missing_values(void)
@@ -135,8 +166,13 @@ int main(void)
     put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [null, \"NA\", 2, \"NaN\", \"nan\"], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
     same_data("data.json");
     same_data("other_forms.json");
+    put_text("mark.json", "\xef\xbb\xbf");
+    FILE *more = fopen("mark.json", "ab");
+    check(more && fputs(toy_json, more) > 0 && fclose(more) == 0, "a byte order mark");
+    same_data("mark.json");
     npy_types();
     tables();
+    long_tables();
     missing_values();
     return finish_tests();
 }

@@ -71,6 +71,7 @@ static void missing(void)
 {
     put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [1.5, null, -0.5, \"NA\", 5], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
     check(fit("na.json --seed 7 --samples 20 --params all -o m") == 0 && holds("m_1.csv", ",y.2,y.4,"), "--params all holds the missing values");
+    check(holds("m_1.csv", "\n# N: 5, from the size of group\n"), "and written into the files");
     check(holds("err.txt", "N = 5, from the size of group") && holds("err.txt", "K = 1, from the size of X"), "sizes are inferred and told");
     check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "not an exact step"), "--check passes");
     toy_wrong = 1;
@@ -137,6 +138,63 @@ static void early_ends(void)
     check(system("ls *.part >/dev/null 2>&1") != 0, "no temporary file is left");
 }
 
+// A file that is read where it lies, of 5 rows of X.
+static void put_array(const char *path)
+{
+    char bytes[208] = "\x93NUMPY\x01";
+    bytes[8] = 118;
+    snprintf(bytes + 10, 118, "{'descr': '<f8', 'fortran_order': False, 'shape': (5, 2), }");
+    put(path, bytes, sizeof bytes);
+}
+
+static void changed_data(void)
+{
+    put_array("X.npy");
+    put_text("rest.json", "{ \"group\": [1, 2, 1, 2, 2], \"y\": [1, 2, 3, 4, 5], \"w\": [0.25, 0.75] }");
+    toy_slow = 5;
+    const pid_t child = start_fit("rest.json X=X.npy --samples 100 --warmup 20 --chains 1 -o changed");
+    while (system("ls changed*.part >/dev/null 2>&1") != 0)
+        usleep(5000);
+    put_array("X.npy");
+    check(wait_fit(child) == 4 && holds("err.txt", "X.npy: was written to while the program ran"), "data that are written to during a run are noticed");
+    toy_slow = 0;
+    put_array("X.npy");
+    check(fit("rest.json X=X.npy --samples 3 --warmup 2 --chains 1") == 0, "as they are they are read");
+    fflush(stdout);
+    const pid_t reader = fork();
+    if (reader == 0) {
+        size_t size;
+        const volatile char *bytes = freopen("err.txt", "w", stderr) ? gm_map_file("X.npy", &size) : NULL;
+        _exit(bytes && truncate("X.npy", 0) == 0 ? bytes[0] : 99);
+    }
+    check(wait_fit(reader) == 4 && holds("err.txt", "X.npy: was cut short while the program ran"), "data that are cut short are named");
+}
+
+// A model that takes for ever to look at its data.
+static void look_for_ever(GmRun *run)
+{
+    (void)run;
+    for (;;)
+        usleep(1000);
+}
+
+static void interrupted_early(void)
+{
+    GmModel slow = toy;
+    slow.setup = look_for_ever;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        char *argv[] = { "fit", "data.json", "-q", "-o", "early", NULL };
+        exit(gm_fit(&slow, 5, argv));
+    }
+    while (system("ls early*.part >/dev/null 2>&1") != 0)
+        usleep(5000);
+    usleep(50000);
+    kill(child, SIGINT);
+    check(wait_fit(child) == 130 && system("ls early* >/dev/null 2>&1") != 0, "Ctrl-C while data are looked at ends the program, without files");
+}
+
 static void initial_values(void)
 {
     put_text("init.json", "{ \"mu\": 1, \"beta\": [3, 4] }");
@@ -155,6 +213,8 @@ static void initial_values(void)
     check(run_on("--samples 1 --init cut.csv") == 2 && holds("err.txt", "the file was cut off"), "--init FILE.csv: a line that was cut off is refused");
     put_text("other.csv", "lp__,gamma\n-2,30\n");
     check(run_on("--samples 1 --init other.csv") == 2 && holds("err.txt", "none of its columns"), "--init FILE.csv: draws of another model are refused");
+    put_text("device.csv", "");
+    check(remove("device.csv") == 0 && symlink("/dev/zero", "device.csv") == 0 && run_on("--samples 1 --init device.csv") == 2 && holds("err.txt", "is a device"), "--init FILE.csv: a device is refused");
     check(run_on("--samples 1 --init 0") == 0 && run_on("--samples 1 --init -3") == 2, "--init RADIUS");
 }
 
@@ -195,6 +255,8 @@ int main(void)
     layout();
     missing();
     early_ends();
+    changed_data();
+    interrupted_early();
     initial_values();
     flags();
     posterior();
