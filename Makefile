@@ -84,7 +84,7 @@ $(BUILD)/tests/runtime/nuts: tests/runtime/nuts.c tests/runtime/check.h $(wildca
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -lgsl -lgslcblas -lm
 
-$(BUILD)/tests/runtime/linalg: tests/runtime/linalg.c tests/runtime/check.h $(BUILD)/libgmhost.a
+$(BUILD)/tests/runtime/linalg $(BUILD)/tests/runtime/fill: $(BUILD)/tests/runtime/%: tests/runtime/%.c tests/runtime/check.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -fopenmp -o $@ $< $(BUILD)/libgmhost.a -llapacke -lopenblas -lm

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "../device/gamma.h"
 #include "conjugate.h"
+#include "fill.h"
 #include "library.h"
 #include "nonzeros.h"
 #include "simplicial.h"
@@ -432,12 +433,43 @@ static const char *asked_route(void)
     return asked;
 }
 
+// The least full block in a factor that takes more than `most` ns; its work and its entries are those of a dense matrix.
+static long refused_block(double most)
+{
+    for (long k = MOST_DENSE;; k++) {
+        const double m = (double)k;
+        if (m * m / 2 > MOST_FACTOR || m * m * m / 24 + m * m > most) return k;
+    }
+}
+
+// Whether no order need be looked for. Below so many entries looking is the shorter way.
+static bool is_full(const Pattern *q, long block)
+{
+    enum { MANY_ENTRIES = 1000000 };
+    return q->n > MOST_DENSE && q->entries > MANY_ENTRIES && gm_fill_reaches(q->n, q->first, q->row, block);
+}
+
+static void say_full(Pattern *q, long block)
+{
+    char *text = room(400);
+    snprintf(text, 400, "%s: %ld elements, %ld entries, a full block of more than %ld elements in the factor: drawn in turn", q->text, q->n, q->entries, block);
+    free(q->text);
+    q->text = text;
+}
+
 // The routes of a block without rows: dense, sparse, or other steps.
 static void choose_plain(Pattern *q, const char *asked)
 {
     const long n = q->n;
     const double dense_work = (double)n * (double)n * (double)n / 3, separate = 4.0 * (double)q->terms + 20.0 * (double)n;
+    const long refused = refused_block(q->most * separate);
     double work = dense_work;
+    if (!asked && is_full(q, refused)) {
+        q->analysed = q->dense = q->taken = false;
+        q->time = separate;
+        say_full(q, refused);
+        return;
+    }
     const bool small = n == 0 || (n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
     q->analysed = !small && !missing && analyse(q, &work, NULL);
@@ -468,7 +500,7 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     double work = 0;
     const bool small = q->n == 0 || (q->n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
-    q->analysed = !small && q->pairs >= 0 && !q->parts && !missing && analyse(q, &work, NULL) && q->factor <= MOST_FACTOR;
+    q->analysed = !small && q->pairs >= 0 && !q->parts && !missing && (asked || !is_full(q, refused_block(INFINITY))) && analyse(q, &work, NULL) && q->factor <= MOST_FACTOR;
     q->direct = q->analysed || (q->parts && q->n <= MOST_DIRECT);
     q->factor_time = q->parts ? n * n * n / 60 + (double)q->rows * n * n / 20 : work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
     const double full = full_time(q, all_pairs), dense = q->n <= MOST_DENSE && !q->parts ? full : never, factor = q->analysed ? q->factor_time : never,
@@ -509,6 +541,16 @@ static double time_of_tiles(const Pattern *q, const GmTiles *t)
     return 25e3 + 8.5e3 * t->height + 1e3 * t->longest + 6.0 * (double)t->stored + 6.5 * (double)t->updates + 0.1 * (double)q->terms;
 }
 
+// As refused_block, in tiles.
+static long refused_block_on_gpu(double most_updates, double most_time)
+{
+    long k = MOST_DENSE / DENSE_TILE;
+    for (;; k++) {
+        const double m = (double)k, updates = m * m * m / 6;
+        if (updates > most_updates || 25e3 + 8.5e3 * m + 6.5 * updates > most_time) return k * DENSE_TILE;
+    }
+}
+
 // The route of a block without rows on a GPU: by tiles of the factor, in the order of the elements where it is nearly full, or else in the better one of CHOLMOD's minimum degree and nested dissection; or other steps.
 static void choose_on_gpu(Pattern *q, const char *asked)
 {
@@ -518,8 +560,15 @@ static void choose_on_gpu(Pattern *q, const char *asked)
     double work = dense_work;
     const bool small = n <= ALWAYS_DENSE || (asked && strcmp(asked, "dense") == 0);
     const char *missing = small ? NULL : open_cholmod();
+    const long refused = refused_block_on_gpu(most_updates, q->most / 4 * separate);
     gm_tiles_close(q->tiles);
     q->tiles = NULL;
+    if (!asked && is_full(q, refused)) {
+        q->analysed = q->dense = q->taken = false;
+        q->time = separate;
+        say_full(q, refused);
+        return;
+    }
     q->analysed = !small && !missing && analyse(q, &work, NULL);
     q->dense = !q->analysed || (n <= MOST_DENSE && work > 0.5 * dense_work);
     if (n > 0 && (!q->dense || (double)n * (double)n * (double)n < 6 * most_updates * DENSE_TILE * DENSE_TILE * DENSE_TILE))

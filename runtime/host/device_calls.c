@@ -55,6 +55,12 @@ int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes)
     return result;
 }
 
+// In the main stream. A driver refuses memory of no bytes.
+void gm_device_fill(GmDevice *d, CUdeviceptr at, unsigned char value, size_t bytes, const char *what)
+{
+    if (bytes && !d->failed) gm_device_good(d, gm_cuda.cuMemsetD8Async(at, value, bytes, d->stream), what);
+}
+
 // ---- launches ----
 
 static int entry_of(GmDevice *d, const char *name)
@@ -123,9 +129,10 @@ void gm_device_time_collect(GmDevice *d)
     }
 }
 
+// A launch of no blocks, which a driver refuses, has nothing to do.
 void gm_device_launch(GmDevice *d, CUstream stream, const char *kernel, GmGrid g, void **parameters)
 {
-    if (d->failed) return;
+    if (d->failed || g.x <= 0) return;
     GmKernelEntry *e = gm_device_kernel(d, kernel);
     if (!e || d->rehearsing) return;
     const unsigned x = (unsigned)g.x, y = g.y ? (unsigned)g.y : 1, z = g.z ? (unsigned)g.z : 1, threads = g.threads ? (unsigned)g.threads : GM_THREADS;

@@ -216,6 +216,9 @@ void gm_device_pieces_close(GmDevice *d);
 int gm_device_put(GmDevice *d, CUdeviceptr to, const void *from, size_t bytes);
 int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes);
 
+// Sets every byte to `value`, in the main stream.
+void gm_device_fill(GmDevice *d, CUdeviceptr at, unsigned char value, size_t bytes, const char *what);
+
 // Bytes of an element on the device.
 size_t gm_device_element(const GmDevice *d, GmType type);
 

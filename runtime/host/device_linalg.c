@@ -108,7 +108,7 @@ static CUdeviceptr tiles(GmDevice *d, uint32_t var, CUdeviceptr name, long n, ui
     const size_t bytes = (size_t)DENSE_BYTES(n, (long)d->chains, (long)(wider ? sizeof(double) : gm_device_element(d, GM_SOLVE)));
     CUdeviceptr scratch = gm_device_scratch(d, AT_DENSE, bytes);
     if (d->failed) return 0;
-    if (!d->rehearsing) gm_device_good(d, gm_cuda.cuMemsetD8Async(scratch, 255, bytes, d->stream), "clearing work space");
+    if (!d->rehearsing) gm_device_fill(d, scratch, 255, bytes, "clearing work space");
     void *parameters[] = { &d->states, &d->place, &var, &name, &n, &d->chains, &J, &h, &x, &scale, &scratch, &rows };
     gm_device_launch(d, d->stream, wider ? "gm_rows_tiles" : "gm_dense_tiles", (GmGrid){ .x = dense_blocks(n, d->chains, d->processors), .threads = DENSE_THREADS }, parameters);
     return scratch;

@@ -8,12 +8,12 @@ enum { ALIGNED = 256 };
 
 // ---- taking and giving back ----
 
-
+// Of no bytes, which a driver refuses, there is an address all the same.
 static int take(GmDevice *d, CUdeviceptr *to, size_t bytes)
 {
     *to = 0;
     if (d->limit && d->used + bytes > d->limit) return CUDA_ERROR_OUT_OF_MEMORY;
-    const int result = gm_cuda.cuMemAlloc(to, bytes);
+    const int result = gm_cuda.cuMemAlloc(to, bytes ? bytes : ALIGNED);
     if (result == 0) d->used += bytes;
     else *to = 0;
     return result;
@@ -87,7 +87,7 @@ bool gm_device_have_host(GmDevice *d, void **to, size_t bytes, const char *what)
 {
     char size[32];
     *to = NULL;
-    if (d->failed || gm_cuda.cuMemAllocHost(to, bytes) == 0) return !d->failed;
+    if (d->failed || gm_cuda.cuMemAllocHost(to, bytes ? bytes : ALIGNED) == 0) return !d->failed;
     *to = NULL;
     gm_device_end(d, GM_EXIT_MEMORY, "%s: the host does not have %s of memory that it can lock for the GPU (--device cpu needs none)", what, gm_device_size_text(size, (double)bytes));
     return false;

@@ -165,7 +165,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
     }
     if (!gm_device_moves_image(d)) return;
     if (!d->told && gm_device_have_host(d, (void **)&d->told, sizeof *d->told, "a count")) {
-        gm_device_good(d, gm_cuda.cuMemsetD8Async(asks, 0, ASKS_BYTES, d->stream), "clearing work space");
+        gm_device_fill(d, asks, 0, ASKS_BYTES, "clearing work space");
         d->loops = !d->plain && d->piece_size == 0 && loop_works(d, asks) ? 1 : -1;
         if (d->loops < 0) d->plain = true;
     }

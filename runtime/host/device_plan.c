@@ -303,7 +303,7 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     const size_t arrays = lay_out(d, memory, 0);
     d->block_size = arrays + rest;
     if (!gm_device_have(d, &d->block, d->block_size, "the run")) return false;
-    gm_device_good(d, gm_cuda.cuMemsetD8Async(d->block, 0, d->block_size, d->stream), "clearing memory");
+    gm_device_fill(d, d->block, 0, d->block_size, "clearing memory");
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "clearing memory");
     CUdeviceptr at = d->block;
     lay_out(d, memory, at);

@@ -311,28 +311,34 @@ static bool open_choices(GmDevice *d, GmChoices *choices)
     gm_device_have(d, &d->watched_kept, sizeof(uint64_t), "a count");
     gm_device_have(d, &d->watched_ring, row * GM_WATCHED, "what is measured in warm-up");
     if (!d->failed) gm_device_good(d, gm_device_put(d, d->watched_column, column, n * sizeof *column), "sending columns");
-    if (!d->failed) gm_device_good(d, gm_cuda.cuMemsetD8Async(d->watched_kept, 0, sizeof(uint64_t), d->stream), "clearing a count");
+    if (!d->failed) gm_device_fill(d, d->watched_kept, 0, sizeof(uint64_t), "clearing a count");
     free(watched);
     free(column);
     return !d->failed;
 }
 
-// Chains meet: everything launched is done, and the rows since the last meeting are taken. What moves tell is 0 where none are made.
-static void meet(GmDevice *d, const GmRun *run)
+// The rows since the last meeting. Where no column is watched, as in a short warm-up, there is no ring; the chains meet without rows.
+static void take_watched(GmDevice *d, const GmRun *run)
 {
     const size_t row = (size_t)d->watched_columns * (size_t)d->chains;
     double *rows = gm_alloc(row * (size_t)d->watched + 1, sizeof *rows);
     if (d->watched > 0) gm_device_good(d, gm_device_get(d, rows, d->watched_ring, row * (size_t)d->watched * sizeof *rows), "fetching what is measured");
     if (!d->failed) gm_choices_watched(d->choices, run->sweep, d->watched, rows);
     free(rows);
-    gm_device_good(d, gm_cuda.cuMemsetD8Async(d->watched_kept, 0, sizeof(uint64_t), d->stream), "clearing a count");
+    if (d->watched_columns) gm_device_fill(d, d->watched_kept, 0, sizeof(uint64_t), "clearing a count");
     d->watched = 0;
+}
+
+// Chains meet: everything launched is done, and the rows since the last meeting are taken. What moves tell is 0 where none are made.
+static void meet(GmDevice *d, const GmRun *run)
+{
+    take_watched(d, run);
     gm_choices_form(d->choices, run->sweep);
     for (int k = 0; k < d->model->n_competitions && !d->failed; k++)
         for (int c = 0; c < d->chains && !run->choices[k].gradients; c++) {
             const GmField *told = &d->model->state[d->model->competitions[k].told - 1];
             const CUdeviceptr at = (CUdeviceptr)(uintptr_t)*(void *const *)(d->state + (size_t)c * d->model->state_size + told->offset);
-            gm_device_good(d, gm_cuda.cuMemsetD8Async(at, 0, GM_MOVE_NUMBERS * gm_device_element(d, told->type), d->stream), "clearing what moves tell");
+            gm_device_fill(d, at, 0, GM_MOVE_NUMBERS * gm_device_element(d, told->type), "clearing what moves tell");
         }
 }
 

@@ -120,7 +120,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
     size_t bytes = sizeof(int64_t), places = 0;
     if (!gm_device_have(d, &turns, bytes, "the terms of a joint normal")) return;
     s->terms.turns = (int64_t *)(uintptr_t)turns;
-    gm_device_good(d, gm_cuda.cuMemsetD8Async(turns, 0, bytes, d->stream), "clearing memory");
+    gm_device_fill(d, turns, 0, bytes, "clearing memory");
     tell(run, kernel, number, s, GM_TERMS_MEASURE);
     int64_t counted = 0;
     gm_device_good(d, gm_device_get(d, &counted, turns, bytes), "the terms of a joint normal");
@@ -182,8 +182,8 @@ void gm_device_normal_sparse(GmRun *run, const char *kernel, uint32_t var, const
     CUdeviceptr text = gm_device_text(d, name);
     uint64_t at_x = x, at_scale = scale;
     gm_device_team(run, kernel, s->turns);
-    gm_device_good(d, gm_cuda.cuMemsetD8Async(s->work, 255, poisoned, d->stream), "clearing work space");
-    gm_device_good(d, gm_cuda.cuMemsetD8Async(s->work + poisoned, 0, s->work_size - poisoned, d->stream), "clearing work space");
+    gm_device_fill(d, s->work, 255, poisoned, "clearing work space");
+    gm_device_fill(d, s->work + poisoned, 0, s->work_size - poisoned, "clearing work space");
     void *of_sums[] = { &p }, *of_tiles[] = { &d->states, &d->place, &var, &text, &d->chains, &at_x, &at_scale, &p };
     const long most = 16L * d->processors, blocks = (p.sums + GM_THREADS - 1) / GM_THREADS, warps = (p.longs + GM_THREADS / 32 - 1) / (GM_THREADS / 32), tasks = (p.tasks + p.tiles) * d->chains;
     gm_device_launch(d, d->stream, "gm_sparse_sums", (GmGrid){ .x = blocks < most ? blocks : most, .y = d->chains }, of_sums);

@@ -8,7 +8,8 @@ Measured: milliseconds a sweep of the whole program in mixed precision (and sing
 ends a run. Floor: reading the data once and a Cholesky factor of the smaller side by cuSOLVER, measured in the same run. Peer: the same sweep by cuBLAS,
 cuSOLVER and elementwise kernels (tests/bench/gpu/peers.cu); both need nvcc. Data are random and seeds are fixed; the draws must be finite and lie
 around the parameters that the data were made with (6 sd). Modes (--method em): an iteration of one start, from runs of 8 and 40; the log density never falls, and the mean of the mixture is that of the rows. Its floor is twice that of
-a sweep of the same mixture: densities and weighted cross products are as many multiply-adds. A failed check is said and gives exit status 1.
+a sweep of the same mixture: densities and weighted cross products are as many multiply-adds. Start-up: seconds
+of a run outside its sweeps, at most 3 and a second for each GB of data. A failed check is said and gives exit status 1.
 """
 import json
 import math
@@ -113,16 +114,16 @@ def data(folder, model, n, p):
         r = np.random.default_rng(3)
         np.save(os.path.join(folder, "y.npy"), (0.3 * r.standard_normal(n)).cumsum() + 0.5 * r.standard_normal(n))
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
-    if model in ("ar2", "trend"):
-        from scipy.signal import lfilter
     if model == "ar2":
+        from scipy.signal import lfilter
         r = np.random.default_rng(3)
         np.save(os.path.join(folder, "y.npy"), lfilter([1], [1, -1.2, 0.3], 0.3 * r.standard_normal(n)) + 0.5 * r.standard_normal(n))
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
     if model == "trend":
         r = np.random.default_rng(3)
-        slope = lfilter([1], [1, -0.99], 0.01 * r.standard_normal(n))         # that returns to 0: single precision is to tell responses apart
-        np.save(os.path.join(folder, "y.npy"), (slope + 0.3 * r.standard_normal(n)).cumsum() + 0.5 * r.standard_normal(n))
+        slope = (1e-4 * r.standard_normal(n)).cumsum()                        # as in the model; so small a scale that single precision tells responses apart
+        level = (np.concatenate([[0], slope[:-1]]) + 0.3 * r.standard_normal(n)).cumsum()
+        np.save(os.path.join(folder, "y.npy"), level + 0.5 * r.standard_normal(n))
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
     if model == "field":
         side, r = int(n ** 0.5), np.random.default_rng(3)
@@ -208,6 +209,16 @@ def data(folder, model, n, p):
 
 
 # ---- measuring ----
+
+MOST_STARTING, BYTES_A_SECOND = 3, 1e9                   # seconds of a start; data that are read beside
+
+
+def starting(folder, inputs, seconds, said):
+    """Seconds of a run outside its sweeps, and how many there may be."""
+    sweeps = re.search(r"sweeps of \d+ chains? in ([0-9.e+-]+) s", said)
+    read = sum(os.path.getsize(os.path.join(folder, i.split("=")[-1])) for i in inputs)
+    return seconds - float(sweeps.group(1)) if sweeps else math.nan, MOST_STARTING + read / BYTES_A_SECOND
+
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
     common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
@@ -302,19 +313,19 @@ def warm(folder, chosen):
             shutil.rmtree(os.path.join(folder, "warm_%s_%d_%s" % work))
 
 
-def row(name, chains, ms, floor, target, peer):
+def row(name, chains, ms, floor, target, peer, start=None):
     """A line of the table; ms by precision."""
     def cell(x, form="%.3g"):
         return form % x if x else ""
     shown = cell(ms.get("mixed")) + (" (single %s)" % cell(ms["single"]) if "single" in ms else "")
-    print("| %s | %d | %s | %s | %s | %s | %s |" % (name, chains, shown, cell(floor), cell(floor and ms.get("mixed", 0) / floor, "%.2f"), cell(target), cell(peer)), flush=True)
+    print("| %s | %d | %s | %s | %s | %s | %s | %s |" % (name, chains, shown, cell(floor), cell(floor and ms.get("mixed", 0) / floor, "%.2f"), cell(target), cell(peer), cell(start, "%.1f")), flush=True)
 
 
 def run(folder, only):
     chosen = [w for w in WORKLOADS if not only or any(o in w[0] for o in only)]
     failed, began = [], time.monotonic()
     warm(folder, chosen)
-    print("| workload | chains | ms a sweep | floor | ratio | target | library calls |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print("| workload | chains | ms a sweep | floor | ratio | target | library calls | start-up, s |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, model, n, p, targets, warmup, sweeps in chosen:
         if model in ALONE:
             seen = peers(folder, model, n, p, 1)
@@ -329,18 +340,23 @@ def run(folder, only):
             if wrong:
                 failed.append("%s: %s" % (name, wrong))
         for chains, target in targets.items() if model != "modes" else ():
-            seen, ms = peers(folder, model, n, p, chains), {}
+            seen, ms, start = peers(folder, model, n, p, chains), {}, None
             if model == "grouped":
                 seen.pop("peer", None)                   # the sweep of a logistic regression without groups
             for precision in precisions(model):
+                before = time.monotonic()
                 ran = fit(folder, model, inputs, precision, chains, warmup, sweeps // max(1, sweeps // KEPT), max(1, sweeps // KEPT))
+                took = time.monotonic() - before
                 found = re.search(r"median ([0-9.e+-]+) ms", ran.stderr)
                 wrong = "status %d: %s" % (ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]) if ran.returncode != 0 or not found else check(folder, model, truth)
                 if wrong:
                     failed.append("%s, %d chains, %s precision: %s" % (name, chains, precision, wrong))
                 if found:
                     ms[precision] = float(found.group(1))
-            row(name, chains, ms, seen.get("read", 0) + seen.get("cholesky", 0), target, seen.get("peer") if chains == 1 or model in ("horseshoe", "probit") else None)
+                    start, most = starting(folder, inputs, took, ran.stderr)
+                    if not start <= most:
+                        failed.append("%s, %d chains, %s precision: %.1f s to start, %.1f at most" % (name, chains, precision, start, most))
+            row(name, chains, ms, seen.get("read", 0) + seen.get("cholesky", 0), target, seen.get("peer") if chains == 1 or model in ("horseshoe", "probit") else None, start)
         for file in ("X.npy", "y.npy", "group.npy", "doc.npy", "w.npy", "a.npy", "b.npy"):
             if os.path.exists(os.path.join(folder, file)):
                 os.remove(os.path.join(folder, file))

@@ -1,10 +1,11 @@
 """What a program does about a GPU that is not there, is too old, has too little memory, or fails. No GPU is needed: stub_cuda.c stands for the driver and the libraries.
 
     failures.py              all parts
-    failures.py NAME...      some: statuses, cache, pieces, memory, wheels
+    failures.py NAME...      some: statuses, cache, sizes, pieces, memory, wheels
 
 statuses   one line that names what is wrong and what helps; its exit status; whether --device auto goes on with the CPU; the draws kept after a failure
 cache      a cache of compiled kernels that is damaged, cannot be read or cannot be written is done without
+sizes      no rows, no columns and warm-ups of any length run: a driver refuses memory of no bytes, launches of no blocks and work on no address
 pieces     a matrix that stays with the host is seen by row passes whole, in order, the same bits, whatever the limit
 memory     bytes a row and chain beside the data, p by p arrays a chain
 wheels     NVRTC, cuBLAS and cuSOLVER are found in wheels of PyPI and opened, with what they need; skipped where there are none (some 500 MB)
@@ -85,6 +86,12 @@ prior {
 }
 likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(mu[1], s[1]), normal(mu[2], s[2])); }
 """,
+    "choosing": """
+model choosing
+data { int N, p; matrix[N, p] X; vector[N] y; }
+prior { a ~ normal(0, 1); b ~ normal(0, 1); for (j in 1:p) beta[j] ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(X[i] * beta, exp(a + b * y[i])); }
+""",
     "moves": """
 model moves
 data { int N, p; matrix[N, p] X; int<lower=0, upper=1> y[N]; }
@@ -93,7 +100,7 @@ likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(X[i] * beta); }
 infer { beta by nuts; }
 """,
 }
-REAL = ("robust", "lasso", "mixture", "normal")
+REAL = ("robust", "lasso", "mixture", "normal", "choosing")
 
 results = []
 
@@ -323,6 +330,16 @@ def pieces(place):
                                                                       ", away" if away else ""))
 
 
+# ---- sizes of 0 ----
+
+def sizes(place):
+    for model, n, p in (("choosing", 100, 2), ("choosing", 0, 2), ("choosing", 5, 0), ("probit", 0, 3), ("mixture", 0, 0), ("horseshoe", 0, 4)):
+        inputs = place.data(model, n, p)
+        for warmup in (0, 299, 400) if model == "choosing" else (5,):
+            ran = place.fit(model, inputs, "--device", "gpu", "--warmup", str(warmup), "--samples", "5")
+            report(ran.returncode == 0, "%s %d x %d, warm-up of %d%s" % (model, n, p, warmup, "" if ran.returncode == 0 else ": status %d: %s" % (ran.returncode, ran.stderr)))
+
+
 # ---- memory ----
 
 def memory(place):
@@ -366,7 +383,7 @@ def wheels(place):
 
 
 def main():
-    parts = {f.__name__: f for f in (statuses, cache, pieces, memory, wheels)}
+    parts = {f.__name__: f for f in (statuses, cache, sizes, pieces, memory, wheels)}
     with tempfile.TemporaryDirectory() as folder:
         place = Place(folder)
         for name in sys.argv[1:] or parts:

@@ -8,6 +8,7 @@
 //   STUB_LOG=FILE      gets a line for each allocation ("alloc BYTES", "host BYTES") and at the end: the most bytes taken, bytes copied from the
 //                      host while kernels ran, and of each row pass the rows that it saw: how many, a hash of their bits, in the order of the rows
 //
+// As a driver does it refuses memory of no bytes, launches of no blocks and work on no address.
 // With -DSTUB_OLD it lacks what came last: cuGraphInstantiateWithFlags, nvrtcGetCUBIN, cublasSgemm_v2, cusolverDnSpotrf.
 #include "../../runtime/backends/cuda.h"
 #include "../../runtime/device/row_plan.h"
@@ -21,7 +22,7 @@
 void stub_move(const char *states, const GmPlace *place, const GmMove *of, int chain);
 #endif
 
-enum { MOST = 10000 };
+enum { MOST = 10000, INVALID_VALUE = 1 };
 
 static struct { char *at; size_t bytes; int host; } block[MOST];
 static int blocks, lost;
@@ -197,6 +198,7 @@ int cuMemGetInfo_v2(size_t *there, size_t *all)
 int cuMemAlloc_v2(CUdeviceptr *to, size_t bytes)
 {
     CALL(cuMemAlloc);
+    if (bytes == 0) return INVALID_VALUE;
     return add((void **)(uintptr_t)to, bytes, 0);
 }
 
@@ -205,6 +207,7 @@ int cuMemFree_v2(CUdeviceptr at) { return drop((void *)(uintptr_t)at); }
 int cuMemAllocHost_v2(void **to, size_t bytes)
 {
     CALL(cuMemAllocHost);
+    if (bytes == 0) return INVALID_VALUE;
     return add(to, bytes, 1);
 }
 
@@ -241,6 +244,7 @@ int cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream 
 {
     (void)s;
     CALL(cuMemsetD8Async);
+    if (to == 0) return INVALID_VALUE;
     check((void *)(uintptr_t)to, bytes, "a memset");
     memset((void *)(uintptr_t)to, value, bytes);
     return 0;
@@ -324,8 +328,9 @@ static void pass_over(const char *name, const RowPass *pass, unsigned blocks_x)
 
 int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, CUstream s, void **parameters, void **extra)
 {
-    (void)y, (void)z, (void)a, (void)b, (void)c, (void)shared, (void)s, (void)extra;
+    (void)shared, (void)s, (void)extra;
     CALL(cuLaunchKernel);
+    if (!x || !y || !z || !a || !b || !c) return INVALID_VALUE;
     const char *name = (const char *)f;
     if (strcmp(name, "gm_next_sweep") == 0) (*(GmPlace **)parameters[0])->sweep++;
     else if (strcmp(name, "gm_gathered") == 0) ++**(uint64_t **)parameters[1];
