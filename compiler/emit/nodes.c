@@ -986,9 +986,11 @@ static void emit_move(Out *o, const Node *n)
     begin(o, "for (long batch = 0; batch < %s; batch++)", count_text(o, &batches));
     line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
     begin(o, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
-    line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
-         k == CONSTRAINT_SIMPLEX ? o->g->by_em ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
-         : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
+    if (v->kept_log) line(o, "ConstrainedMove m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
+    else
+        line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
+             k == CONSTRAINT_SIMPLEX ? o->g->by_em ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+             : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
     line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
@@ -1138,9 +1140,10 @@ static void emit_transform(Out *o, const Node *n)
     enum { Y, X, WORK, SLOPE, OUT, LOG_SLOPE };
     const char *place[6];
     for (int i = 0; i < 6; i++) place[i] = part[i] ? place_text(o, &(Place){.element = part[i]}) : "";
+    const char *logs = v->kept_log ? text(o, ", &%s", kept_place(o, v->kept_log, n->transform.x)) : "";
     switch (n->transform.part) {
-    case TRANSFORM_FROM: line(o, "%s_from_line(%s, &%s, &%s);", of, size, place[Y], place[X]); break;
-    case TRANSFORM_TO: line(o, "%s_to_line(%s, &%s, &%s, &%s);", of, size, place[X], place[Y], place[WORK]); break;
+    case TRANSFORM_FROM: line(o, "%s_from_line%s(%s, &%s, &%s%s);", of, v->kept_log ? "_logs" : "", size, place[Y], place[X], logs); break;
+    case TRANSFORM_TO: line(o, "%s_to_line%s(%s, &%s%s, &%s, &%s);", of, v->kept_log ? "_logs" : "", size, place[X], logs, place[Y], place[WORK]); break;
     case TRANSFORM_CHAIN: line(o, "%s = %s_chain(%s, &%s, &%s, &%s, &%s, &%s);", place[LOG_SLOPE], of, size, place[Y], place[X], place[SLOPE], place[OUT], place[WORK]); break;
     }
 }
