@@ -730,6 +730,9 @@ static void store(Out *o, const char *place, const char *x)
     else line(o, o->team ? "SET(%s, %s);" : "%s = %s;", place, x);
 }
 
+// A slice along log x or logit x, of which the logarithms are kept beside x.
+static bool keeps_logs(const Node *n) { return n->kind == NODE_SLICE && n->slice.c->var->kept_log && !n->slice.c->whole && n->slice.c->var->constraint == CONSTRAINT_NONE; }
+
 // The log density lp of the value that is tried: x, which is put in its place if the density reads it there.
 static void emit_density_at(Out *o, const Node *n, const Conditional *c, const char *place)
 {
@@ -739,10 +742,17 @@ static void emit_density_at(Out *o, const Node *n, const Conditional *c, const c
     const Mark m = enter(o);
     scope_wrote(&o->scope, n);
     if (!c->whole && c->u) scope_know(&o->scope, c->u, &x);
+    if (!c->whole && c->u && keeps_logs(n)) {
+        static const Var log_x = {.name = "sl.log_x"}, log1m_x = {.name = "sl.log1m_x"};
+        scope_know(&o->scope, ex_call1("log", c->u), &log_x);
+        if (c->var->kept_log1m) scope_know(&o->scope, ex_call1("log1m", c->u), &log1m_x);
+    }
     line(o, "wide lp = 0;");
     emit_list(o, n->body);
     leave(o, m);
 }
+
+static const char *kept_place(Out *o, const Var *kept, const Expr *element) { return place_text(o, &(Place){.element = ex_ref((Var *)kept, element->nargs, element->args)}); }
 
 // A slice sampler or a Metropolis step: both ask for the log density at sl.x until they have the new value.
 static void emit_slice(Out *o, const Node *n)
@@ -762,7 +772,11 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "%s sl;", o->g->by_em ? "Climb" : metropolis ? "Metropolis" : "Slice");
     begin(o, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
     line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
-    line(o, "%s_begin%s(&sl, &g, start, %s, %s, width);", sampler, positive ? "_log" : "", lo, hi);
+    if (keeps_logs(n)) {
+        const char *log = text(o, "start == current ? log_kept(current, %s) : log(start)", kept_place(o, v->kept_log, c->current));
+        if (positive) line(o, "slice_begin_log_kept(&sl, &g, start, %s, %s, %s, width);", log, lo, hi);
+        else line(o, "slice_begin_logit_kept(&sl, &g, start, %s, start == current ? log1m_kept(current, %s) : log1m(start), %s, %s, width);", log, kept_place(o, v->kept_log1m, c->current), lo, hi);
+    } else line(o, "%s_begin%s(&sl, &g, start, %s, %s, width);", sampler, positive ? "_log" : "", lo, hi);
     begin(o, "while (%s_next(&sl))", sampler);
     const bool integer = v->discrete && v->base == BASE_INT;
     line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
@@ -773,6 +787,10 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "if (!sl.failed) break;");
     end(o);
     store(o, place, integer ? "(int)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : v->hidden ? "sl.failed ? current : sl.x" : "sl.x");
+    if (keeps_logs(n)) {
+        store(o, kept_place(o, v->kept_log, c->current), "sl.log_x");
+        if (v->kept_log1m) store(o, kept_place(o, v->kept_log1m, c->current), "sl.log1m_x");
+    }
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     compute_again(o, c);
     if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);      // a move along an orbit is left out then
@@ -980,9 +998,11 @@ static void emit_move(Out *o, const Node *n)
     begin(o, "for (long batch = 0; batch < %s; batch++)", count_text(o, &batches));
     line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
     begin(o, "for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size");
-    line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
-         k == CONSTRAINT_SIMPLEX ? o->g->by_em ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
-         : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
+    if (v->kept_log) line(o, "ConstrainedMove m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
+    else
+        line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
+             k == CONSTRAINT_SIMPLEX ? o->g->by_em ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+             : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
     line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
@@ -1030,7 +1050,9 @@ static void emit_draw_array(Out *o, const Node *n)
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     line(o, "SAVE_OLD(x, %s);", elements);
     const char *first = o->g->by_em ? "" : "&g, ", *mode = o->g->by_em ? "_mode" : "";
-    if (shared) line(o, "DRAW_SIMPLEX(%s, VAR_%s, e, &s->%s[%s], n, x);", c->family->draw->name, v->name, array, at);
+    const char *logs = v->kept_log ? text(o, ", &s->%s[%s]", v->kept_log->name, at) : "";
+    if (shared) line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->kept_log ? "_LOGS" : "", c->family->draw->name, v->name, array, at, logs);
+    else if (simplex && v->kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", c->family->draw->name, array, at, logs);
     else if (simplex) line(o, "%s%s(%s&s->%s[%s], n, x);", c->family->draw->name, mode, first, array, at);
     else {
         const char *routine = text(o, "%s%s", c->family->draw->name, mode);
@@ -1130,9 +1152,10 @@ static void emit_transform(Out *o, const Node *n)
     enum { Y, X, WORK, SLOPE, OUT, LOG_SLOPE };
     const char *place[6];
     for (int i = 0; i < 6; i++) place[i] = part[i] ? place_text(o, &(Place){.element = part[i]}) : "";
+    const char *logs = v->kept_log ? text(o, ", &%s", kept_place(o, v->kept_log, n->transform.x)) : "";
     switch (n->transform.part) {
-    case TRANSFORM_FROM: line(o, "%s_from_line(%s, &%s, &%s);", of, size, place[Y], place[X]); break;
-    case TRANSFORM_TO: line(o, "%s_to_line(%s, &%s, &%s, &%s);", of, size, place[X], place[Y], place[WORK]); break;
+    case TRANSFORM_FROM: line(o, "%s_from_line%s(%s, &%s, &%s%s);", of, v->kept_log ? "_logs" : "", size, place[Y], place[X], logs); break;
+    case TRANSFORM_TO: line(o, "%s_to_line%s(%s, &%s%s, &%s, &%s);", of, v->kept_log ? "_logs" : "", size, place[X], logs, place[Y], place[WORK]); break;
     case TRANSFORM_CHAIN: line(o, "%s = %s_chain(%s, &%s, &%s, &%s, &%s, &%s);", place[LOG_SLOPE], of, size, place[Y], place[X], place[SLOPE], place[OUT], place[WORK]); break;
     }
 }

@@ -475,6 +475,12 @@ static Text call(Out *o, const Expr *e)
     if (e->fn == FN_NOT) return negated_text(o, e->args[0]);
     if (e->fn == FN_if_else)
         return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
+    const Var *kept = e->nargs == 1 && e->args[0]->kind == EX_REF && !o->host && !scope_find(&o->scope, e->args[0]) ? e->fn == FN_log ? e->args[0]->var->kept_log : e->fn == FN_log1m ? e->args[0]->var->kept_log1m : NULL : NULL;
+    if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, e->args[0]), expr_c(o, ex_ref((Var *)kept, e->args[0]->nargs, e->args[0]->args), LOOSE)));
+    if (e->fn == FN_pow && e->args[0]->kind == EX_REF && !o->host) {     // of a value that may have rounded to an end: by its logarithm
+        const Expr *log = ex_log(e->args[0]);
+        if (e->args[0]->var->kept_log && (!scope_find(&o->scope, e->args[0]) || scope_find(&o->scope, log))) return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, log), MULTIPLICATIVE)));
+    }
     const char *list = "";
     for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
     const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);        // forms without calls and branches

@@ -317,6 +317,8 @@ static void check_list(Check *c, const Node *list)
         case NODE_DRAW:
             each_expr(n, check_expr, c);
             if (n->draw.x) declare(c, n->draw.x->name, n->draw.type, false);
+            declare(c, "g.log_value", "wide", false);
+            declare(c, "g.log_rest", "wide", false);
             break;
         case NODE_UPDATE:
             each_expr(n, check_expr, c);

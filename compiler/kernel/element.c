@@ -239,10 +239,11 @@ void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, con
 }
 
 // An element of the step is x: by one lane of a team.
+static Store store_of(Shared how, const Conditional *c) { return how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST; }
+
 static void put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
 {
-    Node *n = put_update(p, UPDATE_SET, place_element(element), local_ref(x));
-    n->update.how = how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;
+    put_update(p, UPDATE_SET, place_element(element), local_ref(x))->update.how = store_of(how, c);
 }
 
 void put_store(Lower *p, Shared how, const Conditional *c, Var *x) { put_store_at(p, how, c, c->current, x); }
@@ -363,6 +364,7 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
     if (s->marginal) put(p, NODE_CLAIM);
     else put_claim(p, c, natural);
     put_store(p, how, c, drawn);
+    if (c->var->kept_log) put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")), store_of(how, c));
 }
 
 typedef struct Routed { const Part *part; Expr *hoisted; const Rows *rows; struct Routed *next; } Routed;

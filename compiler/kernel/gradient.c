@@ -216,11 +216,17 @@ static bool is_free(const Ends *e) { return !e->array[0] && isinf(e->number[0]) 
 // One of the functions of line.h, written out where the ends are numbers.
 typedef enum { VALUE, SLOPE, LOG_SLOPE, BEND, INVERSE } Piece;
 
+// Ends at which logarithms of the element are kept (logs.c).
+static bool keeps_logs(const Ends *ends, const Expr *element) { return element->var->kept_log && !ends->array[0] && ends->number[0] == 0 && (isinf(ends->number[1]) || (element->var->kept_log1m && ends->number[1] == 1)); }
+
 static Expr *transform(const Ends *ends, Piece what, Expr *q, const Expr *element)
 {
     static const char *const name[] = {"from_line", "line_slope", "line_log_slope", "line_bend", "to_line"};
     Expr *lo = end_of(ends, 0, element), *hi = end_of(ends, 1, element);
-    const bool below = !ends->array[0] && isfinite(ends->number[0]), above = !ends->array[0] && isfinite(ends->number[1]);
+    const bool below = !ends->array[0] && isfinite(ends->number[0]), above = !ends->array[0] && isfinite(ends->number[1]), kept = keeps_logs(ends, element);
+    if (kept && what == VALUE) return ex_call1(above ? "from_logit" : "from_log", q);
+    if (kept && above && what == SLOPE) return ex_mul2((Expr *)element, ex_sub(ex_num(1), (Expr *)element));         // whose quotients by x and by 1 - x are numbers
+    if (kept && above && what == INVERSE) return ex_sub(ex_call1("log", (Expr *)element), ex_call1("log1m", (Expr *)element));
     if (ends->array[0] || (below && above)) return ex_call3(name[what], q, lo, hi);
     Expr *sign = ex_num(above ? -1 : 1), *end = above ? hi : lo;
     switch (what) {
@@ -1087,7 +1093,7 @@ static void put_enter(Moved *m)
             continue;
         }
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
-        Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x) : ends->turns ? same_turn(q, x) : is_free(ends) ? x : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
+        Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x) : ends->turns ? same_turn(q, x) : is_free(ends) ? x : keeps_logs(ends, x) ? transform(ends, INVERSE, x, x) : ex_call3("if_else", ex_call2("==", transform(ends, VALUE, q, x), x), q, transform(ends, INVERSE, x, x));
         Node *n = each_element(m, x, &l);
         put_update(p, UPDATE_SET, place_element(q), value);
         leave(p, n);
@@ -1169,6 +1175,7 @@ static Kernel *put_place(Moved *m)
         Expr *x = whole(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Node *n = each_element(m, x, &l);
         put_update(p, UPDATE_SET, place_element(x), m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x)) : ends->turns ? turned_back(q) : is_free(ends) ? q : transform(ends, VALUE, q, x));
+        if (keeps_logs(ends, x)) put_logs(p, x, isinf(ends->number[1]) ? q : ex_call1("log_inv_logit", q), ex_call1("log1m_inv_logit", q), STORE_PLAIN);
         leave(p, n);
         if (recursion_of(m->centring[i].priors)) put_recursion(m, i);
     }

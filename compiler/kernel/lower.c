@@ -415,6 +415,7 @@ void lower(Lower *p)
 {
     Program *out = p->out;
     plan_rows(p);
+    plan_logs(p);
     p->list = &out->sweep;
     lower_series(p);
     lower_steps(p);

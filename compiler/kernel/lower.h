@@ -114,6 +114,8 @@ Place       place_element(Expr *ref);
 int         missing_field(const Lower *p, const Var *v);              // its number among the fields of Data
 Expr       *chosen_where(Expr *e);                                   // where e is not 0 because of a choice that multiplies it; NULL: nothing is said
 const char *number_of(const Lower *p, const Var *v);                 // real or wide
+void        plan_logs(Lower *p);
+void        put_logs(Lower *p, Expr *element, Expr *log, Expr *log1m, Store how);
 Loops       loops_of(const Plates *p);
 Loops       loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target);     // without the turns that add 0 to an element that may not exist
 

@@ -3,7 +3,8 @@
 //   density     x^(a - 1) (1 - x)^(b - 1) / B(a, b), 0 < x < 1; natural: x^a (1 - x)^b
 //   parameters  a, b > 0 (natural: a, b > -1); an interval that cuts off an end lifts the condition on that end's parameter
 //   method      two gamma draws in logs (Devroye 1986, chapter IX.4); intervals: log_concave.h in the coordinate logit x
-//   accuracy    draws stay within [2.2e-308, 1 - 1.1e-16]. With a, b of 1e-5 nearly all the mass is at the two ends, in the right shares.
+//   accuracy    draws stay within [2.2e-308, 1 - 1.1e-16]. With a, b of 1e-5 nearly all the mass is at the two ends, in the right shares;
+//               the stream keeps log x and log(1 - x) of the last draw, which are exact there
 //   test        tests/runtime/continuous.c, tests/runtime/truncated.c
 #ifndef GM_BETA_H
 #define GM_BETA_H
@@ -13,8 +14,10 @@
 
 DEVICE_CALL double beta_a_b(Stream *g, double a, double b)
 {
-    const double x = log_gamma_standard(g, a), y = log_gamma_standard(g, b);
-    return clamp(inv_logit(x - y), GM_TINY, GM_BELOW_ONE);
+    const double t = log_gamma_standard(g, a) - log_gamma_standard(g, b);
+    g->log_value = log_inv_logit(t);
+    g->log_rest = log1m_inv_logit(t);
+    return clamp(inv_logit(t), GM_TINY, GM_BELOW_ONE);
 }
 
 DEVICE_CALL double beta_natural(Stream *g, double a, double b) { return beta_a_b(g, a + 1, b + 1); }

@@ -83,6 +83,23 @@ DEVICE void simplex_from_line(long n, const double *y, double *x)
     }
 }
 
+// The same where logarithms of the elements are kept (special.h, log_kept).
+DEVICE void simplex_from_line_logs(long n, const double *y, double *x, double *logs)
+{
+    basis_times(n, y, logs);
+    const double scale = simplex_scale(n, logs);
+    for (long i = 0; i < n; i++) {
+        logs[i] -= scale;
+        x[i] = logs[i] > log(GM_TINY) ? exp(logs[i]) : GM_TINY;
+    }
+}
+
+DEVICE void simplex_to_line_logs(long n, const double *x, const double *logs, double *y, double *work)
+{
+    for (long i = 0; i < n; i++) work[i] = log_kept(x[i], logs[i]);
+    basis_transpose_times(n, work, y);
+}
+
 DEVICE void simplex_to_line(long n, const double *x, double *y, double *work)
 {
     simplex_from_line(n, y, work);

@@ -3,7 +3,7 @@
 //   density     Gamma(sum alpha) prod x_k^(alpha_k - 1) / Gamma(alpha_k), x_k > 0, sum x = 1; natural: prod x_k^a_k
 //   parameters  alpha_k > 0 (a_k > -1), n >= 1 of them
 //   method      normalised gamma draws, kept as logs until the largest has been subtracted: tiny alpha do not underflow to 0/0
-//   accuracy    rounding; no x_k is below 2.2e-308, so that log x_k is finite
+//   accuracy    rounding; no x_k is below 2.2e-308, so that log x_k is finite; the logarithms themselves are exact, and kept where they are asked for
 //   test        tests/runtime/multivariate.c
 #ifndef GM_DIRICHLET_H
 #define GM_DIRICHLET_H
@@ -11,44 +11,48 @@
 #include "gamma.h"
 #include "beta.h"
 
-// Turns logs of gamma draws into the normalised point, in place.
-DEVICE_CALL void normalise_logs(double *x, long n)
+// Turns logs of gamma draws into the normalised point, in place; logs: of its elements, also of those that round to 0, or NULL.
+DEVICE_CALL void normalise_logs(double *x, long n, double *logs)
 {
     double top = x[0], sum = 0;
     for (long k = 1; k < n; k++)
         if (x[k] > top) top = x[k];
+    for (long k = 0; k < n && logs; k++) logs[k] = x[k] - top;
     for (long k = 0; k < n; k++) sum += x[k] = exp(x[k] - top);
+    for (long k = 0; k < n && logs; k++) logs[k] -= log(sum);
     for (long k = 0; k < n; k++) x[k] = x[k] / sum > GM_TINY ? x[k] / sum : GM_TINY;
 }
 
 DEVICE_CALL void dirichlet(Stream *g, const double *alpha, long n, double *out)
 {
     for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, alpha[k]);
-    normalise_logs(out, n);
+    normalise_logs(out, n, NULL);
 }
 
-DEVICE_CALL void dirichlet_natural(Stream *g, const double *a, long n, double *out)
+DEVICE_CALL void dirichlet_natural_logs(Stream *g, const double *a, long n, double *out, double *logs)
 {
     for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, a[k] + 1);
-    normalise_logs(out, n);
+    normalise_logs(out, n, logs);
 }
+
+DEVICE_CALL void dirichlet_natural(Stream *g, const double *a, long n, double *out) { dirichlet_natural_logs(g, a, n, out, NULL); }
 
 // A simplex of at most so many components has one stream; each component of a longer one its own, so that lanes of a GPU can share them.
 enum { GM_SHORT_SIMPLEX = 32 };
 
 // Simplex number `row` of an array of them.
-DEVICE_CALL void dirichlet_natural_row(Sweep at, uint32_t variable, long row, const double *a, long n, double *out)
+DEVICE_CALL void dirichlet_natural_row(Sweep at, uint32_t variable, long row, const double *a, long n, double *out, double *logs)
 {
     if (n <= GM_SHORT_SIMPLEX) {
         Stream g = stream(at, variable, (uint64_t)row);
-        dirichlet_natural(&g, a, n, out);
+        dirichlet_natural_logs(&g, a, n, out, logs);
         return;
     }
     for (long k = 0; k < n; k++) {
         Stream g = stream(at, variable, (uint64_t)(row * n + k));
         out[k] = log_gamma_standard(&g, a[k] + 1);
     }
-    normalise_logs(out, n);
+    normalise_logs(out, n, logs);
 }
 
 // Weights of n components from n - 1 fractions v in (0, 1): out_k = v_k prod over j < k of (1 - v_j), the last takes the rest.

@@ -5,7 +5,8 @@
 //               gamma, k = -2 the sd whose variance is inverse gamma, k = 2 the root of a gamma
 //   parameters  shape, rate, scale > 0; b < 0 and (a + 1) / k > 0 (on an interval that cuts off the divergent end: any a, b <= 0)
 //   method      Marsaglia and Tsang 2000, shapes below 1 by their power of a uniform, in logs; intervals: log_concave.h
-//   accuracy    rounding; draws stay within [2.2e-308, 1.8e308], also for shapes of 1e-5 where most of the mass lies below
+//   accuracy    rounding; draws stay within [2.2e-308, 1.8e308], also for shapes of 1e-5 where most of the mass lies below; the stream keeps the logarithm of the last
+//               draw by natural parameters, which is exact there
 //   test        tests/runtime/continuous.c, tests/runtime/truncated.c
 #ifndef GM_GAMMA_H
 #define GM_GAMMA_H
@@ -63,7 +64,8 @@ DEVICE_CALL double scaled_inv_chi_square(Stream *g, double nu, double s) { retur
 DEVICE_CALL double power_gamma_natural(Stream *g, double k, double a, double b)
 {
     if (!(b < 0)) return NAN;
-    return clamp(exp((log_gamma_standard(g, (a + 1) / k) - log(-b)) / k), GM_TINY, GM_HUGE);
+    g->log_value = (log_gamma_standard(g, (a + 1) / k) - log(-b)) / k;
+    return clamp(exp(g->log_value), GM_TINY, GM_HUGE);
 }
 
 // x^p exp(a x^k + b x^-k) on [lo, hi], 0 <= lo <= hi <= inf, a, b <= 0, k != 0: the most general of the family.

@@ -200,6 +200,8 @@ typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_RATIO, GM_MOVE_SUM_TO_ZERO, GM_MOVE_UNIT
 typedef struct ConstrainedMove {
     ConstrainedKind kind;
     double *value;               // the array
+    double *logs;                // of a simplex: logarithms of its elements, which are kept (special.h, log_kept), or NULL
+    double  log_rest;            // of what two elements share
     long    n, i, j;             // its size; the element (i, j), or the neighbours i and i + 1
     double  rest;                // what stays: a sum, a length
     double  start, lo, hi;
@@ -211,6 +213,8 @@ DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, lo
     ConstrainedMove m;
     m.kind = kind;
     m.value = value;
+    m.logs = NULL;
+    m.log_rest = 0;
     m.n = n;
     m.i = kind <= GM_MOVE_UNIT ? move : move / n;
     m.j = kind <= GM_MOVE_UNIT ? move + 1 : move % n;
@@ -251,6 +255,26 @@ DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, lo
     return m;
 }
 
+// Of a simplex whose logarithms are kept: elements may have rounded to an end.
+DEVICE ConstrainedMove constrained_begin_logs(double *value, double *logs, long n, long move)
+{
+    ConstrainedMove m = constrained_begin(GM_MOVE_RATIO, value, n, move);
+    const double one = log_kept(value[m.i], logs[m.i]), other = log_kept(value[m.j], logs[m.j]);
+    m.logs = logs;
+    m.log_rest = log_sum_exp2(one, other);
+    m.start = one - other;
+    return m;
+}
+
+DEVICE int constrained_set_logs(const ConstrainedMove *m, double x)
+{
+    m->logs[m->i] = m->log_rest + log_inv_logit(x);
+    m->logs[m->j] = m->log_rest + log1m_inv_logit(x);
+    m->value[m->i] = clamp(exp(m->logs[m->i]), GM_TINY, 1);
+    m->value[m->j] = clamp(exp(m->logs[m->j]), GM_TINY, 1);
+    return 1;
+}
+
 // Puts x there. 0: the array is outside its constraint.
 DEVICE int constrained_set(const ConstrainedMove *m, double x)
 {
@@ -261,6 +285,7 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         m->value[m->j] = m->rest - x;
         return x > 0 && x < m->rest;
     case GM_MOVE_RATIO: {
+        if (m->logs) return constrained_set_logs(m, x);
         const double less = m->rest / (1 + exp(fabs(x)));
         m->value[m->i] = x < 0 ? less : m->rest - less;
         m->value[m->j] = x < 0 ? m->rest - less : less;
@@ -295,7 +320,7 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
 // log d(element)/dx there, for the density of x.
 DEVICE double constrained_slope(const ConstrainedMove *m, double x)
 {
-    return m->kind == GM_MOVE_RATIO ? log(m->rest) - fabs(x) - 2 * log1p(exp(-fabs(x))) : 0;
+    return m->kind == GM_MOVE_RATIO ? (m->logs ? m->log_rest : log(m->rest)) - fabs(x) - 2 * log1p(exp(-fabs(x))) : 0;
 }
 
 #endif

@@ -218,7 +218,8 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 
 // Simplexes, each by one lane.
 #define EACH_SIMPLEX(e, rows, n)                 LANES(e, rows)
-#define DRAW_SIMPLEX(routine, var, e, a, n, x)   routine##_row(at, var, e, a, n, x)
+#define DRAW_SIMPLEX(routine, var, e, a, n, x)            routine##_row(at, var, e, a, n, x, NULL)
+#define DRAW_SIMPLEX_LOGS(routine, var, e, a, n, x, logs) routine##_row(at, var, e, a, n, x, logs)
 #define EACH_MATRIX(e, count, n)                 LANES(e, count)
 #define CREW(routine, ...)                       routine(__VA_ARGS__)
 #define CREW_SCRATCH(n)                          SCRATCH(n)

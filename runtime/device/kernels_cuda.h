@@ -526,11 +526,12 @@ DEVICE wide warp_max(wide v)
 
 #define EACH_SIMPLEX(e, rows, n)                                                                                        \
     for (long gm_rows = (rows), gm_crew = simplex_crew(gm_rows, n), e = gm_thread / gm_crew; e < gm_rows; e += gm_threads / gm_crew)
-#define DRAW_SIMPLEX(routine, var, e, a, n, x)                                                                          \
+#define DRAW_SIMPLEX(routine, var, e, a, n, x) DRAW_SIMPLEX_LOGS(routine, var, e, a, n, x, NULL)
+#define DRAW_SIMPLEX_LOGS(routine, var, e, a, n, x, logs)                                                               \
     do {                                                                                                                \
-        if (gm_crew == 1) routine##_row(at, var, e, a, n, x);                                                           \
-        else if (gm_crew == 32) routine##_by_warp(at, var, e, a, n, x);                                                 \
-        else routine##_by_block(at, var, e, a, n, x);                                                                   \
+        if (gm_crew == 1) routine##_row(at, var, e, a, n, x, logs);                                                     \
+        else if (gm_crew == 32) routine##_by_warp(at, var, e, a, n, x, logs);                                           \
+        else routine##_by_block(at, var, e, a, n, x, logs);                                                             \
     } while (0)
 
 enum { GM_WARP_SIMPLEX = 512, GM_WARP_SIMPLEXES = 512 };     // not longer; as many at least
@@ -540,7 +541,7 @@ DEVICE long simplex_crew(long rows, long n)
     return n <= GM_SHORT_SIMPLEX ? 1 : n <= GM_WARP_SIMPLEX && rows >= GM_WARP_SIMPLEXES ? 32 : (long)GM_THREADS;
 }
 
-static __device__ __noinline__ void dirichlet_natural_by_warp(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out)
+static __device__ __noinline__ void dirichlet_natural_by_warp(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out, wide *logs)
 {
     wide top = -INFINITY, sum = 0;
     for (long k = gm_lane_of_warp; k < n; k += 32) {
@@ -549,8 +550,10 @@ static __device__ __noinline__ void dirichlet_natural_by_warp(Sweep at, uint32_t
         top = fmax(top, out[k]);
     }
     top = warp_max(top);
+    for (long k = gm_lane_of_warp; k < n && logs; k += 32) logs[k] = out[k] - top;
     for (long k = gm_lane_of_warp; k < n; k += 32) sum += out[k] = exp(out[k] - top);
     for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    for (long k = gm_lane_of_warp; k < n && logs; k += 32) logs[k] -= log(sum);
     for (long k = gm_lane_of_warp; k < n; k += 32) out[k] = out[k] / sum > GM_TINY ? out[k] / sum : GM_TINY;
     __syncwarp();
 }
@@ -566,7 +569,7 @@ DEVICE wide block_max(wide v)
     return v;
 }
 
-static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out)
+static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out, wide *logs)
 {
     wide top = -INFINITY, sum = 0;
     for (long k = threadIdx.x; k < n; k += blockDim.x) {
@@ -575,8 +578,10 @@ static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_
         top = fmax(top, out[k]);
     }
     top = block_max(top);
+    for (long k = threadIdx.x; k < n && logs; k += blockDim.x) logs[k] = out[k] - top;
     for (long k = threadIdx.x; k < n; k += blockDim.x) sum += out[k] = exp(out[k] - top);
     sum = block_sum(sum);
+    for (long k = threadIdx.x; k < n && logs; k += blockDim.x) logs[k] -= log(sum);
     for (long k = threadIdx.x; k < n; k += blockDim.x) out[k] = out[k] / sum > GM_TINY ? out[k] / sum : GM_TINY;
     __syncthreads();
 }

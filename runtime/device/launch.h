@@ -308,6 +308,7 @@ static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
     Stream g = stream(sweep_place(run, run->chain), var, 0);
 #if defined(GM_MODES)
     g.has_spare = GM_NO_NOISE;
+    g.log_value = g.log_rest = NAN;
 #endif
     return g;
 }

@@ -43,6 +43,7 @@ typedef struct Stream {         // the numbers for one element of one variable i
     uint32_t counter0, counter1, counter2, counter3;
     uint64_t spare;             // second half of the last block
     int      has_spare;
+    double   log_value, log_rest;     // of the last draw of a routine that makes it by its logarithm: log x, log (1 - x), exact where x has rounded to an end. NAN: there is none
 } Stream;
 
 typedef struct Philox { uint32_t word0, word1, word2, word3; } Philox;
@@ -92,6 +93,7 @@ DEVICE_USUAL Stream stream(Sweep at, uint32_t variable, uint64_t element)
     g.counter3 = (uint32_t)((element >> 32) & 255u) | variable << 8;
     g.spare    = 0;
     g.has_spare = 0;
+    g.log_value = g.log_rest = NAN;
     return g;
 }
 

@@ -6,6 +6,7 @@
 //     x = sl.x;
 //
 //   target      any density on [lo, hi], either end may be infinite; slice_begin_log: on 0 <= lo < x < hi, in the coordinate log x
+//               (slice_begin_log_kept, slice_begin_logit_kept: the logarithms of x are known, and of the new value are sl.log_x, sl.log1m_x)
 //               (the Jacobian is added here), `width` then in units of log x
 //   parameters  width > 0, about the width of the density; a bad one costs evaluations, not correctness
 //   method      Neal 2003, Slice sampling: stepping out (figure 3) with the limit of m expansions split at random, then
@@ -19,6 +20,7 @@
 #define GM_SLICE_H
 
 #include "rng.h"
+#include "special.h"
 
 typedef enum {                  // what the value just answered was for
     SLICE_START,                // nothing asked yet
@@ -41,6 +43,9 @@ typedef struct Slice {
     Stream    *g;
     SlicePhase phase;
     int        log_scale;       // the coordinate is log x
+    int        logit_scale;     // or logit x
+    int        keeps;           // logarithms are kept: x stays where it has one
+    double     log_x, log1m_x;  // then: log x, log(1 - x), exact where x has rounded to an end
     double     t0, trial;       // start and trial, in the sampler's coordinate
     double     x0;
     double     lo, hi, width;   // in the sampler's coordinate
@@ -57,13 +62,24 @@ DEVICE_CALL void slice_begin(Slice *s, Stream *g, double x0, double lo, double h
     s->failed = !(x0 >= lo && x0 <= hi) || !is_finite(x0) || !(width > 0);
     s->g = g;
     s->phase = s->failed ? SLICE_DONE : SLICE_START;
-    s->log_scale = 0;
+    s->log_scale = s->logit_scale = s->keeps = 0;
     s->lo = lo;
     s->hi = hi;
     s->width = width;
     s->level = 0;
     s->expansions = SLICE_EXPANSIONS;
     s->left_steps = s->right_steps = 0;
+}
+
+DEVICE long slice_reach(double width) { return width > SLICE_REACH / 4 ? 4 : width < SLICE_REACH / SLICE_EXPANSIONS ? SLICE_EXPANSIONS : 1 + (long)(SLICE_REACH / width); }
+
+DEVICE void slice_along_log(Slice *s, double log_x0, double lo, double hi, double width)
+{
+    s->log_scale = 1;
+    s->expansions = slice_reach(width);
+    s->t0 = s->trial = s->left = s->right = log_x0;
+    s->lo = lo > 0 ? log(lo) : -INFINITY;
+    s->hi = hi < INFINITY ? log(hi) : INFINITY;
 }
 
 // For a positive variable.
@@ -75,18 +91,47 @@ DEVICE_CALL void slice_begin_log(Slice *s, Stream *g, double x0, double lo, doub
         s->phase = SLICE_DONE;
         return;
     }
-    s->log_scale = 1;
-    s->expansions = width > SLICE_REACH / 4 ? 4 : width < SLICE_REACH / SLICE_EXPANSIONS ? SLICE_EXPANSIONS : 1 + (long)(SLICE_REACH / width);
-    s->t0 = s->trial = s->left = s->right = log(x0);
-    s->lo = lo > 0 ? log(lo) : -INFINITY;
-    s->hi = hi < INFINITY ? log(hi) : INFINITY;
+    slice_along_log(s, log(x0), lo, hi, width);
+}
+
+// The same where logarithms are kept: log_x0 is that of x0, also where x0 has rounded to an end.
+DEVICE_CALL void slice_begin_log_kept(Slice *s, Stream *g, double x0, double log_x0, double lo, double hi, double width)
+{
+    slice_begin(s, g, x0, lo > 0 ? lo : 0, hi, width);
+    s->keeps = 1;
+    if (s->failed) return;
+    slice_along_log(s, log_x0, lo, hi, width);
+    s->log_x = log_x0;
+}
+
+// For a variable between 0 and 1, in the coordinate logit x (the Jacobian is added here), its logarithms being kept.
+DEVICE_CALL void slice_begin_logit_kept(Slice *s, Stream *g, double x0, double log_x0, double log1m_x0, double lo, double hi, double width)
+{
+    slice_begin(s, g, x0, lo > 0 ? lo : 0, hi < 1 ? hi : 1, width);
+    s->keeps = 1;
+    if (s->failed) return;
+    s->logit_scale = 1;
+    s->expansions = slice_reach(width);
+    s->log_x = log_x0;
+    s->log1m_x = log1m_x0;
+    s->t0 = s->trial = s->left = s->right = log_x0 - log1m_x0;
+    s->lo = lo > 0 ? logit(lo) : -INFINITY;
+    s->hi = hi < 1 ? logit(hi) : INFINITY;
+}
+
+DEVICE void slice_logs(Slice *s, double t)
+{
+    if (!s->keeps) return;
+    s->log_x = s->logit_scale ? log_inv_logit(t) : t;
+    s->log1m_x = s->logit_scale ? log1m_inv_logit(t) : NAN;
 }
 
 // Asks for the log density at coordinate t. Returns 1.
 DEVICE_CALL int slice_ask(Slice *s, double t, SlicePhase phase)
 {
     s->trial = t;
-    s->x = s->log_scale ? exp(t) : t;
+    s->x = s->logit_scale ? from_logit(t) : !s->log_scale ? t : s->keeps ? from_log(t) : exp(t);
+    slice_logs(s, t);
     s->phase = phase;
     s->evaluations++;
     return 1;
@@ -124,7 +169,7 @@ DEVICE_CALL int slice_ask_left(Slice *s)
 DEVICE_CALL int slice_next(Slice *s)
 {
     // The target in the sampler's coordinate; what is not finite is outside every slice.
-    double f = s->log_density + (s->log_scale ? s->trial : 0);
+    double f = s->log_density + (s->log_scale ? s->trial : s->logit_scale ? s->log_x + s->log1m_x : 0);
     if (!is_finite(f)) f = -INFINITY;
 
     switch (s->phase) {
@@ -172,6 +217,7 @@ DEVICE_CALL int slice_next(Slice *s)
     }
     s->phase = SLICE_DONE;
     s->x = s->x0;
+    slice_logs(s, s->t0);
     return 0;
 }
 

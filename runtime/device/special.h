@@ -23,6 +23,26 @@ DEVICE long   int_step(double x)   { return x > 0; }
 DEVICE int    is_finite(double x)  { return fabs(x) < INFINITY; }    // not x - x == 0: sums may be taken in another order, and cancel
 DEVICE double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
+// Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken where it belongs to x and x tells less: below 2.2e-308 and near 1, and
+// in single precision, which latents may have, below 1.2e-38.
+DEVICE double log_kept(double x, double kept)
+{
+    const int single = sizeof (real) == sizeof (float);
+    const double least = single ? 1.1754943508222875e-38 : GM_TINY, most = single ? 3.4028234663852886e38 : GM_HUGE;
+    if (x > least && x < most) return log(x);
+    if (x >= most) return kept >= log(most) - 1e-6 ? kept : log(x < GM_HUGE ? x : GM_HUGE);
+    return kept <= log(least) + 1e-6 ? kept : log(x > GM_TINY ? x : GM_TINY);
+}
+
+// log(1 - x)
+DEVICE double log1m_kept(double x, double kept)
+{
+    if (x < 0.5) return log1p(-x);
+    const double rounding = sizeof (real) == sizeof (float) ? 1.2e-7 : 2.3e-16;
+    if (fabs(-expm1(kept) - x) <= rounding) return kept;
+    return x < 1 ? log1p(-x) : log(rounding);
+}
+
 // x to an integer power, by squaring.
 DEVICE double power_int(double x, long n)
 {
@@ -186,6 +206,10 @@ DEVICE_ROW double log_inv_logit(double x)    { return -log1p_exp(-x); }
 DEVICE_ROW double log1m_inv_logit(double x)  { return -log1p_exp(x); }
 DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
 DEVICE_ROW double inv_cloglog(double x)  { return -expm1_row(-exp_row(x)); }
+
+// Values of which logarithms are kept, from log x and from logit x: they stay where 1/x and 1/(1 - x) are numbers.
+DEVICE double from_log(double t)   { return clamp(exp(t), sizeof (real) == sizeof (float) ? 1.2e-38 : GM_TINY, sizeof (real) == sizeof (float) ? 3.4e38 : GM_HUGE); }
+DEVICE double from_logit(double t) { return clamp(inv_logit(t), sizeof (real) == sizeof (float) ? 1.2e-38 : GM_TINY, sizeof (real) == sizeof (float) ? 0.99999994 : GM_BELOW_ONE); }
 
 // ---- the normal distribution function ----
 
