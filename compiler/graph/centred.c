@@ -98,6 +98,14 @@ static bool plates_mention(const Plates *p, const Var *z)
     return p->guard && ex_mentions(p->guard, z);
 }
 
+// The plate of a statement that subscript e is, but for a number; NULL: none.
+static Index *plate_of(const Plates *p, Expr *e)
+{
+    for (int i = 0; i < p->n; i++)
+        if (ex_sub(e, ex_index(p->index[i]))->kind == EX_NUM) return p->index[i];
+    return NULL;
+}
+
 // The only statement that draws z, over all of its elements; NULL: there is none.
 static Factor *prior_of(const Graph *g, const Var *z)
 {
@@ -109,9 +117,10 @@ static Factor *prior_of(const Graph *g, const Var *z)
     }
     if (!only || !only->dist || only->truncated || only->ncomponents || only->dist->value_rank || only->plates.guard) return NULL;
     for (int k = 0; k < only->value->nargs; k++) {
-        if (only->value->args[k]->kind != EX_INDEX) return NULL;
+        const Index *plate = plate_of(&only->plates, only->value->args[k]);
+        if (!plate) return NULL;
         for (int j = 0; j < k; j++)
-            if (only->value->args[k] == only->value->args[j]) return NULL;
+            if (plate_of(&only->plates, only->value->args[j]) == plate) return NULL;
     }
     return only;
 }
@@ -239,7 +248,12 @@ static Expr *with_fresh(Expr *e, const Loops *loops, Index *const *fresh)
 static Expr *of_element(const Factor *prior, Expr *e, const Expr *ref)
 {
     Index *at[MAX_RANK];
-    for (int k = 0; k < ref->nargs; k++) e = ex_replace_index(e, prior->value->args[k]->index, ex_index(at[k] = index_new(prior->value->args[k]->index->name, ex_num(1), ref->var->dim[k])));
+    for (int k = 0; k < ref->nargs; k++) {       // two steps: a subscript may hold an index of the statement
+        Expr *subscript = prior->value->args[k];
+        Index *plate = plate_of(&prior->plates, subscript);
+        at[k] = index_new(plate->name, ex_num(1), ref->var->dim[k]);
+        e = ex_replace_index(e, plate, ex_sub(ex_index(at[k]), ex_sub(subscript, ex_index(plate))));
+    }
     for (int k = 0; k < ref->nargs; k++) e = ex_replace_index(e, at[k], ref->args[k]);
     return e;
 }
