@@ -19,6 +19,18 @@ void explain(FILE *out, const Program *p)
         fprintf(out, "%s: %s on line %d, new variable %s (%s)\n", a->factor->value && a->factor->value->kind == EX_REF ? a->factor->value->var->name : "?",
                 a->rule->name, span_line(a->factor->span), a->latent ? a->latent->name : "?", a->rule->reference ? a->rule->reference : "");
     if (g->applied) fputc('\n', out);
+    bool centred = false;
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *z = g->vars[i];
+        if (!z->in_place) continue;
+        centred = true;
+        for (const Site *t = z->sites; t; t = t->next) {
+            fprintf(out, "%s is drawn in place of %s   (line %d): the same model, centred; %s = %s", z->in_place->name, z->name, span_line(t->span), ex_text(g->arena, ex_ref((Var *)z, z->rank, t->subscript)), ex_text(g->arena, t->value));
+            plates_print(out, &t->plates);
+            fputc('\n', out);
+        }
+    }
+    if (centred) fputc('\n', out);
     const char *const text = "a run with a warm-up of 300 sweeps or more tries both and takes what gives more effective draws for its work";
     for (const Competition *c = g->competitions; c; c = c->next) {
         const CompetitionCost cost = cost_of_competition(p, c);

@@ -114,6 +114,7 @@ struct Var {
     Var        *alike;                   // along chains that data alone tell apart: the first chain with the same data; of that, how many there are of each
     const struct Linked *linked;         // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold besides (marginal.c). NULL: it is no such chain
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
+    struct Var *in_place;                // a definition, once the model is centred: this is drawn in its place. Else NULL
     struct Joined *joined;               // drawn together with others, by the product of their values; NULL: it is not
     int         chain;                   // the subscript that the chain goes along, or the last
     int         sums;                    // how many sums over values of others what moves it has behind it
@@ -193,6 +194,7 @@ typedef struct Graph {
     struct Claim  *claims;               // what is checked when the data have been read
     struct Observed *observed;           // what runs may ask for
     struct Labels *labels;               // kinds of labels
+    Factor        *written;              // what the density of the model as written has besides: logs of the Jacobian of its centred form
     int            njoint;               // joint normals with a sparse precision
     int            nsums;                // unknowns that are summed out
     int            offers;               // with so many sums behind them moves see what is offered summed out; 0: nothing is
@@ -304,6 +306,11 @@ bool has_data_total(const Expr *e);
 // ---- left_out.c ----
 
 bool leave_missing_out(Graph *g);        // responses of which the model asks `y by marginal`: false after a message
+
+// ---- centred.c ----
+
+bool centre_model(Graph *g);                                          // models that are written non-centred
+bool centre_and_spread(Graph *g, const Distribution *d, int nargs, Expr *const *args, int *centre, int *spread);       // which arguments a and s make (x - a)/s a density that knows neither; false: none do
 
 // ---- augment.c ----
 
@@ -629,10 +636,18 @@ Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTe
 // ---- innovations.c: recursive definitions that are chains of normals ----
 
 typedef struct Innovations Innovations;                               // the elements of a series, each linear in an innovation of its own
-Innovations *find_innovations(Graph *g, const Series *s);             // NULL: it has none
+typedef struct InnovationChange {       // x = rest + coefficient*ref, of one statement
+    Span  span;
+    Expr *x, *ref, *coefficient, *rest;
+} InnovationChange;
+
+Innovations *innovations_of(Graph *g, Var *x);                        // of what its own statements compute; NULL: it has none
+Innovations *find_innovations(Graph *g, const Series *s);             // the same, if nothing else that recurs reads what they make or are. NULL: it has none
 Var *const *innovation_vars(const Innovations *in, int *n);           // the unknowns of which they are elements
 Var *innovation_series(const Innovations *in);
 bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value);       // statement k: over loops the innovation `ref` is `value`, in terms of the series; false: there is none
+bool innovation_change(const Innovations *in, int k, Loops *loops, InnovationChange *out);       // statement k, over loops; false: there is none
+Expr *in_terms_of_innovated(const Innovations *in, Expr *e, bool *good);                         // e with what innovations are in their place; not good: it cannot be told
 bool innovation_factors(Graph *g, const Innovations *in, const Factor *f, Factor **list);        // f with the series in place of the innovations; false: it cannot be told which these are
 bool innovation_coefficients_mention(const Innovations *in, const Var *v);                       // then the Jacobian holds v
 bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int nborder, BlockTerm **out);      // of block_terms, with the series in place of the innovations; false: they are not jointly quadratic

@@ -109,10 +109,10 @@ static void take_ref(Expr *e, void *with)
 static bool find_change(Graph *g, const Var *x, const Site *t, Change *out)
 {
     if (!t->value || t->dist || t->ode || t->adds || t->again || t->when || t->plates.guard) return false;
-    for (int i = 0; i < g->nvars; i++) {
-        Var *v = g->vars[i];
+    for (int i = 0, n = g->nvars; i < n * (MAX_RANK + 1); i++) {         // those with more subscripts first: z[1] before a scalar mean
+        Var *v = g->vars[i % n];
         One one = {0};
-        if (!ex_mentions(t->value, v) || v == x || !may_be_innovation(g, v)) continue;
+        if (v->rank != MAX_RANK - i / n || !ex_mentions(t->value, v) || v == x || !may_be_innovation(g, v)) continue;
         ex_references(t->value, v, take_ref, &one);
         if (one.n != 1 || one.ref->nargs != v->rank || v->rank != t->plates.n) {
             bool numbers = one.n == 1 && one.ref->nargs == v->rank;      // z[1] in a statement about x[1]
@@ -141,10 +141,8 @@ static bool find_change(Graph *g, const Var *x, const Site *t, Change *out)
     return false;
 }
 
-Innovations *find_innovations(Graph *g, const Series *s)
+Innovations *innovations_of(Graph *g, Var *x)
 {
-    if (s->n != 1 || s->backward || s->var[0]->kind != VAR_SERIES || s->var[0]->hidden) return NULL;
-    Var *x = s->var[0];
     Innovations *in = NEW(g->arena, Innovations);
     in->x = x;
     Cover pieces[MAX_RANK][64];
@@ -172,6 +170,15 @@ Innovations *find_innovations(Graph *g, const Series *s)
         for (int m = 0; m < in->n; m++)
             if (ex_mentions(in->change[m].rest, in->var[i]) || ex_mentions(in->change[m].coefficient, in->var[i])) return NULL;
     }
+    return in;
+}
+
+Innovations *find_innovations(Graph *g, const Series *s)
+{
+    if (s->n != 1 || s->backward || s->var[0]->kind != VAR_SERIES || s->var[0]->hidden) return NULL;
+    Var *x = s->var[0];
+    Innovations *in = innovations_of(g, x);
+    if (!in) return NULL;
     for (const Series *other = g->series; other; other = other->next) {
         if (other == s || other->var[0]->kind != VAR_SERIES) continue;
         if (series_reads(other, x)) return NULL;
@@ -189,14 +196,22 @@ Var *const *innovation_vars(const Innovations *in, int *n)
 
 Var *innovation_series(const Innovations *in) { return in->x; }
 
-bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value)
+bool innovation_change(const Innovations *in, int k, Loops *loops, InnovationChange *out)
 {
     if (k >= in->n) return false;
     const Change *c = &in->change[k];
     *loops = (Loops){.n = c->site->plates.n};
     for (int i = 0; i < c->site->plates.n; i++) loops->index[i] = c->site->plates.index[i];
-    *ref = c->ref;
-    *value = ex_div(ex_sub(ex_ref(in->x, in->x->rank, c->site->subscript), c->rest), c->coefficient);
+    *out = (InnovationChange){c->site->span, ex_ref(in->x, in->x->rank, c->site->subscript), c->ref, c->coefficient, c->rest};
+    return true;
+}
+
+bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value)
+{
+    InnovationChange c;
+    if (!innovation_change(in, k, loops, &c)) return false;
+    *ref = c.ref;
+    *value = ex_div(ex_sub(c.x, c.rest), c.coefficient);
     return true;
 }
 
@@ -267,6 +282,14 @@ static Expr *rewrite(Expr *e, void *with)
         r->at = at;
     }
     return NULL;
+}
+
+Expr *in_terms_of_innovated(const Innovations *in, Expr *e, bool *good)
+{
+    Rewriting r = {.in = in};
+    e = ex_map(e, rewrite, &r);
+    *good &= !r.undecided;
+    return e;
 }
 
 // f as factors without innovations: one for each statement whose elements it has. false: it cannot be told which these are.

@@ -326,56 +326,15 @@ static bool surely_symmetric(Moved *m, Expr *matrix);
 static void put_matrix(Moved *m, Var *into, Expr *matrix, bool whole_matrix);
 static void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but);
 
-static Expr *real_above(const Moved *m, const char *name, double lower)
-{
-    Var *v = local_new(m->p->g->arena, name);
-    v->lower_number = lower;
-    v->upper_number = INFINITY;
-    return local_ref(v);
-}
-
-static Expr *of_known_sign(Expr *e, void *with)
-{
-    (void)with;
-    if (e->kind != EX_CALL || (e->fn != FN_fabs && e->fn != FN_LT && e->fn != FN_LE)) return NULL;
-    Expr *x = e->fn == FN_fabs ? e->args[0] : ex_sub(e->args[1], e->args[0]), *minus = ex_neg(x);
-    if (ex_positive(x)) return e->fn == FN_fabs ? x : ex_num(1);
-    return !ex_positive(minus) ? NULL : e->fn == FN_fabs ? minus : ex_num(0);
-}
-
-// Whether the log density of x, with a and s for two of its arguments, has them as (x - a)/s alone, but for -log(s): then x = a + s z makes a density of z that knows neither. Asked for either sign of z apart, of which
-// |x - a| and choices by it are then known.
-static bool is_scaled(const Moved *m, const Factor *f, int centre, int spread)
-{
-    const Distribution *d = f->dist;
-    Expr *a = real_above(m, "a", -INFINITY), *s = real_above(m, "s", 0), *z = real_above(m, "z", 0);
-    Decl **name = NEW_N(m->p->g->arena, Decl *, d->nparams + 1);
-    Expr **value = NEW_N(m->p->g->arena, Expr *, d->nparams + 1);
-    for (int i = 0; i < d->nparams; i++) {
-        name[i] = d->params[i];
-        value[i] = i == centre ? a : i == spread ? s : f->args[i];
-    }
-    name[d->nparams] = d->value;
-    for (int sign = -1; sign <= 1; sign += 2) {
-        value[d->nparams] = ex_add2(a, ex_mul(3, (Expr *[]){ex_num(sign), s, z}));
-        Expr *density = elaborate_rule((Graph *)m->p->g, d->log_density, d->nparams + 1, name, value), *rest = ex_add2(ex_map(density, of_known_sign, NULL), ex_call1("log", s));
-        if (ex_reads(rest, a->var) || ex_reads(rest, s->var)) return false;
-    }
-    return true;
-}
-
 // Centre and spread by algebra: two of the distribution's arguments.
 static bool find_scaled(const Moved *m, Prior *r)
 {
     const Factor *f = r->f;
-    for (int i = 0; i < f->nargs && f->nargs == f->dist->nparams && f->dist->log_density; i++)
-        for (int k = i + 1; k < f->nargs; k++) {
-            if (ex_rank(f->args[i]) || ex_rank(f->args[k]) || !is_scaled(m, f, i, k)) continue;
-            r->centre = f->args[i];
-            r->spread = f->args[k];
-            return true;
-        }
-    return false;
+    int centre, spread;
+    if (!centre_and_spread((Graph *)m->p->g, f->dist, f->nargs, f->args, &centre, &spread)) return false;
+    r->centre = f->args[centre];
+    r->spread = f->args[spread];
+    return true;
 }
 
 // What an element's coordinate is made of must be known, by derivatives too, before the element is.
@@ -2610,6 +2569,16 @@ static Prepared *prepare_all(Moved *m)
     Prepared *first = NULL, **last = &first;
     for (int i = 0; i < m->step->nuts.n; i++) {
         Prepared *r = prepare(m, m->step->nuts.factor[i]);
+        if (!r) continue;
+        *last = r;
+        last = &r->next;
+    }
+    for (const Factor *f = m->p->g->written; f; f = f->next) {           // of a model that has been centred: modes are those of the model as written
+        Factor here = *f;
+        here.log_density = ex_mul2(local_ref(local_new(m->p->g->arena, "FOR_MODES")), f->log_density);
+        bool moves = false;
+        for (int i = 0; i < m->step->nblock; i++) moves |= ex_reads(f->log_density, m->step->block[i]);
+        Prepared *r = moves ? prepare(m, &here) : NULL;
         if (!r) continue;
         *last = r;
         last = &r->next;

@@ -708,7 +708,7 @@ static bool for_part(const Graph *g, const Factor *f) { return counts(g, f) && !
 
 static void put_factor(Lower *p, const Factor *f, Var *lp)
 {
-    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", f->dist ? f->dist->name : "target", f->rule ? words(p, ", by %s", f->rule->name) : "");
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", f->dist ? f->dist->name : f->id < 0 ? "the Jacobian of the centred form" : "target", f->rule ? words(p, ", by %s", f->rule->name) : "");
     const Loops l = loops_of(&f->plates);
     Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
     sum->nest.op = UPDATE_ADD;
@@ -773,6 +773,16 @@ static void put_either(Lower *p, Var *lp, bool augmented)
     leave(p, test);
 }
 
+// Of a model that has been centred: the density is that of the model as written, but for --check, which compares steps.
+static void put_written(Lower *p, Var *lp)
+{
+    if (!p->g->written) return;
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING")));
+    for (const Factor *f = p->g->written; f; f = f->next) put_factor(p, f, lp);
+    leave(p, test);
+}
+
 // With --check, that of elements without a statement, as columns that take turns have them.
 static void put_absent_density(Lower *p, Var *lp, Expr *element, const Loops *l, Expr *coefficient)
 {
@@ -807,6 +817,7 @@ void lower_log_joint(Lower *p)
     for (const Factor *f = p->g->factors; f; f = f->next)
         if (counts(p->g, f) && !(parts && for_part(p->g, f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
     for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
+    put_written(p, lp);
     bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);          // told already: several blocks may draw a variable, each with the same density of such elements
     for (const Step *s = p->g->steps; s; s = s->next)
         for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {

@@ -255,6 +255,7 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 #define FAULT_AT(name, numbers, n, says) gm_fault_at(GM->run, GM->chain, name, says, n, numbers)
 #define RESULT(v)                  do { if (GM->lane == 0) GM->run->result = (v); } while (0)
 #define CHECKING                   (GM->run->checking)
+#define FOR_MODES                  (GM->run->seeking)
 #define CLAIM(...)                 do { const wide gm_t[] = {__VA_ARGS__}; gm_claim_terms(GM->run, GM->chain, gm_t, (int)(sizeof gm_t / sizeof *gm_t)); } while (0)
 #define NO_CLAIM()                 gm_claim(GM->run, GM->chain, NAN, 0)
 #define SAVE_OLD(x, n)             const wide *OLD = CHECKING ? gm_save(x, n) : (const wide *)0; (void)OLD

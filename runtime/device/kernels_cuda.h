@@ -731,6 +731,7 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 
 // Checks are made on the CPU.
 #define CHECKING                   0
+#define FOR_MODES                  0
 #define CLAIM(...)                 ((void)0)
 #define NO_CLAIM()                 ((void)0)
 #define SAVE_OLD(x, n)             const wide *OLD = (const wide *)0; (void)OLD
