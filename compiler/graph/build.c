@@ -304,58 +304,6 @@ static Expr *within(Expr *x, Expr *lo, Expr *hi)
     return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY));
 }
 
-static double times(double x, double y) { return x == 0 || y == 0 ? 0 : x * y; }
-
-void range_of(const Expr *e, double *lo, double *hi)
-{
-    double l, h;
-    *lo = ex_positive(e) ? 0 : -INFINITY;
-    *hi = INFINITY;
-    if (e->size > MAX_TREE) return;
-    switch (e->kind) {
-    case EX_NUM: *lo = *hi = e->number; break;
-    case EX_REF:
-        if (e->var->lower_number > *lo) *lo = e->var->lower_number;
-        *hi = e->var->upper_number;
-        break;
-    case EX_ADD:
-        *lo = *hi = 0;
-        for (int i = 0; i < e->nargs; i++) { range_of(e->args[i], &l, &h); *lo += l; *hi += h; }
-        break;
-    case EX_MUL: {
-        double a = 1, b = 1;
-        for (int i = 0; i < e->nargs; i++) {
-            range_of(e->args[i], &l, &h);
-            const double ends[4] = {times(a, l), times(a, h), times(b, l), times(b, h)};
-            a = fmin(fmin(ends[0], ends[1]), fmin(ends[2], ends[3]));
-            b = fmax(fmax(ends[0], ends[1]), fmax(ends[2], ends[3]));
-        }
-        if (a > *lo) *lo = a;
-        *hi = b;
-        break;
-    }
-    case EX_CALL:
-        if (function_rows[e->fn].sign == SIGN_UNIT || (function_rows[e->fn].traits & TRAIT_YES_NO)) { *lo = 0; *hi = 1; }
-        else if (function_rows[e->fn].sign == SIGN_NOT_NEGATIVE) *lo = 0;
-        else if (function_rows[e->fn].sign == SIGN_NOT_POSITIVE) *hi = 0;
-        if (e->fn == FN_if_else) {
-            range_of(e->args[1], lo, hi);
-            range_of(e->args[2], &l, &h);
-            *lo = fmin(*lo, l);
-            *hi = fmax(*hi, h);
-        }
-        break;
-    case EX_POW:
-        range_of(e->args[0], &l, &h);
-        if (e->number == floor(e->number) && fmod(e->number, 2) == 0) *lo = 0;
-        if (l < 0) break;
-        *lo = e->number > 0 ? pow(l, e->number) : isinf(h) ? 0 : pow(h, e->number);
-        *hi = e->number > 0 ? pow(h, e->number) : l == 0 ? INFINITY : pow(l, e->number);
-        break;
-    case EX_INDEX: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
-    }
-}
-
 // The value lies between lo and hi (either may be NULL): the variable's static support if these are numbers and the
 // statement covers the variable, else a term of the log density.
 static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
@@ -618,7 +566,31 @@ Expr *component_density(Graph *g, const Factor *f, const Component *c)
     if (hi && hi != f->most) e = ex_call3("if_else", ex_call2("<=", f->value, hi), e, ex_num(-INFINITY));
     if (c->dist->support == SUPPORT_CIRCLE && f->dist->support != SUPPORT_CIRCLE && !f->observed)
         e = ex_call3("if_else", ex_call2("<=", ex_call1("fabs", f->value), ex_num(M_PI)), e, ex_num(-INFINITY));
-    return e;
+    Expr *inside = inside_domains(g, c->dist, c->nargs, c->args, f->value);
+    return inside ? ex_call3("if_else", inside, e, ex_num(-INFINITY)) : e;
+}
+
+// The log of the sum over components.
+static Expr *mixture_sum(Graph *g, const Factor *f)
+{
+    Expr *sum = NULL;
+    for (int i = f->ncomponents - 1; i >= 0; i--) {
+        Expr *e = ex_add2(ex_log(f->component[i].weight), component_density(g, f, &f->component[i]));
+        sum = f->plate ? ex_reduce("log_sum_exp", f->plate, f->plate->lo, f->plate->hi, e) : sum ? ex_call2("log_sum_exp2", e, sum) : e;
+    }
+    return sum;
+}
+
+void mixture_in_domains(Graph *g, Factor *f)
+{
+    for (int i = 0; i < f->ncomponents; i++) {
+        if (!inside_domains(g, f->component[i].dist, f->component[i].nargs, f->component[i].args, f->value)) continue;
+        Expr *sum = mixture_sum(g, f);
+        g->supports_known = false;               // and what there was before
+        f->log_density = ex_add2(ex_sub(f->log_density, mixture_sum(g, f)), sum);
+        g->supports_known = true;
+        return;
+    }
 }
 
 // A mixture with its indicator summed out. Its support is the widest of its components'.
@@ -644,12 +616,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
     Var *v = value->kind == EX_REF && var_unknown(value->var) ? value->var : NULL;
     if (v && f->dist->discrete) v->discrete = true;
     if (v && same) constrain_whole(v, f->dist);
-    Expr *sum = NULL;
-    for (int i = f->ncomponents - 1; i >= 0; i--) {
-        Expr *e = ex_add2(ex_log(f->component[i].weight), component_density(g, f, &f->component[i]));
-        sum = f->plate ? ex_reduce("log_sum_exp", f->plate, f->plate->lo, f->plate->hi, e) : sum ? ex_call2("log_sum_exp2", e, sum) : e;
-    }
-    add_density(f, sum);
+    add_density(f, mixture_sum(g, f));
     if (!(v && v->discrete)) restrict_support(f, v, f->least, f->most);
     if (v && f->dist->support == SUPPORT_CIRCLE) restrict_to_circle(f, v);
 }
@@ -1410,6 +1377,7 @@ bool build(Graph *g)
     for (int i = 0; i < g->nvars; i++)                  // ordered vectors: each element above the one before it
         if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED))
             order_elements(g, g->vars[i]);
+    keep_domains(g);
     for (int i = 0; i < g->model->ndecls; i++) {       // definitions that depend on unknowns
         Decl *d = g->model->decls[i];
         if (d->kind != DECL_DEFINITION || d->user) continue;

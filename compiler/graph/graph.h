@@ -202,6 +202,7 @@ typedef struct Graph {
     bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
     bool           by_em;                // --method em: the program looks for modes: latents by expectations, all else by maxima of conditionals
+    bool           supports_known;       // build: every statement has said what it tells of supports
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Slopes *slopes;               // gradient: derivatives of functions
     struct Factored *factored;           // gradient: matrices that are factored, wherever factors mention that
@@ -233,7 +234,6 @@ bool  ex_unknown(const Expr *e);                                 // mentions an 
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
 Factor *factor_new(Graph *g, Span at, Plates plates);
 Factor *factor_beside(Graph *g, Factor *f);              // a copy, behind it
-void  range_of(const Expr *e, double *lo, double *hi);           // between which numbers e lies, as far as declared types and supports tell
 Expr *written_out(Expr *e);                                      // with definitions of one value in place of their names
 void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
 void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
@@ -248,6 +248,18 @@ void  factor_print(FILE *out, const Factor *f);
 void  graph_print(FILE *out, const Graph *g);
 void  plates_print(FILE *out, const Plates *p);
 const char *graph_check(const Graph *g, const char *pass);       // check.c: what the pass has left wrong, or NULL
+
+// ---- ranges.c ----
+
+void  range_of(const Expr *e, double *lo, double *hi);            // between which numbers e lies, as far as declared types and supports tell
+bool  never_negative(Expr *e);                                   // provably at least 0, wherever it is a number
+
+// ---- domains.c: arguments that unknowns may take out of their domains ----
+
+void keep_domains(Graph *g);             // called by build
+Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);      // the condition that arguments lie in their domains; NULL: they do, or supports are not known yet
+void mixture_in_domains(Graph *g, Factor *f);                    // build.c: components are 0 where their arguments lie outside
+bool is_factor_of_data(Expr *e, Expr **data);                    // an argument is `data` times what is not negative: a requirement of data, and no term
 
 // ---- ode.c: solutions of differential equations ----
 

@@ -1,0 +1,207 @@
+// domains.c -- where an argument that unknowns may take out of its domain lies outside, the density is 0.
+//
+//   before   poisson(y[i] | a + b*x[i]) over i in 1:N
+//   after    the same, and beside it the factor within(a + b*x[i], 0, inf) over i in 1:N
+//
+//   within a mixture, and of a density in an expression:     if_else(0 <= a, log density, -inf)     of this component alone: another one may be what is drawn
+//
+// Needs: supports of all variables known.     Gives: factors beside their statements, which whatever evaluates the log joint takes as bounds.
+// Domains are those that the stdlib declares of parameters, real<lower=0> sigma. Where supports and declared bounds imply them (ranges.c) nothing is added, and what
+// data alone decide is a claim (arguments.c). Ends are closed: where one is none of the domain, normal(mu, 0), the density is no number or 0 there by itself.
+#include <math.h>
+#include "elaborate.h"
+
+typedef struct Domain {                  // x lies between two ends, NULL: open, for each value of an index
+    Expr  *x, *end[2];
+    Index *along;                        // NULL: there is one x
+} Domain;
+
+// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed: arguments_lie_inside.
+static bool test_moves(const Var *v, void *with)
+{
+    (void)with;
+    return (var_unknown(v) && !(v->discrete && v->base == BASE_INT)) || v->kind == VAR_SERIES || (v->kind == VAR_DATA && v->response);
+}
+
+static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+static Look test_loaded(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && (e->var->kind == VAR_DATA || e->var->kind == VAR_LET) ? FOUND : LOOK; }
+
+bool is_factor_of_data(Expr *e, Expr **data)
+{
+    Expr *rest = ex_num(1);
+    *data = ex_num(1);
+    for (int i = 0; e->kind == EX_MUL && i < e->nargs; i++)
+        if (ex_data_only(e->args[i]) && e->args[i]->kind != EX_NUM) *data = ex_mul2(*data, e->args[i]);
+        else rest = ex_mul2(rest, e->args[i]);
+    return ex_find(*data, test_loaded, NULL) && !ex_any_var(*data, test_response, NULL) && never_negative(rest);
+}
+
+static bool end_is_kept(Expr *x, Expr *end, int side)
+{
+    double range[2];
+    range_of(x, &range[0], &range[1]);
+    if (end->kind == EX_NUM && (side ? range[1] <= end->number : range[0] >= end->number)) return true;
+    if (never_negative(side ? ex_sub(end, x) : ex_is_num(end, 0) ? x : ex_sub(x, end))) return true;
+    Expr *data;
+    return side == 0 && ex_is_num(end, 0) && is_factor_of_data(x, &data);
+}
+
+static bool in_order(const Expr *c)
+{
+    if (c->kind == EX_CALL) return c->fn == FN_sort_asc;
+    return c->kind == EX_REF && (c->var->constraint == CONSTRAINT_ORDERED || c->var->constraint == CONSTRAINT_POSITIVE_ORDERED);
+}
+
+// The elements of an array of which the parameter asks something, and what.
+static void domain_of_elements(Domain *d, const Decl *p, Expr *e)
+{
+    const bool ordered = p->constraint == CONSTRAINT_ORDERED || p->constraint == CONSTRAINT_POSITIVE_ORDERED;
+    const bool factor = p->constraint == CONSTRAINT_CHOLESKY_COV || p->constraint == CONSTRAINT_CHOLESKY_CORR;
+    Expr *before = NULL;
+    d->along = index_new(intern("k"), ex_num(ordered ? 2 : 1), ex_dim(e, 0));
+    Expr *k = ex_index(d->along);
+    if (p->type.rank == 1 && ordered && !in_order(e)) before = ex_add2(k, ex_num(-1));
+    if (p->type.rank == 1 && (p->lower || p->upper || p->constraint == CONSTRAINT_SIMPLEX || before)) d->x = ex_at(e, 1, &k);
+    if (p->type.rank == 2 && factor) d->x = ex_at(e, 2, (Expr *[]){k, k});
+    if (p->constraint == CONSTRAINT_SIMPLEX || factor) d->end[0] = ex_num(0);
+    if (before) d->end[0] = ex_at(e, 1, &before);
+}
+
+// What the k-th argument must satisfy and does not satisfy in any case. x is NULL: nothing.
+static Domain domain_of(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k)
+{
+    const Decl *p = dist->params[k];
+    Domain d = {0};
+    if (!ex_any_var(args[k], test_moves, NULL) || ex_rank(args[k]) != p->type.rank) return d;
+    if (p->type.rank == 0) d.x = args[k];
+    else domain_of_elements(&d, p, args[k]);
+    if (!d.x || !ex_any_var(d.x, test_moves, NULL)) return (Domain){0};
+    const Env *env = bind_arguments(g, dist, nargs, args, value);
+    if (p->lower) d.end[0] = elaborate(g, p->lower, env, 0, NULL);
+    if (p->upper) d.end[1] = elaborate(g, p->upper, env, 0, NULL);
+    for (int side = 0; side < 2; side++)
+        if (d.end[side] && end_is_kept(d.x, d.end[side], side)) d.end[side] = NULL;
+    return d.end[0] || d.end[1] ? d : (Domain){0};
+}
+
+static Expr *within_ends(const Domain *d)
+{
+    return ex_call3("within", d->x, d->end[0] ? d->end[0] : ex_num(-INFINITY), d->end[1] ? d->end[1] : ex_num(INFINITY));
+}
+
+// ---- statements ----
+
+// One loop over the same elements as another, under the same condition, with the same term: two statements with one argument, or a definition with that bound.
+static bool is_there(const Graph *g, const Plates *p, Expr *term)
+{
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->dist || f->plates.n != p->n || f->plates.guard != p->guard || f->log_density->kind != EX_CALL || f->log_density->fn != FN_WITHIN) continue;
+        Expr *e = f->log_density;
+        bool same = true;
+        for (int i = 0; i < p->n && same; i++) {
+            same = f->plates.index[i]->lo == p->index[i]->lo && f->plates.index[i]->hi == p->index[i]->hi;
+            if (same) e = ex_replace_index(e, f->plates.index[i], ex_index(p->index[i]));
+        }
+        if (same && e == term) return true;
+    }
+    return false;
+}
+
+static void keep(Graph *g, Factor *f, const Domain *d)
+{
+    if (!d->x) return;
+    Plates p = f->plates;
+    Expr *term = within_ends(d);
+    if (d->along && p.n == MAX_PLATES) term = ex_reduce("sum", d->along, d->along->lo, d->along->hi, term);
+    else if (d->along) {
+        p.index = index_list(g->arena, p.index, p.n, 1);
+        p.index[p.n++] = d->along;
+    }
+    if (is_there(g, &p, term)) return;
+    Factor *beside = factor_beside(g, f);
+    *beside = (Factor){.id = beside->id, .span = f->span, .plates = p, .log_density = term, .if_missing = ex_num(0), .next = beside->next};
+}
+
+// The weights of a mixture are the argument of what draws its component.
+static void keep_weights(Graph *g, Factor *f)
+{
+    const Distribution *pick = library_find(g->stdlib, intern(ex_rank(f->weights) ? "categorical" : "bernoulli"), false);
+    Expr *weights = f->weights;
+    const Domain d = domain_of(g, pick, 1, &weights, NULL, 0);
+    keep(g, f, &d);
+}
+
+// ---- densities within expressions ----
+
+Expr *inside_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value)
+{
+    Expr *all = NULL;
+    for (int k = 0; g->supports_known && k < nargs && k < dist->nparams; k++) {
+        const Domain d = domain_of(g, dist, nargs, args, value, k);
+        for (int side = 0; side < 2 && d.x; side++) {
+            if (!d.end[side]) continue;
+            Expr *one = side ? ex_call2("<=", d.x, d.end[1]) : ex_call2("<=", d.end[0], d.x);
+            if (d.along) one = ex_reduce("prod", d.along, d.along->lo, d.along->hi, one);
+            all = ex_both(all, one);
+        }
+    }
+    return all;
+}
+
+// ---- what is known of definitions ----
+
+static bool sites_not_negative(const Var *v, bool upper)
+{
+    for (const Site *t = v->sites; t; t = t->next)
+        if (!t->value || (upper && t->adds) || !never_negative(upper ? ex_sub(ex_num(1), t->value) : t->value)) return false;
+    return v->sites != NULL;
+}
+
+// Elements of series and definitions of data that are not negative if those that they read are not: by induction none is. The same then for 1 from above.
+static void suppose(Graph *g, bool upper)
+{
+    bool dropped = true;
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        const bool made = v->base == BASE_REAL && v->sites && (v->kind == VAR_SERIES || v->kind == VAR_LET);
+        if (made && !upper && isinf(v->lower_number)) v->lower_number = 0;
+        if (made && upper && v->lower_number == 0 && isinf(v->upper_number)) v->upper_number = 1;
+    }
+    while (dropped) {
+        dropped = false;
+        for (int i = 0; i < g->nvars; i++) {
+            Var *v = g->vars[i];
+            double *end = upper ? &v->upper_number : &v->lower_number;
+            if (v->base != BASE_REAL || !v->sites || (v->kind != VAR_SERIES && v->kind != VAR_LET) || *end != (upper ? 1 : 0) || sites_not_negative(v, upper)) continue;
+            *end = upper ? INFINITY : -INFINITY;
+            dropped = true;
+        }
+    }
+}
+
+void keep_domains(Graph *g)
+{
+    double *known = NEW_N(g->arena, double, 2 * g->nvars + 1);
+    for (int i = 0; i < g->nvars; i++) {
+        known[2 * i] = g->vars[i]->lower_number;
+        known[2 * i + 1] = g->vars[i]->upper_number;
+    }
+    for (int i = 0; i < 2; i++) suppose(g, i);
+    g->supports_known = true;
+    for (Factor *f = g->factors, *next; f; f = next) {
+        next = f->next;
+        if (!f->dist) continue;
+        if (f->ncomponents) {
+            keep_weights(g, f);
+            mixture_in_domains(g, f);
+        } else
+            for (int k = f->nargs < f->dist->nparams ? f->nargs - 1 : f->dist->nparams - 1; k >= 0; k--) {
+                const Domain d = domain_of(g, f->dist, f->nargs, f->args, f->value, k);
+                keep(g, f, &d);
+            }
+    }
+    for (int i = 0; i < g->nvars; i++) {
+        g->vars[i]->lower_number = known[2 * i];
+        g->vars[i]->upper_number = known[2 * i + 1];
+    }
+}
