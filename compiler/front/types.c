@@ -14,15 +14,7 @@
 // Needs: resolved.     Gives: Decl.type, Ast.type, Ast.state.     Keeps: the tree, apart from the expressions of extents.
 #include <math.h>
 #include <string.h>
-#include "check.h"
-
-typedef struct Types {
-    Arena         *a;
-    Diags         *d;
-    const Library *lib;
-    Map            linear;           // Ast -> Linear, of products: each is looked at once
-    bool           too_deep;         // reported
-} Types;
+#include "types.h"
 
 static bool type_of(Types *t, Ast *e);
 static void shape(Types *t, Decl *d);
@@ -283,7 +275,10 @@ static const char *describe_rank(int rank)
 static bool same_size(Types *t, Span at, Ast *x, Ast *y)
 {
     double excess;
-    if (!x || !y || compare(t, x, y, &excess) != DIFFERENT) return true;
+    if (!x || !y) return true;
+    const Relation r = compare(t, x, y, &excess);
+    t->undecided += r == UNDECIDED;
+    if (r != DIFFERENT) return true;
     diag(t->d, at, DIAG_E0302, text_of(t, x), text_of(t, y));
     return false;
 }
@@ -513,7 +508,9 @@ static bool type_index(Types *t, Ast *e)
     if (good && n > array->rank) {
         Diag *m = diag(t->d, e->span, DIAG_E0304, arena_printf(t->a, "`%s`", text_of(t, e->kid[0])),
                        plural(t->a, array->rank, "dimension", "dimensions"), n);
-        if (array->rank == 0) diag_help(m, "a scalar takes no subscript");
+        const Decl *untold = array->rank == 0 ? sizes_untold_in(t->a, t->lib, e->kid[0]) : NULL;
+        if (untold) diag_help(m, "nothing tells the size of `%s`: write it, vector[J] %s ~ ...; or give what looks it up its bounds, int<lower=1, upper=J> g[N]", untold->name, untold->name);
+        else if (array->rank == 0) diag_help(m, "a scalar takes no subscript");
         good = false;
     }
     Type type = { .base = array->base };
@@ -1112,6 +1109,11 @@ static void infer(Types *t, Decl *d, const List *sites)
     if (d->poisoned) return;
     for (int k = 0; k < all.rank; k++)
         if (!all.dim[k]) { untold(t, d, d->span); return; }
+    if (f->told && all.rank == 0) {                    // a use has told the size (sizes.c)
+        const BaseType base = all.base;
+        all = *f->told;
+        all.base = base;
+    }
     if (f->provisional_used && provisional.rank != all.rank) { untold(t, d, d->span); return; }
     d->type = all;
 }
@@ -1247,7 +1249,9 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     }
     if (extra != 0 && extra != repeated) {
         Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
-        if (param->type.rank == 0 && repeated == 0) diag_help(m, "write what belongs to one element, as in y[i] or X[i]*beta");
+        const Decl *untold = sizes_untold_in(t->a, t->lib, arg);
+        if (untold) diag_help(m, "nothing tells the size of `%s`, which is one number then: write it, for example vector[K] %s ~ ...", untold->name, untold->name);
+        else if (param->type.rank == 0 && repeated == 0) diag_help(m, "write what belongs to one element, as in y[i] or X[i]*beta");
         return;
     }
     if (param->type.base == BASE_INT && arg->type.base != BASE_INT) {
@@ -1470,6 +1474,7 @@ static void check_define(Types *t, Stmt *s)
 static void check_stmts(Types *t, Stmt *s)
 {
     for (; s; s = s->next) {
+        const int before = diags_errors(t->d);
         switch (s->kind) {
         case STMT_TILDE:
             check_tilde(t, s);
@@ -1498,19 +1503,96 @@ static void check_stmts(Types *t, Stmt *s)
             check_stmts(t, s->body);
             break;
         }
+        if (t->failing && !s->body && diags_errors(t->d) > before) list_add(t->a, t->failing, s);
     }
+}
+
+void types_model(Types *t, Model *m)
+{
+    for (int i = 0; i < m->ndecls; i++) shape(t, m->decls[i]);
+    for (const Block *b = m->blocks; b; b = b->next) check_stmts(t, b->body);
+    for (const Request *r = m->requests; r; r = r->next)
+        for (int i = 0; i < r->nsettings; i++)
+            if (strcmp(r->setting[i], "metric") != 0 && type_of(t, r->value[i]) && need_scalar(t, r->value[i], "a setting")) need_data(t, r->value[i], "a setting");
 }
 
 bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     int errors = diags_errors(d);
+    sizes_from_uses(a, m, lib);
     Types t = { .a = a, .d = d, .lib = lib };
-    for (int i = 0; i < m->ndecls; i++) shape(&t, m->decls[i]);
-    for (const Block *b = m->blocks; b; b = b->next) check_stmts(&t, b->body);
-    for (const Request *r = m->requests; r; r = r->next)
-        for (int i = 0; i < r->nsettings; i++)
-            if (strcmp(r->setting[i], "metric") != 0 && type_of(&t, r->value[i]) && need_scalar(&t, r->value[i], "a setting")) need_data(&t, r->value[i], "a setting");
+    types_model(&t, m);
+    if (diags_errors(d) == errors) sizes_check(a, m, lib, d);
     return diags_errors(d) == errors;
+}
+
+// ---- for sizes.c ----
+
+bool types_of(Types *t, Ast *e) { return type_of(t, e); }
+bool types_has_index(const Ast *e) { return has_index(e); }
+bool types_merge(Types *t, Type *into, const Type *other) { return merge(t, into, other); }
+
+bool types_same(Types *t, const Type *x, const Type *y)
+{
+    double excess;
+    if (x->rank != y->rank) return false;
+    for (int k = 0; k < x->rank; k++)
+        if (compare(t, x->dim[k], y->dim[k], &excess) != SAME) return false;
+    return true;
+}
+
+static Ast *upper_end(Types *t, Ast *e, int through);
+
+// The largest value of what has this name: its declared bound, the end of its distribution's support, what its only definition computes.
+static Ast *upper_end_of(Types *t, Ast *e, const Decl *d, int through)
+{
+    const char *culprit;
+    const List *tildes = d->front ? &((const Facts *)d->front)->tildes : NULL;
+    if (d->upper) return !has_index(d->upper) && depends_on_data_only(t->a, d->upper, &culprit) && type_of(t, d->upper) ? d->upper : NULL;
+    if (d->kind == DECL_DEFINITION && d->sites && !d->sites->next_site && !d->sites->link && through > 0) {
+        Ast *end = upper_end(t, d->sites->rhs, through - 1);
+        if (end) return end;
+    }
+    if (d->kind == DECL_VARIABLE && tildes->n == 1) {
+        const Stmt *s = tildes->item[0];
+        const Distribution *dist = s->dist && !s->weights ? library_distribution(t->lib, s->dist) : NULL;
+        if (!dist || !dist->discrete || dist->value_rank || !dist->upper) return NULL;
+        for (int i = 0; i < s->nargs; i++)
+            if (!type_of(t, s->args[i])) return NULL;
+        Ast *end = substitute(t, dist->upper, dist, s->args);
+        return end && !has_index(end) && type_of(t, end) && end->type.rank == 0 && end->type.base == BASE_INT && depends_on_data_only(t->a, end, &culprit) ? end : NULL;
+    }
+    return e->kind == AST_NAME && e->type.rank == 0 && depends_on_data_only(t->a, e, &culprit) ? e : NULL;
+}
+
+static Ast *upper_end(Types *t, Ast *e, int through)
+{
+    if (!type_of(t, e) || e->type.base != BASE_INT) return NULL;
+    Ast *x, *y;
+    double number;
+    switch (e->kind) {
+    case AST_INT: return e;
+    case AST_NAME: return e->decl->kind == DECL_INDEX ? largest(t, e) : upper_end_of(t, e, e->decl, through);
+    case AST_INDEX: return e->kid[0]->kind == AST_NAME ? upper_end_of(t, e, e->kid[0]->decl, through) : NULL;
+    case AST_BINARY:
+        if (e->op != OP_ADD && e->op != OP_SUB) return NULL;
+        x = upper_end(t, e->kid[0], through);
+        if (e->op == OP_ADD) return x && (y = upper_end(t, e->kid[1], through)) ? extent_sum(t, x, y) : NULL;
+        return x && constant(e->kid[1], NULL, &number) ? extent_plus(t, x, -number) : NULL;
+    case AST_COND: {
+        Type of = { .rank = 1, .dim = { upper_end(t, e->kid[1], through) } }, other = { .rank = 1, .dim = { upper_end(t, e->kid[2], through) } };
+        return of.dim[0] && other.dim[0] && merge(t, &of, &other) ? of.dim[0] : NULL;
+    }
+    case AST_REAL: case AST_STRING: case AST_RANGE: case AST_ALL: case AST_CALL: case AST_UNARY: case AST_TRANSPOSE: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION:
+        return NULL;
+    }
+    return NULL;
+}
+
+Ast *types_largest(Types *t, Ast *subscript)
+{
+    Ast *end = upper_end(t, subscript, MOST_ASKED);
+    return end ? end : largest(t, subscript);
 }
 
 // ---- the library ----
