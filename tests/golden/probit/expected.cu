@@ -107,7 +107,7 @@ KERNEL(impute_y) {
         if (chosen < 1) FAULT("y", e, "no value has a positive probability");
         const long x = chosen < 1 ? old : first + chosen - 1;
         NO_CLAIM();
-        s->y[k] = x;
+        s->y[k] = (int)x;
     }
 }
 
@@ -278,7 +278,7 @@ KERNEL_ON_REQUEST(replicate) {
             if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
             if (!(x <= 1)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
             if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
-            s->y_rep[i] = x;
+            s->y_rep[i] = INTEGER_DRAWN(x);
         }
     }
 }
@@ -553,13 +553,13 @@ static void cost_1(const void *data, double *cost)
     (void)d;
     cost[0] = (274 + 81 * (double)d->N + 33.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p + (double)d->p * (double)d->p + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
     cost[1] = (1720 + 41 * (double)d->p);
-    cost[2] = (464 + 37 * (double)d->N + 12.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p);
+    cost[2] = (464 + 67 * (double)d->N + 12.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p);
     cost[3] = (6091 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
     cost[4] = (0.0167236 + 0.00674385 * (double)d->N + 0.00284468 * (double)d->p + 0.000436621 * (double)d->N * (double)d->p + 0.000461035 * (double)d->p * (double)d->p + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
     cost[5] = 6752;
     cost[6] = (0.10538 + 0.00330244 * (double)d->p);
-    cost[7] = (7489 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
-    cost[8] = (0.0291203 + 0.0032583 * (double)d->N + 0.00236294 * (double)d->p + 0.000836621 * (double)d->N * (double)d->p);
+    cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
+    cost[8] = (0.0291203 + 0.00508936 * (double)d->N + 0.00236294 * (double)d->p + 0.000836621 * (double)d->N * (double)d->p);
     if (gm_rows_told(1)) {
         cost[0] = (182 + 81.5 * (double)d->N + (double)d->p + 0.6 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
     }

@@ -72,7 +72,7 @@ KERNEL(impute_y) {
         const wide x = poisson(&g, d->t[k] * s->theta[k]);
         if (!(x >= 0 && x <= 2147483647)) FAULT("y", e, "its draw is not a count of 32 bits");
         NO_CLAIM();
-        s->y[k] = x;
+        s->y[k] = INTEGER_DRAWN(x);
     }
 }
 
@@ -228,7 +228,7 @@ KERNEL_ON_REQUEST(replicate) {
             const wide x = poisson(&g, d->t[i] * s->theta[i]);
             if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from poisson: an argument is out of range (model.gm:14)");
             if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
-            s->y_rep[i] = x;
+            s->y_rep[i] = INTEGER_DRAWN(x);
         }
     }
 }
