@@ -1013,6 +1013,31 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
     if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = within(value, end[0], end[1]);
 }
 
+// A statement target +=: its expression is elaborated again where it holds densities and supports are known.
+typedef struct Added {
+    Factor       *factor;
+    const Stmt   *stmt;
+    Scope         scope;
+    struct Added *next;
+} Added;
+
+static void add_target(Graph *g, const Stmt *s, const Scope *scope)
+{
+    Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, 0, NULL));
+    f->log_density = added_density(elaborate(g, s->rhs, scope->env, 0, NULL));
+    f->added = true;
+    Added *a = NEW(g->arena, Added);
+    *a = (Added){f, s, *scope, g->added};
+    g->added = a;
+}
+
+void added_in_domains(Graph *g)
+{
+    if (!g->laws) return;
+    memset(g->defined, 0, sizeof g->defined);        // definitions may hold densities, too
+    for (Added *a = g->added; a; a = a->next) a->factor->log_density = added_density(elaborate(g, a->stmt->rhs, a->scope.env, 0, NULL));
+}
+
 static void walk(Graph *g, const Stmt *s, Scope scope);
 
 // A site of a LET, or of a definition whose value goes to the draws.
@@ -1049,12 +1074,7 @@ static void walk_one(Graph *g, const Stmt *s, Scope scope)
 {
     switch (s->kind) {
     case STMT_TILDE: tilde(g, s, &scope); break;
-    case STMT_TARGET: {
-        Factor *f = factor_new(g, s->span, plates_of(g, &scope, s->span, 0, NULL));
-        f->log_density = added_density(elaborate(g, s->rhs, scope.env, 0, NULL));
-        f->added = true;
-        break;
-    }
+    case STMT_TARGET: add_target(g, s, &scope); break;
     case STMT_DEFINE:
         if (!s->decl) break;
         if (s->decl->kind == DECL_DATA) observe(g, s, &scope);

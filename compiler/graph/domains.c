@@ -16,24 +16,34 @@ typedef struct Domain {                  // x lies between two ends, NULL: open,
     Index *along;                        // NULL: there is one x
 } Domain;
 
-// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed: arguments_lie_inside.
-static bool test_moves(const Var *v, void *with)
+// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed (arguments_lie_inside), and so is what they look up.
+static Look test_moves(const Expr *e, void *with)
 {
     (void)with;
-    return (var_unknown(v) && !(v->discrete && v->base == BASE_INT)) || v->kind == VAR_SERIES || (v->kind == VAR_DATA && v->response);
+    if (e->kind != EX_REF) return LOOK;
+    const Var *v = e->var;
+    return (var_unknown(v) && !(v->discrete && v->base == BASE_INT)) || v->kind == VAR_SERIES || v->response ? FOUND : SKIP;
 }
 
-static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+static bool moves(const Expr *e) { return ex_find(e, test_moves, NULL); }
+
 static Look test_loaded(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && (e->var->kind == VAR_DATA || e->var->kind == VAR_LET) ? FOUND : LOOK; }
+
+// e as a product of what moves and what does not.
+static void split(Expr *e, Expr **moving, Expr **rest)
+{
+    *moving = *rest = ex_num(1);
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
+        Expr *x = e->kind == EX_MUL ? e->args[i] : e, **part = moves(x) ? moving : rest;
+        *part = ex_mul2(*part, x);
+    }
+}
 
 bool is_factor_of_data(Expr *e, Expr **data)
 {
-    Expr *rest = ex_num(1);
-    *data = ex_num(1);
-    for (int i = 0; e->kind == EX_MUL && i < e->nargs; i++)
-        if (ex_data_only(e->args[i]) && e->args[i]->kind != EX_NUM) *data = ex_mul2(*data, e->args[i]);
-        else rest = ex_mul2(rest, e->args[i]);
-    return ex_find(*data, test_loaded, NULL) && !ex_any_var(*data, test_response, NULL) && never_negative(rest);
+    Expr *moving;
+    split(e, &moving, data);
+    return moving != e && ex_data_only(*data) && ex_find(*data, test_loaded, NULL) && never_negative(moving);
 }
 
 static bool end_is_kept(Expr *x, Expr *end, int side)
@@ -42,8 +52,9 @@ static bool end_is_kept(Expr *x, Expr *end, int side)
     range_of(x, &range[0], &range[1]);
     if (end->kind == EX_NUM && (side ? range[1] <= end->number : range[0] >= end->number)) return true;
     if (never_negative(side ? ex_sub(end, x) : ex_is_num(end, 0) ? x : ex_sub(x, end))) return true;
-    Expr *data;
-    return side == 0 && ex_is_num(end, 0) && is_factor_of_data(x, &data);
+    Expr *moving, *rest;
+    split(x, &moving, &rest);
+    return side == 0 && ex_is_num(end, 0) && moving != x && never_negative(moving);       // the rest decides, which data have or a trial weighs
 }
 
 static bool in_order(const Expr *c)
@@ -62,7 +73,7 @@ static void domain_of_elements(Domain *d, const Decl *p, Expr *e)
     Expr *k = ex_index(d->along);
     if (p->type.rank == 1 && ordered && !in_order(e)) before = ex_add2(k, ex_num(-1));
     if (p->type.rank == 1 && (p->lower || p->upper || p->constraint == CONSTRAINT_SIMPLEX || before)) d->x = ex_at(e, 1, &k);
-    if (p->type.rank == 2 && factor) d->x = ex_at(e, 2, (Expr *[]){k, k});
+    if (p->type.rank == 2 && factor && !(e->kind == EX_CALL && e->fn == FN_cholesky_decompose)) d->x = ex_at(e, 2, (Expr *[]){k, k});
     if (p->constraint == CONSTRAINT_SIMPLEX || factor) d->end[0] = ex_num(0);
     if (before) d->end[0] = ex_at(e, 1, &before);
 }
@@ -72,10 +83,10 @@ static Domain domain_of(Graph *g, const Distribution *dist, int nargs, Expr **ar
 {
     const Decl *p = dist->params[k];
     Domain d = {0};
-    if (!ex_any_var(args[k], test_moves, NULL) || ex_rank(args[k]) != p->type.rank) return d;
+    if (!moves(args[k]) || ex_rank(args[k]) != p->type.rank) return d;
     if (p->type.rank == 0) d.x = args[k];
     else domain_of_elements(&d, p, args[k]);
-    if (!d.x || !ex_any_var(d.x, test_moves, NULL)) return (Domain){0};
+    if (!d.x || !moves(d.x)) return (Domain){0};
     const Env *env = bind_arguments(g, dist, nargs, args, value);
     if (p->lower) d.end[0] = elaborate(g, p->lower, env, 0, NULL);
     if (p->upper) d.end[1] = elaborate(g, p->upper, env, 0, NULL);
@@ -157,12 +168,27 @@ static bool sites_not_negative(const Var *v, bool upper)
     return v->sites != NULL;
 }
 
+// An end of the support of all statements that draw a response, a number: data are checked to keep to it, and missing values do.
+static void supported(const Graph *g, Var *v, bool upper)
+{
+    double outer = upper ? -INFINITY : INFINITY;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        const Expr *end = upper ? f->most : f->least;
+        if (!end || end->kind != EX_NUM) return;
+        outer = upper ? fmax(outer, end->number) : fmin(outer, end->number);
+    }
+    if (!upper && outer > v->lower_number && isfinite(outer)) v->lower_number = outer;
+    if (upper && outer < v->upper_number && isfinite(outer)) v->upper_number = outer;
+}
+
 // Elements of series and definitions of data that are not negative if those that they read are not: by induction none is. The same then for 1 from above.
 static void suppose(Graph *g, bool upper)
 {
     bool dropped = true;
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
+        if (v->response) supported(g, v, upper);
         const bool made = v->base == BASE_REAL && v->sites && (v->kind == VAR_SERIES || v->kind == VAR_LET);
         if (made && !upper && isinf(v->lower_number)) v->lower_number = 0;
         if (made && upper && v->lower_number == 0 && isinf(v->upper_number)) v->upper_number = 1;
@@ -188,6 +214,7 @@ void keep_domains(Graph *g)
     }
     for (int i = 0; i < 2; i++) suppose(g, i);
     g->supports_known = true;
+    added_in_domains(g);
     for (Factor *f = g->factors, *next; f; f = next) {
         next = f->next;
         if (!f->dist) continue;

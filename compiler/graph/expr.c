@@ -679,6 +679,8 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         Expr *simple = power_of_product(args[0], args[1]);
         if (simple) return simple;
     }
+    if (n == 3 && fn == FN_WITHIN && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && args[2]->kind == EX_NUM)
+        return ex_num(args[1]->number <= args[0]->number && args[0]->number <= args[2]->number ? 0 : -INFINITY);
     if (n == 3 && fn == FN_if_else) {
         if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
         if (args[1] == args[2]) return args[1];

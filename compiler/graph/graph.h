@@ -203,6 +203,8 @@ typedef struct Graph {
     bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
     bool           by_em;                // --method em: the program looks for modes: latents by expectations, all else by maxima of conditionals
     bool           supports_known;       // build: every statement has said what it tells of supports
+    struct Added  *added;                // build: the statements target +=, the last one first
+    bool           laws;                 // elaborate: some expression holds a density by its name, normal_lpdf(y | mu, s)
     const Decl    *drawing;              // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
     struct Slopes *slopes;               // gradient: derivatives of functions
     struct Factored *factored;           // gradient: matrices that are factored, wherever factors mention that
@@ -259,6 +261,7 @@ bool  never_negative(Expr *e);                                   // provably at 
 void keep_domains(Graph *g);             // called by build
 Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);      // the condition that arguments lie in their domains; NULL: they do, or supports are not known yet
 void mixture_in_domains(Graph *g, Factor *f);                    // build.c: components are 0 where their arguments lie outside
+void added_in_domains(Graph *g);                                 // build.c: and so are densities in statements target +=
 bool is_factor_of_data(Expr *e, Expr **data);                    // an argument is `data` times what is not negative: a requirement of data, and no term
 
 // ---- ode.c: solutions of differential equations ----

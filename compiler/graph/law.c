@@ -38,14 +38,30 @@ static Expr *one(Graph *g, const Distribution *d, LawPart part, Expr **args, Exp
     if (part == LAW_DENSITY) {
         for (int side = 0; side < 2; side++)
             if (d->value_rank || inside_of(x, ends[side], side, true)) ends[side] = NULL;
-        return ends[0] || ends[1] ? ex_add2(e, ex_call3("within", x, ends[0] ? ends[0] : minus, ends[1] ? ends[1] : ex_num(INFINITY))) : e;
+        if (ends[0] || ends[1]) e = ex_add2(e, ex_call3("within", x, ends[0] ? ends[0] : minus, ends[1] ? ends[1] : ex_num(INFINITY)));
     }
+    Expr *inside = part == LAW_CDF ? NULL : inside_domains(g, d, d->nparams, args, x);
+    if (inside) e = ex_call3("if_else", inside, e, minus);
+    if (part == LAW_DENSITY) return e;
     Expr *all = e;
     for (int side = 1; side >= 0; side--) {
         Expr *out = out_of(d, x, ends[side], side, e);
         if (out) all = ex_call3("if_else", out, side == above ? minus : ex_num(0), all);      // nothing is left, or all
     }
     return all;
+}
+
+// e where a condition holds, if that is all ends that are numbers, as a sum with terms for them. NULL: it is not.
+static Expr *between_ends(Expr *condition, Expr *e)
+{
+    if (condition->kind != EX_CALL) return NULL;
+    Expr *a = condition->args[0], *b = condition->nargs > 1 ? condition->args[1] : NULL;
+    if (condition->fn == FN_AND) {
+        Expr *one = between_ends(a, e);
+        return one ? between_ends(b, one) : NULL;
+    }
+    if (condition->fn != FN_LE || (a->kind != EX_NUM && b->kind != EX_NUM)) return NULL;
+    return ex_add2(e, a->kind == EX_NUM ? ex_call3("within", b, a, ex_num(INFINITY)) : ex_call3("within", a, ex_num(-INFINITY), b));
 }
 
 // A term of a density that is minus infinity itself where nothing is left needs no choice for that.
@@ -56,6 +72,10 @@ static Expr *bare(Expr *e, void *with)
     case EX_REDUCE: return e->fn == FN_sum ? NULL : e;
     case EX_CALL:
         if (e->fn != FN_if_else) return e;
+        if (ex_is_num(e->args[2], -INFINITY) && ex_unknown(e->args[0])) {
+            Expr *sum = between_ends(e->args[0], ex_map(e->args[1], bare, with));
+            return sum ? sum : e;
+        }
         return goes_on(e->args[0]) && ex_is_num(e->args[1], -INFINITY) ? ex_map(e->args[2], bare, with) : NULL;
     default: return e;
     }
@@ -65,6 +85,7 @@ Expr *added_density(Expr *e) { return ex_map(e, bare, NULL); }
 
 Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawPart part)
 {
+    g->laws = true;
     const Shape value = shape_of(g, e->kid[0], env);
     const int extra = value.rank - d->value_rank;
     Index *j[MAX_RANK];

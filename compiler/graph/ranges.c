@@ -91,6 +91,21 @@ static void range_of_reduction(const Expr *e, double *lo, double *hi)
     if (e->fn == FN_sum && h <= 0) *hi = 0;
 }
 
+// The diagonal of a covariance matrix, of its inverse, and of a Cholesky factor is positive.
+static bool on_diagonal(const Expr *e)
+{
+    static const Constraint with[] = {CONSTRAINT_COVARIANCE, CONSTRAINT_CORRELATION, CONSTRAINT_CHOLESKY_COV, CONSTRAINT_CHOLESKY_CORR};
+    const int rank = e->kind == EX_REF ? e->nargs : e->nargs - 1;
+    if (rank < 2 || e->args[e->nargs - 1] != e->args[e->nargs - 2]) return false;
+    if (e->kind == EX_AT) {
+        const Expr *of = e->args[0];
+        return of->kind == EX_CALL && (of->fn == FN_cholesky_decompose || ((of->fn == FN_inverse || of->fn == FN_inverse_spd) && of->args[0]->kind == EX_REF && of->args[0]->var->constraint == CONSTRAINT_COVARIANCE));
+    }
+    for (int i = 0; i < (int)(sizeof with / sizeof *with); i++)
+        if (e->kind == EX_REF && e->nargs == e->var->rank && e->var->constraint == with[i]) return true;
+    return false;
+}
+
 void range_of(const Expr *e, double *lo, double *hi)
 {
     double l, h;
@@ -102,6 +117,7 @@ void range_of(const Expr *e, double *lo, double *hi)
     case EX_REF:
         if (e->var->lower_number > *lo) *lo = e->var->lower_number;
         *hi = e->var->upper_number;
+        if (*lo < 0 && on_diagonal(e)) *lo = 0;
         break;
     case EX_ADD:
         *lo = *hi = 0;
@@ -115,13 +131,17 @@ void range_of(const Expr *e, double *lo, double *hi)
     case EX_CALL: range_of_call(e, lo, hi); break;
     case EX_POW:
         range_of(e->args[0], &l, &h);
-        if (e->number == floor(e->number) && fmod(e->number, 2) == 0) *lo = 0;
+        if (e->number == floor(e->number) && fmod(e->number, 2) == 0) {
+            *lo = 0;
+            if (l < 0 && e->number > 0) *hi = pow(fmax(-l, h), e->number);
+        }
         if (l < 0) break;
         *lo = e->number > 0 ? pow(l, e->number) : isinf(h) ? 0 : pow(h, e->number);
         *hi = e->number > 0 ? pow(h, e->number) : l == 0 ? INFINITY : pow(l, e->number);
         break;
     case EX_REDUCE: range_of_reduction(e, lo, hi); break;
-    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_AT: if (on_diagonal(e)) *lo = 0; break;
+    case EX_INDEX: case EX_ARRAY: break;
     }
 }
 
@@ -175,6 +195,39 @@ static Look test_shared(const Expr *e, void *with)
     for (int i = 0; i < s->sum->nargs; i++) terms += holds(s->sum->args[i], e);
     if (terms > 1 && isfinite(l) && !e->loose && s->n < MOST_ENDS) s->found[s->n++] = (Expr *)e;
     return SKIP;
+}
+
+// What may stand in for a product of numbers between 0 and 1 that no loop changes: one of them, the first or the last, which the rest of the sum reads, too.
+typedef struct Bounded { Expr *sum, *product, *factor; } Bounded;
+
+static Look test_factor(const Expr *e, void *with)
+{
+    Bounded *b = with;
+    if (e == b->product) return SKIP;
+    for (int k = 0; e->kind == EX_REF && k < e->nargs; k++) {
+        if (e->args[k] != b->product->args[0] && e->args[k] != b->product->args[1]) continue;
+        Index *fresh = index_new("j", NULL, NULL);
+        b->factor = ex_replace_index(ex_open(b->product, fresh), fresh, e->args[k]);
+        if (holds(b->factor, e)) return FOUND;
+    }
+    return LOOK;
+}
+
+static Look test_product(const Expr *e, void *with)
+{
+    Bounded *b = with;
+    if (e->kind != EX_REDUCE || e->fn != FN_prod || e->loose) return LOOK;
+    double l, h;
+    range_of(e->args[2], &l, &h);
+    b->product = (Expr *)e;
+    return l >= 0 && h <= 1 && affine_in(b->sum, e) && ex_find(b->sum, test_factor, b) ? FOUND : LOOK;
+}
+
+// e is affine in such a product, which lies between 0 and its factor.
+static bool not_negative_by_factor(Expr *e, int ends)
+{
+    Bounded b = {.sum = e};
+    return ex_find(e, test_product, &b) && not_negative(ex_replace(e, b.product, ex_num(0)), ends - 1) && not_negative(ex_replace(e, b.product, b.factor), ends - 1);
 }
 
 // x is the body of the reduction for one value of its index, which stands in a subscript of x.
@@ -247,7 +300,7 @@ static bool not_negative(Expr *e, int ends)
     if (e->kind == EX_POW) return not_negative(e->args[0], ends - 1);
     if (e->kind == EX_REDUCE && e->fn == FN_sum) return not_negative(e->args[2], ends - 1);
     if (e->kind != EX_ADD) return false;
-    if (not_negative_by_pair(e, ends) || not_negative_times(e, ends)) return true;
+    if (not_negative_by_pair(e, ends) || not_negative_times(e, ends) || not_negative_by_factor(e, ends)) return true;
     Shared shared = {.sum = e};
     for (int i = 0; i < e->nargs; i++) ex_find(e->args[i], test_shared, &shared);
     for (int i = 0; i < shared.n; i++)
