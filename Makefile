@@ -197,6 +197,6 @@ clean:
 
 .PHONY: all clean demo test tests asan fuzz sanitized retest bless oracles bench bench-gpu test-gpu need-build need-test install
 # A header that is no longer there: what was made with it is made again.
-compiler/%.h: ;
+compiler/%.h runtime/%.h: ;
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
