@@ -45,6 +45,16 @@ $(BUILD)/gen/lexer.c $(BUILD)/gen/lexer.h &: compiler/front/lexer.l $(BUILD)/gen
 	@echo "  flex  $<"
 	$(Q)flex -o $(BUILD)/gen/lexer.c --header-file=$(BUILD)/gen/lexer.h $<
 
+# What the headers that a program includes declare: no name of a model may be one of these there.
+HEADERS := $(wildcard runtime/device/*.h) runtime/host/model.h runtime/host/device.h runtime/backends/linalg.h runtime/backends/sparse.h
+
+$(BUILD)/gen/runtime_words.def: compiler/base/words.awk $(HEADERS)
+	@mkdir -p $(BUILD)/gen
+	@echo "  awk   $<"
+	$(Q)LC_ALL=C awk -f $< $(HEADERS) | LC_ALL=C sort > $@.part && mv $@.part $@
+
+$(BUILD)/obj/compiler/base/words.o: $(BUILD)/gen/runtime_words.def
+
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(GEN)
 	@mkdir -p $(@D)
 	@echo "  cc    $<"

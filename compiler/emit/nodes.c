@@ -714,7 +714,7 @@ static void emit_compute(Out *o, const Series *s, bool slopes, Expr *chain)
         const char *k = subscript_text(o, chain).c;
         which = text(o, ", %s, %s + 1", k, k);
     } else if (s->chains) which = text(o, ", 0, %s", extent_c(o, s->var[0]->dim[0], LOOSE));
-    line(o, "compute_%s(%sd, s%s%s);", s->var[0]->name, any_wild(o->g) ? "GM, " : "", s->var[0]->sites->ode ? slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
+    line(o, "%s(%sd, s%s%s);", function_name(o->arena, text(o, "compute_%s", s->var[0]->name)), any_wild(o->g) ? "GM, " : "", s->var[0]->sites->ode ? slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
 }
 
 // The series that an element enters, after its value in the state has changed.
@@ -1198,7 +1198,8 @@ static void emit_solve(Out *o, const Node *n)
     const char *const name = t->var->name;
     for (int k = 0; k < t->n; k++) at[k] = k < t->n - 2 ? t->subscript[k] : ex_num(1);
     begin(o, "%s", "");
-    line(o, "Ode ode = {.data = d, .state = s, .right_side = right_side_%s%s};", name, has_function(o->program, ode, ODE_DERIVATIVES) ? text(o, ", .slopes = derivatives_%s", name) : "");
+    line(o, "Ode ode = {.data = d, .state = s, .right_side = %s%s};", function_name(o->arena, text(o, "right_side_%s", name)),
+         has_function(o->program, ode, ODE_DERIVATIVES) ? text(o, ", .slopes = %s", function_name(o->arena, text(o, "derivatives_%s", name))) : "");
     line(o, "ode.n = %s;", extent_c(o, size, LOOSE));
     line(o, "ode.times = %s;", extent_c(o, ex_dim(ode->call, 0), LOOSE));
     line(o, "ode.ninput = %d;", ode->ninputs);
@@ -1406,7 +1407,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
                 k->of_ode == ODE_RIGHT_SIDE ? "wide *slope" : "wide *by_state, wide *by_input", end);
     else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how)%s", k->comment, macro[k->kind], k->name, end);
     else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s%s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", k->chains ? ", const long from, const long to" : "", end);
-    else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, k->row->name, end);
+    else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, marked(o, k->row->name), end);
     else if (k->terms) fprintf(o->file, "%sKERNEL_TERMS(%s, %d)%s", k->comment, k->name, k->terms, end);
     else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : k->columns || sums_products(k->body) ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
 }

@@ -5,6 +5,8 @@
 #include "../kernel/kernel.h"
 #include "../kernel/scope.h"
 
+enum { INDEX_MARK = 1 };                          // before the name of an index, until its function is written (names.c)
+
 typedef struct Named { const Index *index; const char *text; } Named;
 
 typedef struct Drawn { const char *name, *text; const Ast *of; } Drawn;       // a function; what follows its name; the routine in the stdlib
@@ -65,10 +67,15 @@ const char *number_c(Out *o, double v);                           // the shortes
 const char *c_name(Out *o, const char *name);
 const char *whole_text(Out *o, const Expr *e);                   // an array, as a pointer
 const char *paren(Out *o, Text t, Level least);
-const char *fresh_index(Out *o, const Index *i);                 // a C name for a loop index that nothing else has here
+const char *marked(Out *o, const char *index);                   // an index, for names.c
+const char *fresh_index(Out *o, const Index *i);                 // a C name for a loop index that no loop around it and no local variable has
 void        name_index(Out *o, const Index *i, const char *c);
 const char *math_text(Out *o, const Expr *e);                    // in the language's notation
 const char *source_line(Out *o, Span s);                             // file.gm:12
+
+// ---- names.c ----
+
+void write_named(FILE *out, Arena *a, const char *program);      // the program, each index with a name that nothing else has in its function
 
 // ---- nodes.c ----
 

@@ -528,10 +528,13 @@ static bool launches_any(const Program *p, LaunchKind first, LaunchKind last)
     return false;
 }
 
-void emit_program(FILE *file, const Program *p, const char *source)
+void emit_program(FILE *out, const Program *p, const char *source)
 {
     const Graph *g = p->g;
     Out *o = NEW(g->arena, Out);
+    char *program;
+    size_t length;
+    FILE *file = open_memstream(&program, &length);
     o->program = p;
     o->g = g;
     o->arena = o->scope.arena = g->arena;
@@ -588,6 +591,9 @@ void emit_program(FILE *file, const Program *p, const char *source)
     members = text(o, "%s%s", optional_members(o, p), members);
     fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps,
             *members ? ",\n         " : "", *members ? members + 2 : "");
+    fclose(file);
+    write_named(out, g->arena, program);
+    free(program);
 }
 
 // The kernels alone: the comment above each, and its name.

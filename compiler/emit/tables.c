@@ -96,7 +96,10 @@ void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
         fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
     }
     fprintf(out, "} State;\n\n");
-    fprintf(out, "enum {                           // streams of random numbers\n    VAR_NONE = 0,\n");
+    const char *none = "VAR_NONE";
+    for (int i = 0; i < nstate; i++)
+        if (strcmp(state[i]->name, "NONE") == 0) none = "VAR_NONE_";
+    fprintf(out, "enum {                           // streams of random numbers\n    %s = 0,\n", none);
     for (int i = 0; i < nstate; i++)
         if (state[i]->kind != VAR_SUM && state[i]->kind != VAR_LET) fprintf(out, "    VAR_%s = %d,\n", state[i]->name, i + 1);
     fprintf(out, "};\n\n");

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/words.h"
 #include "out.h"
 
 // ---- lines ----
@@ -63,29 +64,13 @@ const char *text(Out *o, const char *format, ...)
 
 // ---- names ----
 
-// Headers of C and of the runtime define names of capitals: NULL, HUGE_VAL, EACH.
-static bool spelled_as_macro(const char *name)
-{
-    if (strncmp(name, "gm_", 3) == 0) return true;
-    const size_t n = strlen(name);
-    return n > 2 && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n && strpbrk(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-}
+const char *c_name(Out *o, const char *name) { return word_apart(o->arena, name, word_reserved); }
 
-const char *c_name(Out *o, const char *name)
-{
-    static const char *const reserved[] = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
-        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
-        "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "real", "class", "new",
-        "delete", "this", "template", "private", "public", "bool", "true", "false", "operator", "namespace", "I",
-        "linux", "unix", "asm", "typeof", "math_errhandling", "wide", "solve", "dot", NULL};
-    if (spelled_as_macro(name)) return text(o, "%s_", name);
-    for (int i = 0; reserved[i]; i++)
-        if (strcmp(name, reserved[i]) == 0) return text(o, "%s_", name);
-    return name;
-}
+const char *marked(Out *o, const char *index) { return text(o, "%c%s", INDEX_MARK, index); }
 
 void name_index(Out *o, const Index *i, const char *c)
 {
+    if (*c != INDEX_MARK) c = marked(o, c);
     if (o->nnamed == o->size) {
         Named *more = NEW_N(o->arena, Named, o->size = 2 * o->size + 16);
         if (o->nnamed) memcpy(more, o->named, sizeof *more * (size_t)o->nnamed);
@@ -101,6 +86,7 @@ static const char *index_text(const Out *o, const Index *i)
     return i->name;
 }
 
+// Whether a loop around this place is written so, a local variable of the kernel, or what most kernels have. What else it must not meet: names.c.
 static bool name_taken(const Out *o, const char *c)
 {
     static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", "dot", "lower", "upper", "tries", "search", NULL};
@@ -109,7 +95,7 @@ static bool name_taken(const Out *o, const char *c)
     for (int k = 0; k < o->ntaken; k++)
         if (strcmp(o->taken[k], c) == 0) return true;
     for (int k = 0; k < o->nnamed; k++)
-        if (strcmp(o->named[k].text, c) == 0) return true;
+        if (strcmp(o->named[k].text + 1, c) == 0) return true;
     return false;
 }
 
@@ -117,6 +103,7 @@ const char *fresh_index(Out *o, const Index *i)
 {
     const char *c = c_name(o, i->name);
     for (int k = 2; name_taken(o, c); k++) c = text(o, "%s%d", i->name, k);
+    c = marked(o, c);
     name_index(o, i, c);
     return c;
 }

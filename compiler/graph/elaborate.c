@@ -7,6 +7,7 @@
 // Definitions are substituted where they are used; those of data alone become variables of their own (VAR_LET).
 #include <math.h>
 #include <string.h>
+#include "../base/words.h"
 #include "claims.h"
 #include "elaborate.h"
 
@@ -251,8 +252,8 @@ static Expr *parameter(Graph *g, const Ast *name, Expr *extent)
 {
     Decl *d = name->decl;
     if (!d->user) {
-        static const char *const used[] = {"d", "s", "p", "ode", "slope", "by_state", "by_input", "wide", "real", "dot", "double", "int", "long", "I", NULL};
-        const char *text = d->name;
+        static const char *const used[] = {"d", "s", "p", "ode", "slope", "by_state", "by_input", NULL};      // of the function that it is a parameter of
+        const char *text = word_apart(g->arena, d->name, word_declared);
         for (int i = 0; used[i]; i++)
             if (strcmp(used[i], d->name) == 0) text = arena_printf(g->arena, "%s_", d->name);
         Var *v = var_unique(g, text, VAR_ELEMENT);

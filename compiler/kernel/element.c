@@ -594,7 +594,7 @@ void step_exact(Lower *p, const Step *s)
         bool more = false;
         for (int i = 0; i < inlined.n; i++) more |= inlined.part[i]->which == k;
         for (const Routed *r = routed; r; r = r->next) more |= r->part->which == k;
-        natural[k] = local_new(p->g->arena, intern(words(p, "%s_%s", n->name, v->name)));
+        natural[k] = local_named(p->g->arena, words(p, "%s_%s", n->name, v->name));
         put_let(p, NULL, natural[k], e, more ? "wide" : kernel->number)->let.grows = more;
     }
     bool *done = NEW_N(p->g->arena, bool, inlined.n + 1);

@@ -154,7 +154,7 @@ static void put_offsets(Moved *m)
     for (int i = 0; i < m->step->nblock; i++) {
         m->offset[i] = at;
         if (at->kind != EX_NUM) {
-            Var *local = local_new(p->g->arena, intern(words(p, "at_%s", m->step->block[i]->name)));
+            Var *local = local_named(p->g->arena, words(p, "at_%s", m->step->block[i]->name));
             local->base = BASE_INT;
             put_let(p, NULL, local, at, "long")->let.spare = true;
             m->offset[i] = local_ref(local);
@@ -1235,7 +1235,7 @@ static void declare_total(Moved *m, const char *stem, Expr *ref, Expr *start)
     for (const Total *o = m->totals; o; o = o->next)             // a[1] and a_1
         if (o->local->name == name) name = intern(words(p, "%s_%d", name, ++m->nnamed));
     Total *t = NEW(p->g->arena, Total);
-    *t = (Total){ref, local_new(p->g->arena, name), NULL};
+    *t = (Total){ref, local_named(p->g->arena, name), NULL};
     *m->last_total = t;
     m->last_total = &t->next;
     put_let(p, NULL, t->local, start, "wide")->let.grows = true;
@@ -1729,7 +1729,7 @@ static Look collect_scalars(const Expr *e, void *with)
     m->names[m->nscalars] = name;
     m->scalars[m->nscalars++] = value;
     Expr *exists = reads_inside(m->p->g, value);
-    put_let(m->p, value, local_new(m->p->g->arena, name), exists ? ex_call3("if_else", exists, value, ex_num(0)) : value, "wide");
+    put_let(m->p, value, local_named(m->p->g->arena, name), exists ? ex_call3("if_else", exists, value, ex_num(0)) : value, "wide");
     return SKIP;
 }
 

@@ -293,7 +293,7 @@ BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Exp
     b.offset = NEW_N(p->g->arena, Expr *, s->nblock);
     for (int i = first; i < s->nblock; i++) {
         if (ex_is_num(offset[i - first], 0)) continue;
-        Var *local = local_new(p->g->arena, intern(words(p, "at_%s", s->block[i]->name)));
+        Var *local = local_named(p->g->arena, words(p, "at_%s", s->block[i]->name));
         local->base = BASE_INT;
         put_let(p, NULL, local, offset[i - first], "long");
         b.offset[i] = local_ref(local);
@@ -325,7 +325,7 @@ static void put_offsets(Lower *p, BlockPlace *b, int ndense, Expr *size)
     Expr *at = ex_num(0);
     for (int i = 0; i < ndense; i++) {
         if (i) {
-            Var *local = local_new(p->g->arena, intern(words(p, "at_%s", s->block[i]->name)));
+            Var *local = local_named(p->g->arena, words(p, "at_%s", s->block[i]->name));
             local->base = BASE_INT;
             put_let(p, NULL, local, at, "long");
             b->offset[i] = local_ref(local);

@@ -243,7 +243,9 @@ typedef struct Kernel {
 typedef struct Kernels { Kernel *first, **last; } Kernels;
 
 Node *node_new(Arena *a, NodeKind kind);
+const char *function_name(Arena *a, const char *name);           // with a _ more, if the runtime declares that
 Var  *local_new(Arena *a, const char *name);                     // a local variable
+Var  *local_named(Arena *a, const char *name);                   // one whose name is made of names of the model
 Expr *local_ref(Var *local);
 Count count_dims(const Var *v, int first, int n);
 bool  writes(const Node *list, bool (*f)(const Var *, void *), void *with);     // f of every variable that the nodes write, until it says true

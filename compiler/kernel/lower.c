@@ -108,11 +108,20 @@ Loops loops_of(const Plates *plates)
     return l;
 }
 
+// No function of the program or of the runtime has it. What is called by its name, as compute_x, has the same from function_name.
+const char *kernel_name(Lower *p, const char *name)
+{
+    const char *c = intern(function_name(p->g->arena, name)), *first = c;
+    for (int k = 2; map_get(&p->kernel_names, c); k++) c = intern(words(p, "%s_%d", first, k));
+    map_put(p->g->arena, &p->kernel_names, c, (void *)c);
+    return c;
+}
+
 Kernel *open_kernel(Lower *p, KernelKind kind, const char *name, const char *number)
 {
     Kernel *k = NEW(p->g->arena, Kernel);
     k->kind = kind;
-    k->name = name;
+    k->name = kernel_name(p, name);
     k->number = number;
     k->step = p->step;
     k->comment = p->comment ? p->comment : "";

@@ -52,6 +52,7 @@ struct Lower {
     Sums       statistics;
     Kernels   *list;             // that kernels are added to
     Kernel    *open;             // kernel being made
+    Map        kernel_names;     // of those that there are
     Node     **at;               // its nodes are added here
     const char *comment;         // lines above the next kernel
     Launches  *launches;         // that launches are added to
@@ -100,6 +101,7 @@ const char *line_of(Lower *p, Span s);                               // file.gm:
 const char *loops_over(Lower *p, const Loops *l);                    // "  over i, j"
 void        comment_step(Lower *p, const Step *s);                   // the law that the next kernel draws from, in textbook form: lines above it
 void        note(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));    // a line above the next kernel
+const char *kernel_name(Lower *p, const char *name);
 Kernel     *open_kernel(Lower *p, KernelKind kind, const char *name, const char *number);     // number: type of its locals
 bool        close_kernel(Lower *p);                                  // all passes; false: it is empty and was left out
 Node       *put(Lower *p, NodeKind kind);

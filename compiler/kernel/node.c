@@ -1,6 +1,7 @@
 // node.c -- kernels as trees: making them and walking them.
 #include <math.h>
 #include <string.h>
+#include "../base/words.h"
 #include "kernel.h"
 
 Node *node_new(Arena *a, NodeKind kind)
@@ -9,6 +10,11 @@ Node *node_new(Arena *a, NodeKind kind)
     n->kind = kind;
     return n;
 }
+
+// A name made of names of the model may be one of the runtime's, as at_end of a variable `end`. Its own words are met by nothing.
+const char *function_name(Arena *a, const char *name) { return word_apart(a, name, word_declared); }
+
+Var *local_named(Arena *a, const char *name) { return local_new(a, intern(function_name(a, name))); }
 
 Var *local_new(Arena *a, const char *name)
 {

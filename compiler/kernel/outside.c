@@ -314,7 +314,7 @@ static void need_sum(Walk *w, Expr *e)
     update->update.value = value;
     Node *last = loop->next = node_new(w->a, lse ? NODE_LET : NODE_KNOW);
     last->let.key = e;
-    last->let.local = lse ? local_new(w->a, intern(arena_printf(w->a, "%s_value", total->name))) : total;
+    last->let.local = lse ? local_named(w->a, arena_printf(w->a, "%s_value", total->name)) : total;
     last->let.log_sum = total;
     last->let.type = w->kernel->number;
     // Only the body of a shared loop is one lane's; that of another is still everybody's.

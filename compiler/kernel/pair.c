@@ -17,7 +17,7 @@ static Expr *at_value(const Pair *q, Expr *value, Expr *const *each)
 
 static Expr *named(Lower *p, const char *name, Expr *value)
 {
-    Var *local = local_new(p->g->arena, intern(name));
+    Var *local = local_named(p->g->arena, name);
     put_let(p, NULL, local, value, "wide");
     return local_ref(local);
 }
@@ -50,7 +50,7 @@ static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
             bool any = false;
             for (int i = 0; i < n; i++) any |= rows[i]->which == which;
             if (any) {
-                grows[which] = local_new(p->g->arena, intern(name));
+                grows[which] = local_named(p->g->arena, name);
                 put_let(p, NULL, grows[which], closed[which], "wide")->let.grows = true;
             } else if (closed[which]->kind != EX_NUM && closed[which]->kind != EX_REF) closed[which] = named(p, name, closed[which]);
         }

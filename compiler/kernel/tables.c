@@ -268,13 +268,6 @@ static bool same_unknowns(const Fill *f, const Made *m)
     return true;
 }
 
-static bool name_taken(const Tables *t, const char *name)
-{
-    for (const Fill *f = t->fills; f; f = f->next)
-        if (strcmp(f->kernel->name, name) == 0) return true;
-    return false;
-}
-
 static Fill *filler(Tables *t, Expr *extent, const Made *m, bool matrices)
 {
     Fill **last = &t->fills;
@@ -283,13 +276,11 @@ static Fill *filler(Tables *t, Expr *extent, const Made *m, bool matrices)
     const char *name = matrices ? "matrices" : "tables";
     for (int i = 0; i < m->n && i < 3; i++) name = words(t->p, "%s_%s", name, m->of[i]->name);
     if (m->n > 3) name = words(t->p, "%s_and_%d", name, m->n - 3);
-    const char *stem = name;
-    for (int k = 2; name_taken(t, name); k++) name = words(t->p, "%s_%d", stem, k);
     Fill *f = NEW(t->p->g->arena, Fill);
     *f = (Fill){.kernel = NEW(t->p->g->arena, Kernel), .index = index_new(intern("a"), ex_num(1), extent), .n = m->n, .matrices = matrices, .of_unknowns = !m->others};
     memcpy(f->of, m->of, sizeof f->of);
     f->kernel->kind = matrices ? KERNEL_TEAM : KERNEL_ELEMENTS;
-    f->kernel->name = name;
+    f->kernel->name = kernel_name(t->p, name);
     f->kernel->number = "wide";
     while (*last) last = &(*last)->next;
     return *last = f;
@@ -662,7 +653,7 @@ static bool take_weights(Tables *t, Node *n)
     while (*last) last = &(*last)->next;
     Kernel *k = NEW(t->p->g->arena, Kernel);
     k->kind = KERNEL_TEAM;
-    k->name = words(t->p, "weights_%s", t->kernel->name);
+    k->name = kernel_name(t->p, words(t->p, "weights_%s", t->kernel->name));
     k->number = "wide";
     k->step = t->kernel->step;
     k->comment = "// Weights of values, for each key that rows have: each row over its largest\n";

@@ -489,9 +489,9 @@ static constexpr __host__ __device__ bool row_wanted(long) { return true; }
 
 #define ROW_PASS_KERNELS(name)                                                                                          \
     struct name##_of_row {                                                                                              \
-        static __device__ __forceinline__ RowWeight weight(GmContext *context, const Data &d, const State &s, const Sweep at, const long k, const real dot) \
+        static __device__ __forceinline__ RowWeight weight(GmContext *context, const Data &d, const State &s, const Sweep at, const long gm_k, const real dot) \
         {                                                                                                               \
-            return name##_row(context, &d, &s, at, k, dot);                                                             \
+            return name##_row(context, &d, &s, at, gm_k, dot);                                                          \
         }                                                                                                               \
     };                                                                                                                  \
     ROW_SHAPES(ROW_NARROW, ROW_TILED, ROW_WIDE, ROW_ANY, name)
