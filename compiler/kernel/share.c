@@ -269,6 +269,41 @@ static int one_gather(const Loops *l, int n, Expr *const *target, int *row, bool
 // Arrays of setup have their sizes from the data files: what is computed first is too late for them.
 static bool test_late(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->response; }
 
+typedef struct Named { Expr *key, *part, *is; Index *row, *group; bool left; } Named;
+
+// The group of a row where places name it: the key itself, or its part that varies, g[i] of g[i] + 1, where a constant has been added to others. What else names the row is left.
+static Expr *name_group(Named *n, Expr *e)
+{
+    if (!e || e == n->key) return e;             // a key that stands alone is emitted as the group
+    e = ex_replace(ex_replace(e, n->key, ex_index(n->group)), n->part, n->is);
+    n->left |= ex_mentions_index(e, n->row);
+    return e;
+}
+
+// Places that a lane adds to when the rows of a group have been summed: none of them is in scope. false: they cannot be told by the group.
+static bool places_by_group(Share *s, Node *list, Expr *key, Index *row, Index *group)
+{
+    Named n = {.key = key, .part = key, .is = ex_index(group), .row = row, .group = group};
+    if (key->kind == EX_ADD) {
+        Expr *rest = ex_num(0);
+        for (int i = 0; i < key->nargs; i++)
+            if (!ex_mentions_index(key->args[i], row)) rest = ex_add2(rest, key->args[i]);
+        n.part = ex_sub(key, rest);
+        n.is = ex_sub(n.is, rest);
+    }
+    for (Node *m = list; m; m = m->next) {
+        Place *at = &m->update.place;
+        at->element = name_group(&n, at->element);
+        for (int q = 0; q < at->n; q++) {
+            Expr **subs = NEW_N(s->a, Expr *, at->sub[q].n);
+            for (int i = 0; i < at->sub[q].n; i++) subs[i] = name_group(&n, at->sub[q].at[i]);
+            at->sub[q].at = subs;
+            at->sub[q].offset = name_group(&n, at->sub[q].offset);
+        }
+    }
+    return !n.left;
+}
+
 static Node *by_group(Share *s, const Node *sum)
 {
     const Loops *l = &sum->nest.loops;
@@ -295,9 +330,12 @@ static Node *by_group(Share *s, const Node *sum)
     if (alone && ex_data_only(l->guard) && !ex_reads_response(l->guard)) guard = l->guard;
     const int count = values_of(sum->body, 4, value);
     if (count < 0) return NULL;
+    Node *lane = wrap_node(s, NODE_LANE, copy_list(s, sum->body));
+    Index *group = index_new(intern("k"), ex_num(1), extent);
+    if (!places_by_group(s, lane->body, target[at], i, group)) return NULL;
     const Order *o = order_of(s, i, target[at], guard, extent);
     Var *total[4];
-    Node *lane = wrap_node(s, NODE_LANE, copy_list(s, sum->body)), *rows = loop_over(s, SHARE_ROWS, i, NULL), *adds = NULL, *totals = NULL, **last = &totals;
+    Node *rows = loop_over(s, SHARE_ROWS, i, NULL), *adds = NULL, *totals = NULL, **last = &totals;
     for (int k = 0; k < count; k++) {
         total[k] = local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
         *last = start_total(s, total[k]);
@@ -317,7 +355,6 @@ static Node *by_group(Share *s, const Node *sum)
     for (Node *m = lane->body; m; m = m->next)
         for (int k = 0; k < count; k++)
             if (m->update.value == value[k]) { m->update.value = local_ref(total[k]); break; }
-    Index *group = index_new(intern("k"), ex_num(1), extent);
     rows->loop.sorted = sort_rows(s->p, s->kernel, o, i, group, rows->body, &rows->loop.index[0]);
     lane->lane.key = target[at];
     lane->lane.group = group;
