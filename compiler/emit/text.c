@@ -444,6 +444,28 @@ Text negated_text(Out *o, const Expr *e)
     return opposite ? (Text){opposite, LOOSE, false} : tight(text(o, "!%s", expr_c(o, e, TIGHT)));
 }
 
+// An unknown of which the logarithm is kept, as a term of a sum or in a product that is one; read where its logarithm is known.
+static Look find_kept(const Expr *e, void *with)
+{
+    Out *o = with;
+    if (e->kind != EX_REF || e->nargs < e->var->rank) return LOOK;
+    return (scope_find(&o->scope, e) ? scope_find(&o->scope, ex_log((Expr *)e)) != NULL : e->var->kept_log != NULL) ? FOUND : SKIP;
+}
+
+// log(1 + x), log(x + y), where a term may have rounded to an end of its support: of the logarithms of the terms. c NULL: it is no such sum.
+static Text log_of_sum(Out *o, const Expr *sum)
+{
+    const Text none = {NULL, LOOSE, false};
+    if (!ex_find(sum, find_kept, o)) return none;
+    const char *all = NULL;
+    for (int i = 0; i < sum->nargs; i++) {
+        if (!ex_positive(sum->args[i])) return none;
+        const char *log = expr_c(o, ex_log(sum->args[i]), LOOSE);
+        all = all ? text(o, "log_sum_exp2(%s, %s)", all, log) : log;
+    }
+    return tight(all);
+}
+
 static Text call(Out *o, const Expr *e)
 {
     const char *infix = function_rows[e->fn].infix, *subscripts = compared(o, e, true);
@@ -466,7 +488,11 @@ static Text call(Out *o, const Expr *e)
     if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, e->args[0]), expr_c(o, ex_ref((Var *)kept, e->args[0]->nargs, e->args[0]->args), LOOSE)));
     if (e->fn == FN_pow && e->args[0]->kind == EX_REF && !o->host) {     // of a value that may have rounded to an end: by its logarithm
         const Expr *log = ex_log(e->args[0]);
-        if (e->args[0]->var->kept_log && (!scope_find(&o->scope, e->args[0]) || scope_find(&o->scope, log))) return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, log), MULTIPLICATIVE)));
+        if (scope_find(&o->scope, e->args[0]) ? scope_find(&o->scope, log) != NULL : e->args[0]->var->kept_log != NULL) return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, log), MULTIPLICATIVE)));
+    }
+    if (e->fn == FN_log && e->args[0]->kind == EX_ADD && !o->host) {
+        const Text sum = log_of_sum(o, e->args[0]);
+        if (sum.c) return sum;
     }
     const char *list = "";
     for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));

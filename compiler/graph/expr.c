@@ -288,6 +288,28 @@ static int by_id(const void *a, const void *b)
     return (x->rest->id > y->rest->id) - (x->rest->id < y->rest->id);
 }
 
+// a/b of a product, which a quotient is: a*b^-1
+static Expr *numerator(const Expr *product, Expr **denominator)
+{
+    Expr *n = ex_num(1), *d = ex_num(1);
+    for (int i = 0; i < product->nargs; i++)
+        if (product->args[i]->kind == EX_POW && product->args[i]->number < 0) d = ex_mul2(d, ex_pow(product->args[i], -1));
+        else n = ex_mul2(n, product->args[i]);
+    *denominator = d;
+    return n;
+}
+
+// 1 - p without the difference, where p near 1 would leave nothing: 1 - inv_logit(x) = inv_logit(-x), 1 - Phi(x) = Phi(-x), 1 - a/(a + b) = b/(a + b). NULL: it is not known how.
+static Expr *complement(const Expr *p)
+{
+    if (p->kind == EX_CALL && (p->fn == FN_inv_logit || p->fn == FN_Phi)) return ex_call1(p->name, ex_neg(p->args[0]));
+    if (p->kind != EX_MUL) return NULL;
+    Expr *d, *n = numerator(p, &d);
+    if (d->kind != EX_ADD) return NULL;
+    Expr *rest = ex_sub(d, n);
+    return rest->kind == EX_ADD || rest->kind == EX_NUM ? rest->kind == EX_NUM && rest->number > 0 ? ex_mul2(rest, ex_pow(d, -1)) : NULL : ex_mul2(rest, ex_pow(d, -1));
+}
+
 Expr *ex_add(int n, Expr *const *terms)
 {
     int most = 0;
@@ -314,13 +336,27 @@ Expr *ex_add(int n, Expr *const *terms)
         for (; i < count && part[i].rest == rest; i++) c += part[i].number;
         if (c != 0) out[m++] = scaled(tidy(c), rest);
     }
-    Expr *e = m == 0 ? ex_num(0) : m == 1 ? out[0] : cons((Expr){.kind = EX_ADD, .nargs = m, .args = out});
+    Expr *rest, *e = m == 2 && ex_is_num(out[0], 1) && split_number(out[1], &rest) == -1 ? complement(rest) : NULL;
+    if (!e) e = m == 0 ? ex_num(0) : m == 1 ? out[0] : cons((Expr){.kind = EX_ADD, .nargs = m, .args = out});
     free(part);
     free(out);
     return e;
 }
 
 // ---- products ----
+
+// exp(x)*inv_logit(-x) = inv_logit(x), of which a logistic function that is written out is made: exp(x)/(1 + exp(x)).
+static bool join_logistic(Expr **factor, int *n)
+{
+    for (int i = 0; i < *n; i++)
+        for (int k = 0; k < *n && factor[i]->kind == EX_CALL && factor[i]->fn == FN_inv_logit; k++) {
+            if (factor[k]->kind != EX_CALL || factor[k]->fn != FN_exp || factor[k]->args[0] != ex_neg(factor[i]->args[0])) continue;
+            factor[i] = ex_call1("inv_logit", factor[k]->args[0]);
+            factor[k] = factor[--*n];
+            return true;
+        }
+    return false;
+}
 
 // c * e for e without a number in front.
 static Expr *scaled(double c, Expr *e)
@@ -415,6 +451,7 @@ Expr *ex_mul(int n, Expr *const *factors)
         if (p->kind == EX_MUL || p->kind == EX_NUM) again = true;
         out[m++] = p;
     }
+    while (join_logistic(out, &m)) again = true;
     for (int i = 0; i < m && m > 1; i++) {       // x*(2*a - 2*b) is 2*x*(a - b)
         const double common = out[i]->kind == EX_ADD ? common_factor(out[i]) : 1;
         if (common == 1) continue;
@@ -488,6 +525,14 @@ Expr *ex_div(Expr *a, Expr *b)
 
 // ---- calls ----
 
+// exp(x), a number above 0, their product
+static bool is_exponential(const Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number > 0;
+    if (e->kind == EX_MUL && e->nargs == 2) return e->args[0]->kind == EX_NUM && is_exponential(e->args[0]) && is_exponential(e->args[1]);
+    return e->kind == EX_CALL && e->fn == FN_exp;
+}
+
 Expr *ex_log(Expr *a)
 {
     if (a->kind == EX_NUM && a->number > 0) return ex_num(log(a->number));
@@ -524,6 +569,8 @@ Expr *ex_log(Expr *a)
         Expr *rest;
         if (split_number(a->args[1], &rest) == -1) return ex_call1("log1m", rest);
     }
+    if (a->kind == EX_ADD && a->nargs == 2 && is_exponential(a->args[0]) && is_exponential(a->args[1]))       // log(exp(x) + exp(y))
+        return ex_is_num(a->args[0], 1) ? ex_call1("log1p_exp", ex_log(a->args[1])) : ex_call2("log_sum_exp2", ex_log(a->args[0]), ex_log(a->args[1]));
     return cons((Expr){.kind = EX_CALL, .name = intern("log"), .fn = FN_log, .nargs = 1, .args = &a});
 }
 
@@ -575,11 +622,7 @@ bool ex_scalar_multiple(Expr *e, Expr **factor, Expr **matrix)
 static Expr *log1p_ratio(Expr *x)
 {
     if (x->kind != EX_MUL) return NULL;
-    Expr *n = ex_num(1), *d = ex_num(1);
-    for (int i = 0; i < x->nargs; i++)
-        if (x->args[i]->kind == EX_POW && x->args[i]->number < 0) d = ex_mul2(d, ex_pow(x->args[i], -1));
-        else n = ex_mul2(n, x->args[i]);
-    Expr *sum = ex_add2(n, d);
+    Expr *d, *n = numerator(x, &d), *sum = ex_add2(n, d);
     return ex_is_num(d, 1) || sum->kind == EX_ADD ? NULL : ex_sub(ex_log(sum), ex_log(d));
 }
 
@@ -641,9 +684,16 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
             return ex_call3("if_else", x->args[0], ex_call1(name, x->args[1]), ex_call1(name, x->args[2]));
         if (fn == FN_log1m && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1))
             return ex_log(ex_sub(ex_num(1), x));
+        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_exp) return ex_call1("log1m_exp", x->args[0]);
+        if (fn == FN_log1m) {
+            Expr *rest = complement(x);
+            if (rest) return ex_log(rest);
+        }
         if (fn == FN_log1p) {
-            Expr *simple = log1p_ratio(x);
+            Expr *simple = log1p_ratio(x), *less;
             if (simple) return simple;
+            if (split_number(x, &less) == -1) return ex_call1("log1m", less);
+            if (is_exponential(x)) return ex_call1("log1p_exp", ex_log(x));
         }
         if (fn == FN_inverse && is_inverse(x)) return x->args[0];
         if (fn == FN_log_determinant && is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));

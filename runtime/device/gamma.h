@@ -65,7 +65,7 @@ DEVICE_CALL double power_gamma_natural(Stream *g, double k, double a, double b)
 {
     if (!(b < 0)) return NAN;
     g->log_value = (log_gamma_standard(g, (a + 1) / k) - log(-b)) / k;
-    return clamp(exp(g->log_value), GM_TINY, GM_HUGE);
+    return clamp(exp(g->log_value), GM_LEAST, GM_MOST);
 }
 
 // x^p exp(a x^k + b x^-k) on [lo, hi], 0 <= lo <= hi <= inf, a, b <= 0, k != 0: the most general of the family.

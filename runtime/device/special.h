@@ -23,12 +23,12 @@ DEVICE long   int_step(double x)   { return x > 0; }
 DEVICE int    is_finite(double x)  { return fabs(x) < INFINITY; }    // not x - x == 0: sums may be taken in another order, and cancel
 DEVICE double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
-// Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken where it belongs to x and x tells less: below 2.2e-308 and near 1, and
+// Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken where it belongs to x and x tells less: below 1e-300 and near 1, and
 // in single precision, which latents may have, below 1.2e-38.
 DEVICE double log_kept(double x, double kept)
 {
     const int single = sizeof (real) == sizeof (float);
-    const double least = single ? 1.1754943508222875e-38 : GM_TINY, most = single ? 3.4028234663852886e38 : GM_HUGE;
+    const double least = single ? 1.1754943508222875e-38 : GM_LEAST, most = single ? 3.4028234663852886e38 : GM_MOST;
     if (x > least && x < most) return log(x);
     if (x >= most) return kept >= log(most) - 1e-6 ? kept : log(x < GM_HUGE ? x : GM_HUGE);
     return kept <= log(least) + 1e-6 ? kept : log(x > GM_TINY ? x : GM_TINY);
@@ -208,8 +208,8 @@ DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
 DEVICE_ROW double inv_cloglog(double x)  { return -expm1_row(-exp_row(x)); }
 
 // Values of which logarithms are kept, from log x and from logit x: they stay where 1/x and 1/(1 - x) are numbers.
-DEVICE double from_log(double t)   { return clamp(exp(t), sizeof (real) == sizeof (float) ? 1.2e-38 : GM_TINY, sizeof (real) == sizeof (float) ? 3.4e38 : GM_HUGE); }
-DEVICE double from_logit(double t) { return clamp(inv_logit(t), sizeof (real) == sizeof (float) ? 1.2e-38 : GM_TINY, sizeof (real) == sizeof (float) ? 0.99999994 : GM_BELOW_ONE); }
+DEVICE double from_log(double t)   { return clamp(exp(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 3.4028234663852886e38 : GM_MOST); }
+DEVICE double from_logit(double t) { return clamp(inv_logit(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 0.99999994 : GM_BELOW_ONE); }
 
 // ---- the normal distribution function ----
 
@@ -399,6 +399,21 @@ DEVICE_ROW double digamma_positive(double x)
     return x < INFINITY ? value : x;
 }
 #endif
+
+// log Gamma(x + n) - log Gamma(x), x > 0, n >= 0, and its derivative by x, which do not cancel for large x: Stirling's series for both.
+DEVICE_ROW double lgamma_rise(double x, double n)
+{
+    const double far = x > 1e6 && n < x ? x : 1e6, m = n < far ? n : 0;
+    const double apart = m * log_row(far) + (far + m - 0.5) * log1p_unit(m / far) - m - m / (12 * far * (far + m));
+    return x > 1e6 && n < x ? apart : lgamma_positive(x + n) - lgamma_positive(x);
+}
+
+DEVICE_ROW double digamma_rise(double x, double n)
+{
+    const double far = x > 1e4 && n < x ? x : 1e4, m = n < far ? n : 0, y = far + m;
+    const double apart = log1p_unit(m / far) + 0.5 * m / (far * y) + m * (far + y) / (12 * far * far * y * y);
+    return x > 1e4 && n < x ? apart : digamma_positive(x + n) - digamma_positive(x);
+}
 
 // The derivative of digamma, x > 0.
 DEVICE double trigamma(double x)

@@ -277,7 +277,8 @@ def mp_student_t_lcdf(z, nu):
 
 FUNCTIONS = dict(
     exp=np.exp, log=np.log, log1p=np.log1p, sqrt=np.sqrt, square=np.square, abs=np.abs, floor=np.floor, sin=np.sin, cos=np.cos,
-    atan2=np.arctan2, fmax=np.maximum, fmin=np.minimum, lgamma=special.gammaln, digamma=special.digamma, lbeta=special.betaln,
+    atan2=np.arctan2, fmax=np.maximum, fmin=np.minimum, lgamma=special.gammaln, digamma=special.digamma, lgamma_rise=lambda x, n: special.gammaln(np.asarray(x) + n) - special.gammaln(x),
+    digamma_rise=lambda x, n: special.digamma(np.asarray(x) + n) - special.digamma(x), lbeta=special.betaln,
     erf=special.erf, Phi=special.ndtr, log_Phi=special.log_ndtr, inv_logit=special.expit, log_inv_logit=special.log_expit,
     log1m_inv_logit=lambda a: special.log_expit(-np.asarray(a)), log1m=lambda a: np.log1p(-np.asarray(a)),
     log1p_exp=lambda a: np.logaddexp(0, a), log1m_exp=log1m_exp, log_diff_exp=lambda a, b: a + log1m_exp(np.asarray(b) - a),
