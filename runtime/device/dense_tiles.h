@@ -397,7 +397,7 @@ template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dens
     int below = k >= 0;
     asm volatile("" : "+r"(below));                      // or the compiler makes two copies of all that follows
     if (threadIdx.x == 160 && below) dense_release(d.done + i, k + 1);                  // by who has nothing to do now
-    if (!dense_factor(fourth, second, first, out) && threadIdx.x % 32 == 0) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
+    if (!dense_factor(fourth, second, first, out) && threadIdx.x % 32 == 0) gm_not_proper(place, chain, name, -1);
     if (below) {
         dense_vectors(d, k, lane, w);
 #pragma unroll
@@ -500,8 +500,8 @@ template <typename T> static __device__ __forceinline__ void dense_back(const De
         for (int v = 1; v < 8; v++) y += more[v * DENSE_TILE + lane];
         dense_publish(d.x + mine, y);
         if (mine < d.n) {
-            if (!is_finite(y)) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
-            if (x) x[mine] = y;
+            if (!is_finite(y)) gm_not_proper(place, chain, name, -1);
+            else if (x) x[mine] = y;
         }
     }
 }
@@ -588,7 +588,7 @@ GM_KERNEL gm_rows_prior(const State *states, GmPlace *place, unsigned var, const
     double *a = (double *)(rows.scratch + chain * rows.chain), *b = a + rows.p;
     const Stream g = stream(gm_sweep_of(place, chain), var, 0);
     for (long j = blockIdx.x * (long)DENSE_THREADS + threadIdx.x; j < rows.p; j += gridDim.x * (long)DENSE_THREADS) {
-        if (!(D[j] > 0)) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
+        if (!(D[j] > 0)) gm_not_proper(place, chain, name, -1);
         const double r = 1 / sqrt(D[j]);
         D[j] = r;
         a[j] = r * (r * h[j]);
@@ -690,8 +690,8 @@ GM_KERNEL gm_rows_place(const State *states, GmPlace *place, const char *name, u
     const double *a = (const double *)(rows.scratch + chain * rows.chain), *b = a + rows.p, D = gm_array<const wide>(states, chain, rows.D)[j];
     const wide *scale = gm_array<const wide>(states, chain, at_scale);
     const double x = (scale ? scale[2] : 1) * a[j] + b[j] + D * D * all;
-    if (!is_finite(x)) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
-    gm_array<wide>(states, chain, at_x)[j] = x;
+    if (is_finite(x)) gm_array<wide>(states, chain, at_x)[j] = x;
+    else gm_not_proper(place, chain, name, -1);
 }
 
 #endif

@@ -313,6 +313,19 @@ static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
     return g;
 }
 
+// A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than numbers hold. Whether it has one does not depend on where it is, so the rest of the sweep
+// draws from its conditionals all the same.
+static inline void gm_not_drawn(GmRun *run, const char *name, const char *what)
+{
+#if !defined(GM_MODES)
+    if (GM_STAYS(run->sweep, run->warmup) && !run->checking && !run->tried) {
+        gm_stayed(name, 1);
+        return;
+    }
+#endif
+    gm_fault(run, run->chain, name, -1, what);
+}
+
 static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
 {
     if (run->marginal) {
@@ -325,7 +338,7 @@ static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char 
     const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);    // a move of z and x together makes no claim about x alone
     if (run->checking) gm_claim_quadratic(run, run->chain, gm_quadratic_after(x));
     if (scale) scale[2] = move.scale;
-    if (bad) gm_fault(run, run->chain, name, -1, NOT_POSITIVE_DEFINITE);
+    if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
 static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D, wide *E,
@@ -341,7 +354,7 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
     const long bad = gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_claim_quadratic(run, run->chain, gm_arrow_after(x, u));
     if (scale) scale[2] = move.scale;
-    if (bad) gm_fault(run, run->chain, name, -1, NOT_POSITIVE_DEFINITE);
+    if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
 static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y, solve *M, wide *x,
@@ -357,7 +370,7 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     const long bad = gm_normal_rows(&g, n, p, D, h, rows, y, M, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_claim_quadratic(run, run->chain, gm_rows_after(x));
     if (scale) scale[2] = move.scale;
-    if (bad) gm_fault(run, run->chain, name, -1, NOT_POSITIVE_DEFINITE);
+    if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
 static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x, wide *scale)
@@ -374,7 +387,7 @@ static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_
     const long bad = gm_normal_sparse(&g, number, h, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_claim_quadratic(run, run->chain, gm_sparse_after(number, x));
     if (scale) scale[2] = move.scale;
-    if (bad) gm_fault(run, run->chain, name, -1, bad == GM_NOT_SOLVED ? NOT_SOLVED : NOT_POSITIVE_DEFINITE);
+    if (bad) gm_not_drawn(run, name, bad == GM_NOT_SOLVED ? NOT_SOLVED : NOT_POSITIVE_DEFINITE);
 }
 
 #endif

@@ -38,6 +38,17 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
 
 #define GM_NOT_PROPER "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre them), or a value it depends on overflowed or fell to 0"
 
+// A joint normal that cannot be drawn: in the first sweeps of warm-up it stays where it is (gm_not_drawn in launch.h).
+static __device__ void gm_not_proper(GmPlace *place, int chain, const char *variable, long element)
+{
+    if (!GM_STAYS((long)place->sweep, (long)place->warmup)) {
+        gm_raise(place, chain, variable, element, GM_NOT_PROPER);
+        return;
+    }
+    atomicAdd(&place->stayed, 1);
+    place->stayed_variable = variable;
+}
+
 // ---- the run ----
 
 // To the next sweep. After a fault the place stays where it is, so that the message names the sweep.
@@ -136,7 +147,8 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
     for (int k = 0; k < n; k++) {
         const double pivot = A[k * stride + k];
         if (!(pivot > GM_PIVOT_LOST * J[k * n + k]) || pivot > GM_HUGE) {           // the same in every thread
-            if (t == 0) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
+            if (t == 0) gm_not_proper(place, chain, name, -1);
+            if (t == 0 && scale) scale[2] = 1;
             return;
         }
         const double r = 1 / sqrt(pivot);
@@ -171,8 +183,8 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
             __syncwarp();
         }
         for (int j = t; j < n; j += 32) {
-            if (!is_finite(v[j])) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
-            x[j] = v[j];
+            if (is_finite(v[j])) x[j] = v[j];
+            else gm_not_proper(place, chain, name, -1);
         }
     }
 }
@@ -211,7 +223,7 @@ GM_KERNEL gm_dense_place(const State *states, GmPlace *place, const char *name, 
     const solve *h = gm_array<const solve>(states, chain, at_h);
     wide *x = gm_array<wide>(states, chain, at_x);
     for (long j = blockIdx.x * 256L + threadIdx.x; j < n; j += gridDim.x * 256L) {
-        if (info[chain] != 0 || !is_finite(h[j])) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
+        if (info[chain] != 0 || !is_finite(h[j])) gm_not_proper(place, chain, name, -1);
         else x[j] = h[j];
     }
 }
@@ -225,7 +237,7 @@ GM_KERNEL gm_arrow_rows(const State *states, GmPlace *place, const char *name, l
     const wide *D = gm_array<const wide>(states, chain, at_D);
     wide *E = gm_array<wide>(states, chain, at_E), *k = gm_array<wide>(states, chain, at_k);
     for (long i = blockIdx.x * 256L + threadIdx.x; i < m; i += gridDim.x * 256L) {
-        if (!(D[i] > 0)) gm_raise(place, chain, name, i, GM_NOT_PROPER);
+        if (!(D[i] > 0)) gm_not_proper(place, chain, name, i);
         const double r = 1 / sqrt(D[i]);
         for (long j = 0; j < n; j++) E[i * n + j] *= r;
         k[i] *= r;
@@ -308,8 +320,8 @@ GM_KERNEL gm_arrow_effects(const State *states, GmPlace *place, unsigned var, co
         double v = s * k[i];
         for (long j = 0; j < n; j++) v -= E[i * n + j] * x[j];
         v = (v + gm_noise(&g, n + i)) / sqrt(D[i]);
-        if (!is_finite(v)) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
-        u[i] = v;
+        if (is_finite(v)) u[i] = v;
+        else gm_not_proper(place, chain, name, -1);
     }
 }
 

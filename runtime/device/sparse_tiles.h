@@ -209,7 +209,7 @@ template <bool FINISHES> static __device__ __forceinline__ void sparse_tile(cons
     int below = k >= 0;
     asm volatile("" : "+r"(below));                      // or the compiler makes two copies of all that follows
     if (threadIdx.x == 160 && below) dense_release(d.ready + t.tile, 0);                   // by who has nothing to do now
-    if (!dense_factor(fourth, second, first, d.inverse + (long)i * DENSE_TILE * DENSE_TILE) && threadIdx.x % 32 == 0) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
+    if (!dense_factor(fourth, second, first, d.inverse + (long)i * DENSE_TILE * DENSE_TILE) && threadIdx.x % 32 == 0) gm_not_proper(place, chain, name, -1);
     if (below) {
         const double w = dense_await(d.w + k * DENSE_TILE + lane);
 #pragma unroll
@@ -288,8 +288,8 @@ static __device__ __forceinline__ void sparse_back(const SparsePlan &p, const Sp
         for (int v = 1; v < 8; v++) y += more[v * DENSE_TILE + lane];
         dense_publish(d.x + mine, y);
         if (is) {
-            if (!is_finite(y)) gm_raise(place, chain, name, -1, GM_NOT_PROPER);
-            x[p.element[number]] = y;
+            if (is_finite(y)) x[p.element[number]] = y;
+            else gm_not_proper(place, chain, name, -1);
         }
     }
 }

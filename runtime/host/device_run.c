@@ -286,6 +286,14 @@ bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place)
 
 int gm_found_fault(GmRun *run) { return (run->device && !gm_device_settled(run->device, run)) || gm_fault_raised(); }
 
+// Draws that were not made, which chains have counted.
+static void take_stayed(GmDevice *d)
+{
+    GmPlace place = { 0 };
+    if (!d->failed) gm_device_good(d, gm_device_get(d, &place, d->place, sizeof place), "fetching the run's place");
+    if (!d->failed && place.stayed) gm_stayed(fetch_text(place.stayed_variable), place.stayed);
+}
+
 bool gm_device_settled(GmDevice *d, GmRun *run)
 {
     GmPlace place = { 0 };
@@ -395,6 +403,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "sweeping");
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->copies), "fetching draws");
     for (int k = 0; k < 2; k++) close_batch(&batch[k]);
+    take_stayed(d);
     *sweeps = done;
     if (d->profile) gm_device_time_collect(d);
     return d->failed ? (int)d->status : status;

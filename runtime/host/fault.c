@@ -153,6 +153,25 @@ void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *
     note_fault(run, chain, variable, !whole ? LONG_MAX : n ? number[0] : 0, says, n, number);
 }
 
+// ---- draws that were not made ----
+
+static const char *stayed_variable;
+static long stayed;
+
+void gm_stayed(const char *variable, long times)
+{
+#pragma omp critical(gm_stayed)
+    {
+        if (!stayed_variable || strcmp(variable, stayed_variable) < 0) stayed_variable = variable;
+        stayed += times;
+    }
+}
+
+void gm_stayed_note(void)
+{
+    if (stayed) gm_note("%s stayed where it was in some of the first %d sweeps: its joint normal was not proper there, as far as numbers tell", stayed_variable, GM_FIRST_SWEEPS);
+}
+
 long gm_inside(long i, long n, const char *name)
 {
     if (i >= 0 && i < n)

@@ -45,6 +45,7 @@ char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2))); 
 
 bool gm_fault_raised(void);         // has gm_fault (model.h) been called since the last gm_fault_clear?
 void gm_fault_clear(void);
+void gm_stayed_note(void);                               // a line about draws that were not made, if there were any
 long gm_fault_sweep(void);          // where it happened, from 0
 int  gm_fault_chain(void);          // its number in all, from 0
 bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown

@@ -146,7 +146,13 @@ typedef struct GmPlace {                                 // what kernels on a GP
     const struct GmTerms *terms;                         // by number of a sparse joint normal, from 1; in device memory
     int32_t *going;                                      // how many chains launches are for, then which; not all of them while some of a move have their draw
     uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
+    int32_t  stayed;                                     // draws that were not made (GM_STAYS), and of what the last of them
+    const char *stayed_variable;                         // in device memory
 } GmPlace;
+
+// Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is.
+enum { GM_FIRST_SWEEPS = 50 };
+#define GM_STAYS(sweep, warmup) ((sweep) < (warmup) && (sweep) < GM_FIRST_SWEEPS)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 // Whether a chain has its draw while others of a move along gradients go on (gm_move in runtime_cuda.h): nothing is done for it.
@@ -310,6 +316,7 @@ long gm_times(long i, long n);
 long gm_whole(double x);
 // Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
+void gm_stayed(const char *variable, long times);       // so many draws of it were not made (GM_STAYS)
 // A fault whose message says all: each # in it stands for a number.
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);
 // --check: a gradient by a coordinate of a move beside what differences say, whose error is about `error`.

@@ -284,6 +284,7 @@ static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
+    gm_stayed_note();
     if (!gm_draws_finish(&f->draws))
         status = GM_EXIT_FAULT;
     explain_end(f, status);

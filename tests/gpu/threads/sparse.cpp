@@ -64,8 +64,7 @@ typedef struct GmPlace { int fault; } GmPlace;
 typedef struct State { wide *x, *scale; } State;
 template <typename T> static T *gm_array(const State *states, int chain, uint64_t offset) { return offset == ~(uint64_t)0 ? (T *)0 : *(T *const *)((const char *)&states[chain] + offset); }
 static Sweep gm_sweep_of(const GmPlace *, int chain) { return {5, (uint32_t)chain, 3}; }
-static void gm_raise(GmPlace *place, int, const char *, long, const char *) { place->fault = 1; }
-#define GM_NOT_PROPER ""
+static void gm_not_proper(GmPlace *place, int, const char *, long) { place->fault = 1; }
 static double gm_noise(const Stream *g, long k)
 {
     Stream part = stream_part(g, (uint64_t)k);
