@@ -387,6 +387,7 @@ bool gm_csv_read(GmValues *values, const char *path, const char *name, const cha
 {
     Table t = { .path = path, .values = values, .first_value = values->n };
     struct stat info;
+    gm_file_is_read(path);
     t.file = fopen(path, "rb");
     if (!t.file || fstat(fileno(t.file), &info) != 0) {
         gm_error("%s: cannot be read: %s", path, strerror(errno));

@@ -131,6 +131,7 @@ static void explain(const char *path, const json_error_t *error)
 
 bool gm_json_read(GmValues *values, const char *path)
 {
+    gm_file_is_read(path);
     FILE *file = fopen(path, "rb");
     struct stat info;
     if (!file || fstat(fileno(file), &info) != 0) {

@@ -179,6 +179,7 @@ static bool take(Npy *npy, GmValue *v, void *map)
 
 void *gm_map_file(const char *path, size_t *size)
 {
+    gm_file_is_read(path);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) {

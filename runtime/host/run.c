@@ -398,6 +398,8 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws)))
         return GM_EXIT_USAGE;
+    if (!gm_outputs_may_be_written(o))                   // now all that is read is known
+        return GM_EXIT_USAGE;
     gm_signals_catch();
     const GmExit chosen = choose_device(f);
     if (chosen != GM_EXIT_OK)
@@ -463,6 +465,7 @@ static int start(Fit *f)
 int gm_fit(const GmModel *model, int argc, char **argv)
 {
     Fit fit = { .model = model };
+    gm_files_start();
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) {
         const int status = gm_relabel(model, argc - 1, argv + 1);
