@@ -359,6 +359,7 @@ bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
     memcpy(to, row, (size_t)d->n_columns * sizeof *row);
     d->possible[chain] += row[0] > -INFINITY;
     d->stored[chain] = at + 1;
+    gm_signals_keep_draws();
     if (d->writer)
         gm_writer_stored(d->writer, chain, at);
     return true;
@@ -387,6 +388,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
                 to[k] = d->column[k].absent ? NAN : ((const double *)array)[d->column[k].element];
     }
     d->stored[chain] = at + 1;
+    gm_signals_keep_draws();
     if (d->writer)
         gm_writer_stored(d->writer, chain, at);
     return true;

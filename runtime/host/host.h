@@ -48,7 +48,8 @@ void gm_fault_clear(void);
 long gm_fault_sweep(void);          // where it happened, from 0
 int  gm_fault_chain(void);          // its number in all, from 0
 bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
-void gm_signals_catch(void);        // the first SIGINT or SIGTERM asks for an orderly end, a second one kills
+void gm_signals_catch(void);        // the first SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGXCPU asks for an orderly end, a second one kills
+void gm_signals_keep_draws(void);   // from now on there are draws, which a second one leaves in their temporary files
 bool gm_interrupted(void);
 
 // ---- options.c: the command line ----
@@ -303,6 +304,7 @@ typedef struct GmProgress {
 
 double gm_seconds(void);            // a monotonic clock
 void   gm_progress_open(GmProgress *p, const GmOptions *o, long total);
+long   gm_progress_until(const GmProgress *p, long sweep, long batch);          // sweeps from `sweep` on, of at most `batch`, after which a line is due
 void   gm_progress_show(GmProgress *p, long done);
 void   gm_progress_close(GmProgress *p);
 

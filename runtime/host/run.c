@@ -5,6 +5,7 @@
 #include "../backends/sparse.h"
 #include "relabel.h"
 
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -148,7 +149,8 @@ static int sample(Fit *f)
         if (f->run.batch > total - f->run.sweep)
             f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
-        f->run.batch = gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, batch)));
+        f->run.batch = gm_progress_until(&progress, f->run.sweep, f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);     // warm-up ends with a batch, too
+        f->run.batch = gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, f->run.batch)));
         const double before = gm_seconds();
         if (f->step_seconds) {
             f->run.batch = 1;
@@ -462,6 +464,15 @@ static int start(Fit *f)
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 
+// What was printed is all there, or that is said.
+static int printed(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    gm_error("standard output cannot be written: %s", strerror(errno ? errno : EIO));
+    return status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
+}
+
 int gm_fit(const GmModel *model, int argc, char **argv)
 {
     Fit fit = { .model = model };
@@ -469,14 +480,12 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) {
         const int status = gm_relabel(model, argc - 1, argv + 1);
-        return fflush(stdout) != 0 && status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
+        return printed(status);
     }
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
     if (status < 0)
         status = start(&fit);
     fit_close(&fit);
-    if (fflush(stdout) != 0 && status == GM_EXIT_OK)
-        status = GM_EXIT_FAULT;
-    return status;
+    return printed(status);
 }
