@@ -16,7 +16,7 @@ EMIT   := $(wildcard compiler/emit/*.c)
 DRIVER := $(wildcard compiler/driver/*.c)
 GEN    := $(BUILD)/gen/grammar.c $(BUILD)/gen/lexer.c
 OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(KERNEL) $(EMIT) $(DRIVER)) $(BUILD)/obj/gen/grammar.o $(BUILD)/obj/gen/lexer.o \
-          $(patsubst %,$(BUILD)/obj/runtime/backends/%.o,library nvrtc cuda)
+          $(patsubst %,$(BUILD)/obj/runtime/backends/%.o,library nvrtc cuda files)
 # Numbers as text: by Dragonbox, where its header and a C++ compiler are installed.
 DRAGONBOX := $(if $(shell command -v $(CXX)),$(patsubst %/dragonbox/dragonbox.h,%,$(firstword $(wildcard /usr/include/dragonbox-*/dragonbox/dragonbox.h \
              /usr/include/dragonbox/dragonbox.h /usr/local/include/dragonbox-*/dragonbox/dragonbox.h /usr/local/include/dragonbox/dragonbox.h))))

@@ -57,6 +57,24 @@ Source *source_from_string(Arena *a, const char *path, const char *text)
     return s;
 }
 
+const char *source_name(Arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = arena_alloc(a, 2 * strlen(path) + 1), *to = name;
+    for (const char *c = slash ? slash + 1 : path; *c; c++) {
+        const bool control = (unsigned char)*c < ' ' || *c == 127;
+        if (*c == '"' || *c == '\\') *to++ = '\\';
+        *to++ = control ? '?' : *c;
+    }
+    *to = 0;
+    return name;
+}
+
+const char *span_place(Arena *a, Span s)
+{
+    return arena_printf(a, "%s:%d", source_name(a, s.source ? s.source->path : ""), span_line(s));
+}
+
 int span_line(Span s)
 {
     if (!s.source) return 0;

@@ -138,7 +138,8 @@ bool image_write(const char *stem, const char *runtime, const char *name, const 
     for (int k = 0; k < 3; k++) {
         if (!parts[k]) continue;
         fprintf(f, "BYTES(gm_device_%s, ", parts[k]);
-        snprintf(path, sizeof path, "%s.%s", stem, parts[k]);
+        const char *slash = strrchr(stem, '/');          // it is compiled in its folder
+        snprintf(path, sizeof path, "%s.%s", slash ? slash + 1 : stem, parts[k]);
         put_quoted(f, path);
         fprintf(f, ");\n");
     }
@@ -153,16 +154,6 @@ bool image_write(const char *stem, const char *runtime, const char *name, const 
         return false;
     }
     return true;
-}
-
-void image_remove(const char *stem)
-{
-    static const char *const suffixes[] = {"text", "ptx", "cubin", "c"};
-    for (int k = 0; k < 4; k++) {
-        char path[PATH_MAX];
-        snprintf(path, sizeof path, "%s.%s", stem, suffixes[k]);
-        unlink(path);
-    }
 }
 
 const char *image_arch_found(Arena *a)

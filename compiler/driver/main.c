@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "../../runtime/backends/files.h"
 #include "../emit/emit.h"
 #include "../front/front.h"
 #include "explain.h"
@@ -74,6 +75,7 @@ static const char *current_pass = "start", *current_model = "";
 
 static void internal_fault(int signal)
 {
+    gm_files_remove();
     static const char head[] = "gmc: internal error in pass ", tail[] = "; please keep the model and report it\n";
     (void)signal;
     if (write(2, head, sizeof head - 1) < 0 || write(2, current_pass, strlen(current_pass)) < 0 || write(2, tail, sizeof tail - 1) < 0) {}
@@ -106,6 +108,12 @@ static int by_name(const void *a, const void *b) { return strcmp(*(char *const *
 
 enum { DEEPEST_FOLDER = 16 };    // deeper ones are links in a circle
 
+static Source *read_source(Arena *a, const char *path)
+{
+    gm_file_is_read(path);
+    return source_read(a, path);
+}
+
 // Every .gm file below a folder, in order of name.
 static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, int depth)
 {
@@ -135,7 +143,7 @@ static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, i
         } else {
             size_t len = strlen(names[i]);
             if (len < 3 || strcmp(names[i] + len - 3, ".gm") != 0) continue;
-            Source *s = source_read(a, names[i]);
+            Source *s = read_source(a, names[i]);
             if (!s) {
                 fprintf(stderr, "gmc: cannot read %s: %s\n", names[i], strerror(errno));
                 return false;
@@ -148,20 +156,58 @@ static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, i
 
 // ---- the C compiler ----
 
-// Starts a command; -1 if no process can be made.
-static pid_t start_command(const Options *o, const char *const *argv)
+static volatile pid_t compiler;         // that runs, or 0
+static volatile sig_atomic_t ending;    // a signal has come
+
+// Before a signal ends gmc: what the compiler would still write would stay.
+static void end_compiler(void)
 {
+    ending = 1;
+    if (compiler <= 0) return;
+    kill(compiler, SIGTERM);
+    waitpid(compiler, NULL, 0);
+}
+
+// A word of CC that names a file by a path is made absolute, since the compiler runs in another folder.
+static const char *command_word(Arena *a, const char *word)
+{
+    char real[PATH_MAX];
+    return *word != '-' && strchr(word, '/') && realpath(word, real) ? arena_printf(a, "%s", real) : word;
+}
+
+enum { MOST_WORDS = 16 };               // of CC
+
+// CC as words, "ccache gcc -m64", or one file whose name may have blanks. How many there are.
+static int command_words(Arena *a, const char **word)
+{
+    const char *cc = getenv("CC");
+    int n = 0;
+    if (!cc || !cc[strspn(cc, " \t")]) cc = "cc";
+    if (strchr(cc, '/') && access(cc, X_OK) == 0) word[n++] = command_word(a, cc);
+    else
+        for (char *rest = arena_printf(a, "%s", cc), *w; n < MOST_WORDS && (w = strtok_r(rest, " \t", &rest));) word[n++] = command_word(a, w);
+    return n;
+}
+
+// Starts the compiler in a folder, with arguments after the words of CC; -1 if no process can be made.
+static pid_t start_compiler(const Options *o, Arena *a, const char *folder, const char *const *arguments)
+{
+    int n = 0;
+    while (arguments[n]) n++;
+    const char **argv = NEW_N(a, const char *, MOST_WORDS + n + 1);
+    const int words = command_words(a, argv);
+    memcpy(argv + words, arguments, (size_t)(n + 1) * sizeof *argv);
     if (o->verbose) {
         for (int i = 0; argv[i]; i++) fprintf(stderr, "%s%s", i ? " " : "", argv[i]);
         fputc('\n', stderr);
     }
     const pid_t pid = fork();
     if (pid == 0) {
-        execvp(argv[0], (char *const *)argv);
+        if (chdir(folder) == 0) execvp(argv[0], (char *const *)argv);
         fprintf(stderr, "gmc: cannot run the C compiler `%s`: %s (apt-get install gcc, or set CC)\n", argv[0], strerror(errno));
         _exit(127);
     }
-    return pid;
+    return compiler = pid;
 }
 
 static int wait_for(pid_t pid)
@@ -169,6 +215,8 @@ static int wait_for(pid_t pid)
     int status = 0;
     if (pid < 0) return -1;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (ending) pause();             // the handler, in another thread, has waited for it too, and ends gmc
+    compiler = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
@@ -193,7 +241,7 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
         compiled = gm_nvrtc_compile(arena_printf(a, "#define GM_ROWS_ANY\n%s", text), slash ? slash + 1 : source, o->precision, arch, &image);
         if (o->verbose) fprintf(stderr, "gmc: NVRTC, %s, %s precision: %.2f s, %zu bytes\n", arch, gm_precision_names[o->precision], seconds() - begun, image.cubin ? image.cubin_size : image.ptx_size);
         if (!compiled) {
-            fprintf(stderr, "%s\ngmc: NVRTC does not compile the half of the program that runs on GPUs; please keep %s and the model and report it\n", image.log ? image.log : "", source);
+            fprintf(stderr, "%s\ngmc: NVRTC does not compile the half of the program that runs on GPUs; please keep the model and report it (--keep writes the program's text)\n", image.log ? image.log : "");
             gm_image_free(&image);
             return EXIT_DEVICE;
         }
@@ -203,71 +251,128 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
     return *made ? 0 : EXIT_USAGE;
 }
 
-// The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other.
-static int build_program(const Options *o, const Home *h, Arena *a, int steps, bool for_cpu, const char *source, const char *target)
+// Files in the folder where a program is made. The compiler runs in it and sees these names, whatever the program and its folder are called.
+#define FILES(X) X(SOURCE, "program.cu") X(OBJECT, "program.o") X(PROGRAM, "program") X(DEVICE_C, "program.gpu.c") X(DEVICE_TEXT, "program.gpu.text") \
+                 X(DEVICE_PTX, "program.gpu.ptx") X(DEVICE_CUBIN, "program.gpu.cubin")
+enum {
+#define NUMBER(name, file) MADE_##name,
+    FILES(NUMBER)
+    MADE
+};
+static const char *const made_name[] = {
+#define NAME(name, file) file,
+    FILES(NAME)
+};
+
+typedef struct Workshop { char *folder; const char *path[MADE]; } Workshop;
+
+static bool workshop_open(Workshop *w, Arena *a, const char *output)
 {
-    const char *cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
-    const char *runtime = arena_printf(a, "-I%s/device", h->runtime), *object = arena_printf(a, "%s.o", target), *stem = arena_printf(a, "%s.gpu", target);
+    w->folder = gm_folder_create(output);
+    for (int k = 0; k < MADE && w->folder; k++) gm_file_temporary(w->path[k] = arena_printf(a, "%s/%s", w->folder, made_name[k]));
+    return w->folder != NULL;
+}
+
+static void workshop_close(Workshop *w)
+{
+    for (int k = 0; k < MADE; k++) {
+        unlink(w->path[k]);
+        gm_file_settled(w->path[k]);
+    }
+    rmdir(w->folder);
+    gm_file_settled(w->folder);
+    free(w->folder);
+}
+
+// What the compiler has made: a compiler that makes nothing, and says nothing of it, is none.
+static bool was_made(const Workshop *w, int what)
+{
+    if (access(w->path[what], R_OK) == 0) return true;
+    fprintf(stderr, "gmc: the C compiler `%s` ended well, and has not written what it was asked for: is it a C compiler?\n", getenv("CC") ? getenv("CC") : "cc");
+    return false;
+}
+
+// The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other. 0, or an exit status; *failed: a compiler did, and has said so.
+static int build_program(const Options *o, const Home *h, Arena *a, int steps, bool for_cpu, const Workshop *w, bool *failed)
+{
+    const char *runtime = arena_printf(a, "-I%s/device", h->runtime);
     const bool many = steps > MANY_STEPS;
     // Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that does not change (nine seconds for a dozen of them). Without partial redundancy
     // elimination: it computes what a choice of a row adds to a sum in each of its branches, and the row is then done by itself. A choice among several, as of the
     // categories of an ordered probit, is turned into arithmetic where more than 4 ways meet, too.
-    const char *compile[] = {cc, "-x", "c", "-std=gnu11", many ? "-O1" : "-O2", many ? "-fno-inline" : "-ftree-vectorize", many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
-                             "-fno-signed-zeros", "-fno-thread-jumps", "-fno-tree-pre", "--param", "max-tree-if-conversion-phi-args=16", "-fopenmp", "-w", runtime, "-c", source, "-o", object, NULL};
-    const pid_t pid = start_command(o, compile);
+    const char *compile[] = {"-x", "c", "-std=gnu11", many ? "-O1" : "-O2", many ? "-fno-inline" : "-ftree-vectorize", many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
+                             "-fno-signed-zeros", "-fno-thread-jumps", "-fno-tree-pre", "--param", "max-tree-if-conversion-phi-args=16", "-fopenmp", "-w", runtime, "-c", made_name[MADE_SOURCE], "-o", made_name[MADE_OBJECT], NULL};
+    const pid_t pid = start_compiler(o, a, w->folder, compile);
     bool made = false;
-    int device = o->no_device || for_cpu ? 0 : make_image(o, h, a, source, stem, &made);
+    const int device = o->no_device || for_cpu ? 0 : make_image(o, h, a, w->path[MADE_SOURCE], arena_printf(a, "%s.gpu", w->path[MADE_PROGRAM]), &made);
     int status = wait_for(pid);
+    if (status == 0 && !was_made(w, MADE_OBJECT)) return EXIT_COMPILER;
     if (status == 0 && device == 0) {
-        const char *image = arena_printf(a, "%s.c", stem);
-        const char *link[] = {cc, "-fopenmp", "-w", object, "-x", "c", made ? image : "/dev/null", "-x", "none",
-                              h->archive, "-o", target, "-ljansson", "-llapacke", "-lopenblas", "-lm", "-ldl", NULL};
-        status = wait_for(start_command(o, link));
+        const char *link[] = {"-fopenmp", "-w", made_name[MADE_OBJECT], "-x", "c", made ? made_name[MADE_DEVICE_C] : "/dev/null", "-x", "none",
+                              h->archive, "-o", made_name[MADE_PROGRAM], "-ljansson", "-llapacke", "-lopenblas", "-lm", "-ldl", NULL};
+        status = wait_for(start_compiler(o, a, w->folder, link));
+        if (status == 0 && !was_made(w, MADE_PROGRAM)) return EXIT_COMPILER;
     }
-    unlink(object);
-    image_remove(stem);
-    if (status == 0) return device;
-    if (status == 127 && !o->keep) unlink(source);
-    if (status != 127) fprintf(stderr, "gmc: the C compiler failed on %s; please keep this file and the model and report it\n", source);
-    return EXIT_COMPILER;
+    *failed = status != 0 && status != 127;
+    return status == 0 ? device : EXIT_COMPILER;
+}
+
+// The text on which a compiler has failed is kept, beside the output and under a name that nothing else has.
+static void keep_failed(const Workshop *w, Arena *a)
+{
+    const char *kept = arena_printf(a, "%.*scu", (int)(strlen(w->folder) - strlen("part")), w->folder);
+    if (rename(w->path[MADE_SOURCE], kept) != 0) kept = "";
+    fprintf(stderr, "gmc: the C compiler failed, and says why above. If disk and memory suffice, and CC names gcc or a compiler that takes its options, please keep %s%sthe model and report it\n", kept, *kept ? " and " : "");
+}
+
+static bool cannot_write(const char *path, const char *why)
+{
+    if (why) fprintf(stderr, "gmc: cannot write %s: %s\n", path, why);
+    return why != NULL;
+}
+
+static bool write_source(const Workshop *w, const Program *p, const char *model)
+{
+    FILE *f = fopen(w->path[MADE_SOURCE], "wx");
+    if (f) emit_program(f, p, model);
+    const bool good = f && !ferror(f);
+    return (!f || fclose(f) == 0) && good;
 }
 
 static int compile(const Options *o, const Home *h, const Program *p)
 {
-    char path[PATH_MAX], temporary[PATH_MAX];
-    // The program's text is the user's with --keep alone: then it replaces PROGRAM.cu.
-    if (snprintf(path, sizeof path, o->keep ? "%s.cu" : "%s.part.cu", o->output) >= (int)sizeof path || snprintf(temporary, sizeof temporary, "%s.part", o->output) >= (int)sizeof temporary) {
-        fprintf(stderr, "gmc: the name %s is too long\n", o->output);
+    Arena *a = p->g->arena;
+    const char *text = o->keep ? arena_printf(a, "%s.cu", o->output) : NULL;         // the program's text is the user's with --keep alone: then it replaces PROGRAM.cu
+    if (cannot_write(o->output, gm_file_refused(o->output)) || (text && cannot_write(text, gm_file_refused(text)))) return EXIT_USAGE;
+    Workshop w;
+    if (!workshop_open(&w, a, o->output)) {
+        cannot_write(o->output, strerror(errno));
         return EXIT_USAGE;
     }
-    FILE *f = fopen(path, "w");
-    if (!f) {
-        fprintf(stderr, "gmc: cannot write %s: %s\n", path, strerror(errno));
-        return EXIT_USAGE;
+    int status = EXIT_USAGE;
+    bool failed = false;
+    if (!write_source(&w, p, o->model)) cannot_write(o->output, strerror(errno));
+    else {
+        current_pass = "C compiler";
+        status = build_program(o, h, a, p->nsteps, only_on_cpu(p->g) != NULL, &w, &failed);
+        if (status == 0 && cannot_write(o->output, gm_file_replace(w.path[MADE_PROGRAM], o->output))) status = EXIT_USAGE;
+        if (text && cannot_write(text, gm_file_replace(w.path[MADE_SOURCE], text)) && status == 0) status = EXIT_USAGE;
+        if (failed && !text) keep_failed(&w, a);
+        else if (failed) fprintf(stderr, "gmc: the C compiler failed on %s, and says why above\n", text);
     }
-    emit_program(f, p, o->model);
-    if (fclose(f) != 0) {
-        fprintf(stderr, "gmc: cannot write %s: %s\n", path, strerror(errno));
-        unlink(path);
-        return EXIT_USAGE;
-    }
-    current_pass = "C compiler";
-    const int status = build_program(o, h, p->g->arena, p->nsteps, only_on_cpu(p->g) != NULL, path, temporary);
-    if (status != 0) {
-        unlink(temporary);
-        return status;
-    }
-    if (rename(temporary, o->output) != 0) {
-        fprintf(stderr, "gmc: cannot write %s: %s\n", o->output, strerror(errno));
-        unlink(temporary);
-        if (!o->keep) unlink(path);
-        return EXIT_USAGE;
-    }
-    if (!o->keep) unlink(path);
-    return 0;
+    workshop_close(&w);
+    return status;
 }
 
 // ---- the passes ----
+
+// What was printed is all there, or that is said.
+static int printed(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    fprintf(stderr, "gmc: standard output cannot be written: %s\n", strerror(errno ? errno : EIO));
+    return status ? status : EXIT_USAGE;
+}
 
 typedef struct GraphPass { const char *name, *stage; bool (*run)(Graph *); void (*print)(FILE *, const Graph *); } GraphPass;
 typedef struct KernelPass { const char *name, *stage; void (*run)(Lower *); void (*print)(FILE *, const Program *); } KernelPass;
@@ -333,11 +438,12 @@ static int compile_model(const Options *o)
     expr_start(a);
     Diags *d = diags_new(a);
     Library lib = {0};
+    gm_file_is_read(home.archive);
     if (!read_library(a, home.stdlib, &lib, d, 0)) return EXIT_USAGE;
     for (int i = 0; i < o->ninclude; i++)
         if (!read_library(a, o->include[i], &lib, d, 0)) return EXIT_USAGE;
     if (diags_errors(d) > 0 || !front_resolve_library(a, &lib, d)) return finish(d, o, EXIT_MODEL);
-    Source *s = source_read(a, o->model);
+    Source *s = read_source(a, o->model);
     if (!s) {
         fprintf(stderr, "gmc: cannot read %s: %s\n", o->model, strerror(errno));
         return EXIT_USAGE;
@@ -367,7 +473,8 @@ static int compile_model(const Options *o)
         pass->run(lowering);
         if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
     }
-    if (o->explain) { explain(stdout, p); return finish(d, o, 0); }
+    if (o->explain) explain(stdout, p);
+    if (o->explain && !o->output) return finish(d, o, 0);
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
     begin_pass("emit");
@@ -404,6 +511,8 @@ int main(int argc, char **argv)
         {"verbose", no_argument, 0, 'v'}, {"keep", no_argument, 0, KEEP},
         {"no-device", no_argument, 0, NO_DEVICE}, {"device", required_argument, 0, DEVICE}, {"arch", required_argument, 0, ARCH},
         {"precision", required_argument, 0, PRECISION}, {0, 0, 0, 0}};
+    gm_files_start();
+    gm_files_ending = end_compiler;
     signal(SIGSEGV, internal_fault);
     signal(SIGABRT, internal_fault);
     signal(SIGFPE, internal_fault);
@@ -449,8 +558,8 @@ int main(int argc, char **argv)
                 return EXIT_USAGE;
             }
             break;
-        case VERSION: puts("gmc " GMC_VERSION); return 0;
-        case 'h': case HELP: usage(stdout); return 0;
+        case VERSION: puts("gmc " GMC_VERSION); return printed(0);
+        case 'h': case HELP: usage(stdout); return printed(0);
         default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
         }
     if (optind >= argc) {
@@ -488,5 +597,5 @@ int main(int argc, char **argv)
     const bool deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0 && pthread_create(&compiler, &attributes, compile_thread, &o) == 0;
     if (deep) pthread_join(compiler, NULL);
     else compile_thread(&o);
-    return o.status;
+    return printed(o.status);
 }

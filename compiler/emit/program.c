@@ -9,8 +9,7 @@
 
 static void emit_banner(Out *o, const char *source)
 {
-    const char *slash = strrchr(source, '/');
-    fprintf(o->file, "// %s, compiled by gmc.\n//\n// One sweep draws, in this order:\n", slash ? slash + 1 : source);
+    fprintf(o->file, "// %s, compiled by gmc.\n//\n// One sweep draws, in this order:\n", source_name(o->arena, source));
     for (const Step *s = o->g->steps; s; s = s->next) {
         const Description *d = s->description;
         const char *when = s->imputes ? ", if values are missing" : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better" : s->joint < 0 ? ", where these are not drawn jointly" : "";
@@ -584,12 +583,11 @@ void emit_program(FILE *out, const Program *p, const char *source)
     const char *members = emit_tables(o, p, state, nstate);
     if (emit_factors(o)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
-    const char *slash = strrchr(source, '/');
     if (emit_observed(o, p, state, nstate)) members = text(o, "%s, .observed = observed", members);
     if (emit_labels(o, p, state, nstate)) members = text(o, "%s, .labels = labels", members);
     if (emit_competitions(o, p, state, nstate)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
     members = text(o, "%s%s", optional_members(o, p), members);
-    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", slash ? slash + 1 : source, ndata, nstate, p->nsteps,
+    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", source_name(o->arena, source), ndata, nstate, p->nsteps,
             *members ? ",\n         " : "", *members ? members + 2 : "");
     fclose(file);
     write_named(out, g->arena, program);

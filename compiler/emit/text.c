@@ -119,8 +119,7 @@ const char *math_text(Out *o, const Expr *e) { return ex_text(o->arena, e); }
 
 const char *source_line(Out *o, Span s)
 {
-    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
-    return text(o, "%s:%d", slash ? slash + 1 : path, span_line(s));
+    return span_place(o->arena, s);
 }
 
 // ---- expressions ----

@@ -457,8 +457,7 @@ typedef struct Place {                           // where an expression stands
 
 const char *claims_line(Graph *g, Span s)
 {
-    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
-    return arena_printf(g->arena, "%s:%d", slash ? slash + 1 : path, span_line(s));
+    return span_place(g->arena, s);
 }
 
 // An index with this range that no loop around has: the same for all places that ask alike, so that equal claims are one.

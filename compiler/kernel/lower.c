@@ -26,8 +26,7 @@ const char *math(Lower *p, const Expr *e) { return ex_text(p->g->arena, e); }
 
 const char *line_of(Lower *p, Span s)
 {
-    const char *path = s.source ? s.source->path : "", *slash = strrchr(path, '/');
-    return words(p, "%s:%d", slash ? slash + 1 : path, span_line(s));
+    return span_place(p->g->arena, s);
 }
 
 const char *loops_over(Lower *p, const Loops *l)

@@ -122,45 +122,30 @@ int gm_by_size(const GmPartitions *p, long draw, int *of)
     return n;
 }
 
-static FILE *open_to_write(const char *path)
-{
-    FILE *to = fopen(path, "w");
-    if (!to)
-        gm_error("%s: cannot be written: %s", path, strerror(errno));
-    return to;
-}
-
-static bool written(FILE *to, const char *path)
-{
-    const bool good = !ferror(to);
-    if (fclose(to) == 0 && good)
-        return true;
-    gm_error("%s: cannot be written: %s", path, strerror(errno));
-    return false;
-}
-
 bool gm_cocluster_write(const char *path, const GmPartitions *p, const uint32_t *together)
 {
-    FILE *to = open_to_write(path);
-    if (!to)
+    GmFile out;
+    if (!gm_output_open(&out, path))
         return false;
+    FILE *to = out.to;
     for (long i = 0; i < p->points; i++)
         for (long j = 0; j < p->points; j++) {
             const uint32_t n = i == j ? (uint32_t)p->draws : i > j ? together[i * p->points + j] : together[j * p->points + i];
             fprintf(to, "%.4g%c", (double)n / (double)p->draws, j + 1 < p->points ? ',' : '\n');
         }
-    return written(to, path);
+    return gm_output_done(&out);
 }
 
 bool gm_partition_write(const char *path, const GmPartitions *p, const int *of, const long *element)
 {
-    FILE *to = open_to_write(path);
-    if (!to)
+    GmFile out;
+    if (!gm_output_open(&out, path))
         return false;
+    FILE *to = out.to;
     fprintf(to, "point,cluster\n");
     for (long i = 0; i < p->points; i++)
         fprintf(to, "%ld,%d\n", element[i] + 1, of[i] + 1);
-    return written(to, path);
+    return gm_output_done(&out);
 }
 
 // ---- a picture ----
@@ -200,9 +185,10 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
         lo[k] = isfinite(lo[k]) ? lo[k] - margin : 0;
         hi[k] = isfinite(hi[k]) ? hi[k] + margin : 1;
     }
-    FILE *to = open_to_write(path);
-    if (!to)
+    GmFile out;
+    if (!gm_output_open(&out, path))
         return false;
+    FILE *to = out.to;
     const double across = WIDTH - LEFT - RIGHT, up = HEIGHT - TOP - BOTTOM;
     fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n", WIDTH, HEIGHT, WIDTH, HEIGHT);
     fprintf(to, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g stroke=\"#999\" fill=\"none\"><rect x=\"%d\" y=\"%d\" width=\"%g\" height=\"%g\"/></g>\n", LEFT, TOP, across, up);
@@ -240,5 +226,5 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
         fprintf(to, "</g>\n");
     }
     fprintf(to, "</svg>\n");
-    return written(to, path);
+    return gm_output_done(&out);
 }

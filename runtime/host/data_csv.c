@@ -404,6 +404,7 @@ static bool read_table(Table *t, const char *name, const char *columns)
 
 bool gm_csv_read(GmValues *values, const char *path, const char *name, const char *columns)
 {
+    gm_file_is_read(path);
     Table t = { .values = values, .first_value = values->n };
     const bool good = gm_lines_open(&t.lines, path) && read_table(&t, name, columns);
     for (long i = 0; i < t.n && t.column; i++)

@@ -158,6 +158,7 @@ static bool begin(FILE *file, const char *path)
 
 bool gm_json_read(GmValues *values, const char *path)
 {
+    gm_file_is_read(path);
     FILE *file = gm_text_open(path);
     if (!file)
         return false;

@@ -223,6 +223,7 @@ static void remember(const char *path, const void *map, int fd, const struct sta
 
 void *gm_map_file(const char *path, size_t *size)
 {
+    gm_file_is_read(path);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);        // of a pipe: does not wait for its writer
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) {

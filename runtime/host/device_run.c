@@ -377,7 +377,8 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
                 break;
             }
         }
-        long n = gm_device_metrics_until(d, run, gm_choices_until(choices, run->sweep, size < total - run->sweep ? size : total - run->sweep));
+        long n = gm_progress_until(progress, run->sweep, size < total - run->sweep ? size : total - run->sweep);
+        n = gm_device_metrics_until(d, run, gm_choices_until(choices, run->sweep, n));
         while (n > 1 && kept_before(o, run->sweep + n) - kept_before(o, run->sweep) > d->slots / 2) n = (n + 1) / 2;
         if (n > 0) begin(d, run, o, &batch[half], half, n);
         half = 1 - half;

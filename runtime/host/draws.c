@@ -6,6 +6,7 @@
 //
 // A file grows under a temporary name while draws are kept (writer.c), and takes its own name only at the end; so a file of that name is
 // always whole, and an older one survives a run that fails before its first draw. The files of one run hold equally many draws, however it ended.
+#define _GNU_SOURCE
 #include "host.h"
 
 #include <ctype.h>
@@ -297,30 +298,17 @@ static void write_header(const GmDraws *d, const GmModel *model, const GmMemory 
     fputc('\n', to);
 }
 
-static const GmDraws *growing;                           // whose temporary files are there
-
-void gm_draws_forget(void)
-{
-    for (int c = 0; growing && c < growing->chains; c++)
-        if (growing->temporary[c])
-            unlink(growing->temporary[c]);
-}
-
 static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
 {
     const size_t n = (size_t)d->chains;
     d->file = gm_alloc(n, sizeof *d->file);
-    d->temporary = gm_alloc(n, sizeof *d->temporary);
+    d->output = gm_alloc(n, sizeof *d->output);
     d->final = gm_alloc(n, sizeof *d->final);
-    growing = d;
     for (int c = 0; c < d->chains; c++) {
         d->final[c] = gm_format("%s_%d.csv", o->output, d->first_chain + c);
-        d->temporary[c] = gm_format("%s.%ld.part", d->final[c], (long)getpid());
-        d->file[c] = fopen(d->temporary[c], "w");
-        if (!d->file[c]) {
-            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+        if (!gm_output_open(&d->output[c], d->final[c]))
             return false;
-        }
+        d->file[c] = d->output[c].to;
         write_header(d, model, m, data, o, c);
     }
     char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
@@ -351,6 +339,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         count = SIZE_MAX / 2;
     d->memory = gm_alloc(count, sizeof *d->memory);
     d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
+    d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
     if (!o->output)
         return true;
     if (!open_files(d, model, m, data, o))
@@ -374,6 +363,8 @@ bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
         return false;
     memcpy(to, row, (size_t)d->n_columns * sizeof *row);
     d->possible[chain] += row[0] > -INFINITY;
+    d->stored[chain] = at + 1;
+    gm_signals_keep_draws();
     if (d->writer)
         gm_writer_stored(d->writer, chain, at);
     return true;
@@ -401,50 +392,85 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
             for (; k < d->n_columns && d->column[k].field == field; k++)
                 to[k] = d->column[k].absent ? NAN : ((const double *)array)[d->column[k].element];
     }
+    d->stored[chain] = at + 1;
+    gm_signals_keep_draws();
     if (d->writer)
         gm_writer_stored(d->writer, chain, at);
     return true;
 }
 
-// The draws in a file, at most `most`, that are there to their last character, and where they end; -1 if the file cannot be read. Comments and the
-// line of names come first.
-static long whole_draws(const char *path, long most, long *end)
+enum { PIECE = 1 << 20 };           // bytes of a file that are read at a time
+
+static bool read_piece(FILE *from, char *text, long at, long n)
 {
-    FILE *from = fopen(path, "r");
-    if (!from)
-        return -1;
+    return fseek(from, at, SEEK_SET) == 0 && fread(text, 1, (size_t)n, from) == (size_t)n;
+}
+
+// Where a file ends without its last n lines, which are looked for from the end: large files are not read for it. -1: it cannot be read.
+static long without_last(FILE *from, char *text, long n)
+{
+    long size = fseek(from, 0, SEEK_END) == 0 ? ftell(from) : -1;
+    if (size < 0 || n == 0)
+        return size;
+    for (long end = size, left = n + 1; end > 0;) {      // the last of n + 1 ends of lines, backwards, is what stays
+        const long from_here = end > PIECE ? end - PIECE : 0;
+        if (!read_piece(from, text, from_here, end - from_here))
+            return -1;
+        for (const char *at; end > from_here && (at = memrchr(text, '\n', (size_t)(end - from_here))); end = from_here + (at - text))
+            if (--left == 0)
+                return from_here + (at - text) + 1;
+        end = from_here;
+    }
+    return -1;
+}
+
+// The draws in a file of which writing has failed, at most `most`, that are there to their last character, and where they end; -1 if the file cannot be read.
+// Comments and the line of names come first.
+static long whole_draws(FILE *from, char *text, long most, long *end)
+{
     long rows = -1, at = 0;
     bool comment = false, first = true;
+    rewind(from);
     *end = 0;
-    for (int byte; rows < most && (byte = getc(from)) != EOF; first = byte == '\n') {
-        at++;
-        if (first)
-            comment = byte == '#';
-        if (byte != '\n' || comment)
-            continue;
-        rows++;
-        *end = at;
-    }
-    const bool good = !ferror(from);
-    fclose(from);
-    return good && rows >= 0 ? rows : -1;
+    for (size_t n; rows < most && (n = fread(text, 1, PIECE, from)) > 0; at += (long)n)
+        for (char *line = text, *next; rows < most && line < text + n; line = next) {
+            if (first)
+                comment = *line == '#';
+            char *newline = memchr(line, '\n', (size_t)(text + n - line));
+            next = newline ? newline + 1 : text + n;
+            first = newline != NULL;
+            if (!newline || comment)
+                continue;
+            rows++;
+            *end = at + (next - text);
+        }
+    return !ferror(from) && rows >= 0 ? rows : -1;
 }
 
 // A run that ended early leaves files of different lengths: chains are not at the same sweep when one faults, and a full disk cuts a line. All are
 // cut to the shortest, since readers take the n-th draws of all chains together; `kept` becomes its length. false after a message.
-static bool cut_to_shortest(GmDraws *d)
+static bool cut_to_shortest(GmDraws *d, bool failed)
 {
+    char *text = gm_alloc(PIECE, 1);
     long end;
-    for (int c = 0; c < d->chains; c++) {
-        const long rows = whole_draws(d->temporary[c], d->kept, &end);
-        d->kept = rows > 0 ? rows : 0;               // never more than before: whole_draws stops there
-    }
-    for (int c = 0; c < d->chains && d->kept > 0; c++)
-        if (whole_draws(d->temporary[c], d->kept, &end) != d->kept || truncate(d->temporary[c], end) != 0) {
-            gm_error("%s: cannot be cut to %ld draws: %s", d->final[c], d->kept, strerror(errno));
-            return false;
+    bool good = true;
+    for (int pass = failed ? 0 : 1; pass < 2; pass++)    // what failed is counted first: then all are cut
+        for (int c = 0; c < d->chains && d->kept > 0 && good; c++) {
+            FILE *from = fopen(d->output[c].part, "r");
+            if (pass == 0) {
+                const long rows = from ? whole_draws(from, text, d->kept, &end) : -1;
+                d->kept = rows > 0 ? rows : 0;           // never more than before: whole_draws stops there
+            } else {
+                end = !from ? -1 : !failed ? without_last(from, text, d->stored[c] - d->kept) : whole_draws(from, text, d->kept, &end) == d->kept ? end : -1;
+                good = end >= 0 && truncate(d->output[c].part, end) == 0;
+                if (!good)
+                    gm_error("%s: cannot be cut to %ld draws: %s. It is left as %s", d->final[c], d->kept, strerror(errno), d->output[c].part);
+            }
+            if (from)
+                fclose(from);
         }
-    return true;
+    free(text);
+    return good;
 }
 
 // Waits for what is still on its way.
@@ -453,6 +479,16 @@ static void stop_writing(GmDraws *d)
     if (d->writer)
         gm_writer_close(d->writer);
     d->writer = NULL;
+}
+
+// All that was drawn stays under temporary names, which are said.
+static void leave_parts(GmDraws *d)
+{
+    for (int c = 0; c < d->chains; c++) {
+        if (d->output[c].part && !d->output[c].kept)
+            gm_error("  the draws of chain %d are left in %s", d->first_chain + c, d->output[c].part);
+        gm_file_keep(&d->output[c]);
+    }
 }
 
 bool gm_draws_finish(GmDraws *d)
@@ -470,37 +506,33 @@ bool gm_draws_finish(GmDraws *d)
         good = false;
     }
     for (int c = 0; c < d->chains; c++)
-        d->file[c] = NULL;
-    if ((!good || d->kept < d->capacity) && !cut_to_shortest(d))
+        d->file[c] = d->output[c].to = NULL;
+    if ((!good || d->kept < d->capacity) && !cut_to_shortest(d, !good)) {
+        leave_parts(d);
         return false;
-    for (int c = 0; c < d->chains && d->kept > 0; c++)
-        if (rename(d->temporary[c], d->final[c]) != 0) {
-            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
-            good = false;
-        } else {
-            free(d->temporary[c]);
-            d->temporary[c] = NULL;
-        }
+    }
+    for (int c = 0; c < d->chains && d->kept > 0; c++) {
+        const char *why = gm_file_rename(&d->output[c]);
+        if (why)
+            gm_error("%s: cannot be written: %s. The draws of chain %d are in %s", d->final[c], why, d->first_chain + c, d->output[c].part);
+        good &= !why;
+    }
     return good;
 }
 
 void gm_draws_close(GmDraws *d)
 {
     stop_writing(d);
-    growing = NULL;
     for (int c = 0; c < d->chains && d->file; c++) {
-        if (d->file[c])
-            fclose(d->file[c]);
-        if (d->temporary[c])
-            unlink(d->temporary[c]);
-        free(d->temporary[c]);
+        gm_file_drop(&d->output[c]);
         free(d->final[c]);
     }
     free(d->file);
-    free(d->temporary);
+    free(d->output);
     free(d->final);
     free(d->column);
     free(d->memory);
     free(d->possible);
+    free(d->stored);
     *d = (GmDraws){ 0 };
 }

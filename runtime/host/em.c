@@ -703,20 +703,17 @@ static double slope_at(Em *em, GmRun *run, int chain, double *gain)
 static bool write_traces(const Em *em, const GmOptions *o)
 {
     char *path = gm_format("%s_trace.csv", o->output);
-    FILE *f = fopen(path, "w");
-    bool good = f != NULL;
-    if (f) {
-        fprintf(f, "# log density of %s, latents integrated out, after each iteration\nstart,iteration,log_density\n", em->model->name);
-        for (int c = 0; c < o->chains; c++)
-            for (long i = 0; i < em->way[c].n; i++)
-                fprintf(f, "%d,%ld,%.17g\n", c + 1, em->way[c].trace[i].iteration, em->way[c].trace[i].log_density);
-        good = !ferror(f);
-        good &= fclose(f) == 0;
-    }
-    if (!good)
-        gm_error("%s: cannot be written", path);
+    GmFile out;
+    const bool open = gm_output_open(&out, path);
     free(path);
-    return good;
+    if (!open)
+        return false;
+    FILE *f = out.to;
+    fprintf(f, "# log density of %s, latents integrated out, after each iteration\nstart,iteration,log_density\n", em->model->name);
+    for (int c = 0; c < o->chains; c++)
+        for (long i = 0; i < em->way[c].n; i++)
+            fprintf(f, "%d,%ld,%.17g\n", c + 1, em->way[c].trace[i].iteration, em->way[c].trace[i].log_density);
+    return gm_output_done(&out);
 }
 
 GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory *m, const GmOptions *o, GmEmEnd *end)

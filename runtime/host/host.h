@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include "../backends/files.h"
 #include "../backends/nvrtc.h"
 #include "../device/infinity.h"
 #include "model.h"
@@ -49,8 +50,9 @@ void gm_stayed_note(void);                               // a line about draws t
 long gm_fault_sweep(void);          // where it happened, from 0
 int  gm_fault_chain(void);          // its number in all, from 0
 bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
-void gm_signals_catch(void);        // SIGINT or SIGTERM ends the program, without files
+void gm_signals_catch(void);        // SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGXCPU ends the program, without files
 void gm_signals_wait(void);         // from here on the first one asks for an orderly end, and a second one kills
+void gm_signals_keep_draws(void);   // from now on there are draws, which a second one leaves in their temporary files
 bool gm_interrupted(void);
 
 // ---- options.c: the command line ----
@@ -243,6 +245,12 @@ enum { GM_NUMBER_ROOM = 40 };
 // GM_NUMBER_ROOM may change.
 int gm_print_number(char *to, double x, int digits);
 
+// ---- output.c: files that are written, with messages ----
+
+bool gm_output_open(GmFile *f, const char *path);        // false: it cannot be written, which was said
+bool gm_output_done(GmFile *f);                          // it has its name; false: it cannot be written, which was said. Either way the end of `f`
+bool gm_outputs_may_be_written(const GmOptions *o);      // whether a run may write all that it would; false after a message
+
 // ---- writer.c: rows of numbers into files, while the chains go on ----
 
 // The rows of all chains and the threads that write them. For each chain one thread at a time stores rows, in their order.
@@ -274,9 +282,11 @@ typedef struct GmDraws {
     bool       summary;             // all draws stay in memory
     long       held;                // rows in memory per chain: `capacity` with a summary or new data, else those on their way to the files
     double    *memory;              // [chain][held][column]; row n lies at n % held
+    long      *stored;              // per chain: rows, of which the last may be more than `kept`
     long      *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
     FILE     **file;                // per chain, or NULL without -o
-    char     **temporary, **final;  // paths
+    GmFile    *output;              // what `file` is of
+    char     **final;               // its path, for messages
     GmWriter  *writer;              // or NULL without -o
     const struct GmChoices *choices;     // of methods; NULL: the program holds none
 } GmDraws;
@@ -285,9 +295,8 @@ bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const G
 bool  gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);    // not a quantity of the model, but what a move says of itself
 bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);          // one row of columns, as row `at` of the chain
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
-bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`
+bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`. What cannot get its name stays
 void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
-void  gm_draws_forget(void);                            // the same alone, for a handler of signals
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
 bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 
@@ -326,6 +335,7 @@ typedef struct GmProgress {
 
 double gm_seconds(void);            // a monotonic clock
 void   gm_progress_open(GmProgress *p, const GmOptions *o, long total);
+long   gm_progress_until(const GmProgress *p, long sweep, long batch);          // sweeps from `sweep` on, of at most `batch`, after which a line is due
 void   gm_progress_show(GmProgress *p, long done);
 void   gm_progress_close(GmProgress *p);
 

@@ -40,6 +40,7 @@ static bool is_start(const GmField *f) { return f->role == GM_PARAMETER || f->ro
 // The names and the last line with numbers; both are the caller's. False after a message.
 static bool first_and_last(const char *path, char **names, char **numbers)
 {
+    gm_file_is_read(path);
     GmLines in;
     *names = *numbers = NULL;
     bool good = gm_lines_open(&in, path);

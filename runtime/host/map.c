@@ -378,22 +378,6 @@ static bool is_told(const Map *map, const GmDraws *d, long k)
 
 // ---- the files ----
 
-static FILE *open_file(const char *path)
-{
-    FILE *f = fopen(path, "w");
-    if (!f)
-        gm_error("%s: cannot be written: %s", path, strerror(errno));
-    return f;
-}
-
-static bool close_file(FILE *f, const char *path)
-{
-    const bool failed = ferror(f) != 0, open = fclose(f) != 0;
-    if (failed || open)
-        gm_error("%s: cannot be written: %s", path, strerror(errno));
-    return !failed && !open;
-}
-
 static void put(FILE *f, double x, int digits, bool json)
 {
     char text[GM_NUMBER_ROOM];
@@ -408,9 +392,10 @@ static void put(FILE *f, double x, int digits, bool json)
 // CmdStan's layout: a line of names and one of numbers.
 static bool write_csv(const Map *map, const GmMemory *m, const GmDraws *d, const double *row, const char *path, double slope)
 {
-    FILE *f = open_file(path);
-    if (!f)
+    GmFile out;
+    if (!gm_output_open(&out, path))
         return false;
+    FILE *f = out.to;
     fprintf(f, "# mode of %s: %s; largest derivative of the log density by a coordinate %.3g\n", map->model->name,
             map->options->jacobian ? "the density of the coordinates without bounds" : "the density of the unknowns as declared", slope);
     for (int line = 0; line < 2; line++) {
@@ -431,7 +416,7 @@ static bool write_csv(const Map *map, const GmMemory *m, const GmDraws *d, const
         }
         fputc('\n', f);
     }
-    return close_file(f, path);
+    return gm_output_done(&out);
 }
 
 static void put_array(FILE *f, const GmShape *s, int level, const double **x, int digits)
@@ -452,9 +437,10 @@ static void put_array(FILE *f, const GmShape *s, int level, const double **x, in
 // Unknowns by name, as --init reads them; what is not one ends in __.
 static bool write_json(const Map *map, const GmMemory *m, int start, const char *path, double lp, double slope)
 {
-    FILE *f = open_file(path);
-    if (!f)
+    GmFile out;
+    if (!gm_output_open(&out, path))
         return false;
+    FILE *f = out.to;
     fputs("{\"lp__\": ", f);
     put(f, lp, map->options->digits, true);
     fputs(", \"slope__\": ", f);
@@ -468,7 +454,7 @@ static bool write_json(const Map *map, const GmMemory *m, int start, const char 
         put_array(f, &m->shape[k], 0, &x, map->options->digits);
     }
     fputs("}\n", f);
-    return close_file(f, path);
+    return gm_output_done(&out);
 }
 
 static void print_mode(const Map *map, const GmMemory *m, const GmDraws *d, const double *row)

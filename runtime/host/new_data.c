@@ -177,10 +177,14 @@ static char *dotted(char *name)                  // p[1, 2] -> p.1.2, as columns
 static bool write_table(const GmNewData *n, const char *output, long draws, int digits)
 {
     char *path = gm_format("%s_new.csv", output), number[3][GM_NUMBER_ROOM];
-    FILE *to = fopen(path, "w");
-    if (to)
-        fprintf(to, "variable,mean,sd,log_mean_exp\n");
-    for (int f = 0; to && f < n->model->n_state; f++)
+    GmFile out;
+    const bool open = gm_output_open(&out, path);
+    free(path);
+    if (!open)
+        return false;
+    FILE *to = out.to;
+    fprintf(to, "variable,mean,sd,log_mean_exp\n");
+    for (int f = 0; f < n->model->n_state; f++)
         for (long e = 0; n->tally[f] && e < gm_shape_size(&n->memory.shape[f]); e++) {
             const GmShape *s = &n->memory.shape[f];
             const Tally *t = &n->tally[f][e];
@@ -191,11 +195,7 @@ static bool write_table(const GmNewData *n, const char *output, long draws, int 
             fprintf(to, "%s,%s,%s,%s\n", name, number[0], number[1], isnan(x[2]) ? "" : number[2]);
             free(name);
         }
-    const bool good = to && !ferror(to), closed = to && fclose(to) == 0;
-    if (!good || !closed)
-        gm_error("%s: cannot be written: %s", path, strerror(errno));
-    free(path);
-    return good && closed;
+    return gm_output_done(&out);
 }
 
 static void print_table(FILE *to, const GmNewData *n, long draws, const char *output)

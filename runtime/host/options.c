@@ -15,7 +15,7 @@
 #define GM_VERSION "0.1"
 #endif
 
-enum { MAX_CHAINS = 10000, MAP_STARTS = 8 };
+enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096 };
 
 // Long options without a letter of their own.
 enum { OPT_CHAINS = 256, OPT_WARMUP, OPT_SAMPLES, OPT_THIN, OPT_SEED, OPT_PARAMS, OPT_INIT, OPT_THREADS, OPT_CHECK, OPT_NO_SUMMARY,
@@ -298,7 +298,7 @@ static bool apply(int option, const char *text, GmOptions *out)
         out->jacobian = true;
         return true;
     case OPT_THREADS:
-        good = whole("--threads", text, 1, 4096, &n);
+        good = whole("--threads", text, 1, MAX_THREADS, &n);
         out->threads = (int)n;
         return good;
     case OPT_FIRST_CHAIN:
@@ -356,7 +356,7 @@ static uint64_t seed_of_clock(void)
 int gm_options(int argc, char **argv, GmOptions *out)
 {
     *out = (GmOptions){ .chains = 4, .warmup = 1000, .samples = 1000, .thin = 1, .seed = seed_of_clock(), .first_chain = 1,
-                        .init_radius = 1, .threads = omp_get_max_threads(), .summary = true, .log_joint = true,
+                        .init_radius = 1, .summary = true, .log_joint = true,
                         .summary_rows = 50, .precision = GM_MIXED };
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
     out->new_inputs = gm_alloc((size_t)argc + 1, sizeof *out->new_inputs);
@@ -411,6 +411,12 @@ int gm_options(int argc, char **argv, GmOptions *out)
         out->device = GM_ON_CPU;
     if (out->check && out->device == GM_ON_GPU) {
         gm_error("--check runs on the CPU; --compare-devices compares a GPU with it");
+        return GM_EXIT_USAGE;
+    }
+    if (!out->threads)
+        out->threads = omp_get_max_threads();
+    if (out->threads > MAX_THREADS) {
+        gm_error("OMP_NUM_THREADS: %d threads are asked for, and there are %d at most; --threads K takes other ones", out->threads, MAX_THREADS);
         return GM_EXIT_USAGE;
     }
     long sweeps;

@@ -18,6 +18,12 @@ void gm_progress_open(GmProgress *p, const GmOptions *o, long total)
     p->bar = !o->quiet && o->refresh == 0 && isatty(STDERR_FILENO);
 }
 
+long gm_progress_until(const GmProgress *p, long sweep, long batch)
+{
+    const long left = p->refresh > 0 ? p->refresh - sweep % p->refresh : batch;
+    return left < batch ? left : batch;
+}
+
 static void draw_bar(const GmProgress *p, long done, double now)
 {
     enum { WIDTH = 40 };

@@ -191,6 +191,7 @@ static char *next_line(Lines *l, bool *good)
 
 static bool lines_open(Lines *l, const char *path)
 {
+    gm_file_is_read(path);
     *l = (Lines){ .path = path, .from = fopen(path, "r") };
     if (!l->from)
         gm_error("%s: cannot be read: %s", path, strerror(errno));
@@ -769,13 +770,9 @@ static void inverse(int k, const int *to, int *from)
 static bool write_file(const Relabel *r, const char *path, const char *final, long first)
 {
     Lines l;
-    if (!lines_open(&l, path))
-        return false;
-    char *temporary = gm_format("%s.%ld.part", final, (long)getpid());
-    FILE *to = fopen(temporary, "w");
-    bool good = to != NULL, header = false;
-    if (!to)
-        gm_error("%s: cannot be written: %s", final, strerror(errno));
+    GmFile out = { 0 };
+    bool good = lines_open(&l, path) && gm_output_open(&out, final), header = false;
+    FILE *to = out.to;
     char **cell = gm_alloc((size_t)r->n_columns, sizeof *cell);
     int *from = gm_alloc((size_t)r->n_labels, sizeof *from);
     long draw = first;
@@ -807,15 +804,11 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
     }
     free(cell);
     free(from);
-    if (to && ((fclose(to) != 0 || (good && rename(temporary, final) != 0)))) {
-        gm_error("%s: cannot be written: %s", final, strerror(errno));
-        good = false;
-    }
-    if (!good)
-        unlink(temporary);
-    free(temporary);
     lines_close(&l);
-    return good;
+    if (good)
+        return gm_output_done(&out);
+    gm_file_drop(&out);
+    return false;
 }
 
 // draws_2.csv -> draws_relabelled_2.csv, or as -o says.
@@ -830,6 +823,32 @@ static char *output_of(const Relabel *r, const char *path, int chain)
     if (digits < at && digits > path && digits[-1] == '_')
         return gm_format("%.*s_relabelled%s", (int)(digits - 1 - path), path, digits - 1);
     return gm_format("%.*s_relabelled.csv", (int)(at - path), path);
+}
+
+static bool may_be_written(const char *path)
+{
+    const char *why = path ? gm_file_refused(path) : NULL;
+    if (why)
+        gm_error("%s: cannot be written: %s", path, why);
+    return !why;
+}
+
+// Before the first file is written: none of them replaces one that is read, the points of a picture included.
+static bool outputs_may_be_written(const Relabel *r, char **files, int n)
+{
+    if (r->o.points) {
+        const char *colon = strrchr(r->o.points, ':');
+        char *table = gm_format("%.*s", (int)(colon ? colon - r->o.points : 0), r->o.points);
+        gm_file_is_read(table);
+        free(table);
+    }
+    bool good = may_be_written(r->o.cocluster) && may_be_written(r->o.partition) && may_be_written(r->o.svg);
+    for (int c = 0; c < n && good; c++) {
+        char *final = output_of(r, files[c], c);
+        good = may_be_written(final);
+        free(final);
+    }
+    return good;
 }
 
 // ---- what is said ----
@@ -1021,7 +1040,7 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
         return status;
     int n;
     char **files = find_files(&r.o, &n);
-    bool good = files && read_draws(&r, files, n);
+    bool good = files && read_draws(&r, files, n) && outputs_may_be_written(&r, files, n);
     if (good) {
         double left;
         const int rounds = agree(&r, &left);

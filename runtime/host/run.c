@@ -5,6 +5,7 @@
 #include "../backends/sparse.h"
 #include "relabel.h"
 
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -148,7 +149,8 @@ static int sample(Fit *f)
         if (f->run.batch > total - f->run.sweep)
             f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
-        f->run.batch = gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, batch)));
+        f->run.batch = gm_progress_until(&progress, f->run.sweep, f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);     // warm-up ends with a batch, too
+        f->run.batch = gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, f->run.batch)));
         const double before = gm_seconds();
         if (f->step_seconds) {
             f->run.batch = 1;
@@ -422,6 +424,8 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws)))
         return GM_EXIT_USAGE;
+    if (!gm_outputs_may_be_written(o))                   // now all that is read is known
+        return GM_EXIT_USAGE;
     gm_signals_catch();
     const GmExit chosen = choose_device(f);
     if (chosen != GM_EXIT_OK)
@@ -489,13 +493,23 @@ static int start(Fit *f)
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 
+// What was printed is all there, or that is said.
+static int printed(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    gm_error("standard output cannot be written: %s", strerror(errno ? errno : EIO));
+    return status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
+}
+
 int gm_fit(const GmModel *model, int argc, char **argv)
 {
     Fit fit = { .model = model };
+    gm_files_start();
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) {
         const int status = gm_relabel(model, argc - 1, argv + 1);
-        return fflush(stdout) != 0 && status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
+        return printed(status);
     }
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
@@ -504,7 +518,5 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     if (!gm_files_unchanged() && status == GM_EXIT_OK)
         status = GM_EXIT_FAULT;
     fit_close(&fit);
-    if (fflush(stdout) != 0 && status == GM_EXIT_OK)
-        status = GM_EXIT_FAULT;
-    return status;
+    return printed(status);
 }

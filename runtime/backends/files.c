@@ -1,0 +1,261 @@
+// files.c -- files that are written: whole or not there at all, and never in the place of what is read.
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void *room(void *block, size_t bytes)
+{
+    void *grown = realloc(block, bytes);
+    if (!grown) {
+        fputs("out of memory\n", stderr);
+        exit(4);
+    }
+    return grown;
+}
+
+static char *copy(const char *text)
+{
+    return strcpy(room(NULL, strlen(text) + 1), text);
+}
+
+// ---- what is read, or has been written ----
+
+typedef struct Place { dev_t device; ino_t inode; bool written; } Place;
+
+static Place *place;
+static size_t n_places;
+
+static void remember(const char *path, bool written)
+{
+    struct stat there;
+    if (stat(path, &there) != 0)
+        return;                     // whoever opens it says so
+    place = room(place, (n_places + 1) * sizeof *place);
+    place[n_places++] = (Place){ there.st_dev, there.st_ino, written };
+}
+
+void gm_file_is_read(const char *path)
+{
+    remember(path, false);
+}
+
+const char *gm_file_refused(const char *path)
+{
+    struct stat there;
+    if (stat(path, &there) != 0) {
+        if (errno != ENOENT)
+            return strerror(errno);
+        return lstat(path, &there) == 0 ? "it is a symbolic link that leads nowhere" : NULL;
+    }
+    if (S_ISDIR(there.st_mode))
+        return "it is a folder";
+    if (!S_ISREG(there.st_mode))
+        return "it is a device, a pipe or a socket, which is not replaced by a file";
+    for (size_t k = 0; k < n_places; k++)
+        if (place[k].device == there.st_dev && place[k].inode == there.st_ino)
+            return place[k].written ? "it is written already: give another name" : "it is a file that is read: give another name";
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 ? NULL : strerror(errno);
+}
+
+// ---- temporary files, which signals remove ----
+
+// A handler may come at any time: what it reads is changed by single assignments, and nothing of it is given back.
+typedef struct Temporary { char *volatile path; struct Temporary *next; } Temporary;
+
+static Temporary *volatile temporary;
+
+void gm_file_temporary(const char *path)
+{
+    Temporary *t = room(NULL, sizeof *t);
+    *t = (Temporary){ copy(path), temporary };
+    temporary = t;
+}
+
+void gm_file_settled(const char *path)
+{
+    for (Temporary *t = temporary; t; t = t->next)
+        if (t->path && strcmp(t->path, path) == 0)
+            t->path = NULL;
+}
+
+void gm_files_remove(void)
+{
+    for (Temporary *t = temporary; t; t = t->next)
+        if (t->path && unlink(t->path) != 0)
+            rmdir(t->path);
+}
+
+void (*volatile gm_files_ending)(void);
+
+static void end(int number)
+{
+    if (gm_files_ending)
+        gm_files_ending();
+    gm_files_remove();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+// A closed descriptor would be that of the next file which is opened, and messages would stand in the draws.
+static void open_descriptors(void)
+{
+    for (int d; (d = open("/dev/null", O_RDWR)) >= 0;)
+        if (d > 2) {
+            close(d);
+            return;
+        }
+}
+
+void gm_files_start(void)
+{
+    static const int ends[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU };
+    n_places = 0;
+    open_descriptors();
+    gm_file_is_read("/proc/self/exe");
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        struct sigaction now;
+        if (sigaction(ends[k], NULL, &now) == 0 && now.sa_handler == SIG_DFL)     // nohup and others have it ignored, and it stays so
+            signal(ends[k], end);
+    }
+    signal(SIGXFSZ, SIG_IGN);       // a file that is too long then cannot be written, which is said
+}
+
+// ---- files ----
+
+// Where symbolic links lead: a link stays one, as when it is opened.
+static char *real_name(const char *path)
+{
+    char *real = realpath(path, NULL);
+    return real ? real : copy(path);
+}
+
+static int new_file(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+static int new_folder(const char *path)
+{
+    return mkdir(path, 0700);
+}
+
+// Something new beside a file, whatever others do in this folder: what is there already, a link included, is never taken. Process ids would not do for its name, since machines share
+// folders. What `make` returns, and the name; or -1 with errno.
+static int create_beside(const char *path, int (*make)(const char *), char **name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    enum { RANDOM = 6, TRIES = 100 };
+    char *part = room(NULL, strlen(path) + RANDOM + sizeof "..part");
+    int made = -1, error = EEXIST;
+    for (int try = 0; try < TRIES && made < 0 && error == EEXIST; try++) {
+        unsigned char random[RANDOM] = { 0 };
+        char tag[RANDOM + 1] = "";
+        if (getrandom(random, sizeof random, 0) < 0)
+            break;
+        for (int k = 0; k < RANDOM; k++)
+            tag[k] = letters[random[k] % (sizeof letters - 1)];
+        sprintf(part, "%s.%s.part", path, tag);
+        struct stat there;
+        if (lstat(part, &there) == 0)                    // somebody else's: no signal may remove it
+            continue;
+        gm_file_temporary(part);                         // before it is there: else a signal could come between
+        made = make(part);
+        error = errno;
+        if (made < 0)
+            gm_file_settled(part);
+    }
+    if (made < 0) {
+        free(part);
+        part = NULL;
+    }
+    errno = error;
+    *name = part;
+    return made;
+}
+
+char *gm_folder_create(const char *beside)
+{
+    char *real = real_name(beside), *name;
+    create_beside(real, new_folder, &name);
+    const int error = errno;
+    free(real);
+    errno = error;
+    return name;
+}
+
+const char *gm_file_create(GmFile *f, const char *path)
+{
+    const char *why = gm_file_refused(path);
+    *f = (GmFile){ .path = copy(path), .real = real_name(path) };
+    const int descriptor = why ? -1 : create_beside(f->real, new_file, &f->part);
+    f->to = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+    if (!why && !f->to)
+        why = strerror(errno);
+    if (why)
+        gm_file_drop(f);
+    return why;
+}
+
+const char *gm_file_close(GmFile *f)
+{
+    errno = 0;
+    const bool failed = fflush(f->to) != 0 || ferror(f->to);
+    int error = errno;
+    if (fclose(f->to) != 0 && !error)
+        error = errno;
+    f->to = NULL;
+    if (!failed && !error)
+        return NULL;
+    gm_file_drop(f);
+    return strerror(error ? error : EIO);
+}
+
+const char *gm_file_replace(const char *made, const char *path)
+{
+    const char *why = gm_file_refused(path);
+    if (why)
+        return why;
+    char *real = real_name(path);
+    why = rename(made, real) == 0 ? NULL : strerror(errno);
+    if (!why)
+        remember(real, true);
+    free(real);
+    return why;
+}
+
+const char *gm_file_rename(GmFile *f)
+{
+    const char *why = gm_file_replace(f->part, f->path);
+    gm_file_keep(f);
+    return why;
+}
+
+void gm_file_drop(GmFile *f)
+{
+    if (f->to)
+        fclose(f->to);
+    f->to = NULL;
+    if (f->part && !f->kept) {
+        unlink(f->part);
+        gm_file_settled(f->part);
+    }
+    free(f->path);
+    free(f->real);
+    free(f->part);
+    *f = (GmFile){ 0 };
+}
+
+void gm_file_keep(GmFile *f)
+{
+    if (f->part)
+        gm_file_settled(f->part);
+    f->kept = true;
+}
