@@ -854,6 +854,25 @@ static Conditional *with_states(Lower *p, const Conditional *c)
 }
 
 // A slice sampler or a Metropolis step of the element that is studied, between the ends that its type has; its body is to follow.
+// The end of a whole number's slices, if those of its own distribution differ between elements, as those of x[n] ~ discrete_range(first[n], last[n]): beyond them what it looks up need not exist.
+static Expr *own_end(const Conditional *c, Expr *end, int side)
+{
+    if (!c->u || c->whole || !c->var->discrete) return end;
+    for (const Part *q = c->density; q; q = q->next) {
+        if (q->loops.n || q->scatter) continue;
+        Expr *const *term = q->value->kind == EX_ADD ? q->value->args : &q->value;
+        for (int i = 0; i < (q->value->kind == EX_ADD ? q->value->nargs : 1); i++) {
+            const bool ends = term[i]->kind == EX_CALL && term[i]->fn == FN_WITHIN && term[i]->args[0] == c->u && !ex_mentions(term[i]->args[1 + side], c->var);
+            Expr *own = ends ? term[i]->args[1 + side] : NULL, *none = ex_num(side ? INFINITY : -INFINITY);
+            if (!own || own == none) continue;
+            own = ex_add2(own, ex_num(side ? 0.5 : -0.5));
+            if (q->loops.guard) own = ex_call3("if_else", q->loops.guard, own, none);
+            end = end ? ex_call2(side ? "fmin" : "fmax", end, own) : own;
+        }
+    }
+    return end;
+}
+
 static Node *enter_walk(Lower *p, const Step *s, NodeKind kind, Var *width)
 {
     const Conditional *c = s->conditional;
@@ -863,8 +882,8 @@ static Node *enter_walk(Lower *p, const Step *s, NodeKind kind, Var *width)
     n->slice.element = c->current;
     n->slice.width = width;
     n->slice.start = s->slice.width;
-    n->slice.lo = bound_of(v, 0);
-    n->slice.hi = bound_of(v, 1);
+    n->slice.lo = own_end(c, bound_of(v, 0), 0);
+    n->slice.hi = own_end(c, bound_of(v, 1), 1);
     return n;
 }
 

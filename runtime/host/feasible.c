@@ -8,7 +8,7 @@
 //   decide      one element gets a value (its random start if that is left), and so on; where nothing is left, the last decision is taken back
 //
 // For chains and trees this finds a start at once (Mackworth 1977: arcs made consistent leave no dead ends in a tree). Where it finds none, the elements next to them
-// may move too, and then all; and then it is tried again in another order, and from other random numbers.
+// may move too, and then all; then zeros are mended one at a time; and then it is tried again in another order, and from other random numbers.
 #include "../device/rng.h"
 #include "factors.h"
 
@@ -600,6 +600,96 @@ static bool widen(Search *s, bool first)
     return any;
 }
 
+// ---- fewer zeros, one element at a time ----
+//
+// Ranges say little where an unknown enters a factor twice, Phi((b - m)/s) - Phi((a - m)/s), and decisions in order little where many factors share an unknown beside one of
+// their own, X[i] * b + u[i] > 0. Both are soon mended from a start: an instance that is 0 is picked, and the one of its elements and new values is taken that leaves the fewest
+// zeros (min-conflicts: Minton et al. 1992). Where several leave as few, the one to move is drawn, so that plateaus are crossed.
+
+static long zeros_at(Search *s, long e, double x)
+{
+    *low(s, e) = *high(s, e) = x;
+    long n = 0;
+    for (long k = s->first_use[e]; k < s->first_use[e + 1]; k++)
+        n += !possible(s, &s->instance[s->use[k]]);
+    return n;
+}
+
+// A value to try: near the one that there is, at all scales, or anywhere between ends.
+static double another_value(Search *s, double x, double lo, double hi)
+{
+    const double u = uniform_open(&s->random), v = uniform_open(&s->random), width = hi - lo;
+    double y;
+    if (!isinf(width) && u < 0.5) y = lo + width * v;
+    else if (!isinf(lo) && u < 0.75) y = lo + exp(10 * v - 7);
+    else if (!isinf(hi) && u < 0.75) y = hi - exp(10 * v - 7);
+    else y = x + (u < 0.5 || (u > 0.75 && u < 0.875) ? -1 : 1) * exp(10 * v - 7) * (1 + fabs(x) / 10);
+    return y < lo || y > hi ? lo + width * v : y;
+}
+
+static long zeros_listed(Search *s, long *zero)
+{
+    long n = 0;
+    for (long k = 0; k < s->n_instances; k++)
+        if (!possible(s, &s->instance[k]))
+            zero[n++] = k;
+    return n;
+}
+
+typedef struct Change { long element, zeros, alike; double value; } Change;
+
+// The best new value of the element, if it is as good as the best so far.
+static void try_values(Search *s, long e, Change *best)
+{
+    enum { VALUES = 16 };
+    double lo, hi;
+    full_range(s, e, &lo, &hi);
+    const double x = *low(s, e);
+    const long now = zeros_at(s, e, x);
+    for (int k = 0; k < VALUES; k++) {
+        double y = another_value(s, x, lo, hi);
+        if (whole(s, e)) y = fmin(hi, fmax(lo, hi - lo < VALUES ? lo + floor(uniform_open(&s->random) * (hi - lo + 1)) : round(y)));
+        if (y == x || isnan(y) || isinf(y))
+            continue;
+        const long gain = zeros_at(s, e, y) - now;
+        if (best->element >= 0 && gain > best->zeros)
+            continue;
+        best->alike = best->element >= 0 && gain == best->zeros ? best->alike + 1 : 1;
+        if (best->alike == 1 || uniform_open(&s->random) * (double)best->alike < 1)
+            *best = (Change){ e, gain, best->alike, y };
+    }
+    *low(s, e) = *high(s, e) = x;
+}
+
+static bool fewer_zeros(Search *s)
+{
+    enum { ELEMENTS = 8 };
+    bool found = false;
+    long *zero = gm_alloc((size_t)s->n_instances + 1, sizeof *zero);
+    for (long e = 0; e < s->n_elements; e++) {
+        *low(s, e) = *high(s, e) = s->start[e];
+        s->free[e] = s->movable[e];
+    }
+    s->work = 0;
+    while (s->work < s->budget) {
+        const long n = zeros_listed(s, zero);
+        if (n == 0) { found = true; break; }
+        for (long turn = 0; turn < n && s->work < s->budget; turn++) {
+            const Instance *t = &s->instance[zero[(long)(uniform_open(&s->random) * (double)n)]];
+            const long scope = t->last - t->first;
+            if (scope == 0 || possible(s, t))
+                continue;
+            Change best = { .element = -1 };
+            for (long q = 0; q < scope && q < ELEMENTS; q++)
+                try_values(s, s->scope[scope <= ELEMENTS ? t->first + q : t->first + (long)(uniform_open(&s->random) * (double)scope)], &best);
+            if (best.element >= 0 && best.zeros <= 0)
+                *low(s, best.element) = *high(s, best.element) = best.value;
+        }
+    }
+    free(zero);
+    return found;
+}
+
 static bool search_chain(Search *s)
 {
     enum { TRIES = 6 };
@@ -612,6 +702,9 @@ static bool search_chain(Search *s)
             if (search(s))
                 return true;
         }
+    s->budget *= 4;
+    if (fewer_zeros(s))
+        return true;
     for (int k = 0; k < TRIES; k++) {
         s->work = 0;
         s->budget = (2e4 + 200.0 * (double)(s->n_scope + s->n_elements)) * pow(2, k);
