@@ -365,6 +365,22 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
     }
 }
 
+// Unknowns of which no element ever changes: R-hat cannot tell whether that is their law.
+static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmSummary *all)
+{
+    for (long k = 0, first = 0; k < d->n_summarised; k++) {
+        const int field = d->column[k].field;
+        if (k > 0 && field != d->column[k - 1].field) first = k;
+        if (field < 0 || gm_draws_diagnostic(d, model, k) || (k + 1 < d->n_summarised && d->column[k + 1].field == field)) continue;
+        const GmRole role = model->state[field].role;
+        bool still = role == GM_PARAMETER || role == GM_LATENT;
+        for (long i = first; i <= k && still; i++) still = all[i].sd == 0;
+        if (!still) continue;
+        fprintf(to, "Warning: %s has the same value in all draws of all chains. That is right where data and bounds leave no other value that is likely; otherwise no update can change it alone, as counts of which the sum is known, and the draws are "
+                    "not those of the posterior: sum such unknowns out, or write the model in those that are free.\n", model->state[field].name);
+    }
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a quantity is beyond one of them.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
 {
@@ -414,6 +430,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
                 ess_bound, short_of, quantities, label, ess, more);
         free(label);
     }
+    print_still_warnings(to, d, model, all);
     return unmixed > 0 || short_of > 0;
 }
 

@@ -50,6 +50,9 @@ def point(name, domain):
     if name == "log_diff_exp":
         y = rng.normal()
         return (y + np.exp(rng.normal()), y)
+    if name in ("==", "!=", "<", "<="):                   # away from where the two are equal
+        y = rng.normal()
+        return (y + rng.choice([-1, 1]) * np.exp(rng.normal()), y)
     if name in ("choose", "lchoose"):
         n = rng.uniform(3, 9)
         return (n, rng.uniform(0.2, 0.9) * n)
