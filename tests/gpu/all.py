@@ -5,7 +5,7 @@
     all.py run FOLDER [PART...]     there: with the NVIDIA driver, NVRTC and NumPy, and what of the CUDA Toolkit the parts ask for
 
 Parts: laws (the law of every sampler: laws.py), programs (tests/gpu/*.cu, by nvcc), models (the CPU against the GPU: devices.py), modes (the same of programs for modes: modes.py),
-sanitize (compute-sanitizer over the three). A part that lacks a tool says so and is no failure. The last line counts the parts that failed.
+oracles (posteriors against reference draws: oracles.py), sanitize (compute-sanitizer over programs and over ten oracles). A part that lacks a tool says so and is no failure. The last line counts the parts that failed.
 """
 import os
 import subprocess
@@ -15,7 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PARTS = ("laws", "programs", "models", "modes", "sanitize")
+PARTS = ("laws", "programs", "models", "modes", "oracles", "sanitize")
 
 
 def call(script, *arguments):
@@ -25,7 +25,12 @@ def call(script, *arguments):
 def build(folder, arch=None):
     chosen = [arch] if arch else []
     return [name for name, status in (("laws", call("laws.py", "build", folder, *chosen)), ("programs", call("programs.py", "build", folder, *chosen)),
-                                      ("models", call("devices.py", "build", folder)), ("modes", call("modes.py", "build", folder))) if status != 0]
+                                      ("models", call("devices.py", "build", folder)), ("modes", call("modes.py", "build", folder)), ("oracles", call("oracles.py", "build", folder))) if status != 0]
+
+
+def sanitize(folder):
+    """Both; without the tool both say so."""
+    return max(call("programs.py", "sanitize", folder), call("oracles.py", "sanitize", folder))
 
 
 def run(folder, parts):
@@ -33,7 +38,7 @@ def run(folder, parts):
     for part in parts:
         began = time.monotonic()
         status = {"laws": lambda: call("laws.py", "run", folder), "programs": lambda: call("programs.py", "run", folder), "models": lambda: call("devices.py", "run", folder), "modes": lambda: call("modes.py", "run", folder),
-                  "sanitize": lambda: call("programs.py", "sanitize", folder)}[part]()
+                  "oracles": lambda: call("oracles.py", "run", folder), "sanitize": lambda: sanitize(folder)}[part]()
         if status == 3:
             return 3
         if status != 0:
