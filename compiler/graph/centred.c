@@ -82,7 +82,8 @@ typedef struct Centred {
     int          nz;
 } Centred;
 
-static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA || v->kind == VAR_LET; }
+// Data, with which `--new` computes definitions again; and what is a definition since another model was centred and stands in a statement whose elements could not be told.
+static bool test_kept_out(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA || v->kind == VAR_LET || v->in_place; }
 
 static bool bounds_mention(const Graph *g, const Var *z)
 {
@@ -154,16 +155,24 @@ static bool changes_are_known(const Centred *c)
     Loops loops;
     InnovationChange of;
     for (int k = 0; innovation_change(c->in, k, &loops, &of); k++) {
-        if (!ex_above_zero(of.coefficient) || ex_any_var(of.coefficient, test_data, NULL) || ex_any_var(of.rest, test_data, NULL)) return false;
+        if (!ex_above_zero(of.coefficient) || ex_any_var(of.coefficient, test_kept_out, NULL) || ex_any_var(of.rest, test_kept_out, NULL)) return false;
         unknown |= ex_unknown(of.coefficient);
     }
     return unknown;
 }
 
+static bool has_equation(const Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++)
+        for (const Site *t = g->vars[i]->sites; t; t = t->next)
+            if (t->ode) return true;
+    return false;
+}
+
 static bool may_be_definition(Centred *c, const Var *z)
 {
     Graph *g = c->g;
-    if (z->kind != VAR_PARAMETER || !z->decl || z->decl->lower || z->decl->upper || z->decl->init || z->sites || bounds_mention(g, z)) return false;
+    if (z->kind != VAR_PARAMETER || !z->decl || z->decl->lower || z->decl->upper || z->decl->init || z->sites || bounds_mention(g, z) || has_equation(g)) return false;
     for (const Series *s = g->series; s; s = s->next)
         if (s->var[0] != c->x && series_reads(s, z)) return false;
     return true;
@@ -228,6 +237,17 @@ static bool all_factors(const Centred *c, bool change)
         if (change) *f = to;
     }
     return true;
+}
+
+// Definitions read x, too, so that those that are linear in unknowns of their own may be centred in turn. Where it cannot be told which elements of z one reads, it reads z, which is computed before it.
+static void definitions_by_x(const Centred *c)
+{
+    for (int i = 0; i < c->g->nvars; i++)
+        for (Site *t = c->g->vars[i] == c->x ? NULL : c->g->vars[i]->sites; t; t = t->next) {
+            bool good = true;
+            Expr *value = by_x(c, t->value, &good);
+            if (good) t->value = value;
+        }
 }
 
 // ---- the statements that draw x, and z for the draws ----
@@ -328,6 +348,7 @@ static void change(Centred *c)
     Loops loops;
     InnovationChange of;
     all_factors(c, true);
+    definitions_by_x(c);
     make_unknown(g, c->x);
     Factor *last = c->prior[0];
     for (int k = 0; innovation_change(c->in, k, &loops, &of); k++) {

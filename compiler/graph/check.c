@@ -1,6 +1,6 @@
 // check.c -- what holds of a graph after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
 //
-//   always            a variable's number is its place; an index of a factor is one of its plates
+//   always            a variable's number is its place; an index of a factor is one of its plates; no factor and no recursion of the sweep reads a prediction
 //   from `gradient`   derivatives are in the indices of their loops
 //   from `augment`    a factor that was replaced has one that was made from it
 //   from `schedule`   each unknown has a size that is known when memory is taken, and with a distribution is drawn by one step; what a conditional or a block adds up is over loops of its own
@@ -94,6 +94,19 @@ static const char *check_step(const Graph *g, const Step *s)
     return NULL;
 }
 
+static bool test_prediction(const Var *v, void *with) { (void)with; return v->kind == VAR_PREDICTED; }
+
+// Predictions are computed after a sweep: none of its densities may read one.
+static const char *check_predictions_unread(const Graph *g)
+{
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (ex_any_var(f->log_density, test_prediction, NULL)) return arena_printf(g->arena, "the factor of line %d reads a prediction", span_line(f->span));
+    for (const Series *s = g->series; s; s = s->next)
+        for (const Site *t = s->var[0]->kind == VAR_SERIES ? s->sites : NULL; t; t = t->next)
+            if (t->value && ex_any_var(t->value, test_prediction, NULL)) return arena_printf(g->arena, "the recursion of %s reads a prediction", t->var->name);
+    return NULL;
+}
+
 // How many steps draw v.
 static int draws_of(const Graph *g, const Var *v)
 {
@@ -133,6 +146,7 @@ const char *graph_check(const Graph *g, const char *pass)
     const char *wrong;
     for (const Factor *f = g->factors; f; f = f->next)
         if ((wrong = check_factor(g, f, !built))) return wrong;
+    if ((wrong = check_predictions_unread(g))) return wrong;
     if (differentiated && (wrong = check_derivatives(g))) return wrong;
     if (!scheduled) return NULL;
     for (const Step *s = g->steps; s; s = s->next)
