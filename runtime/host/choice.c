@@ -727,8 +727,8 @@ static long next_in_step(const GmChoices *w, long done)
         const Window in = measured(w, k);
         const long from = w->trial[k].stage == STAGE_CHECK ? w->choice[k].adapts : in.from;
         if (w->trial[k].stage == STAGE_DONE || w->trial[k].stage == STAGE_FIXED || w->trial[k].stage == STAGE_ADAPTS) continue;
-        if (done < from) next = from + GM_WATCHED < next ? from + GM_WATCHED : next;
-        else if (next - done > GM_WATCHED) next = done + GM_WATCHED;
+        const long at = done < from ? from + GM_WATCHED : from + ((done - from) / GM_WATCHED + 1) * GM_WATCHED;       // wherever a batch ends, the same
+        next = at < next ? at : next;
     }
     return next;
 }

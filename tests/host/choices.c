@@ -227,6 +227,10 @@ int main(void)
     check(shorter.gradients && shorter.first == 20 && shorter.said[0], "short warm-ups: NUTS from sweep %ld on, unmeasured", shorter.first);
     const Outcome shortest = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, 99, 100000);
     check(!shortest.gradients && shortest.first < 0, "the shortest: Gibbs");
+    // In a long warm-up there are more rows than fit between two meetings (check_quiet above).
+    set_price(100, 40, 40);
+    const Outcome longer = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, 20000, 100000);
+    check(longer.gradients, "a warm-up of 20,000 sweeps: NUTS; %s", longer.said);
     // On a CPU, too, chains decide together.
     set_price(100, 100, 100);
     const Apart same = run_apart(0.99, (int[]){ 3, 7, 11 }, 0, 0);
