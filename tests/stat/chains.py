@@ -202,7 +202,7 @@ prior { for (i in 1:m, t in 1:T) z[i, t] ~ normal(0, 1); }
 likelihood {
   for (i in 1:m) { x[i, 1] = 1.5*z[i, 1]; for (t in 2:T) x[i, t] = 0.6*x[i, t-1] + 0.8*i*z[i, t]; }
   for (i in 1:m, t in 1:T) if (t != 3) y[i, t] ~ normal(x[i, t], 0.5);
-}""", {"T": T, "m": m, "y": y}, n, "by way of"
+}""", {"T": T, "m": m, "y": y}, n, "is drawn in place of z"
 
 
 CASES = {"innovations": innovations, "standardised": standardised, "ar1": ar1, "ar2": ar2, "trend": trend, "states": states, "panel": panel, "across": across, "one": walk(1), "two": walk(2)}
