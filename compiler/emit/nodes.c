@@ -652,7 +652,7 @@ static void emit_within(Out *o, const Node *n, const char *pos)
         line(o, "if (!is_finite(x)) FAULT(\"%s\", %s, \"its truncated %s could not be drawn: an argument is out of range, or so little of it lies between the ends (%s)\");", name, pos, dist, where);
         return;
     }
-    const bool search = t->dist->discrete || t->nargs > t->nsample + 4;
+    const bool search = t->dist->discrete || t->nargs - t->guarded > t->nsample + 4;
     if (t->sample)
         line(o, "for (long tries = 0; tries < %s && !(x >= lower && x <= upper); tries++) x = %s(%s);", search ? "GM_TRIES" : "GM_MOST_TRIES", t->sample, routine_arguments(o, t));
     begin(o, "if (!(x >= lower && x <= upper))");
@@ -685,6 +685,7 @@ static void emit_sample(Out *o, const Node *n)
     const char *name = v->name, *where = source_line(o, t->span);
     const Mark m = enter(o);
     begin(o, "%s", "");                          // a scope for the names of the draw
+    if (t->guarded) line(o, "if (!%s) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");", expr_c(o, t->args[t->nargs - 1], TIGHT), name, pos, t->dist->name, where);
     line(o, "%s", stream_text(o, v, pos));
     if (t->n < v->rank) {                        // a vector or a matrix, in its place
         line(o, "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range, or a matrix not positive definite (%s)\");",

@@ -690,7 +690,7 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates
     *site = (Site){.span = span, .var = value->var, .plates = plates, .n = value->nargs, .dist = d, .nargs = most, .nsample = most};
     memcpy(site->subscript, value->args, sizeof *site->subscript * (size_t)value->nargs);
     for (int k = site->n; k < value->var->rank; k++) site->subscript[k] = ex_num(1);     // a vector or a matrix: where it begins
-    site->args = NEW_N(g->arena, Expr *, (most > truncated ? most : truncated) + 7);
+    site->args = NEW_N(g->arena, Expr *, (most > truncated ? most : truncated) + 8);
     const Env *env = bind_arguments(g, d, nargs, args, value);
     if (d->sample) {
         site->sample = d->sample->name;
@@ -710,6 +710,9 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates
         site->args[site->nargs++] = support[0] ? support[0] : ex_num(-INFINITY);
         site->args[site->nargs++] = support[1] ? support[1] : ex_num(INFINITY);
     }
+    Expr *inside = d->discrete || d->value_rank || g->supports_known ? NULL : whole_domains(g, d, nargs, args, value);      // of others the routine tells; arguments of replicates lie inside
+    if (inside) site->args[site->nargs++] = inside;
+    site->guarded = inside != NULL;
     Site **last = &value->var->sites;
     while (*last) last = &(*last)->next;
     *last = site;

@@ -78,18 +78,27 @@ static void domain_of_elements(Domain *d, const Decl *p, Expr *e)
     if (before) d->end[0] = ex_at(e, 1, &before);
 }
 
-// What the k-th argument must satisfy and does not satisfy in any case. x is NULL: nothing.
-static Domain domain_of(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k)
+// What the k-th argument must satisfy.
+static Domain whole_domain(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k)
 {
     const Decl *p = dist->params[k];
     Domain d = {0};
-    if (!moves(args[k]) || ex_rank(args[k]) != p->type.rank) return d;
+    if (ex_rank(args[k]) != p->type.rank) return d;
     if (p->type.rank == 0) d.x = args[k];
     else domain_of_elements(&d, p, args[k]);
-    if (!d.x || !moves(d.x)) return (Domain){0};
+    if (!d.x) return d;
     const Env *env = bind_arguments(g, dist, nargs, args, value);
     if (p->lower) d.end[0] = elaborate(g, p->lower, env, 0, NULL);
     if (p->upper) d.end[1] = elaborate(g, p->upper, env, 0, NULL);
+    return d;
+}
+
+// And does not satisfy in any case. x is NULL: nothing.
+static Domain domain_of(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k)
+{
+    if (!moves(args[k])) return (Domain){0};
+    Domain d = whole_domain(g, dist, nargs, args, value, k);
+    if (!d.x || !moves(d.x)) return (Domain){0};
     for (int side = 0; side < 2; side++)
         if (d.end[side] && end_is_kept(d.x, d.end[side], side)) d.end[side] = NULL;
     return d.end[0] || d.end[1] ? d : (Domain){0};
@@ -144,19 +153,63 @@ static void keep_weights(Graph *g, Factor *f)
 
 // ---- densities within expressions ----
 
+static Expr *condition(const Domain *d)
+{
+    Expr *all = NULL;
+    for (int side = 0; side < 2 && d->x; side++) {
+        if (!d->end[side]) continue;
+        Expr *one = side ? ex_call2("<=", d->x, d->end[1]) : ex_call2("<=", d->end[0], d->x);
+        if (d->along) one = ex_reduce("prod", d->along, d->along->lo, d->along->hi, one);
+        all = ex_both(all, one);
+    }
+    return all;
+}
+
 Expr *inside_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value)
 {
     Expr *all = NULL;
     for (int k = 0; g->supports_known && k < nargs && k < dist->nparams; k++) {
         const Domain d = domain_of(g, dist, nargs, args, value, k);
-        for (int side = 0; side < 2 && d.x; side++) {
-            if (!d.end[side]) continue;
-            Expr *one = side ? ex_call2("<=", d.x, d.end[1]) : ex_call2("<=", d.end[0], d.x);
-            if (d.along) one = ex_reduce("prod", d.along, d.along->lo, d.along->hi, one);
-            all = ex_both(all, one);
-        }
+        Expr *one = condition(&d);
+        if (one) all = ex_both(all, one);
     }
     return all;
+}
+
+// ---- draws of the predict block ----
+
+Expr *whole_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value)
+{
+    Expr *all = NULL;
+    for (int k = 0; k < nargs && k < dist->nparams; k++) {
+        const Domain d = whole_domain(g, dist, nargs, args, value, k);
+        Expr *one = condition(&d);
+        if (one) all = ex_both(all, one);
+    }
+    return all && all->kind != EX_NUM ? all : NULL;
+}
+
+// What of a condition does not hold in any case. NULL: all of it does.
+static Expr *in_doubt(Expr *e)
+{
+    if (e->kind == EX_CALL && e->fn == FN_AND) {
+        Expr *a = in_doubt(e->args[0]), *b = in_doubt(e->args[1]);
+        return a && b ? ex_both(a, b) : a ? a : b;
+    }
+    if (e->kind != EX_CALL || e->fn != FN_LE) return ex_is_num(e, 1) ? NULL : e;
+    const bool lower = e->args[0]->kind == EX_NUM;
+    return end_is_kept(e->args[lower ? 1 : 0], e->args[lower ? 0 : 1], !lower) ? NULL : e;
+}
+
+// The condition of a draw, if it is needed: what does not hold for some draw stops the run, where a routine might give a number nevertheless.
+static void guard_draw(Graph *g, Site *t)
+{
+    if (!t->guarded) return;
+    Expr *left = in_doubt(t->args[t->nargs - 1]);
+    t->guarded = left != NULL;
+    if (!left) { t->nargs--; return; }
+    t->args = arena_copy(g->arena, t->args, sizeof *t->args * (size_t)t->nargs);
+    t->args[t->nargs - 1] = left;
 }
 
 // ---- what is known of definitions ----
@@ -227,6 +280,10 @@ void keep_domains(Graph *g)
                 keep(g, f, &d);
             }
     }
+    for (int i = 0; i < g->nvars; i++)
+        for (Site *t = g->vars[i]->sites; t; t = t->next) guard_draw(g, t);
+    for (Series *s = g->series; s; s = s->next)
+        for (Site *t = s->sites; t; t = t->next) guard_draw(g, t);
     for (int i = 0; i < g->nvars; i++) {
         g->vars[i]->lower_number = known[2 * i];
         g->vars[i]->upper_number = known[2 * i + 1];

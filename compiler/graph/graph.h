@@ -45,6 +45,7 @@ typedef struct Site {                    // one statement that computes elements
     const char  *sample;                 // routine that draws, or NULL: the values are weighed
     int          nargs, nsample;         // arguments, the first of which are the routine's; then what else the draw reads, if it is `within`
     Expr       **args;                   // two ends: these, the ends of the support, and of `x` the log density (integers) or log_cdf and log_ccdf
+    bool         guarded;                // the last of `args` is the condition that arguments lie in their domains: where it does not hold, there is no draw
     bool         within, exact;          // exact: the routine draws between `end[0]` and `end[1]`
     Expr        *x, *end[2];             // stand for a value and the ends in the arguments
     Expr        *when;                   // a component of a mixture: the component drawn is this one. Else NULL
@@ -260,6 +261,7 @@ bool  never_negative(Expr *e);                                   // provably at 
 
 void keep_domains(Graph *g);             // called by build
 Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);      // the condition that arguments lie in their domains; NULL: they do, or supports are not known yet
+Expr *whole_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);       // the same whether it is known to hold or not
 void mixture_in_domains(Graph *g, Factor *f);                    // build.c: components are 0 where their arguments lie outside
 void added_in_domains(Graph *g);                                 // build.c: and so are densities in statements target +=
 bool is_factor_of_data(Expr *e, Expr **data);                    // an argument is `data` times what is not negative: a requirement of data, and no term
