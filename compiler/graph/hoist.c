@@ -215,15 +215,20 @@ static bool test_collect(const Var *v, void *with)
     return false;
 }
 
-typedef struct Gather { const Loops *l; Expr *key, *extent; bool several, chosen; } Gather;
+typedef struct Gather { const Loops *l; Expr *key, *extent; bool several, chosen, in_choice; } Gather;
 
 static Look gathered(const Expr *e, void *with)
 {
     Gather *g = with;
-    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {        // rows that a choice leaves out belong to no group, whatever their key
-        Gather within = {.l = g->l};
+    if (e->kind == EX_CALL && !g->in_choice && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {      // rows that a choice leaves out belong to no group, whatever their key
+        Gather within = {.l = g->l, .in_choice = true};
         for (int k = 0; k < e->nargs; k++) ex_find(e->args[k], gathered, &within);
-        g->chosen |= within.key != NULL;
+        if (!within.key) return SKIP;
+        g->chosen = true;
+        g->several |= within.several || (g->key && g->key != within.key);
+        g->key = within.key;
+        g->extent = within.extent;
+        return SKIP;
     }
     if (e->kind != EX_REF || !test_moves(e->var, NULL)) return LOOK;
     for (int k = 0; k < e->nargs; k++) {

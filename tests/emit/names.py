@@ -128,7 +128,7 @@ def jobs(pool, which, everything):
             for old in indices + others:
                 for new in pool:
                     yield model, {old: new}
-        elif n % 40 == which % 40:
+        elif n % 20 == which % 20:
             for names in (indices, others):
                 if not names:
                     continue
