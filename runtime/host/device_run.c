@@ -246,11 +246,9 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
             if (t->made && t->of.competition && !run->choices[t->of.competition - 1].gradients) t->made = 0;
         }
         gm_device_learned(d, run);
-        for (int c = 0; c < d->chains && draws->file; c++) {
-            gm_choices_note(draws->file[c], d->choices, c, "# ");
-            gm_together_note(draws->file[c], run, "# ");
-            gm_metrics_note(draws->file[c], run->metrics, run->choices, c, "# ");
-        }
+        for (int c = 0; c < d->chains; c++)
+            gm_draws_begin(draws, run, d->choices, NULL, c);
+        if (d->failed) return (int)d->status;
     }
     for (long k = 0; k < n; k++) {
         for (int c = 0; c < d->chains; c++)

@@ -272,33 +272,70 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 
 // ---- files ----
 
-// The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how ArviZ and cmdstanr know a file. `fixed_param` tells
-// them to expect neither a step size nor a metric.
-static void write_header(const GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o, int chain)
+// The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a file. Where NUTS may draw, they look for its columns
+// and for what it has adapted; `fixed_param` tells them to expect neither.
+static void write_header(const GmDraws *d, int chain, const GmAdaptation *learned)
 {
+    const GmOptions *o = d->options;
     FILE *to = d->file[chain];
     fprintf(to,
             "# stan_version_major = 2\n# stan_version_minor = 36\n# stan_version_patch = 0\n"
             "# model = %s\n"
-            "# generator = gmc (Gibbs sampling), from %s\n"
-            "# method = sample\n#   sample\n#     num_samples = %ld\n#     num_warmup = %ld\n#     save_warmup = 0\n#     thin = %d\n"
-            "#     algorithm = fixed_param\n"
-            "# id = %d\n# random\n#   seed = %llu\n",
-            model->name, model->source, o->samples * o->thin, o->warmup, o->thin, d->first_chain + chain, (unsigned long long)o->seed);
-    for (int k = 0; k < data->values.n; k++) {           // said here, too, since --quiet says it nowhere
-        const GmValue *v = &data->values.value[k];
+            "# generator = gmc, from %s\n"
+            "# method = sample\n#   sample\n#     num_samples = %ld\n#     num_warmup = %ld\n#     save_warmup = 0\n#     thin = %d\n",
+            d->model->name, d->model->source, o->samples * o->thin, o->warmup, o->thin);
+    if (learned->moves)
+        fprintf(to, "#     adapt\n#       engaged = %d\n#     algorithm = hmc\n#       hmc\n#         engine = nuts\n#           nuts\n#             max_depth = %d\n#         metric = diag_e\n", o->warmup > 0, learned->depth);
+    else
+        fputs("#     algorithm = fixed_param\n", to);
+    fprintf(to, "# id = %d\n# random\n#   seed = %llu\n", d->first_chain + chain, (unsigned long long)o->seed);
+    for (int k = 0; k < d->data->values.n; k++) {        // said here, too, since --quiet says it nowhere
+        const GmValue *v = &d->data->values.value[k];
         if (v->size_of)
             fprintf(to, "# %s: %d, from the size of %s\n", v->name, *(const int32_t *)v->elements, v->size_of);
     }
     for (long c = 0; c < d->n_columns; c++) {
-        char *label = gm_column_label(d, model, m, c, '.');
+        char *label = gm_column_label(d, d->model, d->shapes, c, '.');
         fprintf(to, c ? ",%s" : "%s", label);
         free(label);
     }
     fputc('\n', to);
 }
 
-static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
+// Notes come before what was adapted: readers take what follows it for the metric.
+void gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, const GmRestarts *restarts, int chain)
+{
+    if (chain == 0)
+        d->sampling = gm_seconds();
+    if (!d->file)
+        return;
+    GmAdaptation learned = gm_adaptation(d->model, d->shapes, run, chain);
+    FILE *to = d->file[chain];
+    write_header(d, chain, &learned);
+    gm_choices_note(to, choices, chain, "# ");
+    gm_metrics_note(to, run->metrics, run->choices, chain, "# ");
+    gm_restarts_note(to, restarts, chain, "# ");
+    gm_together_note(to, run, "# ");
+    if (learned.moves)
+        gm_adaptation_write(to, &learned);
+    free(learned.metric);
+}
+
+// CmdStan's last lines, without which its readers take a file for one that was cut off. false: it cannot be written, and is as it was.
+static bool write_times(const GmDraws *d, int chain)
+{
+    const double end = gm_seconds(), warmup = d->sampling - d->begun, sampling = end - d->sampling;
+    FILE *to = fopen(d->output[chain].part, "a");
+    if (!to)
+        return false;
+    const long before = fseek(to, 0, SEEK_END) == 0 ? ftell(to) : -1;
+    fprintf(to, "# \n#  Elapsed Time: %.3f seconds (Warm-up)\n#                %.3f seconds (Sampling)\n#                %.3f seconds (Total)\n# \n", warmup, sampling, warmup + sampling);
+    const bool good = !ferror(to), closed = fclose(to) == 0;
+    if (!(good && closed) && before >= 0 && truncate(d->output[chain].part, before) != 0) {}     // what is left of them is a comment
+    return good && closed;
+}
+
+static bool open_files(GmDraws *d, const GmOptions *o)
 {
     const size_t n = (size_t)d->chains;
     d->file = gm_alloc(n, sizeof *d->file);
@@ -309,7 +346,6 @@ static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, cons
         if (!gm_output_open(&d->output[c], d->final[c]))
             return false;
         d->file[c] = d->output[c].to;
-        write_header(d, model, m, data, o, c);
     }
     char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
     if (o->first_chain == 1 && access(next, F_OK) == 0)
@@ -320,7 +356,8 @@ static bool open_files(GmDraws *d, const GmModel *model, const GmMemory *m, cons
 
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
 {
-    *d = (GmDraws){ .chains = o->chains, .first_chain = o->first_chain, .capacity = o->samples };
+    *d = (GmDraws){ .chains = o->chains, .first_chain = o->first_chain, .capacity = o->samples, .model = model, .shapes = m, .data = data, .options = o };
+    d->begun = d->sampling = gm_seconds();
     bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
     const bool good = choose(model, m, o->params, o->requests, wanted) && choose_requested(model, data, o->requests, wanted);
     if (good)
@@ -342,7 +379,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
     if (!o->output)
         return true;
-    if (!open_files(d, model, m, data, o))
+    if (!open_files(d, o))
         return false;
     d->writer = gm_writer_open(d->memory, d->chains, d->held, d->n_columns, d->file, d->final, o->threads, o->digits);
     return true;
@@ -510,6 +547,11 @@ bool gm_draws_finish(GmDraws *d)
     if ((!good || d->kept < d->capacity) && !cut_to_shortest(d, !good)) {
         leave_parts(d);
         return false;
+    }
+    for (int c = 0; c < d->chains && d->kept > 0 && good; c++) {
+        good = write_times(d, c);
+        if (!good)
+            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
     }
     for (int c = 0; c < d->chains && d->kept > 0; c++) {
         const char *why = gm_file_rename(&d->output[c]);

@@ -263,7 +263,22 @@ void      gm_writer_stored(GmWriter *w, int chain, long at);    // it is filled
 void      gm_writer_close(GmWriter *w);                         // when all that was stored is written
 long      gm_writer_held(long columns, long most);              // rows to hold for each chain, that it need not wait
 
+// ---- adaptation.c: what NUTS has learned, for the files ----
+
+typedef struct GmAdaptation {
+    bool    moves, by_nuts;         // there are moves along gradients; this chain draws by them
+    double  step;                   // of the first block; 0 without
+    int     depth;                  // its doublings at most
+    long    n;                      // coordinates of all blocks
+    double *metric;                 // the diagonal of the inverse metric, 1 where nothing was learned; the caller frees
+} GmAdaptation;
+
+GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain);
+void         gm_adaptation_write(FILE *to, const GmAdaptation *a);
+
 // ---- draws.c: which columns, and the CSV files ----
+
+struct GmChoices;
 
 typedef struct GmColumn {
     int  field;                     // of state, or -1: lp__
@@ -289,9 +304,17 @@ typedef struct GmDraws {
     char     **final;               // its path, for messages
     GmWriter  *writer;              // or NULL without -o
     const struct GmChoices *choices;     // of methods; NULL: the program holds none
+    double     begun, sampling;     // seconds: when sweeps began, and draws
+    const GmModel   *model;         // those of gm_draws_open
+    const GmMemory  *shapes;
+    const GmData    *data;
+    const GmOptions *options;
 } GmDraws;
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
+struct GmRestarts;
+// Before the first draw of a chain: the head of its file, with what warm-up has come to.
+void  gm_draws_begin(GmDraws *d, const GmRun *run, const struct GmChoices *choices, const struct GmRestarts *restarts, int chain);
 bool  gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);    // not a quantity of the model, but what a move says of itself
 bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);          // one row of columns, as row `at` of the chain
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`

@@ -68,11 +68,8 @@ static void after_sweep(GmRun *one)
     const long sampled = one->sweep + 1 - o->warmup;
     gm_restarts_after(f->restarts, one);
     gm_choices_after(f->choices, one->chain, one->sweep);
-    if (sampled == 0 && f->draws.file) {
-        gm_choices_note(f->draws.file[one->chain], f->choices, one->chain, "# ");
-        gm_metrics_note(f->draws.file[one->chain], f->run.metrics, f->run.choices, one->chain, "# ");
-        gm_restarts_note(f->draws.file[one->chain], f->restarts, one->chain, "# ");
-    }
+    if (sampled == 1 && o->warmup == 0)
+        gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, one->chain);
     if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
         return;
     const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;       // first: `derive` makes elements that do not exist NaN
@@ -135,7 +132,7 @@ static int sample(Fit *f)
     GmProgress progress;
     gm_progress_open(&progress, o, total);
     int status = GM_EXIT_OK;
-    const double started = gm_seconds();
+    const double started = f->draws.begun = f->draws.sampling = gm_seconds();
     if (f->device) {
         status = gm_device_sample(f->device, &f->run, &f->draws, o, f->choices, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
@@ -162,8 +159,8 @@ static int sample(Fit *f)
         gm_choices_meet(f->choices, f->run.sweep);
         gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
         gm_together_meet(&f->run, f->model, f->run.sweep);
-        for (int c = 0; c < o->chains && f->run.sweep == o->warmup && f->draws.file; c++)
-            gm_together_note(f->draws.file[c], &f->run, "# ");
+        for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++)
+            gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, c);
         f->run.batch = batch;
         if (gm_seconds() - before < 0.05 && f->run.batch < 100000)
             f->run.batch *= 2;

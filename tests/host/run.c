@@ -82,6 +82,8 @@ static void missing(void)
 static bool same_draws(const char *a, const char *b)
 {
     char *x = get_text(a), *y = get_text(b);
+    without_times(x);
+    without_times(y);
     const char *from_x = strstr(x, "\nlp__"), *from_y = strstr(y, "\nlp__");
     const bool same = from_x && from_y && strcmp(from_x, from_y) == 0;
     free(x);
@@ -238,6 +240,7 @@ static void posterior(void)
         char path[20];
         snprintf(path, sizeof path, "z_%d.csv", c);
         char *text = get_text(path);
+        without_times(text);
         for (char *line = strstr(text, "y_rep\n") + 6; *line; line = strchr(line, '\n') + 1)
             sum += strtod(strchr(line, ',') + 1, NULL) / 20000;
         free(text);

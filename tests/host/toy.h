@@ -336,9 +336,19 @@ static inline bool holds(const char *path, const char *text)
     return found;
 }
 
+// The last lines of a file of draws say how long it took.
+static inline void without_times(char *text)
+{
+    char *times = strstr(text, "# \n#  Elapsed Time");
+    if (times)
+        *times = 0;
+}
+
 static inline bool same_file(const char *a, const char *b)
 {
     char *x = get_text(a), *y = get_text(b);
+    without_times(x);
+    without_times(y);
     const bool same = *x && strcmp(x, y) == 0;
     free(x);
     free(y);

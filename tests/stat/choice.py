@@ -29,7 +29,7 @@ likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + b * x[i]); }
 
 
 def run(program, data, *more):
-    """The draws by name, [chain, draw]; what the summary says last; the comments of the first file below the names."""
+    """The draws by name, [chain, draw]; what the summary says last; what the first file says below the names of the method."""
     out = program + "_draws"
     ran = subprocess.run([program, data, "--seed", "5", "--chains", "2", "--samples", "10000", "-o", out, "-q", *more], capture_output=True, text=True, check=True)
     chains = []
@@ -38,7 +38,7 @@ def run(program, data, *more):
             lines = f.readlines()
         at = next(i for i, line in enumerate(lines) if line[0] != "#")
         if k == 1:
-            said = "".join(line for line in lines[at:] if line[0] == "#")
+            said = "".join(line for line in lines[at:] if line[0] == "#").split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0]
         chains.append(np.loadtxt([line for line in lines[at + 1:] if line[0] != "#"], delimiter=","))
         os.remove("%s_%d.csv" % (out, k))
     return dict(zip(lines[at].strip().split(","), np.moveaxis(np.stack(chains), 2, 0))), ran.stdout, said

@@ -67,7 +67,7 @@ class Workplace:
                         break
                 lines = f.readlines()
             chain.append(np.loadtxt([line for line in lines if not line.startswith("#")], delimiter=",", ndmin=2))
-            self.said.append("".join(line for line in lines if line.startswith("#")))
+            self.said.append("".join(line for line in lines if line.startswith("#")).split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0])
             os.remove(path)
         draws = np.stack(chain)
         return {name: draws[:, :, i] for i, name in enumerate(header)}

@@ -73,7 +73,7 @@ def correlated(w):
     for threads in ("1", "2", "3"):
         subprocess.run([program, data, "--chains", "6", "--warmup", "150", "--samples", "20", "--seed", "3", "--threads", threads, "-o", program + "_t", "-q"], check=True, capture_output=True)
         with open(program + "_t_5.csv") as f:
-            same.append(f.read())
+            same.append(f.read().split("# \n#  Elapsed")[0])
     print("correlated: %s with any number of threads" % ("the same" if same[0] == same[1] == same[2] else "other draws"))
     print(same[0][same[0].index("# x:"):].splitlines()[0])
     said(program, data, "--chains", "3")

@@ -1,0 +1,79 @@
+// adaptation.c -- what NUTS has learned in warm-up, for the files of draws.
+#include "device_inside.h"
+#include "../device/nuts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The field of State with this name.
+static int field_named(const GmModel *model, const char *prefix, const char *name)
+{
+    char *wanted = gm_format("%s%s", prefix, name);
+    int f = 0;
+    while (f < model->n_state && strcmp(model->state[f].name, wanted) != 0)
+        f++;
+    free(wanted);
+    return f;
+}
+
+// Whether a chain draws by this: elsewhere other updates of the same unknowns were better.
+static bool is_taken(const GmModel *model, const GmRun *run, int moves, int chain)
+{
+    for (int k = 0; k < model->n_competitions && run->choices; k++)
+        if (model->competitions[k].told == moves + 1)
+            return run->choices[(long)chain * model->n_competitions + k].gradients;
+    return true;
+}
+
+// The head of a chain's machine and the diagonal of its inverse metric, wherever they are.
+static bool fetch(const GmRun *run, const wide *machine, long n, Nuts *head, double *metric)
+{
+    const size_t at = (size_t)(NUTS_HEADER + NUTS_METRIC * n) * sizeof(wide), bytes = (size_t)n * sizeof *metric;
+    if (run->device) {
+        const CUdeviceptr there = (CUdeviceptr)(uintptr_t)machine;
+        return gm_device_good(run->device, gm_device_get(run->device, head, there, sizeof *head), "fetching what chains have learned") &&
+               (!head->known || gm_device_good(run->device, gm_device_get(run->device, metric, there + at, bytes), "fetching what chains have learned"));
+    }
+    memcpy(head, machine, sizeof *head);
+    if (head->known)
+        memcpy(metric, (const char *)machine + at, bytes);
+    return true;
+}
+
+GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain)
+{
+    GmAdaptation a = { .depth = NUTS_DEPTH };
+    for (int f = 0; f < model->n_state; f++) {
+        if (model->state[f].role != GM_DIAGNOSTIC)
+            continue;
+        const char *name = model->state[f].name + strlen("moves_");
+        const int place = field_named(model, "position_", name), machine = field_named(model, "nuts_", name);
+        const long n = place < model->n_state ? gm_shape_size(&m->shape[place]) : 0;
+        a.metric = gm_grow(a.metric, (size_t)(a.n + n), sizeof *a.metric);
+        for (long i = 0; i < n; i++)
+            a.metric[a.n + i] = 1;
+        Nuts head = { 0 };
+        const char *state = run->device ? run->device->state : run->state;
+        if (machine < model->n_state && is_taken(model, run, f, chain) &&
+            fetch(run, *(wide *const *)(state + (size_t)chain * model->state_size + model->state[machine].offset), n, &head, a.metric + a.n) && head.known && !a.by_nuts) {
+            a.step = head.step;
+            a.depth = head.settings.max_depth;
+            a.by_nuts = true;
+        }
+        a.n += n;
+        a.moves = true;
+    }
+    return a;
+}
+
+void gm_adaptation_write(FILE *to, const GmAdaptation *a)
+{
+    char number[GM_NUMBER_ROOM];
+    number[gm_print_number(number, a->step, 0)] = 0;
+    fprintf(to, "# Adaptation terminated\n# Step size = %s\n# Diagonal elements of inverse mass matrix:\n# ", number);
+    for (long i = 0; i < a->n; i++) {
+        number[gm_print_number(number, a->metric[i], 0)] = 0;
+        fprintf(to, i ? ", %s" : "%s", number);
+    }
+    fputc('\n', to);
+}
