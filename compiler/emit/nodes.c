@@ -781,6 +781,7 @@ static void emit_slice(Out *o, const Node *n)
     begin(o, "while (%s_next(&sl))", sampler);
     const bool integer = v->discrete && v->base == BASE_INT;
     line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
+    if (keeps_logs(n)) line(o, "(void)x;");              // a density may read its logarithm alone
     emit_density_at(o, n, c, c->whole ? place : NULL);
     line(o, "sl.log_density = lp;");
     if (n->slice.claims) line(o, "if (sl.x == start) began = lp;");
