@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+signal.signal(signal.SIGINT, signal.default_int_handler)          # ignored where a shell began this in the background, and what is begun here would ignore it, too
 gmc, cc, work = sys.argv[1:4]
 MODEL = "prior { m ~ normal(%d, 1); }\n"
 failed = 0
