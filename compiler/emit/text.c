@@ -357,12 +357,37 @@ static Text power(Out *o, const Expr *base, double r)
     return tight(text(o, "pow(%s, %s)", as_real(o, base), text(o, r == floor(r) ? "%s.0" : "%s", number(o, r).c)));
 }
 
+// A text to whose end more is added: a product of hundreds of factors is not copied for each of them.
+typedef struct Growing { char *text; int n, size; } Growing;
+
+static void append(Out *o, Growing *g, const char *more)
+{
+    for (; *more; more++) {
+        ROOM(o->arena, g->text, g->n, g->size);
+        g->text[g->n++] = *more;
+    }
+}
+
+static const char *grown(Out *o, Growing *g)
+{
+    ROOM(o->arena, g->text, g->n, g->size);
+    g->text[g->n] = 0;
+    return g->text;
+}
+
+static void replace(Out *o, Growing *g, const char *by)
+{
+    *g = (Growing){0};
+    append(o, g, by);
+}
+
 static Text product(Out *o, const Expr *e)
 {
-    const char *c = NULL;
+    const char *first = NULL;
+    Growing all = {0};
     int absorbed = 0, times = 0;
     bool minus = false;
-    const Expr *leading = NULL;                   // the first factor, while the second one is looked for
+    const Expr *leading = NULL;                   // the first factor
     for (int i = 0; i < e->nargs; i++) absorbed += ex_absorbed(e, i);
     for (int i = 0; i < e->nargs; i++) {
         const Expr *f = e->args[i];
@@ -373,20 +398,26 @@ static Text product(Out *o, const Expr *e)
             if (fabs(f->number) == 1) continue;
             t = number(o, fabs(f->number)).c;
         } else t = expr_c(o, f, MULTIPLICATIVE + (f->kind == EX_MUL));
-        if (leading && is_short(o, leading) && is_short(o, f)) c = lengthened(o, leading, c, "long");
-        leading = c ? NULL : f;
-        c = !c ? t : o->host && ++times > 1 && ex_is_integer(e) ? text(o, "gm_times(%s, %s)", c, t) : text(o, "%s * %s", c, t);       // two sizes make a long, three may not
+        if (!first) { first = t; leading = f; continue; }
+        if (all.n == 0) append(o, &all, is_short(o, leading) && is_short(o, f) ? lengthened(o, leading, first, "long") : first);
+        if (o->host && ++times > 1 && ex_is_integer(e)) replace(o, &all, text(o, "gm_times(%s, %s)", grown(o, &all), t));      // two sizes make a long, three may not
+        else {
+            append(o, &all, " * ");
+            append(o, &all, t);
+        }
     }
-    if (!c) c = "1";
-    for (int i = 0; i < e->nargs && absorbed; i++)
-        if (ex_absorbed(e, i)) c = text(o, "times_log(%s, %s)", c, expr_c(o, e->args[i], LOOSE));
+    if (all.n == 0) append(o, &all, first ? first : "1");
+    for (int i = 0; i < e->nargs && absorbed; i++) {
+        if (!ex_absorbed(e, i)) continue;
+        replace(o, &all, text(o, "times_log(%s, %s)", grown(o, &all), expr_c(o, e->args[i], LOOSE)));
+    }
     for (int i = 0; i < e->nargs; i++) {
         const Expr *f = e->args[i];
         if (f->kind != EX_POW || f->number >= 0 || ex_absorbed(e, i) || scope_find(&o->scope, f)) continue;
-        const bool integer = ex_is_integer(f->args[0]) && f->number == -1;
-        c = text(o, "%s / %s%s", c, integer ? "(wide)" : "", paren(o, power(o, f->args[0], -f->number), TIGHT));
+        append(o, &all, ex_is_integer(f->args[0]) && f->number == -1 ? " / (wide)" : " / ");
+        append(o, &all, paren(o, power(o, f->args[0], -f->number), TIGHT));
     }
-    return (Text){minus ? text(o, "-%s", c) : c, MULTIPLICATIVE, minus};
+    return (Text){minus ? text(o, "-%s", grown(o, &all)) : grown(o, &all), MULTIPLICATIVE, minus};
 }
 
 const char *whole_text(Out *o, const Expr *e)

@@ -37,6 +37,7 @@ static bool is_gap(const Expr *e) { return ex_is_num(e, -2147483648.0); }
 // outside the declared bounds then, from which anything would follow.
 static void facts_of_condition(Facts *f, Expr *c, bool holds)
 {
+    if (f->n == MOST_FACTS && f->napart == MOST_FACTS) return;
     const double gap = c->nargs == 2 && ex_is_whole(c->args[0]) && ex_is_whole(c->args[1]) ? -1 : 0;
     if (is_call(c, FN_NOT)) facts_of_condition(f, c->args[0], !holds);
     if (is_call(c, holds ? FN_AND : FN_OR))
@@ -131,7 +132,9 @@ static bool nonneg(Facts *f, Expr *e, int deep)
 bool claims_nonneg(const Loops *l, Expr *e)
 {
     if (e->kind == EX_NUM) return e->number >= 0;
-    Facts f = facts_of(l);
+    Facts f = facts_of(&(Loops){0});
+    if (l->guard && nonneg(&f, e, DEEP)) return true;            // whatever the condition, which may have hundreds of parts
+    f = facts_of(l);
     return nonneg(&f, e, DEEP);
 }
 

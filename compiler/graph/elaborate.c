@@ -134,6 +134,8 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
 
 Shape shape_of(Graph *g, const Ast *e, const Env *env)
 {
+    const bool composed = e->kind == AST_BINARY || e->kind == AST_COND || e->kind == AST_UNARY || e->kind == AST_CALL;
+    if (composed && e->state == TYPE_KNOWN && e->type.rank == 0) return scalar_shape();          // not looked through at each depth of what it stands in
     switch (e->kind) {
     case AST_INT: case AST_REAL: case AST_STRING: case AST_REDUCE: case AST_FUNCTION: return scalar_shape();
     case AST_NAME: {
