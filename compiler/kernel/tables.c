@@ -66,6 +66,7 @@ typedef struct Tables {
     Index  *row[2 * MAX_LOOPS];  // loops around
     int     nsums;
     Index  *sum[MAX_LOOPS];      // sums within the expression around
+    Map     taken;               // within one expression: a part -> what it has become
 } Tables;
 
 // ---- what an expression depends on ----
@@ -548,11 +549,9 @@ static Expr *take_parts(Tables *t, Expr *e)
 
 static Look test_exp(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_exp ? FOUND : LOOK; }
 
-static Expr *take(Tables *t, Expr *e)
+static Expr *taken(Tables *t, Expr *e)
 {
     Form f;
-    if (e->nargs == 0 || e->kind == EX_REF || e->kind == EX_ARRAY || ex_rank(e) > 0) return e;
-    if (e->kind == EX_AT) return look_up_matrix(t, e);
     const bool determinant = e->kind == EX_CALL && e->fn == FN_log_determinant && in_memory(e->args[0]);
     if ((determinant || costly(t, e)) && tabulated(t, e, &f)) return look_up(t, &f);
     switch (e->kind) {
@@ -564,9 +563,12 @@ static Expr *take(Tables *t, Expr *e)
         if (t->nsums == MAX_LOOPS || (e->fn != FN_sum && e->fn != FN_log_sum_exp)) return e;
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         Expr *open = ex_open(e, j);
+        const Map outside = t->taken;
+        t->taken = (Map){0};
         t->sum[t->nsums++] = j;
         Expr *body = take(t, open);
         t->nsums--;
+        t->taken = outside;
         return body == open ? e : ex_reduce(e->name, j, e->args[0], e->args[1], body);
     }
     case EX_CALL: {
@@ -578,6 +580,16 @@ static Expr *take(Tables *t, Expr *e)
     case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
     }
     return e;
+}
+
+// A part that stands in many places is taken once: definitions of each other by products share their parts, and have more places than can be counted.
+static Expr *take(Tables *t, Expr *e)
+{
+    if (e->nargs == 0 || e->kind == EX_REF || e->kind == EX_ARRAY || ex_rank(e) > 0) return e;
+    if (e->kind == EX_AT) return look_up_matrix(t, e);
+    Expr *known = map_get(&t->taken, e);
+    if (!known) map_put(t->p->g->arena, &t->taken, e, known = taken(t, e));
+    return known;
 }
 
 // ---- rows that are classified by distances ----
@@ -674,6 +686,12 @@ static bool take_weights(Tables *t, Node *n)
 
 // ---- kernels ----
 
+static Expr *take_anew(Tables *t, Expr *e)
+{
+    t->taken = (Map){0};
+    return take(t, e);
+}
+
 static void take_list(Tables *t, Node *list)
 {
     const int rows = t->nrows;
@@ -686,8 +704,8 @@ static void take_list(Tables *t, Node *list)
         const bool guarded = t->guarded;
         t->guarded |= (l && l->guard) || n->kind == NODE_IF;
         for (int i = 0; i < more; i++) t->row[t->nrows++] = l ? l->index[i] : n->loop.index[i];
-        if (n->kind == NODE_UPDATE && t->nrows) n->update.value = take(t, n->update.value);
-        if (n->kind == NODE_LET && t->nrows && n->let.value && !n->let.key) n->let.value = take(t, n->let.value);
+        if (n->kind == NODE_UPDATE && t->nrows) n->update.value = take_anew(t, n->update.value);
+        if (n->kind == NODE_LET && t->nrows && n->let.value && !n->let.key) n->let.value = take_anew(t, n->let.value);
         const Expr *weighed = t->weighed;
         if (n->kind == NODE_WEIGH) {
             t->weighed = t->nrows && !n->weigh.c->whole ? n->weigh.c->u : NULL;
