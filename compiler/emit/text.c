@@ -203,6 +203,9 @@ Text extent_text(Out *o, const Expr *e)
 
 const char *extent_c(Out *o, const Expr *e, Level least) { return paren(o, extent_text(o, e), least); }
 
+// Right sides of differential equations are called by the solver, which knows no kernel.
+static bool on_host(const Out *o) { return o->host || (o->kernel && o->kernel->ode && o->kernel->of_ode != ODE_SOLUTION); }
+
 static bool zero(Text t) { return strcmp(t.c, "0") == 0; }
 
 // p * n + i
@@ -230,7 +233,7 @@ Text position_text(Out *o, const Var *v, int first, int n, Expr *const *at, cons
     for (int k = 0; k < n; k++) {
         Text i = subscript_text(o, at[k]);
         const bool checked = may_leave(o, at[k], v->dim[first + k]);
-        if (checked) i = tight(text(o, "%s(%s, %s, \"%s\")", o->host ? "gm_inside" : "INSIDE", i.c, extent_c(o, v->dim[first + k], LOOSE), v->name));
+        if (checked) i = tight(text(o, "%s(%s, %s, \"%s\")", on_host(o) ? "gm_inside" : "INSIDE", i.c, extent_c(o, v->dim[first + k], LOOSE), v->name));
         const bool is_int = at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(&o->scope, at[k]);      // positions are longs
         if (k == 0 && is_int && n > 1) i.c = text(o, "(long)%s", i.c);
         p = k ? row_major(o, p, v->dim[first + k], i) : i;
@@ -290,11 +293,13 @@ const char *place_text(Out *o, const Place *at)
     return text(o, "s->%s[%s]", at->array->name, p.c);
 }
 
+static const double LONG_NUMBER = 1e9;             // whole numbers from here on are written as reals
+
 static Text number(Out *o, double v)
 {
     if (isnan(v)) return tight("NAN");
     if (isinf(v)) return (Text){v > 0 ? "INFINITY" : "-INFINITY", TIGHT, v < 0};
-    if (v == floor(v) && fabs(v) < 1e9) return (Text){text(o, "%ld", (long)v), TIGHT, v < 0};
+    if (v == floor(v) && fabs(v) < LONG_NUMBER) return (Text){text(o, "%ld", (long)v), TIGHT, v < 0};
     char s[40];
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(s, sizeof s, "%.*g", digits, v);
@@ -343,7 +348,7 @@ static Text sum(Out *o, const Expr *e, const char *type);
 static const char *as_real(Out *o, const Expr *e)
 {
     if (is_narrow(o, e)) return text(o, "(wide)%s", expr_c(o, e, TIGHT));
-    if (e->kind == EX_NUM && ex_is_integer(e)) return text(o, "%ld.0", (long)e->number);
+    if (e->kind == EX_NUM && ex_is_integer(e)) return fabs(e->number) < LONG_NUMBER ? text(o, "%ld.0", (long)e->number) : number_c(o, e->number);
     if (e->kind == EX_ADD && ex_is_integer(e) && !scope_find(&o->scope, e) && e->args[0]->kind != EX_NUM && is_short(o, e->args[0]) && is_short(o, e->args[1])) return sum(o, e, "wide").c;
     return ex_is_integer(e) ? text(o, "(wide)%s", expr_c(o, e, TIGHT)) : expr_c(o, e, LOOSE);
 }
@@ -354,7 +359,7 @@ static Text power(Out *o, const Expr *base, double r)
     if (r == 2) return tight(text(o, "square(%s)", expr_c(o, base, LOOSE)));
     if (r == 3) return tight(text(o, "cube(%s)", expr_c(o, base, LOOSE)));
     if (r == 0.5) return tight(text(o, "sqrt(%s)", as_real(o, base)));
-    return tight(text(o, "pow(%s, %s)", as_real(o, base), text(o, r == floor(r) ? "%s.0" : "%s", number(o, r).c)));
+    return tight(text(o, "pow(%s, %s)", as_real(o, base), text(o, r == floor(r) && fabs(r) < LONG_NUMBER ? "%s.0" : "%s", number(o, r).c)));
 }
 
 // A text to whose end more is added: a product of hundreds of factors is not copied for each of them.
@@ -501,7 +506,7 @@ static Text call(Out *o, const Expr *e)
     const char *infix = function_rows[e->fn].infix, *subscripts = compared(o, e, true);
     if (subscripts) return (Text){subscripts, LOOSE, false};
     if (infix) return (Text){text(o, "%s %s %s", expr_c(o, e->args[0], ADDITIVE), infix, expr_c(o, e->args[1], ADDITIVE)), LOOSE, false};
-    if (e->fn == FN_MOD) return tight(text(o, e->args[1]->kind == EX_NUM && e->args[1]->number != 0 ? "((long)(%s) %% (long)(%s))" : o->host || o->launching ? "gm_remainder((long)(%s), (long)(%s))" : "REMAINDER((long)(%s), (long)(%s))",
+    if (e->fn == FN_MOD) return tight(text(o, e->args[1]->kind == EX_NUM && e->args[1]->number != 0 ? "((long)(%s) %% (long)(%s))" : on_host(o) || o->launching ? "gm_remainder((long)(%s), (long)(%s))" : "REMAINDER((long)(%s), (long)(%s))",
                                                expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
     if (e->fn == FN_MISSING) {
         const Expr *r = e->args[0];              // data as read from the file: in the state, missing values have been filled in

@@ -858,7 +858,7 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
         return c;
     }
     if (all.many) {
-        c->because = arena_printf(g->arena, "it has more than %d statistics, and no family has as many", MAX_STATISTICS);
+        c->because = arena_printf(g->arena, "it has more than %d statistics, or coefficients of theirs are too long to be written out", MAX_STATISTICS);
         return c;
     }
     if (!recognise(g, c, &all)) {

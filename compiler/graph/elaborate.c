@@ -207,7 +207,7 @@ static Expr *operand(Graph *g, const Ast *e, const Env *env, int n, Expr *const 
 {
     int rank = shape_of(g, e, env).rank;
     if (rank == 0) return elab0(g, e, env);
-    return elaborate(g, e, env, rank, at + (n - rank > 0 ? n - rank : 0));
+    return elaborate(g, e, env, rank, n > rank ? at + (n - rank) : at);
 }
 
 static Expr *product(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
@@ -415,7 +415,7 @@ static Expr *subscripted(Graph *g, const Ast *e, const Env *env, int n, Expr *co
         else if (s->kind == AST_RANGE) sub[k] = plus(ex_add2(at[used++], range_lo(g, s, env)), -1);
         else {
             int rank = shape_of(g, s, env).rank;
-            sub[k] = elaborate(g, s, env, rank, at + used);
+            sub[k] = elaborate(g, s, env, rank, rank ? at + used : NULL);
             used += rank;
         }
     }

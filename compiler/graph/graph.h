@@ -391,7 +391,7 @@ typedef struct Degree { int degree, loops; bool own, other, both, failed; } Degr
 Degree polynomial_degree(Expr *e, const Unknowns *in, const Var *apart, int most);
 
 typedef struct Statistic { Expr *statistic; Expr *coefficient; } Statistic;    // statistic: an expression in u alone
-typedef struct Statistics { int n, size; Statistic *item; bool many; } Statistics;     // many: more than MAX_STATISTICS, these are some of them
+typedef struct Statistics { int n, size; Statistic *item; bool many; } Statistics;     // many: too many to be listed, or too long: the one that there is is all of it
 
 // e as a sum of coefficient * statistic(u), u any reference. What cannot be taken apart is a statistic of its own.
 Statistics statistics(Arena *a, Expr *e, Expr *u);

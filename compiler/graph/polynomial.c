@@ -105,8 +105,8 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         }
         return out;
     case EX_POW: {
-        int r = (int)e->number;
-        if (r != e->number || r < 1 || r > 4) return fail(e);
+        if (e->number != floor(e->number) || e->number < 1 || e->number > 4) return fail(e);
+        const int r = (int)e->number;
         push(a, &out, (Term){.coefficient = ex_num(1)});
         for (int i = 0; i < r; i++) {            // each factor opens its own sums
             opening = i;
@@ -181,8 +181,8 @@ static Degree degree(Expr *e, const Unknowns *in, const Var *apart, int most)
         }
         return d;
     case EX_POW: {
+        if (e->number != floor(e->number) || e->number < 1 || e->number > 4) return failed;
         const int r = (int)e->number;
-        if (r != e->number || r < 1 || r > 4) return failed;
         d = degree(e->args[0], in, apart, most);
         if (d.failed || r * d.degree > most || r * d.loops > MAX_PLATES) return failed;
         d.degree *= r;
@@ -278,16 +278,21 @@ Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most)
 
 // ---- statistics ----
 
-static bool too_many;        // of the expression being taken apart
+// Products of sums taken apart have coefficients that are longer than what they came from, without end: seven times a = a*a + x[1], one in the other, has 10^6 parts.
+enum { MOST_PARTS = 20000, TIMES_LONGER = 8 };
+
+static bool too_many;        // of the expression being taken apart: statistics, or parts of a coefficient
+static double most_parts;
 
 static void gather(Arena *a, Statistics *s, Expr *statistic, Expr *coefficient)
 {
     for (int i = 0; i < s->n; i++)
         if (s->item[i].statistic == statistic) {
             s->item[i].coefficient = ex_add2(s->item[i].coefficient, coefficient);
+            too_many |= s->item[i].coefficient->size > most_parts;
             return;
         }
-    if (s->n == MAX_STATISTICS) { too_many = true; return; }
+    if (s->n == MAX_STATISTICS || coefficient->size > most_parts) { too_many = true; return; }
     ROOM(a, s->item, s->n, s->size);
     s->item[s->n++] = (Statistic){statistic, coefficient};
 }
@@ -296,7 +301,7 @@ static Statistics multiply(Arena *a, Statistics x, Statistics y)
 {
     Statistics out = {0};
     for (int i = 0; i < x.n; i++)
-        for (int k = 0; k < y.n; k++)
+        for (int k = 0; k < y.n && !too_many; k++)
             gather(a, &out, ex_mul2(x.item[i].statistic, y.item[k].statistic), ex_mul2(x.item[i].coefficient, y.item[k].coefficient));
     return out;
 }
@@ -488,20 +493,30 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
     return out;
 }
 
-Expr *free_of(Arena *a, Expr *e, Expr *u)
+static Statistics begin_apart(Arena *a, Expr *e, Expr *u)
 {
     too_many = false;
-    const Statistics s = take_apart(a, e, u);
+    most_parts = fmax(MOST_PARTS, TIMES_LONGER * e->size);
+    return take_apart(a, e, u);
+}
+
+Expr *free_of(Arena *a, Expr *e, Expr *u)
+{
+    const Statistics s = begin_apart(a, e, u);
     Expr *rest = ex_num(0);
-    for (int i = 0; i < s.n; i++)
+    for (int i = 0; i < s.n && !too_many; i++)
         if (!contains(s.item[i].statistic, u)) rest = ex_add2(rest, ex_mul2(s.item[i].statistic, s.item[i].coefficient));
     return rest;
 }
 
+// Statistics times coefficients, and what is free of u, are e. Of too many, e itself is the one statistic.
 Statistics statistics(Arena *a, Expr *e, Expr *u)
 {
-    too_many = false;
-    Statistics s = take_apart(a, e, u), out = {.many = too_many};
+    Statistics s = begin_apart(a, e, u), out = {.many = too_many};
+    if (out.many) {
+        s = (Statistics){0};
+        gather(a, &s, e, ex_num(1));
+    }
     for (int i = 0; i < s.n; i++)
         if (!ex_is_num(s.item[i].coefficient, 0) && contains(s.item[i].statistic, u))
             gather(a, &out, s.item[i].statistic, s.item[i].coefficient);

@@ -239,6 +239,15 @@ static void put_series(Lower *p, const Series *s)
 
 static Look test_remainder(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_MOD ? FOUND : LOOK; }
 
+// Whether computing it may divide by a number that is 0: its value, where it is kept, and what it runs over.
+static bool site_divides(const Site *t)
+{
+    bool yes = (t->value && ex_find(t->value, test_remainder, NULL)) || (t->plates.guard && ex_find(t->plates.guard, test_remainder, NULL));
+    for (int k = 0; k < t->n; k++) yes |= ex_find(t->subscript[k], test_remainder, NULL);
+    for (int k = 0; k < t->plates.n; k++) yes |= ex_find(t->plates.index[k]->lo, test_remainder, NULL) || ex_find(t->plates.index[k]->hi, test_remainder, NULL);
+    return yes;
+}
+
 // Functions in which a subscript may be outside its array are told of the kernel that calls them.
 bool any_wild(const Graph *g)
 {
@@ -248,7 +257,7 @@ bool any_wild(const Graph *g)
         if (g->vars[i]->wild) return true;
     for (const Series *s = g->series; s; s = s->next)
         for (const Site *t = s->sites; t; t = t->next)
-            if (t->value && ex_find(t->value, test_remainder, NULL)) return true;
+            if (site_divides(t)) return true;
     return false;
 }
 

@@ -19,6 +19,7 @@
 // A kernel that computed a matrix for each row, by one lane, is shared by a team if tables have taken all of them.
 //
 // Needs: kernels as lowered.     Gives: table arrays, a kernel that fills those of a kernel, launches of it.     Keeps: the order of launches.
+#include <math.h>
 #include <string.h>
 #include "lower.h"
 
@@ -231,7 +232,7 @@ static Look test_costly(const Expr *e, void *with)
     case EX_AT: return in_memory(e->args[0]->kind == EX_CALL ? e->args[0]->args[0] : NULL) && matrix_routine(e->args[0]) ? SKIP : FOUND;       // has a table of its own
     case EX_CALL: if (e->fn == FN_log_determinant && in_memory(e->args[0])) return SKIP;
         return e->nargs == 0 || function_rows[e->fn].infix || e->fn == FN_WITHIN || e->fn == FN_if_else ? LOOK : FOUND;
-    case EX_POW: return (weighed && e->number < 0) || e->number != (double)(int)e->number ? FOUND : LOOK;
+    case EX_POW: return (weighed && e->number < 0) || e->number != floor(e->number) ? FOUND : LOOK;
     case EX_REDUCE: return e->fn == FN_sum ? FOUND : LOOK;
     case EX_NUM: case EX_REF: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_ARRAY: break;
     }
