@@ -1070,7 +1070,7 @@ Conditional *conditional_array(Graph *g, Var *v)
             }
             Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, true}, 1);
             if (t.failed) {
-                c->because = arena_printf(g->arena, "`%s` (line %d) is not linear in its statistics", ex_quote(g->arena, t.opaque), span_line(f->span));
+                c->because = terms_because(g->arena, &t, "is not linear in its statistics", f->span);
                 return c;
             }
             for (int i = 0; i < t.n; i++) {
@@ -1301,7 +1301,7 @@ bool block_terms_given(Graph *g, Var *const *block, int nblock, const Reading *e
         }
         Terms t = polynomial(g->arena, f->log_density, &in, 2);
         if (t.failed) {
-            *because = arena_printf(g->arena, "`%s` (line %d) is not quadratic", ex_quote(g->arena, t.opaque), span_line(f->span));
+            *because = terms_because(g->arena, &t, "is not quadratic", f->span);
             return false;
         }
         for (int i = 0; i < t.n; i++) {

@@ -35,7 +35,7 @@ static unsigned hash_of(const Expr *e)
     memcpy(&bits, &e->number, sizeof bits);
     unsigned h = mix(17u + (unsigned)e->kind, bits);
     h = mix(h, (uintptr_t)e->name);
-    h = mix(h, e->var ? (uint64_t)e->var->id + 1 : 0);
+    h = mix(h, (uintptr_t)e->var);               // not its number: local variables of kernels have one for all
     h = mix(h, e->index ? (uint64_t)e->index->id + 1 : 0);
     for (int i = 0; i < e->nargs; i++) h = mix(h, (uint64_t)e->args[i]->id);
     return h;

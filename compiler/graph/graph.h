@@ -377,13 +377,14 @@ typedef struct Term {                    // sum over loops of coefficient * prod
     Loops loops;                         // only those opened while expanding
 } Term;
 
-typedef struct Terms { int n, size; Term *term; bool failed; Expr *opaque; } Terms;
+typedef struct Terms { int n, size; Term *term; bool failed, too_long; Expr *opaque; } Terms;       // opaque: why it failed: it is none, or would be too long
 
 // What counts as an unknown of a polynomial: an element of the variables; with `wrapped`, log(v[..]), inverse(v)[..], log_determinant(v).
 typedef struct Unknowns { Var *const *var; int n; bool wrapped; } Unknowns;
 
 // e as a polynomial in the unknowns, of at most `most` degree; equal monomials are merged.
 Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most);
+const char *terms_because(Arena *a, const Terms *t, const char *not, Span at);       // of failed ones: "`...` (line 3) is not quadratic", and `not` says what
 
 // What is known of that polynomial before it is expanded: an upper bound of its degree and of the sums in one term, whether it has terms in the variable
 // `apart`, in others, and products of the two (unless they cancel). failed: it is none of at most `most` degree.

@@ -50,14 +50,29 @@ static bool is_unknown(const Expr *e, const Unknowns *in)
 }
 
 static Terms fail(Expr *at) { return (Terms){.failed = true, .opaque = at}; }
+static Terms fail_long(Expr *at) { return (Terms){.failed = true, .too_long = true, .opaque = at}; }
 
 static int opening;          // how often the factor of a power was opened before: tells its indices apart, j and j2
 
 static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most);
 
+// A product of sums has terms for all pairs, each as long as both. A square of 600 scalars has 10^6 parts; one of a choice among 1000, whose terms hold all
+// conditions before theirs, 10^9.
+static const double MOST_MADE = 4e6;
+enum { MOST_CHOSEN = 200 };              // terms of a chain of choices, each of which holds the conditions before it
+
+static bool too_long(const Terms *x, const Terms *y)
+{
+    double parts[2] = {0};
+    for (int i = 0; i < x->n; i++) parts[0] += x->term[i].coefficient->size;
+    for (int k = 0; k < y->n; k++) parts[1] += y->term[k].coefficient->size;
+    return x->n > 1 && y->n > 1 && parts[0] * y->n + parts[1] * x->n > MOST_MADE;
+}
+
 static Terms product(Arena *a, Terms x, Terms y, int most, Expr *whole)
 {
     Terms out = {0};
+    if (too_long(&x, &y)) return fail_long(whole);
     for (int i = 0; i < x.n; i++)
         for (int k = 0; k < y.n; k++) {
             Term t = x.term[i], u = y.term[k];
@@ -149,6 +164,7 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
                                               : ex_call3("if_else", e->args[0], ex_num(0), s.coefficient);
                     push(a, &out, s);
                 }
+                if (out.n > MOST_CHOSEN) return fail_long(e);
             }
             return out;
         }
@@ -240,6 +256,11 @@ static unsigned key_of(const Term *t)
         key += (unsigned)(id + 2) * 0x9E3779B1u;
     }
     return key ^ key >> 15;
+}
+
+const char *terms_because(Arena *a, const Terms *t, const char *not, Span at)
+{
+    return arena_printf(a, "`%s` (line %d) %s", ex_quote(a, t->opaque), span_line(at), t->too_long ? "would be a sum of too many terms, if it were written out" : not);
 }
 
 Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most)

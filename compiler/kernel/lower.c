@@ -413,6 +413,7 @@ Lower *lower_new(const Graph *g)
     p->names = (Fresh){.g = g, .nvars = g->nvars};
     p->statistics = (Sums){.g = g, .names = &p->names, .first = g->sums};
     place_variables(p->out);
+    list_rows(p);
     ex_settle();
     return p;
 }

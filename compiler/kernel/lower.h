@@ -53,6 +53,7 @@ struct Lower {
     Kernels   *list;             // that kernels are added to
     Kernel    *open;             // kernel being made
     Map        kernel_names;     // of those that there are
+    Map        rows_of;          // a factor -> the rows of a joint normal that may be few
     Node     **at;               // its nodes are added here
     const char *comment;         // lines above the next kernel
     Launches  *launches;         // that launches are added to
@@ -169,6 +170,7 @@ Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list
 // ---- rows.c ----
 
 const Rows *rows_of_factor(const Lower *p, const Factor *f);         // of the joint draw that may take these rows one by one, or NULL
+void        list_rows(Lower *p);                                     // for it
 void          plan_rows(Lower *p);
 void          reads_rows(Lower *p, const Expr *columns);                                       // a launch reads rows of so many columns
 bool          row_dot(const Lower *p, const Step *s, RowDot *dot);                   // the draw of a plate of rows that reads a linear predictor of dense rows

@@ -38,9 +38,14 @@ static Expr *without_matrix(Expr *e, const Index *row, const Index *column, Var 
 
 const Rows *rows_of_factor(const Lower *p, const Factor *f)
 {
-    for (const Step *s = p->g->steps; s && f; s = s->next)
-        if (s->kind == STEP_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->factor == f) return s->gaussian.rows;
-    return NULL;
+    return f ? map_get(&p->rows_of, f) : NULL;
+}
+
+void list_rows(Lower *p)
+{
+    for (const Step *s = p->g->steps; s; s = s->next)
+        if (s->kind == STEP_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->factor && !map_get(&p->rows_of, s->gaussian.rows->factor))
+            map_put(p->g->arena, &p->rows_of, s->gaussian.rows->factor, (void *)s->gaussian.rows);
 }
 
 // ---- the predictor ----

@@ -922,10 +922,10 @@ static Expr *harmless(const Var *v, Expr *const *at)
 // Missing values that no statement draws: the draws do not show what stands in their place while chains are swept (hide), which comes back afterwards.
 static void lower_undrawn(Lower *p, const Var *v, bool hide)
 {
+    if (!v->rank || !v->exists || (v->coverage && !v->holes)) return;
     bool imputed = false;
     for (const Step *s = p->g->steps; s; s = s->next) imputed |= s->imputes && s->block[0] == v;
-    if (!imputed || !v->rank || (v->coverage && !v->holes)) return;
-    if (!v->exists) return;
+    if (!imputed) return;
     Expr *at[MAX_RANK];
     for (int k = 0; k < v->rank; k++) at[k] = ex_index(v->own[k]);
     Expr *element = ex_ref((Var *)v, v->rank, at);
