@@ -181,17 +181,21 @@ static Expr *when_chosen(Expr *e)
     return choice(c, yes, no);
 }
 
-// Branches that are not 0 of a choice, or of a sum of partial ones, until there are more than enough.
-static int branches(const Expr *e, int enough)
+enum { FEW_BRANCHES = 3, FEW_NESTED = 32 };
+
+// Branches that are not 0 of a choice, or of a sum of partial ones, until there are more than enough. Those of a long chain of choices are many, too: each choice would look through all
+// others.
+static int branches_below(const Expr *e, int enough, int nested)
 {
     const bool sum = e->kind == EX_ADD && all_partial(e);
     if (!is_choice(e) && !sum) return !ex_is_num(e, 0);
+    if (nested == FEW_NESTED) return enough + 1;
     int n = 0;
-    for (int i = !sum; i < e->nargs && n <= enough; i++) n += branches(e->args[i], enough - n);
+    for (int i = !sum; i < e->nargs && n <= enough; i++) n += branches_below(e->args[i], enough - n, nested + 1);
     return n;
 }
 
-enum { FEW_BRANCHES = 3 };
+static int branches(const Expr *e, int enough) { return branches_below(e, enough, 0); }
 
 // The product, within the branches of a partial choice: a factor is not evaluated where the choice is 0. Many branches stay together, since in a chain of definitions by case
 // they would double with each.
@@ -746,6 +750,36 @@ bool derivatives_moving(const Graph *g, const Factor *f, const Moving *b, Deriva
     return known;
 }
 
+// What is nested deeper has derivatives that are far longer than itself: each level is written in those of all levels below it.
+enum { MOST_CHOICES = 64, MOST_NESTED = 500 };
+
+typedef struct Depth { int choices, all; } Depth;
+
+static const Depth *depth_of(const Graph *g, Map *known, const Expr *e)
+{
+    Depth *d = map_get(known, e);
+    if (d) return d;
+    d = NEW(g->arena, Depth);
+    for (int i = 0; i < e->nargs; i++) {
+        const Depth *below = depth_of(g, known, e->args[i]);
+        if (below->choices > d->choices) d->choices = below->choices;
+        if (below->all > d->all) d->all = below->all;
+    }
+    d->all++;
+    d->choices += is_choice(e);
+    map_put(g->arena, known, e, d);
+    return d;
+}
+
+static const char *too_deep(const Graph *g, const Factor *f)
+{
+    if (f->log_density->size < MOST_CHOICES) return NULL;
+    Map known = {0};
+    const Depth *d = depth_of(g, &known, f->log_density);
+    if (d->choices > MOST_CHOICES) return arena_printf(g->arena, "more than %d choices stand one in the other, and derivatives are not written out beyond that", MOST_CHOICES);
+    return d->all > MOST_NESTED ? arena_printf(g->arena, "more than %d operations stand one in the other, and derivatives are not written out beyond that", MOST_NESTED) : NULL;
+}
+
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because)
 {
     Reverse r = {.g = g, .factor = f, .block = block, .nblock = nblock};
@@ -754,7 +788,8 @@ bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock,
     for (int i = 0; i < g->nvars; i++)
         if (through_series(&r, g->vars[i])) r.vars |= 1ull << (g->vars[i]->id & 63);
     Scope instance = {0};
-    give(&r, &instance, f->log_density, ex_num(1));
+    r.because = too_deep(g, f);
+    if (!r.because) give(&r, &instance, f->log_density, ex_num(1));
     walk(&r, &instance);
     *out = r.because ? NULL : r.first;
     if (because) *because = r.because;

@@ -59,7 +59,7 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most);
 // A product of sums has terms for all pairs, each as long as both. A square of 600 scalars has 10^6 parts; one of a choice among 1000, whose terms hold all
 // conditions before theirs, 10^9.
 static const double MOST_MADE = 4e6;
-enum { MOST_CHOSEN = 200 };              // terms of a chain of choices, each of which holds the conditions before it
+enum { MOST_CHOSEN = 32 };               // terms of a chain of choices, each of which holds the conditions before it
 
 static bool too_long(const Terms *x, const Terms *y)
 {
