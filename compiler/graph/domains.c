@@ -93,15 +93,21 @@ static Domain whole_domain(Graph *g, const Distribution *dist, int nargs, Expr *
     return d;
 }
 
+// Ends that are kept in any case are taken out; whether one is left.
+static bool in_doubt_of(Domain *d)
+{
+    for (int side = 0; side < 2; side++)
+        if (d->end[side] && end_is_kept(d->x, d->end[side], side)) d->end[side] = NULL;
+    return d->end[0] || d->end[1];
+}
+
 // And does not satisfy in any case. x is NULL: nothing.
 static Domain domain_of(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k)
 {
     if (!moves(args[k])) return (Domain){0};
     Domain d = whole_domain(g, dist, nargs, args, value, k);
     if (!d.x || !moves(d.x)) return (Domain){0};
-    for (int side = 0; side < 2; side++)
-        if (d.end[side] && end_is_kept(d.x, d.end[side], side)) d.end[side] = NULL;
-    return d.end[0] || d.end[1] ? d : (Domain){0};
+    return in_doubt_of(&d) ? d : (Domain){0};
 }
 
 static Expr *within_ends(const Domain *d)
@@ -127,6 +133,37 @@ static bool is_there(const Graph *g, const Plates *p, Expr *term)
     return false;
 }
 
+static Expr *inner_end(const Index *i)
+{
+    if (i->lo->kind == EX_NUM && i->hi->kind == EX_NUM) return ex_num(fmin(i->lo->number, i->hi->number));
+    return ex_call2("fmin", i->lo, i->hi);
+}
+
+static bool enters(const Plates *p, const Index *i, const Expr *term)
+{
+    bool does = ex_mentions_index(term, i) || (p->guard && ex_mentions_index(p->guard, i));
+    for (int k = 0; k < p->n; k++) does |= ex_mentions_index(p->index[k]->lo, i) || ex_mentions_index(p->index[k]->hi, i);
+    return does;
+}
+
+// Of a loop that does not change the term one turn is enough, if there is one.
+static Plates once_where_same(Graph *g, const Plates *p, const Expr *term)
+{
+    Plates once = *p;
+    once.index = index_list(g->arena, p->index, p->n, 0);
+    for (int k = 0; k < p->n; k++)
+        if (!enters(p, p->index[k], term)) once.index[k] = index_new(p->index[k]->name, p->index[k]->lo, inner_end(p->index[k]));
+    return once;
+}
+
+static void put_beside(Graph *g, Factor *f, const Plates *loops, Expr *term)
+{
+    const Plates plates = once_where_same(g, loops, term), *p = &plates;
+    if (is_there(g, p, term)) return;
+    Factor *beside = factor_beside(g, f);
+    *beside = (Factor){.id = beside->id, .span = f->span, .plates = *p, .log_density = term, .if_missing = ex_num(0), .next = beside->next};
+}
+
 static void keep(Graph *g, Factor *f, const Domain *d)
 {
     if (!d->x) return;
@@ -137,9 +174,7 @@ static void keep(Graph *g, Factor *f, const Domain *d)
         p.index = index_list(g->arena, p.index, p.n, 1);
         p.index[p.n++] = d->along;
     }
-    if (is_there(g, &p, term)) return;
-    Factor *beside = factor_beside(g, f);
-    *beside = (Factor){.id = beside->id, .span = f->span, .plates = p, .log_density = term, .if_missing = ex_num(0), .next = beside->next};
+    put_beside(g, f, &p, term);
 }
 
 // The weights of a mixture are the argument of what draws its component.
@@ -149,6 +184,49 @@ static void keep_weights(Graph *g, Factor *f)
     Expr *weights = f->weights;
     const Domain d = domain_of(g, pick, 1, &weights, NULL, 0);
     keep(g, f, &d);
+}
+
+// ---- functions ----
+
+// Where a function of one number is defined: 0 log(a) is 0 where a is 0, and nothing where a is negative.
+static Domain domain_of_function(Expr *e)
+{
+    Domain d = {.x = e->args[0]};
+    switch ((int)e->fn) {
+    case FN_log: d.end[0] = ex_num(0); break;
+    case FN_log1p: d.end[0] = ex_num(-1); break;
+    case FN_log1m: d.end[1] = ex_num(1); break;
+    case FN_logit: case FN_inv_Phi: d.end[0] = ex_num(0); d.end[1] = ex_num(1); break;
+    default: return (Domain){0};
+    }
+    return d;
+}
+
+static bool is_term(const Expr *sum, const Expr *term)
+{
+    for (int i = 0; sum->kind == EX_ADD && i < sum->nargs; i++)
+        if (sum->args[i] == term) return true;
+    return false;
+}
+
+// Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value. Elsewhere a density tells, which is no number.
+// What a choice may leave out need not be defined.
+static void keep_functions(Graph *g, Factor *f, const Plates *p, Expr *e, bool in_product)
+{
+    if (e->size > MAX_TREE || !moves(e)) return;
+    if (e->kind == EX_ADD || e->kind == EX_MUL)
+        for (int i = 0; i < e->nargs; i++) keep_functions(g, f, p, e->args[i], in_product || (e->kind == EX_MUL && !(e->nargs == 2 && e->args[0]->kind == EX_NUM)));
+    if (e->kind == EX_REDUCE && e->fn == FN_sum && p->n < MAX_PLATES) {
+        Plates more = *p;
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        more.index = index_list(g->arena, p->index, p->n, 1);
+        more.index[more.n++] = i;
+        keep_functions(g, f, &more, ex_open(e, i), in_product);
+    }
+    if (!in_product || e->kind != EX_CALL || e->nargs != 1) return;
+    Domain d = domain_of_function(e);
+    if (!d.x || !moves(d.x) || !in_doubt_of(&d) || is_term(f->log_density, within_ends(&d))) return;
+    put_beside(g, f, p, within_ends(&d));
 }
 
 // ---- densities within expressions ----
@@ -270,6 +348,9 @@ void keep_domains(Graph *g)
     added_in_domains(g);
     for (Factor *f = g->factors, *next; f; f = next) {
         next = f->next;
+        if (f->added) keep_functions(g, f, &f->plates, f->log_density, false);
+        for (int k = 0; f->dist && k < f->nargs; k++)
+            if (ex_rank(f->args[k]) == 0) keep_functions(g, f, &f->plates, f->args[k], false);
         if (!f->dist) continue;
         if (f->ncomponents) {
             keep_weights(g, f);

@@ -230,6 +230,21 @@ static bool not_negative_by_factor(Expr *e, int ends)
     return ex_find(e, test_product, &b) && not_negative(ex_replace(e, b.product, ex_num(0)), ends - 1) && not_negative(ex_replace(e, b.product, b.factor), ends - 1);
 }
 
+static Look test_exponential(const Expr *e, void *with)
+{
+    Bounded *b = with;
+    if (e->kind != EX_CALL || e->fn != FN_exp || e->loose) return LOOK;
+    b->product = (Expr *)e;
+    return affine_in(b->sum, e) ? FOUND : SKIP;
+}
+
+// e is affine in the exponential of what is never positive: softmax(x)[k].
+static bool not_negative_by_exponential(Expr *e, int ends)
+{
+    Bounded b = {.sum = e};
+    return ex_find(e, test_exponential, &b) && not_negative(ex_neg(b.product->args[0]), ends - 1) && not_negative(ex_replace(e, b.product, ex_num(0)), ends - 1) && not_negative(ex_replace(e, b.product, ex_num(1)), ends - 1);
+}
+
 // x is the body of the reduction for one value of its index, which stands in a subscript of x.
 typedef struct Instance { const Expr *reduction, *x; } Instance;
 
@@ -300,7 +315,7 @@ static bool not_negative(Expr *e, int ends)
     if (e->kind == EX_POW) return not_negative(e->args[0], ends - 1);
     if (e->kind == EX_REDUCE && e->fn == FN_sum) return not_negative(e->args[2], ends - 1);
     if (e->kind != EX_ADD) return false;
-    if (not_negative_by_pair(e, ends) || not_negative_times(e, ends) || not_negative_by_factor(e, ends)) return true;
+    if (not_negative_by_pair(e, ends) || not_negative_times(e, ends) || not_negative_by_factor(e, ends) || not_negative_by_exponential(e, ends)) return true;
     Shared shared = {.sum = e};
     for (int i = 0; i < e->nargs; i++) ex_find(e->args[i], test_shared, &shared);
     for (int i = 0; i < shared.n; i++)
