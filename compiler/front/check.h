@@ -45,6 +45,9 @@ const char *without_suffix(const char *name, const char **suffix);     // normal
 typedef struct Nearest { const char *wanted, *best; int distance; } Nearest;
 void        nearest_try(Nearest *n, const char *candidate);
 
+// Counts that a label forces to 0 get statements that leave the label free (locked.c); called by front_resolve before names are looked up.
+void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d);
+
 // Names, and then types, of the bodies in a library; called by front_resolve_library.
 void resolve_library(Arena *a, Library *lib, Diags *d);      // resolve.c
 void types_library(Arena *a, Library *lib, Diags *d);        // types.c

@@ -958,6 +958,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     int errors = diags_errors(d);
     Resolve r = { .a = a, .d = d, .lib = lib, .modelling = true };
     if (!m->name) m->name = intern("model");
+    front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
     in_every_block(&r, m, declare_flat, false);
