@@ -185,25 +185,28 @@ bool claim_argument(Claims *c, const Factor *f, int k)
             diag(g->diags, f->span, DIAG_E0403, p->name, f->dist->name, side ? "below" : "above", arena_printf(g->arena, "%g", end), arena_printf(g->arena, "%g", e->number));
             return false;
         }
-        if (!ex_data_only(e) || !ex_any_var(e, test_data, NULL)) continue;
-        const bool open = end_is_open(g, f->dist, k, end, side), ref = e->kind == EX_REF;
-        if (ref && (side ? e->var->upper_number < end || (e->var->upper_number == end && !open) : e->var->lower_number > end || (e->var->lower_number == end && !open))) continue;
-        const Expr *named = data_in(e);
+        Expr *data = NULL;                       // beside what unknowns never make negative: t[i] in poisson(theta[i] * t[i])
+        const bool factor = side == 0 && end == 0 && !ex_data_only(e) && is_factor_of_data(e, &data);
+        Expr *of = factor ? data : e;
+        if (!ex_data_only(of) || !ex_any_var(of, test_data, NULL)) continue;
+        const bool open = end_is_open(g, f->dist, k, end, side), ref = of->kind == EX_REF;
+        if (ref && (side ? of->var->upper_number < end || (of->var->upper_number == end && !open) : of->var->lower_number > end || (of->var->lower_number == end && !open))) continue;
+        const Expr *named = data_in(of);
         Claim q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
         for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
         if (along) q.loops.index[q.loops.n++] = along;
-        Expr *inside = ex_call2(open ? "<" : "<=", side ? e : ex_num(end), side ? ex_num(end) : e);     // NaN is not
-        q.fails[0] = ref ? ex_call2(open ? "<=" : "<", side ? ex_num(end) : e, side ? e : ex_num(end)) : ex_call1("!", inside);
+        Expr *inside = ex_call2(open ? "<" : "<=", side ? of : ex_num(end), side ? ex_num(end) : of);     // NaN is not
+        q.fails[0] = ref ? ex_call2(open ? "<=" : "<", side ? ex_num(end) : of, side ? of : ex_num(end)) : ex_call1("!", inside);
         const char *at = "";
         const int nsubscripts = named->loose ? 0 : named->nargs;      // within a sum, no one element is to blame
         for (int i = 0; i < nsubscripts; i++) {
             if (ex_data_only(named->args[i])) q.number[q.nnumbers++] = named->args[i];
             at = arena_printf(g->arena, "%s%s#", at, i ? ", " : "[");
         }
-        q.says = arena_printf(g->arena, "%s%s%s%s%s, the `%s` of %s, must be %s %g (%s)", named->var->name, at, nsubscripts ? "]" : "", ref ? "" : ": ",
-                              ref ? "" : ex_text(g->arena, e), p->name, f->dist->name, open ? side ? "below" : "above" : side ? "at most" : "at least", end, claims_line(g, f->span));
+        q.says = arena_printf(g->arena, "%s%s%s%s%s, %sthe `%s` of %s, must be %s %g (%s)", named->var->name, at, nsubscripts ? "]" : "", ref ? "" : ": ",
+                              ref ? "" : ex_text(g->arena, of), factor ? "a factor of " : "", p->name, f->dist->name, open ? side ? "below" : "above" : side ? "at most" : "at least", end, claims_line(g, f->span));
         claim(c, q);
-        if (ref || side) continue;
+        if (ref || side || factor) continue;
         q.fails[0] = ex_call1("!", ex_call2("<", e, ex_num(INFINITY)));
         q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, nsubscripts ? "]" : "", ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
         claim(c, q);
