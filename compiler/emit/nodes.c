@@ -487,6 +487,30 @@ static void emit_draw(Out *o, const Node *n)
     }
 }
 
+static const char *kept_place(Out *o, const Var *kept, const Expr *element) { return place_text(o, &(Place){.element = ex_ref((Var *)kept, element->nargs, element->args)}); }
+
+// While an expression is printed, log and log(1 - x) of the element of c are these texts.
+static void know_logs(Out *o, const Conditional *c, const char *log_x, const char *log1m_x)
+{
+    scope_know(&o->scope, ex_call1("log", c->u), local_new(o->arena, log_x));
+    if (c->var->kept_log1m) scope_know(&o->scope, ex_call1("log1m", c->u), local_new(o->arena, log1m_x));
+}
+
+// What logarithms are kept of is claimed by these: the value itself may have rounded to an end of its support.
+static void know_drawn(Out *o, const Conditional *c, const Var *x)
+{
+    scope_know(&o->scope, c->u, x);
+    if (c->var->kept_log) know_logs(o, c, "log_kept(x, g.log_value)", "log1m_kept(x, g.log_rest)");
+}
+
+static void know_former(Out *o, const Conditional *c, const Var *old)
+{
+    scope_know(&o->scope, c->u, old);
+    if (!c->var->kept_log) return;
+    const Var *rest = c->var->kept_log1m;
+    know_logs(o, c, text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current)), rest ? text(o, "log1m_kept(old, %s)", kept_place(o, rest, c->current)) : NULL);
+}
+
 // The claim of an exact draw: log q at the new value less log q at the old.
 static const char *claim_list(Out *o, const Node *n)
 {
@@ -495,10 +519,10 @@ static const char *claim_list(Out *o, const Node *n)
     const char *list = NULL;
     for (int k = 0; k < n->claim.n; k++) {
         const int m = o->scope.n;
-        scope_know(&o->scope, c->u, &x);
+        know_drawn(o, c, &x);
         const char *now = expr_c(o, n->claim.statistic[k], ADDITIVE);
         scope_leave(&o->scope, m);
-        scope_know(&o->scope, c->u, &old);
+        know_former(o, c, &old);
         const char *then = expr_c(o, n->claim.statistic[k], MULTIPLICATIVE - (n->claim.statistic[k]->kind == EX_POW));
         scope_leave(&o->scope, m);
         // Terms apart, so that their sizes are known; a difference of squares without the squares.
@@ -743,17 +767,11 @@ static void emit_density_at(Out *o, const Node *n, const Conditional *c, const c
     const Mark m = enter(o);
     scope_wrote(&o->scope, n);
     if (!c->whole && c->u) scope_know(&o->scope, c->u, &x);
-    if (!c->whole && c->u && keeps_logs(n)) {
-        static const Var log_x = {.name = "sl.log_x"}, log1m_x = {.name = "sl.log1m_x"};
-        scope_know(&o->scope, ex_call1("log", c->u), &log_x);
-        if (c->var->kept_log1m) scope_know(&o->scope, ex_call1("log1m", c->u), &log1m_x);
-    }
+    if (!c->whole && c->u && keeps_logs(n)) know_logs(o, c, "sl.log_x", "sl.log1m_x");
     line(o, "wide lp = 0;");
     emit_list(o, n->body);
     leave(o, m);
 }
-
-static const char *kept_place(Out *o, const Var *kept, const Expr *element) { return place_text(o, &(Place){.element = ex_ref((Var *)kept, element->nargs, element->args)}); }
 
 // A slice sampler or a Metropolis step: both ask for the log density at sl.x until they have the new value.
 static void emit_slice(Out *o, const Node *n)

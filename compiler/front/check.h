@@ -15,8 +15,8 @@ typedef struct Facts {
     bool       visited, visiting;    // in the search for cycles
     int        depth;                // definitions through definitions below, at most MAX_DEPTH
     Stmt      *last_site;            // end of Decl.sites
-    Type      *told;                 // the size that uses tell of an unknown whose statements tell none (sizes.c)
-    bool       alike;                // one of several unknowns whose sizes would serve alike: none is told
+    Type      *from_uses;            // the size that uses decide of an unknown whose statements decide none (sizes.c)
+    bool       ambiguous;            // one of several unknowns whose sizes would serve alike: none is decided
     struct Linear *extent;           // a whole number defined in a let block, as a sum of data
 } Facts;
 

@@ -3,16 +3,22 @@
 //   before   z[i] ~ bernoulli(psi);   K[i] ~ poisson(z[i] * l);
 //   after    z[i] ~ bernoulli(psi);   K_free[i] ~ poisson(1 * l);   K[i] = z[i] == 0 ? 0 : K_free[i];
 //
-// z[i] = 0 forces K[i] = 0, and K[i] > 0 forces z[i] = 1: drawn in turn, the two change only where K[i] happens to be 0, which a large rate makes rare. Written so, K_free has its
-// distribution whatever z is, and serves as what K would be while z is 0 (Carlin and Chib 1995): the law of all else is the same, and z is free to change. lp__ has the density of K_free.
+// z[i] = 0 forces K[i] = 0, and K[i] > 0 forces z[i] = 1: drawn in turn, the two change only where K[i] happens to be 0, which a large rate makes rare.
+// Written so, K_free has its distribution whatever z is, and serves as what K would be while z is 0 (Carlin and Chib 1995): the law of all else is the same,
+// and z is free to change. lp__ has the density of K_free.
 //
-// Looked at here: the count has one statement, for one element, without a type, a truncation or a request; the label's only statement is one of 0 and 1; one element of the label stands in the arguments, and where
-// it is 0 the density of the count's distribution is 0 for all values but 0, as far as that follows from the arguments that are known then.
+// Looked at here: the count has one statement, for one element, without a type, a truncation or a request; the label's only statement is one of 0 and 1; one
+// element of the label stands in the arguments, and where it is 0 the density of the count's distribution is 0 for all values but 0, as far as that follows
+// from the arguments that are known then.
+//
+// Counts of at most FEW + 1 values are left as they are: they are summed out of the law of the label (graph/marginal.c), which is better.
 //
 // Needs: parsed.     Gives: statements.     Keeps: all others.
 #include <math.h>
 #include <string.h>
 #include "check.h"
+
+enum { FEW = 9 };                    // as MOST_DEARER of graph/marginal.c
 
 typedef struct Locked {
     Arena         *a;
@@ -141,6 +147,10 @@ static bool is_forced(const Locked *l, const Stmt *count, const Ast *label, doub
     for (int i = 0; i < count->nargs; i++) argument[i] = value_of(count->args[i], &first);
     Given at = {.dist = dist, .argument = argument};
     if (value_of(dist->lower, &at) != 0) return false;
+    const Given freed = {.label = label, .is = 1 - is};
+    double other[MAX_RANK];
+    for (int i = 0; i < count->nargs; i++) other[i] = value_of(count->args[i], &freed);
+    if (dist->upper && value_of(dist->upper, &(Given){.dist = dist, .argument = other}) <= FEW) return false;
     static const double tried[] = { 1, 2, 3, 10, 1000 };
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         at.x = tried[i];

@@ -1,18 +1,18 @@
-// sizes.c -- sizes that uses tell, of unknowns whose statements tell none.
+// sizes.c -- sizes that uses decide, of unknowns whose statements decide none.
 //
 //   before   beta ~ normal(0, 5);   u ~ normal(0, tau);   y ~ normal(X * beta + u[g], s);      types fail: beta and u are taken for one number
 //   after    beta: real[p]   u: real[J], from matrix[N, p] X and int<lower=1, upper=J> g[N]
 //
 // An unknown of `name ~ distribution(numbers)` is one number, unless it has subscripts somewhere: each then reaches as far as its subscript does. Where a
-// statement does not type-check with one number, the shapes of what stands beside the name are tried, and the fewest unknowns that have to be vectors get them. If
-// several choices serve alike, none is made, and the messages are those of one number. So nothing that type-checks changes.
+// statement does not type-check with one number, the shapes of what stands beside the name are tried, and the fewest unknowns that have to be vectors get
+// them. If several choices serve alike, none is made, and the messages are those of one number. So nothing that type-checks changes.
 //
 // Each trial types the whole model in silence and is forgotten: models are small, and trials few (MOST_TRIALS).
 //
-// One number that type-checks may still not be what was meant: theta ~ normal(mu, tau); y ~ normal(theta, se); shares one theta among all y. In `latent` that is an
-// error, elsewhere a warning if all that theta depends on is unknown, too; `real theta` says that it is meant.
+// One number that type-checks may still not be what was meant: theta ~ normal(mu, tau); y ~ normal(theta, se); shares one theta among all y. In `latent` that
+// is an error, elsewhere a warning if all that theta depends on is unknown, too; `real theta` says that it is meant.
 //
-// Needs: resolved.     Gives: Facts.told.     Keeps: the tree, untyped.
+// Needs: resolved.     Gives: Facts.from_uses.     Keeps: the tree, untyped.
 #include <string.h>
 #include "types.h"
 
@@ -42,7 +42,7 @@ static int place_of(const List *l, const void *item)
 
 // ---- unknowns without a size ----
 
-bool sizes_untold(Arena *a, const Library *lib, Decl *d)
+bool sizes_undecided(Arena *a, const Library *lib, Decl *d)
 {
     if (d->kind != DECL_VARIABLE || d->has_type || d->sites || d->poisoned) return false;
     const Facts *f = facts(a, d);
@@ -51,25 +51,25 @@ bool sizes_untold(Arena *a, const Library *lib, Decl *d)
         const Distribution *dist = s->dist ? library_distribution(lib, s->dist) : NULL;
         if (s->lhs->kind != AST_NAME || !dist || dist->value_rank) return false;
     }
-    return f->tildes.n > 0 && !f->told;
+    return f->tildes.n > 0 && !f->from_uses;
 }
 
-static const Decl *untold_in(Arena *a, const Library *lib, const Ast *e, bool alike)
+static const Decl *undecided_in(Arena *a, const Library *lib, const Ast *e, bool ambiguous)
 {
     const Decl *d = e->kind == AST_NAME ? e->decl : NULL;
-    if (d && d->kind == DECL_DEFINITION && d->sites && !d->sites->next_site && !d->recursive) return untold_in(a, lib, d->sites->rhs, alike);
-    if (d) return d->type.rank == 0 && sizes_untold(a, lib, e->decl) && (!alike || facts(a, e->decl)->alike) ? d : NULL;
+    if (d && d->kind == DECL_DEFINITION && d->sites && !d->sites->next_site && !d->recursive) return undecided_in(a, lib, d->sites->rhs, ambiguous);
+    if (d) return d->type.rank == 0 && sizes_undecided(a, lib, e->decl) && (!ambiguous || facts(a, e->decl)->ambiguous) ? d : NULL;
     for (int i = 0; i < e->nkids; i++) {
-        const Decl *found = e->kid[i] ? untold_in(a, lib, e->kid[i], alike) : NULL;
+        const Decl *found = e->kid[i] ? undecided_in(a, lib, e->kid[i], ambiguous) : NULL;
         if (found) return found;
     }
     return NULL;
 }
 
-const Decl *sizes_untold_in(Arena *a, const Library *lib, const Ast *e)
+const Decl *sizes_undecided_in(Arena *a, const Library *lib, const Ast *e)
 {
-    const Decl *d = untold_in(a, lib, e, true);
-    return d ? d : untold_in(a, lib, e, false);
+    const Decl *d = undecided_in(a, lib, e, true);
+    return d ? d : undecided_in(a, lib, e, false);
 }
 
 // ---- trials ----
@@ -142,7 +142,7 @@ static bool is_typed(const Stmt *s)
     return !s->more || is_typed(s->more);
 }
 
-// Types the model with the sizes that are told now.
+// Types the model with the sizes that are decided now.
 static void try_types(Sizes *z)
 {
     restore(z);
@@ -160,7 +160,7 @@ static void try_types(Sizes *z)
 
 static bool whole_subscript(const Ast *s) { return s->kind == AST_ALL || s->kind == AST_RANGE; }
 
-// As far as the subscripts of one use reach; an extent that it does not tell is NULL.
+// As far as the subscripts of one use reach; an extent that it does not decide is NULL.
 static Type reach(Sizes *z, const Ast *use)
 {
     Type type = { .base = BASE_REAL };
@@ -171,7 +171,7 @@ static Type reach(Sizes *z, const Ast *use)
     return type;
 }
 
-// Facts.told while uses are being read: as far as those seen reach. One of another rank, or of another name, leaves it untold.
+// Facts.from_uses while uses are being read: as far as those seen reach. One of another rank, or of another name, leaves it undecided.
 static void read_subscripts(Sizes *z, Ast *e)
 {
     for (int i = 0; i < e->nkids; i++)
@@ -186,7 +186,7 @@ static void read_subscripts(Sizes *z, Ast *e)
 }
 
 // The unknowns that have subscripts somewhere. Whether one of them got a size.
-static bool tell_by_subscripts(Sizes *z)
+static bool size_by_subscripts(Sizes *z)
 {
     bool some = false;
     for (int i = 0; i < z->bare.n; i++) z->shapes[i] = (Shapes){ .d = z->bare.item[i] };
@@ -196,7 +196,7 @@ static bool tell_by_subscripts(Sizes *z)
         bool whole = uses->n == 1;
         for (int k = 0; whole && k < uses->shape[0].rank; k++) whole = uses->shape[0].dim[k] != NULL;
         if (!whole) continue;
-        facts(z->a, uses->d)->told = arena_copy(z->a, &uses->shape[0], sizeof uses->shape[0]);
+        facts(z->a, uses->d)->from_uses = arena_copy(z->a, &uses->shape[0], sizeof uses->shape[0]);
         some = true;
     }
     return some;
@@ -297,33 +297,33 @@ typedef struct Quest {
     Shapes     *among;               // unknowns that it depends on
     int         n;
     Choice      best;
-    List        alike;               // Decl: those of the choices as good as the best
+    List        ambiguous;               // Decl: those of the choices as good as the best
     int         found, undecided;    // how many these are; sizes that they leave to the data
 } Quest;
 
-static void tell(Sizes *z, const Quest *q, const Choice *c, bool on)
+static void decide(Sizes *z, const Quest *q, const Choice *c, bool on)
 {
     for (int i = 0; i < c->n; i++) {
         const Shapes *s = &q->among[c->of[i]];
-        facts(z->a, s->d)->told = on ? arena_copy(z->a, &s->shape[c->shape[i]], sizeof s->shape[0]) : NULL;
+        facts(z->a, s->d)->from_uses = on ? arena_copy(z->a, &s->shape[c->shape[i]], sizeof s->shape[0]) : NULL;
     }
 }
 
 static void weigh(Sizes *z, Quest *q, const Choice *c)
 {
     if (z->trials >= MOST_TRIALS) return;
-    tell(z, q, c, true);
+    decide(z, q, c, true);
     try_types(z);
-    tell(z, q, c, false);
+    decide(z, q, c, false);
     if (place_of(&z->failing, q->target) >= 0) return;
     for (int i = 0; i < z->failing.n; i++)
         if (place_of(&q->failed, z->failing.item[i]) < 0) return;
     if (q->found && z->t.undecided > q->undecided) return;
-    if (q->found == 0 || z->t.undecided < q->undecided) { q->found = 0; q->alike.n = 0; }
+    if (q->found == 0 || z->t.undecided < q->undecided) { q->found = 0; q->ambiguous.n = 0; }
     q->found++;
     q->undecided = z->t.undecided;
     q->best = *c;
-    for (int i = 0; i < c->n; i++) list_add(z->a, &q->alike, q->among[c->of[i]].d);
+    for (int i = 0; i < c->n; i++) list_add(z->a, &q->ambiguous, q->among[c->of[i]].d);
 }
 
 // All choices of `left` more unknowns, from the unknown `from` on.
@@ -339,17 +339,17 @@ static void choose(Sizes *z, Quest *q, Choice *c, int left, int from)
         }
 }
 
-static bool tell_by_shapes(Sizes *z, const Stmt *target)
+static bool size_by_shapes(Sizes *z, const Stmt *target)
 {
     Quest q = { .target = target, .failed = z->failing, .among = NEW_N(z->a, Shapes, z->bare.n) };
     for (int i = 0; i < z->bare.n; i++) z->shapes[i] = (Shapes){ .d = z->bare.item[i] };
     for (int i = 0; i < z->statements.n; i++) read_statement(z, z->statements.item[i]);
     for (int i = 0; i < z->bare.n; i++)
-        if (z->shapes[i].n && !facts(z->a, z->shapes[i].d)->told && statement_depends(z, target, z->shapes[i].d)) q.among[q.n++] = z->shapes[i];
+        if (z->shapes[i].n && !facts(z->a, z->shapes[i].d)->from_uses && statement_depends(z, target, z->shapes[i].d)) q.among[q.n++] = z->shapes[i];
     for (int together = 1; together <= MOST_TOGETHER && !q.found; together++) choose(z, &q, &(Choice){ 0 }, together, 0);
-    if (q.found == 1) tell(z, &q, &q.best, true);
+    if (q.found == 1) decide(z, &q, &q.best, true);
     else
-        for (int i = 0; i < q.alike.n; i++) facts(z->a, q.alike.item[i])->alike = true;
+        for (int i = 0; i < q.ambiguous.n; i++) facts(z->a, q.ambiguous.item[i])->ambiguous = true;
     try_types(z);
     return q.found == 1;
 }
@@ -359,15 +359,15 @@ void sizes_from_uses(Arena *a, Model *m, const Library *lib)
     Sizes z = { .a = a, .m = m, .lib = lib, .before = NEW_N(a, Decl, m->ndecls + 1) };
     for (int i = 0; i < m->ndecls; i++) {
         z.before[i] = *m->decls[i];
-        if (sizes_untold(a, lib, m->decls[i])) list_add(a, &z.bare, m->decls[i]);
+        if (sizes_undecided(a, lib, m->decls[i])) list_add(a, &z.bare, m->decls[i]);
     }
     if (!z.bare.n) return;
     z.shapes = NEW_N(a, Shapes, z.bare.n);
     for (Block *b = m->blocks; b; b = b->next) visit_stmts(&z, b->body);
     try_types(&z);
-    if (z.failing.n && tell_by_subscripts(&z)) try_types(&z);
+    if (z.failing.n && size_by_subscripts(&z)) try_types(&z);
     for (int i = 0; i < z.failing.n && z.trials < MOST_TRIALS; )
-        i = tell_by_shapes(&z, z.failing.item[i]) ? 0 : i + 1;
+        i = size_by_shapes(&z, z.failing.item[i]) ? 0 : i + 1;
     restore(&z);
 }
 
@@ -434,7 +434,7 @@ void sizes_check(Arena *a, Model *m, const Library *lib, Diags *d)
     for (Block *b = m->blocks; b; b = b->next) visit_stmts(&z, b->body);
     for (int i = 0; i < m->ndecls; i++) {
         Decl *of = m->decls[i];
-        if (of->type.rank || !sizes_untold(a, lib, of) || of->block == BLOCK_PREDICT) continue;
+        if (of->type.rank || !sizes_undecided(a, lib, of) || of->block == BLOCK_PREDICT) continue;
         if (of->block == BLOCK_PRIOR && !like_an_element(&z, of)) continue;
         for (int k = 0; k < z.statements.n; k++)
             if (serves_all(&z, z.statements.item[k], of)) { report(&z, of, z.statements.item[k], d); break; }

@@ -508,8 +508,8 @@ static bool type_index(Types *t, Ast *e)
     if (good && n > array->rank) {
         Diag *m = diag(t->d, e->span, DIAG_E0304, arena_printf(t->a, "`%s`", text_of(t, e->kid[0])),
                        plural(t->a, array->rank, "dimension", "dimensions"), n);
-        const Decl *untold = array->rank == 0 ? sizes_untold_in(t->a, t->lib, e->kid[0]) : NULL;
-        if (untold) diag_help(m, "nothing tells the size of `%s`: write it, vector[J] %s ~ ...; or give what looks it up its bounds, int<lower=1, upper=J> g[N]", untold->name, untold->name);
+        const Decl *undecided = array->rank == 0 ? sizes_undecided_in(t->a, t->lib, e->kid[0]) : NULL;
+        if (undecided) diag_help(m, "nothing decides the size of `%s`: write it, vector[J] %s ~ ...; or give what looks it up its bounds, int<lower=1, upper=J> g[N]", undecided->name, undecided->name);
         else if (array->rank == 0) diag_help(m, "a scalar takes no subscript");
         good = false;
     }
@@ -936,7 +936,7 @@ static bool has_unknown_range(Types *t, const Ast *e)
     return false;
 }
 
-// The shape of a variable as one statement tells it; an extent that it does not tell is NULL.
+// The shape of a variable as one statement tells it; an extent that it does not decide is NULL.
 static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *right, Type *out)
 {
     int taken = 0;
@@ -995,7 +995,7 @@ static void suggest_type(Diag *m, const Decl *d, BaseType base)
     diag_help(m, base == BASE_INT ? "write its type, for example int %s[N]" : "write its type, for example vector[N] %s", d->name);
 }
 
-static void untold(Types *t, Decl *d, Span at)
+static void undecided(Types *t, Decl *d, Span at)
 {
     Diag *m = diag(t->d, at, DIAG_E0307, d->name);
     suggest_type(m, d, d->type.base);
@@ -1079,7 +1079,7 @@ static void infer(Types *t, Decl *d, const List *sites)
     for (int i = 0; i < sites->n; i++) {               // what the left sides tell, while the right sides are being typed
         Stmt *s = sites->item[i];
         subs[i] = (List){ 0 };
-        if (!subscripts(t, s->lhs, &subs[i])) { untold(t, d, s->lhs->span); return; }
+        if (!subscripts(t, s->lhs, &subs[i])) { undecided(t, d, s->lhs->span); return; }
         if (subs[i].n > widest) widest = subs[i].n;
         if (s->kind == STMT_TILDE && s->dist && library_distribution(t->lib, s->dist)->discrete) d->type.base = BASE_INT;
     }
@@ -1108,13 +1108,13 @@ static void infer(Types *t, Decl *d, const List *sites)
     }
     if (d->poisoned) return;
     for (int k = 0; k < all.rank; k++)
-        if (!all.dim[k]) { untold(t, d, d->span); return; }
-    if (f->told && all.rank == 0) {                    // a use has told the size (sizes.c)
+        if (!all.dim[k]) { undecided(t, d, d->span); return; }
+    if (f->from_uses && all.rank == 0) {                    // a use has decided the size (sizes.c)
         const BaseType base = all.base;
-        all = *f->told;
+        all = *f->from_uses;
         all.base = base;
     }
-    if (f->provisional_used && provisional.rank != all.rank) { untold(t, d, d->span); return; }
+    if (f->provisional_used && provisional.rank != all.rank) { undecided(t, d, d->span); return; }
     d->type = all;
 }
 
@@ -1159,7 +1159,7 @@ static void shape_in_loop(Types *t, Decl *d)
     for (int k = 0; k < leading; k++) {
         extent[k] = largest(t, d->in_loop->kid[k + 1]);
         if (extent[k]) continue;
-        if (d->in_loop->kid[k + 1]->state != TYPE_POISONED && !has_unknown_range(t, d->in_loop->kid[k + 1])) untold(t, d, d->span);
+        if (d->in_loop->kid[k + 1]->state != TYPE_POISONED && !has_unknown_range(t, d->in_loop->kid[k + 1])) undecided(t, d, d->span);
         d->poisoned = true;
         return;
     }
@@ -1249,8 +1249,8 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     }
     if (extra != 0 && extra != repeated) {
         Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
-        const Decl *untold = sizes_untold_in(t->a, t->lib, arg);
-        if (untold) diag_help(m, "nothing tells the size of `%s`, which is one number then: write it, for example vector[K] %s ~ ...", untold->name, untold->name);
+        const Decl *undecided = sizes_undecided_in(t->a, t->lib, arg);
+        if (undecided) diag_help(m, "nothing decides the size of `%s`, which is one number then: write it, for example vector[K] %s ~ ...", undecided->name, undecided->name);
         else if (param->type.rank == 0 && repeated == 0) diag_help(m, "write what belongs to one element, as in y[i] or X[i]*beta");
         return;
     }

@@ -23,10 +23,10 @@ bool types_has_index(const Ast *e);
 // ---- sizes.c ----
 
 // An unknown whose every statement is `name ~ distribution(...)`, without a type, and whose arguments are one number each: nothing on the left tells its size.
-bool sizes_untold(Arena *a, const Library *lib, Decl *d);
-const Decl *sizes_untold_in(Arena *a, const Library *lib, const Ast *e);         // one that stands in e, or NULL
+bool sizes_undecided(Arena *a, const Library *lib, Decl *d);
+const Decl *sizes_undecided_in(Arena *a, const Library *lib, const Ast *e);         // one that stands in e, or NULL
 
-// Gives such unknowns the sizes that their uses tell (Facts.told).
+// Gives such unknowns the sizes that their uses decide (Facts.from_uses).
 void sizes_from_uses(Arena *a, Model *m, const Library *lib);
 
 // After types: one number that stands for all elements of a vectorised statement where its writer will have meant one for each.

@@ -3,14 +3,17 @@
 //   before   z[t] ~ normal(0, 1)     x[t] = x[t - 1] + s*z[t]     y[t] ~ poisson_log(x[t])        x is a definition
 //   after    x[t] ~ normal(x[t - 1], s)     y[t] ~ poisson_log(x[t])        z[t] = (x[t] - x[t - 1])/s, for the draws
 //
-// Both are the same model: with x[k] = rest + c z[k], c > 0, and z[k] of a family with centre m and spread r, x[k] given what stands in rest and c is of that family, with centre rest + c m and
-// spread c r. Group moves, collapsed updates, joint normals and proposals are found in the centred form. NUTS takes each element between the two forms by itself (docs/gradients.md).
+// Both are the same model: with x[k] = rest + c z[k], c > 0, and z[k] of a family with centre m and spread r, x[k] given what stands in rest and c is of that
+// family, with centre rest + c m and spread c r. Group moves, collapsed updates, joint normals and proposals are found in the centred form. NUTS takes each
+// element between the two forms by itself (docs/gradients.md).
 //
-// The density of the model as written, by z, is that by x times the product of all c. Their logarithms are in g->written: lp__ and modes count them, no update does.
+// The density of the model as written, by z, is that by x times the product of all c. Their logarithms are in g->written: lp__ and modes count them, no update
+// does.
 //
 // Needs: build done.     Gives: x as an unknown, z as a definition.     Keeps: everything else.
-// Conditions: those of innovations.c, z and x being one to one. c holds an unknown, or x is a recursion; c is positive, and neither c nor rest holds data, with which `--new` computes definitions again. One statement draws all
-// of z, from a family with a centre and a spread. No request names x or z, no bounds are declared for them, no recursion reads z, and in every factor it can be told which elements of z it reads.
+// Conditions: those of innovations.c, z and x being one to one. c holds an unknown, or x is a recursion; c is positive, and neither c nor rest holds data,
+// with which `--new` computes definitions again. One statement draws all of z, from a family with a centre and a spread. No request names x or z, no bounds
+// are declared for them, no recursion reads z, and in every factor it can be told which elements of z it reads.
 #include <math.h>
 #include <string.h>
 #include "graph.h"
@@ -46,8 +49,8 @@ static Expr *density_at(Graph *g, const Distribution *d, Expr *const *args, Expr
     return elaborate_rule(g, d->log_density, d->nparams + 1, name, value);
 }
 
-// Whether the log density of x, with a and s for two of its arguments, has them as (x - a)/s alone, but for -log(s): then x = a + s z makes a density of z that knows neither. Asked for either sign of z apart, of which
-// |x - a| and choices by it are then known.
+// Whether the log density of x, with a and s for two of its arguments, has them as (x - a)/s alone, but for -log(s): then x = a + s z makes a density of z
+// that knows neither. Asked for either sign of z apart, of which |x - a| and choices by it are then known.
 static bool is_scaled(Graph *g, const Distribution *d, Expr *const *args, int centre, int spread)
 {
     Expr *a = real_above(g, "a", -INFINITY), *s = real_above(g, "s", 0), *z = real_above(g, "z", 0), **with = NEW_N(g->arena, Expr *, d->nparams + 1);
@@ -82,7 +85,8 @@ typedef struct Centred {
     int          nz;
 } Centred;
 
-// Data, with which `--new` computes definitions again; and what is a definition since another model was centred and stands in a statement whose elements could not be told.
+// Data, with which `--new` computes definitions again; and what is a definition since another model was centred and stands in a statement whose elements could
+// not be told.
 static bool test_kept_out(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA || v->kind == VAR_LET || v->in_place; }
 
 static bool bounds_mention(const Graph *g, const Var *z)
@@ -239,7 +243,8 @@ static bool all_factors(const Centred *c, bool change)
     return true;
 }
 
-// Definitions read x, too, so that those that are linear in unknowns of their own may be centred in turn. Where it cannot be told which elements of z one reads, it reads z, which is computed before it.
+// Definitions read x, too, so that those that are linear in unknowns of their own may be centred in turn. Where it cannot be told which elements of z one
+// reads, it reads z, which is computed before it.
 static void definitions_by_x(const Centred *c)
 {
     for (int i = 0; i < c->g->nvars; i++)

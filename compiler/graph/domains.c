@@ -6,8 +6,9 @@
 //   within a mixture, and of a density in an expression:     if_else(0 <= a, log density, -inf)     of this component alone: another one may be what is drawn
 //
 // Needs: supports of all variables known.     Gives: factors beside their statements, which whatever evaluates the log joint takes as bounds.
-// Domains are those that the stdlib declares of parameters, real<lower=0> sigma. Where supports and declared bounds imply them (ranges.c) nothing is added, and what
-// data alone decide is a claim (arguments.c). Ends are closed: where one is none of the domain, normal(mu, 0), the density is no number or 0 there by itself.
+// Domains are those that the stdlib declares of parameters, real<lower=0> sigma. Where supports and declared bounds imply them (ranges.c) nothing is added,
+// and what data alone decide is a claim (arguments.c). Ends are closed: where one is none of the domain, normal(mu, 0), the density is no number or 0 there by
+// itself.
 #include <math.h>
 #include "elaborate.h"
 
@@ -16,7 +17,8 @@ typedef struct Domain {                  // x lies between two ends, NULL: open,
     Index *along;                        // NULL: there is one x
 } Domain;
 
-// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed (arguments_lie_inside), and so is what they look up.
+// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed (arguments_lie_inside), and so is what they
+// look up.
 static Look test_moves(const Expr *e, void *with)
 {
     (void)with;
@@ -209,8 +211,8 @@ static bool is_term(const Expr *sum, const Expr *term)
     return false;
 }
 
-// Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value. Elsewhere a density tells, which is no number.
-// What a choice may leave out need not be defined.
+// Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value. Elsewhere a density
+// tells, which is no number. What a choice may leave out need not be defined.
 static void keep_functions(Graph *g, Factor *f, const Plates *p, Expr *e, bool in_product)
 {
     if (e->size > MAX_TREE || !moves(e)) return;

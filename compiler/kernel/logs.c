@@ -2,12 +2,13 @@
 //
 //   v[k] ~ beta(1, alpha)      alpha | v ~ gamma(.., .. - sum log(1 - v[k])): with alpha = 0.001 half of the log(1 - v[k]) are below -690, where 1 - v[k] is 0
 //
-// An array beside v keeps log v[k], and where v lies between 0 and 1 another one log(1 - v[k]). What draws v writes them: exact draws are made by logarithms (runtime/device/gamma.h, beta.h, dirichlet.h), slices and moves
-// along gradients have coordinates that are such. What reads log v[k] then takes the kept one where v[k] itself tells less (log_kept, special.h), wherever v[k] was written since.
+// An array beside v keeps log v[k], and where v lies between 0 and 1 another one log(1 - v[k]). What draws v writes them: exact draws are made by logarithms
+// (runtime/device/gamma.h, beta.h, dirichlet.h), slices and moves along gradients have coordinates that are such. What reads log v[k] then takes the kept one
+// where v[k] itself tells less (log_kept, special.h), wherever v[k] was written since.
 //
 // Needs: the schedule.     Gives: Var.kept_log, Var.kept_log1m, before any kernel is made.
-// Conditions: v is an unknown of the model between 0 and infinity, 0 and 1, or a simplex; its own statement has log v or log(1 - v) times something unknown, so that its law, which is to be learnt, depends on how far out v lies; or
-// it has a small shape, and another statement has log v times something unknown.
+// Conditions: v is an unknown of the model between 0 and infinity, 0 and 1, or a simplex; its own statement has log v or log(1 - v) times something unknown,
+// so that its law, which is to be learnt, depends on how far out v lies; or it has a small shape, and another statement has log v times something unknown.
 #include <math.h>
 #include "lower.h"
 

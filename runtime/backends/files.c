@@ -147,8 +147,8 @@ static int new_folder(const char *path)
     return mkdir(path, 0700);
 }
 
-// Something new beside a file, whatever others do in this folder: what is there already, a link included, is never taken. Process ids would not do for its name, since machines share
-// folders. What `make` returns, and the name; or -1 with errno.
+// Something new beside a file, whatever others do in this folder: what is there already, a link included, is never taken. Process ids would not do for its
+// name, since machines share folders. What `make` returns, and the name; or -1 with errno.
 static int create_beside(const char *path, int (*make)(const char *), char **name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";

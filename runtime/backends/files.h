@@ -2,8 +2,8 @@
 //
 //   gm_file_create   NAME.k3x9q2.part, made anew beside NAME      gm_file_rename   to NAME      gm_file_drop   removed
 //
-// gmc and the programs it makes use it. Whoever opens a file to read says so (gm_file_is_read): what then stands under an output's name is compared with all of these,
-// by device and inode, since one file has many names.
+// gmc and the programs it makes use it. Whoever opens a file to read says so (gm_file_is_read): what then stands under an output's name is compared with all
+// of these, by device and inode, since one file has many names.
 #ifndef GM_FILES_H
 #define GM_FILES_H
 
@@ -16,7 +16,8 @@ typedef struct GmFile {
     bool  kept;                     // what is under the temporary name stays
 } GmFile;
 
-// At the start of a program: nothing is known to be read, descriptors 0 to 2 are open, the program itself counts as read, and a signal that ends it removes what is not finished.
+// At the start of a program: nothing is known to be read, descriptors 0 to 2 are open, the program itself counts as read, and a signal that ends it removes
+// what is not finished.
 void        gm_files_start(void);
 void        gm_file_is_read(const char *path);
 // Why nothing may be written under this name, in words for after a colon; NULL: it may.

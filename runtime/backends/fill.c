@@ -3,8 +3,9 @@
 //   leaves   elements of few neighbours, none beside another: they are eliminated first, which joins the neighbours of each to a clique (Rose 1972)
 //   hubs     those of the rest that have most neighbours; their graph is kept as bits
 //
-// The k-core of a graph is what remains when elements of fewer than k neighbours are removed again and again (Seidman 1983). Where the hubs' graph has a k-core its treewidth is k at least, so that each order of what remains
-// meets a clique of k + 1 elements (Bodlaender and Koster 2011). Leaves are told some at a time, the bound is looked at in between, and it is enough once it reaches what was asked for.
+// The k-core of a graph is what remains when elements of fewer than k neighbours are removed again and again (Seidman 1983). Where the hubs' graph has a
+// k-core its treewidth is k at least, so that each order of what remains meets a clique of k + 1 elements (Bodlaender and Koster 2011). Leaves are told some
+// at a time, the bound is looked at in between, and it is enough once it reaches what was asked for.
 #include "fill.h"
 
 #include <stdint.h>

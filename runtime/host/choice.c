@@ -5,21 +5,25 @@
 //                                                                                 Gibbs, measured again until 16W/20  where Gibbs had too few effective draws for a verdict
 //                                                                                 NUTS, adapts until 3W/4, measured again until 19W/20     where both had
 //
-// What is measured is the effective sample size of the slowest of some elements, by their normal scores and the squares of these (draws that are antithetic have good means and poor squares),
-// of all chains together. It is divided by what the draws cost. Costs are counted in multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws on any machine
-// and for any number of threads. All chains take the same, and decide where they meet: after sweeps that are known beforehand.
+// What is measured is the effective sample size of the slowest of some elements, by their normal scores and the squares of these (draws that are antithetic
+// have good means and poor squares), of all chains together. It is divided by what the draws cost. Costs are counted in multiply-adds and in evaluations of a
+// density, never in seconds: the same seed gives the same draws on any machine and for any number of threads. All chains take the same, and decide where they
+// meet: after sweeps that are known beforehand.
 //
-// What is tried is what would be taken: a NUTS transition, and Gibbs updates after every so-manieth. Exact conditionals and slices lead out of a narrow part of the distribution, the neck of a
-// funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates follow each transition where any diverged. Elsewhere they have a tenth of the work.
+// What is tried is what would be taken: a NUTS transition, and Gibbs updates after every k-th. Exact conditionals and slices lead out of a narrow part of the
+// distribution, the neck of a funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates follow each transition where any diverged.
+// Elsewhere they have a tenth of the work.
 //
-// Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by a factor, and by a larger one the more diverged.
-// A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
-// less than 4 and NUTS gets around, NUTS is taken at up to twice the cost. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost as
-// much as half of the warm-up by Gibbs updates (twice all of it, where these hardly move something).
+// Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by
+// a factor, and by a larger one the more diverged. A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to
+// have one or two however slow it is: with fewer they are measured again. Where they then have less than 4 and NUTS gets around, NUTS is taken at up to twice
+// the cost. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost as much as half of the
+// warm-up by Gibbs updates (twice all of it, where these hardly move something).
 //
 // What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law of one valid kernel.
 //
-// On a GPU a launch serves all chains: a sweep by NUTS goes on until the last chain has its draw. What launches cost whatever the number of chains is counted once for all of them.
+// On a GPU a launch serves all chains: a sweep by NUTS goes on until the last chain has its draw. What launches cost whatever the number of chains is counted
+// once for all of them.
 #include "host.h"
 #include "../device/nuts.h"
 
@@ -43,11 +47,12 @@ enum {
     ENOUGH_A_CHAIN = 20,                 // effective draws by Gibbs updates that a verdict needs
     FEW_A_CHAIN = 10,                    // with fewer, NUTS is tried again if it loses
     HARDLY_A_CHAIN = 4,                  // with fewer, a chain may take any time to get around
-    MOST_IN_STEP = 20,                   // sets of unknowns, on a GPU: each has BITS of a number that says what a sweep takes
+    MOST_IN_STEP = 18,                   // sets of unknowns, on a GPU: each has BITS of a number that says what a sweep takes, `plans` the other 10
     BITS = 3,
 };
 
-// NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run than in its trial (2.7 times as many in the median of 31 runs).
+// NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run than in its trial
+// (2.7 times as many in the median of 31 runs).
 static const struct { double share, factor; } wanted[] = { { 0, 1.3 }, { 0.002, 2 }, { 0.02, 3 }, { 1, 5 } };
 static const double clearly = 5;                 // times the factor: effective draws of few sweeps may be fewer than they seem by as much
 static const double around = 2.5, at_any_cost = 0.5;     // where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
@@ -59,6 +64,7 @@ static const char smaller[] = "its steps are small, for an acceptance of 0.95, s
 static const char no_density[] = "NUTS met no finite density";
 static const char too_dear[] = "NUTS was not tried, since even independent draws by it would cost more";
 static const char given_up[] = "NUTS was not tried to the end: even independent draws by it would cost more";
+static const char no_better[] = "it hardly moved something, either";
 static const char unaffordable[] = "NUTS was not tried to the end: its transitions cost too much for a trial";
 
 typedef enum { GIBBS, NUTS_AND_GIBBS, METHODS } Method;
@@ -72,8 +78,8 @@ typedef struct Trial {                   // of a set of unknowns, by all chains
     long   from, measured, to;           // of NUTS: sweeps from which it is tried and measured, and the end
     Sizes  sizes[METHODS];
     double cost[METHODS];                // of a sweep of a chain
-    double before, spent;                // by NUTS, of a chain: until what its transitions report began anew; in all
-    long   transitions, divergent, late; // so far, of those that are measured; late: divergent ones before the second half of adaptation
+    double spent;                        // by NUTS, of a chain
+    long   transitions, divergent;       // so far, of those that are measured
     double met_work; long met_moves;     // of all chains, at the last meeting
     double ratio;                        // effective draws for the same work, to those of Gibbs updates; 0: not measured
     bool   hardly, only;                 // Gibbs updates hardly move something; NUTS alone gets around
@@ -85,7 +91,7 @@ typedef struct Trial {                   // of a set of unknowns, by all chains
 typedef struct Watch { double *draw[METHODS]; long n[METHODS]; } Watch;         // of a chain: element by element; draws so far
 
 typedef struct Cost { double alone, work; } Cost;       // of all chains together; of each
-typedef struct Costs { Cost steps, move, evaluation; } Costs;       // of a Gibbs sweep; of a transition and the rest of its sweep, and each evaluation on its way
+typedef struct Costs { Cost gibbs, move, evaluation; } Costs;       // of a Gibbs sweep; of a transition and the rest of its sweep, and each evaluation on its way
 
 struct GmChoices {
     const GmModel  *model;
@@ -158,7 +164,7 @@ static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
 static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
 {
     return isinf(c->evaluation.work) ? "what gradients read of a matrix is not made where its rows are told" : latents ? "the draws hold auxiliaries"
-         : coordinates > MOST_COORDINATES ? "they are too many for NUTS" : beyond ? "not measured on a GPU: there are 20 other sets that are"
+         : coordinates > MOST_COORDINATES ? "they are too many for NUTS" : beyond ? "not measured on a GPU: there are 18 other sets that are"
          : warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps" : NULL;
 }
 
@@ -461,7 +467,7 @@ static void begin_trial(GmChoices *w, int k, long done)
     Trial *t = &w->trial[k];
     const Window in = measured(w, k);
     add_sizes(w, k, GIBBS, in.to - in.from);
-    t->cost[GIBBS] = cost_of(w, w->cost[k].steps);
+    t->cost[GIBBS] = cost_of(w, w->cost[k].gibbs);
     for (int chain = 0; chain < w->chains; chain++)
         t->cost[GIBBS] += w->choice[chain * w->n + k].scales / (double)((in.to - in.from) * w->chains);
     t->hardly = a_chain(w, k, GIBBS) < HARDLY_A_CHAIN;
@@ -504,20 +510,22 @@ static Verdict verdict_of(GmChoices *w, int k, double transitions, double diverg
     return !wins && !(t->only && t->ratio > at_any_cost) ? LOST : known ? WON : MAY_WIN;
 }
 
-static const char *reason_of(const Totals *all, bool stuck)
+// Beside the ratio and the share of divergent transitions, which are printed.
+static const char *reason_of(const GmChoices *w, int k, const Totals *all)
 {
-    return all->divergent ? NULL : stuck ? "the energy of its transitions hardly changes" : NULL;
+    return a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN ? no_better : all->divergent == 0 && all->stuck ? "the energy of its transitions hardly changes" : NULL;
 }
 
-// What a trial may cost: a quarter of a run of as many draws as sweeps of warm-up by Gibbs updates; all of it, where these hardly move something. Not of this run: the number of draws does not change what they are.
-static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 2 : 0.5) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
+// What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; all of it, where these hardly move something. It does
+// not depend on the draws of this run, since their number does not change what they are.
+static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 3 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
 static void decide(GmChoices *w, int k)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
     const Verdict v = verdict_of(w, k, (double)t->transitions, (double)t->divergent, all.stuck);
-    const char *because = reason_of(&all, all.stuck);
+    const char *because = reason_of(w, k, &all);
     if (v == WON)
         take_nuts(w, k, w->choice[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
     else if (v == MAY_WIN) {
@@ -538,8 +546,7 @@ static void begin_measuring(GmChoices *w, int k, double move)
 {
     Trial *t = &w->trial[k];
     const GmChoice *c = &w->choice[k];
-    const bool late = totals_of(w, k).divergent > t->late, careful_now = c->target > 0;
-    t->every = share_of_gibbs(w, k, move, late || careful_now);
+    t->every = share_of_gibbs(w, k, move, c->target > 0);
     begin_counts(w, k, c->first, c->adapts, c->target);
 }
 
@@ -582,13 +589,12 @@ static void look_at_trial(GmChoices *w, int k, long done)
         }
         const long meetings = (done - t->from) / APART;
         if (!w->in_step || meetings == 1 || meetings == PLANNED_AGAIN) {         // on a GPU sweeps are recorded with the length of their adaptation
-            w->plans++;
             const long half = t->from + (measured_from(w->warmup) - t->from) * (to - t->from) / (tried_to(w->warmup) - t->from);
             t->measured = half > done ? half : done;
+            w->plans++;
             for (int chain = 0; chain < w->chains; chain++) w->choice[chain * w->n + k].adapts = t->measured - t->from;
         }
         t->to = to > t->measured + LEAST_TRIAL / 2 ? to : t->measured + LEAST_TRIAL / 2;
-        if (2 * done <= t->from + t->measured) t->late = all.divergent;
     } else if (!adapting && room < -affordable(w, k) / sweep && done - t->measured >= LEAST_TRIAL / 2)
         t->to = done;
     if (done == t->measured)

@@ -354,7 +354,7 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
             if (between)
                 fprintf(to, "Gibbs sweeps in between still reach where they cannot go, so estimates are not necessarily biased: see R-hat and tail effective sizes, or run with --method gibbs.\n");
             else
-                fprintf(to, "Regions of high curvature are not explored, and estimates may be biased. %smaller steps (infer { ... by nuts(accept = 0.99); }), or reparameterise (u = mu + tau * z, z ~ normal(0, 1)).\n",
+                fprintf(to, "Regions of high curvature are not explored, and estimates may be biased. %smaller steps (infer { ... by nuts(accept = 0.99); }), or another parameterisation.\n",
                         chosen ? "Use --method gibbs or both, s" : "Use s");
         }
         if (deepest > 0)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Method selection against the better of its two methods: effective draws a second of processor time by Gibbs, by NUTS, and by what programs choose for themselves (docs/performance.md).
 
-    selection.py [NAME ...] [--seeds 10] [--jobs 2] [--methods auto,gibbs,nuts] [--results FILE] [--long]
+    selection.py [NAME ...] [--seeds 10] [--jobs 2] [--methods auto,gibbs,nuts] [--results FILE] [--long] [--report]
 
 A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 3 hours of a core. 4 chains of 1000 sweeps of warm-up and 2000 draws, one thread.
 Of a run: what was taken, the share of divergent transitions, the smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the better
-of two runs, if short), R-hat, and by --long the largest |z| of means and standard deviations against a run of 20,000 draws by the method that mixes better, if its R-hat is below 1.005.
+of two runs, if short), and R-hat. A method that does not end in time counts as one with no effective draws. --long adds a run of 20,000 draws a chain by the method that mixes better. Where its R-hat is below
+1.005, and that of a default run below 1.02, their means must agree to 4.5 Monte Carlo errors: of 2500 means one or two in a hundred reports ring falsely.
 Results are kept in FILE (build/selection.json), so that methods and seeds can be added; a run there is not repeated. Models whose chains may be in different modes of labels or signs stand apart.
 Exit status 1 if a condition at the end is not met, or a program failed. Python 3 standard library only.
 """
@@ -19,6 +20,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -70,12 +72,11 @@ def call(command, folder, timeout):
                 pid, status, use = os.wait4(child.pid, os.WNOHANG)
                 if pid:
                     break
-                import time
                 time.sleep(0.02)
             else:
                 child.kill()
                 os.wait4(child.pid, 0)
-                raise RuntimeError("more than %g s" % timeout)
+                raise TimeoutError("more than %g s" % timeout)
         finally:
             child.returncode = 0
         out.seek(0)
@@ -86,22 +87,25 @@ def call(command, folder, timeout):
 
 
 def rows_of(summary):
-    """name -> mean, sd, bulk, tail, rhat"""
+    """name -> mean, its Monte Carlo error, bulk, tail, rhat"""
     found = {}
     for line in summary.splitlines():
         cells = line.split()
         if len(cells) < 10 or cells[0] in ("mean", "lp__"):
             continue
         try:
-            found[" ".join(cells[:-9])] = [float(cells[-9]), float(cells[-7]), float(cells[-3]), float(cells[-2]), float(cells[-1])]
+            found[" ".join(cells[:-9])] = [float(cells[-9]), float(cells[-8]), float(cells[-3]), float(cells[-2]), float(cells[-1])]
         except ValueError:
             continue
     return found
 
 
-def measure(program, folder, data, method, seed, timeout, more=()):
-    command = [program, *data, *RUN, *more, "--seed", str(seed), "--method", method]
-    seconds, _ = call(command + ["--no-summary", "-q"], folder, timeout)
+def measure(program, folder, data, method, seed, timeout):
+    command = [program, *data, *RUN, "--seed", str(seed), "--method", method]
+    try:
+        seconds, _ = call(command + ["--no-summary", "-q"], folder, timeout)
+    except TimeoutError:
+        return {"seconds": timeout, "least": 0.0, "rhat": 9.0, "taken": "-", "divergent": 0.0, "said": [], "means": {}}
     if seconds < 0.3:
         seconds = min(seconds, call(command + ["--no-summary", "-q"], folder, timeout)[0])
     _, text = call(command + ["--summary", "all", "-q"], folder, timeout)
@@ -111,7 +115,22 @@ def measure(program, folder, data, method, seed, timeout, more=()):
     taken = "".join("B" if "after each" in l else "M" if l.startswith("Sampler: NUTS") else "S" for l in said) or "S"
     least = min((min(r[2], r[3]), n) for n, r in rows.items())
     return {"seconds": max(seconds, 0.004), "least": least[0], "of": least[1], "rhat": max(r[4] for r in rows.values()), "taken": taken,
-            "divergent": int(diverged.group(1)) / int(diverged.group(2)) if diverged else 0.0, "said": said}
+            "divergent": int(diverged.group(1)) / int(diverged.group(2)) if diverged else 0.0, "said": said, "means": {n: r[:2] for n, r in rows.items()}}
+
+
+def long_run(program, folder, data, runs, seeds, timeout):
+    """By the method that mixes better: its R-hat and means."""
+    def rate(method):
+        return median([runs["%s %d" % (method, s)]["least"] / runs["%s %d" % (method, s)]["seconds"] for s in seeds])
+    method = max(("gibbs", "nuts"), key=rate)
+    _, text = call([program, *data, *RUN, "--samples", "20000", "--seed", "99", "--method", method, "--summary", "all", "-q"], folder, 10 * timeout)
+    rows = rows_of(text)
+    return {"rhat": max(r[4] for r in rows.values()), "means": {n: r[:2] for n, r in rows.items()}}
+
+
+def disagreement(run, known):
+    """The largest |z| of the means of a run against a long one."""
+    return max((abs(m - known["means"][n][0]) / math.hypot(e, known["means"][n][1]) for n, (m, e) in run["means"].items() if n in known["means"] and e > 0), default=0.0)
 
 
 def compile_one(gmc, model, program):
@@ -124,7 +143,7 @@ def median(x):
 
 
 def geometric(x):
-    return math.exp(sum(map(math.log, x)) / len(x)) if x else float("nan")
+    return math.exp(sum(math.log(max(v, 1e-3)) for v in x) / len(x)) if x else float("nan")
 
 
 def report(kept, seeds):
@@ -135,13 +154,13 @@ def report(kept, seeds):
         of = {m: [runs.get("%s %d" % (m, s)) for s in seeds] for m in ("auto", "gibbs", "nuts")}
         of = {m: [r for r in v if r and "least" in r] for m, v in of.items()}
         if not all(of.values()):
-            failed = [r["failed"] for r in runs.values() if "failed" in r]
+            failed = [r["failed"] for r in runs.values() if r and "failed" in r]
             print("| %s | %s |" % (name, failed[0][:100] if failed else "not run"))
             bad += [name + ": not run"] * bool(failed)
             continue
         rate = {m: [r["least"] / r["seconds"] for r in v] for m, v in of.items()}
         gibbs, nuts = median(rate["gibbs"]), median(rate["nuts"])
-        best = max(gibbs, nuts)
+        best = max(gibbs, nuts, 1e-9)
         time_ratio = max(r["seconds"] for r in of["auto"]) / median([r["seconds"] for r in of["gibbs"]])
         least, mid = min(rate["auto"]) / best, median(rate["auto"]) / best
         share, flags = max(r["divergent"] for r in of["auto"]), []
@@ -153,6 +172,7 @@ def report(kept, seeds):
             if len(set(taken)) > 1 and max(rate["auto"]) > 2 * min(rate["auto"]): flags.append("FLIP")
             if share > 0.005 and gibbs > max(rate["auto"]) / 3: flags.append("DIVERGES")
             if time_ratio > 2 and mid * best < gibbs: flags.append("TIME")
+            if runs.get("long", {}).get("rhat", 9) < 1.005 and max([disagreement(r, runs["long"]) for r in of["auto"] if r["rhat"] < 1.02], default=0) > 4.5: flags.append("DISAGREES")
         bad += ["%s: %s" % (name, f) for f in flags]
         print("| %s | %s | %.3g, %.3g | %.2f, %.2f | %.2f %% | %.1f | %s |" % (name, taken, gibbs, nuts, mid, least, 100 * share, time_ratio, " ".join(flags)))
     print("%d models: geometric mean of the median seed %.2f (wanted 0.90), of the worst %.2f (0.80); %d below 0.5" % (len(middle), geometric(middle), geometric(worst), sum(w < 0.5 for w in worst)))
@@ -169,6 +189,7 @@ def main():
     p.add_argument("--gmc", default=os.path.join(ROOT, "build/gmc"))
     p.add_argument("--timeout", type=float, default=200)
     p.add_argument("--again", default="", help="methods whose kept results are forgotten")
+    p.add_argument("--long", action="store_true")
     p.add_argument("--report", action="store_true", help="of what is kept")
     o = p.parse_args()
     seeds = range(1, o.seeds + 1)
@@ -183,13 +204,15 @@ def main():
         for key in list(runs):
             if key.split()[0] in o.again.split(","): del runs[key]
         missing = [(m, s) for s in seeds for m in o.methods.split(",") if "%s %d" % (m, s) not in runs]
-        if missing:
+        if missing or (o.long and "long" not in runs):
             program = os.path.join(folder, name)
             try:
                 compile_one(o.gmc, text, program)
                 for method, seed in missing:
                     runs["%s %d" % (method, seed)] = measure(program, where, data, method, seed, o.timeout)
-            except (RuntimeError, subprocess.CalledProcessError) as e:
+                if o.long and "long" not in runs:
+                    runs["long"] = long_run(program, where, data, runs, seeds, o.timeout)
+            except (RuntimeError, TimeoutError, subprocess.CalledProcessError) as e:
                 runs["failed"] = {"failed": str(e)}
         return name, runs
 

@@ -85,6 +85,7 @@ static __device__ double distance(const double *x)
 }
 static __device__ double two_modes(double x) { return log(0.3 * exp(-0.5 * (x + 2) * (x + 2)) + 1.4 * exp(-2 * (x - 3) * (x - 3))); }
 #define UPDATE(begin, f) { Slice sl; begin; while (slice_next(&sl)) sl.log_density = (f); x = sl.x; }
+#define KEPT(begin, f) { Slice sl; begin; while (slice_next(&sl)) sl.log_density = (f); x = fabs(sl.log_x - log(sl.x)) > 1e-10 ? NAN : sl.x; }
 #define STEP(begin, f) { Metropolis m; begin; while (metropolis_next(&m)) m.log_density = (f); x = m.x; }
 """
 
@@ -620,6 +621,7 @@ def cases():
     body("dirichlet, a ratio", simplex % ("dirichlet(g, alpha3, 3, p);", "p[0] / (p[0] + p[2])"), C(st.beta(2, 4)))
     body("sample_dirichlet, an element", simplex % ("if (sample_dirichlet(g, alpha3, 3, p)) p[0] = NAN;", "p[1]"), C(st.beta(0.5, 6)))
     body("sample_dirichlet, a sum", simplex % ("if (sample_dirichlet(g, alpha3, 3, p)) p[0] = NAN;", "p[1] + p[2]"), C(st.beta(4.5, 2)))
+    body("dirichlet_natural_logs, an element by its logarithm", "double p[3], logs[3]; dirichlet_natural_logs(g, natural3, 3, p, logs); x = fabs(logs[0] - log(p[0])) > 1e-12 ? NAN : exp(logs[0]);", C(st.beta(2, 4.5)))
     body("dirichlet_natural, an element", simplex % ("dirichlet_natural(g, natural3, 3, p);", "p[0]"), C(st.beta(2, 4.5)))
     # correlation matrices: each correlation is 2 beta - 1
     for eta, i, j in ((0.5, 0, 1), (1, 1, 2), (4, 2, 3)):
@@ -644,6 +646,11 @@ def cases():
     body("slice_begin_log: gamma(0.5)", "x = gamma_shape_rate(g, 0.5, 1); %s %s" % (step, step), C(st.gamma(0.5)))
     step = "UPDATE(slice_begin_log(&sl, g, x, 2, INFINITY, 0.5), 2 * log(sl.x) - sl.x)"
     body("slice_begin_log: gamma(3) above 2", "x = gamma_shape_rate_truncated(g, 3, 1, 2, INFINITY); %s %s" % (step, step), W(st.gamma(3), 2, math.inf))
+    # where logarithms are kept, they belong to the value
+    step = "KEPT(slice_begin_log_kept(&sl, g, x, log(x), 0, INFINITY, 2), -0.5 * log(sl.x) - sl.x)"
+    body("slice_begin_log_kept: gamma(0.5)", "x = gamma_shape_rate(g, 0.5, 1); %s %s" % (step, step), C(st.gamma(0.5)))
+    step = "KEPT(slice_begin_logit_kept(&sl, g, x, log(x), log1p(-x), 0, 1, 2), 2 * log1p(-sl.x))"
+    body("slice_begin_logit_kept: beta(1, 3)", "x = beta_a_b(g, 1, 3); %s %s" % (step, step), C(st.beta(1, 3)))
 
     # Metropolis: the same, with two steps
     for width in (2.4, 0.3):
