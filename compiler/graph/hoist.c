@@ -7,7 +7,6 @@
 // A sum is left as it is if some part of it needs every row anyway.
 #include <math.h>
 #include <string.h>
-#include "../base/words.h"
 #include "graph.h"
 
 bool varies(const Expr *e, const Loops *l)
@@ -43,7 +42,7 @@ static Expr *row_count(const Loops *l)
 Var *fresh_var(Fresh *n, const char *stem, VarKind kind)
 {
     const Graph *g = n->g;
-    if (word_reserved(stem)) stem = arena_printf(g->arena, "of_%s", stem);      // gm_x_sum: its name in C is its own
+    if (strncmp(stem, "gm_", 3) == 0) stem = arena_printf(g->arena, "of_%s", stem);      // gm_ is the runtime's
     const char *name = intern(stem), *first = name;
     int *last = map_get(&n->numbered, first);        // number that a name with this stem was given last
     if (!last) {
