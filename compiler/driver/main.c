@@ -143,6 +143,10 @@ static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, i
         } else {
             size_t len = strlen(names[i]);
             if (len < 3 || strcmp(names[i] + len - 3, ".gm") != 0) continue;
+            if (!S_ISREG(st.st_mode)) {
+                fprintf(stderr, "gmc: %s: not a file\n", names[i]);
+                return false;
+            }
             Source *s = read_source(a, names[i]);
             if (!s) {
                 fprintf(stderr, "gmc: cannot read %s: %s\n", names[i], strerror(errno));

@@ -22,7 +22,7 @@
 enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
 
 // In multiply-adds.
-enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 30, LAUNCHED = 60, LIBRARY = 4000, LEAST_LIBRARY = 13, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
+enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 60, LAUNCHED = 60, LIBRARY = 4000, LEAST_LIBRARY = 13, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
 enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
 
 // On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
@@ -31,7 +31,9 @@ enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CRE
 enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 20 };           // device/states.h
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
-static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in an innermost loop without draws, of which some are done at once
+static const double in_library = 0.15, by_vector = 0.08;       // of an operation of the library; of a product of a matrix by a vector
+static const double in_a_row = 0.4, one_by_one = 1;          // of one in an innermost loop without draws, of which some are done at once; of one in an inner loop of at most SHORT turns
+enum { SHORT = 12 };
 
 typedef struct Cost { Expr *operations, *draws, *bytes, *work, *lane; } Cost;      // work: in multiply-adds; lane: those that one lane makes in turn
 
@@ -126,6 +128,12 @@ static bool called_before(Counter *k, Expr *e)
     return false;
 }
 
+// A logarithm that is kept beside its value: it is taken by a choice, row by row.
+static bool reads_kept(const Expr *e)
+{
+    return (e->fn == FN_log || e->fn == FN_log1m) && e->args[0]->kind == EX_REF && e->args[0]->var->kept_log;
+}
+
 static void count_expr(Counter *k, Expr *e, Cost *to)
 {
     if (scope_find(&k->scope, e)) return;
@@ -144,7 +152,7 @@ static void count_expr(Counter *k, Expr *e, Cost *to)
         if (e->kind == EX_POW) labour(to, ex_num(1), e->number == 2 || e->number == 3 ? 1 : e->number == -1 || e->number == -2 || e->number == 0.5 || e->number == -0.5 ? DIVISION : POWER);
         else if (e->kind == EX_CALL) {
             if (called_before(k, e)) break;
-            labour(to, ex_num(1), units_of(e->name, CALL));
+            labour(to, ex_num(1), units_of(e->name, CALL) * (reads_kept(e) ? 2 : 1));
         }
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
@@ -210,11 +218,19 @@ static bool holds_loop(const Node *list)
     return false;
 }
 
+// What an operation costs where several turns may be done at once: of a loop over pairs, those of the inner one, if it is long enough.
+static Expr *share_at_once(const Node *n)
+{
+    const Index *inner = n->loop.n > 1 && !n->loop.order && !n->loop.of ? n->loop.index[n->loop.n - 1] : NULL;
+    if (!inner) return ex_num(in_a_row);
+    return ex_add2(ex_num(in_a_row), ex_mul2(ex_num(one_by_one - in_a_row), ex_call2("<=", rows_of(inner->lo, inner->hi), ex_num(SHORT))));
+}
+
 static Cost count_loop(Counter *k, const Node *n)
 {
     Cost c = count_scope(k, n->body);
     spend(&c, ex_num(TURN));
-    if (ex_is_num(c.draws, 0) && !holds_loop(n->body)) c.work = expanded(c.work, ex_num(in_a_row));
+    if (ex_is_num(c.draws, 0) && !holds_loop(n->body)) c.work = expanded(c.work, share_at_once(n));
     Expr *of_a_turn = c.lane;
     c = count_turns(n, c);
     const bool waits = n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED;
@@ -467,7 +483,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY:
         c = times(c, a);
         launches = l->kind == LAUNCH_ROWS_ONLY ? 1 : 2;
-        labour(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b), in_library);
+        labour(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b), by_vector);
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
     case LAUNCH_PRODUCT: case LAUNCH_ROW_PRODUCTS:
@@ -479,7 +495,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         }
         break;
     case LAUNCH_ROW_SUMS:
-        labour(&c, expanded(expanded(two, a), b), in_library);
+        labour(&c, expanded(expanded(two, a), b), by_vector);
         launches = 2;
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;

@@ -35,11 +35,12 @@ typedef struct GmContext {
 #define MISSING_IN_TURN(e, field) \
     for (long gm_m = 0, e; gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
 
-// The program's own exp, expm1 and log are those without calls: loops over rows are then done several rows at a time.
+// The program's own exp, expm1, log and log1p are those without calls: loops over rows are then done several rows at a time.
 #ifndef GM_MANY_STEPS
 #define exp(x)            exp_row(x)
 #define log(x)            log_row(x)
 #define expm1(x)          expm1_row(x)
+#define log1p(x)          log1p_row(x)
 #endif
 
 // Before a loop whose turns may be taken in any order, several at a time. (What the loop begins with stands in a loop of its own around it: gcc else loses the word.)

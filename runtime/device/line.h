@@ -13,13 +13,13 @@
 
 #include "special.h"
 
-DEVICE double from_line(double y, double lo, double hi)
+DEVICE_ROW double from_line(double y, double lo, double hi)
 {
     if (lo > -INFINITY && hi < INFINITY) {
         const double x = y < 0 ? lo + (hi - lo) * inv_logit(y) : hi - (hi - lo) * inv_logit(-y);
         return clamp(x, lo, hi);
     }
-    return lo > -INFINITY ? lo + exp(y) : hi < INFINITY ? hi - exp(y) : y;
+    return lo > -INFINITY ? lo + exp_row(y) : hi < INFINITY ? hi - exp_row(y) : y;
 }
 
 DEVICE double to_line(double x, double lo, double hi)
@@ -29,19 +29,19 @@ DEVICE double to_line(double x, double lo, double hi)
     return lo > -INFINITY ? log(x - lo) : hi < INFINITY ? log(hi - x) : x;
 }
 
-DEVICE double line_slope(double y, double lo, double hi)
+DEVICE_ROW double line_slope(double y, double lo, double hi)
 {
     if (lo > -INFINITY && hi < INFINITY) return (hi - lo) * inv_logit(y) * inv_logit(-y);
-    return lo > -INFINITY ? exp(y) : hi < INFINITY ? -exp(y) : 1;
+    return lo > -INFINITY ? exp_row(y) : hi < INFINITY ? -exp_row(y) : 1;
 }
 
-DEVICE double line_log_slope(double y, double lo, double hi)
+DEVICE_ROW double line_log_slope(double y, double lo, double hi)
 {
-    if (lo > -INFINITY && hi < INFINITY) return (lo == hi ? 0 : log(hi - lo)) - log1p_exp(-y) - log1p_exp(y);
+    if (lo > -INFINITY && hi < INFINITY) return (lo == hi ? 0 : log_row(hi - lo)) - fabs(y) - 2 * log1p_unit(exp_minus(fabs(y)));
     return lo > -INFINITY || hi < INFINITY ? y : 0;
 }
 
-DEVICE double line_bend(double y, double lo, double hi)
+DEVICE_ROW double line_bend(double y, double lo, double hi)
 {
     if (lo > -INFINITY && hi < INFINITY) return inv_logit(-y) - inv_logit(y);
     return lo > -INFINITY || hi < INFINITY ? 1 : 0;

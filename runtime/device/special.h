@@ -21,27 +21,7 @@ DEVICE double inv_square(double x) { return 1 / (x * x); }
 DEVICE double step(double x)       { return x < 0 ? 0 : 1; }
 DEVICE long   int_step(double x)   { return x > 0; }
 DEVICE int    is_finite(double x)  { return fabs(x) < INFINITY; }    // not x - x == 0: sums may be taken in another order, and cancel
-DEVICE double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
-
-// Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken where it belongs to x and x tells less: below 1e-300 and near 1, and
-// in single precision, which latents may have, below 1.2e-38.
-DEVICE double log_kept(double x, double kept)
-{
-    const int single = sizeof (real) == sizeof (float);
-    const double least = single ? 1.1754943508222875e-38 : GM_LEAST, most = single ? 3.4028234663852886e38 : GM_MOST;
-    if (x > least && x < most) return log(x);
-    if (x >= most) return kept >= log(most) - 1e-6 ? kept : log(x < GM_HUGE ? x : GM_HUGE);
-    return kept <= log(least) + 1e-6 ? kept : log(x > GM_TINY ? x : GM_TINY);
-}
-
-// log(1 - x)
-DEVICE double log1m_kept(double x, double kept)
-{
-    if (x < 0.5) return log1p(-x);
-    const double rounding = sizeof (real) == sizeof (float) ? 1.2e-7 : 2.3e-16;
-    if (fabs(-expm1(kept) - x) <= rounding) return kept;
-    return x < 1 ? log1p(-x) : log(rounding);
-}
+DEVICE_ROW double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
 // x to an integer power, by squaring.
 DEVICE double power_int(double x, long n)
@@ -56,7 +36,6 @@ DEVICE double power_int(double x, long n)
 
 // ---- logarithms and exponentials of sums and differences ----
 
-DEVICE double log1m(double x) { return log1p(-x); }
 
 // n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
 DEVICE_ROW double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
@@ -66,12 +45,13 @@ DEVICE_ROW int64_t bits_of(double value)   { union { int64_t bits; double value;
 
 // Without calls and branches on a CPU, so that loops over rows are done several rows at a time; each value is the same wherever its row stands. Error: 2 units in the last place.
 //   exp_minus(x)      exp(-x), x >= 0                 exp_row(x), expm1_row(x), log_row(x)   exp, expm1 and log, everywhere
-//   log1p_unit(z)     log(1 + z), -1/2 <= z <= 1
+//   log1p_unit(z)     log(1 + z), -1/2 <= z <= 1      log1p_row(x)                             log(1 + x), everywhere
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 DEVICE double exp_minus(double x)   { return exp(-x); }
 DEVICE double exp_row(double x)     { return exp(x); }
 DEVICE double log_row(double x)     { return log(x); }
 DEVICE double log1p_unit(double z)  { return log1p(z); }
+DEVICE double log1p_row(double x)   { return log1p(x); }
 DEVICE double expm1_row(double x)   { return expm1(x); }
 #else
 // 2^n, n a whole number from -1022 to 1023. 2^52 + 2^51 + n has n in its last bits; a conversion to an integer of 64 bits would need AVX-512 to be done several at a time.
@@ -159,7 +139,35 @@ DEVICE_ROW double log1p_unit(double z)
     a = fma(a, q, 2.0 / 3);
     return fma(a * q, s, 2 * s);
 }
+
+DEVICE_ROW double log1p_row(double x)
+{
+    const int near = x >= -0.5 && x <= 1;
+    const double of_near = log1p_unit(near ? x : 0), of_far = log_row(1 + x);
+    return near ? of_near : of_far;
+}
 #endif
+
+DEVICE_ROW double log1m(double x) { return log1p_row(-x); }
+
+// Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken where it belongs to x
+// and x tells less: below 1e-300 and near 1, and in single precision, which latents may have, below 1.2e-38.
+DEVICE_ROW double log_kept(double x, double kept)
+{
+    const int single = sizeof (real) == sizeof (float);
+    const double least = single ? 1.1754943508222875e-38 : GM_LEAST, most = single ? 3.4028234663852886e38 : GM_MOST;
+    const double log_least = single ? -87.33654475055310 : -690.7755278982137, log_most = single ? 88.72283905206835 : 690.7755278982137;
+    const double value = log_row(x > GM_TINY ? x < GM_HUGE ? x : GM_HUGE : GM_TINY);
+    return (x >= most && kept >= log_most - 1e-6) || (!(x > least) && kept <= log_least + 1e-6) ? kept : value;
+}
+
+// log(1 - x)
+DEVICE_ROW double log1m_kept(double x, double kept)
+{
+    const double rounding = sizeof (real) == sizeof (float) ? 1.2e-7 : 2.3e-16;
+    const double value = log1p_row(x < 1 ? -x : rounding - 1), rest = -expm1_row(kept) - x;
+    return x >= 0.5 && rest <= rounding && rest >= -rounding ? kept : value;
+}
 
 // log(1 + exp(x))
 DEVICE_ROW double log1p_exp(double x) { return (x > 0 ? x : 0) + log1p_unit(exp_minus(fabs(x))); }
@@ -208,8 +216,8 @@ DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
 DEVICE_ROW double inv_cloglog(double x)  { return -expm1_row(-exp_row(x)); }
 
 // Values of which logarithms are kept, from log x and from logit x: they stay where 1/x and 1/(1 - x) are numbers.
-DEVICE double from_log(double t)   { return clamp(exp(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 3.4028234663852886e38 : GM_MOST); }
-DEVICE double from_logit(double t) { return clamp(inv_logit(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 0.99999994 : GM_BELOW_ONE); }
+DEVICE_ROW double from_log(double t)   { return clamp(exp_row(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 3.4028234663852886e38 : GM_MOST); }
+DEVICE_ROW double from_logit(double t) { return clamp(inv_logit(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 0.99999994 : GM_BELOW_ONE); }
 
 // ---- the normal distribution function ----
 

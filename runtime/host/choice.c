@@ -17,8 +17,8 @@
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by
 // a factor, and by a larger one the more diverged. A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to
 // have one or two however slow it is: with fewer they are measured again. Where they then have less than 4 and NUTS gets around, NUTS is taken at up to twice
-// the cost. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost as much as half of the
-// warm-up by Gibbs updates (twice all of it, where these hardly move something).
+// the cost. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost three quarters of
+// the warm-up by Gibbs updates (twice all of it, where these hardly move something).
 //
 // What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law of one valid kernel.
 //
@@ -53,7 +53,7 @@ enum {
 
 // NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run than in its trial
 // (2.7 times as many in the median of 31 runs).
-static const struct { double share, factor; } wanted[] = { { 0, 1.3 }, { 0.002, 2 }, { 0.02, 3 }, { 1, 5 } };
+static const struct { double share, factor; } wanted[] = { { 0, 1.3 }, { 0.002, 1.6 }, { 0.02, 3 }, { 1, 5 } };
 static const double clearly = 5;                 // times the factor: effective draws of few sweeps may be fewer than they seem by as much
 static const double around = 2.5, at_any_cost = 0.5;     // where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
 static const double least_energy = 0.3;          // E-BFMI below which tails may be missed (Betancourt 2016)
@@ -516,9 +516,9 @@ static const char *reason_of(const GmChoices *w, int k, const Totals *all)
     return a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN ? no_better : all->divergent == 0 && all->stuck ? "the energy of its transitions hardly changes" : NULL;
 }
 
-// What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; all of it, where these hardly move something. It does
+// What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly move something. It does
 // not depend on the draws of this run, since their number does not change what they are.
-static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 3 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
+static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
 static void decide(GmChoices *w, int k)
 {

@@ -138,6 +138,14 @@ write("long.gm", "# " + "x" * 3000 + "\n" + "prior { " + " ".join("m%d ~ normal(
 status, text = compiled("long.gm", "-o", "limited", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
 check(status == 2 and "cannot write" in text and not left(), "files that may not grow:", status, text)
 
+os.makedirs("library")
+os.mkfifo("library/pipe.gm")
+try:
+    status, text = compiled("-I", "library", "m.gm", "-o", "piped", timeout=20)
+except subprocess.TimeoutExpired:
+    status, text = None, "it waits"
+check(status == 2 and "library/pipe.gm: not a file" in text, "a pipe in a library:", status, text)
+
 # ---- names ----
 
 for name in ('q"uote', "back\\slash", "back\\", "new\nline", "a'b", "$(touch x)", "50%d", "-o2x", "-Wl,--version", "*/ x"):

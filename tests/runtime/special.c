@@ -44,6 +44,15 @@ int main(void)
     OVER("expm1_row very near 0", -1e-9, 1e-9, 2001, expm1_row(x), expm1l(x), 1e-300, 4.5e-16);
     check("expm1_row, log1m_exp at the ends", "differ", expm1_row(-INFINITY) != -1 || expm1_row(INFINITY) != INFINITY || !isnan(expm1_row(NAN)) || log1m_exp(0) != -INFINITY || log1m_exp(-INFINITY) != 0 || !isnan(log1m_exp(NAN)) || !isnan(log1m_exp(1)), 0);
     OVER("log1p_unit", -0.5, 1, 3000, log1p_unit(x), log1pl(x), 0, 4.5e-16);
+    OVER("log1p_row", -0.999, 30, 200000, log1p_row(x), log1pl(x), 0, 4.5e-16);
+    OVER("log1p_row(x^9)", -0.9, 60, 20000, log1p_row(pow(x, 9)), log1pl((long double)pow(x, 9)), 1e-300, 4.5e-16);
+    check("log1p_row and log1m at the ends", "differ", log1p_row(-1) != -INFINITY || log1p_row(INFINITY) != INFINITY || !isnan(log1p_row(NAN)) || !isnan(log1p_row(-2)) || log1m(1) != -INFINITY || log1m(0) != 0, 0);
+    OVER("log_kept, between", 1e-9, 50, 2000, log_kept(x, -3), logl(x), 0, 4.5e-16);
+    OVER("log1m_kept, between", 1e-9, 0.999999, 2000, log1m_kept(x, -3), log1pl(-x), 0, 4.5e-16);
+    check("log_kept where the value has rounded, and where it belongs to another", "differ",
+          log_kept(0, -900) != -900 || log_kept(GM_LEAST, -750) != -750 || log_kept(GM_MOST, 800) != 800 || fabs(log_kept(GM_LEAST, -3) + 690.7755278982137) > 1e-10 || log_kept(0, -3) < -709, 0);
+    check("log1m_kept where the value has rounded, and where it belongs to another", "differ",
+          log1m_kept(1, -50) != -50 || log1m_kept(1 - 1.1102230246251565e-16, -36.5) != -36.5 || fabs(log1m_kept(1, -3) + 36.04) > 0.1 || fabs(log1m_kept(0.75, -50) - log(0.25)) > 1e-15, 0);
     {
         static const double ends[] = { 0, -0.0, 1, INFINITY, -INFINITY, NAN, -1, 4.9406564584124654e-324, 1.7976931348623157e308, 710, -746, 1e300, -1e300 };
         int differ = 0;
