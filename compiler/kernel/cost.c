@@ -13,6 +13,8 @@
 // On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in turn (`lane`): all that is shared is done at once, as far as there are lanes. Both are multiply-adds of
 // one lane that wait for each other, of some 4 ns; the rest is work, in the same unit where all lanes share it.
 //
+// The same table is made of the whole program (cost_of_program): by it a run chooses its device (runtime/host/device_auto.c).
+//
 // Needs: the kernels as all passes leave them.     Keeps: them, untouched.
 #include <math.h>
 #include <string.h>
@@ -28,6 +30,7 @@ enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                       
 // On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
 // factor and its solves; lanes of a crew; what every sweep launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the graph.
 enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
+enum { USUAL_EVALUATIONS = 15 };                               // of a trajectory by NUTS, where nothing is known of it: three or four doublings
 enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 20 };           // device/states.h
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
@@ -617,26 +620,31 @@ static Cost where_taken(Cost c, const Step *s, bool gpu)
     return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes), ex_mul2(times, c.work), ex_mul2(times, c.lane)};
 }
 
-// `other`: steps that this device does not take.
+// `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for is made in every sweep, of a trajectory as is usual.
 static Ways count_ways(const Program *p, const Competition *of, int other, When route)
 {
     Cost every = none();
     Ways w = {none(), none(), none()};
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
-        if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) || (s->competition && s->competition != of)) continue;
+        if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) || (of && s->competition && s->competition != of)) continue;
         add(&every, count_launches(p, &p->steps[i].made, route));
-        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, where_taken(count_launches(p, &p->steps[i].launches, route), s, other == ON_CPU));
-        if (s->when != WITH_GRADIENTS) continue;
-        w.evaluation = count_launches(p, &p->steps[i].density, route);
-        Expr *n = NULL;
-        for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
-            for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
-                if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
-        w.move.work = ex_add(3, (Expr *[]){w.move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
-        w.evaluation.work = ex_add(3, (Expr *[]){w.evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
-        w.move.lane = ex_add2(w.move.lane, ex_num(MOVE_ON_GPU));
-        w.evaluation.lane = ex_add2(w.evaluation.lane, ex_num(EVALUATION_ON_GPU));
+        Cost move = where_taken(count_launches(p, &p->steps[i].launches, route), s, other == ON_CPU), evaluation = none();
+        const bool asked = !of && !s->competition && s->kind == STEP_NUTS;
+        if (s->when == WITH_GRADIENTS || asked) {
+            evaluation = count_launches(p, &p->steps[i].density, route);
+            Expr *n = NULL;
+            for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
+                for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
+                    if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
+            move.work = ex_add(3, (Expr *[]){move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
+            evaluation.work = ex_add(3, (Expr *[]){evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
+            move.lane = ex_add2(move.lane, ex_num(MOVE_ON_GPU));
+            evaluation.lane = ex_add2(evaluation.lane, ex_num(EVALUATION_ON_GPU));
+        }
+        if (asked) add(&move, times(evaluation, ex_num(s->nuts.steps ? s->nuts.steps : USUAL_EVALUATIONS)));
+        else add(&w.evaluation, evaluation);
+        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, move);
     }
     every.lane = ex_add2(every.lane, ex_num(SWEEP_ON_GPU));
     add(&w.steps, every);

@@ -303,6 +303,7 @@ typedef struct GmModel {
     const GmObserved *observed;                          // the last one has no place (where). NULL: none
     const GmLabels *labels;                              // NULL: there are none
     const GmCompetition *competitions; int n_competitions;
+    void (*cost)(const void *data, double *cost);        // of a sweep, as that of a competition (GM_COSTS numbers): by steps, or with what competes moved; else [0] and [GM_COST_ON_GPU] alone
 } GmModel;
 
 extern const GmModel gm_model;
