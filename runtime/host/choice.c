@@ -33,9 +33,9 @@
 #include <string.h>
 
 enum {
-    LEAST_MOVES = 100,                   // sweeps of warm-up in which NUTS learns anything
+    LEAST_MOVES = GM_LEAST_MOVES,                   // sweeps of warm-up in which NUTS learns anything
     FIRST_SWEEPS = 20,                   // Gibbs updates, from a start that may be far out
-    LEAST_MEASURED = 300,                // sweeps of warm-up that are enough to measure
+    LEAST_MEASURED = GM_LEAST_MEASURED,                // sweeps of warm-up that are enough to measure
     MOST_ELEMENTS = 32,                  // that are looked at
     MOST_DRAWS = 1000,                   // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,               // a trajectory that turns back at once has as many
