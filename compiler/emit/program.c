@@ -415,6 +415,22 @@ static void emit_counted_rows(Out *o, const Expr *number)
     }
 }
 
+// What it takes to draw all scales with their joint normals integrated out, in every sweep, each by as many trials as is usual (GM_SCALES_FEW_TRIALS).
+static void emit_cost_of_scales(Out *o, const Program *p, const Competition *c)
+{
+    for (int i = 0; i < p->nsteps; i++) {
+        const Step *s = p->steps[i].step;
+        const Scales *of = s->kind == STEP_GAUSSIAN ? s->gaussian.scales : NULL;
+        Expr *sweep, *trial;
+        if (!of || s->proposal || s->joint < 0 || s->when == ON_GPU || (c && s->competition && s->competition != c)) continue;
+        const char *n = "";
+        for (int k = 0; k < of->n; k++) n = text(o, "%s%s%s", n, k ? " + " : "", of->var[k]->rank ? units_c(o, of->var[k]->dim[0]) : "1");
+        cost_of_scales(p, &p->steps[i], &sweep, &trial);
+        const char *all = s->joint > 0 ? text(o, "(%s + 0.6 * gm_sparse_time(%d))", units_c(o, trial), s->joint) : units_c(o, trial);
+        fprintf(o->file, "    cost[9] += 7 * (%s) * %s;\n", n, all);
+    }
+}
+
 // What a competition costs, or, c being NULL, the whole program: numbers as GmCompetition has them.
 static void emit_cost(Out *o, const Program *p, const Competition *c)
 {
@@ -458,6 +474,7 @@ static void emit_cost(Out *o, const Program *p, const Competition *c)
             }
         fprintf(out, "    }\n");
     }
+    emit_cost_of_scales(o, p, c);
     fprintf(out, "}\n\n");
 }
 

@@ -31,7 +31,9 @@ enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                       
 // factor and its solves; lanes of a crew; what every sweep launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the graph.
 enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
 enum { USUAL_EVALUATIONS = 15 };                               // of a trajectory by NUTS, where nothing is known of it: three or four doublings
-enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 20 };           // device/states.h
+enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 180 };          // device/states.h: 0.27 ms for 3000 times of 4 states
+enum { MOST_SCANNED = 8, BAND_ELEMENT = 60, WAITS_OF_BAND = 25000 };           // device/band_scan.h: a walk of 10^5 places takes 0.21 ms, of 10^6 0.45
+static const double SHARE_OF_BAND = 0.03;
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
 static const double in_library = 0.15, in_a_row = 0.5;         // of an operation of the library; of one in an innermost loop without draws, of which some are done at once
@@ -367,9 +369,16 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     }
     case NODE_DRAW_BAND: {
         const Band *b = n->band.step->gaussian.band;
-        Expr *elements = ex_mul(3, (Expr *[]){b->panels, b->length, b->width}), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
-        operate(to, ex_mul2(elements, ex_mul2(row, row)));
-        draw(to, ex_add2(elements, b->border), units_of("normal_natural", DRAW));
+        Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
+        Cost c = none();
+        operate(&c, ex_mul2(elements, ex_mul2(row, row)));
+        draw(&c, ex_add2(elements, b->border), units_of("normal_natural", DRAW));
+        c.lane = ex_mul2(node, ex_add2(ex_mul2(row, row), ex_num(BAND_ELEMENT)));        // of one lane, or in chunks: less than either by a half at most
+        if (b->width->kind == EX_NUM && b->lag * b->width->number <= MOST_SCANNED) {
+            Expr *scan = ex_mul2(row, ex_add2(ex_num(WAITS_OF_BAND), ex_mul2(ex_num(SHARE_OF_BAND), elements)));
+            c.lane = ex_mul(3, (Expr *[]){c.lane, scan, ex_pow(ex_add2(c.lane, scan), -1)});
+        }
+        add(to, c);
         break;
     }
     case NODE_DRAW_STATES: {                     // a product of two matrices for each element, and another row of them; a lane has those of a chunk

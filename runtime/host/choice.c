@@ -154,7 +154,7 @@ double gm_different_rows(long rows, int n, const GmDataRows *arrays)
 
 static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
 {
-    double c[GM_COSTS];
+    double c[GM_COSTS] = { 0 };
     of->cost(data, c);
     return on_gpu ? (Costs){ { c[GM_COST_ON_GPU], c[GM_COST_ON_GPU + 1] }, { c[GM_COST_ON_GPU + 2], c[GM_COST_ON_GPU + 3] }, { c[GM_COST_ON_GPU + 4], c[GM_COST_ON_GPU + 5] } }
                   : (Costs){ { 0, c[0] }, { 0, c[1] }, { 0, c[2] } };

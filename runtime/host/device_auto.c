@@ -37,6 +37,7 @@ enum {
     SHARED = 100000,                                 // multiply-adds of a sweep that occupy a thread, where a chain has several
     FIRST = 2,                                       // sweeps that are not measured: they fill caches, and a GPU records the second
     PART = 20,                                       // of a run is measured at most
+    ENOUGH = 2000000,                                // multiply-adds of a sweep that draws of scales may take in any case (scales.h)
     ITERATIONS = 200,                                // of a start of `map`, if nothing is said
 };
 static const double most_kept = 1e9;                 // bytes of State that are put aside for a measurement
@@ -61,10 +62,10 @@ bool gm_outlook_worth_measuring(const GmOutlook *x)
     return x->start + most_measuring <= 0.5 * x->sweeps * x->cpu;
 }
 
-// Two digits are more than is known.
+// To two digits, which is more than is known.
 static double rounded(double ratio)
 {
-    const double unit = pow(10, floor(log10(ratio)) - (ratio < 100));
+    const double unit = pow(10, floor(log10(ratio)) - 1);
     return round(ratio / unit) * unit;
 }
 
@@ -87,9 +88,12 @@ static double cheaper(double by_steps, double by_moves, bool steps, bool moves)
     return steps && moves ? fmin(by_steps, by_moves) : moves ? by_moves : by_steps;
 }
 
+// Draws of scales with joint normals integrated out are rationed (scales.h): they take as much as the rest of a sweep at most, or ENOUGH. Half of that is usual.
+static double of_scales(const double *cost) { return 0.5 * fmin(cost[GM_COST_OF_SCALES], fmax(cost[0], ENOUGH)); }
+
 double gm_cost_on_cpu(const double *cost, bool steps, bool moves, int chains, int threads)
 {
-    const double sweep = of_cpu * cheaper(cost[0], cost[1] + EVALUATIONS * cost[2], steps, moves);
+    const double sweep = of_cpu * cheaper(cost[0] + of_scales(cost), cost[1] + EVALUATIONS * cost[2], steps, moves);
     if (threads <= chains) return sweep * ceil((double)chains / threads);
     const double several = sweep / (of_cpu * SHARED);            // more threads than chains: chains take turns, and all threads share what is long
     return chains * sweep / fmin(fmax(several, 1), threads);
@@ -184,7 +188,10 @@ typedef struct Auto {
     Ways             ways;
     GmChoice        *choices;            // that a measured sweep takes
     long             most;               // sweeps
+    bool             always;             // both are measured, whatever costs say
 } Auto;
+
+static GmVerdict verdict(const Auto *a, const GmOutlook *x) { return a->always ? GM_NOT_CLEAR : gm_outlook_verdict(x); }
 
 static GmRun trial_of(const Auto *a)
 {
@@ -203,9 +210,10 @@ static double measure_cpu(const Auto *a, GmOutlook *x)
     bool known;
     GmRun trial = trial_of(a);
     trial.instead = a->options->init_file ? NULL : gm_find_start;
+    trial.timed = 1;
     if (a->model->setup) a->model->setup(&trial);
-    const double seconds = gm_fault_raised() ? 0 : seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu);
     *x = predict(a->model, a->options, a->data->data, 0, &known);
+    const double seconds = gm_fault_raised() || verdict(a, x) != GM_NOT_CLEAR ? 0 : seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu);
     gm_fault_clear();                                // the run will meet it, too
     gm_memory_back(a->memory, kept);
     return seconds;
@@ -232,12 +240,27 @@ static bool measure_gpu(const Auto *a, double *seconds, char *why, size_t room)
     return good;
 }
 
-// A measured time takes the place of a predicted one; the other way to make a sweep is taken to be as much faster or slower.
-static void learn(double *time, double *factor, double seconds, double same, double other)
+// What was not measured is taken to be as much faster or slower than predicted: a sweep by the other method, if that is cheaper, and scales.
+static void learn(double *time, double *factor, double seconds, double same)
 {
     if (!(seconds > 0)) return;
-    *factor = other < same ? predicted : measured;
-    *time = same > 0 && other < same ? seconds * other / same : seconds;
+    *factor = *time < 0.8 * same || *time > 1.25 * same ? predicted : measured;
+    *time *= same > 0 ? seconds / same : 1;
+}
+
+static void learn_cpu(const Auto *a, GmOutlook *x, double seconds)
+{
+    double cost[GM_COSTS] = { 0 };
+    a->model->cost(a->data->data, cost);
+    cost[GM_COST_OF_SCALES] = 0;
+    learn(&x->cpu, &x->cpu_factor, seconds, gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads));
+}
+
+static void learn_gpu(const Auto *a, GmOutlook *x, double seconds, int processors)
+{
+    double cost[GM_COSTS] = { 0 };
+    a->model->cost(a->data->data, cost);
+    learn(&x->gpu, &x->gpu_factor, seconds, gm_cost_on_gpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, false, processors));
 }
 
 // ---- the choice ----
@@ -256,21 +279,6 @@ static GmDeviceChoice taken(GmVerdict v, const GmOutlook *x, char *line, size_t 
     return v == GM_GPU_ENDS_FIRST ? GM_ON_GPU : GM_ON_CPU;
 }
 
-// Both ways of making a sweep, predicted: that which is measured, and that which is cheaper.
-static void learn_cpu(const Auto *a, GmOutlook *x, double seconds)
-{
-    double cost[GM_COSTS] = { 0 };
-    a->model->cost(a->data->data, cost);
-    learn(&x->cpu, &x->cpu_factor, seconds, gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads), x->cpu);
-}
-
-static void learn_gpu(const Auto *a, GmOutlook *x, double seconds, int processors)
-{
-    double cost[GM_COSTS] = { 0 };
-    a->model->cost(a->data->data, cost);
-    learn(&x->gpu, &x->gpu_factor, seconds, gm_cost_on_gpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, false, processors), x->gpu);
-}
-
 static int processors_of(int ordinal)
 {
     CUdevice number;
@@ -285,20 +293,20 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
     const bool there = seems_there(), measures = !o->map;
     bool known;
     GmOutlook x = predict(model, o, a->data->data, 0, &known);
-    GmVerdict v = gm_outlook_verdict(&x);
+    GmVerdict v = verdict(a, &x);
     if (!there && gm_cuda_absent()) return GM_ON_CPU;    // nothing was asked for, and nothing is there: not worth a word
     if (v == GM_NOT_CLEAR && measures) {
         learn_cpu(a, &x, measure_cpu(a, &x));
-        v = gm_outlook_verdict(&x);
+        v = verdict(a, &x);
     }
     if (v == GM_CPU_ENDS_FIRST) return taken(v, &x, line, room);
     if (gm_cuda_absent()) return GM_ON_CPU;
     if (!gm_cuda_driver(NULL)) return GM_ON_GPU;         // which will say what is the matter
     const int processors = processors_of(o->device_number);
     x.gpu = predict(model, o, a->data->data, processors, &known).gpu;
-    x.start += compiling * gm_device_to_compile(model, a->data->data, gm_cuda_capability(o->device_number), o->precision);
-    v = gm_outlook_verdict(&x);
-    if (v == GM_NOT_CLEAR && measures && gm_outlook_worth_measuring(&x)) {
+    x.start += compiling * gm_device_to_compile(model, a->data->data, gm_cuda_capability(o->device_number), o->precision, model->n_competitions == 0 || a->ways.moves);
+    v = verdict(a, &x);
+    if (v == GM_NOT_CLEAR && measures && (a->always || gm_outlook_worth_measuring(&x))) {
         double seconds = 0;
         char why[1000];
         if (!measure_gpu(a, &seconds, why, sizeof why)) {
@@ -317,7 +325,7 @@ GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory
     *line = 0;
     if (told && strcmp(told, "cpu") == 0) return GM_ON_CPU;
     if (!model->cost || (told && strcmp(told, "gpu") == 0)) return gm_cuda_absent() ? GM_ON_CPU : GM_ON_GPU;
-    Auto a = { .model = model, .data = data, .memory = memory, .options = o, .draws = draws, .run = run, .ways = ways_of(model, o) };
+    Auto a = { .model = model, .data = data, .memory = memory, .options = o, .draws = draws, .run = run, .ways = ways_of(model, o), .always = told && strcmp(told, "measure") == 0 };
     a.most = (long)(sweeps_of(o) / PART);
     if (a.most < 3 * FIRST) a.most = 3 * FIRST;
     a.choices = gm_alloc((size_t)model->n_competitions * (size_t)o->chains + 1, sizeof *a.choices);

@@ -121,19 +121,19 @@ static bool suits(const GmDeviceCode *code, int capability)
     return arch / 10 == capability / 10 && arch <= capability;
 }
 
-int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision)
+int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves)
 {
     char arch[32], list[200];
     if (!&gm_device_code || !gm_device_code.text || !gm_nvrtc_found(NULL, NULL) || !architecture(capability, arch, sizeof arch, list, sizeof list)) return 0;
     const GmDeviceCode *code = &gm_device_code;
     const long width = model->row_width ? model->row_width(data) : 0;
     if (code->arch && code->precision == precision && width == 0 && code->cubin && suits(code, capability)) return 0;
-    char *text = text_of_program(width), *moves = text_of_moves();
-    bool moved = false;
-    for (int k = 0; k < model->n_steps && model->step_moves; k++) moved |= model->step_moves(k);
-    const int n = !gm_nvrtc_is_cached(text, precision, arch) + (moved && !gm_nvrtc_is_cached(moves, precision, arch));
+    char *text = text_of_program(width), *of_moves = text_of_moves();
+    bool made = false;
+    for (int k = 0; k < model->n_steps && model->step_moves; k++) made |= moves && model->step_moves(k);
+    const int n = !gm_nvrtc_is_cached(text, precision, arch) + (made && !gm_nvrtc_is_cached(of_moves, precision, arch));
     free(text);
-    free(moves);
+    free(of_moves);
     return n;
 }
 
