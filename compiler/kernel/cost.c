@@ -13,7 +13,7 @@
 // On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in turn (`lane`): all that is shared is done at once, as far as there are lanes. Both are multiply-adds of
 // one lane that wait for each other, of some 4 ns; the rest is work, in the same unit where all lanes share it.
 //
-// The same table is made of the whole program (cost_of_program): by it a run chooses its device (runtime/host/device_auto.c).
+// The same table is made of the whole program: by it a run chooses its device (runtime/host/device_auto.c).
 //
 // Needs: the kernels as all passes leave them.     Keeps: them, untouched.
 #include <math.h>
@@ -361,10 +361,14 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
         break;
     }
-    case NODE_DRAW_ARRAY: {
+    case NODE_DRAW_ARRAY: {                      // a warp or a block for each
         const Var *v = n->whole.c->var;
-        draw(to, size(v, 0, v->rank), DRAW);
-        if (v->constraint != CONSTRAINT_SIMPLEX) operate(to, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(v->dim[v->rank - 1], 3)));
+        Expr *last = v->dim[v->rank - 1];
+        Cost c = none();
+        draw(&c, size(v, 0, v->rank), DRAW);
+        if (v->constraint != CONSTRAINT_SIMPLEX) operate(&c, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(last, 3)));
+        c.lane = v->constraint == CONSTRAINT_SIMPLEX ? ex_mul2(ex_num((double)DRAW / CREW), last) : cubed(last, 3.0 / CREW);
+        add(to, c);
         break;
     }
     case NODE_DRAW_BAND: {
@@ -401,10 +405,13 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, c);
         break;
     }
-    case NODE_DRAW_NORMAL: {
+    case NODE_DRAW_NORMAL: {                     // a warp for each
         Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
-        if (!n->normal.step->gaussian.diagonal) operate(to, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
-        draw(to, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW));
+        Cost c = none();
+        if (!n->normal.step->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
+        draw(&c, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW));
+        c.lane = ex_mul2(ex_num(COLUMN), n->normal.size);
+        add(to, c);
         break;
     }
     case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
