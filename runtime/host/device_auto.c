@@ -47,7 +47,7 @@ static const double most_kept = 1e9;                 // bytes of State that are 
 GmVerdict gm_outlook_verdict(const GmOutlook *x)
 {
     const double cpu = x->sweeps * x->cpu, gpu = x->sweeps * x->gpu;
-    if (cpu * x->cpu_factor <= x->start + gpu / x->gpu_factor) return GM_CPU_ENDS_FIRST;
+    if (!x->cpu_at_least && cpu * x->cpu_factor <= x->start + gpu / x->gpu_factor) return GM_CPU_ENDS_FIRST;
     if (cpu / x->cpu_factor >= x->start + gpu * x->gpu_factor) return GM_GPU_ENDS_FIRST;
     return GM_NOT_CLEAR;                             // also where a cost is no number
 }
@@ -123,23 +123,21 @@ static double sweeps_of(const GmOptions *o)
     return o->map ? (double)(o->iterations ? o->iterations : ITERATIONS) : (double)(o->warmup + o->samples * o->thin);
 }
 
-// by_data: whether all that costs depend on is known. Some of it is, of sparse joint normals, once the CPU has set up.
-static GmOutlook predict(const GmModel *model, const GmOptions *o, const void *data, int processors, bool *by_data)
+// Before the CPU has set up nothing is known of its sparse joint normals, nor whether a GPU draws them in turn, as is counted then.
+static GmOutlook predict(const GmModel *model, const GmOptions *o, const void *data, int processors)
 {
     double cost[GM_COSTS] = { 0 };
     const Ways w = ways_of(model, o);
     gm_sparse_guessed();
     model->cost(data, cost);
-    *by_data = !gm_sparse_guessed();
     return (GmOutlook){ .sweeps = sweeps_of(o), .cpu = gm_cost_on_cpu(cost, w.steps, w.moves, o->chains, o->threads), .gpu = gm_cost_on_gpu(cost, w.steps, w.moves, o->chains, o->map, processors),
-                        .cpu_factor = *by_data ? predicted : INFINITY, .gpu_factor = *by_data ? predicted : INFINITY, .start = starting };
+                        .cpu_factor = predicted, .gpu_factor = predicted, .start = starting, .cpu_at_least = gm_sparse_guessed() };
 }
 
 void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const void *data)
 {
-    bool known;
     if (!model->cost) return;
-    const GmOutlook x = predict(model, o, data, 0, &known);
+    const GmOutlook x = predict(model, o, data, 0);
     fprintf(to, "predicted: %.3g us a sweep on the CPU, %.3g on a GPU\n", 1e6 * x.cpu, 1e6 * x.gpu);
 }
 
@@ -188,6 +186,7 @@ typedef struct Auto {
     Ways             ways;
     GmChoice        *choices;            // that a measured sweep takes
     long             most;               // sweeps
+    int              processors;         // of the GPU; 0: not known
     bool             always;             // both are measured, whatever costs say
 } Auto;
 
@@ -202,45 +201,7 @@ static GmRun trial_of(const Auto *a)
     return trial;
 }
 
-// The outlook once costs of sparse joint normals are known. 0: not measured.
-static double measure_cpu(const Auto *a, GmOutlook *x)
-{
-    GmKept *kept = gm_memory_keep(a->memory, most_kept);
-    if (!kept) return 0;
-    bool known;
-    GmRun trial = trial_of(a);
-    trial.instead = a->options->init_file ? NULL : gm_find_start;
-    trial.timed = 1;
-    if (a->model->setup) a->model->setup(&trial);
-    *x = predict(a->model, a->options, a->data->data, 0, &known);
-    const double seconds = gm_fault_raised() || verdict(a, x) != GM_NOT_CLEAR ? 0 : seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu);
-    gm_fault_clear();                                // the run will meet it, too
-    gm_memory_back(a->memory, kept);
-    return seconds;
-}
-
-// false: the GPU cannot be used, and `why` says why. *seconds 0: not measured.
-static bool measure_gpu(const Auto *a, double *seconds, char *why, size_t room)
-{
-    GmOptions options = *a->options;
-    GmRun trial = trial_of(a);
-    GmExit status;
-    CUcontext context;
-    options.profile = false;
-    GmDevice *d = gm_device_open(a->model, a->data, a->memory, &options, a->draws, &trial, &status, why, room);
-    if (!d) return false;
-    d->why = why;
-    d->why_room = room;
-    if (a->model->setup) a->model->setup(&trial);
-    *seconds = settled_on_gpu(&trial) ? seconds_a_sweep(a->model, &trial, a->most, settled_on_gpu) : 0;
-    const bool good = !d->failed;
-    if (good) gm_cuda.cuDevicePrimaryCtxRetain(&context, d->ordinal);        // to the end of the program: what opens it next finds it there
-    gm_device_close(d);
-    gm_fault_clear();
-    return good;
-}
-
-// What was not measured is taken to be as much faster or slower than predicted: a sweep by the other method, if that is cheaper, and scales.
+// A measured time takes the place of a predicted one. What was not measured is taken to be as much faster or slower than predicted: a sweep by the other method, if that is cheaper, and scales.
 static void learn(double *time, double *factor, double seconds, double same)
 {
     if (!(seconds > 0)) return;
@@ -248,19 +209,51 @@ static void learn(double *time, double *factor, double seconds, double same)
     *time *= same > 0 ? seconds / same : 1;
 }
 
-static void learn_cpu(const Auto *a, GmOutlook *x, double seconds)
+// Sets up, which tells all costs, and then, if these do not decide, sweeps.
+static void measure_cpu(const Auto *a, GmOutlook *x)
 {
+    GmKept *kept = gm_memory_keep(a->memory, most_kept);
+    if (!kept) return;
     double cost[GM_COSTS] = { 0 };
+    GmRun trial = trial_of(a);
+    trial.instead = a->options->init_file ? NULL : gm_find_start;
+    trial.timed = 1;
+    if (a->model->setup) a->model->setup(&trial);
+    const GmOutlook now = predict(a->model, a->options, a->data->data, a->processors);
+    x->cpu = now.cpu;
+    x->gpu = now.gpu;
+    x->cpu_at_least = false;
     a->model->cost(a->data->data, cost);
     cost[GM_COST_OF_SCALES] = 0;
-    learn(&x->cpu, &x->cpu_factor, seconds, gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads));
+    if (!gm_fault_raised() && verdict(a, x) == GM_NOT_CLEAR)
+        learn(&x->cpu, &x->cpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu), gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads));
+    gm_fault_clear();                                // the run will meet it, too
+    gm_memory_back(a->memory, kept);
 }
 
-static void learn_gpu(const Auto *a, GmOutlook *x, double seconds, int processors)
+// false: the GPU cannot be used, and `why` says why.
+static bool measure_gpu(const Auto *a, GmOutlook *x, char *why, size_t room)
 {
     double cost[GM_COSTS] = { 0 };
+    GmOptions options = *a->options;
+    GmRun trial = trial_of(a);
+    GmExit status;
+    CUcontext context;
+    options.profile = false;
     a->model->cost(a->data->data, cost);
-    learn(&x->gpu, &x->gpu_factor, seconds, gm_cost_on_gpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, false, processors));
+    GmDevice *d = gm_device_open(a->model, a->data, a->memory, &options, a->draws, &trial, &status, why, room);
+    if (!d) return false;
+    d->why = why;
+    d->why_room = room;
+    if (a->model->setup) a->model->setup(&trial);
+    if (settled_on_gpu(&trial))
+        learn(&x->gpu, &x->gpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_gpu), gm_cost_on_gpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, false, a->processors));
+    const bool good = !d->failed;
+    if (good) gm_cuda.cuDevicePrimaryCtxRetain(&context, d->ordinal);        // to the end of the program: what opens it next finds it there
+    gm_device_close(d);
+    gm_fault_clear();
+    x->start = 0;                                    // it has started
+    return good;
 }
 
 // ---- the choice ----
@@ -290,32 +283,30 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
 {
     const GmModel *const model = a->model;
     const GmOptions *const o = a->options;
-    const bool there = seems_there(), measures = !o->map;
-    bool known;
-    GmOutlook x = predict(model, o, a->data->data, 0, &known);
+    const bool measures = !o->map;
+    GmOutlook x = predict(model, o, a->data->data, 0);
     GmVerdict v = verdict(a, &x);
-    if (!there && gm_cuda_absent()) return GM_ON_CPU;    // nothing was asked for, and nothing is there: not worth a word
-    if (v == GM_NOT_CLEAR && measures) {
-        learn_cpu(a, &x, measure_cpu(a, &x));
-        v = verdict(a, &x);
-    }
+    if (!seems_there() && gm_cuda_absent()) return GM_ON_CPU;            // nothing was asked for, and nothing is there: not worth a word
+    bool made = v == GM_NOT_CLEAR && measures;
+    if (made) measure_cpu(a, &x);
+    v = verdict(a, &x);
     if (v == GM_CPU_ENDS_FIRST) return taken(v, &x, line, room);
     if (gm_cuda_absent()) return GM_ON_CPU;
     if (!gm_cuda_driver(NULL)) return GM_ON_GPU;         // which will say what is the matter
-    const int processors = processors_of(o->device_number);
-    x.gpu = predict(model, o, a->data->data, processors, &known).gpu;
+    a->processors = processors_of(o->device_number);
+    x.gpu = predict(model, o, a->data->data, a->processors).gpu;
     x.start += compiling * gm_device_to_compile(model, a->data->data, gm_cuda_capability(o->device_number), o->precision, model->n_competitions == 0 || a->ways.moves);
     v = verdict(a, &x);
-    if (v == GM_NOT_CLEAR && measures && (a->always || gm_outlook_worth_measuring(&x))) {
-        double seconds = 0;
-        char why[1000];
-        if (!measure_gpu(a, &seconds, why, sizeof why)) {
-            snprintf(line, room, "on the CPU: %s", why);
-            return GM_ON_CPU;
-        }
-        learn_gpu(a, &x, seconds, processors);
-        x.start = 0;                                     // it has started
+    if (v == GM_NOT_CLEAR && measures && !made) {
+        measure_cpu(a, &x);
+        v = verdict(a, &x);
     }
+    char why[1000];
+    if (v == GM_NOT_CLEAR && measures && (a->always || gm_outlook_worth_measuring(&x)) && !measure_gpu(a, &x, why, sizeof why)) {
+        snprintf(line, room, "on the CPU: %s", why);
+        return GM_ON_CPU;
+    }
+    v = gm_outlook_verdict(&x);
     return taken(v == GM_NOT_CLEAR ? gm_outlook_likely(&x) : v, &x, line, room);
 }
 

@@ -10,6 +10,7 @@ typedef struct GmOutlook {
     double cpu, gpu;                     // a sweep of all chains
     double cpu_factor, gpu_factor;
     double start;                        // before the first sweep on the GPU
+    bool   cpu_at_least;                 // the CPU takes as long or longer: not all of its costs are known yet
 } GmOutlook;
 
 typedef enum { GM_CPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, GM_NOT_CLEAR } GmVerdict;

@@ -330,14 +330,14 @@ def auto(place):
     report(short[0] is None, "a short run: no driver")
     ran("GMC_DEVICE=cpu", "", *SHORT, GMC_DEVICE="cpu")
     ran("no GPU is visible", "", *SHORT, CUDA_VISIBLE_DEVICES="", STUB_DEVICES="0")
-    # Some two seconds on the CPU, of which a GPU takes a tenth, but for kernels that have to be compiled.
-    some = ["--chains", "1", "--warmup", "100", "--samples", "4900", "--method", "gibbs", "--no-lp"]
+    # Two seconds on the CPU, of which a GPU takes a tenth, but for kernels that have to be compiled.
+    some = ["--chains", "1", "--warmup", "100", "--samples", "3200", "--method", "gibbs", "--no-lp"]
     opened, _ = ran("kernels that are not compiled yet", "CPU: ", *some, inputs=large, cache="auto_empty")
     report(not opened, "kernels that are not compiled yet: they are not")
     place.fit("logistic", large, "--device", "gpu", *SHORT, cache="auto")
     opened, _ = ran("kernels that are compiled", "GPU: ", *some, inputs=large, cache="auto")
     # Both are measured.
-    slow = ran("a slow GPU", "CPU: ", *SHORT, cache="auto", GMC_DEVICE="measure", STUB_LAUNCH="0.001")
+    slow = ran("a slow GPU", "CPU: ", *SHORT, cache="auto", GMC_DEVICE="measure", STUB_LAUNCH="0.005")
     same("the CPU, asked for", slow, "--device", "cpu", *SHORT)
     fast = ran("a fast GPU", "GPU: ", "--chains", "16", *SHORT, inputs=large, cache="auto", GMC_DEVICE="measure")
     same_gpu = place.fit("logistic", large, "-o", "auto", "--device", "gpu", "--chains", "16", *SHORT, cache="auto")
@@ -345,7 +345,7 @@ def auto(place):
         report(same_gpu.returncode == 0 and fast[1] == [line for line in f if line[0] != "#"], "the GPU, asked for: the same draws")
     for model in ("moves", "robust", "mixture"):
         for device in ("cpu", "measure"):
-            place.fit(model, place.data(model, 300, 3), "-o", device, *SHORT, cache="auto", GMC_DEVICE=device, STUB_LAUNCH="0.001")
+            place.fit(model, place.data(model, 300, 3), "-o", device, *SHORT, cache="auto", GMC_DEVICE=device, STUB_LAUNCH="0.005")
         one, other = ([line for line in open(place.at(device + "_1.csv")) if line[0] != "#"] for device in ("cpu", "measure"))
         report(one == other and len(one) > 5, model + ", measured or not: the same draws")
     for what, environment in (("too little memory", {"STUB_MEMORY": "1e6"}), ("a GPU that fails while it is measured", {"STUB_FAIL": "cuStreamSynchronize=700@9"}), ("a GPU that others hold", {"STUB_FAIL": "cuDevicePrimaryCtxRetain=46@1"})):

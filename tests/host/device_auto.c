@@ -8,19 +8,20 @@ static const char *const names[] = { "CPU", "GPU", "not clear" };
 static void verdicts(void)
 {
     static const struct { const char *what; GmOutlook x; GmVerdict verdict, likely; int worth; } rows[] = {
-        { "a tiny model",                           { 2e6,  1e-6,   1e-4,   2,   2, 0.5 }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 1 },
-        { "a short run, which a GPU would sweep faster", { 1000, 1e-4, 2e-5, 2,   2, 0.5 }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 0 },
-        { "a large model",                          { 2000, 0.3,    3e-3,   2,   2, 0.5 }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
-        { "a large model, not compiled yet",        { 2000, 0.3,    3e-3,   2,   2, 5.5 }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
-        { "five times as fast on the GPU",          { 1e5,  5e-4,   1e-4,   2,   2, 0.5 }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
-        { "three times",                            { 1e5,  3e-4,   1e-4,   2,   2, 0.5 }, GM_NOT_CLEAR,      GM_GPU_ENDS_FIRST, 1 },
-        { "three times, the CPU being measured",    { 1e5,  3e-4,   1e-4,   1.2, 2, 0.5 }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
-        { "a third, the CPU being measured",        { 1e5,  1e-4,   3e-4,   1.2, 2, 0.5 }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 1 },
-        { "a second by the CPU, measured",          { 1e4,  1e-4,   5e-5,   1.2, 2, 0.5 }, GM_NOT_CLEAR,      GM_CPU_ENDS_FIRST, 0 },
-        { "four seconds, not compiled yet",         { 1e4,  4e-4,   5e-5,   1.2, 2, 5.5 }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 0 },
-        { "both measured",                          { 1e5,  1.1e-4, 1e-4,   1.2, 1.2, 0 }, GM_NOT_CLEAR,      GM_GPU_ENDS_FIRST, 1 },
-        { "a cost that is not known",               { 1e5,  1e-6,   1e-3,   INFINITY, INFINITY, 0.5 }, GM_NOT_CLEAR, GM_CPU_ENDS_FIRST, 0 },
-        { "a cost that is no number",               { 1e5,  NAN,    1e-3,   2,   2, 0.5 }, GM_NOT_CLEAR,      GM_CPU_ENDS_FIRST, 0 },
+        { "a tiny model",                           { 2e6,  1e-6,   1e-4,   2,   2, 0.5, false }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 1 },
+        { "a short run, which a GPU would sweep faster", { 1000, 1e-4, 2e-5, 2,   2, 0.5, false }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 0 },
+        { "a large model",                          { 2000, 0.3,    3e-3,   2,   2, 0.5, false }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
+        { "a large model, not compiled yet",        { 2000, 0.3,    3e-3,   2,   2, 5.5, false }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
+        { "five times as fast on the GPU",          { 1e5,  5e-4,   1e-4,   2,   2, 0.5, false }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
+        { "three times",                            { 1e5,  3e-4,   1e-4,   2,   2, 0.5, false }, GM_NOT_CLEAR,      GM_GPU_ENDS_FIRST, 1 },
+        { "three times, the CPU being measured",    { 1e5,  3e-4,   1e-4,   1.2, 2, 0.5, false }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
+        { "a third, the CPU being measured",        { 1e5,  1e-4,   3e-4,   1.2, 2, 0.5, false }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 1 },
+        { "a second by the CPU, measured",          { 1e4,  1e-4,   5e-5,   1.2, 2, 0.5, false }, GM_NOT_CLEAR,      GM_CPU_ENDS_FIRST, 0 },
+        { "four seconds, not compiled yet",         { 1e4,  4e-4,   5e-5,   1.2, 2, 5.5, false }, GM_CPU_ENDS_FIRST, GM_CPU_ENDS_FIRST, 0 },
+        { "both measured",                          { 1e5,  1.1e-4, 1e-4,   1.2, 1.2, 0, false }, GM_NOT_CLEAR,      GM_GPU_ENDS_FIRST, 1 },
+        { "costs of a CPU that may be more",        { 1e5,  1e-6,   1e-3,   2,   2, 0.5, true }, GM_NOT_CLEAR, GM_CPU_ENDS_FIRST, 0 },
+        { "and are enough as they are",             { 1e5,  1e-2,   1e-4,   2,   2, 0.5, true }, GM_GPU_ENDS_FIRST, GM_GPU_ENDS_FIRST, 1 },
+        { "a cost that is no number",               { 1e5,  NAN,    1e-3,   2,   2, 0.5, false }, GM_NOT_CLEAR,      GM_CPU_ENDS_FIRST, 0 },
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         const GmVerdict v = gm_outlook_verdict(&rows[k].x), likely = gm_outlook_likely(&rows[k].x);
@@ -37,7 +38,7 @@ static void no_slower(void)
             for (double sweeps = 10; sweeps < 1e6; sweeps *= 10)
                 for (int c = -1; c <= 1; c += 2)
                     for (int g = -1; g <= 1; g += 2, all++) {
-                        const GmOutlook x = { sweeps, cpu, gpu, 2, 2, 0.5 }, both = { sweeps, cpu, gpu, 1.2, 1.2, 0 };
+                        const GmOutlook x = { sweeps, cpu, gpu, 2, 2, 0.5, false }, both = { sweeps, cpu, gpu, 1.2, 1.2, 0, false };
                         const double on_cpu = sweeps * cpu * pow(2, c), on_gpu = 0.5 + sweeps * gpu * pow(2, g);
                         const GmVerdict v = gm_outlook_verdict(&x);
                         if (v == GM_CPU_ENDS_FIRST && on_cpu > on_gpu * 1.000001) wrong++;
@@ -69,11 +70,11 @@ static void costs(void)
 static void words(void)
 {
     static const struct { GmOutlook x; bool on_gpu; const char *says; } rows[] = {
-        { { 1e6, 1e-6, 1.23e-5, 2, 2, 0.5 }, false, "CPU: about 12 times as fast as this GPU for these data; --device gpu takes the GPU" },
-        { { 1e6, 1e-6, 1.263e-3, 2, 2, 0.5 }, false, "CPU: about 1300 times as fast as this GPU for these data; --device gpu takes the GPU" },
-        { { 1e3, 1e-3, 2.3e-4, 2, 2, 0.5 }, true, "GPU: about 4.3 times as fast as the CPU for these data; --device cpu takes the CPU" },
-        { { 1e3, 1e-3, 1e-3, 2, 2, 0.5 }, true, "GPU: about as fast as the CPU for these data; --device cpu takes the CPU" },
-        { { 10, 1e-3, 1e-4, 2, 2, 0.5 }, false, "CPU: the run is over before a GPU would have started and done it; --device gpu takes the GPU" },
+        { { 1e6, 1e-6, 1.23e-5, 2, 2, 0.5, false }, false, "CPU: about 12 times as fast as this GPU for these data; --device gpu takes the GPU" },
+        { { 1e6, 1e-6, 1.263e-3, 2, 2, 0.5, false }, false, "CPU: about 1300 times as fast as this GPU for these data; --device gpu takes the GPU" },
+        { { 1e3, 1e-3, 2.3e-4, 2, 2, 0.5, false }, true, "GPU: about 4.3 times as fast as the CPU for these data; --device cpu takes the CPU" },
+        { { 1e3, 1e-3, 1e-3, 2, 2, 0.5, false }, true, "GPU: about as fast as the CPU for these data; --device cpu takes the CPU" },
+        { { 10, 1e-3, 1e-4, 2, 2, 0.5, false }, false, "CPU: the run is over before a GPU would have started and done it; --device gpu takes the GPU" },
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char said[200];
