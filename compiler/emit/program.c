@@ -415,53 +415,90 @@ static void emit_counted_rows(Out *o, const Expr *number)
     }
 }
 
+// What it takes to draw all scales with their joint normals integrated out, in every sweep, each by as many trials as is usual (GM_SCALES_FEW_TRIALS).
+static void emit_cost_of_scales(Out *o, const Program *p, const Competition *c)
+{
+    for (int i = 0; i < p->nsteps; i++) {
+        const Step *s = p->steps[i].step;
+        const Scales *of = s->kind == STEP_GAUSSIAN ? s->gaussian.scales : NULL;
+        Expr *sweep, *trial;
+        if (!of || s->proposal || s->joint < 0 || s->when == ON_GPU || (c && s->competition && s->competition != c)) continue;
+        const char *n = "";
+        for (int k = 0; k < of->n; k++) n = text(o, "%s%s%s", n, k ? " + " : "", of->var[k]->rank ? units_c(o, of->var[k]->dim[0]) : "1");
+        cost_of_scales(p, &p->steps[i], &sweep, &trial);
+        const char *all = s->joint > 0 ? text(o, "(%s + 0.6 * gm_sparse_time(%d))", units_c(o, trial), s->joint) : units_c(o, trial);
+        fprintf(o->file, "    cost[9] += 7 * (%s) * %s;\n", n, all);
+    }
+}
+
+// What a competition costs, or, c being NULL, the whole program: numbers as GmCompetition has them.
+static void emit_cost(Out *o, const Program *p, const Competition *c)
+{
+    FILE *out = o->file;
+    const CompetitionCost cost = cost_of_competition(p, c);
+    const bool moves = o->g->competitions != NULL;       // else there is one way to make a sweep
+    fprintf(out, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", c ? c->number : 0);
+    Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
+    Expr *all = ex_add(9, (Expr **)number);  // and what may take the place of some
+    for (const Step *s = o->g->steps; s; s = s->next) {
+        const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
+        const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
+        const CompetitionCost told = r && r->told ? cost_where_told(p, c) : cost;
+        all = ex_add(5, (Expr *[]){all, others.alone, others.work, told.steps, told.move});
+    }
+    emit_counted_rows(o, all);
+    for (int i = 0; i < 9; i++)
+        if (moves || i == 0 || i == 3 || i == 4) fprintf(out, "    cost[%d] = %s;\n", i, units_c(o, number[i]));
+    for (const Step *s = o->g->steps; s; s = s->next) {          // what data alone tell
+        if (s->joint <= 0 || (c && s->competition && s->competition != c)) continue;
+        fprintf(out, "    cost[0] += 0.6 * gm_sparse_time(%d);\n", s->joint);
+        if (moves && !s->competition) fprintf(out, "    cost[1] += 0.6 * gm_sparse_time(%d);\n", s->joint);
+        const CostOnGpu others = cost_standing_in(p, s->joint);
+        fprintf(out, "    if (gm_sparse_taken(%d)) {                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns\n", s->joint);
+        for (int move = 0; move <= (moves && !s->competition); move++) {
+            fprintf(out, "        cost[%d] += 2250 + 0.25 * gm_sparse_time(%d) - (%s);\n", 3 + 2 * move, s->joint, units_c(o, others.alone));
+            fprintf(out, "        cost[%d] -= %s;\n", 4 + 2 * move, units_c(o, others.work));
+        }
+        fprintf(out, "    }\n");
+    }
+    for (const Step *s = o->g->steps; s; s = s->next) {
+        const Rows *r = s->kind == STEP_GAUSSIAN && (!c || !s->competition || s->competition == c) ? s->gaussian.rows : NULL;
+        if (!r || !r->told) continue;
+        const CompetitionCost told = cost_where_told(p, c);
+        fprintf(out, "    if (gm_rows_told(%d)) {\n        cost[0] = %s + 0.6 * gm_sparse_time(%d);\n", r->told, units_c(o, told.steps), r->told);
+        if (moves && !s->competition) fprintf(out, "        cost[1] = %s + 0.6 * gm_sparse_time(%d);\n", units_c(o, told.move), r->told);
+        for (int i = 0; i < p->nsteps; i++)
+            if (c && p->steps[i].step->competition == c && p->steps[i].waits_for) {
+                fprintf(out, "        cost[2] = INFINITY;      // it reads X'X, which is not made\n");
+                break;
+            }
+        fprintf(out, "    }\n");
+    }
+    emit_cost_of_scales(o, p, c);
+    fprintf(out, "}\n\n");
+}
+
+static const char only[] = "What a sweep costs, by which a run takes a GPU or the CPU (--device auto)";
+
+// What a sweep costs. Where one competition holds all moves, its table does; the number of the function.
+static int emit_costs(Out *o, const Program *p)
+{
+    bool asked = false;
+    for (const Step *s = o->g->steps; s; s = s->next) asked |= s->kind == STEP_NUTS && !s->competition;
+    if (o->g->competitions) fprintf(o->file, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.\n"
+                 "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.\n");
+    for (const Competition *c = o->g->competitions; c; c = c->next) emit_cost(o, p, c);
+    if (o->g->competitions && !o->g->competitions->next && !asked) return o->g->competitions->number;
+    fprintf(o->file, o->g->competitions ? "// %s: the same of all together.\n" : "// %s, in multiply-adds: [0] on the CPU; on a GPU [3] what takes\n// its time whatever the number of chains, [4] the work of a chain.\n", only);
+    emit_cost(o, p, NULL);
+    return 0;
+}
+
 // What competes, and what a run needs to know to choose.
 static bool emit_competitions(Out *o, const Program *p, const Var *const *state, int nstate)
 {
     FILE *out = o->file;
     if (!o->g->competitions) return false;
-    fprintf(out, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.\n"
-                 "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.\n");
-    for (const Competition *c = o->g->competitions; c; c = c->next) {
-        const CompetitionCost cost = cost_of_competition(p, c);
-        fprintf(out, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", c->number);
-        Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
-        Expr *all = ex_add(9, (Expr **)number);  // and what may take the place of some
-        for (const Step *s = o->g->steps; s; s = s->next) {
-            const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
-            const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
-            const CompetitionCost told = r && r->told ? cost_where_told(p, c) : cost;
-            all = ex_add(5, (Expr *[]){all, others.alone, others.work, told.steps, told.move});
-        }
-        emit_counted_rows(o, all);
-        for (int i = 0; i < 9; i++) fprintf(out, "    cost[%d] = %s;\n", i, units_c(o, number[i]));
-        for (const Step *s = o->g->steps; s; s = s->next) {          // what data alone tell
-            if (s->joint <= 0 || (s->competition && s->competition != c)) continue;
-            fprintf(out, "    cost[0] += 0.6 * gm_sparse_time(%d);\n", s->joint);
-            if (!s->competition) fprintf(out, "    cost[1] += 0.6 * gm_sparse_time(%d);\n", s->joint);
-            const CostOnGpu others = cost_standing_in(p, s->joint);
-            fprintf(out, "    if (gm_sparse_taken(%d)) {                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns\n", s->joint);
-            for (int move = 0; move <= !s->competition; move++) {
-                fprintf(out, "        cost[%d] += 2250 + 0.25 * gm_sparse_time(%d) - (%s);\n", 3 + 2 * move, s->joint, units_c(o, others.alone));
-                fprintf(out, "        cost[%d] -= %s;\n", 4 + 2 * move, units_c(o, others.work));
-            }
-            fprintf(out, "    }\n");
-        }
-        for (const Step *s = o->g->steps; s; s = s->next) {
-            const Rows *r = s->kind == STEP_GAUSSIAN && (!s->competition || s->competition == c) ? s->gaussian.rows : NULL;
-            if (!r || !r->told) continue;
-            const CompetitionCost told = cost_where_told(p, c);
-            fprintf(out, "    if (gm_rows_told(%d)) {\n        cost[0] = %s + 0.6 * gm_sparse_time(%d);\n", r->told, units_c(o, told.steps), r->told);
-            if (!s->competition) fprintf(out, "        cost[1] = %s + 0.6 * gm_sparse_time(%d);\n", units_c(o, told.move), r->told);
-            for (int i = 0; i < p->nsteps; i++)
-                if (p->steps[i].step->competition == c && p->steps[i].waits_for) {
-                    fprintf(out, "        cost[2] = INFINITY;      // it reads X'X, which is not made\n");
-                    break;
-                }
-            fprintf(out, "    }\n");
-        }
-        fprintf(out, "}\n\n");
-    }
     for (const Competition *c = o->g->competitions; c; c = c->next) {
         fprintf(out, "static const int fields_%d[] = {", c->number);
         for (int i = 0; i < nstate; i++)
@@ -585,8 +622,9 @@ void emit_program(FILE *out, const Program *p, const char *source)
     for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
     if (emit_observed(o, p, state, nstate)) members = text(o, "%s, .observed = observed", members);
     if (emit_labels(o, p, state, nstate)) members = text(o, "%s, .labels = labels", members);
+    const int costs = emit_costs(o, p);
     if (emit_competitions(o, p, state, nstate)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
-    members = text(o, "%s%s", optional_members(o, p), members);
+    members = text(o, "%s%s, .cost = cost_%d", optional_members(o, p), members, costs);
     fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", source_name(o->arena, source), ndata, nstate, p->nsteps,
             *members ? ",\n         " : "", *members ? members + 2 : "");
     fclose(file);

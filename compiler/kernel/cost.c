@@ -13,6 +13,8 @@
 // On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in turn (`lane`): all that is shared is done at once, as far as there are lanes. Both are multiply-adds of
 // one lane that wait for each other, of some 4 ns; the rest is work, in the same unit where all lanes share it.
 //
+// The same table is made of the whole program: by it a run chooses its device (runtime/host/device_auto.c).
+//
 // Needs: the kernels as all passes leave them.     Keeps: them, untouched.
 #include <math.h>
 #include <string.h>
@@ -28,7 +30,10 @@ enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                       
 // On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
 // factor and its solves; lanes of a crew; what every sweep launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the graph.
 enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
-enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 20 };           // device/states.h
+enum { USUAL_EVALUATIONS = 15 };                               // of a trajectory by NUTS, where nothing is known of it: three or four doublings
+enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 180 };          // device/states.h: 0.27 ms for 3000 times of 4 states
+enum { MOST_SCANNED = 8, BAND_ELEMENT = 60, WAITS_OF_BAND = 25000 };           // device/band_scan.h: a walk of 10^5 places takes 0.21 ms, of 10^6 0.45
+static const double SHARE_OF_BAND = 0.03;
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
 static const double in_library = 0.15, by_vector = 0.08;       // of an operation of the library; of a product of a matrix by a vector
@@ -372,17 +377,28 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
         break;
     }
-    case NODE_DRAW_ARRAY: {
+    case NODE_DRAW_ARRAY: {                      // a warp or a block for each
         const Var *v = n->whole.c->var;
-        draw(to, size(v, 0, v->rank), DRAW);
-        if (v->constraint != CONSTRAINT_SIMPLEX) operate(to, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(v->dim[v->rank - 1], 3)));
+        Expr *last = v->dim[v->rank - 1];
+        Cost c = none();
+        draw(&c, size(v, 0, v->rank), DRAW);
+        if (v->constraint != CONSTRAINT_SIMPLEX) operate(&c, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(last, 3)));
+        c.lane = v->constraint == CONSTRAINT_SIMPLEX ? ex_mul2(ex_num((double)DRAW / CREW), last) : cubed(last, 3.0 / CREW);
+        add(to, c);
         break;
     }
     case NODE_DRAW_BAND: {
         const Band *b = n->band.step->gaussian.band;
-        Expr *elements = ex_mul(3, (Expr *[]){b->panels, b->length, b->width}), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
-        operate(to, ex_mul2(elements, ex_mul2(row, row)));
-        draw(to, ex_add2(elements, b->border), units_of("normal_natural", DRAW));
+        Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
+        Cost c = none();
+        operate(&c, ex_mul2(elements, ex_mul2(row, row)));
+        draw(&c, ex_add2(elements, b->border), units_of("normal_natural", DRAW));
+        c.lane = ex_mul2(node, ex_add2(ex_mul2(row, row), ex_num(BAND_ELEMENT)));        // of one lane, or in chunks: less than either by a half at most
+        if (b->width->kind == EX_NUM && b->lag * b->width->number <= MOST_SCANNED) {
+            Expr *scan = ex_mul2(row, ex_add2(ex_num(WAITS_OF_BAND), ex_mul2(ex_num(SHARE_OF_BAND), elements)));
+            c.lane = ex_mul(3, (Expr *[]){c.lane, scan, ex_pow(ex_add2(c.lane, scan), -1)});
+        }
+        add(to, c);
         break;
     }
     case NODE_DRAW_STATES: {                     // a product of two matrices for each element, and another row of them; a lane has those of a chunk
@@ -405,10 +421,13 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, c);
         break;
     }
-    case NODE_DRAW_NORMAL: {
+    case NODE_DRAW_NORMAL: {                     // a warp for each
         Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
-        if (!n->normal.step->gaussian.diagonal) operate(to, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
-        draw(to, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW));
+        Cost c = none();
+        if (!n->normal.step->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
+        draw(&c, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW));
+        c.lane = ex_mul2(ex_num(COLUMN), n->normal.size);
+        add(to, c);
         break;
     }
     case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
@@ -633,26 +652,31 @@ static Cost where_taken(Cost c, const Step *s, bool gpu)
     return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes), ex_mul2(times, c.work), ex_mul2(times, c.lane)};
 }
 
-// `other`: steps that this device does not take.
+// `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for is made in every sweep, of a trajectory as is usual.
 static Ways count_ways(const Program *p, const Competition *of, int other, When route)
 {
     Cost every = none();
     Ways w = {none(), none(), none()};
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
-        if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) || (s->competition && s->competition != of)) continue;
+        if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) || (of && s->competition && s->competition != of)) continue;
         add(&every, count_launches(p, &p->steps[i].made, route));
-        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, where_taken(count_launches(p, &p->steps[i].launches, route), s, other == ON_CPU));
-        if (s->when != WITH_GRADIENTS) continue;
-        w.evaluation = count_launches(p, &p->steps[i].density, route);
-        Expr *n = NULL;
-        for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
-            for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
-                if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
-        w.move.work = ex_add(3, (Expr *[]){w.move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
-        w.evaluation.work = ex_add(3, (Expr *[]){w.evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
-        w.move.lane = ex_add2(w.move.lane, ex_num(MOVE_ON_GPU));
-        w.evaluation.lane = ex_add2(w.evaluation.lane, ex_num(EVALUATION_ON_GPU));
+        Cost move = where_taken(count_launches(p, &p->steps[i].launches, route), s, other == ON_CPU), evaluation = none();
+        const bool asked = !of && !s->competition && s->kind == STEP_NUTS;
+        if (s->when == WITH_GRADIENTS || asked) {
+            evaluation = count_launches(p, &p->steps[i].density, route);
+            Expr *n = NULL;
+            for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
+                for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
+                    if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
+            move.work = ex_add(3, (Expr *[]){move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
+            evaluation.work = ex_add(3, (Expr *[]){evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
+            move.lane = ex_add2(move.lane, ex_num(MOVE_ON_GPU));
+            evaluation.lane = ex_add2(evaluation.lane, ex_num(EVALUATION_ON_GPU));
+        }
+        if (asked) add(&move, times(evaluation, ex_num(s->nuts.steps ? s->nuts.steps : USUAL_EVALUATIONS)));
+        else add(&w.evaluation, evaluation);
+        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, move);
     }
     every.lane = ex_add2(every.lane, ex_num(SWEEP_ON_GPU));
     add(&w.steps, every);

@@ -239,22 +239,34 @@ static void keep(const char *path, const GmImage *image)
     free(part);
 }
 
+// Where the cache has, or would have, a program. false: there is no cache.
+static bool place_of(const char *text, GmPrecision precision, const char *arch, char path[PATH_MAX])
+{
+    char place[PATH_MAX - 64], arch_option[64], number[32];
+    const char *options[MOST_OPTIONS];
+    if (!gm_nvrtc_found(NULL, NULL) || !arch || !folder(place, sizeof place)) return false;
+    const int n = set_options(options, arch_option, sizeof arch_option, precision, arch);
+    snprintf(number, sizeof number, "%d", version);
+    uint64_t a = hash(0xcbf29ce484222325u, number), b = hash(0x84222325cbf29ce4u, number);
+    for (int k = 0; k < n; k++) {
+        a = hash(a, options[k]);
+        b = hash(b, options[k]);
+    }
+    snprintf(path, PATH_MAX, "%s/%016llx%016llx", place, (unsigned long long)hash(a, text), (unsigned long long)hash(b, text));
+    return true;
+}
+
+bool gm_nvrtc_is_cached(const char *text, GmPrecision precision, const char *arch)
+{
+    char path[PATH_MAX];
+    return place_of(text, precision, arch, path) && access(path, R_OK) == 0;
+}
+
 bool gm_nvrtc_cached(const char *text, const char *name, GmPrecision precision, const char *arch, bool afresh, GmImage *out)
 {
-    char place[PATH_MAX - 64], path[PATH_MAX], arch_option[64], number[32];
-    const char *options[MOST_OPTIONS];
-    const bool usable = gm_nvrtc_found(NULL, NULL) && arch && folder(place, sizeof place);
-    if (usable) {
-        const int n = set_options(options, arch_option, sizeof arch_option, precision, arch);
-        snprintf(number, sizeof number, "%d", version);
-        uint64_t a = hash(0xcbf29ce484222325u, number), b = hash(0x84222325cbf29ce4u, number);
-        for (int k = 0; k < n; k++) {
-            a = hash(a, options[k]);
-            b = hash(b, options[k]);
-        }
-        snprintf(path, sizeof path, "%s/%016llx%016llx", place, (unsigned long long)hash(a, text), (unsigned long long)hash(b, text));
-        if (!afresh && take(path, out)) return true;
-    }
+    char path[PATH_MAX];
+    const bool usable = place_of(text, precision, arch, path);
+    if (usable && !afresh && take(path, out)) return true;
     if (!gm_nvrtc_compile(text, name, precision, arch, out)) return false;
     if (usable) keep(path, out);
     return true;

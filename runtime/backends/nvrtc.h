@@ -30,6 +30,7 @@ bool gm_nvrtc_compile(const char *text, const char *name, GmPrecision precision,
 // The same out of a cache on disk, $XDG_CACHE_HOME/gmc or ~/.cache/gmc, keyed by text, options and version. Compiles and stores what is not there, or
 // damaged; `afresh`: whatever is there. A cache that cannot be read or written is done without.
 bool gm_nvrtc_cached(const char *text, const char *name, GmPrecision precision, const char *arch, bool afresh, GmImage *out);
+bool gm_nvrtc_is_cached(const char *text, GmPrecision precision, const char *arch);       // whether a file of the cache has it
 
 // The oldest architecture that this NVRTC compiles for, "compute_75", in `to`.
 const char *gm_nvrtc_oldest(char *to, size_t room);

@@ -672,9 +672,26 @@ void gm_tell_on_gpu(int number, long n, const char *name)
     snprintf(q->text, 400, "%s: %ld elements: drawn dense, as always on a GPU%s", name, n, getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
 }
 
+static bool guessed;
+
+// Before any of it is set up.
+static const Pattern *known(int number)
+{
+    const Pattern *q = pattern(number);
+    if (!q->text) guessed = true;
+    return q;
+}
+
+int gm_sparse_guessed(void)
+{
+    const bool was = guessed;
+    guessed = false;
+    return was;
+}
+
 static bool evaluated;
 
-int  gm_rows_told(int number) { return pattern(number)->told; }
+int  gm_rows_told(int number) { return known(number)->told; }
 int  gm_rows_told_alone(int number) { return pattern(number)->told && !evaluated; }
 void gm_rows_evaluated(void) { evaluated = true; }
 
@@ -686,9 +703,9 @@ void gm_sparse_checked(void) { checked = true; }
 
 int gm_sparse_stands_in(int number) { return !pattern(number)->taken || (checked && fits(pattern(number))); }
 
-double gm_sparse_time(int number) { return pattern(number)->time; }
+double gm_sparse_time(int number) { return known(number)->time; }
 
-int gm_sparse_taken(int number) { return pattern(number)->taken; }
+int gm_sparse_taken(int number) { return known(number)->taken; }
 
 int gm_sparse_blocks(void) { return MOST_BLOCKS; }
 

@@ -33,9 +33,9 @@
 #include <string.h>
 
 enum {
-    LEAST_MOVES = 100,                   // sweeps of warm-up in which NUTS learns anything
+    LEAST_MOVES = GM_LEAST_MOVES,                   // sweeps of warm-up in which NUTS learns anything
     FIRST_SWEEPS = 20,                   // Gibbs updates, from a start that may be far out
-    LEAST_MEASURED = 300,                // sweeps of warm-up that are enough to measure
+    LEAST_MEASURED = GM_LEAST_MEASURED,                // sweeps of warm-up that are enough to measure
     MOST_ELEMENTS = 32,                  // that are looked at
     MOST_DRAWS = 1000,                   // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,               // a trajectory that turns back at once has as many
@@ -154,7 +154,7 @@ double gm_different_rows(long rows, int n, const GmDataRows *arrays)
 
 static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
 {
-    double c[GM_COSTS];
+    double c[GM_COSTS] = { 0 };
     of->cost(data, c);
     return on_gpu ? (Costs){ { c[GM_COST_ON_GPU], c[GM_COST_ON_GPU + 1] }, { c[GM_COST_ON_GPU + 2], c[GM_COST_ON_GPU + 3] }, { c[GM_COST_ON_GPU + 4], c[GM_COST_ON_GPU + 5] } }
                   : (Costs){ { 0, c[0] }, { 0, c[1] }, { 0, c[2] } };

@@ -30,20 +30,25 @@ static bool older_known(int capability, char *to, size_t room)
     return false;
 }
 
+// What NVRTC compiles for, "sm_90", or an older one that it knows. false: there is none; `list` is what it knows.
+static bool architecture(int capability, char *to, size_t room, char *list, size_t list_room)
+{
+    snprintf(to, room, "sm_%d", capability);
+    return gm_nvrtc_knows(to, list, list_room) || older_known(capability, to, room);
+}
+
 // The text, compiled for this GPU or taken from the cache.
 static bool compile(const GmDevice *d, const char *text, const char *name, CUmodule *to, char *why, size_t room)
 {
-    char arch[32], list[200], oldest[32];
-    snprintf(arch, sizeof arch, "sm_%d", d->capability);
+    char arch[32], list[200];
     GmImage image;
-    const bool known = gm_nvrtc_knows(arch, list, sizeof list);
-    if (!known && !older_known(d->capability, oldest, sizeof oldest)) {
+    if (!architecture(d->capability, arch, sizeof arch, list, sizeof list)) {
         snprintf(why, room, "NVRTC knows no architecture up to its sm_%d: %s (an NVRTC of CUDA 12 knows sm_70; GMC_NVRTC names its folder)", d->capability, list);
         return false;
     }
     bool loaded = false;
     for (int afresh = 0; afresh < 2 && !loaded; afresh++) {                // what a cache holds may be of no use
-        const bool compiled = gm_nvrtc_cached(text, name, d->precision, known ? arch : oldest, afresh, &image);
+        const bool compiled = gm_nvrtc_cached(text, name, d->precision, arch, afresh, &image);
         if (compiled) loaded = load(to, image.cubin ? image.cubin : (void *)image.ptx, why, room);
         else {
             for (char *c = image.log; c && *c; c++)
@@ -82,21 +87,57 @@ static char *text_of_headers(const char *text)
     return out;
 }
 
+static char *text_of_moves(void)
+{
+    char *headers = text_of_headers(gm_device_code.text);
+    char *text = gm_format("#define GM_MOVES\n#define GM_MOVES_ALONE\ntypedef struct Data { long n; } Data;\ntypedef struct State { void *first; } State;\n%s", headers);
+    free(headers);
+    return text;
+}
+
 bool gm_device_moves_image(GmDevice *d)
 {
     char why[900];
     if (!d->moves_apart || d->moves_module) return !d->failed;
-    char *headers = text_of_headers(gm_device_code.text);
-    char *text = gm_format("#define GM_MOVES\n#define GM_MOVES_ALONE\ntypedef struct Data { long n; } Data;\ntypedef struct State { void *first; } State;\n%s", headers);
+    char *text = text_of_moves();
     if (!compile(d, text, "moves", &d->moves_module, why, sizeof why)) gm_device_refuse(d, why);
-    free(headers);
     free(text);
     return !d->failed;
 }
 
 // ---- the program ----
 
-// The image put in by gmc, if it suits; else one compiled now. A cubin suits GPUs of its major number that are not older.
+// With row passes of this width, if it is above 0.
+static char *text_of_program(long width)
+{
+    return width > 0 ? gm_format("#define GM_MOVES_APART\n#define GM_ROWS_WIDTH %ld\n%s", width, gm_device_code.text) : gm_format("#define GM_MOVES_APART\n%s", gm_device_code.text);
+}
+
+// A cubin suits GPUs of its major number that are not older.
+static bool suits(const GmDeviceCode *code, int capability)
+{
+    const char *number = strchr(code->arch, '_');
+    const int arch = number ? atoi(number + 1) : 0;
+    return arch / 10 == capability / 10 && arch <= capability;
+}
+
+int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves)
+{
+    char arch[32], list[200];
+    if (!&gm_device_code || !gm_device_code.text || !gm_nvrtc_found(NULL, NULL) || !architecture(capability, arch, sizeof arch, list, sizeof list)) return 0;
+    const GmDeviceCode *code = &gm_device_code;
+    const long width = model->row_width ? model->row_width(data) : 0;
+    if (code->arch && code->precision == precision && width == 0 && code->cubin && suits(code, capability)) return 0;
+    char *text = text_of_program(width), *of_moves = text_of_moves();
+    bool made = false;
+    for (int k = 0; k < model->n_steps && model->step_moves; k++) made |= moves && model->step_moves(k);
+    const int n = !gm_nvrtc_is_cached(text, precision, arch) + (made && !gm_nvrtc_is_cached(of_moves, precision, arch));
+    free(text);
+    free(of_moves);
+    return n;
+}
+
+// The image put in by gmc, if it suits; else one compiled now.
 bool gm_device_image(GmDevice *d, char *why, size_t room)
 {
     if (!&gm_device_code || !gm_device_code.text) {
@@ -109,8 +150,7 @@ bool gm_device_image(GmDevice *d, char *why, size_t room)
     if (code->arch && code->precision == d->precision && (width == 0 || d->rows_any)) {
         const char *number = strchr(code->arch, '_');
         const int arch = number ? atoi(number + 1) : 0;
-        const bool same = arch / 10 == d->capability / 10 && arch <= d->capability;
-        if (code->cubin && same && load(&d->module, code->cubin, why, room)) return true;
+        if (code->cubin && suits(code, d->capability) && load(&d->module, code->cubin, why, room)) return true;
         if (!code->cubin && arch <= d->capability && gm_nvrtc_found(NULL, NULL) == false && load(&d->module, code->ptx, why, room)) return true;
     }
     const char *absent;
@@ -119,11 +159,7 @@ bool gm_device_image(GmDevice *d, char *why, size_t room)
         snprintf(why, room, "code for sm_%d in %s precision has to be compiled, and %s", d->capability, gm_precision_names[d->precision], absent);
         return false;
     }
-    const size_t size = strlen(code->text) + 64;
-    char *text = gm_alloc(size, 1);
-    int used = snprintf(text, size, "#define GM_MOVES_APART\n");
-    if (width > 0) used += snprintf(text + used, size - (size_t)used, "#define GM_ROWS_WIDTH %ld\n", width);
-    snprintf(text + used, size - (size_t)used, "%s", code->text);
+    char *text = text_of_program(width);
     d->moves_apart = true;
     const bool loaded = compile(d, text, code->name, &d->module, why, room);
     free(text);

@@ -12,6 +12,7 @@
 //   device_modes.c    starts of `map` that take turns in the State of one chain
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 //   device.c          opens and closes the device; the launches of an emitted program
+//   device_auto.c     whether a run is made on it, with --device auto
 //
 // Each calls those above it only.
 #ifndef GM_DEVICE_INSIDE_H
@@ -153,6 +154,7 @@ void gm_device_end(GmDevice *d, GmExit status, const char *format, ...) __attrib
 // ---- device_image.c ----
 
 bool gm_device_image(GmDevice *d, char *why, size_t room);        // loads the program's code; false: `why` says what is missing
+int  gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves);      // how many programs NVRTC would have to compile first: neither put in nor cached. moves: along gradients may be made
 bool gm_device_moves_image(GmDevice *d);                          // that of moves along gradients, if it is not there yet; false after a message
 
 // ---- device_memory.c ----

@@ -217,6 +217,8 @@ bool gm_fault_raised(void)
 void gm_fault_clear(void)
 {
     fault.raised = false;
+    stayed = 0;
+    stayed_variable = NULL;
 }
 
 long gm_fault_sweep(void) { return fault.sweep; }

@@ -57,7 +57,7 @@ bool gm_interrupted(void);
 
 // ---- options.c: the command line ----
 
-typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;     // AUTO: a GPU if there is one that can be used
+typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;     // AUTO: the one that is expected to end the run sooner (device_auto.c)
 
 typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH } GmMethod;      // AUTO: by a trial; BOTH: NUTS with a Gibbs sweep after each transition
 typedef enum { GM_MOVES_AUTO, GM_MOVES_NUTS, GM_MOVES_CHEES } GmMovesChoice;        // AUTO: as the model asks; else by the device and the number of chains
@@ -206,6 +206,7 @@ typedef struct GmMemory {
     size_t   standing_in_bytes[2];
     bool     in_turn;               // all chains have the same arrays of expectations, one after the other
     int      chains;
+    size_t   bytes[3];              // of a chain's block, the shared one, and that of expectations
     GmShape *shape;                 // by state field
 } GmMemory;
 
@@ -218,6 +219,11 @@ GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void
 bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns);
 size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest);               // bytes of these, of one start, and the name of the largest
 void  gm_memory_close(GmMemory *m);
+
+// What chains hold before their first sweep, put aside and put back, which frees it. NULL: it is more than `most` bytes, or there is no room.
+typedef struct GmKept GmKept;
+GmKept *gm_memory_keep(const GmMemory *m, double most);
+void    gm_memory_back(GmMemory *m, GmKept *kept);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
 int   gm_data_of_imputed(const GmModel *model, int state_field);                 // the data field behind it, or -1
 
@@ -370,6 +376,8 @@ int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMe
 // ---- choice.c: which of several methods a chain takes, by what is measured in warm-up ----
 
 typedef struct GmChoices GmChoices;
+
+enum { GM_LEAST_MOVES = 100, GM_LEAST_MEASURED = 300 };  // sweeps of warm-up in which NUTS learns anything; in which it is tried
 
 GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);      // NULL: nothing competes
 long       gm_choices_warmup(long warmup);               // sweeps in which moves that compete adapt before they are measured

@@ -184,6 +184,8 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         for (int c = all ? chains : 0; c < chains + all; c++) m->standing_in[c] = lazily(m->standing_in_bytes[all]);
     }
     const size_t own = lay_out(model, d, m, OF_CHAIN, NULL, 0), shared = lay_out(model, d, m, OF_ALL, NULL, 0), turns = lay_out(model, d, m, IN_TURN, NULL, 0);
+    const size_t bytes[] = { own + LINE, shared + LINE, turns + LINE };
+    memcpy(m->bytes, bytes, sizeof bytes);
     m->block[chains] = gm_alloc(shared + LINE, 1);
     m->block[chains + 1] = gm_alloc(turns + LINE, 1);
     for (int c = 0; c < chains; c++) {
@@ -220,6 +222,42 @@ void gm_memory_close(GmMemory *m)
     free(m->state);
     free(m->shape);
     *m = (GmMemory){ 0 };
+}
+
+// ---- before the first sweep ----
+
+struct GmKept { void **block; };
+
+static size_t bytes_of(const GmMemory *m, int block) { return m->bytes[block < m->chains ? 0 : block - m->chains + 1]; }
+
+static void forget(const GmMemory *m, GmKept *kept)
+{
+    for (int k = 0; k < m->chains + 2; k++) free(kept->block[k]);
+    free(kept->block);
+    free(kept);
+}
+
+GmKept *gm_memory_keep(const GmMemory *m, double most)
+{
+    if ((double)m->bytes[0] * m->chains + (double)m->bytes[1] + (double)m->bytes[2] > most) return NULL;
+    GmKept *kept = gm_alloc(1, sizeof *kept);
+    kept->block = gm_alloc((size_t)m->chains + 2, sizeof *kept->block);
+    bool good = true;
+    for (int k = 0; k < m->chains + 2 && good; k++) {
+        good = (kept->block[k] = malloc(bytes_of(m, k))) != NULL;
+        if (good) memcpy(kept->block[k], m->block[k], bytes_of(m, k));
+    }
+    if (good) return kept;
+    forget(m, kept);
+    return NULL;
+}
+
+void gm_memory_back(GmMemory *m, GmKept *kept)
+{
+    for (int k = 0; k < m->chains + 2; k++) memcpy(m->block[k], kept->block[k], bytes_of(m, k));
+    for (int k = 0; k <= m->chains && m->standing_in; k++)               // work space: zeros again
+        if (m->standing_in[k]) madvise(m->standing_in[k], m->standing_in_bytes[k == m->chains], MADV_DONTNEED);
+    forget(m, kept);
 }
 
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field)

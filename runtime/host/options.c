@@ -89,7 +89,7 @@ void gm_usage(FILE *to, const char *program)
             "      --threads K      CPU threads; the draws do not depend on it\n"
             "      --method M       where the program holds the choice: gibbs, Gibbs updates; nuts, NUTS; both, a Gibbs sweep after each transition by NUTS; auto: by a trial in warm-up (auto)\n"
             "      --moves M        along gradients: nuts, each chain for itself; chees, chains adapt together; auto: as the model asks, else chees on a GPU from 32 chains on\n"
-            "      --device D       auto: a GPU if there is one, else the CPU (auto); cpu; gpu, or gpu:N for GPU number N\n"
+            "      --device D       auto: the one that is expected to end the run sooner (auto); cpu; gpu, or gpu:N for GPU number N\n"
             "      --device-memory SIZE  take at most so much of a GPU's memory (20GB, 500MB); data beyond it stay in the host's\n"
             "      --precision P    on a GPU: double, mixed (data and latents single, sums and parameters double; the default), single\n"
             "\n"

@@ -1,5 +1,6 @@
 // run.c -- a whole run: command line, data, memory, initial values, the sweeps, the files, the summary.
 #include "device_inside.h"
+#include "device_auto.h"
 #include "../backends/linalg.h"
 #include "../backends/nonzeros.h"
 #include "../backends/sparse.h"
@@ -305,6 +306,8 @@ static int finish(Fit *f, int status)
         gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->step_seconds && f->sweeps > 0)
         profile_print(f);
+    if (f->options.profile && f->sweeps > 0)
+        gm_device_predictions(stdout, f->model, &f->options, f->data.data);
     if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, stdout, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0)
@@ -345,13 +348,18 @@ static GmExit choose_device(Fit *f)
             gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", f->model->cpu_only);
         return asked ? GM_EXIT_DEVICE : GM_EXIT_OK;
     }
-    if (!asked && gm_cuda_absent())
-        return GM_EXIT_OK;                   // nothing was asked for, and nothing is there: not worth a word
-    char why[1000];
+    char why[1000], line[1100] = "";
     GmExit status;
+    if (!asked && gm_device_auto(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, &f->run, line, sizeof line) == GM_ON_CPU) {
+        if (*line)
+            gm_note("%s", line);
+        return GM_EXIT_OK;
+    }
     f->turns = f->run;
     f->turns.chains = 1;
     f->device = gm_device_open(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, o->map ? &f->turns : &f->run, &status, why, sizeof why);
+    if (f->device && *line)
+        gm_note("%s", line);
     if (f->device)
         return GM_EXIT_OK;
     if (asked)

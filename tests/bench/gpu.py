@@ -378,4 +378,5 @@ def main():
             sys.exit(run(folder, sys.argv[1:]))
 
 
-main()
+if __name__ == "__main__":
+    main()

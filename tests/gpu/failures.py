@@ -1,10 +1,11 @@
 """What a program does about a GPU that is not there, is too old, has too little memory, or fails. No GPU is needed: stub_cuda.c stands for the driver and the libraries.
 
     failures.py              all parts
-    failures.py NAME...      some: statuses, cache, sizes, pieces, memory, wheels
+    failures.py NAME...      some: statuses, cache, auto, sizes, pieces, memory, wheels
 
 statuses   one line that names what is wrong and what helps; its exit status; whether --device auto goes on with the CPU; the draws kept after a failure
 cache      a cache of compiled kernels that is damaged, cannot be read or cannot be written is done without
+auto       a run is made on the device that ends it sooner: by costs, or measured, the stub's launches taking no time or a millisecond; with the same draws as if it had been asked for
 sizes      no rows, no columns and warm-ups of any length run: a driver refuses memory of no bytes, launches of no blocks and work on no address
 pieces     a matrix that stays with the host is seen by row passes whole, in order, the same bits, whatever the limit
 memory     bytes a row and chain beside the data, p by p arrays a chain
@@ -144,7 +145,7 @@ class Place:
 
     def fit(self, model, inputs, *options, made=(), cache="cache", **environment):
         libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}
-        common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1"}
+        common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1", "GMC_DEVICE": "gpu"}      # --device auto: the GPU if there is one
         os.makedirs(self.at(cache), exist_ok=True)
         if os.path.exists(self.at("log")):
             os.remove(self.at("log"))
@@ -303,6 +304,54 @@ def cache(place):
         os.chmod(place.at("home/.cache"), 0o700)
 
 
+# ---- auto ----
+
+def auto(place):
+    inputs, large = place.data("logistic", 300, 3), place.data("logistic", 5000, 3)
+
+    def ran(what, device, *options, inputs=inputs, **environment):
+        """Runs it; the line about the device is to begin with `device`, or not to be there."""
+        for name in glob.glob(place.at("auto_*.csv")):
+            os.remove(name)
+        r = place.fit("logistic", inputs, "-o", "auto", *options, **{"GMC_DEVICE": None, "CUDA_VISIBLE_DEVICES": None, **environment})
+        said = [line for line in r.stderr.splitlines() if line.startswith(("CPU: ", "GPU: ", "on the CPU: "))]
+        on_gpu = " on GPU 0 " in r.stderr
+        good = r.returncode == 0 and [line[:len(device)] for line in said] == [device] * (device != "") and on_gpu == (device == "GPU: ")
+        report(good, "%s: status %d, %s" % (what, r.returncode, said[0] if said and good else r.stderr))
+        opened = place.log().count("compile") if os.path.exists(place.at("log")) else None
+        with open(place.at("auto_1.csv")) as f:
+            return opened, [line for line in f if line[0] != "#"]
+
+    def same(what, one, *options, **environment):
+        report(one[1] == ran(what, "", *options, **environment)[1], what + ": the same draws")
+
+    # Costs decide, and nothing of a GPU is loaded.
+    short = ran("a short run", "CPU: ", *SHORT)
+    report(short[0] is None, "a short run: no driver")
+    ran("GMC_DEVICE=cpu", "", *SHORT, GMC_DEVICE="cpu")
+    ran("no GPU is visible", "", *SHORT, CUDA_VISIBLE_DEVICES="", STUB_DEVICES="0")
+    # Two seconds on the CPU, of which a GPU takes a tenth, but for kernels that have to be compiled.
+    some = ["--chains", "1", "--warmup", "100", "--samples", "3200", "--method", "gibbs", "--no-lp"]
+    opened, _ = ran("kernels that are not compiled yet", "CPU: ", *some, inputs=large, cache="auto_empty")
+    report(not opened, "kernels that are not compiled yet: they are not")
+    place.fit("logistic", large, "--device", "gpu", *SHORT, cache="auto")
+    opened, _ = ran("kernels that are compiled", "GPU: ", *some, inputs=large, cache="auto")
+    # Both are measured.
+    slow = ran("a slow GPU", "CPU: ", *SHORT, cache="auto", GMC_DEVICE="measure", STUB_LAUNCH="0.005")
+    same("the CPU, asked for", slow, "--device", "cpu", *SHORT)
+    fast = ran("a fast GPU", "GPU: ", "--chains", "16", *SHORT, inputs=large, cache="auto", GMC_DEVICE="measure")
+    same_gpu = place.fit("logistic", large, "-o", "auto", "--device", "gpu", "--chains", "16", *SHORT, cache="auto")
+    with open(place.at("auto_1.csv")) as f:
+        report(same_gpu.returncode == 0 and fast[1] == [line for line in f if line[0] != "#"], "the GPU, asked for: the same draws")
+    for model in ("moves", "robust", "mixture"):
+        for device in ("cpu", "measure"):
+            place.fit(model, place.data(model, 300, 3), "-o", device, *SHORT, cache="auto", GMC_DEVICE=device, STUB_LAUNCH="0.005")
+        one, other = ([line for line in open(place.at(device + "_1.csv")) if line[0] != "#"] for device in ("cpu", "measure"))
+        report(one == other and len(one) > 5, model + ", measured or not: the same draws")
+    for what, environment in (("too little memory", {"STUB_MEMORY": "1e6"}), ("a GPU that fails while it is measured", {"STUB_FAIL": "cuStreamSynchronize=700@9"}), ("a GPU that others hold", {"STUB_FAIL": "cuDevicePrimaryCtxRetain=46@1"})):
+        ran(what, "on the CPU: ", *SHORT, cache="auto", GMC_DEVICE="measure", **environment)
+
+
 # ---- pieces ----
 
 def needed(place, model, inputs, *options):
@@ -384,7 +433,7 @@ def wheels(place):
 
 
 def main():
-    parts = {f.__name__: f for f in (statuses, cache, sizes, pieces, memory, wheels)}
+    parts = {f.__name__: f for f in (statuses, cache, auto, sizes, pieces, memory, wheels)}
     with tempfile.TemporaryDirectory() as folder:
         place = Place(folder)
         for name in sys.argv[1:] or parts:

@@ -5,6 +5,7 @@
 //   STUB_FAIL="cuMemAlloc=2@3,cuEventSynchronize=999@20"   the third call of cuMemAlloc gives 2, ...; after a result that a GPU does not survive
 //                                                          (214, from 700 on) all later calls give it too
 //   STUB_DRIVER=12000  STUB_DEVICES=1  STUB_CAPABILITY=90  STUB_MEMORY=1e9          what there is; STUB_ELEMENT=4: bytes of an element of a matrix
+//   STUB_LAUNCH=0.001  seconds that a launch takes (0)
 //   STUB_LOG=FILE      gets a line for each allocation ("alloc BYTES", "host BYTES") and at the end: the most bytes taken, bytes copied from the
 //                      host while kernels ran, and of each row pass the rows that it saw: how many, a hash of their bits, in the order of the rows
 //
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef STUB_MOVES
 void stub_move(const char *states, const GmPlace *place, const GmMove *of, int chain);
@@ -330,6 +332,8 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
 {
     (void)shared, (void)s, (void)extra;
     CALL(cuLaunchKernel);
+    const double takes = setting("STUB_LAUNCH", 0);
+    if (takes > 0) usleep((useconds_t)(1e6 * takes));
     if (!x || !y || !z || !a || !b || !c) return INVALID_VALUE;
     const char *name = (const char *)f;
     if (strcmp(name, "gm_next_sweep") == 0) (*(GmPlace **)parameters[0])->sweep++;

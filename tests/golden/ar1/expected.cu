@@ -450,6 +450,6 @@ static const GmCompetition competitions[] = {
 };
 
 GM_MODEL("ar1", "model.gm", 2, 19, 4,
-         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
+         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .cost = cost_1)
 
 #endif

@@ -601,6 +601,6 @@ static const GmCompetition competitions[] = {
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 22, 8,
-         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
+         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .cost = cost_1)
 
 #endif

@@ -572,6 +572,6 @@ static const GmCompetition competitions[] = {
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,
-         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions))
+         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .cost = cost_1)
 
 #endif
