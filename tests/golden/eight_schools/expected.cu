@@ -583,15 +583,15 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (963 + 69.5 * (double)d->J);
-    cost[1] = (1793 + 65.5 * (double)d->J);
-    cost[2] = (363 + 49 * (double)d->J);
+    cost[0] = (963 + 64.6 * (double)d->J);
+    cost[1] = (1792.8 + 60.4 * (double)d->J);
+    cost[2] = (393 + 40.8 * (double)d->J);
     cost[3] = (9377 + 160 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0587769 + 0.0102419 * (double)d->J);
+    cost[4] = (0.0587769 + 0.00994287 * (double)d->J);
     cost[5] = 6833;
-    cost[6] = (0.111836 + 0.0115978 * (double)d->J);
-    cost[7] = (5159 + 200 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[8] = (0.0237558 + 0.0149907 * (double)d->J);
+    cost[6] = (0.111824 + 0.0112865 * (double)d->J);
+    cost[7] = (5189 + 200 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[8] = (0.0255868 + 0.0144902 * (double)d->J);
 }
 
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};

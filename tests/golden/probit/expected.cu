@@ -551,17 +551,17 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (274 + 81 * (double)d->N + 33.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p + (double)d->p * (double)d->p + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
-    cost[1] = (1720 + 41 * (double)d->p);
-    cost[2] = (464 + 67 * (double)d->N + 12.5 * (double)d->p + 0.6 * (double)d->N * (double)d->p);
+    cost[0] = (274 + 80.6 * (double)d->N + 32.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.8 * (double)d->p * (double)d->p + 1.2 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
+    cost[1] = (1720 + 40.8 * (double)d->p);
+    cost[2] = (464 + 53.6 * (double)d->N + 11.6 * (double)d->p + 0.32 * (double)d->N * (double)d->p);
     cost[3] = (6091 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0167236 + 0.00674385 * (double)d->N + 0.00284468 * (double)d->p + 0.000436621 * (double)d->N * (double)d->p + 0.000461035 * (double)d->p * (double)d->p + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
+    cost[4] = (0.0167236 + 0.00671943 * (double)d->N + 0.00280195 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p + 0.000448828 * (double)d->p * (double)d->p + 7.32422e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
     cost[5] = 6752;
-    cost[6] = (0.10538 + 0.00330244 * (double)d->p);
+    cost[6] = (0.10538 + 0.00329023 * (double)d->p);
     cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
-    cost[8] = (0.0291203 + 0.00508936 * (double)d->N + 0.00236294 * (double)d->p + 0.000836621 * (double)d->N * (double)d->p);
+    cost[8] = (0.0291203 + 0.00427148 * (double)d->N + 0.00230801 * (double)d->p + 0.000819531 * (double)d->N * (double)d->p);
     if (gm_rows_told(1)) {
-        cost[0] = (182 + 81.5 * (double)d->N + (double)d->p + 0.6 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
+        cost[0] = (182 + 81 * (double)d->N + 0.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
     }
 }
 
