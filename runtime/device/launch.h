@@ -723,6 +723,22 @@ static inline double gm_nuts_difference(GmRun *run, const GmMove *of, GmDensity 
     return (gm_nuts_density(run, of, density, i, above - x) - gm_nuts_density(run, of, density, i, below - x)) / (above - below);
 }
 
+// Where all coordinates change by 2^-50 of themselves, some upwards and some downwards: the change of the density, and that of the derivative by coordinate i. A matrix that is nearly singular makes them large.
+typedef struct GmShaken { double density, slope; } GmShaken;
+
+static inline GmShaken gm_nuts_shaken(GmRun *run, const GmMove *of, GmDensity *density, long i, wide *kept)
+{
+    const State *const s = gm_of_chain(run, run->chain);
+    wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
+    const double lp = (density(run), *gm_array(s, of->value)), slope = gradient[i];
+    memcpy(kept, x, sizeof *x * (size_t)of->coordinates);
+    for (long k = 0; k < of->coordinates; k++) x[k] *= 1 + ((unsigned)k * 2654435761u >> 31 ? 0x1p-50 : -0x1p-50);
+    density(run);
+    const GmShaken moved = {fabs(*gm_array(s, of->value) - lp), fabs(gradient[i] - slope)};
+    memcpy(x, kept, sizeof *x * (size_t)of->coordinates);
+    return moved;
+}
+
 // The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their error is estimated from three widths: where a
 // variable has lost digits, near an end of its support, a density goes in steps, and two differences may agree by chance.
 static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *density)
@@ -732,14 +748,16 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
     const State *const s = gm_of_chain(run, run->chain);
     const wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
     const long skip = of->coordinates / GM_COMPARED + 1;
-    for (long i = run->sweep % skip; i < of->coordinates; i += skip) {
+    wide *const kept = malloc(sizeof *kept * (size_t)of->coordinates);
+    for (long i = run->sweep % skip; kept && i < of->coordinates; i += skip) {
+        const GmShaken moved = gm_nuts_shaken(run, of, density, i, kept);
         const double lp = (density(run), *gm_array(s, of->value)), slope = gradient[i];
         double difference = NAN, error = INFINITY;
         for (int width = 0, meets = 0; width < GM_WIDTHS && !meets; width++) {   // others where the first does not fit the scale
             const double h = widths[width] * (1 + 0.1 * fabs(x[i]));
             const double one = gm_nuts_difference(run, of, density, i, h), two = gm_nuts_difference(run, of, density, i, 2 * h);
             const double three = gm_nuts_difference(run, of, density, i, 3 * h), apart = fmax(fabs(one - two), fmax(fabs(one - three), fabs(two - three)));
-            const double at = one + (one - two) / 3, off = apart + 1e-13 * fabs(lp) / h;
+            const double at = one + (one - two) / 3, off = apart + (1e-13 * fabs(lp) + 3 * moved.density) / h + 3 * moved.slope;
             meets = !isfinite(at) || (fabs(slope - at) <= 1e-6 * (1 + fabs(slope)) + 10 * off && (width == 0 || off <= 1e-3 * (1 + fabs(slope))));
             if (width > 0 && !(meets && isfinite(at))) continue;
             difference = at;
@@ -751,6 +769,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
         }
         gm_check_gradient(run, of->name, i, slope, difference, error);
     }
+    free(kept);
 }
 
 // What the runtime makes of a move, chain by chain: where it begins, or something else in its place.
@@ -806,9 +825,9 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     }
     run->going = NULL;
     free(going);
-    if (run->checking && of.standardised && run->sweep == 0) {       // from the next sweep on coordinates of all kinds are checked
+    if (run->checking && of.standardised && run->sweep == 0) {       // from the next sweep on coordinates of other kinds are checked
         wide *const standard = gm_array(gm_of_chain(run, run->chain), of.standardised);
-        for (long i = 0; i < of.coordinates; i++) standard[i] = (double)((i + run->sweep) % 4) / 3;
+        for (long i = 0; i < of.coordinates; i++) standard[i] = (double)(1 + i % 3) / 3;
     }
     if (run->checking) gm_claim(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, density, -1, 0) - before, fabs(before));
 #endif

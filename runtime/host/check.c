@@ -30,9 +30,37 @@ typedef struct Verdict {
 // near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their rounding. A wrong conditional is off
 // by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that. Of a count n the density has terms as large as n log n (lgamma, or
 // n times a logarithm), which cancel to a few units: they are `counts`, each rounded to 2^-53 of itself and met in both densities.
-static double bound(double before, double after, double size, double counts)
+// `shaken` is how far the densities move when all unknowns move by a few units in their last place: a matrix that is nearly singular makes more of that.
+static double bound(double before, double after, double size, double counts, double shaken)
 {
-    return 1e-7 + 1e-9 * (fabs(before) + fabs(after)) + 1e-12 * size + DBL_EPSILON * counts;
+    return 1e-7 + 1e-9 * (fabs(before) + fabs(after)) + 1e-12 * size + DBL_EPSILON * counts + 30 * shaken;
+}
+
+static bool is_shaken(const GmModel *model, int f)
+{
+    return model->state[f].type != GM_INT && (model->state[f].role == GM_PARAMETER || model->state[f].role == GM_LATENT);
+}
+
+// The change of a log joint where each continuous unknown of a chain changes by 2^-50 of itself, some upwards and some downwards; 0: it is not finite.
+static double shaken(const GmModel *model, GmRun *run, const GmMemory *m, int chain, double log_joint)
+{
+    double *kept[model->n_state];
+    for (int f = 0; f < model->n_state; f++) {
+        kept[f] = NULL;
+        if (!is_shaken(model, f)) continue;
+        double *x = gm_state_array(model, m, chain, f);
+        const long size = gm_shape_size(&m->shape[f]);
+        kept[f] = gm_alloc((size_t)size + 1, sizeof *kept[f]);
+        memcpy(kept[f], x, sizeof *x * (size_t)size);
+        for (long i = 0; i < size; i++) x[i] *= 1 + ((unsigned)(i + f) * 2654435761u >> 31 ? 0x1p-50 : -0x1p-50);
+    }
+    const double other = model->log_joint(run, chain);
+    for (int f = 0; f < model->n_state; f++) {
+        if (!kept[f]) continue;
+        memcpy(gm_state_array(model, m, chain, f), kept[f], sizeof *kept[f] * (size_t)gm_shape_size(&m->shape[f]));
+        free(kept[f]);
+    }
+    return isfinite(log_joint) && isfinite(other) ? fabs(other - log_joint) : 0;
 }
 
 // The sum of n log n over whole numbers. Those that are missing or do not exist have the least int.
@@ -65,7 +93,7 @@ static double terms_of_state(const GmModel *model, const GmMemory *m, int chain)
     return all;
 }
 
-static void compare(Verdict *v, const GmRun *run, int chain, double before, double after, double counts)
+static void compare(Verdict *v, const GmRun *run, int chain, double before, double after, double counts, double shaken)
 {
     const double claim = run->check_log_q[chain];
     v->claims += run->check_claims ? run->check_claims[chain] : 0;
@@ -83,7 +111,7 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
         v->skipped++;
         return;
     }
-    const double difference = fabs(after - before - claim), most = bound(before, after, run->check_size ? run->check_size[chain] : 0, counts);
+    const double difference = fabs(after - before - claim), most = bound(before, after, run->check_size ? run->check_size[chain] : 0, counts, shaken);
     v->compared++;
     if (v->compared == 1 || difference / most > v->worst) {
         v->worst = difference / most;
@@ -167,19 +195,22 @@ int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMe
 {
     const double in_data = terms_of_data(model, d);
     Verdict *verdict = gm_alloc((size_t)model->n_steps, sizeof *verdict);
-    double *before = gm_alloc((size_t)run->chains, sizeof *before);
+    double *before = gm_alloc((size_t)run->chains, sizeof *before), *moved = gm_alloc((size_t)run->chains, sizeof *moved);
     run->checking = 1;
     for (run->sweep = 0; run->sweep < SWEEPS && !gm_interrupted() && !gm_fault_raised(); run->sweep++)
         for (int k = 0; k < model->n_steps && !gm_fault_raised(); k++) {
             for (int c = 0; c < run->chains; c++) {
                 before[c] = model->log_joint(run, c);
+                moved[c] = shaken(model, run, m, c, before[c]);
                 run->check_log_q[c] = 0;
                 run->check_size[c] = 0;
                 run->check_claims[c] = 0;
             }
             model->step(run, k);
-            for (int c = 0; c < run->chains; c++)
-                compare(&verdict[k], run, c, before[c], model->log_joint(run, c), in_data + terms_of_state(model, m, c));
+            for (int c = 0; c < run->chains; c++) {
+                const double after = model->log_joint(run, c);
+                compare(&verdict[k], run, c, before[c], after, in_data + terms_of_state(model, m, c), moved[c] + shaken(model, run, m, c, after));
+            }
         }
     run->checking = 0;
     int status = GM_EXIT_INTERRUPTED;
@@ -190,6 +221,7 @@ int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMe
         status = report(model, run, verdict) ? GM_EXIT_OK : GM_EXIT_CHECK;
     }
     free(before);
+    free(moved);
     free(verdict);
     return status;
 }
