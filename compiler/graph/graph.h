@@ -784,15 +784,25 @@ typedef struct Window {                  // windows.c: counts that a move sees s
     Var        **rows;                   // how many of them there are for each element
 } Window;
 
-typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
+typedef struct Transfer {                // transfers.c: which elements c moves against each other, and how far it may; found before each draw of c
+    Var      *moved, *of;                // of: c
+    unsigned  along;                     // bit d: in dimension d each subscript has a partner
+    Var      *distance[MAX_RANK], *phase[MAX_RANK], *partner[MAX_RANK];     // of these dimensions: who is whose partner (device/transfers.h)
+    Var      *step, *first, *last;       // of each element of c: it moves by this; the values among which it is drawn
+    Index    *element[MAX_RANK];
+    Expr     *lowest, *highest;          // the least and the most that element may move by
+} Transfer;
+
+typedef struct Orbit {                   // orbits.c, exchanges.c, transfers.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
     Var   *by;                           // c: 1 leaves all as it is
-    bool   added;                        // or 0 does: exchanges.c, shifts.c, reflections.c
+    bool   added;                        // or 0 does: exchanges.c, transfers.c, shifts.c, reflections.c
     bool   by_priors;                    // what moves has no other terms in the law of c
     Expr  *where;                        // sizes: something moves; NULL: always
     int    n;
     Carried *moved;
     int    nwindows;
     Window *window;                      // counts that are summed out for c, and drawn after it
+    const Transfer *transfer;            // what c moves was found before it was drawn; or NULL
 } Orbit;
 
 typedef struct Without {                 // conjugates.c: a plate that a step sees integrated out
@@ -894,12 +904,15 @@ Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is);      // is[i
 void find_conjugates(Graph *g);                                  // conjugates.c: parameters of a plate of conjugate unknowns, drawn with these integrated out
 void find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
 void find_exchanges(Graph *g);                                   // and those that move counts against each other
+void find_transfers(Graph *g);                                   // the same of elements of one array that are added up
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
 bool is_real_unknown(const Var *v);                              // a continuous unknown, or an array of such, without a constraint beside ends
 Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);       // a copy, which the graph does not have
 bool is_plain_real(const Var *v);                                // and with the same ends for all elements, none of which is computed
-const Step *step_of_count(Graph *g, const Var *v);                // exchanges.c: that draws counts one by one; NULL: they are drawn otherwise, or have few values
+// exchanges.c: that draws whole numbers with a least value one by one; NULL: they are drawn otherwise. And more than a few of them.
+const Step *step_of_integers(Graph *g, const Var *v);
+const Step *step_of_count(Graph *g, const Var *v);
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
 bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off
 
