@@ -786,8 +786,10 @@ typedef struct Window {                  // windows.c: counts that a move sees s
 
 typedef struct Transfer {                // transfers.c: which elements c moves against each other, and how far it may; found before each draw of c
     Var      *moved, *of;                // of: c
-    unsigned  along;                     // bit d: in dimension d each subscript has a partner
+    Var      *other;                     // against this; NULL: elements of `moved` against each other
+    unsigned  along;                     // then bit d: in dimension d each subscript has a partner
     Var      *distance[MAX_RANK], *phase[MAX_RANK], *partner[MAX_RANK];     // of these dimensions: who is whose partner (device/transfers.h)
+    Var      *place[2][MAX_RANK];        // of moved and other, in dimensions that c does not have: the subscript of what moves
     Var      *step, *first, *last;       // of each element of c: it moves by this; the values among which it is drawn
     Index    *element[MAX_RANK];
     Expr     *lowest, *highest;          // the least and the most that element may move by

@@ -124,6 +124,24 @@ static void find_partners(Lower *p, const Transfer *t)
     }
 }
 
+static void draw_places(Lower *p, const Transfer *t)
+{
+    const Var *const moved[] = {t->moved, t->other};
+    for (int side = 0; side < 2; side++)
+        for (int d = t->of->rank; d < moved[side]->rank; d++) {
+            Expr *place = ex_ref(t->place[side][d], 0, NULL);
+            Var *x = whole_local(p, "x");
+            note(p, "Which element of %s moves in this sweep", moved[side]->name);
+            Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", t->place[side][d]->name), "wide");
+            Node *lane = enter(p, NODE_LANE);
+            put_random(p, t->place[side][d], place, x, "discrete_uniform", ex_num(1), moved[side]->dim[d]);
+            put_update(p, UPDATE_SET, place_element(place), local_ref(x));
+            leave(p, lane);
+            close_kernel(p);
+            launch_team(p, k);
+        }
+}
+
 static void find_room(Lower *p, const Transfer *t)
 {
     Conditional *c = NEW(p->g->arena, Conditional);
@@ -135,9 +153,12 @@ static void find_room(Lower *p, const Transfer *t)
     memcpy(c->element, t->element, sizeof c->element);
     const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &of, .conditional = c};
     note(p, "How far each may move, and among which values it is drawn");
-    Kernel *k = open_elements_kernel(p, BY_ELEMENT, &s, words(p, "room_of_%s", of->name));
+    Kernel *k = of->rank ? open_elements_kernel(p, BY_ELEMENT, &s, words(p, "room_of_%s", of->name))
+                         : open_kernel(p, KERNEL_TEAM, words(p, "room_of_%s", of->name), "wide");
     k->number = "wide";
-    Opened o = enter_elements(p, &s, BY_ELEMENT);
+    Opened o = {0};
+    Node *lane = of->rank ? NULL : enter(p, NODE_LANE);
+    if (of->rank) o = enter_elements(p, &s, BY_ELEMENT);
     put_let(p, NULL, low, t->lowest, "wide");
     put_let(p, NULL, high, t->highest, "wide");
     Expr *to = ex_ref(t->step, of->rank, at);
@@ -147,14 +168,17 @@ static void find_room(Lower *p, const Transfer *t)
     put_update(p, UPDATE_SET, place_element(ex_ref(t->first, of->rank, at)), ex_call3("transfer_first", local_ref(low), local_ref(step), local_ref(below)));
     put_update(p, UPDATE_SET, place_element(ex_ref(t->last, of->rank, at)), ex_call3("transfer_last", local_ref(high), local_ref(step), local_ref(below)));
     leave_elements(p, &o);
+    if (lane) leave(p, lane);
     close_kernel(p);
-    launch_elements(p, &s, BY_ELEMENT, NULL, k);
+    if (lane) launch_team(p, k);
+    else launch_elements(p, &s, BY_ELEMENT, NULL, k);
 }
 
 void before_orbit(Lower *p, const Step *s)
 {
     if (s->orbit->transfer) {
-        find_partners(p, s->orbit->transfer);
+        if (s->orbit->transfer->other) draw_places(p, s->orbit->transfer);
+        else find_partners(p, s->orbit->transfer);
         find_room(p, s->orbit->transfer);
     }
     Var *c = s->orbit->by;
