@@ -1098,6 +1098,7 @@ typedef struct Keys { int n; Expr *key[MAX_RANK], *extent[MAX_RANK], *at[MAX_RAN
 Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value);
 Expr *keys_at(const Keys *keys, Expr *ref);                       // the reference with its subscripts that are keys at `at`
 bool  varies(const Expr *e, const Loops *l);                      // with an index of the loops
+Expr *where_observed(const Graph *g, Expr *data, Expr *value);    // the value where nothing that the data hold is missing, else 0
 Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);      // sum of data by targets, at `at`: found again if it exists
 
 // ---- keyed.c: the same where a key is drawn in the sweep ----
