@@ -400,6 +400,13 @@ static void orbit(Graph *g, Description *d, const Step *s)
     d->subject = arena_printf(g->arena, o->nwindows ? "%s, together along an orbit, with %s summed out" : "%s, together along an orbit", subject, counts);
     line(g, d, arena_printf(g->arena, "then %s%s", drawn, becomes));
     d->method = arena_printf(g->arena, "%s, of what moves %s together (Liu and Sabatti 2000)", d->method, subject);
+    if (o->transfer) {
+        static const char says[] = "%s: %s (Diaconis and Sturmfels 1998); where it has many values, from some of them in a window";
+        const bool table = o->transfer->along & (o->transfer->along - 1);
+        d->method = arena_printf(g->arena, says, d->method, o->transfer->other ? "elements are drawn in each sweep, a move from one to the other"
+                                                            : table ? "pairs are drawn in each sweep, a move of each, +1 -1 -1 +1 in two rows and two columns"
+                                                                    : "pairs are drawn in each sweep, a move of each");
+    }
     if (o->nwindows) d->method = arena_printf(g->arena, "%s, %s summed over %s values about where each stands and drawn after it", d->method, counts, text(g, o->window[0].value->hi));
     d->because = d->because && d->because != s->reason ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
 }

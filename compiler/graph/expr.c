@@ -420,6 +420,16 @@ static Expr *divided(Expr *sum, double c)
     return s;
 }
 
+static bool is_whole(double r) { return r == floor(r); }
+
+// x^r for a whole r, where it came from a root or a log: for x < 0 there is no value. If an unknown x may be so, exp(r*log(x)) says it.
+static Expr *power_of_positive(Expr *x, double r)
+{
+    if (ex_positive(x) || ex_data_only(x)) return ex_pow(x, r);
+    Expr *e = ex_mul2(ex_num(r), ex_log(x));
+    return cons((Expr){.kind = EX_CALL, .name = intern("exp"), .fn = FN_exp, .nargs = 1, .args = &e});
+}
+
 Expr *ex_mul(int n, Expr *const *factors)
 {
     int most = 0;
@@ -445,9 +455,13 @@ Expr *ex_mul(int n, Expr *const *factors)
     for (int i = 0; i < count;) {
         double exponent = 0;
         Expr *base = part[i].rest;
-        for (; i < count && part[i].rest == base; i++) exponent += part[i].number;
+        bool broken = false;                     // sqrt(x)*sqrt(x) has no value where x < 0
+        for (; i < count && part[i].rest == base; i++) {
+            exponent += part[i].number;
+            broken |= !is_whole(part[i].number);
+        }
         if (exponent == 0) continue;
-        Expr *p = ex_pow(base, exponent);
+        Expr *p = broken && is_whole(exponent) ? power_of_positive(base, exponent) : ex_pow(base, exponent);
         if (p->kind == EX_MUL || p->kind == EX_NUM) again = true;
         out[m++] = p;
     }
@@ -483,7 +497,9 @@ Expr *ex_pow(Expr *base, double r)
         break;
     }
     case EX_POW:          // (x^a)^r = x^(a r): always for integer r; otherwise only if x^a is not the square of a negative number
-        if (integer || ex_positive(base->args[0]) || fmod(base->number, 2) != 0) return ex_pow(base->args[0], base->number * r);
+        if (is_whole(base->number * r) && !(integer && is_whole(base->number))) {
+            if (integer || ex_positive(base->args[0]) || fmod(base->number, 2) != 0) return power_of_positive(base->args[0], base->number * r);
+        } else if (integer || ex_positive(base->args[0]) || fmod(base->number, 2) != 0) return ex_pow(base->args[0], base->number * r);
         break;
     case EX_MUL: {
         int positive = 0;
@@ -671,10 +687,10 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (fn == FN_inv_square) return ex_pow(x, -2);
         if (fn == FN_NOT && x->kind == EX_NUM) return ex_num(x->number == 0);
         if (fn == FN_abs) { name = intern("fabs"); fn = FN_fabs; }
-        if (fn == FN_exp && x->kind == EX_CALL && x->fn == FN_log) return x->args[0];
+        if (fn == FN_exp && x->kind == EX_CALL && x->fn == FN_log) return power_of_positive(x->args[0], 1);
         if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM &&
             x->args[1]->kind == EX_CALL && x->args[1]->fn == FN_log)
-            return ex_pow(x->args[1]->args[0], x->args[0]->number);
+            return is_whole(x->args[0]->number) ? power_of_positive(x->args[1]->args[0], x->args[0]->number) : ex_pow(x->args[1]->args[0], x->args[0]->number);
         if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_cloglog) return ex_neg(ex_call1("exp", x->args[0]));
         if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_logit)
             return ex_call1("log_inv_logit", ex_neg(x->args[0]));

@@ -784,15 +784,27 @@ typedef struct Window {                  // windows.c: counts that a move sees s
     Var        **rows;                   // how many of them there are for each element
 } Window;
 
-typedef struct Orbit {                   // orbits.c, exchanges.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
+typedef struct Transfer {                // transfers.c: which elements c moves against each other, and how far it may; found before each draw of c
+    Var      *moved, *of;                // of: c
+    Var      *other;                     // against this; NULL: elements of `moved` against each other
+    unsigned  along;                     // then bit d: in dimension d each subscript has a partner
+    Var      *distance[MAX_RANK], *phase[MAX_RANK], *partner[MAX_RANK];     // of these dimensions: who is whose partner (device/transfers.h)
+    Var      *place[2][MAX_RANK];        // of moved and other, in dimensions that c does not have: the subscript of what moves
+    Var      *step, *first, *last;       // of each element of c: it moves by this; the values among which it is drawn
+    Index    *element[MAX_RANK];
+    Expr     *lowest, *highest;          // the least and the most that element may move by
+} Transfer;
+
+typedef struct Orbit {                   // orbits.c, exchanges.c, transfers.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
     Var   *by;                           // c: 1 leaves all as it is
-    bool   added;                        // or 0 does: exchanges.c, shifts.c, reflections.c
+    bool   added;                        // or 0 does: exchanges.c, transfers.c, shifts.c, reflections.c
     bool   by_priors;                    // what moves has no other terms in the law of c
     Expr  *where;                        // sizes: something moves; NULL: always
     int    n;
     Carried *moved;
     int    nwindows;
     Window *window;                      // counts that are summed out for c, and drawn after it
+    const Transfer *transfer;            // what c moves was found before it was drawn; or NULL
 } Orbit;
 
 typedef struct Without {                 // conjugates.c: a plate that a step sees integrated out
@@ -894,12 +906,15 @@ Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is);      // is[i
 void find_conjugates(Graph *g);                                  // conjugates.c: parameters of a plate of conjugate unknowns, drawn with these integrated out
 void find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
 void find_exchanges(Graph *g);                                   // and those that move counts against each other
+void find_transfers(Graph *g);                                   // the same of elements of one array that are added up
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
 bool is_real_unknown(const Var *v);                              // a continuous unknown, or an array of such, without a constraint beside ends
 Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);       // a copy, which the graph does not have
 bool is_plain_real(const Var *v);                                // and with the same ends for all elements, none of which is computed
-const Step *step_of_count(Graph *g, const Var *v);                // exchanges.c: that draws counts one by one; NULL: they are drawn otherwise, or have few values
+// exchanges.c: that draws whole numbers with a least value one by one; NULL: they are drawn otherwise. And more than a few of them.
+const Step *step_of_integers(Graph *g, const Var *v);
+const Step *step_of_count(Graph *g, const Var *v);
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
 bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off
 
@@ -1083,6 +1098,7 @@ typedef struct Keys { int n; Expr *key[MAX_RANK], *extent[MAX_RANK], *at[MAX_RAN
 Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value);
 Expr *keys_at(const Keys *keys, Expr *ref);                       // the reference with its subscripts that are keys at `at`
 bool  varies(const Expr *e, const Loops *l);                      // with an index of the loops
+Expr *where_observed(const Graph *g, Expr *data, Expr *value);    // the value where nothing that the data hold is missing, else 0
 Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);      // sum of data by targets, at `at`: found again if it exists
 
 // ---- keyed.c: the same where a key is drawn in the sweep ----

@@ -275,9 +275,32 @@ static bool slope_of(const Loops *l, Expr *t, Expr **data, Expr **unknown, Gathe
     return varies(*data, l) && !centred_already(l, *data) && !ex_find(*data, is_sum, NULL) && (!varies(*unknown, l) || same_by_group(l, *unknown, by));
 }
 
+// A missing value is drawn in the sweep: where little is known of it, it may lie so far out that nothing is left of data around a mean that counts
+// it. So means are of rows of which all is observed.
+typedef struct Missing { const Var *v; Expr *any; } Missing;
+
+static void note_missing(Expr *ref, void *with)
+{
+    Missing *m = with;
+    if (ref->nargs < m->v->rank || ref->loose) return;       // within a sum: it has many values a row
+    Expr *here = ex_call1("missing", ref);
+    m->any = m->any ? ex_call2("||", m->any, here) : here;
+}
+
+Expr *where_observed(const Graph *g, Expr *data, Expr *value)
+{
+    Missing m = {0};
+    for (int i = 0; i < g->nvars; i++) {
+        m.v = g->vars[i];
+        if (m.v->kind == VAR_DATA && m.v->response && !needed_for((Graph *)g, m.v)) ex_references(data, m.v, note_missing, &m);
+    }
+    return m.any ? ex_call3("if_else", m.any, ex_num(0), value) : value;
+}
+
 static Expr *mean_of(Sums *to, const Loops *l, Expr *data)
 {
-    Expr *total = statistic(to, l, 0, NULL, NULL, data, NULL), *count = statistic(to, l, 0, NULL, NULL, ex_num(1), NULL);
+    Expr *total = statistic(to, l, 0, NULL, NULL, where_observed(to->g, data, data), NULL);
+    Expr *count = statistic(to, l, 0, NULL, NULL, where_observed(to->g, data, ex_num(1)), NULL);
     return ex_div(total, ex_call2("fmax", count, ex_num(1)));
 }
 

@@ -92,7 +92,8 @@ static Expr *mean_by_column(const Taking *t, Expr *data)
         extent[n++] = of->hi;
     }
     if (rows.n == 0) return NULL;
-    Expr *total = statistic(t->to, &own, n, target, extent, data, target), *count = statistic(t->to, &rows, 0, NULL, NULL, ex_num(1), NULL);
+    Expr *total = statistic(t->to, &own, n, target, extent, where_observed(t->to->g, data, data), target), *observed = where_observed(t->to->g, data, ex_num(1));
+    Expr *count = ex_is_num(observed, 1) ? statistic(t->to, &rows, 0, NULL, NULL, observed, NULL) : statistic(t->to, &own, n, target, extent, observed, target);
     return ex_div(total, ex_call2("fmax", count, ex_num(1)));
 }
 

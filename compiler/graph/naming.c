@@ -88,6 +88,11 @@ static bool said_comparison(Words *w, const Expr *e, const Loops *l)
     return false;
 }
 
+static Look test_missing(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_MISSING ? FOUND : LOOK; }
+
+// What is summed of observed values alone.
+static bool of_observed(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_if_else && ex_is_num(e->args[1], 0) && ex_find(e->args[0], test_missing, NULL); }
+
 static void say_call(Words *w, const Expr *e, const Loops *l)
 {
     if (e->fn == FN_if_else) {
@@ -95,6 +100,10 @@ static void say_call(Words *w, const Expr *e, const Loops *l)
         const Expr *x = e->args[1 + not];
         if (!ex_is_num(x, 1)) say_expr(w, x, l);
         if (!not && !ex_is_num(e->args[2], 0)) { say(w, "or"); say_expr(w, e->args[2], l); }
+        if (of_observed(e)) {
+            say(w, "observed");
+            return;
+        }
         Words where = {.n = 0};
         if (said_comparison(&where, e->args[0], l) && !where.full) {
             say(w, not ? "where_not" : "where");
@@ -144,9 +153,11 @@ static void say_expr(Words *w, const Expr *e, const Loops *l)
 static bool is_column(const Expr *target, const Sum *s)
 {
     if (target->kind != EX_INDEX) return false;
-    const bool product = s->value->kind == EX_MUL;
-    for (int f = 0; f < (product ? s->value->nargs : 1); f++) {
-        const Expr *e = product ? s->value->args[f] : s->value;
+    const Expr *value = s->value;
+    if (of_observed(value)) value = ex_is_num(value->args[2], 1) ? value->args[0]->args[0] : value->args[2];
+    const bool product = value->kind == EX_MUL;
+    for (int f = 0; f < (product ? value->nargs : 1); f++) {
+        const Expr *e = product ? value->args[f] : value;
         if (e->kind != EX_REF || e->nargs != 2 || e->args[1] != target || e->args[0]->kind != EX_INDEX) continue;
         bool summed = moves(e->args[0], &s->loops);
         for (int k = 0; k < s->n; k++) summed &= s->target[k] != e->args[0];
@@ -159,6 +170,7 @@ const char *statistic_name(const Graph *g, const Sum *s)
 {
     Words w = {.n = 0};
     if (ex_is_num(s->value, 1)) say(&w, "count");
+    else if (of_observed(s->value) && ex_is_num(s->value->args[2], 1)) say(&w, "count_observed");
     else {
         say(&w, "sum");
         say_expr(&w, s->value, &s->loops);

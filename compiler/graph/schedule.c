@@ -1593,6 +1593,7 @@ bool schedule(Graph *g)
     if (!g->by_gibbs) move_together(g);
     find_orbits(g);
     find_exchanges(g);
+    find_transfers(g);
     find_windows(g);
     find_shifts(g);
     find_scales(g);

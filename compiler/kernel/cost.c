@@ -21,7 +21,7 @@
 #include "kernel.h"
 #include "scope.h"
 
-enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2 };
+enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2, TRIED_BY_TRANSFER = 8 };
 
 // In multiply-adds.
 enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 60, LAUNCHED = 60, LIBRARY = 4000, LEAST_LIBRARY = 13, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
@@ -354,10 +354,13 @@ static void count_node(Counter *k, const Node *n, Cost *to)
             if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false, false), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         draw(to, ex_num(1), units_of("uniform_between", DRAW));
         break;
-    case NODE_WEIGH:
-        add(to, times(count_scope(k, n->body), ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)})));
+    case NODE_WEIGH: {
+        const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;       // each element has values of its own
+        Expr *values = ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)});
+        add(to, times(count_scope(k, n->body), transfer ? ex_num(TRIED_BY_TRANSFER) : values));
         draw(to, ex_num(1), units_of("uniform_between", DRAW));
         break;
+    }
     case NODE_WEIGHTS: {
         const ValueWeights *w = n->weights.of;
         Cost c = none();

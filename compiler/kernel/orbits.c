@@ -70,8 +70,117 @@ static Expr *where_it_pays(Lower *p, const Step *s)
     return o->where && few ? ex_call2("&&", o->where, few) : o->where ? o->where : few;
 }
 
+// ---- transfers: who is moved against whom, and how far ----
+
+static Node *put_random(Lower *p, Var *v, Expr *element, Var *x, const char *routine, Expr *one, Expr *other)
+{
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = v;
+    d->draw.element = element;
+    d->draw.x = x;
+    d->draw.type = x->discrete ? "long" : "wide";
+    d->draw.routine = routine;
+    d->draw.nargs = other ? 2 : 1;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
+    d->draw.arg[0].value = one;
+    d->draw.arg[1].value = other;
+    d->draw.check = DRAW_UNCHECKED;
+    return d;
+}
+
+static Var *whole_local(Lower *p, const char *name)
+{
+    Var *x = local_new(p->g->arena, name);
+    x->base = BASE_INT;
+    x->discrete = true;
+    return x;
+}
+
+static void find_partners(Lower *p, const Transfer *t)
+{
+    for (int d = 0; d < t->moved->rank; d++) {
+        if (!(t->along >> d & 1)) continue;
+        Expr *n = t->moved->dim[d], *distance = ex_ref(t->distance[d], 0, NULL), *phase = ex_ref(t->phase[d], 0, NULL);
+        Var *far = whole_local(p, "far"), *begin = whole_local(p, "begin");
+        note(p, "How partners are found in this sweep");
+        Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "pair_%s", t->distance[d]->name + strlen("pair_")), "wide");
+        Node *lane = enter(p, NODE_LANE);
+        put_random(p, t->distance[d], distance, far, "transfer_distance", n, NULL);
+        put_random(p, t->distance[d], distance, begin, "transfer_phase", n, local_ref(far))->draw.goes_on = true;
+        put_update(p, UPDATE_SET, place_element(distance), local_ref(far));
+        put_update(p, UPDATE_SET, place_element(phase), local_ref(begin));
+        leave(p, lane);
+        close_kernel(p);
+        launch_team(p, k);
+        note(p, "Who is whose partner");
+        k = open_kernel(p, KERNEL_TEAM, words(p, "find_%s", t->partner[d]->name), "wide");
+        Loops l = {.n = 1, .index = {index_new("k", ex_num(1), n)}};
+        Expr *at = ex_index(l.index[0]), *partner = ex_ref(t->partner[d], 1, &at);
+        Node *nest = enter_nest(p, NODE_NEST, &l, 1, partner->args, NULL);
+        put_update(p, UPDATE_SET, place_element(partner), ex_call("transfer_partner", 4, (Expr *[]){at, n, distance, phase}));
+        leave(p, nest);
+        close_kernel(p);
+        launch_team(p, k);
+    }
+}
+
+static void draw_places(Lower *p, const Transfer *t)
+{
+    const Var *const moved[] = {t->moved, t->other};
+    for (int side = 0; side < 2; side++)
+        for (int d = t->of->rank; d < moved[side]->rank; d++) {
+            Expr *place = ex_ref(t->place[side][d], 0, NULL);
+            Var *x = whole_local(p, "x");
+            note(p, "Which element of %s moves in this sweep", moved[side]->name);
+            Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", t->place[side][d]->name), "wide");
+            Node *lane = enter(p, NODE_LANE);
+            put_random(p, t->place[side][d], place, x, "discrete_uniform", ex_num(1), moved[side]->dim[d]);
+            put_update(p, UPDATE_SET, place_element(place), local_ref(x));
+            leave(p, lane);
+            close_kernel(p);
+            launch_team(p, k);
+        }
+}
+
+static void find_room(Lower *p, const Transfer *t)
+{
+    Conditional *c = NEW(p->g->arena, Conditional);
+    Arena *a = p->g->arena;
+    Var *low = local_new(a, "low"), *high = local_new(a, "high"), *step = local_new(a, "step"), *below = local_new(a, "below"), *of = t->of;
+    Expr *at[MAX_RANK];
+    for (int d = 0; d < of->rank; d++) at[d] = ex_index(t->element[d]);
+    *c = (Conditional){.var = of, .nbatch = of->rank, .current = ex_ref(of, of->rank, at), .u = ex_ref(of, of->rank, at)};
+    memcpy(c->element, t->element, sizeof c->element);
+    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &of, .conditional = c};
+    note(p, "How far each may move, and among which values it is drawn");
+    Kernel *k = of->rank ? open_elements_kernel(p, BY_ELEMENT, &s, words(p, "room_of_%s", of->name))
+                         : open_kernel(p, KERNEL_TEAM, words(p, "room_of_%s", of->name), "wide");
+    k->number = "wide";
+    Opened o = {0};
+    Node *lane = of->rank ? NULL : enter(p, NODE_LANE);
+    if (of->rank) o = enter_elements(p, &s, BY_ELEMENT);
+    put_let(p, NULL, low, t->lowest, "wide");
+    put_let(p, NULL, high, t->highest, "wide");
+    Expr *to = ex_ref(t->step, of->rank, at);
+    put_random(p, t->step, to, step, "transfer_step", local_ref(low), local_ref(high));
+    put_random(p, t->step, to, below, "transfer_below", local_ref(low), local_ref(high))->draw.goes_on = true;
+    put_update(p, UPDATE_SET, place_element(to), local_ref(step));
+    put_update(p, UPDATE_SET, place_element(ex_ref(t->first, of->rank, at)), ex_call3("transfer_first", local_ref(low), local_ref(step), local_ref(below)));
+    put_update(p, UPDATE_SET, place_element(ex_ref(t->last, of->rank, at)), ex_call3("transfer_last", local_ref(high), local_ref(step), local_ref(below)));
+    leave_elements(p, &o);
+    if (lane) leave(p, lane);
+    close_kernel(p);
+    if (lane) launch_team(p, k);
+    else launch_elements(p, &s, BY_ELEMENT, NULL, k);
+}
+
 void before_orbit(Lower *p, const Step *s)
 {
+    if (s->orbit->transfer) {
+        if (s->orbit->transfer->other) draw_places(p, s->orbit->transfer);
+        else find_partners(p, s->orbit->transfer);
+        find_room(p, s->orbit->transfer);
+    }
     Var *c = s->orbit->by;
     Expr *where = where_it_pays(p, s);
     if (where) with_extent(launch(p, LAUNCH_WHERE, NULL), where);

@@ -22,6 +22,7 @@
 #include "polya_gamma.h"
 #include "polya_gamma_single.h"
 #include "discrete.h"
+#include "transfers.h"
 #include "weights.h"
 #include "student.h"
 #include "others.h"

@@ -365,19 +365,32 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
     }
 }
 
-// Unknowns of which no element ever changes: R-hat cannot tell whether that is their law.
-static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmSummary *all)
+// Unknowns that never change, or whole numbers of which some elements do not: R-hat cannot tell whether that is their law.
+static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all)
 {
+    static const char why[] = "That is right where data and bounds leave no other value that is likely; otherwise no update can change it alone, as "
+                              "counts of which the sum is known, and the draws are not those of the posterior: sum such unknowns out, or write the "
+                              "model in those that are free.";
+    static const char some[] = "Warning: %s and %ld other element%s of %s have the same value in all draws of all chains, each its own. %s\n";
     for (long k = 0, first = 0; k < d->n_summarised; k++) {
         const int field = d->column[k].field;
         if (k > 0 && field != d->column[k - 1].field) first = k;
         if (field < 0 || gm_draws_diagnostic(d, model, k) || (k + 1 < d->n_summarised && d->column[k + 1].field == field)) continue;
-        const GmRole role = model->state[field].role;
-        bool still = role == GM_PARAMETER || role == GM_LATENT;
-        for (long i = first; i <= k && still; i++) still = all[i].sd == 0;
-        if (!still) continue;
-        fprintf(to, "Warning: %s has the same value in all draws of all chains. That is right where data and bounds leave no other value that is likely; otherwise no update can change it alone, as counts of which the sum is known, and the draws are "
-                    "not those of the posterior: sum such unknowns out, or write the model in those that are free.\n", model->state[field].name);
+        const GmField *of = &model->state[field];
+        long still = 0, which = -1;
+        for (long i = k; i >= first; i--)
+            if (all[i].sd == 0) {
+                still++;
+                which = i;
+            }
+        if ((of->role != GM_PARAMETER && of->role != GM_LATENT) || still == 0) continue;
+        if (still == k + 1 - first) fprintf(to, "Warning: %s has the same value in all draws of all chains. %s\n", of->name, why);
+        else if (of->type == GM_INT && !of->partial) {       // reals that are 0 or 1 by their constraint are no news
+            char *label = gm_column_label(d, model, m, which, '[');
+            if (still == 1) fprintf(to, "Warning: %s has the same value in all draws of all chains. %s\n", label, why);
+            else fprintf(to, some, label, still - 1, still > 2 ? "s" : "", of->name, why);
+            free(label);
+        }
     }
 }
 
@@ -430,7 +443,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
                 ess_bound, short_of, quantities, label, ess, more);
         free(label);
     }
-    print_still_warnings(to, d, model, all);
+    print_still_warnings(to, d, model, m, all);
     return unmixed > 0 || short_of > 0;
 }
 

@@ -1,6 +1,7 @@
 // If this failed, a count or a category would be drawn with the wrong probabilities.
 #include "check.h"
 #include "../../runtime/device/discrete.h"
+#include "../../runtime/device/transfers.h"
 #include "../../runtime/device/weights.h"
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
@@ -141,6 +142,59 @@ static void multinomials(void)
     check_mean("multinomial covariance", -50 * 0.125 * 0.25);
 }
 
+// Partners are each other's, and any two may be; a window holds 0, lies within the ends, and is as likely from each of its values.
+static void transfers(void)
+{
+    static const long sizes[] = { 1, 2, 3, 5, 8, 9, 40 };
+    Sweep  at = { SEED, 3, 0 };
+    Stream s = stream(at, 79, 0);
+    long   wrong = 0, never = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        static long met[41][41];
+        memset(met, 0, sizeof met);
+        const long n = sizes[i];
+        for (long turn = 0; turn < 200000; turn++) {
+            const long distance = transfer_distance(&s, n), phase = transfer_phase(&s, n, distance);
+            for (long k = 1; k <= n; k++) {
+                const long to = transfer_partner(k, n, distance, phase);
+                wrong += to < 1 || to > n || transfer_partner(to, n, distance, phase) != k;
+                met[k][to < 1 || to > n ? 0 : to]++;
+            }
+        }
+        for (long k = 1; k <= n; k++)
+            for (long l = 1; l <= n; l++) never += k != l && met[k][l] == 0;
+    }
+    check("partners that are not each other's", "count", (double)wrong, 0);
+    check("pairs that are never made", "count", (double)never, 0);
+
+    static double observed[2][4096];          // how often each pair of step and place of the first value comes, from two places that lie 60 apart
+    long outside = 0, far = 0;
+    memset(observed, 0, sizeof observed);
+    for (int from = 0; from < 2; from++)
+        for (long turn = 0; turn < 400000; turn++) {
+            const double x = from ? 160 : 100, low = -x, high = 300 - x;
+            const double step = transfer_step(&s, low, high), below = transfer_below(&s, low, high);
+            const double first = transfer_first(low, step, below), last = transfer_last(high, step, below);
+            outside += !(first <= 0 && last >= 0 && first * step >= low && last * step <= high && last - first < GM_TRANSFER_VALUES);
+            far += step == 16;
+            const double begin = x - below * step, reach = 60 / step;      // both places are in the window
+            if (floor(reach) == reach && (from ? below >= reach : below + reach < GM_TRANSFER_VALUES))
+                observed[from][(int)(begin + 600) + (step == 16 ? 2048 : step == 4 ? 1024 : 0)]++;
+        }
+    double most = 0, total = 0;
+    for (int k = 0; k < 4096; k++) {
+        const double sum = observed[0][k] + observed[1][k], apart = observed[0][k] - observed[1][k];
+        total += sum;
+        if (sum > 0) most = fmax(most, fabs(apart) / sqrt(sum));
+    }
+    check("windows beyond the ends", "count", (double)outside, 0);
+    check("windows from two of their values", "z", most, 6);
+    check("no window holds both", "not", total < 1000, 0);
+    check("the widest windows", "share", fabs((double)far / 800000 - 0.2), 0.01);
+    const int all = transfer_step(&s, -3, 28) == 1 && transfer_below(&s, -3, 28) == 3 && transfer_first(-3, 1, 3) == -3 && transfer_last(28, 1, 3) == 28;
+    check("few values: all", "not", !all, 0);
+}
+
 int main(void)
 {
     gsl_set_error_handler_off();
@@ -172,6 +226,7 @@ int main(void)
     some_at_a_time();
     by_products();
     multinomials();
+    transfers();
 
     Sweep  at = { SEED, 0, 0 };
     Stream s = stream(at, 99999, 0);
