@@ -28,6 +28,7 @@
 static const double of_cpu = 0.4e-9;                 // seconds of a multiply-add on one core, as costs count them
 static const double of_gpu = 4e-9;                   // of one lane of a GPU (kernel/cost.c)
 static const double starting = 0.5;                  // driver, context, loading of kernels
+static const double sending = 0.5e-9;                // a byte of data
 static const double compiling = 5;                   // kernels, by NVRTC; those of moves along gradients take as long again, once for all programs
 static const double predicted = 2, measured = 1.2;   // factors to which times are known
 static const double most_measuring = 0.3;            // seconds of a measurement on a device
@@ -123,18 +124,26 @@ static double sweeps_of(const GmOptions *o)
     return o->map ? (double)(o->iterations ? o->iterations : ITERATIONS) : (double)(o->warmup + o->samples * o->thin);
 }
 
+static double seconds_to_start(const GmModel *model, const GmData *data)
+{
+    double bytes = 0;
+    for (int f = 0; f < model->n_data; f++)
+        if (model->data[f].rank > 0) bytes += (double)gm_shape_size(&data->shape[f]) * (model->data[f].type == GM_INT ? sizeof(int32_t) : sizeof(double));
+    return starting + sending * bytes;
+}
+
 // Before the CPU has set up nothing is known of its sparse joint normals, nor whether a GPU draws them in turn, as is counted then.
-static GmOutlook predict(const GmModel *model, const GmOptions *o, const void *data, int processors)
+static GmOutlook predict(const GmModel *model, const GmOptions *o, const GmData *data, int processors)
 {
     double cost[GM_COSTS] = { 0 };
     const Ways w = ways_of(model, o);
     gm_sparse_guessed();
-    model->cost(data, cost);
+    model->cost(data->data, cost);
     return (GmOutlook){ .sweeps = sweeps_of(o), .cpu = gm_cost_on_cpu(cost, w.steps, w.moves, o->chains, o->threads), .gpu = gm_cost_on_gpu(cost, w.steps, w.moves, o->chains, o->map, processors),
-                        .cpu_factor = predicted, .gpu_factor = predicted, .start = starting, .cpu_at_least = gm_sparse_guessed() };
+                        .cpu_factor = predicted, .gpu_factor = predicted, .start = seconds_to_start(model, data), .cpu_at_least = gm_sparse_guessed() };
 }
 
-void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const void *data)
+void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const GmData *data)
 {
     if (!model->cost) return;
     const GmOutlook x = predict(model, o, data, 0);
@@ -219,7 +228,7 @@ static void measure_cpu(const Auto *a, GmOutlook *x)
     trial.instead = a->options->init_file ? NULL : gm_find_start;
     trial.timed = 1;
     if (a->model->setup) a->model->setup(&trial);
-    const GmOutlook now = predict(a->model, a->options, a->data->data, a->processors);
+    const GmOutlook now = predict(a->model, a->options, a->data, a->processors);
     x->cpu = now.cpu;
     x->gpu = now.gpu;
     x->cpu_at_least = false;
@@ -284,7 +293,7 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
     const GmModel *const model = a->model;
     const GmOptions *const o = a->options;
     const bool measures = !o->map;
-    GmOutlook x = predict(model, o, a->data->data, 0);
+    GmOutlook x = predict(model, o, a->data, 0);
     GmVerdict v = verdict(a, &x);
     if (!seems_there() && gm_cuda_absent()) return GM_ON_CPU;            // nothing was asked for, and nothing is there: not worth a word
     bool made = v == GM_NOT_CLEAR && measures;
@@ -294,7 +303,7 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
     if (gm_cuda_absent()) return GM_ON_CPU;
     if (!gm_cuda_driver(NULL)) return GM_ON_GPU;         // which will say what is the matter
     a->processors = processors_of(o->device_number);
-    x.gpu = predict(model, o, a->data->data, a->processors).gpu;
+    x.gpu = predict(model, o, a->data, a->processors).gpu;
     x.start += compiling * gm_device_to_compile(model, a->data->data, gm_cuda_capability(o->device_number), o->precision, model->n_competitions == 0 || a->ways.moves);
     v = verdict(a, &x);
     if (v == GM_NOT_CLEAR && measures && !made) {

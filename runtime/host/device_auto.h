@@ -28,6 +28,6 @@ double gm_cost_on_gpu(const double *cost, bool steps, bool moves, int chains, bo
 GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory *memory, const GmOptions *o, const GmDraws *draws, const GmRun *run, char *line, size_t room);
 
 // A line of --profile: what was predicted.
-void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const void *data);
+void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const GmData *data);
 
 #endif
