@@ -2,12 +2,15 @@
 """--device auto against the better of the CPU and a GPU, in seconds of whole runs (runtime/host/device_auto.c).
 
     device_auto.py                              builds in a folder that is removed, and runs
-    device_auto.py build FOLDER [ARCH] [DIR...] compiles only; ARCH (sm_90) for a machine without a GPU. A DIR has model.gm and data.json: 4 chains of 2000 sweeps, --method gibbs
+    device_auto.py build FOLDER [ARCH] [DIR...] compiles only; ARCH (sm_90) for a machine without a GPU. A DIR has model.gm and data.json:
+                                                4 chains of 2000 sweeps, --method gibbs
     device_auto.py run FOLDER [NAME...]         runs what was built: NumPy, the NVIDIA driver and NVRTC; a NAME is a part of a model's name
 
-Each model makes a fixed number of sweeps by --device cpu, by --device gpu and by auto. A run that lasts more than LIMIT seconds is ended there; what does not end on either device in that time is not counted. Kernels are compiled before. Of auto: what it took, its seconds
-beside those of the better device, and what it said. A sweep: microseconds of all chains, as the line at the end of a run has them, and in brackets what costs predict. Exit status 1 if auto is more than
-1.5 times as slow as the better one (0.1 s are forgiven: a program's start varies by as much). Without a GPU: the CPU alone.
+Each model makes a fixed number of sweeps by --device cpu, by --device gpu and by auto. A run that lasts more than LIMIT seconds is ended
+there; what does not end on either device in that time is not counted. Kernels are compiled before. Of auto: what it took, its seconds
+beside those of the better device, and what it said. A sweep: microseconds of all chains, as the line at the end of a run has them, and in
+brackets what costs predict. Exit status 1 if auto is more than 1.5 times as slow as the better one (0.1 s are forgiven: a program's start
+varies by as much). Without a GPU: the CPU alone.
 """
 import json
 import os
@@ -100,7 +103,8 @@ MODELS = [
 def build(folder, arch=None, given=()):
     """programs.json: name, program, folder of data, inputs (or None: made when it runs), chains, sweeps."""
     os.makedirs(folder, exist_ok=True)
-    models = MODELS + [(os.path.basename(os.path.normpath(d)), os.path.join(d, "model.gm"), ["--method", "gibbs"], [os.path.abspath(os.path.join(d, "data.json"))], ["data.json"], 4, 2000) for d in given]
+    models = MODELS + [(os.path.basename(os.path.normpath(d)), os.path.join(d, "model.gm"), ["--method", "gibbs"],
+                        [os.path.abspath(os.path.join(d, "data.json"))], ["data.json"], 4, 2000) for d in given]
     made, listed = {}, []
 
     def compile(key):
@@ -126,7 +130,8 @@ def build(folder, arch=None, given=()):
 
 def fit(folder, program, place, inputs, device, chains, warmup, samples, *more, limit=LIMIT):
     """Seconds, or None if it had to be ended; and the run."""
-    command = [os.path.join("..", program), *inputs, "--device", device, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--no-summary", "--no-lp", "--seed", "1", *more]
+    command = [os.path.join("..", program), *inputs, "--device", device, "--chains", str(chains), "--warmup", str(warmup),
+               "--samples", str(samples), "--no-summary", "--no-lp", "--seed", "1", *more]
     before = time.monotonic()
     try:
         ran = subprocess.run(command, cwd=os.path.join(folder, place), capture_output=True, text=True, timeout=limit)
@@ -160,9 +165,9 @@ def run(folder, only):
         print("there is no GPU here: " + (probe.stderr.strip().splitlines() or [""])[-1])
     else:                                                # kernels, for their data
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            list(pool.map(lambda m: subprocess.run([os.path.join("..", m[1]), *inputs[m[0]], "--device", "gpu", "--chains", "1", "--warmup", "0", "--samples", "1", "--no-summary", "-q", "--seed", "1"],
-                                                   cwd=os.path.join(folder, m[2]), capture_output=True, timeout=100), chosen))
-    print("| model | chains | sweeps | CPU, s | GPU, s | auto, s | taken | auto/better | CPU, us a sweep (predicted) | GPU, us a sweep (predicted) |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+            list(pool.map(lambda m: fit(folder, m[1], m[2], inputs[m[0]], "gpu", 1, 0, 1, limit=100), chosen))
+    print("| model | chains | sweeps | CPU, s | GPU, s | auto, s | taken | auto/better | CPU, us a sweep (predicted) | GPU, us a sweep (predicted) |\n"
+          "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     worst, failed, counted, left = 0, [], 0, []
     for name, program, place, _, chains, sweeps in chosen:
         if time.monotonic() - began > BUDGET:
@@ -173,7 +178,8 @@ def run(folder, only):
         cpu, on_cpu = fit(*args, "cpu", *rest)
         gpu_, on_gpu = fit(*args, "gpu", *rest) if there else (None, on_cpu)
         auto, by_auto = fit(*args, "auto", *rest, limit=2 * LIMIT) if there else (cpu, on_cpu)
-        predicted = re.search(r"^predicted: ([0-9.e+-]+) us a sweep on the CPU, ([0-9.e+-]+) on a GPU", fit(*args, "cpu", chains, 0, 1, "--profile")[1].stdout, re.M)
+        profile = fit(*args, "cpu", chains, 0, 1, "--profile")[1].stdout
+        predicted = re.search(r"^predicted: ([0-9.e+-]+) us a sweep on the CPU, ([0-9.e+-]+) on a GPU", profile, re.M)
         predicted = [float(predicted.group(k)) for k in (1, 2)] if predicted else [float("nan")] * 2
         ended = [s for s in (cpu, gpu_) if s is not None and s == s]
         ratio = (2 * LIMIT if auto is None else auto) / (min(ended) + FORGIVEN) if ended else None
@@ -184,8 +190,9 @@ def run(folder, only):
                 failed.append(name)
         taken = "" if auto is None and not by_auto.stderr else "GPU" if " on GPU " in by_auto.stderr else "CPU"
         most = 1e6 * LIMIT / sweeps
-        print("| %s | %d | %d | %s | %s | %s | %s | %s | %s (%.3g) | %s (%.3g) |" % (name, chains, sweeps, cell(cpu), cell(gpu_), cell(auto, limit=2 * LIMIT), taken, "" if ratio is None else "%.2f" % ratio,
-                                                                             cell(pace(on_cpu), "%.3g", most), predicted[0], cell(pace(on_gpu) if there else None, "%.3g", most), predicted[1]), flush=True)
+        print("| %s | %d | %d | %s | %s | %s | %s | %s | %s (%.3g) | %s (%.3g) |" % (
+            name, chains, sweeps, cell(cpu), cell(gpu_), cell(auto, limit=2 * LIMIT), taken, "" if ratio is None else "%.2f" % ratio,
+            cell(pace(on_cpu), "%.3g", most), predicted[0], cell(pace(on_gpu) if there else None, "%.3g", most), predicted[1]), flush=True)
         for ran in (on_gpu, by_auto):
             if ran.returncode not in (0, 124):
                 print("    status %d: %s" % (ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]), flush=True)
@@ -194,7 +201,8 @@ def run(folder, only):
                 print("    " + line, flush=True)
     if left:
         print("no time for: " + ", ".join(left))
-    print("device_auto: %.0f s; %d models, auto is at most %.2f times as slow as the better device (bound %g)%s" % (time.monotonic() - began, counted, worst, BOUND, "; slower: " + ", ".join(failed) if failed else ""))
+    print("device_auto: %.0f s; %d models, auto is at most %.2f times as slow as the better device (bound %g)%s" % (
+        time.monotonic() - began, counted, worst, BOUND, "; slower: " + ", ".join(failed) if failed else ""))
     return 1 if failed else 0
 
 
