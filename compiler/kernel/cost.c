@@ -655,7 +655,8 @@ static Cost where_taken(Cost c, const Step *s, bool gpu)
     return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes), ex_mul2(times, c.work), ex_mul2(times, c.lane)};
 }
 
-// `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for is made in every sweep, of a trajectory as is usual.
+// `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for is made in every
+// sweep, of a trajectory as is usual.
 static Ways count_ways(const Program *p, const Competition *of, int other, When route)
 {
     Cost every = none();

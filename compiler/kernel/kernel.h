@@ -387,7 +387,8 @@ typedef struct CompetitionCost {         // in multiply-adds, of one chain, in n
     Expr *move, *evaluation;             // a sweep along gradients is a move, and as many evaluations of density and gradient as its trajectory has
     struct { CostOnGpu steps, move, evaluation; } on_gpu;
 } CompetitionCost;
-CompetitionCost cost_of_competition(const Program *p, const Competition *of);    // NULL: of the whole program, all its competitions together; moves that the model asks for are among the steps
+// Of the competition; NULL: of the whole program, all its competitions together, and among the steps what the model asks to be moved along gradients.
+CompetitionCost cost_of_competition(const Program *p, const Competition *of);
 CostOnGpu cost_standing_in(const Program *p, int joint);          // of the steps that stand in for joint normal `joint`
 CompetitionCost cost_where_told(const Program *p, const Competition *of);       // on a CPU, of all but the joint normal whose rows are told
 void cost_of_scales(const Program *p, const StepCode *s, Expr **sweep, Expr **trial);           // of all other steps, and of one trial; without factors of sparse joint normals

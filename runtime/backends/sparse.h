@@ -119,7 +119,8 @@ const char *gm_sparse_route(int number);
 // ns that a draw of it is predicted to take, or the steps that stand in for it: for runs that choose between steps and moves along gradients.
 double gm_sparse_time(int number);
 
-// Whether one of this, gm_sparse_taken and gm_rows_told was asked since the last call for a joint normal of which nothing is known yet: the program has not set up.
+// Whether one of this, gm_sparse_taken and gm_rows_told was asked since the last call for a joint normal of which nothing is known yet: the program has not
+// set up.
 int gm_sparse_guessed(void);
 
 // The numbers of the matrix of a chain: `begin` makes them zero, the kernel adds them up.

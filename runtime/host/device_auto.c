@@ -6,15 +6,20 @@
 //   |                                                                                                     not clear:
 //   a few sweeps on the GPU            both are measured                                                  the shorter one is taken
 //
-// Why not by costs alone: they are known to a factor of two or so (kernel/cost.c), machines differ, and neither cache nor cores are in them. Why not by measuring alone: it would start a
-// GPU, and compile kernels for it, for a run that a CPU ends in a tenth of the time. And a sweep cannot be broken off: one lane may take minutes for the factor of a matrix
+// Why not by costs alone: they are known to a factor of two or so (kernel/cost.c), machines differ, and neither cache nor cores are in them. Why not by
+// measuring alone: it would start a
+// GPU, and compile kernels for it, for a run that a CPU ends in a tenth of the time. And a sweep cannot be broken off: one lane may take minutes for the
+// factor of a matrix
 // that a CPU makes in a second. Within a factor of 4, where it is measured, neither happens.
 //
-// A GPU has to start: its driver and context, kernels that are neither in the program nor in the cache. That counts, so short runs stay on the CPU; where costs say so no driver is loaded.
+// A GPU has to start: its driver and context, kernels that are neither in the program nor in the cache. That counts, so short runs stay on the CPU; where
+// costs say so no driver is loaded.
 //
-// Where methods compete (choice.c) a device is rated by the cheaper one. What is measured are Gibbs updates, which a warm-up begins with; NUTS is taken to be as much faster or slower than predicted.
+// Where methods compete (choice.c) a device is rated by the cheaper one. What is measured are Gibbs updates, which a warm-up begins with; NUTS is taken to be
+// as much faster or slower than predicted.
 //
-// What measured sweeps draw is forgotten: the memory of the CPU is as before, and the GPU is opened once more. So draws are those of --device cpu, or of --device gpu, with the same seed.
+// What measured sweeps draw is forgotten: the memory of the CPU is as before, and the GPU is opened once more. So draws are those of --device cpu, or of
+// --device gpu, with the same seed.
 #include "device_auto.h"
 #include "device_inside.h"
 #include "../backends/sparse.h"
@@ -28,6 +33,7 @@
 static const double of_cpu = 0.4e-9;                 // seconds of a multiply-add on one core, as costs count them
 static const double of_gpu = 4e-9;                   // of one lane of a GPU (kernel/cost.c)
 static const double starting = 0.5;                  // driver, context, loading of kernels
+static const double sending = 0.5e-9;                // a byte of data
 static const double compiling = 5;                   // kernels, by NVRTC; those of moves along gradients take as long again, once for all programs
 static const double predicted = 2, measured = 1.2;   // factors to which times are known
 static const double most_measuring = 0.3;            // seconds of a measurement on a device
@@ -78,7 +84,8 @@ void gm_outlook_say(char *to, size_t room, const GmOutlook *x, bool on_gpu)
     else if (ratio < 1.25)
         snprintf(to, room, "%s: about as fast as %s for these data; %s", on_gpu ? "GPU" : "CPU", on_gpu ? "the CPU" : "this GPU", other);
     else
-        snprintf(to, room, "%s: about %.4g times as fast as %s for these data; %s", on_gpu ? "GPU" : "CPU", rounded(ratio), on_gpu ? "the CPU" : "this GPU", other);
+        snprintf(to, room, "%s: about %.4g times as fast as %s for these data; %s", on_gpu ? "GPU" : "CPU", rounded(ratio),
+                 on_gpu ? "the CPU" : "this GPU", other);
 }
 
 // ---- predictions ----
@@ -88,7 +95,8 @@ static double cheaper(double by_steps, double by_moves, bool steps, bool moves)
     return steps && moves ? fmin(by_steps, by_moves) : moves ? by_moves : by_steps;
 }
 
-// Draws of scales with joint normals integrated out are rationed (scales.h): they take as much as the rest of a sweep at most, or ENOUGH. Half of that is usual.
+// Draws of scales with joint normals integrated out are rationed (scales.h): they take as much as the rest of a sweep at most, or ENOUGH. Half of that is
+// usual.
 static double of_scales(const double *cost) { return 0.5 * fmin(cost[GM_COST_OF_SCALES], fmax(cost[0], ENOUGH)); }
 
 double gm_cost_on_cpu(const double *cost, bool steps, bool moves, int chains, int threads)
@@ -101,8 +109,10 @@ double gm_cost_on_cpu(const double *cost, bool steps, bool moves, int chains, in
 
 double gm_cost_on_gpu(const double *cost, bool steps, bool moves, int chains, bool in_turn, int processors)
 {
-    const double *const c = cost + GM_COST_ON_GPU, together = in_turn ? chains : 1, each = (double)chains * PROCESSORS / (processors > 0 ? processors : PROCESSORS);
-    return of_gpu * cheaper(together * c[0] + each * c[1], together * (c[2] + EVALUATIONS * c[4]) + each * (c[3] + EVALUATIONS * c[5]), steps, moves);
+    const double *const c = cost + GM_COST_ON_GPU, together = in_turn ? chains : 1;
+    const double each = (double)chains * PROCESSORS / (processors > 0 ? processors : PROCESSORS);
+    const double by_steps = together * c[0] + each * c[1], by_moves = together * (c[2] + EVALUATIONS * c[4]) + each * (c[3] + EVALUATIONS * c[5]);
+    return of_gpu * cheaper(by_steps, by_moves, steps, moves);
 }
 
 // Which ways of making a sweep the run may take.
@@ -123,18 +133,27 @@ static double sweeps_of(const GmOptions *o)
     return o->map ? (double)(o->iterations ? o->iterations : ITERATIONS) : (double)(o->warmup + o->samples * o->thin);
 }
 
+static double seconds_to_start(const GmModel *model, const GmData *data)
+{
+    double bytes = 0;
+    for (int f = 0; f < model->n_data; f++)
+        if (model->data[f].rank > 0) bytes += (double)gm_shape_size(&data->shape[f]) * (model->data[f].type == GM_INT ? sizeof(int32_t) : sizeof(double));
+    return starting + sending * bytes;
+}
+
 // Before the CPU has set up nothing is known of its sparse joint normals, nor whether a GPU draws them in turn, as is counted then.
-static GmOutlook predict(const GmModel *model, const GmOptions *o, const void *data, int processors)
+static GmOutlook predict(const GmModel *model, const GmOptions *o, const GmData *data, int processors)
 {
     double cost[GM_COSTS] = { 0 };
     const Ways w = ways_of(model, o);
     gm_sparse_guessed();
-    model->cost(data, cost);
-    return (GmOutlook){ .sweeps = sweeps_of(o), .cpu = gm_cost_on_cpu(cost, w.steps, w.moves, o->chains, o->threads), .gpu = gm_cost_on_gpu(cost, w.steps, w.moves, o->chains, o->map, processors),
-                        .cpu_factor = predicted, .gpu_factor = predicted, .start = starting, .cpu_at_least = gm_sparse_guessed() };
+    model->cost(data->data, cost);
+    return (GmOutlook){ .sweeps = sweeps_of(o), .cpu = gm_cost_on_cpu(cost, w.steps, w.moves, o->chains, o->threads),
+                        .gpu = gm_cost_on_gpu(cost, w.steps, w.moves, o->chains, o->map, processors),
+                        .cpu_factor = predicted, .gpu_factor = predicted, .start = seconds_to_start(model, data), .cpu_at_least = gm_sparse_guessed() };
 }
 
-void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const void *data)
+void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const GmData *data)
 {
     if (!model->cost) return;
     const GmOutlook x = predict(model, o, data, 0);
@@ -201,7 +220,8 @@ static GmRun trial_of(const Auto *a)
     return trial;
 }
 
-// A measured time takes the place of a predicted one. What was not measured is taken to be as much faster or slower than predicted: a sweep by the other method, if that is cheaper, and scales.
+// A measured time takes the place of a predicted one. What was not measured is taken to be as much faster or slower than predicted: a sweep by the other
+// method, if that is cheaper, and scales.
 static void learn(double *time, double *factor, double seconds, double same)
 {
     if (!(seconds > 0)) return;
@@ -219,14 +239,15 @@ static void measure_cpu(const Auto *a, GmOutlook *x)
     trial.instead = a->options->init_file ? NULL : gm_find_start;
     trial.timed = 1;
     if (a->model->setup) a->model->setup(&trial);
-    const GmOutlook now = predict(a->model, a->options, a->data->data, a->processors);
+    const GmOutlook now = predict(a->model, a->options, a->data, a->processors);
     x->cpu = now.cpu;
     x->gpu = now.gpu;
     x->cpu_at_least = false;
     a->model->cost(a->data->data, cost);
     cost[GM_COST_OF_SCALES] = 0;
     if (!gm_fault_raised() && verdict(a, x) == GM_NOT_CLEAR)
-        learn(&x->cpu, &x->cpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu), gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads));
+        learn(&x->cpu, &x->cpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu),
+              gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads));
     gm_fault_clear();                                // the run will meet it, too
     gm_memory_back(a->memory, kept);
 }
@@ -247,7 +268,8 @@ static bool measure_gpu(const Auto *a, GmOutlook *x, char *why, size_t room)
     d->why_room = room;
     if (a->model->setup) a->model->setup(&trial);
     if (settled_on_gpu(&trial))
-        learn(&x->gpu, &x->gpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_gpu), gm_cost_on_gpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, false, a->processors));
+        learn(&x->gpu, &x->gpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_gpu),
+              gm_cost_on_gpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, false, a->processors));
     const bool good = !d->failed;
     if (good) gm_cuda.cuDevicePrimaryCtxRetain(&context, d->ordinal);        // to the end of the program: what opens it next finds it there
     gm_device_close(d);
@@ -284,7 +306,7 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
     const GmModel *const model = a->model;
     const GmOptions *const o = a->options;
     const bool measures = !o->map;
-    GmOutlook x = predict(model, o, a->data->data, 0);
+    GmOutlook x = predict(model, o, a->data, 0);
     GmVerdict v = verdict(a, &x);
     if (!seems_there() && gm_cuda_absent()) return GM_ON_CPU;            // nothing was asked for, and nothing is there: not worth a word
     bool made = v == GM_NOT_CLEAR && measures;
@@ -294,8 +316,9 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
     if (gm_cuda_absent()) return GM_ON_CPU;
     if (!gm_cuda_driver(NULL)) return GM_ON_GPU;         // which will say what is the matter
     a->processors = processors_of(o->device_number);
-    x.gpu = predict(model, o, a->data->data, a->processors).gpu;
-    x.start += compiling * gm_device_to_compile(model, a->data->data, gm_cuda_capability(o->device_number), o->precision, model->n_competitions == 0 || a->ways.moves);
+    x.gpu = predict(model, o, a->data, a->processors).gpu;
+    const bool moves = model->n_competitions == 0 || a->ways.moves;
+    x.start += compiling * gm_device_to_compile(model, a->data->data, gm_cuda_capability(o->device_number), o->precision, moves);
     v = verdict(a, &x);
     if (v == GM_NOT_CLEAR && measures && !made) {
         measure_cpu(a, &x);
@@ -310,13 +333,15 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
     return taken(v == GM_NOT_CLEAR ? gm_outlook_likely(&x) : v, &x, line, room);
 }
 
-GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory *memory, const GmOptions *o, const GmDraws *draws, const GmRun *run, char *line, size_t room)
+GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory *memory, const GmOptions *o, const GmDraws *draws, const GmRun *run,
+                              char *line, size_t room)
 {
     const char *const told = getenv("GMC_DEVICE");
     *line = 0;
     if (told && strcmp(told, "cpu") == 0) return GM_ON_CPU;
     if (!model->cost || (told && strcmp(told, "gpu") == 0)) return gm_cuda_absent() ? GM_ON_CPU : GM_ON_GPU;
-    Auto a = { .model = model, .data = data, .memory = memory, .options = o, .draws = draws, .run = run, .ways = ways_of(model, o), .always = told && strcmp(told, "measure") == 0 };
+    Auto a = { .model = model, .data = data, .memory = memory, .options = o, .draws = draws, .run = run, .ways = ways_of(model, o),
+               .always = told && strcmp(told, "measure") == 0 };
     a.most = (long)(sweeps_of(o) / PART);
     if (a.most < 3 * FIRST) a.most = 3 * FIRST;
     a.choices = gm_alloc((size_t)model->n_competitions * (size_t)o->chains + 1, sizeof *a.choices);

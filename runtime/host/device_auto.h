@@ -25,9 +25,10 @@ double gm_cost_on_cpu(const double *cost, bool steps, bool moves, int chains, in
 double gm_cost_on_gpu(const double *cost, bool steps, bool moves, int chains, bool in_turn, int processors);
 
 // GM_ON_CPU or GM_ON_GPU, for --device auto. `line`: what is to be said of it, or empty. Memory is left as it was.
-GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory *memory, const GmOptions *o, const GmDraws *draws, const GmRun *run, char *line, size_t room);
+GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory *memory, const GmOptions *o, const GmDraws *draws, const GmRun *run,
+                              char *line, size_t room);
 
 // A line of --profile: what was predicted.
-void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const void *data);
+void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const GmData *data);
 
 #endif

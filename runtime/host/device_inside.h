@@ -154,7 +154,8 @@ void gm_device_end(GmDevice *d, GmExit status, const char *format, ...) __attrib
 // ---- device_image.c ----
 
 bool gm_device_image(GmDevice *d, char *why, size_t room);        // loads the program's code; false: `why` says what is missing
-int  gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves);      // how many programs NVRTC would have to compile first: neither put in nor cached. moves: along gradients may be made
+// How many programs NVRTC would have to compile first: they are neither put in nor cached. moves: some along gradients may be made.
+int  gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves);
 bool gm_device_moves_image(GmDevice *d);                          // that of moves along gradients, if it is not there yet; false after a message
 
 // ---- device_memory.c ----

@@ -113,7 +113,8 @@ typedef struct GmRun {                                   // one run: all that em
     int         marginal;                                // GM_MARGINAL, GM_GIVEN_X; else 0
     int         kept;                                    // within a sweep, which makes statistics of what it draws before the first step that reads them
     int         like_gpu;                                // the steps that a GPU takes, on whatever the run is
-    int         timed;                                   // how long sweeps take is measured: scales are not drawn with joint normals integrated out, which is done more often when chains begin
+    // how long sweeps take is measured: scales are not drawn with joint normals integrated out, which is done more often when chains begin
+    int         timed;
     int         seeking;                                 // only moves along gradients are made, each by `instead`
     int        *tried;                                   // not NULL: a fault is no fault, and noted there
     void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
@@ -248,7 +249,8 @@ typedef struct GmCompetition {
                                                          // the same on a GPU, of each two numbers: what takes its time whatever the number of chains, and the work of each chain
 } GmCompetition;
 
-enum { GM_COST_ON_GPU = 3, GM_COST_OF_SCALES = 9, GM_COSTS = 10 };       // [GM_COST_OF_SCALES]: of draws of scales on the CPU (scales.h), if they were made in every sweep. The function adds it
+// [GM_COST_OF_SCALES]: of draws of scales on the CPU (scales.h), if they were made in every sweep. The function adds it
+enum { GM_COST_ON_GPU = 3, GM_COST_OF_SCALES = 9, GM_COSTS = 10 };
 
 // Rows of an array, one after the other: so many are different in some of the arrays.
 typedef struct GmDataRows { const void *elements; size_t bytes; } GmDataRows;
@@ -304,7 +306,8 @@ typedef struct GmModel {
     const GmObserved *observed;                          // the last one has no place (where). NULL: none
     const GmLabels *labels;                              // NULL: there are none
     const GmCompetition *competitions; int n_competitions;
-    void (*cost)(const void *data, double *cost);        // of a sweep, as that of a competition (GM_COSTS numbers): by steps, or with what competes moved; else [0] and [GM_COST_ON_GPU] alone
+    // of a sweep, as that of a competition (GM_COSTS numbers): by steps, or with what competes moved; else [0] and [GM_COST_ON_GPU] alone
+    void (*cost)(const void *data, double *cost);
 } GmModel;
 
 extern const GmModel gm_model;

@@ -307,7 +307,7 @@ static int finish(Fit *f, int status)
     else if (f->step_seconds && f->sweeps > 0)
         profile_print(f);
     if (f->options.profile && f->sweeps > 0)
-        gm_device_predictions(stdout, f->model, &f->options, f->data.data);
+        gm_device_predictions(stdout, f->model, &f->options, &f->data);
     if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, stdout, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0)

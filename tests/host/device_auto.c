@@ -1,4 +1,5 @@
-// If this failed, --device auto would take a device that is slower than the other by more than was known, start a GPU for runs that end sooner, or say something else than it does.
+// If this failed, --device auto would take a device that is slower than the other by more than was known, start a GPU for runs that end sooner, or say
+// something else than it does.
 #include "toy.h"
 #include "../../runtime/host/device_auto.h"
 
@@ -25,7 +26,8 @@ static void verdicts(void)
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         const GmVerdict v = gm_outlook_verdict(&rows[k].x), likely = gm_outlook_likely(&rows[k].x);
-        check(v == rows[k].verdict && likely == rows[k].likely && gm_outlook_worth_measuring(&rows[k].x) == rows[k].worth, "%s: %s, likely %s", rows[k].what, names[v], names[likely]);
+        const bool good = v == rows[k].verdict && likely == rows[k].likely && gm_outlook_worth_measuring(&rows[k].x) == rows[k].worth;
+        check(good, "%s: %s, likely %s", rows[k].what, names[v], names[likely]);
     }
 }
 
@@ -56,7 +58,8 @@ static void costs(void)
     const double c[GM_COSTS] = { 1000, 500, 100, 10000, 5, 3000, 2, 1000, 1, 0 };
     const double one = gm_cost_on_cpu(c, true, false, 1, 1);
     check(one > 1e-7 && one < 1e-6, "a sweep of 1000 multiply-adds takes %g s", one);
-    check(gm_cost_on_cpu(c, true, false, 4, 4) == one && gm_cost_on_cpu(c, true, false, 8, 4) == 2 * one && gm_cost_on_cpu(c, true, false, 9, 4) == 3 * one, "chains share threads");
+    const double four = gm_cost_on_cpu(c, true, false, 4, 4), eight = gm_cost_on_cpu(c, true, false, 8, 4), nine = gm_cost_on_cpu(c, true, false, 9, 4);
+    check(four == one && eight == 2 * one && nine == 3 * one, "chains share threads");
     check(gm_cost_on_cpu(c, true, false, 2, 16) == 2 * one, "a small model gains nothing by more threads than chains");
     check(gm_cost_on_cpu(c, true, true, 1, 1) == one && gm_cost_on_cpu(c, false, true, 1, 1) == 2 * one, "the cheaper method counts");
     const double g = gm_cost_on_gpu(c, true, false, 1, false, 132), many = gm_cost_on_gpu(c, true, false, 1000, false, 132);
@@ -93,7 +96,8 @@ static void kept(void)
     GmKept *k = gm_memory_keep(&m, 1000);
     one[3] = two[9] = shared[0] = turns[1] = '!';
     gm_memory_back(&m, k);
-    check(strcmp(one, "0123456789") == 0 && strcmp(two, "abcdefghij") == 0 && strcmp(shared, "shared") == 0 && strcmp(turns, "turns") == 0, "%s %s %s %s", one, two, shared, turns);
+    const bool same = strcmp(one, "0123456789") == 0 && strcmp(two, "abcdefghij") == 0 && strcmp(shared, "shared") == 0 && strcmp(turns, "turns") == 0;
+    check(same, "%s %s %s %s", one, two, shared, turns);
 }
 
 int main(void)
