@@ -171,7 +171,7 @@ def report(kept, seeds):
             if least < 0.5: flags.append("SLOW")
             if len(set(taken)) > 1 and max(rate["auto"]) > 2 * min(rate["auto"]): flags.append("FLIP")
             if share > 0.005 and gibbs > max(rate["auto"]) / 3: flags.append("DIVERGES")
-            if time_ratio > 2 and mid * best < gibbs: flags.append("TIME")
+            if time_ratio > 2 and mid * best < gibbs and max(r["seconds"] for r in of["auto"]) > 0.1: flags.append("TIME")
             if runs.get("long", {}).get("rhat", 9) < 1.005 and max([disagreement(r, runs["long"]) for r in of["auto"] if r["rhat"] < 1.02], default=0) > 4.5: flags.append("DISAGREES")
         bad += ["%s: %s" % (name, f) for f in flags]
         print("| %s | %s | %.3g, %.3g | %.2f, %.2f | %.2f %% | %.1f | %s |" % (name, taken, gibbs, nuts, mid, least, 100 * share, time_ratio, " ".join(flags)))
@@ -217,7 +217,8 @@ def main():
         return name, runs
 
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        for name, runs in pool.map(one, [] if o.report else wanted):
+        for done in concurrent.futures.as_completed([pool.submit(one, m) for m in ([] if o.report else wanted)]):
+            name, runs = done.result()
             kept[name] = runs
             with open(o.results + ".part", "w") as f:
                 json.dump(kept, f)
