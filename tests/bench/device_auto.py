@@ -15,6 +15,7 @@ varies by as much). Without a GPU: the CPU alone.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,8 @@ def build(folder, arch=None, given=()):
         ran = subprocess.run([GMC, "-q", source, "-o", program, *options, *(["--arch", arch] if arch else [])], capture_output=True, text=True)
         if ran.returncode != 0:
             sys.exit("%s: %s" % (source, ran.stderr))
+        if shutil.which("strip"):                        # less to carry to another machine
+            subprocess.run(["strip", program])
         return os.path.basename(program)
     keys = list(dict.fromkeys((m[1], tuple(m[2])) for m in models))
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
