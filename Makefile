@@ -122,12 +122,12 @@ $(BUILD)/tests/kernel/%: tests/kernel/%.c $(filter-out $(BUILD)/obj/compiler/dri
 $(BUILD)/tests/%.test: $(BUILD)/tests/%
 	@printf 'RUN: cd %%root && %%S/$(notdir $*)\n' > $@
 
-# Each case of tests/defects is a test. Their programs run for a second, so they are compiled quickly, except where the time of compiling is what is asked.
+# Each case of tests/defects is a test.
 CASES  := $(patsubst tests/defects/%/expect.json,$(BUILD)/tests/cases/%.test,$(wildcard tests/defects/*/expect.json))
 
-$(BUILD)/tests/cases/%.test: tests/defects/%/expect.json
+$(BUILD)/tests/cases/%.test: tests/defects/%/expect.json Makefile
 	@mkdir -p $(@D)
-	@printf 'RUN: $(if $(shell grep compiles_s $<),,env CC=%%root/tests/stat/cc_quick )%%python %%root/tests/defects/run.py %%root/build/gmc %%root/tests/defects $*\n' > $@
+	@printf 'RUN: %%python %%root/tests/defects/run.py --quick %%root/build/gmc %%root/tests/defects $*\n' > $@
 
 tests: all $(CTESTS) $(TSUITE) $(CASES)
 

@@ -1,10 +1,12 @@
 # lit.cfg.py -- how the tests are run. A .gm or .test file holds RUN lines; FileCheck reads CHECK lines.
 import os
-import lit.formats
+import sys
 
 root = os.environ.get("GMC_ROOT") or os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
+sys.path.insert(0, os.path.join(root, "tests"))
+import timed
 config.name = "gmc"
-config.test_format = lit.formats.ShTest(False)
+config.test_format = timed.Timed(os.path.join(root, "build", "seconds"))
 config.suffixes = [".gm", ".test"]
 config.excludes = ["Inputs", "seeds", "oracles", "golden", "bench", "defects"]
 config.test_source_root = os.path.join(root, "tests")
@@ -12,6 +14,7 @@ config.test_exec_root = os.path.join(root, "build", "lit")
 filecheck = next((p for p in ("/usr/lib/llvm-14/bin", "/usr/lib/llvm-15/bin", "/usr/lib/llvm-16/bin") if os.path.exists(p + "/FileCheck")), "")
 config.environment["PATH"] = os.pathsep.join([filecheck, os.environ["PATH"]])
 config.environment["OMP_WAIT_POLICY"] = "passive"      # two chains on one core must not wait for each other by spinning
+config.environment["CC"] = os.path.join(root, "tests", "cc")
 for name in ("CUDA_HOME", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -128,7 +128,7 @@ os.environ["CC"] = "no_such_compiler"
 status, text = compiled("m.gm", "-o", "bad")
 check(status == 4 and "cannot run the C compiler" in text and not left(), "CC that is not there:", text)
 os.mkdir("with blank")
-shutil.copy(cc, "with blank/cc")
+write("with blank/cc", "#!/bin/sh\nexec '%s' \"$@\"\n" % cc, 0o755)
 for words in ("cc -O0", " cc  -O0 ", os.path.relpath(cc), "with blank/cc", "env " + os.path.relpath(cc)):
     os.environ["CC"] = words
     status, text = compiled("m.gm", "-o", "words")

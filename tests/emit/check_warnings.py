@@ -15,19 +15,24 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 FOLDERS = ("graph", "driver", "bench", "defects/*", "oracles/*", "golden/*")
-CC = [os.environ.get("CC") or "cc", "-x", "c", "-std=gnu11", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Wfloat-conversion", "-Wdouble-promotion", "-Werror", "-Wno-error=float-conversion", "-Wno-unused-parameter", "-fsyntax-only",
-      "-I" + os.path.join(ROOT, "runtime", "device"), "-"]
+RUNTIME = os.path.join(ROOT, "runtime", "device")
+CC = [os.environ.get("CC") or "cc", "-std=gnu11", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Wfloat-conversion", "-Wdouble-promotion", "-Werror", "-Wno-error=float-conversion", "-Wno-unused-parameter"]
 
 
-def compiles(file):
+def compiles(file, folder):
     """-> (was anything emitted?, what the C compiler says)"""
     emitted = subprocess.run([GMC, "-q", "--emit=cuda", file], capture_output=True)
     if emitted.returncode != 0:                          # models that are refused have tests of their own
         return emitted.returncode > 2, emitted.stderr.decode()
-    ran = subprocess.run(CC, input=emitted.stdout, capture_output=True, env={**os.environ, "LC_ALL": "C"})
+    ran = subprocess.run(CC + ["-x", "c", "-fsyntax-only", "-I" + folder, "-I" + RUNTIME, "-"], input=emitted.stdout, capture_output=True, env={**os.environ, "LC_ALL": "C"})
     said = ran.stderr.decode()
     changed = [line for line in said.splitlines() if "float-conversion" in line and "to 'long int'" not in line]     # a sum of counts is handed to routines that take a long
     return True, said if ran.returncode or changed else ""
+
+
+def header(folder):
+    """The header that all include first, read once for all of them: gcc takes gm.h.gch in place of gm.h. -> what the C compiler says of it"""
+    return subprocess.run(CC + ["-x", "c-header", "-I" + RUNTIME, os.path.join(RUNTIME, "gm.h"), "-o", os.path.join(folder, "gm.h.gch")], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
 
 
 def random_files(folder):
@@ -44,8 +49,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         files = sys.argv[1:] or sorted(f for k in FOLDERS for f in glob.glob(os.path.join(ROOT, "tests", k, "*.gm"))) + sorted(
             glob.glob(os.path.join(ROOT, "examples", "*", "*.gm"))) + list(random_files(folder))
-        results = list(pool.map(compiles, files))
+        read = header(folder)
+        results = list(pool.map(lambda file: compiles(file, folder), files))
     bad = 0
+    if read.returncode or read.stderr:
+        bad += 1
+        print("gm.h\n%s" % read.stderr[:600])
     for file, (emitted, said) in zip(files, results):
         if emitted and said:
             bad += 1

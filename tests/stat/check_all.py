@@ -23,7 +23,7 @@ FEW_ROWS = {"N": 4, "p": 9, "T": 2}         # sizes at which joint draws take th
 
 def check(w, name, text):
     try:
-        program = w.compile(name, text, optimised=False)
+        program = w.compile(name, text, optimised=False, flags=("--no-device",))
         schedule = subprocess.run([GMC, "-q", "--emit=schedule", w.path(name + ".gm")], capture_output=True, text=True).stdout
         runs = [random_data(text, 1)] + ([random_data(text, 1, FEW_ROWS)] if "by rows if" in schedule else [])
     except Failed as e:

@@ -6,6 +6,7 @@ the runtime that accepts all proposals have to fail.
 
     proposals.py [NAME...]
 """
+import functools
 import os
 import re
 import shutil
@@ -94,6 +95,7 @@ def two_scales():
     return dict(zip(("log su", "log sv", "u.1", "v.2"), zip(means[::2], means[1::2]))), None
 
 
+@functools.cache                             # a quadrature of seconds, asked for right and wrong programs
 def moments(make):
     values, f = make()
     if f is None:
