@@ -45,6 +45,8 @@ enum {
     PART = 20,                                       // of a run is measured at most
     ENOUGH = 2000000,                                // multiply-adds of a sweep that draws of scales may take in any case (scales.h)
     ITERATIONS = 200,                                // of a start of `map`, if nothing is said
+    SETTLED = 8,                                     // sweeps of a batch that counts alone
+    MANY = 400,                                      // sweeps after which draws of scales are as rare as they stay
 };
 static const double most_kept = 1e9;                 // bytes of State that are put aside for a measurement
 
@@ -103,8 +105,14 @@ double gm_cost_on_cpu(const double *cost, bool steps, bool moves, int chains, in
 {
     const double sweep = of_cpu * cheaper(cost[0] + of_scales(cost), cost[1] + EVALUATIONS * cost[2], steps, moves);
     if (threads <= chains) return sweep * ceil((double)chains / threads);
-    const double several = sweep / (of_cpu * SHARED);            // more threads than chains: chains take turns, and all threads share what is long
-    return chains * sweep / fmin(fmax(several, 1), threads);
+    return chains * sweep / sqrt(gm_cost_shared(cost, steps, moves, chains, threads));
+}
+
+// More threads than chains: chains take turns, and so many threads may share what is long. A recursion, or a factor, is made by one; costs do not tell.
+double gm_cost_shared(const double *cost, bool steps, bool moves, int chains, int threads)
+{
+    const double several = cheaper(cost[0] + of_scales(cost), cost[1] + EVALUATIONS * cost[2], steps, moves) / SHARED;
+    return threads <= chains ? 1 : fmin(fmax(several, 1), threads);
 }
 
 double gm_cost_on_gpu(const double *cost, bool steps, bool moves, int chains, bool in_turn, int processors)
@@ -150,7 +158,7 @@ static GmOutlook predict(const GmModel *model, const GmOptions *o, const GmData 
     model->cost(data->data, cost);
     return (GmOutlook){ .sweeps = sweeps_of(o), .cpu = gm_cost_on_cpu(cost, w.steps, w.moves, o->chains, o->threads),
                         .gpu = gm_cost_on_gpu(cost, w.steps, w.moves, o->chains, o->map, processors),
-                        .cpu_factor = predicted, .gpu_factor = predicted, .start = seconds_to_start(model, data), .cpu_at_least = gm_sparse_guessed() };
+                        .cpu_factor = predicted * sqrt(gm_cost_shared(cost, w.steps, w.moves, o->chains, o->threads)), .gpu_factor = predicted, .start = seconds_to_start(model, data), .cpu_at_least = gm_sparse_guessed() };
 }
 
 void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const GmData *data)
@@ -177,6 +185,7 @@ static double seconds_a_sweep(const GmModel *model, GmRun *trial, long most, boo
         const double took = gm_seconds() - before;
         if (trial->sweep <= FIRST) counted = (double)(sweeps = 0);
         spent += took;
+        if (trial->batch >= SETTLED) counted = (double)(sweeps = 0);         // the last batch has as many sweeps as all before it
         counted += took;
         sweeps += trial->batch;
         trial->sweep += trial->batch;
@@ -244,10 +253,15 @@ static void measure_cpu(const Auto *a, GmOutlook *x)
     x->gpu = now.gpu;
     x->cpu_at_least = false;
     a->model->cost(a->data->data, cost);
-    cost[GM_COST_OF_SCALES] = 0;
-    if (!gm_fault_raised() && verdict(a, x) == GM_NOT_CLEAR)
-        learn(&x->cpu, &x->cpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu),
-              gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads));
+    double *const of_scale = &cost[GM_COST_OF_SCALES], with = gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads);
+    if (!gm_fault_raised() && verdict(a, x) == GM_NOT_CLEAR) {
+        const double without = seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu);
+        const bool again = *of_scale > 0 && without > 0 && trial.sweep >= MANY && !gm_fault_raised();
+        trial.timed = !again;
+        *of_scale = 0;
+        if (again) learn(&x->cpu, &x->cpu_factor, seconds_a_sweep(a->model, &trial, a->most, settled_on_cpu), with);
+        else learn(&x->cpu, &x->cpu_factor, without, gm_cost_on_cpu(cost, a->ways.steps, !a->ways.steps, a->options->chains, a->options->threads));
+    }
     gm_fault_clear();                                // the run will meet it, too
     gm_memory_back(a->memory, kept);
 }

@@ -22,6 +22,7 @@ void      gm_outlook_say(char *to, size_t room, const GmOutlook *x, bool on_gpu)
 
 // A sweep of all chains as costs have it (GmModel.cost), and how a run will make it. `in_turn`: a GPU works on one chain after the other.
 double gm_cost_on_cpu(const double *cost, bool steps, bool moves, int chains, int threads);
+double gm_cost_shared(const double *cost, bool steps, bool moves, int chains, int threads);       // threads that may share a chain's sweep, 1 or more
 double gm_cost_on_gpu(const double *cost, bool steps, bool moves, int chains, bool in_turn, int processors);
 
 // GM_ON_CPU or GM_ON_GPU, for --device auto. `line`: what is to be said of it, or empty. Memory is left as it was.
