@@ -24,7 +24,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-RUN = ["--chains", "4", "--warmup", "1000", "--samples", "2000", "--threads", "1"]
+RUN = ["--device", "cpu", "--chains", "4", "--warmup", "1000", "--samples", "2000", "--threads", "1"]
 MODES = {"mix2_close", "mix3", "factor1", "product", "ex_faithful", "ex_galaxies"}
 EXAMPLES = {                                 # data files, as the README of each has them
     "ar1_missing": ["series.json"], "hierarchical_normal": ["rats.json"], "poisson_gamma": ["pumps.json"], "occupancy": ["sites.json"], "lasso": ["diabetes.csv"], "linear": ["diabetes.csv"],

@@ -43,6 +43,7 @@ PARTS = {
     "ellipse_begin": "begins a slice: tests/runtime/elliptical.c has its law",
     "sparse_back": "sparse_scale", "sparse_scale": "a joint normal by many blocks: tests/gpu/threads.test has it beside a dense factor, devices.py beside the CPU",
     "normal_sum_to_zero": "tests/runtime/sum_to_zero.c has its law", "normal_diagonal_sum_to_zero": "normal_sum_to_zero",
+    "transfer_distance": "which elements meet, and the values a move is drawn from: tests/runtime/discrete.c", "transfer_phase": "transfer_distance", "transfer_step": "transfer_distance", "transfer_below": "transfer_distance",
     "climb_begin": "a mode, not a draw, and on a CPU: tests/runtime/modes.c", "climb_begin_log": "climb_begin", "normal_mode": "climb_begin", "expect_values": "climb_begin",
 }
 

@@ -63,10 +63,7 @@ with Workplace() as w:
         near("sliced: mean of " + name, d[name], (p * at).sum())
         near("sliced: square of " + name, d[name] ** 2, (p * at ** 2).sum())
     same = [run(program, data, "--threads", n)[0]["a"] for n in ("1", "2")]
-    alone = subprocess.run([program, data, "--seed", "5", "--chains", "1", "--samples", "5", "-o", program + "_one", "-q"], capture_output=True, check=True)
-    with open(program + "_one_1.csv") as f:
-        one = np.loadtxt([line for line in f if line[0] != "#"][1:], delimiter=",")
-    print("sliced: %s with any number of threads and chains" % ("the same" if (same[0] == same[1]).all() and (one[:, 7] == same[0][0, :5]).all() else "other draws"))
+    print("sliced: %s with any number of threads" % ("the same" if (same[0] == same[1]).all() else "other draws"))
     _, summary, said = run(program, data, "--warmup", "200")
     print("short: " + said.strip())
     far = w.data("far", {"a": -6.5, "b": 0.9})
