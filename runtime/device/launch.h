@@ -797,7 +797,8 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     const GmChoice *const of_all = gm_choice(run, of.competition, 0);         // on a GPU chains take the same
     of.first = of_all ? of_all->first : 0;
     of.adapts = of_all ? of_all->adapts : run->warmup;
-    if (of_all && of_all->also) of.alone = 0;
+    for (int c = run->chain > 0 ? run->chain : 0; of_all && c < (run->device || run->chain >= 0 ? run->chain + 1 : run->chains); c++)
+        if (gm_choice(run, of.competition, c)->also) of.alone = 0;                // Gibbs updates have moved what stood there
     if (run->device) {
         gm_device_move(run, &of, density);
         return;
