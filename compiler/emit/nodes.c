@@ -487,7 +487,10 @@ static void emit_draw(Out *o, const Node *n)
     }
 }
 
-static const char *kept_place(Out *o, const Var *kept, const Expr *element) { return place_text(o, &(Place){.element = ex_ref((Var *)kept, element->nargs, element->args)}); }
+static const char *kept_place(Out *o, const Var *kept, const Expr *element)
+{
+    return place_text(o, &(Place){.element = ex_ref((Var *)kept, element->nargs, element->args)});
+}
 
 // While an expression is printed, log and log(1 - x) of the element of c are these texts.
 static void know_logs(Out *o, const Conditional *c, const char *log_x, const char *log1m_x)
@@ -508,7 +511,8 @@ static void know_former(Out *o, const Conditional *c, const Var *old)
     scope_know(&o->scope, c->u, old);
     if (!c->var->kept_log) return;
     const Var *rest = c->var->kept_log1m;
-    know_logs(o, c, text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current)), rest ? text(o, "log1m_kept(old, %s)", kept_place(o, rest, c->current)) : NULL);
+    const char *log = text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current));
+    know_logs(o, c, log, rest ? text(o, "log1m_kept(old, %s)", kept_place(o, rest, c->current)) : NULL);
 }
 
 // The claim of an exact draw: log q at the new value less log q at the old.

@@ -427,7 +427,7 @@ static void emit_cost_of_scales(Out *o, const Program *p, const Competition *c)
         for (int k = 0; k < of->n; k++) n = text(o, "%s%s%s", n, k ? " + " : "", of->var[k]->rank ? units_c(o, of->var[k]->dim[0]) : "1");
         cost_of_scales(p, &p->steps[i], &sweep, &trial);
         const char *all = s->joint > 0 ? text(o, "(%s + 0.6 * gm_sparse_time(%d))", units_c(o, trial), s->joint) : units_c(o, trial);
-        fprintf(o->file, "    cost[9] += 7 * (%s) * %s;\n", n, all);
+        fprintf(o->file, "    cost[9] += GM_SCALES_FEW_TRIALS * (%s) * %s;\n", n, all);
     }
 }
 

@@ -37,7 +37,7 @@ static const double SHARE_OF_BAND = 0.03;
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
 static const double in_library = 0.15, by_vector = 0.08;       // of an operation of the library; of a product of a matrix by a vector
-static const double in_a_row = 0.4, one_by_one = 1;          // of one in an innermost loop without draws, of which some are done at once; of one in an inner loop of at most SHORT turns
+static const double in_a_row = 0.4, one_by_one = 1;          // of one in an innermost loop without draws; of one in an inner loop of at most SHORT turns
 enum { SHORT = 12 };
 
 typedef struct Cost { Expr *operations, *draws, *bytes, *work, *lane; } Cost;      // work: in multiply-adds; lane: those that one lane makes in turn

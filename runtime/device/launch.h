@@ -723,7 +723,8 @@ static inline double gm_nuts_difference(GmRun *run, const GmMove *of, GmDensity 
     return (gm_nuts_density(run, of, density, i, above - x) - gm_nuts_density(run, of, density, i, below - x)) / (above - below);
 }
 
-// Where all coordinates change by 2^-50 of themselves, some upwards and some downwards: the change of the density, and that of the derivative by coordinate i. A matrix that is nearly singular makes them large.
+// Where all coordinates change by 2^-50 of themselves, some upwards and some downwards: the change of the density, and that of the derivative by coordinate i.
+// A matrix that is nearly singular makes them large.
 typedef struct GmShaken { double density, slope; } GmShaken;
 
 static inline GmShaken gm_nuts_shaken(GmRun *run, const GmMove *of, GmDensity *density, long i, wide *kept)
@@ -749,6 +750,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
     const wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
     const long skip = of->coordinates / GM_COMPARED + 1;
     wide *const kept = malloc(sizeof *kept * (size_t)of->coordinates);
+    if (!kept) gm_fault(run, run->chain, of->name, -1, "there is no memory to compare its derivatives");
     for (long i = run->sweep % skip; kept && i < of->coordinates; i += skip) {
         const GmShaken moved = gm_nuts_shaken(run, of, density, i, kept);
         const double lp = (density(run), *gm_array(s, of->value)), slope = gradient[i];
@@ -757,7 +759,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
             const double h = widths[width] * (1 + 0.1 * fabs(x[i]));
             const double one = gm_nuts_difference(run, of, density, i, h), two = gm_nuts_difference(run, of, density, i, 2 * h);
             const double three = gm_nuts_difference(run, of, density, i, 3 * h), apart = fmax(fabs(one - two), fmax(fabs(one - three), fabs(two - three)));
-            const double at = one + (one - two) / 3, off = apart + (1e-13 * fabs(lp) + 3 * moved.density) / h + 3 * moved.slope;
+            const double at = one + (one - two) / 3, off = apart + (1e-13 * fabs(lp) + 30 * moved.density) / h + 30 * moved.slope;
             meets = !isfinite(at) || (fabs(slope - at) <= 1e-6 * (1 + fabs(slope)) + 10 * off && (width == 0 || off <= 1e-3 * (1 + fabs(slope))));
             if (width > 0 && !(meets && isfinite(at))) continue;
             difference = at;
@@ -797,8 +799,9 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     const GmChoice *const of_all = gm_choice(run, of.competition, 0);         // on a GPU chains take the same
     of.first = of_all ? of_all->first : 0;
     of.adapts = of_all ? of_all->adapts : run->warmup;
-    for (int c = run->chain > 0 ? run->chain : 0; of_all && c < (run->device || run->chain >= 0 ? run->chain + 1 : run->chains); c++)
-        if (gm_choice(run, of.competition, c)->also) of.alone = 0;                // Gibbs updates have moved what stood there
+    const int from = run->chain > 0 ? run->chain : 0, to = run->chain == GM_IN_STEP ? run->chains : from + 1;
+    for (int c = from; of_all && c < to; c++)
+        if (gm_choice(run, of.competition, c)->also) of.alone = 0;       // Gibbs updates have moved what stood there
     if (run->device) {
         gm_device_move(run, &of, density);
         return;

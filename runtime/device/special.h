@@ -216,8 +216,16 @@ DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
 DEVICE_ROW double inv_cloglog(double x)  { return -expm1_row(-exp_row(x)); }
 
 // Values of which logarithms are kept, from log x and from logit x: they stay where 1/x and 1/(1 - x) are numbers.
-DEVICE_ROW double from_log(double t)   { return clamp(exp_row(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 3.4028234663852886e38 : GM_MOST); }
-DEVICE_ROW double from_logit(double t) { return clamp(inv_logit(t), sizeof (real) == sizeof (float) ? 1.1754943508222875e-38 : GM_LEAST, sizeof (real) == sizeof (float) ? 0.99999994 : GM_BELOW_ONE); }
+DEVICE_ROW double from_log(double t)
+{
+    const int single = sizeof (real) == sizeof (float);
+    return clamp(exp_row(t), single ? 1.1754943508222875e-38 : GM_LEAST, single ? 3.4028234663852886e38 : GM_MOST);
+}
+DEVICE_ROW double from_logit(double t)
+{
+    const int single = sizeof (real) == sizeof (float);
+    return clamp(inv_logit(t), single ? 1.1754943508222875e-38 : GM_LEAST, single ? 0.99999994 : GM_BELOW_ONE);
+}
 
 // ---- the normal distribution function ----
 

@@ -91,7 +91,7 @@ typedef struct Trial {                   // of a set of unknowns, by all chains
 typedef struct Watch { double *draw[METHODS]; long n[METHODS]; } Watch;         // of a chain: element by element; draws so far
 
 typedef struct Cost { double alone, work; } Cost;       // of all chains together; of each
-typedef struct Costs { Cost gibbs, move, evaluation; } Costs;       // of a Gibbs sweep; of a transition and the rest of its sweep, and each evaluation on its way
+typedef struct Costs { Cost gibbs, move, evaluation; } Costs;       // of a Gibbs sweep; of a transition with the rest of its sweep; of each evaluation
 
 struct GmChoices {
     const GmModel  *model;
@@ -513,11 +513,12 @@ static Verdict verdict_of(GmChoices *w, int k, double transitions, double diverg
 // Beside the ratio and the share of divergent transitions, which are printed.
 static const char *reason_of(const GmChoices *w, int k, const Totals *all)
 {
-    return a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN ? no_better : all->divergent == 0 && all->stuck ? "the energy of its transitions hardly changes" : NULL;
+    if (a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return no_better;
+    return all->divergent == 0 && all->stuck ? "the energy of its transitions hardly changes" : NULL;
 }
 
-// What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly move something. It does
-// not depend on the draws of this run, since their number does not change what they are.
+// What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly move something.
+// It does not depend on the draws of this run, since their number does not change what they are.
 static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
 static void decide(GmChoices *w, int k)

@@ -1,10 +1,13 @@
 // device_auto.c -- --device auto: the CPU or a GPU, whichever is expected to end the run sooner.
 //
-//   costs in the sizes of the data     seconds of a sweep on either, each known to a factor of 2          clear: taken
+//   costs in the sizes of the data     seconds of a sweep on either, each known to a factor of 2 (*)      clear: taken
 //   |                                                                                                     not clear:
 //   a few sweeps on the CPU            the CPU's are known to a factor of 1.2                             clear: taken
 //   |                                                                                                     not clear:
 //   a few sweeps on the GPU            both are measured                                                  the shorter one is taken
+//
+// (*) More threads than chains may share what is long of a chain's sweep, or wait for one of them: costs do not tell. The CPU is taken to be as fast as by the
+// root of these threads, and known to a factor of twice that root.
 //
 // Why not by costs alone: they are known to a factor of two or so (kernel/cost.c), machines differ, and neither cache nor cores are in them. Why not by
 // measuring alone: it would start a
@@ -158,7 +161,8 @@ static GmOutlook predict(const GmModel *model, const GmOptions *o, const GmData 
     model->cost(data->data, cost);
     return (GmOutlook){ .sweeps = sweeps_of(o), .cpu = gm_cost_on_cpu(cost, w.steps, w.moves, o->chains, o->threads),
                         .gpu = gm_cost_on_gpu(cost, w.steps, w.moves, o->chains, o->map, processors),
-                        .cpu_factor = predicted * sqrt(gm_cost_shared(cost, w.steps, w.moves, o->chains, o->threads)), .gpu_factor = predicted, .start = seconds_to_start(model, data), .cpu_at_least = gm_sparse_guessed() };
+                        .cpu_factor = predicted * sqrt(gm_cost_shared(cost, w.steps, w.moves, o->chains, o->threads)), .gpu_factor = predicted,
+                        .start = seconds_to_start(model, data), .cpu_at_least = gm_sparse_guessed() };
 }
 
 void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, const GmData *data)

@@ -61,6 +61,11 @@ static void costs(void)
     const double four = gm_cost_on_cpu(c, true, false, 4, 4), eight = gm_cost_on_cpu(c, true, false, 8, 4), nine = gm_cost_on_cpu(c, true, false, 9, 4);
     check(four == one && eight == 2 * one && nine == 3 * one, "chains share threads");
     check(gm_cost_on_cpu(c, true, false, 2, 16) == 2 * one, "a small model gains nothing by more threads than chains");
+    const double large[GM_COSTS] = { 1e8 };
+    const double by_one = gm_cost_on_cpu(large, true, false, 1, 1), by_sixteen = gm_cost_on_cpu(large, true, false, 1, 16);
+    check(gm_cost_shared(c, true, false, 2, 16) == 1 && gm_cost_shared(large, true, false, 2, 16) == 16 && gm_cost_shared(large, true, false, 16, 16) == 1,
+          "threads beyond chains share what is long");
+    check(by_sixteen > by_one / 5 && by_sixteen < by_one / 3, "between what they would share and what one of them makes alone: %g of %g s", by_sixteen, by_one);
     check(gm_cost_on_cpu(c, true, true, 1, 1) == one && gm_cost_on_cpu(c, false, true, 1, 1) == 2 * one, "the cheaper method counts");
     const double g = gm_cost_on_gpu(c, true, false, 1, false, 132), many = gm_cost_on_gpu(c, true, false, 1000, false, 132);
     check(fabs(g - 4e-9 * 10005) < 1e-15 && fabs(many - 4e-9 * 15000) < 1e-12, "1000 chains take %.2f times as long as one on a GPU", many / g);
