@@ -4,8 +4,8 @@
     selection.py [NAME ...] [--seeds 10] [--jobs 2] [--methods auto,gibbs,nuts] [--results FILE] [--long] [--report]
 
 A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 3 hours of a core. 4 chains of 1000 sweeps of warm-up and 2000 draws, one thread.
-Of a run: what was taken, the share of divergent transitions, the smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the better
-of two runs, if short), and R-hat. A method that does not end in time counts as one with no effective draws. --long adds a run of 20,000 draws a chain by the method that mixes better. Where its R-hat is below
+Of a run: what was taken, the share of divergent transitions, the smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the best
+of two or, below 0.05 s, five runs, if short), and R-hat. A method that does not end in time counts as one with no effective draws. --long adds a run of 20,000 draws a chain by the method that mixes better. Where its R-hat is below
 1.005, and that of a default run below 1.02, their means must agree to 4.5 Monte Carlo errors: of 2500 means one or two in a hundred reports ring falsely.
 Results are kept in FILE (build/selection.json), so that methods and seeds can be added; a run there is not repeated. Models whose chains may be in different modes of labels or signs stand apart.
 Exit status 1 if a condition at the end is not met, or a program failed. Python 3 standard library only.
@@ -106,7 +106,7 @@ def measure(program, folder, data, method, seed, timeout):
         seconds, _ = call(command + ["--no-summary", "-q"], folder, timeout)
     except TimeoutError:
         return {"seconds": timeout, "least": 0.0, "rhat": 9.0, "taken": "-", "divergent": 0.0, "said": [], "means": {}}
-    if seconds < 0.3:
+    for _ in range(4 if seconds < 0.05 else 1 if seconds < 0.3 else 0):
         seconds = min(seconds, call(command + ["--no-summary", "-q"], folder, timeout)[0])
     _, text = call(command + ["--summary", "all", "-q"], folder, timeout)
     rows = rows_of(text)
@@ -198,31 +198,43 @@ def main():
     os.makedirs(folder, exist_ok=True)
     wanted = [m for m in models() if not o.names or any(n in m[0] for n in o.names)]
 
-    def one(model):
-        name, where, text, data = model
-        runs = dict(kept.get(name, {}))
-        for key in list(runs):
-            if key.split()[0] in o.again.split(","): del runs[key]
-        missing = [(m, s) for s in seeds for m in o.methods.split(",") if "%s %d" % (m, s) not in runs]
-        if missing or (o.long and "long" not in runs):
-            program = os.path.join(folder, name)
-            try:
-                compile_one(o.gmc, text, program)
-                for method, seed in missing:
-                    runs["%s %d" % (method, seed)] = measure(program, where, data, method, seed, o.timeout)
-                if o.long and "long" not in runs:
-                    runs["long"] = long_run(program, where, data, runs, seeds, o.timeout)
-            except (RuntimeError, TimeoutError, subprocess.CalledProcessError) as e:
-                runs["failed"] = {"failed": str(e)}
-        return name, runs
+    def build(model):
+        try:
+            compile_one(o.gmc, model[2], os.path.join(folder, model[0]))
+        except subprocess.CalledProcessError as e:
+            return model[0], "failed", {"failed": (e.stderr or str(e)).strip()}
+        return None
 
-    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(one, m) for m in ([] if o.report else wanted)]):
-            name, runs = done.result()
-            kept[name] = runs
+    def one(work):
+        (name, where, _, data), key = work
+        program = os.path.join(folder, name)
+        try:
+            if key == "long":
+                return name, key, long_run(program, where, data, kept[name], seeds, o.timeout)
+            method, seed = key.split()
+            return name, key, measure(program, where, data, method, int(seed), o.timeout)
+        except (RuntimeError, TimeoutError) as e:
+            return name, "failed", {"failed": str(e)}
+
+    def keep(results):
+        for done in concurrent.futures.as_completed(results):
+            if done.result() is None: continue
+            name, key, run = done.result()
+            kept.setdefault(name, {})[key] = run
             with open(o.results + ".part", "w") as f:
                 json.dump(kept, f)
             os.replace(o.results + ".part", o.results)
+
+    if not o.report:
+        for runs in kept.values():
+            for key in list(runs):
+                if key.split()[0] in o.again.split(",") or key == "failed": del runs[key]
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:                      # seed by seed, so that what is kept of a run that ended early tells of all models
+            keep([pool.submit(build, m) for m in wanted])
+            keep([pool.submit(one, (m, "%s %d" % (method, s))) for s in seeds for m in wanted for method in o.methods.split(",")
+                  if "failed" not in kept.get(m[0], {}) and "%s %d" % (method, s) not in kept.get(m[0], {})])
+            if o.long:
+                keep([pool.submit(one, (m, "long")) for m in wanted if "failed" not in kept[m[0]] and "long" not in kept[m[0]]])
     bad, good = report({n: r for n, r in kept.items() if any(n == m[0] for m in wanted)}, seeds)
     for line in bad: print("not met: " + line)
     return 0 if good and not bad else 1
