@@ -394,6 +394,26 @@ static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *mode
     }
 }
 
+// Draws next to the greatest number there is (1.8e308): a law that comes so far goes on beyond it, and of what lies there no draw can be.
+static void print_reach_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m)
+{
+    for (long k = 0, far; k < d->n_summarised; k++) {
+        const int field = d->column[k].field;
+        if (field < 0 || gm_draws_diagnostic(d, model, k)) continue;
+        const GmField *of = &model->state[field];
+        if ((of->role != GM_PARAMETER && of->role != GM_LATENT) || of->type == GM_INT) continue;
+        far = 0;
+        for (int c = 0; c < d->chains; c++)
+            for (long i = 0; i < d->kept; i++) far += fabs(number_at(d, c, i, k)) > 1e300;
+        if (far == 0) continue;
+        char *label = gm_column_label(d, model, m, k, '[');
+        fprintf(to, "Warning: %ld of %ld draws of %s are beyond 1e300. Numbers end at 1.8e308: what its law has beyond is left out, and all estimates are without it. "
+                    "Draw its logarithm, or narrow the prior of its scale or shape.\n", far, d->chains * d->kept, label);
+        free(label);
+        while (k + 1 < d->n_summarised && d->column[k + 1].field == field) k++;          // one element tells of all
+    }
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a quantity is beyond one of them.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
 {
@@ -444,6 +464,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         free(label);
     }
     print_still_warnings(to, d, model, m, all);
+    print_reach_warnings(to, d, model, m);
     return unmixed > 0 || short_of > 0;
 }
 
