@@ -172,6 +172,12 @@ Text subscript_text(Out *o, const Expr *e)
 // sum(n), max(n) or min(n) of whole data where no loop can stand: a call.
 static Text data_total(Out *o, const Expr *e)
 {
+    Slices s;
+    if (is_longest_slice(e, &s)) {
+        const char *const from = o->launching ? "ON_HOST(run, d->%s)%s" : "d->%s%s";
+        const char *const hi = text(o, from, c_name(o, s.hi->name), s.hi_from ? text(o, " + %d", s.hi_from) : ""), *const lo = text(o, from, c_name(o, s.lo->name), s.lo_from ? text(o, " + %d", s.lo_from) : "");
+        return tight(text(o, "longest(%s, %s, %ld, %s)", hi, lo, s.more, extent_c(o, s.n, LOOSE)));
+    }
     const char *routine = e->fn == FN_sum ? "total_of" : e->fn == FN_max ? "greatest" : "smallest";
     return tight(text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
 }

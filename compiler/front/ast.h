@@ -130,6 +130,7 @@ struct Decl {
     bool        has_type;        // the user wrote a type
     int         order;           // declaration order over the model, dense from 0
     Stmt       *sites;           // DECL_DEFINITION: the statements that define it (linked by next_site)
+    Stmt       *ragged;          // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
     bool        observed;        // DECL_DATA: some statement draws it, so that values may be missing
     bool        recursive;       // DECL_DEFINITION: its elements depend on others of it, perhaps by way of other definitions
     bool        poisoned;        // an error has been reported: say nothing more about it

@@ -166,7 +166,10 @@ bool ast_same(const Ast *x, const Ast *y)
     switch (x->kind) {
     case AST_INT: case AST_REAL: return x->number == y->number;
     case AST_NAME: return x->decl ? x->decl == y->decl : x->name == y->name;
-    case AST_REDUCE: case AST_FUNCTION: return false;  // the indices are two declarations
+    case AST_FUNCTION: return false;                   // the names are two declarations
+    case AST_REDUCE:                                   // a size makes one of a loop, and has its index
+        if (x->name != y->name || x->decl != y->decl) return false;
+        break;
     case AST_STRING: case AST_CALL:
         if (x->name != y->name) return false;
         break;

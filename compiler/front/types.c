@@ -500,10 +500,73 @@ static bool type_subscript(Types *t, Ast *s, Ast *dim, Type *out)
     return s->type.rank || check_subscript(t, s, dim);
 }
 
+// Indices that an expression runs over itself.
+typedef struct Bound { const Decl *index; const struct Bound *next; } Bound;
+
+// An index of a loop in e, or NULL.
+static Decl *index_in(const Ast *e, const Bound *bound)
+{
+    if (e->kind == AST_NAME) {
+        if (!e->decl || e->decl->kind != DECL_INDEX) return NULL;
+        for (const Bound *b = bound; b; b = b->next)
+            if (b->index == e->decl) return NULL;
+        return e->decl;
+    }
+    const Bound own = { e->kind == AST_REDUCE ? e->decl : NULL, bound };
+    for (int i = 0; i < e->nkids; i++) {
+        Decl *found = e->kid[i] ? index_in(e->kid[i], &own) : NULL;
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static bool has_index(const Ast *e) { return index_in(e, NULL) != NULL; }
+
+// e with the subscripts of a left side, indices, replaced by those of a use; NULL if it reads others.
+static Ast *at_subscripts(Types *t, Ast *e, const Ast *lhs, Ast *const *sub)
+{
+    if (!has_index(e)) return e;
+    if (e->kind == AST_REDUCE) return NULL;
+    if (e->kind == AST_NAME) {
+        for (int i = 1; i < lhs->nkids; i++)
+            if (lhs->kid[i]->decl == e->decl) return sub[i];
+        return NULL;
+    }
+    Ast *copy = arena_copy(t->a, e, sizeof *e);
+    copy->kid = NEW_N(t->a, Ast *, e->nkids);
+    for (int i = 0; i < e->nkids; i++) {
+        copy->kid[i] = e->kid[i] ? at_subscripts(t, e->kid[i], lhs, sub) : NULL;
+        if (e->kid[i] && !copy->kid[i]) return NULL;
+        if (copy->kid[i] && copy->kid[i]->depth >= copy->depth) copy->depth = copy->kid[i]->depth + 1;
+    }
+    if (copy->depth > MAX_DEPTH) return NULL;
+    copy->state = TYPE_UNKNOWN;
+    return type_of(t, copy) ? copy : NULL;
+}
+
+// The sizes of z[j] where each z[j] has sizes of its own, if data tell j.
+static Type sizes_at(Types *t, const Ast *e)
+{
+    Type type = e->kid[0]->type;
+    const Stmt *s = e->kid[0]->kind == AST_NAME && e->kid[0]->decl ? e->kid[0]->decl->ragged : NULL;
+    const int leading = s ? s->lhs->nkids - 1 : 0;
+    const char *culprit;
+    if (!s || e->nkids - 1 < leading || leading + s->rhs->type.rank != type.rank) return type;
+    for (int i = 1; i <= leading; i++) {
+        Ast *sub = e->kid[i];
+        if (sub->kind == AST_ALL || sub->kind == AST_RANGE || !type_of(t, sub) || sub->type.rank || !depends_on_data_only(t->a, sub, &culprit)) return type;
+    }
+    for (int k = 0; k < s->rhs->type.rank; k++) {
+        Ast *dim = s->rhs->type.dim[k] ? at_subscripts(t, s->rhs->type.dim[k], s->lhs, e->kid) : NULL;
+        if (dim) type.dim[leading + k] = dim;
+    }
+    return type;
+}
+
 static bool type_index(Types *t, Ast *e)
 {
     bool good = type_of(t, e->kid[0]);
-    const Type *array = &e->kid[0]->type;
+    const Type of = good ? sizes_at(t, e) : e->kid[0]->type, *array = &of;
     int n = e->nkids - 1;
     if (good && n > array->rank) {
         Diag *m = diag(t->d, e->span, DIAG_E0304, arena_printf(t->a, "`%s`", text_of(t, e->kid[0])),
@@ -808,16 +871,27 @@ static bool type_of(Types *t, Ast *e)
 
 // ---- shapes of declarations ----
 
-static bool has_index(const Ast *e)
+// max(j in 1:J, e), for each index j in e. A size that loops decide, as last[j] - first[j] + 1 elements of slices.
+static Ast *largest_over(Types *t, Ast *e)
 {
-    if (e->kind == AST_NAME) return e->decl && e->decl->kind == DECL_INDEX;
-    for (int i = 0; i < e->nkids; i++)
-        if (e->kid[i] && has_index(e->kid[i])) return true;
-    return false;
+    const char *culprit;
+    for (int rounds = 0; rounds < 20; rounds++) {
+        Decl *index = index_in(e, NULL);
+        if (!index) return e;
+        if (!type_of(t, index->lo) || !type_of(t, index->hi) || !depends_on_data_only(t->a, index->lo, &culprit) || !depends_on_data_only(t->a, index->hi, &culprit)) return NULL;
+        Ast *most = make(t, AST_REDUCE, e->span, 3, index->lo, index->hi);
+        if (most->kind != AST_REDUCE) return NULL;         // too deep
+        most->name = intern("max");
+        most->decl = index;
+        most->kid[2] = e;
+        if (e->depth >= most->depth) most->depth = e->depth + 1;
+        e = most;
+    }
+    return NULL;
 }
 
-// The largest value that a subscript takes as the indices in it run over their loops; NULL if that cannot be told.
-static Ast *largest(Types *t, Ast *subscript)
+// The largest value that a subscript, or an extent, takes as the indices in it run over their loops; NULL if that cannot be told.
+static Ast *largest_of(Types *t, Ast *subscript, bool extent)
 {
     if (!type_of(t, subscript) || subscript->type.rank) return NULL;
     Linear l = linear(t, subscript);
@@ -837,7 +911,9 @@ static Ast *largest(Types *t, Ast *subscript)
         l = next;
     }
     const char *culprit;
-    for (int i = 0; i < l.n; i++) {                    // slices i in first[j]:last[j] reach max(last)
+    bool apart = true;
+    for (int i = 0; i < l.n; i++) apart &= l.term[i].k > 0 || !has_index(l.term[i].atom);
+    for (int i = 0; i < l.n && apart; i++) {           // slices i in first[j]:last[j] reach max(last)
         const Ast *e = l.term[i].atom;
         if (l.term[i].k < 0 || e->kind != AST_INDEX || e->nkids != 2 || e->kid[0]->kind != AST_NAME || !has_index(e->kid[1]) || e->kid[0]->type.rank != 1) continue;
         bool end = depends_on_data_only(t->a, e->kid[0], &culprit);
@@ -847,10 +923,20 @@ static Ast *largest(Types *t, Ast *subscript)
         *most = (Ast){ .kind = AST_CALL, .span = e->span, .name = intern("max"), .nkids = 1, .kid = e->kid, .depth = e->depth };
         if (type_of(t, most)) l.term[i].atom = most;
     }
-    for (int i = 0; i < l.n; i++)
-        if (has_index(l.term[i].atom) || !depends_on_data_only(t->a, l.term[i].atom, &culprit)) return NULL;
-    return linear_ast(t, &l, subscript->span);
+    bool loops = extent, looked_up = false, data = true;
+    for (int i = 0; i < l.n; i++) data &= depends_on_data_only(t->a, l.term[i].atom, &culprit);
+    for (int k = 0; k < written.n; k++) loops |= written.term[k].atom->kind == AST_NAME && written.term[k].k > 0 && has_index(written.term[k].atom);
+    for (int i = 0; i < l.n; i++) {
+        if (!has_index(l.term[i].atom)) continue;
+        looked_up = true;
+        for (int k = 0; k < written.n; k++) loops &= extent || l.term[i].k < 0 || !ast_same(written.term[k].atom, l.term[i].atom);
+    }
+    if (!data || (looked_up && !loops)) return NULL;
+    Ast *end = linear_ast(t, &l, subscript->span);
+    return looked_up ? largest_over(t, end) : end;
 }
+
+static Ast *largest(Types *t, Ast *subscript) { return largest_of(t, subscript, false); }
 
 // The subscripts of a left side, x[i][j] as x[i, j].
 static bool subscripts(Types *t, const Ast *lhs, List *out)
@@ -961,7 +1047,7 @@ static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *rig
     }
     for (; taken < right->rank; taken++) {
         Ast *dim = right->dim[taken];
-        out->dim[out->rank++] = dim && has_index(dim) ? largest(t, dim) : dim;
+        out->dim[out->rank++] = dim && has_index(dim) ? largest_of(t, dim, true) : dim;
     }
     return true;
 }
@@ -1070,6 +1156,38 @@ static bool has_whole_values(Types *t, Decl *d, List *asked)
     return true;
 }
 
+// Whether all indices of loops in e are subscripts of the left side.
+static bool at_indices(const Ast *e, const Ast *lhs)
+{
+    if (!has_index(e)) return true;
+    if (e->kind == AST_NAME)
+        for (int i = 1; i < lhs->nkids; i++)
+            if (lhs->kid[i]->decl == e->decl) return true;
+    bool all = e->kind != AST_NAME && e->kind != AST_REDUCE;
+    for (int i = 0; i < e->nkids && all; i++) all = !e->kid[i] || at_indices(e->kid[i], lhs);
+    return all;
+}
+
+// The statement, if it defines z[j] for an index j and sizes of the right side depend on j.
+static Stmt *ragged(Stmt *s)
+{
+    if (s->kind != STMT_DEFINE || s->lhs->kind != AST_INDEX || s->lhs->kid[0]->kind != AST_NAME) return NULL;
+    for (int i = 1; i < s->lhs->nkids; i++) {
+        const Ast *sub = s->lhs->kid[i];
+        if (sub->kind != AST_NAME || !sub->decl || sub->decl->kind != DECL_INDEX) return NULL;
+        for (int k = 1; k < i; k++)
+            if (s->lhs->kid[k]->decl == sub->decl) return NULL;
+    }
+    bool some = false;
+    for (int k = 0; k < s->rhs->type.rank; k++) {
+        const Ast *dim = s->rhs->type.dim[k];
+        if (!dim || !has_index(dim)) continue;
+        if (!at_indices(dim, s->lhs)) return NULL;
+        some = true;
+    }
+    return some ? s : NULL;
+}
+
 static void infer(Types *t, Decl *d, const List *sites)
 {
     Facts *f = facts(t->a, d);
@@ -1114,6 +1232,7 @@ static void infer(Types *t, Decl *d, const List *sites)
         all = *f->from_uses;
         all.base = base;
     }
+    if (d->kind == DECL_DEFINITION && sites->n == 1) d->ragged = ragged(sites->item[0]);
     if (f->provisional_used && provisional.rank != all.rank) { undecided(t, d, d->span); return; }
     d->type = all;
 }

@@ -1093,7 +1093,8 @@ static void compute(Graph *g, const Stmt *s, const Scope *scope, Var *v)
     int extra = v->rank - k;
     Index *more[MAX_RANK];
     Expr *at[MAX_RANK];
-    for (int i = 0; i < extra; i++) sub[k + i] = at[i] = ex_index(more[i] = index_new(intern("ijklmn" + i), ex_num(1), v->dim[k + i]));
+    const Shape own = s->decl && s->decl->ragged == s ? shape_of(g, s->lhs, scope->env) : (Shape){0};
+    for (int i = 0; i < extra; i++) sub[k + i] = at[i] = ex_index(more[i] = index_new(intern("ijklmn" + i), ex_num(1), own.rank == extra ? own.dim[i] : v->dim[k + i]));
     for (int i = 0; i < extra; i++) { char c[2] = {"ijklmn"[i], 0}; more[i]->name = intern(c); }
     *site = (Site){.span = s->span, .var = v, .plates = plates_of(g, scope, s->span, extra, more), .n = v->rank};
     memcpy(site->subscript, sub, sizeof sub);

@@ -599,15 +599,17 @@ static void look_at_element(Claims *c, const Place *outside, const Ast *e, bool 
     }
 found:;
     Place p = *outside;
-    const Shape shape = shape_of(c->g, base, p.env);
+    Shape shape = shape_of(c->g, base, p.env);
     const char *name = base->kind == AST_NAME ? base->name : ast_text(c->g->arena, base);
     if (strlen(name) > 40) name = arena_printf(c->g->arena, "%.37s...", name);
     Expr *at[MAX_RANK + 1];
     bool whole[MAX_RANK + 1] = {false};
-    int n = 0;
+    int n = 0, fixed = 0;                            // `fixed` of the first n are numbers
+    const Decl *ragged = base->kind == AST_NAME && base->decl && base->decl->ragged ? base->decl : NULL;
     for (int l = levels - 1; l >= 0; l--)
         for (int i = 1; i < level[l]->nkids && n < shape.rank; i++) {
             const Ast *s = level[l]->kid[i];
+            if (ragged && !left && fixed == n) own_sizes(c->g, ragged, n, at, &shape);
             if (s->kind == AST_ALL) { whole[n] = true; at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n])); n++; continue; }
             if (s->kind == AST_RANGE) {
                 look_at_kids(c, outside, s);
@@ -620,8 +622,10 @@ found:;
             const Shape of = shape_of(c->g, s, p.env);
             Expr *sub[MAX_RANK];
             for (int k = 0; k < of.rank; k++) sub[k] = ex_index(enter(c, &p, intern(index_names[k]), ex_num(1), of.dim[k]));
+            fixed += fixed == n && of.rank == 0;
             at[n++] = elaborate(c->g, s, p.env, of.rank, sub);
         }
+    if (ragged && !left && fixed > 0) own_sizes(c->g, ragged, fixed, at, &shape);
     const int written = n;
     for (; n < shape.rank; n++) { whole[n] = true; at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n])); }
     for (int k = 0; k < written; k++)

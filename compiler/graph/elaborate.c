@@ -54,10 +54,39 @@ static Expr *count_all(Shape s)
     return n;
 }
 
+void own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole)
+{
+    const Stmt *s = d->ragged;
+    const int leading = s ? s->lhs->nkids - 1 : 0;
+    if (!s || n < leading || leading + s->rhs->type.rank != whole->rank) return;
+    const Env *at = NULL;
+    for (int i = 0; i < leading; i++) {
+        if (!subscript[i] || ex_unknown(subscript[i])) return;
+        at = env_bind(g, at, s->lhs->kid[1 + i]->decl, subscript[i]);
+    }
+    const Shape own = shape_of(g, s->rhs, at);
+    for (int k = 0; k < own.rank && leading + k < whole->rank; k++) whole->dim[leading + k] = own.dim[k];
+}
+
+// The sizes of z in z[j], where each z[j] has sizes of its own and data tell j.
+static void sizes_at(Graph *g, const Ast *e, const Env *env, Shape *whole)
+{
+    const Decl *d = e->kid[0]->kind == AST_NAME ? e->kid[0]->decl : NULL;
+    if (!d || !d->ragged) return;
+    Expr *subscript[MAX_RANK] = {NULL};
+    int n = 0;
+    for (int i = 1; i < e->nkids && n < MAX_RANK; i++, n++) {
+        const Ast *sub = e->kid[i];
+        if (sub->kind != AST_ALL && sub->kind != AST_RANGE && shape_of(g, sub, env).rank == 0) subscript[n] = elab0(g, sub, env);
+    }
+    own_sizes(g, d, n, subscript, whole);
+}
+
 static Shape index_shape(Graph *g, const Ast *e, const Env *env)
 {
     Shape base = shape_of(g, e->kid[0], env), s = {0};
     int k = 0;
+    sizes_at(g, e, env, &base);
     for (int i = 1; i < e->nkids; i++, k++) {
         const Ast *sub = e->kid[i];
         if (k >= base.rank) break;

@@ -20,6 +20,7 @@ typedef struct Lookup {
 typedef struct Shape { int rank; Expr *dim[MAX_RANK]; } Shape;
 
 Shape shape_of(Graph *g, const Ast *e, const Env *env);
+void  own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);          // those of the first n subscripts (NULL: no number): where each z[j] has sizes of its own, `whole` gets them
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);   // element `at` of e, a scalar
 Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                     // e as a scalar, a reference to an array, or an ARRAY
 Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);      // for one element of a vectorised statement

@@ -1,15 +1,48 @@
 // sizes.c -- sizes, and ends of ranges that no other loop changes, are made of data as they are read.
 //
 //   fine       1:N      1:2 * K + 1      1:n[3]      1:sum(n)      vector[max(n)] y          n a whole vector of integers, in the data
+//              max(j in 1:J, last[j] - first[j] + 1)                                         the longest of slices of data
 //   refused    1:max(g), g computed from data; 1:max(n[2:3])
 //
 // The program needs these before it computes anything: it takes memory by them, and launches kernels over them.
 //
 // Needs: the graph as built.     Gives: E0511.     Keeps: everything.
+#include <math.h>
 #include "graph.h"
+
+// x[i] or x[i + k] of integers of the data, all of which exist as i runs from 1 to n; *first is the element that i = 1 reads.
+static bool is_run_of_data(const Expr *e, const Index *i, Expr *n, const Var **x, int *first)
+{
+    enum { FURTHEST = 4 };
+    if (e->kind != EX_REF || e->nargs != 1 || e->var->kind != VAR_DATA || e->var->base != BASE_INT || e->var->rank != 1) return false;
+    Expr *at = ex_index((Index *)i);
+    for (int k = 0; k <= FURTHEST; k++) {
+        if (e->args[0] != ex_add2(at, ex_num(k))) continue;
+        for (int end = k; end <= FURTHEST; end++)
+            if (e->var->dim[0] == ex_add2(n, ex_num(end))) { *x = e->var; *first = k; return true; }
+    }
+    return false;
+}
+
+bool is_longest_slice(const Expr *e, Slices *s)
+{
+    if (e->kind != EX_REDUCE || e->fn != FN_max || !ex_is_num(e->args[0], 1) || e->args[2]->kind != EX_ADD) return false;
+    const Expr *body = e->args[2];
+    *s = (Slices){.n = e->args[1]};
+    for (int k = 0; k < body->nargs; k++) {
+        const Expr *x = body->args[k];
+        if (x->kind == EX_NUM && x->number == floor(x->number)) s->more += (long)x->number;
+        else if (!s->hi && is_run_of_data(x, e->index, e->args[1], &s->hi, &s->hi_from)) continue;
+        else if (!s->lo && x->kind == EX_MUL && x->nargs == 2 && ex_is_num(x->args[0], -1) && is_run_of_data(x->args[1], e->index, e->args[1], &s->lo, &s->lo_from)) continue;
+        else return false;
+    }
+    return s->hi && s->lo;
+}
 
 bool is_data_total(const Expr *e)
 {
+    Slices slices;
+    if (is_longest_slice(e, &slices)) return true;
     if (e->kind != EX_REDUCE || (e->fn != FN_max && e->fn != FN_min && e->fn != FN_sum) || !ex_is_num(e->args[0], 1)) return false;
     const Expr *x = e->args[2];
     return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 && x->args[0]->kind == EX_INDEX &&

@@ -64,6 +64,15 @@ DEVICE long greatest(const int *x, long n)
     return most;
 }
 
+// The most elements, hi[i] - lo[i] + more, of n slices of data; 0 if there are none.
+DEVICE long longest(const int *hi, const int *lo, long more, long n)
+{
+    long most = 0;
+    for (long i = 0; i < n; i++)
+        if ((long)hi[i] - lo[i] + more > most) most = (long)hi[i] - lo[i] + more;
+    return most;
+}
+
 // The smallest of n whole data, 0 if there are none.
 DEVICE long smallest(const int *x, long n)
 {

@@ -494,6 +494,8 @@ static int start(Fit *f)
     if (!o->check && !f->device && !f->run.together)
         f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
     f->starts = !(o->init_file || o->init_map);
+    if (f->starts && !f->device && !o->check)
+        gm_find_starts_of_steps(model, &f->run);
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
