@@ -85,7 +85,7 @@ static void differentiate(const Slopes *w, double t, const double *y, double *co
 // ---- explicit Runge-Kutta ----
 
 // Loops over the state and its derivatives, which take nearly all of the time, are the same operations in the same order for vectors of any width.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("avx2", "default"), optimize("O3", "fp-contract=off")))
 #else
 #define WIDE
