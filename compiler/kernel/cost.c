@@ -24,7 +24,7 @@
 enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2, TRIED_BY_TRANSFER = 8 };
 
 // In multiply-adds.
-enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 60, LAUNCHED = 60, LIBRARY = 4000, LEAST_LIBRARY = 13, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1500, EVALUATION = 150 };   // a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
+enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 60, LAUNCHED = 60, LIBRARY = 4000, LEAST_LIBRARY = 13, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1200, EVALUATION = 150 };   // a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
 enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
 
 // On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
@@ -37,10 +37,14 @@ static const double SHARE_OF_BAND = 0.03;
 static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
 
 static const double in_library = 0.15, by_vector = 0.08;       // of an operation of the library; of a product of a matrix by a vector
-static const double in_a_row = 0.4, one_by_one = 1;          // of one in an innermost loop without draws; of one in an inner loop of at most SHORT turns
-enum { SHORT = 12 };
+enum { SHORT = 12 };             // turns of an inner loop, of which no several are done at once
 
-typedef struct Cost { Expr *operations, *draws, *bytes, *work, *lane; } Cost;      // work: in multiply-adds; lane: those that one lane makes in turn
+// Of an operation or a call by itself, and in a loop without draws whose turns processors do several of at once (8 numbers of double precision).
+typedef struct Units { double alone, in_row; } Units;
+static const Units operation = {1, 0.2}, division = {DIVISION, 1};
+enum { POWER_IN_ROW = 25 };
+
+typedef struct Cost { Expr *operations, *draws, *bytes, *work, *row, *lane; } Cost;      // work: in multiply-adds; row: where several turns are done at once; lane: those that one lane makes in turn
 
 typedef struct Counter {
     const Program *p;
@@ -51,7 +55,7 @@ typedef struct Counter {
     bool           where_made;           // launches that depend on sizes are counted as if they were made
 } Counter;
 
-static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
+static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
 
 static void add(Cost *to, Cost more)
 {
@@ -59,33 +63,45 @@ static void add(Cost *to, Cost more)
     to->draws = ex_add2(to->draws, more.draws);
     to->bytes = ex_add2(to->bytes, more.bytes);
     to->work = ex_add2(to->work, more.work);
+    to->row = ex_add2(to->row, more.row);
     to->lane = ex_add2(to->lane, more.lane);
 }
 
-static void spend(Cost *to, Expr *units)
+// Of one turn alone, and of one of several at once.
+static void spend_in_row(Cost *to, Expr *units, Expr *in_row)
 {
     to->work = ex_add2(to->work, units);
+    to->row = ex_add2(to->row, in_row);
     to->lane = ex_add2(to->lane, units);
 }
 
+static void spend(Cost *to, Expr *units) { spend_in_row(to, units, units); }
+
 // n operations, which take `units` each.
-static void labour(Cost *to, Expr *n, double units)
+static void labour_in_row(Cost *to, Expr *n, Units u)
 {
     to->operations = ex_add2(to->operations, n);
-    spend(to, ex_mul2(ex_num(units), n));
+    spend_in_row(to, ex_mul2(ex_num(u.alone), n), ex_mul2(ex_num(u.in_row), n));
 }
 
-static void operate(Cost *to, Expr *n) { labour(to, n, 1); }
+static void labour(Cost *to, Expr *n, double units) { labour_in_row(to, n, (Units){units, units}); }
 
-static double units_of(const char *name, double otherwise)
+static void operate(Cost *to, Expr *n) { labour_in_row(to, n, operation); }
+
+static Units units_of(const char *name, double otherwise)
 {
-    static const struct { const char *name; double units; } known[] = {
-#define COST_OF(name, units) {#name, units},
+    static const struct { const char *name; Units units; } known[] = {
+#define COST_OF(name, alone, in_row) {#name, {alone, in_row}},
 #include "cost.def"
     };
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, name) == 0) return known[i].units;
-    return otherwise;
+    return (Units){otherwise, otherwise};
+}
+
+static Units units_of_power(double power)
+{
+    return power == 2 || power == 3 ? operation : power == -1 || power == -2 || power == 0.5 || power == -0.5 ? division : (Units){POWER, POWER_IN_ROW};
 }
 
 static void draw(Cost *to, Expr *n, double units)
@@ -108,7 +124,7 @@ static Expr *expanded(Expr *a, Expr *n)
     return all;
 }
 
-static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n), expanded(c.lane, n)}; }
+static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n), expanded(c.row, n), expanded(c.lane, n)}; }
 
 // Costs are polynomials in sizes: what a range has where it is not empty.
 static Expr *rows_of(Expr *lo, Expr *hi) { return ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}); }
@@ -120,7 +136,7 @@ static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
     return ex_reduce("sum", j, lo, hi, ex_replace_index(e, (Index *)i, ex_index(j)));
 }
 
-static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi), summed(c.work, i, lo, hi), summed(c.lane, i, lo, hi)}; }
+static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi), summed(c.work, i, lo, hi), summed(c.row, i, lo, hi), summed(c.lane, i, lo, hi)}; }
 
 // ---- expressions ----
 
@@ -154,10 +170,11 @@ static void count_expr(Counter *k, Expr *e, Cost *to)
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
     case EX_POW: case EX_CALL: case EX_AT:
-        if (e->kind == EX_POW) labour(to, ex_num(1), e->number == 2 || e->number == 3 ? 1 : e->number == -1 || e->number == -2 || e->number == 0.5 || e->number == -0.5 ? DIVISION : POWER);
+        if (e->kind == EX_POW) labour_in_row(to, ex_num(1), units_of_power(e->number));
         else if (e->kind == EX_CALL) {
             if (called_before(k, e)) break;
-            labour(to, ex_num(1), units_of(e->name, CALL) * (reads_kept(e) ? 2 : 1));
+            const Units u = units_of(e->name, CALL);
+            labour_in_row(to, ex_num(reads_kept(e) ? 2 : 1), u);
         }
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
@@ -223,19 +240,20 @@ static bool holds_loop(const Node *list)
     return false;
 }
 
-// What an operation costs where several turns may be done at once: of a loop over pairs, those of the inner one, if it is long enough.
-static Expr *share_at_once(const Node *n)
+// Where several turns may be done at once: of a loop over pairs, those of the inner one, if it is long enough.
+static Expr *work_at_once(const Node *n, Cost c)
 {
     const Index *inner = n->loop.n > 1 && !n->loop.order && !n->loop.of ? n->loop.index[n->loop.n - 1] : NULL;
-    if (!inner) return ex_num(in_a_row);
-    return ex_add2(ex_num(in_a_row), ex_mul2(ex_num(one_by_one - in_a_row), ex_call2("<=", rows_of(inner->lo, inner->hi), ex_num(SHORT))));
+    if (!inner) return c.row;
+    return ex_add2(c.row, ex_mul2(ex_add2(c.work, ex_neg(c.row)), ex_call2("<=", rows_of(inner->lo, inner->hi), ex_num(SHORT))));
 }
 
 static Cost count_loop(Counter *k, const Node *n)
 {
     Cost c = count_scope(k, n->body);
-    spend(&c, ex_num(TURN));
-    if (ex_is_num(c.draws, 0) && !holds_loop(n->body)) c.work = expanded(c.work, share_at_once(n));
+    spend_in_row(&c, ex_num(TURN), ex_num(operation.in_row));
+    if (ex_is_num(c.draws, 0) && !holds_loop(n->body)) c.work = work_at_once(n, c);
+    c.row = c.work;
     Expr *of_a_turn = c.lane;
     c = count_turns(n, c);
     const bool waits = n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED;
@@ -343,7 +361,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_DRAW:
         each_expr(n, count_part, &with);
-        draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(n->draw.call ? n->draw.call->name : n->draw.routine, DRAW));
+        draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(n->draw.call ? n->draw.call->name : n->draw.routine, DRAW).alone);
         if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
         break;
     case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;
@@ -352,13 +370,13 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, times(tried(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)           // computed again for each value
             if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false, false), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
-        draw(to, ex_num(1), units_of("uniform_between", DRAW));
+        draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
         break;
     case NODE_WEIGH: {
         const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;       // each element has values of its own
         Expr *values = ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)});
         add(to, times(count_scope(k, n->body), transfer ? ex_num(TRIED_BY_TRANSFER) : values));
-        draw(to, ex_num(1), units_of("uniform_between", DRAW));
+        draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
         break;
     }
     case NODE_WEIGHTS: {
@@ -371,12 +389,12 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     }
     case NODE_ELLIPSE: {
         add(to, times(tried(k, n->body), ex_num(TRIED_BY_SLICE)));
-        draw(to, ex_num(1), units_of("uniform_between", DRAW));
+        draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
         break;
     }
     case NODE_MOVE: {
         Cost c = times(tried(k, n->body), ex_num(TRIED_BY_SLICE));
-        draw(&c, ex_num(1), units_of("uniform_between", DRAW));
+        draw(&c, ex_num(1), units_of("uniform_between", DRAW).alone);
         add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
         break;
     }
@@ -395,7 +413,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
         Cost c = none();
         operate(&c, ex_mul2(elements, ex_mul2(row, row)));
-        draw(&c, ex_add2(elements, b->border), units_of("normal_natural", DRAW));
+        draw(&c, ex_add2(elements, b->border), units_of("normal_natural", DRAW).alone);
         c.lane = ex_mul2(node, ex_add2(ex_mul2(row, row), ex_num(BAND_ELEMENT)));        // of one lane, or in chunks: less than either by a half at most
         if (b->width->kind == EX_NUM && b->lag * b->width->number <= MOST_SCANNED) {
             Expr *scan = ex_mul2(row, ex_add2(ex_num(WAITS_OF_BAND), ex_mul2(ex_num(SHARE_OF_BAND), elements)));
@@ -428,7 +446,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
         Cost c = none();
         if (!n->normal.step->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
-        draw(&c, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW));
+        draw(&c, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW).alone);
         c.lane = ex_mul2(ex_num(COLUMN), n->normal.size);
         add(to, c);
         break;
@@ -529,14 +547,14 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_DENSE_SCALED:
         labour(&c, cubed(a, 1.0 / 3), in_library);
         lane = ex_mul2(ex_num(COLUMN), a);
-        draw(&c, a, units_of("normal_natural", DRAW));
+        draw(&c, a, units_of("normal_natural", DRAW).alone);
         in_lapack = true;
         break;
     case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
         labour(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)), in_library);
         lane = ex_mul2(ex_num(COLUMN), a);
         launches = 3;
-        draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW));
+        draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW).alone);
         in_lapack = true;
         break;
     case LAUNCH_PATTERN: case LAUNCH_TELL_ROWS: case LAUNCH_SCALES: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
@@ -652,7 +670,7 @@ static Cost where_taken(Cost c, const Step *s, bool gpu)
 {
     if (!s->joined || !s->joined->where) return c;
     Expr *where = gpu ? s->joined->on_gpu : s->joined->where, *times = s->nblock > 1 ? ex_call3("if_else", where, ex_num(1), ex_num(0)) : ex_call3("if_else", where, ex_num(0), ex_num(1));
-    return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes), ex_mul2(times, c.work), ex_mul2(times, c.lane)};
+    return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes), ex_mul2(times, c.work), ex_mul2(times, c.row), ex_mul2(times, c.lane)};
 }
 
 // `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for is made in every
@@ -700,7 +718,7 @@ void cost_of_scales(const Program *p, const StepCode *of, Expr **sweep, Expr **t
     }
     *sweep = by_sizes(all.work);
     const Cost one = count_launches(p, &of->density, route);            // up to the draw, which a trial does without
-    *trial = by_sizes(ex_sub(one.work, ex_mul2(ex_num(units_of("normal_natural", DRAW)), one.draws)));
+    *trial = by_sizes(ex_sub(one.work, ex_mul2(ex_num(units_of("normal_natural", DRAW).alone), one.draws)));
 }
 
 static CostOnGpu on_gpu(Cost c)

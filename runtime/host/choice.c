@@ -577,7 +577,8 @@ static void look_at_trial(GmChoices *w, int k, long done)
         return;
     }
     const bool adapting = done <= t->measured;
-    const double hoped = best * t->cost[GIBBS] / (a_sweep(w, k, GIBBS) * sweep), room = (affordable(w, k) - t->spent) / sweep;
+    const double least = adapting ? move * (1 + 1.0 / SHARE_OF_GIBBS) : sweep;             // of what may be taken: if nothing diverges when it is measured, few Gibbs updates are
+    const double hoped = best * t->cost[GIBBS] / (a_sweep(w, k, GIBBS) * least), room = (affordable(w, k) - t->spent) / sweep;
     if (!t->hardly && hoped < wanted[0].factor / (2 * done < t->from + t->measured ? 3 : adapting ? 1.5 : 1)) {
         settle(w, k, false, given_up);
         return;
