@@ -452,12 +452,12 @@ static void cost_1(const void *data, double *cost)
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = 413;
-    cost[1] = 1792;
+    cost[1] = 1492;
     cost[2] = 565;
     cost[3] = 3793;
     cost[4] = 0.0252075;
     cost[5] = 6782;
-    cost[6] = 0.110975;
+    cost[6] = 0.0926645;
     cost[7] = 4279;
     cost[8] = 0.0368849;
 }

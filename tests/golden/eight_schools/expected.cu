@@ -583,15 +583,15 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (963 + 64.6 * (double)d->J);
-    cost[1] = (1792.8 + 60.4 * (double)d->J);
-    cost[2] = (393 + 40.8 * (double)d->J);
+    cost[0] = (963 + 55.4 * (double)d->J);
+    cost[1] = (1492.4 + 68.9 * (double)d->J);
+    cost[2] = (393 + 31 * (double)d->J);
     cost[3] = (9377 + 160 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0587769 + 0.00994287 * (double)d->J);
+    cost[4] = (0.0587769 + 0.00938135 * (double)d->J);
     cost[5] = 6833;
-    cost[6] = (0.111824 + 0.0112865 * (double)d->J);
+    cost[6] = (0.0934889 + 0.0118053 * (double)d->J);
     cost[7] = (5189 + 200 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[8] = (0.0255868 + 0.0144902 * (double)d->J);
+    cost[8] = (0.0255868 + 0.0138921 * (double)d->J);
 }
 
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};

@@ -551,17 +551,17 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (274 + 80.6 * (double)d->N + 32.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.8 * (double)d->p * (double)d->p + 1.2 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
-    cost[1] = (1720 + 40.8 * (double)d->p);
-    cost[2] = (464 + 53.6 * (double)d->N + 11.6 * (double)d->p + 0.32 * (double)d->N * (double)d->p);
+    cost[0] = (274 + 79.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p + 1.6 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
+    cost[1] = (1420 + 40.4 * (double)d->p);
+    cost[2] = (464 + 24.8 * (double)d->N + 9.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p);
     cost[3] = (6091 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0167236 + 0.00671943 * (double)d->N + 0.00280195 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p + 0.000448828 * (double)d->p * (double)d->p + 7.32422e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
+    cost[4] = (0.0167236 + 0.00667061 * (double)d->N + 0.0027165 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p + 0.000424414 * (double)d->p * (double)d->p + 9.76563e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
     cost[5] = 6752;
-    cost[6] = (0.10538 + 0.00329023 * (double)d->p);
+    cost[6] = (0.0870699 + 0.00326582 * (double)d->p);
     cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
-    cost[8] = (0.0291203 + 0.00427148 * (double)d->N + 0.00230801 * (double)d->p + 0.000819531 * (double)d->N * (double)d->p);
+    cost[8] = (0.0291203 + 0.00251367 * (double)d->N + 0.00219814 * (double)d->p + 0.000819531 * (double)d->N * (double)d->p);
     if (gm_rows_told(1)) {
-        cost[0] = (182 + 81 * (double)d->N + 0.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
+        cost[0] = (182 + 80 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
     }
 }
 

@@ -413,15 +413,15 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (659 + 168.6 * (double)d->N);
-    cost[1] = (1752 + 53.6 * (double)d->N);
-    cost[2] = (302 + 34.8 * (double)d->N);
+    cost[0] = (659 + 166.8 * (double)d->N);
+    cost[1] = (1452 + 63.5 * (double)d->N);
+    cost[2] = (302 + 37 * (double)d->N);
     cost[3] = (5993 + 80 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0402222 + 0.0124905 * (double)d->N);
+    cost[4] = (0.0402222 + 0.0123807 * (double)d->N);
     cost[5] = 6816;
-    cost[6] = (0.108134 + 0.00527148 * (double)d->N);
+    cost[6] = (0.089823 + 0.00587573 * (double)d->N);
     cost[7] = (4691 + 120 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[8] = (0.0200326 + 0.00832402 * (double)d->N);
+    cost[8] = (0.0200326 + 0.0084583 * (double)d->N);
 }
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
