@@ -89,7 +89,7 @@ static double f_gamma_q(double a, double x) { return log_gamma_q(a, x); }
 
 static const struct { const char *name; double (*f)(double, double); } functions2[] = {
     { "lbeta", f_lbeta }, { "lchoose", f_lchoose }, { "choose", f_choose }, { "pow", pow }, { "atan2", atan2 }, { "hypot", hypot }, { "fmin", fmin },
-    { "fmax", fmax }, { "log_sum_exp", f_log_sum_exp }, { "log_diff_exp", f_log_diff_exp }, { "log_bessel_k", f_bessel_k },
+    { "fmax", fmax }, { "log_sum_exp", f_log_sum_exp }, { "log_sum_exp2", f_log_sum_exp }, { "log_diff_exp", f_log_diff_exp }, { "log_bessel_k", f_bessel_k },
     { "log_gamma_p", f_gamma_p }, { "log_gamma_q", f_gamma_q },
 };
 
@@ -582,7 +582,7 @@ static Range call2(Box *b, const Node *n, Range x, Range y)
         const double v = n->f2(x.lo, y.lo);
         return range(b, v, v, true);
     }
-    if (n->f2 == fmin || n->f2 == fmax || n->f2 == f_log_sum_exp)
+    if (n->f2 == fmin || n->f2 == fmax)
         return range(b, n->f2(x.lo, y.lo), n->f2(x.hi, y.hi), false);
     if (n->f2 == f_log_diff_exp)
         return (Range){ -INFINITY, x.hi };
@@ -605,6 +605,26 @@ static Range choice(const Node *n, Box *b)
     const bool not_y = b->impossible;
     b->impossible = not_x && not_y;
     return not_x ? y : not_y ? x : (Range){ fmin(x.lo, y.lo), fmax(x.hi, y.hi) };
+}
+
+// A term of a sum of densities that is 0 leaves the others; impossible is the sum if all terms are.
+static Range term(const Node *n, Box *b, bool *any)
+{
+    const Range none = { -INFINITY, -INFINITY };
+    b->impossible = false;
+    const Range x = evaluate(n, b);
+    if (!b->impossible)
+        *any = true;
+    return b->impossible ? none : x;
+}
+
+static Range sum_of_two(const Node *n, Box *b)
+{
+    const bool before = b->impossible;
+    bool any = false;
+    const Range x = term(n->arg[0], b, &any), y = term(n->arg[1], b, &any);
+    b->impossible = before || !any;
+    return any ? (Range){ log_sum_exp2(x.lo, y.lo), log_sum_exp2(x.hi, y.hi) } : anything;
 }
 
 static Range inside(const Node *n, Box *b)
@@ -637,9 +657,10 @@ static Range reduce(const Node *n, Box *b)
     Range all = which == R_SUM ? (Range){ 0, 0 } : which == R_PROD ? (Range){ 1, 1 } : which == R_MIN ? (Range){ INFINITY, INFINITY } : (Range){ -INFINITY, -INFINITY };
     const int slot = (int)n->number;
     const long before = b->index[slot];
+    bool any = hi.lo < lo.lo;                                // a term that is not impossible, of a sum of densities
     for (long i = (long)lo.lo; i <= (long)hi.lo; i++) {
         b->index[slot] = i;
-        const Range x = evaluate(n->arg[2], b);
+        const Range x = which == R_LOG_SUM_EXP ? term(n->arg[2], b, &any) : evaluate(n->arg[2], b);
         switch (which) {
         case R_SUM: all = add(b, all, x); break;
         case R_PROD: all = product(all, x); break;
@@ -649,6 +670,8 @@ static Range reduce(const Node *n, Box *b)
         }
     }
     b->index[slot] = before;
+    if (which == R_LOG_SUM_EXP)
+        b->impossible = !any;
     return all;
 }
 
@@ -673,6 +696,8 @@ static Range evaluate(const Node *n, Box *b)
             return call1(b, n->f1, evaluate(n->arg[0], b));
         if (n->n == 3)
             return *n->name == 'w' ? inside(n, b) : choice(n, b);
+        if (n->f2 == f_log_sum_exp)
+            return sum_of_two(n, b);
         break;
     case N_ADD: case N_SUB: case N_MUL: case N_DIV: case N_POW: case N_COMPARE: break;
     }
