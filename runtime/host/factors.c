@@ -657,6 +657,7 @@ static Range reduce(const Node *n, Box *b)
     Range all = which == R_SUM ? (Range){ 0, 0 } : which == R_PROD ? (Range){ 1, 1 } : which == R_MIN ? (Range){ INFINITY, INFINITY } : (Range){ -INFINITY, -INFINITY };
     const int slot = (int)n->number;
     const long before = b->index[slot];
+    const bool impossible = b->impossible;
     bool any = hi.lo < lo.lo;                                // a term that is not impossible, of a sum of densities
     for (long i = (long)lo.lo; i <= (long)hi.lo; i++) {
         b->index[slot] = i;
@@ -671,7 +672,7 @@ static Range reduce(const Node *n, Box *b)
     }
     b->index[slot] = before;
     if (which == R_LOG_SUM_EXP)
-        b->impossible = !any;
+        b->impossible = impossible || !any;
     return all;
 }
 
