@@ -313,12 +313,12 @@ static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
     return g;
 }
 
-// A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than numbers hold. Whether it has one does not depend on where it is, so the rest of the sweep
-// draws from its conditionals all the same.
+// A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than numbers hold. Later it stays for some sweeps at most (fault.c): a scale may come so near to 0.
+// Whether it has a draw does not depend on where it is, so the rest of the sweep draws from its conditionals all the same.
 static inline void gm_not_drawn(GmRun *run, const char *name, const char *what)
 {
 #if !defined(GM_MODES)
-    if (GM_STAYS(run->sweep, run->warmup) && !run->checking && !run->tried) {
+    if (!run->checking && !run->tried && gm_may_stay(run, run->chain, name)) {
         gm_stayed(name, 1);
         return;
     }

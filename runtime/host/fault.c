@@ -167,9 +167,39 @@ void gm_stayed(const char *variable, long times)
     }
 }
 
+// Of a chain and a block, after the first sweeps. Whether a joint normal is proper, as far as numbers tell, depends on what its law is given alone: a block that stays is a valid update.
+// A scale that comes so near to 0 leaves again. What never leaves is a posterior that is not proper: a fault.
+typedef struct Stay { int chain; const char *variable; long last, in_a_row, all; } Stay;
+enum { MOST_IN_A_ROW = 20, NEAR = 10, MOST_STAYS = 100 };         // sweeps; those that are so near are in a row; of a chain in all
+
+static Stay *stays;
+static size_t nstays;
+
+int gm_may_stay(const GmRun *run, int chain, const char *variable)
+{
+    const int number = run->first_chain + chain;
+    bool may = false;
+#pragma omp critical(gm_stays)
+    {
+        size_t i = 0;
+        while (i < nstays && (stays[i].chain != number || strcmp(stays[i].variable, variable) != 0)) i++;
+        if (i == nstays) {
+            stays = gm_grow(stays, ++nstays, sizeof *stays);
+            stays[i] = (Stay){ number, variable, LONG_MIN / 2, 0, 0 };
+        }
+        Stay *s = &stays[i];
+        s->in_a_row = run->sweep - s->last <= NEAR ? s->in_a_row + 1 : 1;
+        s->last = run->sweep;
+        const bool first = GM_STAYS(run->sweep, run->warmup);
+        s->all += !first;
+        may = first || (s->in_a_row <= MOST_IN_A_ROW && s->all <= MOST_STAYS);
+    }
+    return may;
+}
+
 void gm_stayed_note(void)
 {
-    if (stayed) gm_note("%s stayed where it was in some of the first %d sweeps: its joint normal was not proper there, as far as numbers tell", stayed_variable, GM_FIRST_SWEEPS);
+    if (stayed) gm_note("%s stayed where it was in %ld of its draws: its joint normal was not proper there, as far as numbers tell", stayed_variable, stayed);
 }
 
 long gm_inside(long i, long n, const char *name)
@@ -219,6 +249,9 @@ void gm_fault_clear(void)
     fault.raised = false;
     stayed = 0;
     stayed_variable = NULL;
+    free(stays);
+    stays = NULL;
+    nstays = 0;
 }
 
 long gm_fault_sweep(void) { return fault.sweep; }
