@@ -890,7 +890,7 @@ static Ast *largest_over(Types *t, Ast *e)
     return NULL;
 }
 
-// The largest value that a subscript, or an extent, takes as the indices in it run over their loops; NULL if that cannot be told.
+// The largest value that a subscript, or an extent, takes as the indices in it run over their loops; NULL if no expression of data says it.
 static Ast *largest_of(Types *t, Ast *subscript, bool extent)
 {
     if (!type_of(t, subscript) || subscript->type.rank) return NULL;

@@ -13,15 +13,13 @@
 // x[i] or x[i + k] of integers of the data, all of which exist as i runs from 1 to n; *first is the element that i = 1 reads.
 static bool is_run_of_data(const Expr *e, const Index *i, Expr *n, const Var **x, int *first)
 {
-    enum { FURTHEST = 4 };
     if (e->kind != EX_REF || e->nargs != 1 || e->var->kind != VAR_DATA || e->var->base != BASE_INT || e->var->rank != 1) return false;
-    Expr *at = ex_index((Index *)i);
-    for (int k = 0; k <= FURTHEST; k++) {
-        if (e->args[0] != ex_add2(at, ex_num(k))) continue;
-        for (int end = k; end <= FURTHEST; end++)
-            if (e->var->dim[0] == ex_add2(n, ex_num(end))) { *x = e->var; *first = k; return true; }
-    }
-    return false;
+    const Expr *from = ex_sub(e->args[0], ex_index((Index *)i)), *rest = ex_sub(e->var->dim[0], n);
+    if (from->kind != EX_NUM || rest->kind != EX_NUM || from->number != floor(from->number)) return false;
+    if (from->number < 0 || rest->number < from->number || from->number > 1e6) return false;
+    *x = e->var;
+    *first = (int)from->number;
+    return true;
 }
 
 bool is_longest_slice(const Expr *e, Slices *s)

@@ -44,7 +44,8 @@ typedef struct Units { double alone, in_row; } Units;
 static const Units operation = {1, 0.2}, division = {DIVISION, 1};
 enum { POWER_IN_ROW = 25 };
 
-typedef struct Cost { Expr *operations, *draws, *bytes, *work, *row, *lane; } Cost;      // work: in multiply-adds; row: where several turns are done at once; lane: those that one lane makes in turn
+// work: in multiply-adds; row: where a loop is done several elements at once; lane: those that one lane makes in turn
+typedef struct Cost { Expr *operations, *draws, *bytes, *work, *row, *lane; } Cost;
 
 typedef struct Counter {
     const Program *p;
@@ -124,7 +125,10 @@ static Expr *expanded(Expr *a, Expr *n)
     return all;
 }
 
-static Cost times(Cost c, Expr *n) { return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n), expanded(c.row, n), expanded(c.lane, n)}; }
+static Cost times(Cost c, Expr *n)
+{
+    return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n), expanded(c.row, n), expanded(c.lane, n)};
+}
 
 // Costs are polynomials in sizes: what a range has where it is not empty.
 static Expr *rows_of(Expr *lo, Expr *hi) { return ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)}); }
@@ -136,7 +140,11 @@ static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
     return ex_reduce("sum", j, lo, hi, ex_replace_index(e, (Index *)i, ex_index(j)));
 }
 
-static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi) { return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi), summed(c.work, i, lo, hi), summed(c.row, i, lo, hi), summed(c.lane, i, lo, hi)}; }
+static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi)
+{
+    return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi),
+                  summed(c.work, i, lo, hi), summed(c.row, i, lo, hi), summed(c.lane, i, lo, hi)};
+}
 
 // ---- expressions ----
 
@@ -670,7 +678,8 @@ static Cost where_taken(Cost c, const Step *s, bool gpu)
 {
     if (!s->joined || !s->joined->where) return c;
     Expr *where = gpu ? s->joined->on_gpu : s->joined->where, *times = s->nblock > 1 ? ex_call3("if_else", where, ex_num(1), ex_num(0)) : ex_call3("if_else", where, ex_num(0), ex_num(1));
-    return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes), ex_mul2(times, c.work), ex_mul2(times, c.row), ex_mul2(times, c.lane)};
+    return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes),
+                  ex_mul2(times, c.work), ex_mul2(times, c.row), ex_mul2(times, c.lane)};
 }
 
 // `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for is made in every

@@ -313,8 +313,9 @@ static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
     return g;
 }
 
-// A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than numbers hold. Later it stays for some sweeps at most (fault.c): a scale may come so near to 0.
-// Whether it has a draw does not depend on where it is, so the rest of the sweep draws from its conditionals all the same.
+// A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than numbers hold.
+// Later it stays for some sweeps at most (fault.c): a scale may come so near to 0. Whether it has a draw does not depend on where it is,
+// so the rest of the sweep draws from its conditionals all the same.
 static inline void gm_not_drawn(GmRun *run, const char *name, const char *what)
 {
 #if !defined(GM_MODES)
@@ -801,7 +802,7 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     of.adapts = of_all ? of_all->adapts : run->warmup;
     const int from = run->chain > 0 ? run->chain : 0, to = run->chain == GM_IN_STEP ? run->chains : from + 1;
     for (int c = from; of_all && c < to; c++)
-        if (gm_choice(run, of.competition, c)->also) of.alone = 0;       // Gibbs updates have moved what stood there
+        if (gm_choice(run, of.competition, c)->also) of.alone = 0;       // Gibbs updates have changed these unknowns
     if (run->device) {
         gm_device_move(run, &of, density);
         return;

@@ -38,7 +38,8 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
 
 #define GM_NOT_PROPER "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre them), or a value it depends on overflowed or fell to 0"
 
-// A joint normal that cannot be drawn: in the first sweeps of warm-up it stays where it is (gm_not_drawn in launch.h); later it is a fault here, where chains go in step.
+// A joint normal that cannot be drawn: in the first sweeps of warm-up it stays where it is (gm_not_drawn in launch.h).
+// Later it is a fault here, where all chains go in step; on a CPU it may stay for some sweeps.
 static __device__ void gm_not_proper(GmPlace *place, int chain, const char *variable, long element)
 {
     if (!GM_STAYS((long)place->sweep, (long)place->warmup)) {

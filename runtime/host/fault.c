@@ -167,10 +167,10 @@ void gm_stayed(const char *variable, long times)
     }
 }
 
-// Of a chain and a block, after the first sweeps. Whether a joint normal is proper, as far as numbers tell, depends on what its law is given alone: a block that stays is a valid update.
-// A scale that comes so near to 0 leaves again. What never leaves is a posterior that is not proper: a fault.
+// Of a chain and a block. Whether a joint normal is proper in double precision depends only on what it is conditioned on, so a block that stays is a valid update.
+// A scale that comes so near to 0 leaves again. A posterior that is not proper never does: a fault.
 typedef struct Stay { int chain; const char *variable; long last, in_a_row, all; } Stay;
-enum { MOST_IN_A_ROW = 20, NEAR = 10, MOST_STAYS = 100 };         // sweeps; those that are so near are in a row; of a chain in all
+enum { MOST_IN_A_ROW = 20, NEAR = 10, MOST_STAYS = 100 };         // sweeps at most NEAR apart are in a row; MOST_STAYS: of a chain in all
 
 static Stay *stays;
 static size_t nstays;

@@ -417,8 +417,8 @@ void       gm_metrics_close(GmMetrics *w);
 // For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
 int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
 
-// Before the first sweep, on the CPU: the same for blocks whose steps begin.
-void gm_find_starts_of_steps(const GmModel *model, GmRun *run);
+// Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
+void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 
 // What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);

@@ -321,7 +321,8 @@ long gm_times(long i, long n);
 long gm_whole(double x);
 // Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
-int gm_may_stay(const GmRun *run, int chain, const char *variable);      // a joint normal that is not proper, as far as numbers tell, stays where it is; not too often
+// Whether a joint normal that is not proper in double precision may stay where it is for this sweep of the chain: not too often, else it is a fault.
+int gm_may_stay(const GmRun *run, int chain, const char *variable);
 void gm_stayed(const char *variable, long times);       // so many draws of it were not made (GM_STAYS)
 // A fault whose message says all: each # in it stands for a number.
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);

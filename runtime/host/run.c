@@ -495,7 +495,7 @@ static int start(Fit *f)
         f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
     f->starts = !(o->init_file || o->init_map);
     if (f->starts && !f->device && !o->check)
-        gm_find_starts_of_steps(model, &f->run);
+        gm_find_starts_of_updates(model, &f->run);
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }

@@ -4,8 +4,8 @@
 // is infinite. feasible.c finds a start for factors that it can read over ranges of their elements; for others places are tried, in the coordinates without bounds, first farther out than
 // random starts are and then nearer to 0, until the density and its gradient are finite (as Stan does).
 //
-// A block is looked at once, before its first move, the other unknowns being where they are then. Where steps compete with moves, steps begin:
-// such a block is looked at before the first sweep. A step that stands where there is no density goes anywhere that has one, in one coordinate,
+// A block is looked at once, before its first trajectory, the other unknowns being where they are then. Where Gibbs updates compete with NUTS, they begin:
+// such a block is looked at before the first sweep. A slice sampler whose start has no density goes anywhere that has one, in one coordinate,
 // and the next from there: a rate of an equation to 10^14.
 #include "starts.h"
 #include "../device/nuts.h"
@@ -67,7 +67,7 @@ int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *))
     return 0;
 }
 
-static int find_start_of_steps(GmRun *one, const GmMove *of, void (*density)(GmRun *))
+static int find_start_of_updates(GmRun *one, const GmMove *of, void (*density)(GmRun *))
 {
     if (of->competition) {
         GmMoving m = gm_moving(one, of, density);
@@ -76,10 +76,10 @@ static int find_start_of_steps(GmRun *one, const GmMove *of, void (*density)(GmR
     return 1;
 }
 
-void gm_find_starts_of_steps(const GmModel *model, GmRun *run)
+void gm_find_starts_of_updates(const GmModel *model, GmRun *run)
 {
     run->seeking = 1;
-    run->instead = find_start_of_steps;
+    run->instead = find_start_of_updates;
     for (int k = 0; k < model->n_steps; k++)
         if (model->step_moves && model->step_moves(k))
             model->step(run, k);

@@ -28,7 +28,7 @@ RUN = ["--device", "cpu", "--chains", "4", "--warmup", "1000", "--samples", "200
 MODES = {"mix2_close", "mix3", "factor1", "product", "ex_faithful", "ex_galaxies"}
 EXAMPLES = {                                 # data files, as the README of each has them
     "ar1_missing": ["series.json"], "hierarchical_normal": ["rats.json"], "poisson_gamma": ["pumps.json"], "occupancy": ["sites.json"], "lasso": ["diabetes.csv"], "linear": ["diabetes.csv"],
-    "logistic": ["pima.csv"], "probit": ["pima.csv"], "robust": ["pima.csv"], "spike_slab": ["diabetes.csv"], "faithful": ["faithful.csv"], "galaxies": ["galaxies.csv"],
+    "logistic": ["pima.csv"], "probit": ["pima.csv"], "robust": ["pima.csv"], "spike_slab": ["diabetes.csv"], "faithful": ["y=faithful.csv"], "galaxies": ["galaxies.csv"],
     "horseshoe_probit": ["emails.csv", "X=emails.csv:make-capitalTotal"],
 }
 ORACLES = ["bugs_blocker", "bugs_seeds", "bugs_leuk", "bugs_dugongs", "bugs_epil2", "bugs_salm", "bugs_stacks_c_t4", "bugs_stacks_e_dexp_ridge", "bugs_surgical", "bugs_dyes", "bugs_beetles_logit", "bugs_lsat",
