@@ -2,11 +2,11 @@
 //
 //   sweep 0 ..... W/12 ......... W/4 .................. 9W/20 ............ 13W/20 ............ 9W/10 ....... W
 //         Gibbs        measured       NUTS adapts             measured            NUTS adapts         checked         where NUTS has won
-//                                                                                 Gibbs, measured again until 16W/20  where Gibbs had too few effective draws for a verdict
+//                                                                                 Gibbs, measured again for 3W/20      where Gibbs had too few effective draws for a verdict
 //                                                                                 NUTS, adapts until 3W/4, measured again until 19W/20     where both had
 //
-// What is measured is the effective sample size of the slowest of some elements, by their normal scores and the squares of these (draws that are antithetic
-// have good means and poor squares), of all chains together. It is divided by what the draws cost. Costs are counted in multiply-adds and in evaluations of a
+// What is measured is the effective sample size of the slowest of some elements, of their normal scores and of both tails (draws that are antithetic
+// have good means and poor tails), of all chains together. It is divided by what the draws cost. Costs are counted in multiply-adds and in evaluations of a
 // density, never in seconds: the same seed gives the same draws on any machine and for any number of threads. All chains take the same, and decide where they
 // meet: after sweeps that are known beforehand.
 //
@@ -17,8 +17,8 @@
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by
 // a factor, and by a larger one the more diverged. A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to
 // have one or two however slow it is: with fewer they are measured again. Where they then have less than 4 and NUTS gets around, NUTS is taken at up to twice
-// the cost. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has cost three quarters of
-// the warm-up by Gibbs updates (twice all of it, where these hardly move something).
+// the cost. Where NUTS loses nearly, with as few draws by Gibbs updates, it is tried once more. Since no transition gives more than an independent draw, a trial
+// ends where even these would not win, and where it has cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly move something).
 //
 // What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law of one valid kernel.
 //
@@ -39,26 +39,27 @@ enum {
     MOST_ELEMENTS = 32,                  // that are looked at
     MOST_DRAWS = 1000,                   // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,               // a trajectory that turns back at once has as many
+    SHORT_TRAJECTORY = 7,                // evaluations of one that turns back soon
     SHARE_OF_GIBBS = 10,                 // where nothing diverged, Gibbs updates between transitions take this part of the work at most
     APART = 20,                          // sweeps between two meetings of a trial
     LEAST_TRIAL = 60,                    // sweeps, of which half are measured
     PLANNED_AGAIN = 4,                   // meetings after which chains in step learn a second time how long their trial is
     MOST_COORDINATES = 200000,           // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,                 // effective draws by Gibbs updates that a verdict needs
-    FEW_A_CHAIN = 10,                    // with fewer, NUTS is tried again if it loses
-    HARDLY_A_CHAIN = 4,                  // with fewer, a chain may take any time to get around
+    HARDLY_A_CHAIN = 4,                  // with fewer of each window, a chain may take any time to get around
     MOST_IN_STEP = 18,                   // sets of unknowns, on a GPU: each has BITS of a number that says what a sweep takes, `plans` the other 10
     BITS = 3,
 };
 
 // NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run than in its trial
 // (2.7 times as many in the median of 31 runs).
-static const struct { double share, factor; } wanted[] = { { 0, 1.3 }, { 0.002, 1.6 }, { 0.02, 3 }, { 1, 5 } };
+static const struct { double share, factor; } wanted[] = { { 0, 1.3 }, { 0.003, 1.6 }, { 0.02, 3 }, { 1, 5 } };
 static const double clearly = 5;                 // times the factor: effective draws of few sweeps may be fewer than they seem by as much
 static const double around = 2.5, at_any_cost = 0.5;     // where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
 static const double least_energy = 0.3;          // E-BFMI below which tails may be missed (Betancourt 2016)
-static const double best = 0.7;                  // effective draws of a transition, of the slowest of some elements, at most
-static const double careful = 0.95, most_again = 6;      // the target of a second trial whose first diverged; which is not made of transitions that cost more than this times a Gibbs sweep
+static const double best = 0.85;                 // effective draws of a transition, of the slowest of some elements, at most
+static const double careful = 0.95;              // the target of a second trial whose first diverged
+static const double near = 0.5, near_hardly = 0.1;       // NUTS that loses with so many times the effective draws for the same work is tried again
 
 static const char smaller[] = "its steps are small, for an acceptance of 0.95, since larger ones diverged";
 static const char no_density[] = "NUTS met no finite density";
@@ -71,7 +72,14 @@ typedef enum { GIBBS, NUTS_AND_GIBBS, METHODS } Method;
 
 typedef enum { STAGE_FIXED, STAGE_GIBBS, STAGE_NUTS, STAGE_GIBBS_AGAIN, STAGE_NUTS_AGAIN, STAGE_ADAPTS, STAGE_CHECK, STAGE_DONE } Stage;
 
-typedef struct Sizes { double pooled[MOST_ELEMENTS], apart[MOST_ELEMENTS]; bool still[MOST_ELEMENTS]; long sweeps; } Sizes;     // effective, by element, of all chains: together, and summed one by one; NAN: nothing is known
+typedef struct Sizes {                   // effective, by element, of all chains: together, and summed one by one; NAN: nothing is known
+    double pooled[MOST_ELEMENTS], apart[MOST_ELEMENTS];
+    bool   still[MOST_ELEMENTS];
+    long   sweeps;
+    int    windows;
+} Sizes;
+
+typedef struct Window { long from, to; } Window;         // sweeps
 
 typedef struct Trial {                   // of a set of unknowns, by all chains
     Stage  stage;
@@ -81,6 +89,7 @@ typedef struct Trial {                   // of a set of unknowns, by all chains
     double spent;                        // by NUTS, of a chain
     long   transitions, divergent;       // so far, of those that are measured
     double met_work; long met_moves;     // of all chains, at the last meeting
+    Window again;                        // of Gibbs updates, where the first had too few effective draws for a verdict
     double ratio;                        // effective draws for the same work, to those of Gibbs updates; 0: not measured
     bool   hardly, only;                 // Gibbs updates hardly move something; NUTS alone gets around
     bool   nuts;                         // what is tried, or taken
@@ -238,27 +247,44 @@ bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions 
     return true;
 }
 
+// ---- costs, of one chain ----
+
+// Of one chain, where chains that go in step bear together what is spent whatever their number.
+static double cost_of(const GmChoices *w, Cost c)
+{
+    return c.alone / (w->in_step ? w->chains : 1) + c.work;
+}
+
+// rounds: evaluations of the chain of those in step that makes most.
+static double cost_of_move(const GmChoices *w, int k, double evaluations, double rounds)
+{
+    return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){ rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work });
+}
+
 // ---- the measurement ----
 
-typedef struct Window { long from, to; } Window;         // sweeps
+// Where a Gibbs sweep costs more than two short trajectories, fewer are made, half at least: what they take would be much of a run that NUTS wins.
+static Window gibbs_window(const GmChoices *w, int k)
+{
+    const double share = clamp(2 * cost_of_move(w, k, SHORT_TRAJECTORY, SHORT_TRAJECTORY) / cost_of(w, w->cost[k].gibbs), 0.5, 1);
+    return (Window){ (long)(share * (double)(w->warmup / 12)), (long)(share * (double)(w->warmup / 4)) };
+}
 
-static Window gibbs_window(long warmup) { return (Window){ warmup / 12, warmup / 4 }; }
-static Window gibbs_again(long warmup)  { return (Window){ warmup * 13 / 20, warmup * 16 / 20 }; }
 static Window nuts_again(long warmup)   { return (Window){ warmup * 3 / 4, warmup * 19 / 20 }; }
 static long   measured_from(long warmup) { return warmup * 9 / 20; }
 static long   tried_to(long warmup)     { return warmup * 13 / 20; }
 static long   adapted_at(long warmup)   { return warmup * 9 / 10; }
 
-long gm_choices_warmup(long warmup) { return measured_from(warmup) - gibbs_window(warmup).to; }
+long gm_choices_warmup(long warmup) { return measured_from(warmup) - warmup / 4; }
 
 // What is measured in a stage; empty where nothing is.
 static Window measured(const GmChoices *w, int k)
 {
     const Trial *t = &w->trial[k];
     switch (t->stage) {
-    case STAGE_GIBBS:       return gibbs_window(w->warmup);
+    case STAGE_GIBBS:       return gibbs_window(w, k);
     case STAGE_NUTS:        return (Window){ t->measured, t->to };
-    case STAGE_GIBBS_AGAIN: return gibbs_again(w->warmup);
+    case STAGE_GIBBS_AGAIN: return t->again;
     case STAGE_NUTS_AGAIN:  return nuts_again(w->warmup);
     case STAGE_FIXED: case STAGE_ADAPTS: case STAGE_CHECK: case STAGE_DONE: break;
     }
@@ -312,6 +338,7 @@ static void add_sizes(GmChoices *w, int k, Method m, long sweeps)
         s->still[i] = still && (s->sweeps == 0 || s->still[i]);
     }
     s->sweeps += sweeps;
+    s->windows++;
     for (long c = 0; c < chains; c++) w->watch[c * w->n + k].n[m] = 0;
     free(of);
 }
@@ -344,20 +371,6 @@ static bool takes_apart(const GmChoices *w, int k)
 static double a_chain(const GmChoices *w, int k, Method m) { return slowest(w, k, m, takes_apart(w, k)) / w->chains; }
 
 static double a_sweep(const GmChoices *w, int k, Method m) { return a_chain(w, k, m) / (double)(w->trial[k].sizes[m].sweeps ? w->trial[k].sizes[m].sweeps : 1); }
-
-// ---- costs, of one chain ----
-
-// Of one chain, where chains that go in step bear together what is spent whatever their number.
-static double cost_of(const GmChoices *w, Cost c)
-{
-    return c.alone / (w->in_step ? w->chains : 1) + c.work;
-}
-
-// rounds: evaluations of the chain of those in step that makes most.
-static double cost_of_move(const GmChoices *w, int k, double evaluations, double rounds)
-{
-    return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){ rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work });
-}
 
 typedef struct Totals { double work; long moves, divergent, failed; bool stuck; } Totals;
 
@@ -461,6 +474,9 @@ static void take_nuts(GmChoices *w, int k, const char *because)
     if (again) begin_check(w, k);
 }
 
+// However slow a chain is, it seems to have one or two effective draws of each window.
+static bool hardly_moves(const GmChoices *w, int k) { return a_chain(w, k, GIBBS) < HARDLY_A_CHAIN * w->trial[k].sizes[GIBBS].windows; }
+
 // The end of what is measured by Gibbs updates: NUTS has a trial if it can win.
 static void begin_trial(GmChoices *w, int k, long done)
 {
@@ -470,7 +486,7 @@ static void begin_trial(GmChoices *w, int k, long done)
     t->cost[GIBBS] = cost_of(w, w->cost[k].gibbs);
     for (int chain = 0; chain < w->chains; chain++)
         t->cost[GIBBS] += w->choice[chain * w->n + k].scales / (double)((in.to - in.from) * w->chains);
-    t->hardly = a_chain(w, k, GIBBS) < HARDLY_A_CHAIN;
+    t->hardly = hardly_moves(w, k);
     const double move = cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS);
     if (a_sweep(w, k, GIBBS) * move > best * t->cost[GIBBS]) {
         settle(w, k, false, too_dear);
@@ -503,7 +519,7 @@ static Verdict verdict_of(GmChoices *w, int k, double transitions, double diverg
     Trial *t = &w->trial[k];
     const double gibbs = a_sweep(w, k, GIBBS), nuts = a_sweep(w, k, NUTS_AND_GIBBS), of_gibbs = a_chain(w, k, GIBBS), factor = factor_for(divergent, transitions, stuck);
     t->ratio = nuts * t->cost[GIBBS] / (gibbs * t->cost[NUTS_AND_GIBBS]);
-    t->hardly = of_gibbs < HARDLY_A_CHAIN;
+    t->hardly = hardly_moves(w, k);
     t->only = t->hardly && nuts > around * gibbs;
     if (a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return LOST;         // a walk that is slower than the window, however cheap
     const bool wins = t->ratio > factor, known = of_gibbs >= ENOUGH_A_CHAIN || t->ratio > clearly * factor || t->stage != STAGE_NUTS;
@@ -521,7 +537,15 @@ static const char *reason_of(const GmChoices *w, int k, const Totals *all)
 // It does not depend on the draws of this run, since their number does not change what they are.
 static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
-static void decide(GmChoices *w, int k)
+// Whether NUTS that has lost is tried once more, with more sweeps to adapt: there were too few effective draws for a verdict.
+static bool is_worth_another(const GmChoices *w, int k)
+{
+    const Trial *t = &w->trial[k];
+    const double sweeps = (double)(nuts_again(w->warmup).to - tried_to(w->warmup));
+    return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && t->ratio > (t->hardly ? near_hardly : near) && sweeps * t->cost[NUTS_AND_GIBBS] < affordable(w, k);
+}
+
+static void decide(GmChoices *w, int k, long done)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
@@ -531,12 +555,14 @@ static void decide(GmChoices *w, int k)
         take_nuts(w, k, w->choice[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
     else if (v == MAY_WIN) {
         t->stage = STAGE_GIBBS_AGAIN;
+        t->again = (Window){ done, done + w->warmup * 3 / 20 };
         t->nuts = false;
-    } else if (t->stage == STAGE_NUTS && !w->in_step && !all.stuck && a_chain(w, k, GIBBS) < FEW_A_CHAIN && t->ratio > 0.1 && t->cost[NUTS_AND_GIBBS] < most_again * t->cost[GIBBS]) {
+    } else if (t->stage == STAGE_NUTS && !w->in_step && !all.stuck && is_worth_another(w, k)) {
         const double target = t->divergent ? careful : 0;
         t->stage = STAGE_NUTS_AGAIN;
-        t->sizes[NUTS_AND_GIBBS].sweeps = 0;
+        t->sizes[NUTS_AND_GIBBS] = (Sizes){ 0 };
         t->transitions = t->divergent = 0;
+        t->spent = 0;
         begin_counts(w, k, 0, nuts_again(w->warmup).to, target);
     } else
         settle(w, k, false, because);
@@ -551,7 +577,7 @@ static void begin_measuring(GmChoices *w, int k, double move)
     begin_counts(w, k, c->first, c->adapts, c->target);
 }
 
-static void end_measuring(GmChoices *w, int k, long sweeps)
+static void end_measuring(GmChoices *w, int k, long done, long sweeps)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
@@ -560,7 +586,7 @@ static void end_measuring(GmChoices *w, int k, long sweeps)
     t->transitions += all.moves;
     t->divergent += all.divergent;
     if (all.divergent > 0) t->every = share_of_gibbs(w, k, all.work / (double)(all.moves + !all.moves), true);
-    decide(w, k);
+    decide(w, k, done);
 }
 
 // A meeting of a trial.
@@ -602,7 +628,7 @@ static void look_at_trial(GmChoices *w, int k, long done)
     if (done == t->measured)
         begin_measuring(w, k, move);
     else if (done == t->to)
-        end_measuring(w, k, done - t->measured);
+        end_measuring(w, k, done, done - t->measured);
 }
 
 // NUTS that has won: transitions are counted once more when it adapts no longer.
@@ -625,10 +651,10 @@ static long next_of(const GmChoices *w, int k, long done)
     const long W = w->warmup, at = t->from + ((done - t->from) / APART + 1) * APART;
     switch (t->stage) {
     case STAGE_FIXED:       return FIRST_SWEEPS;
-    case STAGE_GIBBS:       return gibbs_window(W).to;
+    case STAGE_GIBBS:       return gibbs_window(w, k).to;
     case STAGE_NUTS:        return done < t->measured && t->measured < at ? t->measured : done < t->to && t->to < at ? t->to : at;
-    case STAGE_GIBBS_AGAIN: return gibbs_again(W).to;
-    case STAGE_NUTS_AGAIN:  return done < nuts_again(W).from ? nuts_again(W).from : nuts_again(W).to;
+    case STAGE_GIBBS_AGAIN: return t->again.to;
+    case STAGE_NUTS_AGAIN:  return done < nuts_again(W).from && nuts_again(W).from < at ? nuts_again(W).from : nuts_again(W).to < at ? nuts_again(W).to : at;
     case STAGE_ADAPTS:      return w->choice[k].adapts;
     case STAGE_CHECK:       return W - 1;
     case STAGE_DONE:        break;
@@ -653,14 +679,18 @@ static void meet(GmChoices *w, int k, long done)
         break;
     case STAGE_GIBBS_AGAIN:
         add_sizes(w, k, GIBBS, in.to - in.from);
-        decide(w, k);
+        decide(w, k, done);
         break;
     case STAGE_NUTS_AGAIN: {
         const Totals all = totals_of(w, k);
         const double move = all.work / (double)(all.moves + !all.moves);
+        t->spent += with_gibbs(w, k, all.moves > t->met_moves ? (all.work - t->met_work) / (double)(all.moves - t->met_moves) : 0) * (double)(all.moves - t->met_moves) / w->chains;
+        t->met_work = all.work;
+        t->met_moves = all.moves;
         if (all.failed > 0) settle(w, k, false, no_density);
+        else if (done < in.to && t->spent > 1.5 * affordable(w, k)) settle(w, k, false, unaffordable);
         else if (done == in.from) begin_measuring(w, k, move);
-        else end_measuring(w, k, in.to - in.from);
+        else if (done == in.to) end_measuring(w, k, done, in.to - in.from);
         break;
     }
     case STAGE_ADAPTS:
@@ -851,7 +881,7 @@ static void say_about(FILE *to, double ratio)
     if (!(ratio >= 0.1)) fprintf(to, "less than 0.1 times as many");
     else if (ratio > 10) fprintf(to, "more than 10 times as many");
     else if (ratio > 0.8 && ratio < 1.25) fprintf(to, "about as many");
-    else fprintf(to, "about %.*f times as many", ratio < 0.95 ? 1 : 0, ratio);
+    else fprintf(to, "about %.*f times as many", ratio < 1.95 ? 1 : 0, ratio);
 }
 
 static void say_divergent(FILE *to, const Trial *t)

@@ -340,7 +340,8 @@ typedef struct GmSummary {
 
 // x[chain * draws + draw]; Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021, "Rank-normalization, folding, and localization".
 GmSummary gm_summarise(const double *x, int chains, long draws);
-// Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their normal scores and that of the squares of these.
+// Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their normal scores and the geometric mean of those of
+// both tails, each of 5 %.
 double    gm_mixing(const double *x, int chains, long draws);
 bool      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 

@@ -654,10 +654,11 @@ int metric_decide(Metric *m, const wide *diagonal, long left)
         m->stage = METRIC_TAKEN;
         return 0;
     }
-    if (m->kept < m->next)
+    const long needed = m->stage == METRIC_WATCHING ? SETTLING + MEASURED / 2 : 1;
+    const bool last = m->stage == METRIC_WATCHING && m->next == FIRST_TRY && m->kept >= FIRST && left < needed + SETTLING;     // else a short adaptation would end without a trial
+    if (m->kept < m->next && !last)
         return 0;
     m->next += m->next * 3 / 5;
-    const long needed = m->stage == METRIC_WATCHING ? SETTLING + MEASURED / 2 : 1;
     if (left < needed)
         return 0;
     if (m->stage == METRIC_TAKEN)

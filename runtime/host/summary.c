@@ -169,19 +169,24 @@ static double effective_size_below(const double *x, int chains, long draws, doub
     return effective_size(s);
 }
 
+// Effective size of the estimate of P(score <= limit), or of P(score > limit): what `from` holds is a normal score each.
+static double effective_size_beyond(const Sequences *from, double limit, Sequences *indicator)
+{
+    for (long i = 0; i < from->m * from->n; i++) indicator->x[i] = limit < 0 ? from->x[i] <= limit : from->x[i] > limit;
+    return effective_size(indicator);
+}
+
 double gm_mixing(const double *x, int chains, long draws)
 {
-    Sequences s = { gm_alloc((size_t)(chains * draws), sizeof(double)), 2 * chains, draws / 2 };
+    Sequences s = { gm_alloc((size_t)(chains * draws), sizeof(double)), 2 * chains, draws / 2 }, tail = { gm_alloc((size_t)(chains * draws), sizeof(double)), s.m, s.n };
     Ranked *ranked = gm_alloc((size_t)(chains * draws), sizeof *ranked);
     split(x, chains, draws, &s);
     rank_normalise(&s, ranked);
-    const double bulk = effective_size(&s);
-    for (long i = 0; i < s.m * s.n; i++)
-        s.x[i] *= s.x[i];
-    const double squares = effective_size(&s);
+    const double bulk = effective_size(&s), tails = sqrt(effective_size_beyond(&s, -1.645, &tail) * effective_size_beyond(&s, 1.645, &tail));      // 5 % of the draws on each side
     free(ranked);
     free(s.x);
-    return bulk < squares ? bulk : squares;
+    free(tail.x);
+    return bulk < tails ? bulk : tails;
 }
 
 GmSummary gm_summarise(const double *x, int chains, long draws)
