@@ -42,6 +42,9 @@ typedef struct Out {
     Drawn       *drawn;          // functions by which scalars are drawn
     const Node  *alike;          // the draw that is a call of one of them, to the end of the kernel, or NULL
     const char  *alike_call;
+    int          ntotals, totals_size;
+    const Expr **total;          // sums and ends of data that sizes are made of: members of Data hold them
+    const char  *total_name;     // of these members, before their numbers
 } Out;
 
 // A C expression: its outermost operator, and whether it begins with a minus that negates all of it.
@@ -59,6 +62,7 @@ Text        subscript_text(Out *o, const Expr *e);               // counted from
 Text        position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset);   // row-major among n dimensions from first, plus offset
 Text        extent_text(Out *o, const Expr *e);                  // a size: long
 const char *extent_c(Out *o, const Expr *e, Level least);
+void        keep_totals(Out *o, const Expr *size);                       // those of a size become members of Data
 const char *few_c(Out *o, const Rows *r);                        // whether rows are few, or told one by one
 const char *count_text(Out *o, const Count *c);                  // a product of extents
 const char *place_text(Out *o, const Place *at);

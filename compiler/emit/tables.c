@@ -89,6 +89,14 @@ void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
         fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(o, v->name), v->rank ? "      // " : "",
                 v->rank ? v->name : "", v->rank ? dims_text(o, v) : "");
     }
+    for (int i = 0; i < p->g->nvars; i++)
+        for (int k = 0; k < p->g->vars[i]->rank; k++) keep_totals(o, p->g->vars[i]->dim[k]);
+    for (int i = 0; i < nstate; i++)
+        for (int k = 0; k < state[i]->rank; k++) keep_totals(o, state[i]->dim[k]);
+    o->total_name = "size_";
+    for (int i = 0; i < p->g->nvars; i++)
+        if (p->g->vars[i]->kind == VAR_DATA && strncmp(p->g->vars[i]->name, o->total_name, strlen(o->total_name)) == 0) o->total_name = text(o, "%s_", o->total_name);
+    for (int i = 0; i < o->ntotals; i++) fprintf(out, "    long %s%d;      // %s\n", o->total_name, i + 1, ex_quote(o->arena, o->total[i]));
     fprintf(out, "} Data;\n\ntypedef struct State {          // of one chain\n");
     for (int i = 0; i < nstate; i++) {
         const Var *v = state[i];
@@ -316,6 +324,14 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
         members = text(o, "%s, .data_default = data_default", members);
     }
     if (emit_shapes(o, p, "state_shape", state, nstate)) members = text(o, "%s, .state_shape = state_shape", members);
+    if (o->ntotals) {
+        fprintf(out, "static void data_sizes(void *data)\n{\n    Data *const d = (Data *)data;\n");
+        o->host = true;
+        for (int i = 0; i < o->ntotals; i++) fprintf(out, "    d->%s%d = %s;\n", o->total_name, i + 1, extent_c(o, o->total[i], LOOSE));
+        o->host = false;
+        fprintf(out, "}\n\n");
+        members = text(o, "%s, .data_sizes = data_sizes", members);
+    }
     o->careful = o->host = o->as_read = false;
     return members;
 }

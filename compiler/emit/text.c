@@ -170,16 +170,46 @@ Text subscript_text(Out *o, const Expr *e)
 }
 
 // sum(n), max(n) or min(n) of whole data where no loop can stand: a call.
-static Text data_total(Out *o, const Expr *e)
+static const char *total_call(Out *o, const Expr *e)
 {
     Slices s;
     if (is_longest_slice(e, &s)) {
         const char *const from = o->launching ? "ON_HOST(run, d->%s)%s" : "d->%s%s";
         const char *const hi = text(o, from, c_name(o, s.hi->name), s.hi_from ? text(o, " + %d", s.hi_from) : ""), *const lo = text(o, from, c_name(o, s.lo->name), s.lo_from ? text(o, " + %d", s.lo_from) : "");
-        return tight(text(o, "longest(%s, %s, %ld, %s)", hi, lo, s.more, extent_c(o, s.n, LOOSE)));
+        return text(o, "longest(%s, %s, %ld, %s)", hi, lo, s.more, extent_c(o, s.n, LOOSE));
     }
     const char *routine = e->fn == FN_sum ? "total_of" : e->fn == FN_max ? "greatest" : "smallest";
-    return tight(text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE)));
+    return text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE));
+}
+
+static const char *total_in_kernel(Out *o, const Expr *e)
+{
+    const bool launching = o->launching;
+    o->launching = false;
+    const char *call = total_call(o, e);
+    o->launching = launching;
+    return call;
+}
+
+static Look keep_total(const Expr *e, void *with)
+{
+    Out *o = with;
+    if (!is_data_total(e)) return LOOK;
+    const char *call = total_in_kernel(o, e);
+    for (int i = 0; i < o->ntotals; i++)
+        if (strcmp(total_in_kernel(o, o->total[i]), call) == 0) return SKIP;
+    ROOM(o->arena, o->total, o->ntotals, o->totals_size);
+    o->total[o->ntotals++] = e;
+    return SKIP;
+}
+
+void keep_totals(Out *o, const Expr *size) { ex_find(size, keep_total, o); }
+
+static Text data_total(Out *o, const Expr *e)
+{
+    for (int i = 0; i < o->ntotals && !o->host; i++)
+        if (strcmp(total_in_kernel(o, o->total[i]), total_in_kernel(o, e)) == 0) return tight(text(o, "d->%s%d", o->total_name, i + 1));
+    return tight(total_call(o, e));
 }
 
 // Powers and functions of whole numbers are reals in C.

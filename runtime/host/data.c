@@ -571,6 +571,7 @@ bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, cons
     for (int f = 0; f < m->n_data; f++)
         if (!place_field(d, m, f))
             return false;
+    if (m->data_sizes) m->data_sizes(d->data);
     return true;
 }
 

@@ -300,6 +300,7 @@ typedef struct GmModel {
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
     double (*data_default)(int field, const void *data);               // scalar default
+    void (*data_sizes)(void *data);                                    // sums and ends of whole data that sizes are made of, once all data are there
     void (*state_shape)(int field, const void *data, GmShape *out);
     const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;                     // the last one has no name
