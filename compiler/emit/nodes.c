@@ -750,7 +750,7 @@ static void emit_compute(Out *o, const Series *s, bool slopes, Expr *chain)
 static void compute_again(Out *o, const Conditional *c)
 {
     for (const Series *s = o->g->series; s && c->recursion; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) emit_compute(o, s, false, NULL);
+        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) emit_compute(o, s, false, c->chain);
 }
 
 static void store(Out *o, const char *place, const char *x)
@@ -1429,7 +1429,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
     if (k->ode && k->of_ode != ODE_SOLUTION)
         fprintf(o->file, "%sstatic void %s(const Ode *ode, const wide %s, const wide *%s, %s)%s", k->comment, k->name, k->ode->time->name, k->ode->state->name,
                 k->of_ode == ODE_RIGHT_SIDE ? "wide *slope" : "wide *by_state, wide *by_input", end);
-    else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how)%s", k->comment, macro[k->kind], k->name, end);
+    else if (k->ode) fprintf(o->file, "%s%s %s(GmContext *GM, const Data *d, const State *s, const int how%s)%s", k->comment, macro[k->kind], k->name, k->chains ? ", const long from, const long to" : "", end);
     else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s%s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", k->chains ? ", const long from, const long to" : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, marked(o, k->row->name), end);
     else if (k->terms) fprintf(o->file, "%sKERNEL_TERMS(%s, %d)%s", k->comment, k->name, k->terms, end);

@@ -762,6 +762,34 @@ static Factor *where_they_meet(Graph *g, const Factor *f, const Mentions *m, int
     return r;
 }
 
+// ---- elements that one chain of a series reads ----
+
+typedef struct Chained { const Series *s; Expr *chain; } Chained;
+
+static Look find_chain(const Expr *e, void *with)
+{
+    Chained *c = with;
+    bool of = false;
+    for (int i = 0; i < c->s->n && e->kind == EX_REF; i++) of |= e->var == c->s->var[i];
+    if (!of || e->nargs == 0) return LOOK;
+    c->chain = e->args[0];
+    return FOUND;
+}
+
+// Element v[k, ...] in what f says of chain k alone, if f reads no other chain where it reads that, and no other element; or NULL.
+static Part *in_own_chain(Graph *g, const Conditional *c, Factor *f)
+{
+    const Series *s = c->var->rank && c->var->base == BASE_REAL ? series_in_chains(g, c->var) : NULL;
+    Chained found = {.s = s};
+    if (!s || !ex_find(f->log_density, find_chain, &found) || !series_reads_own(s, c->var, f->log_density, found.chain)) return NULL;
+    if (found.chain->kind != EX_INDEX || plate_of(&f->plates, found.chain->index) < 0 || (f->plates.guard && !series_reads_own(s, c->var, f->plates.guard, found.chain))) return NULL;
+    Expr *args[MAX_RANK], *ref;
+    args[0] = found.chain;
+    for (int k = 1; k < c->var->rank; k++) args[k] = ex_index(c->element[k]);
+    ref = ex_ref(c->var, c->var->rank, args);
+    return whole_factor(g, c, f, &(Mentions){.n = 1, .ref = &ref});
+}
+
 static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool collapsed, bool scatter)
 {
     Conditional *c = NEW(g->arena, Conditional);
@@ -777,6 +805,7 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
     bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";
     Apartness apart_by = {0};
+    bool others = false;                             // a factor reads chains of a series beside the element's own
     for (int q = 0; q < enters.n; q++) {
         Factor *written = enters.factor[q];
         if (!factor_counts(written, v, collapsed) || !factor_mentions(written, v)) continue;
@@ -825,11 +854,18 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
                     c->because = arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
                 if (!c->because)
                     c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
-                parts = whole_factor(g, c, f, &m);
+                Part *own = series ? in_own_chain(g, c, f) : NULL;
+                others |= series && !own;
+                parts = own ? own : whole_factor(g, c, f, &m);
             }
             for (Part *p = parts; p; p = p->next) p->factor = written;
             append(&c->density, parts);
         }
+    }
+    Series *chains = c->recursion && !others ? series_in_chains(g, v) : NULL;
+    if (chains) {
+        chains->chains = true;
+        c->chain = ex_index(c->element[0]);
     }
     if (c->whole)                                // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);

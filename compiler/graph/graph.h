@@ -228,6 +228,8 @@ typedef struct Recursion {               // x[1] = first, x[k] = next in x[k-1],
 
 bool  first_order(const Series *s, Recursion *r);                // closed.c: false: it has another form
 bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
+Series *series_in_chains(Graph *g, const Var *v);               // the only series that v enters, if its first subscript tells chains apart, each of which reads elements of v with this first subscript alone; or NULL
+bool  series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain);      // whether e reads both with this first subscript alone
 bool  series_follows(const Series *s, const Var *v);             // whether it has to be computed again when v has changed
 Var  *var_new(Graph *g, const char *name, VarKind kind);
 Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
@@ -425,6 +427,7 @@ typedef struct Conditional {
     Expr       *u;                       // stands for it in the densities below
     Part       *density;                 // log density as a function of u; scatter parts carry an equality in their loops' guard
     const Var  *recursion;               // of a series that the variable enters: the series is computed again for each value tried. NULL: none
+    Expr       *chain;                   // the chain of that series that alone reads the element; NULL: any may
     bool        closed;                  // it enters a series that its parts hold in closed form: the series is computed again after the step
     bool        whole;                   // some factor could not be solved for u: densities read the state itself
     int         nbatch;                  // leading dimensions over which elements are conditionally independent

@@ -33,6 +33,49 @@ bool series_follows(const Series *s, const Var *v) { return s->var[0]->kind == V
 
 bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(Reads){v, NULL}); }
 
+// ---- chains side by side ----
+
+typedef struct Own { const Series *s; const Var *v; const Expr *chain; } Own;
+
+static Look test_other(const Expr *e, void *with)
+{
+    const Own *o = with;
+    if (e->kind != EX_REF) return LOOK;
+    bool of = e->var == o->v;
+    for (int i = 0; i < o->s->n; i++) of |= e->var == o->s->var[i];
+    return of && (e->nargs == 0 || e->args[0] != o->chain) ? FOUND : LOOK;
+}
+
+bool series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain) { return !ex_find(e, test_other, &(Own){s, v, chain}); }
+
+// Chains are computed one after the other: the loop over them is the outermost, or can be (kernel/setup.c).
+static bool tells_chains(const Series *s, const Var *v, const Site *t)
+{
+    if (!t->value || t->adds || t->n == 0 || t->subscript[0]->kind != EX_INDEX) return false;
+    Index *chain = t->subscript[0]->index;
+    const Plates *p = t->ode ? &t->ode->plates : &t->plates;
+    bool there = !t->ode && chain == s->along;
+    for (int i = 0; i < p->n && !there; i++) {
+        if (p->index[i] == chain) there = !t->ode || i == 0;
+        else if (!t->ode && (ex_mentions_index(p->index[i]->lo, chain) || ex_mentions_index(p->index[i]->hi, chain))) return false;
+    }
+    if (!t->ode && chain != s->along && (ex_mentions_index(s->along->lo, chain) || ex_mentions_index(s->along->hi, chain))) return false;
+    return there && ex_is_num(chain->lo, 1) && chain->hi == t->var->dim[0] && series_reads_own(s, v, t->value, t->subscript[0]) && (!p->guard || series_reads_own(s, v, p->guard, t->subscript[0]));
+}
+
+Series *series_in_chains(Graph *g, const Var *v)
+{
+    Series *only = NULL;
+    for (Series *s = g->series; s; s = s->next) {
+        if (s->var[0]->kind != VAR_SERIES || !series_reads(s, v)) continue;
+        if (only || s->var[0]->hidden || s->apart) return NULL;
+        only = s;
+    }
+    for (const Site *t = !only ? NULL : only->var[0]->sites->ode ? only->var[0]->sites : only->sites; t; t = t->next)
+        if (!tells_chains(only, v, t)) return NULL;
+    return only;
+}
+
 static bool site_mentions(const Site *t, const Var *v)
 {
     bool yes = (t->value && ex_mentions(t->value, v)) || (t->when && ex_mentions(t->when, v));

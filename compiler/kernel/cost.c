@@ -377,7 +377,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         each_expr(n, count_part, &with);
         add(to, times(tried(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)           // computed again for each value
-            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false, false), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
+            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false, n->slice.c->chain), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
         break;
     case NODE_WEIGH: {

@@ -93,7 +93,7 @@ static void put_given(Lower *p, const char *name, Expr *array)
 }
 
 // Solutions of a differential equation, one for each turn of the loops around its statement.
-static void put_solutions(Lower *p, const Ode *o, bool asked)
+static void put_solutions(Lower *p, const Ode *o, bool asked, bool chains)
 {
     Node *loop[MAX_PLATES];
     for (int i = 0; i < o->plates.n; i++) {
@@ -101,6 +101,7 @@ static void put_solutions(Lower *p, const Ode *o, bool asked)
         loop[i]->loop.how = SHARE_SERIAL;
         loop[i]->loop.n = 1;
         loop[i]->loop.index[0] = o->plates.index[i];
+        loop[i]->loop.given = chains && i == 0;
     }
     Node *test = o->plates.guard ? enter(p, NODE_IF) : NULL;
     if (test) test->test.condition = o->plates.guard;
@@ -199,7 +200,7 @@ static const Site *in_chain(Lower *p, const Site *t, Index *chain)
 static void put_series(Lower *p, const Series *s)
 {
     if (s->sites->ode || s->var[0]->sites->ode) {
-        for (const Site *t = s->var[0]->sites; t; t = t->next) put_solutions(p, t->ode, p->open->kind == KERNEL_FUNCTION);
+        for (const Site *t = s->var[0]->sites; t; t = t->next) put_solutions(p, t->ode, p->open->kind == KERNEL_FUNCTION, s->chains);
         return;
     }
     const bool whole = s->chains && is_chain_of(s->sites, s->along);          // what is along them is one chain after the other

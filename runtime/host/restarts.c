@@ -1,8 +1,10 @@
 // restarts.c -- chains that are where there is next to no probability begin again where others are.
 //
-//   sweep 0 ............... 9W/20 ............... 13W/20 ............... 17W/20 ............... W
+//   sweep 0 ............... 3W/10 ................ 9W/20 ............... 13W/20 ............... 17W/20 ............... W
 //                             noted: draws of a move along gradients that holds all unknowns, their gradients and log densities
-//                                                   chains are compared, and some begin again from another's place; once more after what is noted from then on
+//                                                    chains are compared, and some begin again from another's place; twice more after what is noted from then on
+//
+// A trial of NUTS that Gibbs updates win (choice.c) is noted as far as it goes.
 //
 // A chain that samples its part a of the space has E log p = log P(a) + constant - H, H the entropy of p within a. For any smooth density H is at most that of a normal of the same covariance S, and at least that of one whose
 // precision is the Fisher information J = E (d log p)(d log p)' (Stam 1959; Dembo, Cover and Thomas 1991, IEEE Transactions on Information Theory 37, theorems 13 and 28):
@@ -28,7 +30,7 @@ enum {
     MOST_COORDINATES = 1000,
     MOST_IN_BLOCK = 12,
     SOME         = 15,                   // coordinates by which it is judged how many draws are effective
-    ROUNDS       = 2,
+    ROUNDS       = 3,
 };
 
 static const double hopeless = 9.2;      // of the logarithm of a ratio of probabilities: one in 10,000
@@ -57,8 +59,8 @@ struct GmRestarts {
     Noted          *chain;
 };
 
-// Twice: the first sweep that is noted, and the one before which chains meet.
-static long noted_from(long warmup, int round) { return warmup * (9 + 4 * round) / 20; }
+// In each round: the first sweep that is noted, and the one before which chains meet.
+static long noted_from(long warmup, int round) { return round ? warmup * (5 + 4 * round) / 20 : warmup * 3 / 10; }
 static long noted_to(long warmup, int round)   { return noted_from(warmup, round + 1); }
 
 GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o)
