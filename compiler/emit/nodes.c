@@ -1041,7 +1041,8 @@ static void emit_move(Out *o, const Node *n)
     }
     line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
     emit_density_at(o, n, c, NULL);
-    line(o, k == CONSTRAINT_SIMPLEX && !o->g->by_em ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
+    const bool slope = (k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_CHOLESKY_CORR) && !o->g->by_em;
+    line(o, slope ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
     end(o);
     if (!once) line(o, "TEAM_BARRIER();");
     line(o, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");

@@ -329,6 +329,11 @@ void  gm_draws_close(GmDraws *d);                       // removes temporary fil
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
 bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 
+// ---- singular.c: matrices that rounding cannot tell from singular ones ----
+
+bool  gm_nearly_singular(const double *A, long n, double *L);                      // symmetric; L: room for n by n
+char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);      // one of the state in words, or NULL
+
 // ---- summary.c: convergence and Monte Carlo error ----
 
 // Of one quantity. Diagnostics are NaN where undefined: fewer than 8 draws per chain, values that are not finite, a constant.

@@ -240,9 +240,12 @@ static void explain_fault(const Fit *f)
     if (!gm_fault_raised() || explain_definition(f))
         return;
     explain_large(f);
-    char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, gm_fault_chain() - f->run.first_chain);
+    const int chain = gm_fault_chain() - f->run.first_chain;
+    char *zero = f->device ? NULL : gm_singular_matrix(f->model, &f->memory, chain);
+    if (!zero && !f->device)
+        zero = gm_zero_factor(f->model, &f->memory, &f->data, chain);
     if (!zero && !f->device && gm_fault_sweep() == 0)
-        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, gm_fault_chain() - f->run.first_chain);
+        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, chain);
     if (zero)
         gm_error("  there %s", zero);
     if (gm_fault_sweep() < f->options.warmup)
