@@ -208,6 +208,7 @@ typedef struct GmMemory {
     int      chains;
     size_t   bytes[3];              // of a chain's block, the shared one, and that of expectations
     GmShape *shape;                 // by state field
+    long     negative;              // the size of an array that the compiler made comes out as this; it has no elements, then
 } GmMemory;
 
 // The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are to blame: what
