@@ -48,32 +48,38 @@ static void mark_read(const Graph *g, const Expr *e, bool *read)
     if (e) ex_any_var(e, test_mark, &(Marks){g, read});
 }
 
-static void emit_factor(Out *o, const Factor *f, const Expr *log_density, bool if_missing, bool *read)
+static void emit_factor(Out *o, const Factor *f, const Plates *l, const Expr *log_density, bool if_missing, bool *read)
 {
     const Graph *g = o->g;
     mark_read(g, log_density, read);
-    mark_read(g, f->plates.guard, read);
-    for (int i = 0; i < f->plates.n; i++) {
-        mark_read(g, f->plates.index[i]->lo, read);
-        mark_read(g, f->plates.index[i]->hi, read);
+    mark_read(g, l->guard, read);
+    for (int i = 0; i < l->n; i++) {
+        mark_read(g, l->index[i]->lo, read);
+        mark_read(g, l->index[i]->hi, read);
     }
     fprintf(o->file, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", source_line(o, f->span), quoted(o, factor_text(o, f)), if_missing,
-            plates_text(o, &f->plates), quoted(o, f->plates.guard ? math_text(o, f->plates.guard) : NULL), math_text(o, log_density));
+            plates_text(o, l), quoted(o, l->guard ? math_text(o, l->guard) : NULL), math_text(o, log_density));
 }
 
 bool emit_factors(Out *o)
 {
     FILE *out = o->file;
     const Graph *g = o->g;
+    FactorPart *part;
     bool any = false;
-    for (const Factor *f = g->factors; f; f = f->next) any |= factor_vanishing(f) != VANISHES_NEVER || factor_confines_missing(f);
+    for (const Factor *f = g->factors; f; f = f->next) {
+        any |= factor_vanishing(f) != VANISHES_NEVER || factor_confines_missing(f);
+        any |= factor_parts(o->arena, f, &part) > 0;
+    }
     if (!any) return false;
     bool *read = calloc((size_t)g->nvars + 1, sizeof *read);
     fprintf(out, "// Factors that are 0 for some values of the unknowns: chains start where they are not.\nstatic const GmFactor factors[] = {\n");
     for (const Factor *f = g->factors; f; f = f->next) {
         const Vanishing v = factor_vanishing(f);
-        if (v != VANISHES_NEVER) emit_factor(o, f, f->log_density, v == VANISHES_IF_MISSING, read);
-        if (factor_confines_missing(f)) emit_factor(o, f, f->if_missing, true, read);
+        if (v != VANISHES_NEVER) emit_factor(o, f, &f->plates, f->log_density, v == VANISHES_IF_MISSING, read);
+        if (factor_confines_missing(f)) emit_factor(o, f, &f->plates, f->if_missing, true, read);
+        const int n = factor_parts(o->arena, f, &part);
+        for (int i = 0; i < n; i++) emit_factor(o, f, &part[i].plates, part[i].log_density, part[i].if_missing, read);
     }
     fprintf(out, "    {0},\n};\n\nstatic const GmDefinition of_factors[] = {        // the definitions that they read\n");
     for (int i = 0; i < g->nvars; i++) {

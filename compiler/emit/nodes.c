@@ -1041,7 +1041,8 @@ static void emit_move(Out *o, const Node *n)
     }
     line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
     emit_density_at(o, n, c, NULL);
-    line(o, k == CONSTRAINT_SIMPLEX && !o->g->by_em ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
+    const bool slope = (k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_CHOLESKY_CORR) && !o->g->by_em;
+    line(o, slope ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
     end(o);
     if (!once) line(o, "TEAM_BARRIER();");
     line(o, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");
@@ -1072,7 +1073,8 @@ static void emit_draw_array(Out *o, const Node *n)
     if (!shared) line(o, "%s", stream_text(o, v, e));
     if (!team) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
-    line(o, "SAVE_OLD(x, %s);", elements);
+    if (v->kept_log) line(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->kept_log->name, at, elements);
+    else line(o, "SAVE_OLD(x, %s);", elements);
     const char *first = o->g->by_em ? "" : "&g, ", *mode = o->g->by_em ? "_mode" : "";
     const char *logs = v->kept_log ? text(o, ", &s->%s[%s]", v->kept_log->name, at) : "";
     if (shared) line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->kept_log ? "_LOGS" : "", c->family->draw->name, v->name, array, at, logs);
@@ -1085,7 +1087,8 @@ static void emit_draw_array(Out *o, const Node *n)
         line(o, "%sRELEASE(work);", crew ? "CREW_" : "");
     }
     line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
-    if (simplex) line(o, "if (CHECKING) CLAIM(dirichlet_claim(&s->%s[%s], n, x, OLD));", array, at);
+    if (simplex && v->kept_log) line(o, "if (CHECKING) CLAIM(dirichlet_claim_logs(&s->%s[%s], n, x%s, OLD));", array, at, logs);
+    else if (simplex) line(o, "if (CHECKING) CLAIM(dirichlet_claim(&s->%s[%s], n, x, OLD));", array, at);
     else line(o, "if (CHECKING) CLAIM(%s_claim(s->%s[%s], &s->%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
     if (c->nbatch) end(o);
 }

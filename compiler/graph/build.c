@@ -1052,6 +1052,36 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
     if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = within(value, end[0], end[1]);
 }
 
+// c*lgamma(x), of x > 0. NULL: e is something else.
+static Expr *lgamma_term(Expr *e, double *c)
+{
+    *c = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM ? e->args[0]->number : 1;
+    const Expr *call = e->kind == EX_MUL ? e->args[e->nargs - 1] : e;
+    const bool alone = e->kind == EX_CALL || (e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM);
+    return alone && call->kind == EX_CALL && call->fn == FN_lgamma && ex_positive(call->args[0]) ? call->args[0] : NULL;
+}
+
+// lgamma(x + 5) - lgamma(x) as lgamma_rise(x, 5), which keeps its digits where x is large.
+static Expr *with_rises(Expr *e, void *with)
+{
+    (void)with;
+    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
+        for (int k = 0; k < e->nargs; k++) {
+            double one, other;
+            Expr *more = lgamma_term(e->args[i], &one), *less = i != k ? lgamma_term(e->args[k], &other) : NULL;
+            Expr *apart = more && less && one == -other ? ex_sub(more, less) : NULL;
+            if (!apart || apart->kind != EX_NUM || !(apart->number > 0)) continue;
+            Expr *rise = ex_mul2(ex_num(one), ex_call2("lgamma_rise", less, apart));
+            return with_rises(ex_add(4, (Expr *[]){e, ex_neg(e->args[i]), ex_neg(e->args[k]), rise}), NULL);
+        }
+    return e;
+}
+
+static Expr *target_density(Graph *g, const Ast *e, const Env *env)
+{
+    return added_density(ex_map(elaborate(g, e, env, 0, NULL), with_rises, NULL));
+}
+
 // A statement target +=: its expression is elaborated again where it holds densities and supports are known.
 typedef struct Added {
     Factor       *factor;
@@ -1063,7 +1093,7 @@ typedef struct Added {
 static void add_target(Graph *g, const Stmt *s, const Scope *scope)
 {
     Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, 0, NULL));
-    f->log_density = added_density(elaborate(g, s->rhs, scope->env, 0, NULL));
+    f->log_density = target_density(g, s->rhs, scope->env);
     f->added = true;
     Added *a = NEW(g->arena, Added);
     *a = (Added){f, s, *scope, g->added};
@@ -1074,7 +1104,7 @@ void added_in_domains(Graph *g)
 {
     if (!g->laws) return;
     memset(g->defined, 0, sizeof g->defined);        // definitions may hold densities, too
-    for (Added *a = g->added; a; a = a->next) a->factor->log_density = added_density(elaborate(g, a->stmt->rhs, a->scope.env, 0, NULL));
+    for (Added *a = g->added; a; a = a->next) a->factor->log_density = target_density(g, a->stmt->rhs, a->scope.env);
 }
 
 static void walk(Graph *g, const Stmt *s, Scope scope);

@@ -580,6 +580,21 @@ static Var *var_of(const Graph *g, const Decl *d)
     return NULL;
 }
 
+// The slice e, lo:hi, may be empty, hi = lo - 1. Where it ends before that it has no length. In `predict` one from a number on is
+// empty then, as a loop is.
+static void claim_length(Claims *c, const Place *p, const Ast *e, Expr *lo, Expr *hi)
+{
+    if (c->predicting && lo->kind == EX_NUM) return;
+    Expr *n = plus(ex_sub(hi, lo), 1);
+    const char *name = arena_printf(c->g->arena, "%.60s", ast_text(c->g->arena, e));
+    Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 1, .part = {n}, .fails = {ex_call2("<", n, ex_num(0))}};
+    k.nnumbers = 2;
+    k.number[0] = lo;
+    k.number[1] = hi;
+    k.says = arena_printf(c->g->arena, "%s is a slice of negative length, #:# (%s)", name, claims_line(c->g, p->span));
+    claim(c, k);
+}
+
 static const char *const index_names[] = {"i", "j", "k", "l", "m", "n"};
 
 // x, or x[i, j] written as x[i][j] too: its subscripts lie inside, and the element exists. `left`: it is what a statement draws or defines.
@@ -613,6 +628,8 @@ found:;
             if (s->kind == AST_ALL) { whole[n] = true; at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n])); n++; continue; }
             if (s->kind == AST_RANGE) {
                 look_at_kids(c, outside, s);
+                claim_length(c, &p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
+                             s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n]);
                 Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1), *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n];
                 at[n] = ex_index(enter(c, &p, intern(index_names[n]), lo, hi));
                 n++;
@@ -875,6 +892,7 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
         Place p = *at;
         p.span = s->span;
         c->defining = NULL;
+        c->predicting = s->block == BLOCK_PREDICT;
         switch (s->kind) {
         case STMT_TILDE: look_at_tilde(c, &p, s); break;
         case STMT_TARGET: look(c, &p, s->rhs); break;

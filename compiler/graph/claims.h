@@ -9,6 +9,7 @@ typedef struct Claims {
     Graph  *g;
     Claim **last;
     Var    *defining;                    // a definition of data in whose statement we are: it is computed before claims are checked; or NULL
+    bool    predicting;                  // in the predict block
     int     nindices;
     Index **index;                       // of loops, shared by claims
 } Claims;

@@ -182,7 +182,9 @@ static void find_candidates(Columns *x)
     for (const Series *s = g->series; s; s = s->next)
         for (const Site *t = s->sites; t; t = t->next) reject(x, t->value);
     for (Factor *f = g->factors; f; f = f->next) {
-        if (factor_vanishing(f) != VANISHES_NEVER) reject(x, f->log_density);        // starts are looked for by name
+        FactorPart *part;
+        const bool named = factor_vanishing(f) != VANISHES_NEVER || factor_parts(g->arena, f, &part) > 0;       // starts are looked for by name
+        if (named) reject(x, f->log_density);
         reject_others(x, f);
     }
 }

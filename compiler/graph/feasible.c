@@ -3,10 +3,12 @@
 //   normal(y[i] | mu, s)                finite wherever mu and s > 0 are: no
 //   binomial(y[j, t] | n[j], p)         within(y[j, t], 0, n[j]): yes, if n[j] < y[j, t]
 //   categorical(child | P[mother, ])    log(P[mother, child]), P data: yes, where it is 0
+//   multi_normal(y[i] | m, [[a, r], [r, b]])    yes, where the matrix is not positive definite; it is asked once for all i
 //
 // The runtime looks at these factors before the first sweep (runtime/host/feasible.c). What data alone decide is no matter of the start, and
 // factors that an augmentation made are not asked: auxiliaries are drawn before anything reads them.
 #include <math.h>
+#include <string.h>
 #include "graph.h"
 
 static bool test_movable(const Var *v, void *with)
@@ -133,6 +135,110 @@ Vanishing factor_vanishing(const Factor *f)
 {
     if (f->original || f->made || is_finite(f->log_density) || test_unreadable(f->log_density)) return VANISHES_NEVER;
     return ex_unknown(f->log_density) ? VANISHES : VANISHES_IF_MISSING;
+}
+
+// ---- factors with arrays, part by part ----
+
+typedef struct Parts { Arena *arena; FactorPart *part; int n, size; } Parts;
+
+static void add_part(Parts *p, Expr *e)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->part[i].log_density == e) return;
+    if (p->n == p->size) {
+        FactorPart *more = arena_alloc(p->arena, sizeof *more * (size_t)(2 * p->size + 4));
+        if (p->n) memcpy(more, p->part, sizeof *more * (size_t)p->n);
+        p->part = more;
+        p->size = 2 * p->size + 4;
+    }
+    p->part[p->n++] = (FactorPart){.log_density = e};
+}
+
+// Matrices that are drawn lie in their support wherever a chain starts, and products with them have a factor as a rule.
+static bool test_matrix_drawn(const Var *v, void *with) { (void)with; return var_unknown(v) && constraint_rank(v) == 2; }
+
+static bool test_auxiliary(const Var *v, void *with) { (void)with; return v->kind == VAR_AUXILIARY; }
+
+static bool has_factor(const Expr *e)
+{
+    return e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_log_determinant || e->fn == FN_cholesky_decompose;
+}
+
+// The same if rows and columns are exchanged.
+static bool symmetric(Expr *matrix)
+{
+    Expr *i = ex_index(index_new("i", NULL, NULL)), *j = ex_index(index_new("j", NULL, NULL));
+    if (ex_at(matrix, 2, (Expr *[]){i, j}) == ex_at(matrix, 2, (Expr *[]){j, i})) return true;
+    enum { FEW = 20 };
+    const Expr *n = ex_dim(matrix, 0);
+    if (n->kind != EX_NUM || n->number > FEW || ex_dim(matrix, 1) != n) return false;
+    for (int k = 2; k <= n->number; k++)
+        for (int l = 1; l < k; l++)
+            if (ex_at(matrix, 2, (Expr *[]){ex_num(k), ex_num(l)}) != ex_at(matrix, 2, (Expr *[]){ex_num(l), ex_num(k)})) return false;
+    return true;
+}
+
+// Matrices whose factor or inverse e cannot do without, whatever else it reads. It can do without terms of a sum of densities,
+// and without what a choice may leave out.
+static void find_matrices(Parts *p, Expr *e)
+{
+    if (!movable(e) || e->size > MAX_TREE) return;
+    switch (e->kind) {
+    case EX_ADD: case EX_MUL: case EX_POW: break;
+    case EX_AT: find_matrices(p, e->args[0]); return;
+    case EX_REDUCE: if (e->fn == FN_log_sum_exp) return;
+        break;
+    case EX_CALL:
+        if (e->fn == FN_if_else && ex_is_num(e->args[2], -INFINITY)) { find_matrices(p, e->args[1]); return; }
+        if (has_factor(e)) {
+            Expr *matrix = e->args[0];
+            if (matrix->kind != EX_ARRAY || ex_rank(matrix) != 2 || e->loose) return;
+            if (ex_any_var(matrix, test_matrix_drawn, NULL) || ex_any_var(matrix, test_auxiliary, NULL)) return;
+            add_part(p, symmetric(matrix) ? ex_call1("inverse_spd", matrix) : e);
+            return;
+        }
+        if (e->fn == FN_if_else || e->fn == FN_log_sum_exp || e->fn == FN_log_sum_exp2 || e->fn == FN_WITHIN) return;
+        break;
+    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: return;
+    }
+    for (int i = 0; i < e->nargs; i++) find_matrices(p, e->args[i]);
+}
+
+// What f runs over, without the indices that e does not read: of these the ranges have to be not empty.
+static Plates plates_for(Arena *a, const Plates *l, const Expr *e)
+{
+    Plates out = {.index = arena_alloc(a, sizeof(Index *) * (size_t)(l->n + 1)), .guard = l->guard};
+    bool kept[MAX_LOOPS];
+    for (int i = l->n; i-- > 0;) {
+        Index *x = l->index[i];
+        kept[i] = l->n > MAX_LOOPS || ex_mentions_index(e, x) || (out.guard && ex_mentions_index(out.guard, x));
+        for (int k = i + 1; k < l->n && !kept[i]; k++)
+            kept[i] = kept[k] && (ex_mentions_index(l->index[k]->lo, x) || ex_mentions_index(l->index[k]->hi, x));
+        if (!kept[i]) out.guard = ex_both(ex_call2("<=", x->lo, x->hi), out.guard);
+    }
+    for (int i = 0; i < l->n; i++)
+        if (kept[i]) out.index[out.n++] = l->index[i];
+    return out;
+}
+
+int factor_parts(Arena *a, const Factor *f, FactorPart **out)
+{
+    Parts p = {.arena = a};
+    *out = NULL;
+    if (f->replaced || is_finite(f->log_density) || !test_unreadable(f->log_density)) return 0;
+    Expr *e = f->log_density;
+    const int nterms = e->kind == EX_ADD ? e->nargs : 1;
+    for (int i = 0; i < nterms; i++) {
+        Expr *t = e->kind == EX_ADD ? e->args[i] : e;
+        if (test_unreadable(t)) find_matrices(&p, t);
+        else if (!f->original && !f->made && !is_finite(t)) add_part(&p, t);
+    }
+    for (int i = 0; i < p.n; i++) {
+        p.part[i].plates = plates_for(a, &f->plates, p.part[i].log_density);
+        p.part[i].if_missing = !ex_unknown(p.part[i].log_density);
+    }
+    *out = p.part;
+    return p.n;
 }
 
 // Within ends that are not those of all values that a missing element may start from.

@@ -478,6 +478,14 @@ static Expr *where_possible(Expr *sum, Expr *term, Expr *slope)
     return choice(ex_call2("<", ex_num(-INFINITY), sum), slope, ex_num(0));
 }
 
+// Of x^y the derivative is x^y times y/x, and the coordinate log x takes x back. x^(y - 1) may overflow where x rounded to an end
+// and its powers go by its logarithm.
+static bool is_positive_unknown(const Expr *x)
+{
+    if (x->kind != EX_REF || !var_unknown(x->var) || x->var->discrete) return false;
+    return x->var->lower_number >= 0 && x->var->constraint == CONSTRAINT_NONE;
+}
+
 static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     const Slopes *slopes = r->g->slopes;
@@ -499,6 +507,7 @@ static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
             return;
         }
         Expr *slope = ex_map(slopes->of[e->fn][k], fill, &(Arguments){slopes, e->args});
+        if (e->fn == FN_pow && k == 0 && is_positive_unknown(e->args[0])) slope = ex_mul2(ex_mul2(e->args[1], e), ex_pow(e->args[0], -1));
         if (e->fn == FN_log_sum_exp2 && may_be_impossible(e->args[0]) && may_be_impossible(e->args[1])) slope = where_possible(e, ex_add2(e->args[0], e->args[1]), slope);
         give(r, s, e->args[k], times(adjoint, slope));
     }

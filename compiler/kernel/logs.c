@@ -8,7 +8,8 @@
 //
 // Needs: the schedule.     Gives: Var.kept_log, Var.kept_log1m, before any kernel is made.
 // Conditions: v is an unknown of the model between 0 and infinity, 0 and 1, or a simplex; its own statement has log v or log(1 - v) times something unknown,
-// so that its law, which is to be learnt, depends on how far out v lies; or it has a small shape, and another statement has log v times something unknown.
+// so that its law, which is to be learnt, depends on how far out v lies; or it has a small shape, and another statement
+// has log v times something unknown, or it moves with a scale.
 #include <math.h>
 #include "lower.h"
 
@@ -57,6 +58,15 @@ static Look find_small_shape(const Expr *e, void *with)
     return e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[0]->number < SMALL_SHAPE - 1 && e->args[0]->number > -1 && reads_log(e->args[1], l->v) ? FOUND : LOOK;
 }
 
+// A scale that v is multiplied by may take it to an end, and from there.
+static bool is_scaled(const Graph *g, const Var *v)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        for (int i = 0; s->orbit && !s->orbit->added && i < s->orbit->n; i++)
+            if (s->orbit->moved[i].var == v) return true;
+    return false;
+}
+
 static bool rounds_and_is_read(const Graph *g, const Var *v)
 {
     bool own = false, small = false, others = false;
@@ -66,7 +76,7 @@ static bool rounds_and_is_read(const Graph *g, const Var *v)
         small |= is_own && ex_find(f->log_density, find_small_shape, &(Logs){v, false});
         others |= !is_own && weighed;
     }
-    return own || (small && others);
+    return own || (small && (others || is_scaled(g, v)));
 }
 
 void plan_logs(Lower *p)

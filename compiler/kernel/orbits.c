@@ -210,14 +210,21 @@ static void put_jacobian(Lower *p, const Step *s, const Carried *m)
     put(p, NODE_CLAIM)->claim.value = value;
 }
 
-// Logarithms that are kept (logs.c), before the element moves, whose own they are made of.
-static void put_moved_logs(Lower *p, Expr *element, Expr *value, Expr *exists)
+// Logarithms that are kept (logs.c), before the element moves, whose own they are made of. Gives what the element becomes.
+static Expr *put_moved_logs(Lower *p, Expr *element, Expr *value, Expr *exists, bool multiplied)
 {
-    if (!element->var->kept_log) return;
+    if (!element->var->kept_log) return value;
+    Expr *log = ex_call1("log", value);
+    if (multiplied) {
+        Var *log_moved = local_new(p->g->arena, "log_moved");
+        put_let(p, NULL, log_moved, log, "wide");
+        log = local_ref(log_moved);
+    }
     Node *test = exists && !element->nargs ? enter(p, NODE_IF) : NULL;
     if (test) test->test.condition = exists;
-    put_logs(p, element, ex_call1("log", value), ex_call1("log1m", value), STORE_PLAIN);
+    put_logs(p, element, log, ex_call1("log1m", value), STORE_PLAIN);
     if (test) leave(p, test);
+    return multiplied ? ex_call2("value_kept", value, log) : value;
 }
 
 void along_orbit(Lower *p, const Step *s)
@@ -249,7 +256,7 @@ void along_orbit(Lower *p, const Step *s)
         if (other) l.guard = l.guard ? ex_call2("&&", l.guard, other) : other;
         Node *nest = m->var->rank ? enter_nest(p, NODE_NEST, &l, m->var->rank, element->args, NULL) : enter(p, NODE_LANE);
         put_jacobian(p, s, &here);
-        put_moved_logs(p, element, value, l.guard);
+        value = put_moved_logs(p, element, value, l.guard, !o->added);
         if (!m->var->rank && l.guard) {
             Node *exists = enter(p, NODE_IF);
             exists->test.condition = l.guard;

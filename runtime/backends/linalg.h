@@ -71,6 +71,7 @@ double gm_rows_after(const double *x);
 
 // A copy of x[n] that the next call of gm_save of this thread overwrites.
 const double *gm_save(const double *x, long n);
+const double *gm_save_logs(const double *x, const double *logs, long n);        // of log_kept(x, logs), device/special.h
 const double *gm_saved(void);
 
 #endif

@@ -500,6 +500,13 @@ const double *gm_save(const double *x, long n)
     return to;
 }
 
+const double *gm_save_logs(const double *x, const double *logs, long n)
+{
+    double *to = room(&saved, (size_t)n + 1);
+    for (long i = 0; i < n; i++) to[i] = log_kept(x[i], logs[i]);
+    return to;
+}
+
 const double *gm_saved(void) { return saved.value; }
 
 // Differences of quadratics, arranged so that little cancels where x is large and moves little: with d = x - old and m = (x + old) / 2,

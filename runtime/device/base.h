@@ -73,6 +73,7 @@ typedef GM_SOLVE_PRECISION solve;     // precision matrices and shifts of joint 
 #define GM_HUGE        1.7976931348623157e308    // largest double: positive draws never exceed it
 #define GM_LEAST       1e-300                    // draws of powers of gamma variables stay between these two, so that squares of what has them for a variance or a precision are numbers
 #define GM_MOST        1e300
+#define GM_LEAST_DIAGONAL (4 * GM_TINY)          // a Cholesky factor of a correlation matrix has more on its diagonal, so that 1 divided by it is a number
 #define GM_BELOW_ONE   0.99999999999999988898    // largest double below 1
 
 // C takes an int where a double is wanted; C++ needs to be told which of sqrt(float) and sqrt(double) is meant. nvcc's headers do that, NVRTC has none.

@@ -426,7 +426,8 @@ DEVICE void cholesky_corr_from_line(long n, const double *y, double *x)
             x[i * n + j] = tanh(*y) * exp(log_rest);
             log_rest -= line_log_cosh(*y++);
         }
-        x[i * n + i] = exp(log_rest);
+        const double diagonal = exp(log_rest);
+        x[i * n + i] = diagonal > GM_LEAST_DIAGONAL ? diagonal : 0;
         for (long j = i + 1; j < n; j++) x[i * n + j] = 0;
     }
 }
@@ -436,8 +437,7 @@ DEVICE void cholesky_corr_to_line(long n, const double *x, double *y, double *wo
     cholesky_corr_from_line(n, y, work);
     if (line_stands_for(n * n, x, work)) return;
     for (long i = 0; i < n; i++) {
-        const double least = LINE_INSIDE * line_length(i + 1, x + i * n);
-        double rest = x[i * n + i] < least ? least : x[i * n + i];       // length of what follows
+        double rest = x[i * n + i] > GM_LEAST_DIAGONAL ? x[i * n + i] : LINE_INSIDE * line_length(i + 1, x + i * n);      // length of what follows
         for (long j = i - 1; j >= 0; j--) {
             y[j] = asinh(x[i * n + j] / rest);
             rest = sqrt(rest * rest + x[i * n + j] * x[i * n + j]);

@@ -194,7 +194,9 @@ DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 // One coordinate of an array whose elements are constrained together, for the slice sampler. The densities are those of the
 // constraint's usual coordinates: all but the last element of a simplex, the lower triangle of a covariance matrix, the elements
 // below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector, lines in the plane of
-// the vectors whose sum is 0 on which one element moves and all others move against it by equal parts. A slice moves two neighbours of a simplex along the log of their ratio, with the
+// the vectors whose sum is 0 on which one element moves and all others move against it by equal parts.
+// A slice moves an element of a Cholesky factor along asinh of its quotient by the diagonal, which may be far below the rounding of the
+// element. It moves two neighbours of a simplex along the log of their ratio, with the
 // Jacobian of that in constrained_slope: an element of 1e-20 beside one of 0.5 has no number among all but the last element. A maximum (GM_MOVE_SIMPLEX) is one along the element.
 typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_RATIO, GM_MOVE_SUM_TO_ZERO, GM_MOVE_UNIT, GM_MOVE_COVARIANCE, GM_MOVE_CORRELATION, GM_MOVE_CHOLESKY_COV, GM_MOVE_CHOLESKY_CORR } ConstrainedKind;
 
@@ -248,9 +250,9 @@ DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, lo
             m.lo = -1;
             m.hi = 1;
         } else if (kind == GM_MOVE_CHOLESKY_CORR) {
-            m.rest = sqrt(m.start * m.start + value[m.i * n + m.i] * value[m.i * n + m.i]);
-            m.lo = -m.rest;
-            m.hi = m.rest;
+            const double diagonal = value[m.i * n + m.i];
+            m.rest = sqrt(m.start * m.start + diagonal * diagonal);
+            m.start = asinh(m.start / diagonal);
         }
     }
     return m;
@@ -311,9 +313,9 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         m->value[m->i * n + m->j] = x;
         return m->i != m->j || x > 0;
     case GM_MOVE_CHOLESKY_CORR:
-        m->value[m->i * n + m->j] = x;
-        m->value[m->i * n + m->i] = sqrt(fmax(m->rest * m->rest - x * x, 0.0));
-        return fabs(x) < m->rest;
+        m->value[m->i * n + m->j] = m->rest * tanh(x);
+        m->value[m->i * n + m->i] = m->rest / cosh(x);
+        return m->value[m->i * n + m->i] > GM_LEAST_DIAGONAL;
     }
     return 0;
 }
@@ -321,6 +323,7 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
 // log d(element)/dx there, for the density of x.
 DEVICE double constrained_slope(const ConstrainedMove *m, double x)
 {
+    if (m->kind == GM_MOVE_CHOLESKY_CORR) return log(m->rest) - 2 * (fabs(x) + log1p(exp(-2 * fabs(x))) - 0.6931471805599453);
     return m->kind == GM_MOVE_RATIO ? (m->logs ? m->log_rest : log(m->rest)) - fabs(x) - 2 * log1p(exp(-fabs(x))) : 0;
 }
 

@@ -128,6 +128,14 @@ DEVICE wide dirichlet_claim(const wide *a, long n, const wide *x, const wide *ol
     return v;
 }
 
+// The same of logarithms that are kept (special.h, log_kept): old has those of before.
+DEVICE wide dirichlet_claim_logs(const wide *a, long n, const wide *x, const wide *logs, const wide *old)
+{
+    wide v = 0;
+    for (long i = 0; i < n; i++) v += times_log(a[i], log_kept(x[i], logs[i]) - old[i]);
+    return v;
+}
+
 // Of a normal whose precision is D and whose shift is h, element by element.
 DEVICE wide normal_diagonal_claim(const wide *D, const wide *h, long n, const wide *x, const wide *old)
 {

@@ -260,6 +260,7 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 #define CLAIM(...)                 do { const wide gm_t[] = {__VA_ARGS__}; gm_claim_terms(GM->run, GM->chain, gm_t, (int)(sizeof gm_t / sizeof *gm_t)); } while (0)
 #define NO_CLAIM()                 gm_claim(GM->run, GM->chain, NAN, 0)
 #define SAVE_OLD(x, n)             const wide *OLD = CHECKING ? gm_save(x, n) : (const wide *)0; (void)OLD
+#define SAVE_OLD_LOGS(x, logs, n)  const wide *OLD = CHECKING ? gm_save_logs(x, logs, n) : (const wide *)0; (void)OLD
 #define NEW_WEIGHTS(w, n)          gm_save(w, n)
 #define CHECK_WEIGHT(k)            gm_saved()[k]
 #define CLAIM_QUADRATIC_BEFORE(n, J, h, x) gm_quadratic_before(n, J, h, x)

@@ -735,6 +735,7 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 #define CLAIM(...)                 ((void)0)
 #define NO_CLAIM()                 ((void)0)
 #define SAVE_OLD(x, n)             const wide *OLD = (const wide *)0; (void)OLD
+#define SAVE_OLD_LOGS(x, logs, n)  const wide *OLD = (const wide *)0; (void)OLD
 #define NEW_WEIGHTS(w, n)          ((void)0)
 #define CHECK_WEIGHT(k)            0.0
 #define CLAIM_QUADRATIC_BEFORE(n, J, h, x) ((void)0)

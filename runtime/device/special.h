@@ -227,6 +227,14 @@ DEVICE_ROW double from_logit(double t)
     return clamp(inv_logit(t), single ? 1.1754943508222875e-38 : GM_LEAST, single ? 0.99999994 : GM_BELOW_ONE);
 }
 
+// A value that has been multiplied, whose logarithm is kept and has been added to: it goes by that where it rounded to an end before
+// or after.
+DEVICE_ROW double value_kept(double x, double log_x)
+{
+    const double by_log = from_log(log_x);
+    return fabs(x - by_log) <= 1e-9 * by_log ? x : by_log;
+}
+
 // ---- the normal distribution function ----
 
 // P(Z <= x). In the left tail the relative error grows as x^2 times the rounding of x: 1e-13 at -38.

@@ -282,7 +282,7 @@ bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place)
     return true;
 }
 
-int gm_found_fault(GmRun *run) { return (run->device && !gm_device_settled(run->device, run)) || gm_fault_raised(); }
+int gm_found_fault(GmRun *run) { return run->only_asking || (run->device && !gm_device_settled(run->device, run)) || gm_fault_raised(); }
 
 // Draws that were not made, which chains have counted.
 static void take_stayed(GmDevice *d)

@@ -1,6 +1,7 @@
 // factors.c -- reads the factors that an emitted program names, and evaluates them.
 //
 //   "log(p)*y[j, t] + within(y[j, t], 0, n[j])"   over   "j in 1:J, t in 1:T"
+//   "inverse_spd([k in 1:2, [j in 1:2, if_else(k == j, a, r)]])"   impossible where the matrix is not positive definite
 //
 // Evaluation is by intervals: each unknown is a range of values, the result a range that holds all results. Ranges are only as narrow as they can be
 // found at a glance: x - x is not 0. Where each unknown is a number, so is the result. Impossible is what no value of the ranges makes a number, or
@@ -12,9 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { N_NUMBER, N_INDEX, N_STATE, N_DATA, N_UNSEEN, N_ADD, N_SUB, N_MUL, N_DIV, N_POW, N_NEG, N_NOT, N_COMPARE, N_CALL, N_REDUCE } NodeKind;
+typedef enum { N_NUMBER, N_INDEX, N_STATE, N_DATA, N_UNSEEN, N_ADD, N_SUB, N_MUL, N_DIV, N_POW, N_NEG, N_NOT, N_COMPARE, N_CALL, N_REDUCE,
+               N_ARRAY, N_MATRIX } NodeKind;
 typedef enum { C_EQ, C_NE, C_LT, C_LE, C_AND, C_OR, C_REST } Compare;
 typedef enum { R_SUM, R_PROD, R_MIN, R_MAX, R_LOG_SUM_EXP } Reduction;
+
+typedef enum { M_SPD, M_INVERSE, M_LOG_DETERMINANT, M_CHOLESKY } MatrixNeed;      // M_SPD: to be positive definite
 
 typedef enum { SHAPE_UP, SHAPE_DOWN, SHAPE_OTHER } Shape;
 
@@ -22,7 +26,7 @@ typedef struct Function1 { const char *name; double (*f)(double); Shape shape; d
 
 struct Node {
     NodeKind kind;
-    int      which;                 // index, field, comparison, reduction
+    int      which;                 // index, field, comparison, reduction, what a matrix needs
     double   number;
     const Function1 *f1;
     double (*f2)(double, double);
@@ -221,8 +225,35 @@ static Node *read_reduction(Reader *r, const char *name, Node *lo, Node *hi)
     return lost(r);
 }
 
+// An array, behind its `[`: `k in 1:n, element]`.
+static Node *read_array(Reader *r)
+{
+    Node *n = node(r, N_ARRAY);
+    n->n = 3;
+    if (!read_range(r, &n->arg[0], &n->arg[1]))
+        return lost(r);
+    n->number = r->n_index - 1;
+    expect(r, ",");
+    n->arg[2] = read_sum(r);
+    expect(r, "]");
+    r->n_index--;
+    return n;
+}
+
+// Of a function that gives an array, an element.
+static Node *read_element(Reader *r, Node *n)
+{
+    if (!skip(r, "["))
+        return n;
+    do
+        read_sum(r);
+    while (skip(r, ",") || !skip(r, "]"));
+    return unseen(n);
+}
+
 static Node *read_call(Reader *r, const char *name)
 {
+    static const char *const of_matrices[] = { "inverse_spd", "inverse", "log_determinant", "cholesky_decompose" };
     Node *lo, *hi;
     if (read_range(r, &lo, &hi))
         return read_reduction(r, name, lo, hi);
@@ -234,6 +265,12 @@ static Node *read_call(Reader *r, const char *name)
             return lost(r);
         n->arg[n->n++] = read_sum(r);
     }
+    for (int k = 0; n->n == 1 && n->arg[0]->kind == N_ARRAY && n->arg[0]->arg[2]->kind == N_ARRAY && k < 4; k++)
+        if (strcmp(name, of_matrices[k]) == 0) {
+            n->kind = N_MATRIX;
+            n->which = k;
+            return n;
+        }
     for (size_t k = 0; n->n == 1 && k < sizeof functions1 / sizeof *functions1; k++)
         if (strcmp(name, functions1[k].name) == 0) {
             n->f1 = &functions1[k];
@@ -320,9 +357,11 @@ static Node *read_atom(Reader *r)
         r->at = end;
         return n;
     }
+    if (skip(r, "["))
+        return read_array(r);
     if (!word(r, name, sizeof name))
         return lost(r);
-    return skip(r, "(") ? read_call(r, name) : read_name(r, name);
+    return skip(r, "(") ? read_element(r, read_call(r, name)) : read_name(r, name);
 }
 
 static Node *read_signed(Reader *r)
@@ -676,13 +715,96 @@ static Range reduce(const Node *n, Box *b)
     return all;
 }
 
+// A symmetric matrix with elements in these ranges cannot be positive definite: one on the diagonal is not positive, or one off it is
+// too large for these two.
+static bool never_definite(long n, const Range *x)
+{
+    for (long i = 0; i < n; i++) {
+        if (x[i * n + i].hi <= 0)
+            return true;
+        for (long j = 0; j < i; j++) {
+            const Range r = x[i * n + j];
+            const double least = r.lo > 0 ? r.lo : r.hi < 0 ? -r.hi : 0;
+            if (least > 0 && least * least >= x[i * n + i].hi * x[j * n + j].hi)
+                return true;
+        }
+    }
+    return false;
+}
+
+// How much a symmetric matrix lacks: the least t for which A + t I is positive definite, beside the largest element, from 0 to 1.
+static double shortfall(long n, const double *A, double *work)
+{
+    double most = 0, lo = 0, hi;
+    for (long k = 0; k < n * n; k++)
+        most = fmax(most, fabs(A[k]));
+    hi = most * (double)n;
+    for (int k = 0; k < 20; k++) {
+        const double t = (lo + hi) / 2;
+        for (long i = 0; i < n * n; i++)
+            work[i] = A[i] + (i / n == i % n ? t : 0);
+        if (chol_factor(work, n)) lo = t;
+        else hi = t;
+    }
+    return most > 0 ? hi / (most + hi) : 1;
+}
+
+static bool has_what_it_needs(MatrixNeed need, long n, const double *A, double *work)
+{
+    switch (need) {
+    case M_SPD: return log_determinant_of(n, A) > -INFINITY;
+    case M_LOG_DETERMINANT: return isfinite(log_determinant_of(n, A));
+    case M_INVERSE: inverse_into(n, A, work); break;
+    case M_CHOLESKY: cholesky_decompose_into(n, A, work); break;
+    }
+    for (long k = 0; k < n * n; k++)
+        if (isnan(work[k]))
+            return false;
+    return true;
+}
+
+// Impossible where a matrix has no factor, or no inverse. Large ones are not looked at: each look at one would take too long.
+static Range matrix(const Node *f, Box *b)
+{
+    enum { MOST = 50 };
+    const Node *rows = f->arg[0], *row = rows->arg[2];
+    const int i = (int)rows->number, j = (int)row->number;
+    const Range height = evaluate(rows->arg[1], b);
+    const long n = (long)height.hi, index_i = b->index[i], index_j = b->index[j];
+    if (b->impossible || !is_point(height) || n < 1 || n > MOST)
+        return anything;
+    Range *x = gm_alloc((size_t)(n * n), sizeof *x);
+    double *A = gm_alloc((size_t)(2 * n * n), sizeof *A);
+    bool square = true, point = true;
+    for (b->index[i] = 1; b->index[i] <= n && square; b->index[i]++) {
+        const Range width = evaluate(row->arg[1], b);
+        square = is_point(width) && width.lo == (double)n;
+        for (b->index[j] = 1; b->index[j] <= n && square; b->index[j]++) {
+            const long at = (b->index[i] - 1) * n + b->index[j] - 1;
+            x[at] = evaluate(row->arg[2], b);
+            A[at] = x[at].lo;
+            point &= is_point(x[at]);
+        }
+    }
+    b->index[i] = index_i;
+    b->index[j] = index_j;
+    b->looked += (double)(n * n);
+    if (square && !b->impossible)
+        b->impossible = point ? !has_what_it_needs((MatrixNeed)f->which, n, A, A + n * n) : f->which == M_SPD && never_definite(n, x);
+    b->short_by = b->impossible && point && square && f->which == M_SPD ? shortfall(n, A, A + n * n) : 0;
+    free(A);
+    free(x);
+    return anything;
+}
+
 static Range evaluate(const Node *n, Box *b)
 {
     switch (n->kind) {
     case N_NUMBER: return (Range){ n->number, n->number };
     case N_INDEX: return (Range){ (double)b->index[n->which], (double)b->index[n->which] };
     case N_STATE: case N_DATA: return reference(n, b);
-    case N_UNSEEN: return anything;
+    case N_UNSEEN: case N_ARRAY: return anything;
+    case N_MATRIX: return matrix(n, b);
     case N_NEG: {
         const Range x = evaluate(n->arg[0], b);
         return (Range){ -x.hi, -x.lo };
@@ -728,6 +850,7 @@ static Range evaluate(const Node *n, Box *b)
     case N_COMPARE: return compare(b, (Compare)n->which, x, y);
     case N_CALL: return call2(b, n, x, y);
     case N_NUMBER: case N_INDEX: case N_STATE: case N_DATA: case N_UNSEEN: case N_NEG: case N_NOT: case N_REDUCE: break;
+    case N_ARRAY: case N_MATRIX: break;
     }
     return anything;
 }
@@ -735,6 +858,7 @@ static Range evaluate(const Node *n, Box *b)
 Range formula_range(const Formula *f, Box *b)
 {
     b->impossible = b->empty = false;
+    b->short_by = 0;
     return evaluate(f->value, b);
 }
 
@@ -764,6 +888,8 @@ bool formula_ends(const Formula *f, Box *b, bool (*cut)(int field, long at, doub
 {
     return ends_of_terms(f->value, b, cut, with);
 }
+
+bool formula_of_matrix(const Formula *f) { return f->value && f->value->kind == N_MATRIX; }
 
 bool range_possible(const Box *b, Range r)
 {

@@ -26,8 +26,10 @@ typedef struct Box {
     double **lo, **hi;                                   // by state field
     long     index[64];                                  // values of the indices, from 1
     bool     impossible;                                 // no value in the ranges gives a number
+    double   short_by;                                   // and a matrix is that far from being positive definite, from 0 to 1
     bool     empty;                                      // nothing lies between two ends, whatever the elements are:
     double   end[2];
+    double   looked;                                     // elements of matrices that were looked at
     bool     asked;                                      // collect the elements that are read:
     int      n_read, size_read;
     struct Element { int field; long at; } *read;
@@ -49,6 +51,7 @@ void  formula_visit(const Formula *f, Box *b, bool (*visit)(const Formula *f, Bo
 Range formula_range(const Formula *f, Box *b);           // at b->index; b->impossible says whether there is any
 // Calls `cut` for every element that a term within(element, lo, hi) of the sum confines, with the ends; stops when it returns false.
 bool  formula_ends(const Formula *f, Box *b, bool (*cut)(int field, long at, double lo, double hi, void *with), void *with);
+bool  formula_of_matrix(const Formula *f);               // it asks that a matrix has a factor, or an inverse
 bool  range_possible(const Box *b, Range r);             // can it be finite?
 
 #endif

@@ -63,9 +63,10 @@ static void place(Search *s, const Instance *t)
 
 static bool possible(Search *s, const Instance *t)
 {
-    s->work += 1;
     place(s, t);
+    s->box.looked = 0;
     const Range r = formula_range(&s->factors.formula[t->factor], &s->box);
+    s->work += 1 + s->box.looked / 8;
     return range_possible(&s->box, r);
 }
 
@@ -605,13 +606,14 @@ static bool widen(Search *s, bool first)
 // Ranges say little where an unknown enters a factor twice, Phi((b - m)/s) - Phi((a - m)/s), and decisions in order little where many factors share an unknown beside one of
 // their own, X[i] * b + u[i] > 0. Both are soon mended from a start: an instance that is 0 is picked, and the one of its elements and new values is taken that leaves the fewest
 // zeros (min-conflicts: Minton et al. 1992). Where several leave as few, the one to move is drawn, so that plateaus are crossed.
+// A matrix that has to be positive definite counts the more the further it is from that.
 
-static long zeros_at(Search *s, long e, double x)
+static double zeros_at(Search *s, long e, double x)
 {
     *low(s, e) = *high(s, e) = x;
-    long n = 0;
+    double n = 0;
     for (long k = s->first_use[e]; k < s->first_use[e + 1]; k++)
-        n += !possible(s, &s->instance[s->use[k]]);
+        n += possible(s, &s->instance[s->use[k]]) ? 0 : 1 + s->box.short_by;
     return n;
 }
 
@@ -636,7 +638,7 @@ static long zeros_listed(Search *s, long *zero)
     return n;
 }
 
-typedef struct Change { long element, zeros, alike; double value; } Change;
+typedef struct Change { long element, alike; double zeros, value; } Change;
 
 // The best new value of the element, if it is as good as the best so far.
 static void try_values(Search *s, long e, Change *best)
@@ -645,18 +647,18 @@ static void try_values(Search *s, long e, Change *best)
     double lo, hi;
     full_range(s, e, &lo, &hi);
     const double x = *low(s, e);
-    const long now = zeros_at(s, e, x);
+    const double now = zeros_at(s, e, x);
     for (int k = 0; k < VALUES; k++) {
         double y = another_value(s, x, lo, hi);
         if (whole(s, e)) y = fmin(hi, fmax(lo, hi - lo < VALUES ? lo + floor(uniform_open(&s->random) * (hi - lo + 1)) : round(y)));
         if (y == x || isnan(y) || isinf(y))
             continue;
-        const long gain = zeros_at(s, e, y) - now;
+        const double gain = zeros_at(s, e, y) - now;
         if (best->element >= 0 && gain > best->zeros)
             continue;
         best->alike = best->element >= 0 && gain == best->zeros ? best->alike + 1 : 1;
         if (best->alike == 1 || uniform_open(&s->random) * (double)best->alike < 1)
-            *best = (Change){ e, gain, best->alike, y };
+            *best = (Change){ e, best->alike, gain, y };
     }
     *low(s, e) = *high(s, e) = x;
 }
@@ -740,7 +742,8 @@ static char *factor_in_words(const Factors *factors, Box *b, int k, bool alone)
         name += strspn(name, ", ");
     }
     collect_read(f, b);
-    char *why = b->impossible && b->empty ? gm_format(": no value lies between its ends, %.6g and %.6g", b->end[0], b->end[1]) : gm_copy_text("");
+    char *why = b->impossible && b->empty ? gm_format(": no value lies between its ends, %.6g and %.6g", b->end[0], b->end[1])
+              : gm_copy_text(formula_of_matrix(f) ? ": a matrix is not positive definite, or has no inverse" : "");
     for (int i = 0; i < b->n_read && i < 6; i++) {
         const int field = b->read[i].field;
         const long place = b->read[i].at;

@@ -208,6 +208,7 @@ typedef struct GmMemory {
     int      chains;
     size_t   bytes[3];              // of a chain's block, the shared one, and that of expectations
     GmShape *shape;                 // by state field
+    long     negative;              // the size of an array that the compiler made comes out as this; it has no elements, then
 } GmMemory;
 
 // The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are to blame: what
@@ -328,6 +329,11 @@ bool  gm_draws_finish(GmDraws *d);                      // renames the temporary
 void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
 bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
+
+// ---- singular.c: matrices that rounding cannot tell from singular ones ----
+
+bool  gm_nearly_singular(const double *A, long n, double *L);                      // symmetric; L: room for n by n
+char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);      // one of the state in words, or NULL
 
 // ---- summary.c: convergence and Monte Carlo error ----
 

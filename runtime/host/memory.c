@@ -162,8 +162,12 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
             m->shape[f].dim[k] = 0;
         for (int k = 0; k < m->shape[f].rank; k++)
             if (m->shape[f].dim[k] < 0) {
-                gm_error("data: the size of %s comes out as %ld%s%s%s", field->name, m->shape[f].dim[k], field->where ? " (" : "", field->where ? field->where : "", field->where ? ")" : "");
-                return false;
+                if (field->where) {
+                    gm_error("data: the size of %s comes out as %ld (%s)", field->name, m->shape[f].dim[k], field->where);
+                    return false;
+                }
+                m->negative = m->shape[f].dim[k];        // what the model says of it is found in setup
+                m->shape[f].dim[k] = 0;
             }
         if (has_no_value(field, &m->shape[f])) {
             gm_error("data: %s is a %s of no elements (%s), and there is none: %s", field->name, field->constraint == GM_SIMPLEX ? "simplex" : "unit vector", field->where ? field->where : "",

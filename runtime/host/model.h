@@ -94,6 +94,7 @@ typedef struct GmRun {                                   // one run: all that em
     long        sweep;                                   // current sweep, from 0; warm-up included
     int         threads;
     int         requests;                                // GmRequest bits: what `derive` computes besides
+    int         only_asking;                             // setup looks at what the data have to meet, and goes no further
     int         checking;                                // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
     double     *check_log_q, *check_size;                // and to check_size what they added up for that, without signs
     long       *check_claims;                            // how many did, by chain

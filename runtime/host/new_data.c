@@ -87,10 +87,18 @@ static bool nothing_missing(const GmNewData *n)
     return true;
 }
 
+static bool negative_size(const GmNewData *n)
+{
+    if (n->memory.negative)
+        gm_error("--new: a size that follows from the data comes out as %ld", n->memory.negative);
+    return n->memory.negative;
+}
+
 static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d)
 {
     *n = (GmNewData){ .model = model };
-    if (!gm_data_open(&n->data, model, o->new_inputs, o->n_new_inputs, data) || !nothing_missing(n) || !gm_memory_open(&n->memory, model, &n->data, 1, o->requests, false) ||
+    if (!gm_data_open(&n->data, model, o->new_inputs, o->n_new_inputs, data) || !nothing_missing(n) ||
+        !gm_memory_open(&n->memory, model, &n->data, 1, o->requests, false) || negative_size(n) ||
         !unknowns_fit(n, d, m))
         return false;
     bool any = false;

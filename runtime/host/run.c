@@ -240,9 +240,12 @@ static void explain_fault(const Fit *f)
     if (!gm_fault_raised() || explain_definition(f))
         return;
     explain_large(f);
-    char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, gm_fault_chain() - f->run.first_chain);
+    const int chain = gm_fault_chain() - f->run.first_chain;
+    char *zero = f->device ? NULL : gm_singular_matrix(f->model, &f->memory, chain);
+    if (!zero && !f->device)
+        zero = gm_zero_factor(f->model, &f->memory, &f->data, chain);
     if (!zero && !f->device && gm_fault_sweep() == 0)
-        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, gm_fault_chain() - f->run.first_chain);
+        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, chain);
     if (zero)
         gm_error("  there %s", zero);
     if (gm_fault_sweep() < f->options.warmup)
@@ -394,6 +397,22 @@ static int compare_devices(Fit *f)
     return gm_device_compare(f->device, f->model, &on_gpu, &on_cpu, &f->memory);
 }
 
+// A size that the compiler made is negative: of a slice, which what the data have to meet names.
+static bool negative_size(Fit *f)
+{
+    if (!f->memory.negative || !f->model->setup)
+        return false;
+    GmRun asking = f->run;
+    asking.only_asking = 1;
+    asking.inner_threads = 1;
+    f->model->setup(&asking);
+    if (gm_fault_raised())
+        gm_fault_print(f->model, &f->memory, &f->data);
+    else
+        gm_error("data: a size that follows from them comes out as %ld", f->memory.negative);
+    return true;
+}
+
 // Data, memory and initial values; then the sweeps or the check.
 static int start(Fit *f)
 {
@@ -421,7 +440,7 @@ static int start(Fit *f)
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
     f->run.check_claims = gm_alloc((size_t)o->chains, sizeof *f->run.check_claims);
-    if (!gm_initial(model, &f->memory, &f->data, o, &f->run))
+    if (negative_size(f) || !gm_initial(model, &f->memory, &f->data, o, &f->run))
         return GM_EXIT_USAGE;
     if (o->compare_devices)
         return compare_devices(f);

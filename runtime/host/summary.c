@@ -419,6 +419,52 @@ static void print_reach_warnings(FILE *to, const GmDraws *d, const GmModel *mode
     }
 }
 
+// A matrix next to singular ones: what its law has beyond no number stands for.
+static bool at_an_end(GmConstraint kind, const double *A, long n, double *L)
+{
+    if (kind != GM_CHOLESKY_CORR)
+        return gm_nearly_singular(A, n, L);
+    for (long i = 0; i < n; i++)
+        if (A[i * n + i] < 1e-300)
+            return true;
+    return false;
+}
+
+// Columns of an array run by its first subscript first. At most so many draws of a chain are looked at.
+static void print_singular_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m)
+{
+    enum { LOOKED_AT = 1000 };
+    for (long first = 0, last; first < d->n_summarised; first = last) {
+        const int field = d->column[first].field;
+        for (last = first + 1; last < d->n_summarised && d->column[last].field == field;)
+            last++;
+        if (field < 0 || gm_draws_diagnostic(d, model, first))
+            continue;
+        const GmConstraint kind = model->state[field].constraint;
+        const GmShape *s = &m->shape[field];
+        if ((kind != GM_COVARIANCE && kind != GM_CORRELATION && kind != GM_CHOLESKY_CORR) || last - first != gm_shape_size(s))
+            continue;
+        const long n = s->dim[s->rank - 1], batches = n > 0 ? (last - first) / (n * n) : 0, step = d->kept / LOOKED_AT + 1;
+        double *A = gm_alloc((size_t)(2 * n * n), sizeof *A);
+        long looked = 0, ends = 0;
+        for (int c = 0; c < d->chains; c++)
+            for (long i = 0; i < d->kept; i += step, looked++) {
+                bool end = false;
+                for (long b = 0; b < batches && !end; b++) {
+                    for (long k = 0; k < n * n; k++)
+                        A[k] = number_at(d, c, i, first + b + batches * (k / n + k % n * n));
+                    end = at_an_end(kind, A, n, A + n * n);
+                }
+                ends += end;
+            }
+        free(A);
+        if (ends > 0)
+            fprintf(to, "Warning: %ld of %ld draws of %s are singular matrices as far as numbers tell. What its law has beyond is left out, "
+                        "and all estimates are without it. Narrow the prior of its shape or degrees of freedom.\n", ends, looked,
+                    model->state[field].name);
+    }
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a quantity is beyond one of them.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
 {
@@ -470,6 +516,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
     }
     print_still_warnings(to, d, model, m, all);
     print_reach_warnings(to, d, model, m);
+    print_singular_warnings(to, d, model, m);
     return unmixed > 0 || short_of > 0;
 }
 
