@@ -158,6 +158,10 @@ retest: tests
 bless: all
 	$(Q)python3 tests/golden/bless.py
 
+# What gmc says of every model is as it is now: tests/freeze.txt.
+freeze: all
+	$(Q)python3 tests/freeze.py --renew
+
 oracles: all
 	$(Q)python3 tests/oracles/run.py
 
@@ -205,7 +209,7 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all clean demo test tests asan fuzz sanitized retest bless oracles bench bench-gpu test-gpu need-build need-test install
+.PHONY: all clean demo test tests asan fuzz sanitized retest bless freeze oracles bench bench-gpu test-gpu need-build need-test install
 # A header that is no longer there: what was made with it is made again.
 compiler/%.h runtime/%.h: ;
 
