@@ -10,6 +10,8 @@ import tempfile
 import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+import draws
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 
 
@@ -57,20 +59,13 @@ class Workplace:
                               "--seed", str(seed), "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"], capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("the program stopped with exit status %d:\n%s%s" % (ran.returncode, ran.stdout, ran.stderr))
-        chain, self.said = [], []
-        for k in range(1, chains + 1):
-            path = "%s_%d.csv" % (out, k)
-            with open(path) as f:
-                for line in f:
-                    if not line.startswith("#"):
-                        header = line.strip().split(",")
-                        break
-                lines = f.readlines()
-            chain.append(np.loadtxt([line for line in lines if not line.startswith("#")], delimiter=",", ndmin=2))
-            self.said.append("".join(line for line in lines if line.startswith("#")).split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0])
+        files = ["%s_%d.csv" % (out, k) for k in range(1, chains + 1)]
+        tables = list(draws.read(files))
+        for path in files:
             os.remove(path)
-        draws = np.stack(chain)
-        return {name: draws[:, :, i] for i, name in enumerate(header)}
+        self.said = [said.split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0] for _, _, said in tables]
+        together = np.stack([values for _, values, _ in tables])
+        return {name: together[:, i] for i, name in enumerate(tables[0][0])}
 
 
 def mcse(x):
