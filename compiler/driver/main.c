@@ -48,7 +48,8 @@ static void usage(FILE *out)
     fputs("  --dump=PASS      print what one of the passes leaves:\n", out);
 #define PASS(name, stage, help) fprintf(out, "                     %-10s %s\n", #name, help);
 #include "passes.def"
-    fputs("  --check-passes   look after each pass whether what must hold does\n"
+    fputs("                     all        each of them, under its name\n"
+          "  --check-passes   look after each pass whether what must hold does\n"
           "  --explain        print for each variable its conditional, the method and why\n"
           "  --no-augment     leave the model as written\n"
           "  --method nuts    move all reals together along gradients, unless `infer` asks for something else; --method gibbs: none of them\n"
@@ -407,6 +408,21 @@ static void begin_pass(const char *name)
     pass_begun = seconds();
 }
 
+static bool all_dumped(const Options *o) { return o->dump && strcmp(o->dump, "all") == 0; }
+
+static bool printer;            // this process prints one of all dumps
+
+// Each of all dumps is printed by a process of its own: printing makes expressions, which later passes would find, and each dump is as if it were asked for alone.
+static bool becomes_printer(const char *name)
+{
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid > 0) waitpid(pid, NULL, 0);
+    printer = pid == 0;
+    if (printer) printf("==== %s\n", name);
+    return printer;
+}
+
 // After a pass: what it has left wrong is our fault. True: what was asked for is what it left.
 static bool end_pass(const Options *o, const char *name, const char *stage, const char *wrong)
 {
@@ -415,7 +431,7 @@ static bool end_pass(const Options *o, const char *name, const char *stage, cons
         fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", name, wrong);
         exit(EXIT_INTERNAL);
     }
-    return (o->dump && strcmp(o->dump, name) == 0) || (o->emit && strcmp(o->emit, stage) == 0);
+    return (all_dumped(o) && becomes_printer(name)) || (o->dump && strcmp(o->dump, name) == 0) || (o->emit && strcmp(o->emit, stage) == 0);
 }
 
 static bool known_pass(const char *name)
@@ -427,7 +443,7 @@ static bool known_pass(const char *name)
 
 static int finish(Diags *d, const Options *o, int status)
 {
-    if (!o->quiet || status == EXIT_MODEL) diags_print(d, stderr);
+    if ((!o->quiet || status == EXIT_MODEL) && !printer) diags_print(d, stderr);
     return status;
 }
 
@@ -477,12 +493,15 @@ static int compile_model(const Options *o)
         pass->run(lowering);
         if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
     }
-    if (o->explain) explain(stdout, p);
-    if (o->explain && !o->output) return finish(d, o, 0);
+    if (o->explain && (!all_dumped(o) || becomes_printer("explain"))) {
+        explain(stdout, p);
+        if (!o->output || printer) return finish(d, o, 0);
+    }
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
     begin_pass("emit");
     if (end_pass(o, "emit", "cuda", NULL)) { emit_program(stdout, p, o->model); return finish(d, o, 0); }
+    if (all_dumped(o)) return finish(d, o, 0);
     int status = compile(o, &home, p);
     if (o->time) fprintf(stderr, "%-10s %.3f s\n", "compiler", seconds() - pass_begun);
     finish(d, o, status);
@@ -503,6 +522,7 @@ static void *compile_thread(void *options)
 {
     Options *o = options;
     o->status = compile_model(o);
+    if (printer) exit(printed(0));      // the thread that waits for this one is the other process's
     return NULL;
 }
 
@@ -582,7 +602,7 @@ int main(int argc, char **argv)
         fputc('\n', stderr);
         return EXIT_USAGE;
     }
-    if (o.dump && !known_pass(o.dump)) {
+    if (o.dump && !all_dumped(&o) && !known_pass(o.dump)) {
         fprintf(stderr, "gmc: --dump: there is no pass `%s`; passes:", o.dump);
 #define PASS(pass, stage, help) fprintf(stderr, " %s", #pass);
 #include "passes.def"

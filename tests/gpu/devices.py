@@ -475,9 +475,11 @@ def clock(what, n, started=time.monotonic()):
 # ---- compile ----
 
 def compile_all():
-    """What gmc puts into a program, without a GPU: PTX, and machine code in every precision. Whether all models compile is asked by nvrtc.py."""
+    """What gmc puts into a program, without a GPU: PTX, and machine code in every precision, of a model with little of the runtime where one with moves along gradients has shown that it compiles.
+    Whether all models compile is asked by nvrtc.py."""
     import tempfile
-    models = ["tests/golden/eight_schools/model.gm"] * 3 + ["examples/logistic/logistic.gm"]
+    small = "tests/graph/conj_uniform_mean.gm"
+    models = ["tests/golden/eight_schools/model.gm", small, small, "examples/logistic/logistic.gm"]
     jobs = [(os.path.join(ROOT, m), ["--arch", a, "--precision", p]) for m, a, p in zip(models, ("sm_80", "sm_90", "sm_90", "compute_80"), ("mixed", "double", "single", "mixed"))]
     with tempfile.TemporaryDirectory() as folder:
         results = [(compile_program(folder, "program", f, *options), os.path.relpath(f, ROOT) + " " + " ".join(options)) for f, options in jobs]

@@ -1,7 +1,6 @@
 """The ratio identity on many models: the difference of the log joint between two values of a variable is the difference of the
 log conditional that its step claims to draw from. Every model of tests/graph, every example and 25 random models are compiled,
-get small random data (twice if a joint draw has a route for few rows), and run with --check, whose bounds are stated in the runtime (check.c). No check here is random: seeds are fixed. Programs are compiled without optimisation, which takes half the
-time.
+get small random data (twice if a joint draw has a route for few rows), and run with --check, whose bounds are stated in the runtime (check.c). No check here is random: seeds are fixed.
 
     check_all.py                 all
     check_all.py random 7        the random model with seed 7, printed
@@ -23,7 +22,7 @@ FEW_ROWS = {"N": 4, "p": 9, "T": 2}         # sizes at which joint draws take th
 
 def check(w, name, text):
     try:
-        program = w.compile(name, text, optimised=False, flags=("--no-device",))
+        program = w.compile(name, text, flags=("--no-device",))
         schedule = subprocess.run([GMC, "-q", "--emit=schedule", w.path(name + ".gm")], capture_output=True, text=True).stdout
         runs = [random_data(text, 1)] + ([random_data(text, 1, FEW_ROWS)] if "by rows if" in schedule else [])
     except Failed as e:

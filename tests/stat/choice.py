@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from program import Workplace, mcse
+from program import Workplace, draws, mcse
 
 rng = np.random.default_rng(3)
 N = 40
@@ -32,16 +32,12 @@ def run(program, data, *more):
     """The draws by name, [chain, draw]; what the summary says last; what the first file says below the names of the method."""
     out = program + "_draws"
     ran = subprocess.run([program, data, "--seed", "5", "--chains", "2", "--samples", "10000", "-o", out, "-q", *more], capture_output=True, text=True, check=True)
-    chains = []
-    for k in (1, 2):
-        with open("%s_%d.csv" % (out, k)) as f:
-            lines = f.readlines()
-        at = next(i for i, line in enumerate(lines) if line[0] != "#")
-        if k == 1:
-            said = "".join(line for line in lines[at:] if line[0] == "#").split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0]
-        chains.append(np.loadtxt([line for line in lines[at + 1:] if line[0] != "#"], delimiter=","))
-        os.remove("%s_%d.csv" % (out, k))
-    return dict(zip(lines[at].strip().split(","), np.moveaxis(np.stack(chains), 2, 0))), ran.stdout, said
+    files = ["%s_%d.csv" % (out, k) for k in (1, 2)]
+    tables = list(draws.read(files))
+    for file in files:
+        os.remove(file)
+    said = tables[0][2].split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0]
+    return dict(zip(tables[0][0], np.stack([values for _, values, _ in tables], axis=1))), ran.stdout, said
 
 
 def near(what, draws, known, error=0.0):

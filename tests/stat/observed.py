@@ -108,12 +108,8 @@ def run(name, data, *options, model=MODEL, compiler=()):
                          capture_output=True, text=True)
     if ran.returncode:
         return None, ran.stderr
-    found = []
-    for k in (1, 2):
-        with open("%s_draws_%d.csv" % (built, k)) as f:
-            lines = [line for line in f if not line.startswith("#")]
-        found.append(np.loadtxt(lines[1:], delimiter=",", ndmin=2))
-    return dict(zip(lines[0].strip().split(","), np.concatenate(found).T)), ran.stderr
+    tables = list(program.draws.read(["%s_draws_%d.csv" % (built, k) for k in (1, 2)]))
+    return dict(zip(tables[0][0], np.concatenate([values for _, values, _ in tables], axis=1))), ran.stderr
 
 
 def check(good, text):

@@ -10,6 +10,8 @@ import tempfile
 import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+import draws
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 
 
@@ -30,7 +32,7 @@ class Workplace:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def compile(self, name, model, optimised=True, flags=()):
+    def compile(self, name, model, flags=()):
         """Compiles the text of a model, or the file of one, with these flags of gmc. Gives the path of the program."""
         source = model
         if "\n" in model or "{" in model:
@@ -38,8 +40,7 @@ class Workplace:
             with open(source, "w") as f:
                 f.write(model)
         program = self.path(name)
-        compiler = os.environ if optimised else {**os.environ, "CC": os.path.join(ROOT, "tests/stat/cc_unoptimised")}
-        ran = subprocess.run([GMC, "-q", *flags, source, "-o", program], env=compiler, capture_output=True, text=True)
+        ran = subprocess.run([GMC, "-q", *flags, source, "-o", program], capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("gmc refused it:\n" + ran.stdout + ran.stderr)
         return program
@@ -57,20 +58,13 @@ class Workplace:
                               "--seed", str(seed), "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"], capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("the program stopped with exit status %d:\n%s%s" % (ran.returncode, ran.stdout, ran.stderr))
-        chain, self.said = [], []
-        for k in range(1, chains + 1):
-            path = "%s_%d.csv" % (out, k)
-            with open(path) as f:
-                for line in f:
-                    if not line.startswith("#"):
-                        header = line.strip().split(",")
-                        break
-                lines = f.readlines()
-            chain.append(np.loadtxt([line for line in lines if not line.startswith("#")], delimiter=",", ndmin=2))
-            self.said.append("".join(line for line in lines if line.startswith("#")).split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0])
+        files = ["%s_%d.csv" % (out, k) for k in range(1, chains + 1)]
+        tables = list(draws.read(files))
+        for path in files:
             os.remove(path)
-        draws = np.stack(chain)
-        return {name: draws[:, :, i] for i, name in enumerate(header)}
+        self.said = [said.split("# Adaptation terminated")[0].split("# \n#  Elapsed")[0] for _, _, said in tables]
+        together = np.stack([values for _, values, _ in tables])
+        return {name: together[:, i] for i, name in enumerate(tables[0][0])}
 
 
 def mcse(x):

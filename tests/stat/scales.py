@@ -5,6 +5,7 @@ that draws scales so in each sweep, whatever it gains; then with one that leaves
 
     scales.py [NAME...]
 """
+import functools
 import itertools
 import os
 import re
@@ -317,11 +318,10 @@ def copy_of_compiler(w, name, right):
     return os.path.join(home, "build/gmc")
 
 
-def compare(w, name, text, data, scales, make, right=True):
-    fit, values = w.compile(name, text, flags=("--method", "gibbs")), w.data(name, data)
-    said = subprocess.run([GMC, "--method", "gibbs", "--explain", w.path(name + ".gm")], capture_output=True, text=True).stdout
-    if not says(said, scales):
-        return False, "%s: --explain does not say that %s are drawn with a joint normal integrated out" % (name, ", ".join(scales))
+@functools.cache
+def by_quadrature(name):
+    """Of a model: the names of elements of the joint normal, the points of the grid and their probabilities, means and mean squares of the elements."""
+    scales, make = next((scales, make) for model, _, _, scales, make in models if model == name)
     priors, grids, logs = zip(*scales.values())
     weight, moments, means, squares = [], [], [], []
     for at in itertools.product(*grids):
@@ -335,7 +335,16 @@ def compare(w, name, text, data, scales, make, right=True):
         squares.append([S[i, i] + mean[i] ** 2 for i in names.values()])
     p = np.exp(np.array(weight) - max(weight))
     p /= p.sum()
-    moments, means, squares = np.array(moments), p @ np.array(means), p @ np.array(squares)
+    return names, np.array(moments), p, p @ np.array(means), p @ np.array(squares)
+
+
+def compare(w, name, text, data, scales, make, right=True):
+    fit, values = w.compile(name, text, flags=("--method", "gibbs")), w.data(name, data)
+    said = subprocess.run([GMC, "--method", "gibbs", "--explain", w.path(name + ".gm")], capture_output=True, text=True).stdout
+    if not says(said, scales):
+        return False, "%s: --explain does not say that %s are drawn with a joint normal integrated out" % (name, ", ".join(scales))
+    logs = [by for _, _, by in scales.values()]
+    names, moments, p, means, squares = by_quadrature(name)
     numbers = []
     for route in ("sparse", "dense")[:1 + right] if "sparse precision" in said else (None,):
         if route:
