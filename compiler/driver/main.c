@@ -410,16 +410,23 @@ static void begin_pass(const char *name)
 
 static bool all_dumped(const Options *o) { return o->dump && strcmp(o->dump, "all") == 0; }
 
-static bool printer;            // this process prints one of all dumps
+static bool printer;            // this process prints one of all dumps, or what --explain says
+static int printer_failed;      // exit status of one that did not
 
-// Each of all dumps is printed by a process of its own: printing makes expressions, which later passes would find, and each dump is as if it were asked for alone.
-static bool becomes_printer(const char *name)
+// A process of its own prints: printing makes expressions, which later passes would find. So each of all dumps is as if it were asked for alone, and a program is the same
+// whether or not it is explained.
+static bool becomes_printer(const Options *o, const char *name)
 {
     fflush(stdout);
     const pid_t pid = fork();
-    if (pid > 0) waitpid(pid, NULL, 0);
+    int how = 0;
+    if (pid < 0) {
+        fprintf(stderr, "gmc: no process can be started to print %s: %s\n", name, strerror(errno));
+        printer_failed = EXIT_USAGE;
+    }
+    if (pid > 0 && waitpid(pid, &how, 0) == pid && how) printer_failed = WIFEXITED(how) ? WEXITSTATUS(how) : EXIT_INTERNAL;
     printer = pid == 0;
-    if (printer) printf("==== %s\n", name);
+    if (printer && all_dumped(o)) printf("==== %s\n", name);
     return printer;
 }
 
@@ -431,7 +438,7 @@ static bool end_pass(const Options *o, const char *name, const char *stage, cons
         fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", name, wrong);
         exit(EXIT_INTERNAL);
     }
-    return (all_dumped(o) && becomes_printer(name)) || (o->dump && strcmp(o->dump, name) == 0) || (o->emit && strcmp(o->emit, stage) == 0);
+    return (all_dumped(o) && becomes_printer(o, name)) || (o->dump && strcmp(o->dump, name) == 0) || (o->emit && strcmp(o->emit, stage) == 0);
 }
 
 static bool known_pass(const char *name)
@@ -493,9 +500,9 @@ static int compile_model(const Options *o)
         pass->run(lowering);
         if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
     }
-    if (o->explain && (!all_dumped(o) || becomes_printer("explain"))) {
+    if (o->explain && (!(all_dumped(o) || o->output) || becomes_printer(o, "explain"))) {
         explain(stdout, p);
-        if (!o->output || printer) return finish(d, o, 0);
+        return finish(d, o, 0);
     }
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
@@ -621,5 +628,5 @@ int main(int argc, char **argv)
     const bool deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0 && pthread_create(&compiler, &attributes, compile_thread, &o) == 0;
     if (deep) pthread_join(compiler, NULL);
     else compile_thread(&o);
-    return printed(o.status);
+    return printed(o.status ? o.status : printer_failed);
 }
