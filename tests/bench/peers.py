@@ -55,7 +55,7 @@ MODELS = {
     "correlated_topics": ("correlated topics, 60 texts of 50 words, 4 topics", "fit words topics spread"),
     "bandit": ("bandit, learning rates and temperatures of 30", "mu_rate mu_temp sd_rate sd_temp rate temp"),
     "joint_survival": ("joint longitudinal and survival, 200 subjects", "mu s cor sigma b shape g0 g1 a", "joint_survival_centred"),
-    "kinetics": ("differential equation by subject, 12 subjects", "mu s sigma u"),
+    "kinetics": ("differential equation by subject, 12 subjects", "mu s sigma u", "kinetics_centred"),
     "gp_normal": ("Gaussian process, 120 points", "rho alpha sigma"),
     "cox_icar": ("log-Gaussian Cox, intrinsic field of 15 x 15", "beta sigma phi"),
 }
