@@ -10,6 +10,8 @@
 //   after    once[i, q] = a + b[i] + c*x[i, q] over i, q                      two
 //            sum(q in 1:Q, w[q]*exp(once[i, q])) over i in 1:N
 //
+// So is a sum that ends at the index of another one around it, sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))).
+//
 // What no loop changes, and what changes with the outer loops alone, is computed outside of the others already (outside.c); here it is what changes with an inner loop but not with one around it.
 // Factors of a product, and terms of a sum, that run over the same indices are taken together.
 //
@@ -172,6 +174,15 @@ static Expr *once(Taking *t, Expr *e, unsigned over)
     return ex_ref(o.var, n, at);
 }
 
+// A sum whose end is the index of a reduction around it: of the terms of sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))) each holds those of the terms before it, and so would each derivative.
+static bool is_partial_sum(const Taking *t, const Expr *e, unsigned over)
+{
+    if (e->fn != FN_sum || !(over & ((1u << t->plates) - 1))) return false;
+    for (int i = t->plates; i < t->n; i++)
+        if (ex_mentions_index(e->args[1], t->around[i])) return whole(t, e, over);
+    return false;
+}
+
 static Expr *operate(const Expr *like, int n, Expr *const *args) { return like->kind == EX_ADD ? ex_add(n, args) : ex_mul(n, args); }
 
 // Of a product or a sum: what runs over the same loops, or over fewer of them, together. What multiplies all of e goes along, if there is such a part of a product: *scale is NULL then.
@@ -254,7 +265,7 @@ static Expr *take(Taking *t, Expr *e)
     case EX_ADD: return take_groups(t, e, NULL);
     case EX_MUL: return take_product(t, e);
     case EX_POW: return ex_pow(take(t, e->args[0]), e->number);
-    case EX_REDUCE: return take_sum(t, e, NULL);
+    case EX_REDUCE: return is_partial_sum(t, e, over) ? once(t, e, over) : take_sum(t, e, NULL);
     case EX_CALL: {
         if (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR || e->fn == FN_WITHIN) return e;
         if (e->nargs == 1 && ex_rank(e->args[0]) == 0) {
