@@ -6,7 +6,7 @@
 Models are those of tests/oracles, or stand in tests/bench/peers beside their Stan programs; simulated data are made here, from fixed seeds. All contenders get the same data, priors and
 parameters, and as many iterations of warm-up (1000). They run in turn, with one thread; seconds are those of the processor, all threads of a process together, so that a busy machine disturbs the
 ratios less; those of warm-up have all that comes before the first draw, reading the data and loading libraries too. Draws are as many as take about --target seconds (1000 at least); effective draws are ArviZ's ess_bulk of the parameters that are compared; figures are medians over seeds.
-Of several Stan programs of one model (centred or not) the best one counts. Means of contenders are compared with each other: a difference beyond 5 standard errors is said.
+Of several Stan programs of one model (centred or not) the best one counts. Means of contenders are compared with each other, of all parameters that are named: a difference beyond 5 standard errors is said, and so are parameters that one of them lacks.
 
 Needs build/gmc, numpy, pandas and arviz; g++ and the folder of PyPI's httpstan (4.13 has Stan 2.35: `pip install httpstan`, its folder in site-packages), which has stanc and
 Stan's headers; for nutpie a Python with pymc, numba and nutpie; JAGS runs what stands in tests/bench/peers/NAME.jags, with its module of generalised linear models, which draws effects in blocks. A Stan program takes about a minute to compile, some 1 GB for all of them. Results are kept in DIR/results.csv: `run` adds to them.
@@ -401,7 +401,7 @@ def run_all(names):
         if fresh:
             to.writerow(COLUMNS)
         for name in names:
-            draws, first = {}, None
+            draws, first, furthest, runs = {}, None, (0, ""), 0
             for seed in range(1, A.seeds + 1):
                 for who, run in contenders(name):
                     pilot = None
@@ -419,10 +419,14 @@ def run_all(names):
                         print(name, who, seed, got.strip(), flush=True)
                         continue
                     e = effective(got, name)
-                    first = first or e
+                    first, runs = first or e, runs + 1
+                    lacks = [v for v in MODELS[name][1].split() if not any(k == v or k.startswith(v + ".") for k in e)]
+                    if lacks:
+                        print("%s %s: there is no %s" % (name, who, ", ".join(lacks)), flush=True)
                     if sorted(e) != sorted(first):
                         print("%s %s: other parameters: %s" % (name, who, sorted(set(e) ^ set(first))[:10]))
                     far = max((abs(e[k][1] - first[k][1]) / np.sqrt(e[k][2] ** 2 / max(e[k][0], 1) + first[k][2] ** 2 / max(first[k][0], 1)), k) for k in e if k in first)
+                    furthest = max(furthest, far)
                     if far[0] > 5:
                         print("%s %s seed %d: the mean of %s is %.1f standard errors from that of the first run" % (name, who, seed, far[1], far[0]), flush=True)
                     worst = min(e, key=lambda k: e[k][0])
@@ -431,6 +435,8 @@ def run_all(names):
                     to.writerow([name, who, seed, draws[who], *("%.4g" % x for x in (got["warmup"], s, low)), worst, *("%.4g" % x for x in (middle, low / s, low / all, middle / s, got["peak"])), got["divergent"]])
                     f.flush()
                     print("%s %s: %d draws in %.3g s after %.3g, worst %s %.0f: %.3g a second" % (name, who, draws[who], s, got["warmup"], worst, low, low / s), flush=True)
+            if first:
+                print("%s: means of %d parameters in %d runs are within %.1f standard errors of those of the first run (%s)" % (name, len(first), runs, *furthest), flush=True)
 
 
 # ---- the table ----
