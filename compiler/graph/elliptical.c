@@ -14,7 +14,7 @@
 // - It is not truncated, nor replaced by an augmentation.
 // Everything else that reads v is the density along the ellipse; a second statement of v is a part of that. A recursive definition that v enters is not computed anew at each angle: then there are slices.
 //
-// Vectors v[i, ...] take turns. Where each factor holds one of them, i its plate, a turn evaluates the factors of that vector alone.
+// Vectors v[i, ...] take turns. Where each factor holds one of them, i its plate or a number that data give, v[g[m], ...], a turn evaluates the factors of that vector alone.
 #include <math.h>
 #include <string.h>
 #include "graph.h"
@@ -62,23 +62,36 @@ static Expr *at_element(const Factor *f, const Conditional *c, Expr *e)
 
 // ---- which vector a factor holds ----
 
-typedef struct Holding { const Var *v; Index *const *index; int n; Index *at[MAX_RANK]; bool failed, seen; } Holding;
+typedef struct Holding { const Var *v; Index *const *index; int n; Expr *at[MAX_RANK]; bool failed, seen; } Holding;
+
+static bool is_plate(const Holding *h, const Expr *e)
+{
+    bool found = false;
+    for (int j = 0; j < h->n; j++) found |= e->kind == EX_INDEX && e->index == h->index[j];
+    return found;
+}
+
+// The number of a vector that data give for each instance: g[i], i a plate.
+static bool is_looked_up(const Holding *h, const Expr *e)
+{
+    bool plates = e->kind == EX_REF && e->nargs > 0 && e->var->kind == VAR_DATA && !e->var->response;
+    for (int j = 0; j < e->nargs && plates; j++) plates = is_plate(h, e->args[j]);
+    return plates;
+}
 
 static void look_at_reference(Expr *e, void *with)
 {
     Holding *h = with;
     for (int k = 0; k < h->v->rank - 1; k++) {
-        Index *i = k < e->nargs && e->args[k]->kind == EX_INDEX ? e->args[k]->index : NULL;
-        bool plate = false;
-        for (int j = 0; j < h->n && i; j++) plate |= h->index[j] == i;
-        h->failed |= !plate || !whole_range(i, h->v->dim[k]) || (h->seen && h->at[k] != i);
-        h->at[k] = i;
-        for (int j = 0; j < k && !h->failed; j++) h->failed |= h->at[j] == i;
+        Expr *at = k < e->nargs ? e->args[k] : NULL;
+        h->failed |= !at || (h->seen && h->at[k] != at) || !(is_looked_up(h, at) || (is_plate(h, at) && whole_range(at->index, h->v->dim[k])));
+        h->at[k] = at;
+        for (int j = 0; j < k && !h->failed; j++) h->failed |= h->at[j] == at;
     }
     h->seen = true;
 }
 
-// The part as a function of one vector: its plates that pick the vector go. False: it holds several.
+// The part as a function of one vector: its plates that pick the vector go, and of instances that look one up those that name it are left. False: it holds several.
 static bool of_one_vector(const Conditional *c, Part *p)
 {
     const int nbatch = c->var->rank - 1;
@@ -88,15 +101,19 @@ static bool of_one_vector(const Conditional *c, Part *p)
     Loops left = {.guard = p->loops.guard};
     for (int i = 0; i < p->loops.n; i++) {
         bool picks = false;
-        for (int k = 0; k < nbatch; k++) picks |= p->loops.index[i] == h.at[k];
+        for (int k = 0; k < nbatch; k++) picks |= h.at[k]->kind == EX_INDEX && p->loops.index[i] == h.at[k]->index;
+        for (int k = 0; k < nbatch && picks; k++)
+            if (h.at[k]->kind == EX_REF && ex_mentions_index(h.at[k], p->loops.index[i])) return false;
         if (!picks) left.index[left.n++] = p->loops.index[i];
     }
     for (int i = 0; i < left.n; i++)             // ranges that depend on the vector's own number would need it in their place
         for (int k = 0; k < nbatch; k++)
-            if (ex_mentions_index(left.index[i]->lo, h.at[k]) || ex_mentions_index(left.index[i]->hi, h.at[k])) return false;
+            if (h.at[k]->kind == EX_INDEX && (ex_mentions_index(left.index[i]->lo, h.at[k]->index) || ex_mentions_index(left.index[i]->hi, h.at[k]->index))) return false;
     for (int k = 0; k < nbatch; k++) {
-        p->value = ex_replace_index(p->value, h.at[k], ex_index(c->element[k]));
-        if (left.guard) left.guard = ex_replace_index(left.guard, h.at[k], ex_index(c->element[k]));
+        Expr *own = ex_index(c->element[k]);
+        p->value = ex_replace(p->value, h.at[k], own);
+        if (h.at[k]->kind == EX_REF) left.guard = ex_both(left.guard, ex_call2("==", h.at[k], own));
+        else if (left.guard) left.guard = ex_replace(left.guard, h.at[k], own);
     }
     p->loops = left;
     return true;

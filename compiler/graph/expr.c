@@ -1073,6 +1073,7 @@ static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
     switch (e->kind) {
     case EX_NUM: return !isfinite(e->number);
     case EX_REF:                                 // a definition is as finite as its right sides
+        if (e->var->computed) return diverges(e->var->computed, likely, walk);
         for (const Site *t = e->var->kind == VAR_LET && !e->var->series ? e->var->sites : NULL; t; t = t->next)
             if (t->value && diverges(t->value, likely, walk)) return true;
         return false;

@@ -103,6 +103,7 @@ struct Var {
     bool        holes;                   // some elements may have no statement: they do not exist
     bool        minds_missing;           // a LET: a value of a response that is missing does not enter it
     bool        unsure;                  // a LET: computed with subscripts that are known to lie inside only when claims have been checked
+    Expr       *computed;                // an array of what is computed once in a place (kernel/once.c): its elements are as finite as this
     bool        filled_within;           // a work array: the kernel that reads it fills it, and no launch before that can read it
     bool        wild;                    // read in a subscript that may be outside for some of its values: emitted code looks each time
     int         summed;                  // it is summed out, as this number; 0: it is not

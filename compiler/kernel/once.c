@@ -4,6 +4,14 @@
 //   after    once[m] = exp(-l*w[m])*z[m] over m in 1:M                     M
 //            sum(m in 1:M, X[n, m]*once[m]) over n in 1:N                  a matrix times a vector, which row passes and products are for (rows.c, products.c)
 //
+// So is what a function within a sum reads, if several unknowns enter it: the derivative by each would need the function of every term again, and is linear in the derivative by the term now.
+//
+//   before   sum(q in 1:Q, w[q]*exp(a + b[i] + c*x[i, q])) over i in 1:N      as many exponentials of each term as unknowns enter it
+//   after    once[i, q] = a + b[i] + c*x[i, q] over i, q                      two
+//            sum(q in 1:Q, w[q]*exp(once[i, q])) over i in 1:N
+//
+// So is a sum that ends at the index of another one around it, sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))).
+//
 // What no loop changes, and what changes with the outer loops alone, is computed outside of the others already (outside.c); here it is what changes with an inner loop but not with one around it.
 // Factors of a product, and terms of a sum, that run over the same indices are taken together.
 //
@@ -18,8 +26,9 @@ typedef struct Taking {
     Once        **list;
     const Expr   *guard;
     bool          added;                 // terms of a log_sum_exp: nothing that may be 0 multiplies what may be infinite
-    int           n;
-    Index        *around[MAX_LOOPS];     // from the outermost
+    bool          sums;                  // no reduction around it but sums
+    int           plates, n;
+    Index        *around[MAX_LOOPS];     // from the outermost: plates, then what is summed over
 } Taking;
 
 static Expr *take(Taking *t, Expr *e);
@@ -64,18 +73,52 @@ static Look test_looked_up(const Expr *e, void *with)
     return e->kind == EX_REF ? SKIP : e->kind == EX_AT || e->kind == EX_ARRAY || is_product(w->t, e) ? FOUND : LOOK;
 }
 
-// A loop around those that e runs over does not change it, and it can be computed for all values of their indices.
-static bool movable(const Taking *t, const Expr *e, unsigned over)
+// It can be computed for all values of the indices that it runs over.
+static bool whole(const Taking *t, const Expr *e, unsigned over)
 {
-    bool again = false;
     int rank = 0;
     for (int i = 0; i < t->n; i++) {
         const Index *j = t->around[i];
-        if (!(over >> i & 1)) { again |= over >> i != 0; continue; }
+        if (!(over >> i & 1)) continue;
         if (!ex_is_num(j->lo, 1) || !ex_data_only(j->hi) || j->hi->indices || (t->guard && ex_mentions_index(t->guard, j))) return false;
         rank++;
     }
-    return again && rank <= MAX_RANK && !ex_find(e, test_looked_up, &(Whole){t, over}) && (t->added || !ex_may_diverge(e));
+    return rank <= MAX_RANK && !ex_find(e, test_looked_up, &(Whole){t, over});
+}
+
+// And a loop around those that e runs over does not change it.
+static bool movable(const Taking *t, const Expr *e, unsigned over)
+{
+    bool again = false;
+    for (int i = 0; i < t->n; i++)
+        if (!(over >> i & 1)) again |= over >> i != 0;
+    return again && whole(t, e, over) && (t->added || !ex_may_diverge(e));
+}
+
+enum { SEVERAL = 3 };                    // unknowns
+
+typedef struct Entering { const Taking *t; const Expr *seen[SEVERAL]; int n; } Entering;
+
+static Look count_entering(const Expr *e, void *with)
+{
+    Entering *c = with;
+    if (!reads(c->t, e)) return SKIP;
+    if (e->kind == EX_REDUCE) { c->n = SEVERAL; return FOUND; }
+    if (e->kind != EX_REF) return LOOK;
+    for (int i = 0; i < c->n; i++)
+        if (c->seen[i] == e) return SKIP;
+    c->seen[c->n++] = e;
+    return c->n == SEVERAL ? FOUND : SKIP;
+}
+
+// What a function of one number reads, in a sum within the plates, whose terms differ from instance to instance.
+static bool entered_by_several(const Taking *t, const Expr *call, unsigned over)
+{
+    const unsigned outer = (1u << t->plates) - 1;
+    const FunctionId f = call->fn;
+    if (!t->sums || !(over & outer) || !(over & ~outer)) return false;
+    if (f != FN_exp && f != FN_log && f != FN_log1p && f != FN_log1p_exp && f != FN_inv_logit && f != FN_log_inv_logit && f != FN_Phi && f != FN_log_Phi && f != FN_lgamma) return false;
+    return ex_find(call->args[0], count_entering, &(Entering){.t = t}) && whole(t, call->args[0], over);
 }
 
 static Look test_work(const Expr *e, void *with)
@@ -119,15 +162,25 @@ static Expr *once(Taking *t, Expr *e, unsigned over)
         o.plates.index[i] = index_new(from[i]->name, ex_num(1), dim[i]);
         o.original = ex_replace_index(o.original, from[i], ex_index(o.plates.index[i]));
     }
-    Taking within = {.p = t->p, .moving = t->moving, .stem = t->stem, .list = t->list, .n = n};
+    Taking within = {.p = t->p, .moving = t->moving, .stem = t->stem, .list = t->list, .sums = true, .plates = n, .n = n};
     for (int i = 0; i < n; i++) within.around[i] = o.plates.index[i];
     o.value = take(&within, o.original);
     if (ex_find(o.value, test_product, t)) o.value = o.original;
     o.var = work_array(t->p, ROLE_BLOCK, words(t->p, "once_%s", t->stem), n, dim);
+    o.var->computed = o.original;
     Once **last = t->list;
     while (*last) last = &(*last)->next;
     *last = arena_copy(a, &o, sizeof o);
     return ex_ref(o.var, n, at);
+}
+
+// A sum whose end is the index of a reduction around it: of the terms of sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))) each holds those of the terms before it, and so would each derivative.
+static bool is_partial_sum(const Taking *t, const Expr *e, unsigned over)
+{
+    if (e->fn != FN_sum || !(over & ((1u << t->plates) - 1))) return false;
+    for (int i = t->plates; i < t->n; i++)
+        if (ex_mentions_index(e->args[1], t->around[i])) return whole(t, e, over);
+    return false;
 }
 
 static Expr *operate(const Expr *like, int n, Expr *const *args) { return like->kind == EX_ADD ? ex_add(n, args) : ex_mul(n, args); }
@@ -175,9 +228,12 @@ static Expr *take_sum(Taking *t, Expr *e, Expr **scale)
     Index *j = index_new(e->index->name, e->args[0], e->args[1]);
     t->around[t->n++] = j;
     Expr *body = ex_open(e, j);
+    const bool sums = t->sums;
     t->added = e->fn == FN_log_sum_exp && body->kind == EX_ADD;
+    t->sums &= e->fn == FN_sum;
     body = scale && body->kind == EX_MUL ? take_groups(t, body, scale) : take(t, body);
     t->added = false;
+    t->sums = sums;
     t->n--;
     return ex_reduce(e->name, j, e->args[0], e->args[1], body);
 }
@@ -209,9 +265,13 @@ static Expr *take(Taking *t, Expr *e)
     case EX_ADD: return take_groups(t, e, NULL);
     case EX_MUL: return take_product(t, e);
     case EX_POW: return ex_pow(take(t, e->args[0]), e->number);
-    case EX_REDUCE: return take_sum(t, e, NULL);
+    case EX_REDUCE: return is_partial_sum(t, e, over) ? once(t, e, over) : take_sum(t, e, NULL);
     case EX_CALL: {
         if (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR || e->fn == FN_WITHIN) return e;
+        if (e->nargs == 1 && ex_rank(e->args[0]) == 0) {
+            const unsigned of = runs_over(t, e->args[0]);
+            if (entered_by_several(t, e, of)) return ex_call1(e->name, once(t, e->args[0], of));
+        }
         Expr **args = NEW_N(t->p->g->arena, Expr *, e->nargs);
         for (int i = 0; i < e->nargs; i++) {
             if (ex_rank(e->args[i]) > 0) return e;
@@ -226,7 +286,8 @@ static Expr *take(Taking *t, Expr *e)
 
 Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list, Expr *e, const Plates *plates)
 {
-    Taking t = {.p = p, .moving = moving, .stem = stem, .list = list, .guard = plates->guard};
+    Taking t = {.p = p, .moving = moving, .stem = stem, .list = list, .guard = plates->guard, .sums = true};
     for (int i = 0; i < plates->n && t.n < MAX_LOOPS; i++) t.around[t.n++] = plates->index[i];
+    t.plates = t.n;
     return take(&t, e);
 }

@@ -198,12 +198,44 @@ DEVICE_CALL void inverse_and_log_det_if_symmetric(long n, double *A, double *out
     inverse_and_log_det(n, A, out, log_det);
 }
 
+// Whether the symmetric matrix B is c v v' but for rounding: that of the derivatives of y' P y is. Column k, of the largest element on the diagonal, goes into v, and c is 1 / B[k][k].
+DEVICE_CALL int is_outer_product(long n, const double *B, double *v, double *c)
+{
+    long k = 0;
+    for (long i = 1; i < n; i++) if (fabs(B[i * n + i]) > fabs(B[k * n + k])) k = i;
+    if (!(fabs(B[k * n + k]) > 0)) return 0;
+    *c = 1 / B[k * n + k];
+    for (long i = 0; i < n; i++) v[i] = B[k * n + i];
+    for (long i = 0; i < n; i++) {
+        const double t = *c * v[i];
+        long apart = 0;
+        for (long j = 0; j <= i; j++) apart += !(fabs(B[i * n + j] - t * v[j]) <= 1e-15 * fabs(t * v[j]));
+        if (apart) return 0;
+    }
+    return 1;
+}
+
 // The derivatives of a function by the elements of P = A^-1, in slope, and by log |A| become those by the lower triangle of A, an element off the diagonal standing for both of its places:
-// with B = slope + slope', dA = -P B P + 2 by_log_det P there, half of it on the diagonal. The upper triangle of slope is 0 then. work: n by n.
+// with B = slope + slope', dA = -P B P + 2 by_log_det P there, half of it on the diagonal. The upper triangle of slope is 0 then. Where B = c v v', P B P = c (P v)(P v)', in n^2 operations.
+// work: n by n.
 DEVICE_CALL void inverse_adjoint(long n, const double *P, double by_log_det, double *slope, double *work)
 {
     for (long i = 0; i < n; i++)
         for (long j = 0; j <= i; j++) slope[i * n + j] = slope[j * n + i] = slope[i * n + j] + slope[j * n + i];
+    double c;
+    if (n > 2 && is_outer_product(n, slope, work, &c)) {
+        double *Pv = work + n;
+        for (long i = 0; i < n; i++) {
+            double sum = 0;
+            for (long k = 0; k < n; k++) sum += P[i * n + k] * work[k];
+            Pv[i] = sum;
+        }
+        for (long i = 0; i < n; i++) {
+            for (long j = 0; j < n; j++) slope[i * n + j] = j <= i ? 2 * by_log_det * P[i * n + j] - c * Pv[i] * Pv[j] : 0;
+            slope[i * n + i] *= 0.5;
+        }
+        return;
+    }
     for (long i = 0; i < n * n; i++) work[i] = 0;
     for (long i = 0; i < n; i++)                 // P B
         for (long k = 0; k < n; k++) {

@@ -6,7 +6,7 @@
 Models are those of tests/oracles, or stand in tests/bench/peers beside their Stan programs; simulated data are made here, from fixed seeds. All contenders get the same data, priors and
 parameters, and as many iterations of warm-up (1000). They run in turn, with one thread; seconds are those of the processor, all threads of a process together, so that a busy machine disturbs the
 ratios less; those of warm-up have all that comes before the first draw, reading the data and loading libraries too. Draws are as many as take about --target seconds (1000 at least); effective draws are ArviZ's ess_bulk of the parameters that are compared; figures are medians over seeds.
-Of several Stan programs of one model (centred or not) the best one counts. Means of contenders are compared with each other: a difference beyond 5 standard errors is said.
+Of several Stan programs of one model (centred or not) the best one counts. Means of contenders are compared with each other, of all parameters that are named: a difference beyond 5 standard errors is said, and so are parameters that one of them lacks.
 
 Needs build/gmc, numpy, pandas and arviz; g++ and the folder of PyPI's httpstan (4.13 has Stan 2.35: `pip install httpstan`, its folder in site-packages), which has stanc and
 Stan's headers; for nutpie a Python with pymc, numba and nutpie; JAGS runs what stands in tests/bench/peers/NAME.jags, with its module of generalised linear models, which draws effects in blocks. A Stan program takes about a minute to compile, some 1 GB for all of them. Results are kept in DIR/results.csv: `run` adds to them.
@@ -50,6 +50,14 @@ MODELS = {
     "mixed_poisson": ("Poisson mixed model, 5000 rows", "alpha beta s u"),
     "gp_poisson": ("Poisson Gaussian process, not centred", "rho alpha f"),
     "crossed": ("crossed effects, 100,000 rows, 1000 x 500", "mu s su sv u v"),
+    "partial_credit": ("partial credit, 150 x 12, 4 categories", "sigma theta beta"),
+    "generalised_partial_credit": ("generalised partial credit, 150 x 12", "theta alpha beta"),
+    "correlated_topics": ("correlated topics, 60 texts of 50 words, 4 topics", "fit words topics spread"),
+    "bandit": ("bandit, learning rates and temperatures of 30", "mu_rate mu_temp sd_rate sd_temp rate temp"),
+    "joint_survival": ("joint longitudinal and survival, 200 subjects", "mu s cor sigma b shape g0 g1 a", "joint_survival_centred"),
+    "kinetics": ("differential equation by subject, 12 subjects", "mu s sigma u", "kinetics_centred"),
+    "gp_normal": ("Gaussian process, 120 points", "rho alpha sigma"),
+    "cox_icar": ("log-Gaussian Cox, intrinsic field of 15 x 15", "beta sigma phi"),
 }
 
 
@@ -128,6 +136,79 @@ def gp_poisson(_):
     with open(os.path.join(ROOT, "tests", "oracles", "pdb_gp_regr", "data.json")) as f:
         data = json.load(f)
     return {k: data[k] for k in ("N", "x", "k")}
+
+
+def partial_credits(r, alpha, scale):
+    theta, beta = scale * r.normal(size=150), np.sort(r.normal(size=(12, 3)), 1) + 0.5 * r.normal(size=(12, 1))
+    eta = np.cumsum(np.concatenate([np.zeros((150, 12, 1)), alpha[:, None] * theta[:, None, None] - beta], 2), 2)
+    return dict(N=150, I=12, K=4, y=1 + np.argmax(eta + r.gumbel(size=eta.shape), 2))
+
+
+def partial_credit(r):
+    return partial_credits(r, np.ones(12), 1.2)
+
+
+def generalised_partial_credit(r):
+    return partial_credits(r, r.lognormal(0, 0.4, 12), 1)
+
+
+def correlated_topics(r):
+    phi, S = r.dirichlet([0.2] * 40, 4), np.array([[1, 0.6, 0, 0], [0.6, 1, 0, 0], [0, 0, 1, -0.5], [0, 0, -0.5, 1]])
+    theta = np.exp(r.multivariate_normal([0.3, 0, 0, -0.3], S, 60))
+    doc = np.repeat(np.arange(60), 50)
+    z = [r.choice(4, p=theta[d] / theta[d].sum()) for d in doc]
+    return dict(K=4, V=40, D=60, N=len(doc), doc=doc + 1, word=np.array([1 + r.choice(40, p=phi[k]) for k in z]))
+
+
+def bandit(r):
+    choice, reward = np.zeros((30, 100), int), np.zeros((30, 100), int)
+    rate, temp, pays = 1 / (1 + np.exp(0.8 - 0.8 * r.normal(size=30))), np.exp(1 + 0.4 * r.normal(size=30)), (0.3, 0.7)
+    for s in range(30):
+        q = np.array([0.5, 0.5])
+        for t in range(100):
+            k = choice[s, t] = int(r.random() < 1 / (1 + np.exp(temp[s] * (q[0] - q[1]))))
+            reward[s, t] = int(r.random() < pays[k if t < 50 else 1 - k])
+            q[k] += rate[s] * (reward[s, t] - q[k])
+    return dict(S=30, T=100, choice=choice, reward=reward)
+
+
+def joint_survival(r):
+    b, x = r.multivariate_normal([2, 0.3], [[0.8, 0.1], [0.1, 0.09]], 200), r.integers(0, 2, 200)
+    points, weights = np.polynomial.legendre.leggauss(15)
+    grid = np.linspace(0, 6, 6001)[1:]
+    hazard = 1.3 * grid**0.3 * np.exp(-3.5 + 0.4 * x[:, None] + 0.5 * (b[:, :1] + b[:, 1:] * grid))
+    gone = np.cumsum(hazard * grid[0], 1) > r.exponential(size=200)[:, None]
+    stop, died = np.where(gone.any(1), grid[gone.argmax(1)], 6.0), gone.any(1).astype(int)
+    id, time = zip(*[(i, t) for i in range(200) for t in np.arange(0, 6, 0.75) if t < stop[i]])
+    id, time = np.array(id), np.array(time)
+    y = b[id, 0] + b[id, 1] * time + 0.5 * r.normal(size=len(id))
+    return dict(N=200, M=len(id), Q=15, id=id + 1, time=time, y=np.round(y, 6), stop=stop, died=died, x=x, node=(points + 1) / 2, weight=weights / 2)
+
+
+def kinetics(r):
+    ka, cl, v = np.exp(np.array([0.4, -3.2, -0.8]) + np.array([0.5, 0.3, 0.15]) * r.normal(size=(12, 3))).T
+    sizes, dose = r.integers(7, 12, 12), np.round(r.uniform(3, 6, 12), 2)
+    last = np.cumsum(sizes)
+    j = np.repeat(np.arange(12), sizes)
+    time = np.concatenate([np.sort(np.array([0.25, 0.5, 1, 2, 3.5, 5, 7, 9, 12, 18, 24])[r.permutation(11)[:n]]) for n in sizes])
+    ke = cl / v
+    mean = (dose * ka / (v * (ka - ke)))[j] * (np.exp(-ke[j] * time) - np.exp(-ka[j] * time))
+    return dict(J=12, M=len(j), first=last - sizes + 1, last=last, time=time, conc=np.round(mean + 0.3 * r.normal(size=len(j)), 6), dose=dose)
+
+
+def gp_normal(r):
+    x = np.round(np.sort(r.uniform(0, 10, 120)), 4)
+    f = np.linalg.cholesky(np.exp(-((x[:, None] - x) ** 2) / 2) + 1e-8 * np.eye(120)) @ r.normal(size=120)
+    return dict(N=120, x=x, y=np.round(f + 0.3 * r.normal(size=120), 6))
+
+
+def cox_icar(r):
+    cell = np.arange(225).reshape(15, 15)
+    one, other = (np.concatenate([a.ravel(), b.ravel()]) + 1 for a, b in ((cell[1:], cell[:, 1:]), (cell[:-1], cell[:, :-1])))
+    at = np.array(np.unravel_index(cell.ravel(), cell.shape)).T / 15
+    far = ((at[:, None] - at) ** 2).sum(2)
+    field = 0.8 * np.linalg.cholesky(np.exp(-far / 0.08) + 1e-6 * np.eye(225)) @ r.normal(size=225)
+    return dict(N=225, E=len(one), one=one, other=other, area=1 / 225, k=r.poisson(np.exp(6.4 + field) / 225))
 
 
 def places(name):
@@ -320,7 +401,7 @@ def run_all(names):
         if fresh:
             to.writerow(COLUMNS)
         for name in names:
-            draws, first = {}, None
+            draws, first, furthest, runs = {}, None, (0, ""), 0
             for seed in range(1, A.seeds + 1):
                 for who, run in contenders(name):
                     pilot = None
@@ -338,10 +419,14 @@ def run_all(names):
                         print(name, who, seed, got.strip(), flush=True)
                         continue
                     e = effective(got, name)
-                    first = first or e
+                    first, runs = first or e, runs + 1
+                    lacks = [v for v in MODELS[name][1].split() if not any(k == v or k.startswith(v + ".") for k in e)]
+                    if lacks:
+                        print("%s %s: there is no %s" % (name, who, ", ".join(lacks)), flush=True)
                     if sorted(e) != sorted(first):
                         print("%s %s: other parameters: %s" % (name, who, sorted(set(e) ^ set(first))[:10]))
                     far = max((abs(e[k][1] - first[k][1]) / np.sqrt(e[k][2] ** 2 / max(e[k][0], 1) + first[k][2] ** 2 / max(first[k][0], 1)), k) for k in e if k in first)
+                    furthest = max(furthest, far)
                     if far[0] > 5:
                         print("%s %s seed %d: the mean of %s is %.1f standard errors from that of the first run" % (name, who, seed, far[1], far[0]), flush=True)
                     worst = min(e, key=lambda k: e[k][0])
@@ -350,6 +435,8 @@ def run_all(names):
                     to.writerow([name, who, seed, draws[who], *("%.4g" % x for x in (got["warmup"], s, low)), worst, *("%.4g" % x for x in (middle, low / s, low / all, middle / s, got["peak"])), got["divergent"]])
                     f.flush()
                     print("%s %s: %d draws in %.3g s after %.3g, worst %s %.0f: %.3g a second" % (name, who, draws[who], s, got["warmup"], worst, low, low / s), flush=True)
+            if first:
+                print("%s: means of %d parameters in %d runs are within %.1f standard errors of those of the first run (%s)" % (name, len(first), runs, *furthest), flush=True)
 
 
 # ---- the table ----

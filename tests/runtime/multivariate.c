@@ -114,9 +114,10 @@ static void adjoints(void)
 {
     Sweep  at = { SEED, 0, 0 };
     Stream s = stream(at, 501, 0);
-    for (int inverse = 0; inverse < 2; inverse++) {
-        double weight[D * D], slope[D * D], A[D * D], out[D * D], work[D * D], log_det, worst = 0, h = 1e-5;
-        for (int i = 0; i < D * D; i++) slope[i] = weight[i] = normal_standard(&s);
+    for (int inverse = 0; inverse < 3; inverse++) {
+        double weight[D * D], slope[D * D], A[D * D], out[D * D], work[D * D], v[D], log_det, worst = 0, h = 1e-5;
+        for (int i = 0; i < D; i++) v[i] = normal_standard(&s);
+        for (int i = 0; i < D * D; i++) slope[i] = weight[i] = inverse == 2 ? -0.5 * v[i / D] * v[i % D] : normal_standard(&s);
         memcpy(A, S, sizeof A);
         if (inverse) {
             inverse_and_log_det(D, A, out, &log_det);
@@ -136,7 +137,7 @@ static void adjoints(void)
                 }
                 worst = fmax(worst, fabs((side[1] - side[0]) / (2 * h) - slope[i * D + j]));
             }
-        check(inverse ? "inverse_adjoint" : "chol_adjoint", "error", worst, 1e-7);
+        check(inverse == 2 ? "inverse_adjoint of an outer product" : inverse ? "inverse_adjoint" : "chol_adjoint", "error", worst, 1e-7);
     }
     double bad[9] = { 1, 2, 0, 2, 1, 0, 0, 0, 1 }, out[9], log_det;
     inverse_and_log_det(3, bad, out, &log_det);
