@@ -46,7 +46,7 @@ enum {
     PLANNED_AGAIN = 4,                   // meetings after which chains in step learn a second time how long their trial is
     MOST_COORDINATES = 200000,           // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,                 // effective draws by Gibbs updates that a verdict needs
-    HARDLY_A_CHAIN = 4,                  // with fewer of each window, a chain may take any time to get around
+    HARDLY_A_CHAIN = 4, HARDLY_MORE = 2, // with fewer, and so many more for a second window, a chain may take any time to get around
     MOST_IN_STEP = 18,                   // sets of unknowns, on a GPU: each has BITS of a number that says what a sweep takes, `plans` the other 10
     BITS = 3,
 };
@@ -475,7 +475,7 @@ static void take_nuts(GmChoices *w, int k, const char *because)
 }
 
 // However slow a chain is, it seems to have one or two effective draws of each window.
-static bool hardly_moves(const GmChoices *w, int k) { return a_chain(w, k, GIBBS) < HARDLY_A_CHAIN * w->trial[k].sizes[GIBBS].windows; }
+static bool hardly_moves(const GmChoices *w, int k) { return a_chain(w, k, GIBBS) < HARDLY_A_CHAIN + HARDLY_MORE * (w->trial[k].sizes[GIBBS].windows - 1); }
 
 // The end of what is measured by Gibbs updates: NUTS has a trial if it can win.
 static void begin_trial(GmChoices *w, int k, long done)
@@ -537,12 +537,15 @@ static const char *reason_of(const GmChoices *w, int k, const Totals *all)
 // It does not depend on the draws of this run, since their number does not change what they are.
 static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
+// And a second one: as much as where Gibbs updates hardly move something, if the first would have won but for its divergent transitions.
+static double affordable_again(const GmChoices *w, int k) { return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k); }
+
 // Whether NUTS that has lost is tried once more, with more sweeps to adapt: there were too few effective draws for a verdict.
 static bool is_worth_another(const GmChoices *w, int k)
 {
     const Trial *t = &w->trial[k];
     const double sweeps = (double)(nuts_again(w->warmup).to - tried_to(w->warmup));
-    return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && t->ratio > (t->hardly ? near_hardly : near) && sweeps * t->cost[NUTS_AND_GIBBS] < affordable(w, k);
+    return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && t->ratio > (t->hardly ? near_hardly : near) && sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
 }
 
 static void decide(GmChoices *w, int k, long done)
@@ -688,7 +691,7 @@ static void meet(GmChoices *w, int k, long done)
         t->met_work = all.work;
         t->met_moves = all.moves;
         if (all.failed > 0) settle(w, k, false, no_density);
-        else if (done < in.to && t->spent > 1.5 * affordable(w, k)) settle(w, k, false, unaffordable);
+        else if (done < in.to && t->spent > 1.5 * affordable_again(w, k)) settle(w, k, false, unaffordable);
         else if (done == in.from) begin_measuring(w, k, move);
         else if (done == in.to) end_measuring(w, k, done, in.to - in.from);
         break;

@@ -237,13 +237,13 @@ int main(void)
     check(same.from[0] == QUARTER && same.from[1] == QUARTER && same.from[2] == QUARTER, "three chains: NUTS from sweep %ld, %ld and %ld on; %s", same.from[0], same.from[1], same.from[2], same.said);
     const Apart endless = run_apart(0.8, (int[]){ 3, 3, 1023 }, 0, 0);
     check(endless.from[0] == WARMUP && endless.from[1] == WARMUP && endless.from[2] == WARMUP && strstr(endless.said, "Sampler: Gibbs"), "one of three goes on and on: all take Gibbs updates; %s", endless.said);
-    // NUTS that diverges where Gibbs updates have 7 effective draws of a chain is tried again with smaller steps; where Gibbs updates get around, it is not.
+    // NUTS that diverges where Gibbs updates have 7 effective draws of a chain is tried again with smaller steps; where they have 20 (30 here), it is not.
     set_price(100, 50, 100);
     const Apart careful = run_apart(0.93, (int[]){ 3, 3, 3 }, 6, 0);
     check(careful.from[0] == QUARTER && careful.from[2] == QUARTER && strstr(careful.said, "acceptance of 0.95"), "transitions that diverge no more: NUTS from sweep %ld on; %s", careful.from[0], careful.said);
     const Apart still = run_apart(0.93, (int[]){ 3, 3, 3 }, 6, 6);
     check(still.last[0] == WARMUP * 19 / 20 - 1 && strstr(still.said, "Sampler: Gibbs"), "transitions that still diverge: tried until %ld; %s", still.last[0], still.said);
-    const Apart once = run_apart(0.8, (int[]){ 3, 3, 3 }, 6, 0);
+    const Apart once = run_apart(0.7, (int[]){ 3, 3, 3 }, 6, 0);
     check(once.last[0] < TRIED && strstr(once.said, "divergent"), "where Gibbs updates get around: tried until %ld; %s", once.last[0], once.said);
     return failures > 0;
 }
