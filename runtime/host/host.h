@@ -235,6 +235,7 @@ int   gm_data_of_imputed(const GmModel *model, int state_field);                
 // last_draw.c: the values of the unknowns in the last line of draws_1.csv. False after a message.
 bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues *out);
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
+void      gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);         // elements of definitions and predictions that no statement computes: NaN, or no integer
 
 // ---- feasible.c: starts at which no factor is 0 ----
 

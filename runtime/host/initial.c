@@ -238,6 +238,15 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
     return good;
 }
 
+void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain)
+{
+    for (int f = 0; f < model->n_state; f++) {
+        const GmField *field = &model->state[f];
+        if (field->partial && (field->role == GM_DERIVED || field->role == GM_PREDICTED))
+            fill_absent(field, &m->shape[f], gm_state_array(model, m, chain, f));
+    }
+}
+
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run)
 {
     #pragma omp parallel for schedule(dynamic)
@@ -252,13 +261,13 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
                 continue;                                // expectations: rows times values of them, which `map` makes before it reads any
             } else if (is_variable(field->role)) {
                 fill(&s, elements);
-            } else if (field->partial && (field->role == GM_DERIVED || field->role == GM_PREDICTED)) {
-                fill_absent(field, &m->shape[f], elements);
             } else if (source >= 0 && d->missing[source].count > 0) {
                 const void *at = (const char *)d->data + model->data[source].offset;
                 impute(&s, elements, &d->missing[source], model->data[source].rank ? *(void *const *)at : at);
             }
         }
+    for (int c = 0; c < m->chains; c++)
+        gm_fill_absent(model, m, c);
     if (!o->init_file)
         return gm_feasible(model, m, d, run, NULL);
     bool *given = gm_alloc((size_t)model->n_state, sizeof *given);

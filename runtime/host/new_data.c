@@ -115,6 +115,7 @@ static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, cons
     // Numbers of their own for what is drawn: replicates of new data are independent of those of the run.
     n->run = (GmRun){ .data = n->data.data, .state = n->memory.state, .chains = 1, .seed = o->seed ^ 0x9e3779b97f4a7c15u, .threads = o->threads, .inner_threads = o->threads,
                       .missing = n->data.missing, .requests = o->requests, .warmup = o->warmup };
+    gm_fill_absent(model, &n->memory, 0);
     if (model->setup)
         model->setup(&n->run);
     if (gm_fault_raised())
