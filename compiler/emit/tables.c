@@ -79,6 +79,13 @@ static int sharing_of(const Program *p, const Var *v)
     return of[placement_of(p, v)->home];
 }
 
+static bool begins_a_name(const Graph *g, const char *stem)
+{
+    for (int i = 0; i < g->nvars; i++)
+        if (strncmp(g->vars[i]->name, stem, strlen(stem)) == 0) return true;
+    return false;
+}
+
 void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
 {
     FILE *out = o->file;
@@ -94,8 +101,7 @@ void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
     for (int i = 0; i < nstate; i++)
         for (int k = 0; k < state[i]->rank; k++) keep_totals(o, state[i]->dim[k]);
     o->total_name = "size_";
-    for (int i = 0; i < p->g->nvars; i++)
-        if (p->g->vars[i]->kind == VAR_DATA && strncmp(p->g->vars[i]->name, o->total_name, strlen(o->total_name)) == 0) o->total_name = text(o, "%s_", o->total_name);
+    while (begins_a_name(p->g, o->total_name)) o->total_name = text(o, "%s_", o->total_name);
     for (int i = 0; i < o->ntotals; i++) fprintf(out, "    long %s%d;      // %s\n", o->total_name, i + 1, ex_quote(o->arena, o->total[i]));
     fprintf(out, "} Data;\n\ntypedef struct State {          // of one chain\n");
     for (int i = 0; i < nstate; i++) {

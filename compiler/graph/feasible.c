@@ -8,7 +8,6 @@
 // The runtime looks at these factors before the first sweep (runtime/host/feasible.c). What data alone decide is no matter of the start, and
 // factors that an augmentation made are not asked: auxiliaries are drawn before anything reads them.
 #include <math.h>
-#include <string.h>
 #include "graph.h"
 
 static bool test_movable(const Var *v, void *with)
@@ -145,12 +144,7 @@ static void add_part(Parts *p, Expr *e)
 {
     for (int i = 0; i < p->n; i++)
         if (p->part[i].log_density == e) return;
-    if (p->n == p->size) {
-        FactorPart *more = arena_alloc(p->arena, sizeof *more * (size_t)(2 * p->size + 4));
-        if (p->n) memcpy(more, p->part, sizeof *more * (size_t)p->n);
-        p->part = more;
-        p->size = 2 * p->size + 4;
-    }
+    ROOM(p->arena, p->part, p->n, p->size);
     p->part[p->n++] = (FactorPart){.log_density = e};
 }
 

@@ -400,12 +400,13 @@ static int compare_devices(Fit *f)
 // A size that the compiler made is negative: of a slice, which what the data have to meet names.
 static bool negative_size(Fit *f)
 {
-    if (!f->memory.negative || !f->model->setup)
+    if (!f->memory.negative)
         return false;
     GmRun asking = f->run;
     asking.only_asking = 1;
     asking.inner_threads = 1;
-    f->model->setup(&asking);
+    if (f->model->setup)
+        f->model->setup(&asking);
     if (gm_fault_raised())
         gm_fault_print(f->model, &f->memory, &f->data);
     else
