@@ -290,6 +290,7 @@ bool lower_series(Lower *p)
         for (int i = 0; i < s->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->var[i]->name);
         if (s->var[0]->sites->ode) note(p, "%s: the solution of a differential equation", names);
         else note(p, "%s: each element from those before it", names);
+        if (s->chains) note(p, "  where the first subscript, counted from 0, is from .. to - 1: no other reads these");
         for (const Site *t = s->sites; t; t = t->next) note(p, "  %s %s %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), t->adds ? "+=" : "=", math(p, t->value), line_of(p, t->span));
         Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
         k->context = any_wild(p->g);
