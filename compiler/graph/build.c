@@ -1052,29 +1052,57 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
     if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = within(value, end[0], end[1]);
 }
 
-// c*lgamma(x), of x > 0. NULL: e is something else.
-static Expr *lgamma_term(Expr *e, double *c)
+// c*f(...), f one of the functions that are written with log Gamma. NULL: e is something else.
+static const Expr *term_of(const Expr *e, FunctionId fn, double *c)
 {
-    *c = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM ? e->args[0]->number : 1;
-    const Expr *call = e->kind == EX_MUL ? e->args[e->nargs - 1] : e;
-    const bool alone = e->kind == EX_CALL || (e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM);
-    return alone && call->kind == EX_CALL && call->fn == FN_lgamma && ex_positive(call->args[0]) ? call->args[0] : NULL;
+    const bool times = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM;
+    const Expr *call = times ? e->args[1] : e;
+    *c = times ? e->args[0]->number : 1;
+    return call->kind == EX_CALL && call->fn == fn ? call : NULL;
 }
 
-// lgamma(x + 5) - lgamma(x) as lgamma_rise(x, 5), which keeps its digits where x is large.
+// lgamma(x + n) - lgamma(x) as lgamma_rise(x, n), n at least 0, which keeps its digits where x is large. Of all pairs, a number n is taken first.
+static Expr *lgamma_rises(Expr *e)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
+            for (int k = 0; k < e->nargs; k++) {
+                double one, other;
+                const Expr *more = term_of(e->args[i], FN_lgamma, &one), *less = i != k ? term_of(e->args[k], FN_lgamma, &other) : NULL;
+                if (!more || !less || !(one * other < 0) || !ex_positive(more->args[0]) || !ex_positive(less->args[0])) continue;
+                Expr *apart = ex_sub(more->args[0], less->args[0]);
+                double least, most;
+                range_of(apart, &least, &most);
+                if (apart->kind == EX_NUM ? !(apart->number > 0) : pass == 0 || !(least >= 0)) continue;
+                Expr *rise = ex_call2("lgamma_rise", less->args[0], apart), *times = ex_num(copysign(fmin(fabs(one), fabs(other)), one));
+                return lgamma_rises(ex_add2(e, ex_mul2(times, ex_add2(rise, ex_sub((Expr *)less, (Expr *)more)))));
+            }
+    return e;
+}
+
+// lbeta(x + n, y + m) - lbeta(x, y): by log Gamma, of which all are then taken together.
+static Expr *lbeta_apart(Expr *e)
+{
+    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
+        for (int k = i + 1; k < e->nargs; k++) {
+            double one, other;
+            const Expr *a = term_of(e->args[i], FN_lbeta, &one), *b = term_of(e->args[k], FN_lbeta, &other);
+            if (!a || !b || one != -other) continue;
+            Expr *sum = ex_sub(e, ex_add(2, (Expr *[]){e->args[i], e->args[k]}));
+            for (int which = 0; which < 2; which++) {
+                Expr *const *of = which ? b->args : a->args, *c = ex_num(which ? other : one);
+                Expr *each = ex_sub(ex_add2(ex_call1("lgamma", of[0]), ex_call1("lgamma", of[1])), ex_call1("lgamma", ex_add2(of[0], of[1])));
+                sum = ex_add2(sum, ex_mul2(c, each));
+            }
+            return lbeta_apart(sum);
+        }
+    return e;
+}
+
 static Expr *with_rises(Expr *e, void *with)
 {
     (void)with;
-    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
-        for (int k = 0; k < e->nargs; k++) {
-            double one, other;
-            Expr *more = lgamma_term(e->args[i], &one), *less = i != k ? lgamma_term(e->args[k], &other) : NULL;
-            Expr *apart = more && less && one == -other ? ex_sub(more, less) : NULL;
-            if (!apart || apart->kind != EX_NUM || !(apart->number > 0)) continue;
-            Expr *rise = ex_mul2(ex_num(one), ex_call2("lgamma_rise", less, apart));
-            return with_rises(ex_add(4, (Expr *[]){e, ex_neg(e->args[i]), ex_neg(e->args[k]), rise}), NULL);
-        }
-    return e;
+    return lgamma_rises(lbeta_apart(e));
 }
 
 static Expr *target_density(Graph *g, const Ast *e, const Env *env)
