@@ -86,6 +86,9 @@ static bool begins_a_name(const Graph *g, const char *stem)
     return false;
 }
 
+// Arrays of data that a GPU keeps in double precision. Responses are as they are in the file: what is wide is the copy of a chain.
+static bool is_wide_data(const Program *p, const Var *v) { return v->rank && !v->response && !is_real(p, v); }
+
 void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
 {
     FILE *out = o->file;
@@ -93,7 +96,7 @@ void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
         if (v->kind != VAR_DATA) continue;
-        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(o, v->name), v->rank ? "      // " : "",
+        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : is_wide_data(p, v) ? "wide" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(o, v->name), v->rank ? "      // " : "",
                 v->rank ? v->name : "", v->rank ? dims_text(o, v) : "");
     }
     for (int i = 0; i < p->g->nvars; i++)
@@ -283,7 +286,7 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
     fprintf(out, "static const GmField data_fields[] = {\n");
     for (int i = 0; i < ndata; i++) {
         const Var *v = data[i];
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL");
+        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : is_wide_data(p, v) ? "GM_WIDE" : "GM_REAL");
         const Constraint constraint = v->constraint != CONSTRAINT_NONE ? v->constraint : v->asked;
         if (constraint != CONSTRAINT_NONE || v->asked_counts) fprintf(out, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
         if (v->asked_by) fprintf(out, ".asked_by = \"%s\", ", v->asked_by);

@@ -8,7 +8,8 @@
 // Home.   Data are where they are read; a response is the data, or a copy for each chain if values are missing. Definitions, and sums that read no response,
 //         are one for all chains; sums that read one are, too, as long as no value is missing. All else is one for each chain.
 // Type.   Data, definitions with an element for each entry of a matrix, and latents with an element for each response are real: they are long, read in
-//         single precision on a GPU, and errors in them are noise of the data. What is drawn jointly, and what is constrained, is wide; so are
+//         single precision on a GPU, and errors in them are noise of the data. But what the entries of a matrix are made of that is inverted or factored is wide: a covariance
+//         that is nearly singular would have no factor any more. What is drawn jointly, and what is constrained, is wide; so are
 //         parameters, sums and work arrays, but for those whose role says otherwise (placement.def).
 // Route.  An array that is read or written under one condition alone, fewer rows than coefficients or not, has elements then only.
 //
@@ -83,9 +84,56 @@ static bool are_weights(const Graph *g, const Var *v)
     return false;
 }
 
-static ElementType type_of_variable(const Graph *g, const Var *v)
+// ---- what matrices are made of ----
+
+// Of each variable of the graph, by its id: whether an entry of a matrix reads it that is inverted or factored.
+// Responses are only if they are the matrix: in sums of squares of many rows their rounding is noise.
+typedef struct Entries { int n; bool *read, whole; } Entries;
+
+static Look mark(const Expr *e, void *entries);
+
+static void mark_all(const Expr *e, Entries *entries) { if (e) ex_find(e, mark, entries); }
+
+static Look mark(const Expr *e, void *with)
 {
-    if (v->rank == 0 || is_evidence(g, v) || are_weights(g, v)) return TYPE_WIDE;
+    Entries *entries = with;
+    if (e->kind != EX_REF || e->var->kind == VAR_ELEMENT || (e->var->response && !entries->whole) || e->var->id >= entries->n || entries->read[e->var->id]) return LOOK;
+    entries->read[e->var->id] = true;
+    for (const Site *t = e->var->kind == VAR_DATA ? NULL : e->var->sites; t; t = t->next) {
+        mark_all(t->value, entries);
+        for (int i = 0; i < t->nargs; i++) mark_all(t->args[i], entries);
+    }
+    return LOOK;
+}
+
+static Look find_matrix(const Expr *e, void *entries)
+{
+    for (int i = 0; i < e->nargs && e->kind == EX_CALL; i++) {
+        if (ex_rank(e->args[i]) != 2) continue;
+        ((Entries *)entries)->whole = e->args[i]->kind == EX_REF;
+        mark_all(e->args[i], entries);
+    }
+    return LOOK;
+}
+
+static Entries entries_of_matrices(const Graph *g)
+{
+    Entries entries = {g->nvars, NEW_N(g->arena, bool, g->nvars + 1), false};
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (f->log_density) ex_find(f->log_density, find_matrix, &entries);
+        for (int i = 0; i < f->nargs; i++) ex_find(f->args[i], find_matrix, &entries);
+    }
+    for (int i = 0; i < g->nvars; i++)
+        for (const Site *t = g->vars[i]->kind == VAR_DATA ? NULL : g->vars[i]->sites; t; t = t->next) {
+            if (t->value) ex_find(t->value, find_matrix, &entries);
+            for (int k = 0; k < t->nargs; k++) ex_find(t->args[k], find_matrix, &entries);
+        }
+    return entries;
+}
+
+static ElementType type_of_variable(const Graph *g, const Var *v, const Entries *entries)
+{
+    if (v->rank == 0 || (v->id < entries->n && entries->read[v->id]) || is_evidence(g, v) || are_weights(g, v)) return TYPE_WIDE;
     if (v->kind == VAR_DATA) return drawn_whole(g, v) ? TYPE_WIDE : TYPE_REAL;
     if (v->constraint != CONSTRAINT_NONE) return TYPE_WIDE;
     return (v->kind == VAR_LET && v->rank >= 2) || (follows_response(g, v) && !drawn_whole(g, v)) ? TYPE_REAL : TYPE_WIDE;
@@ -104,9 +152,10 @@ static ArrayHome home_of(const Var *v)
 
 void place_variables(Program *p)
 {
+    const Entries entries = entries_of_matrices(p->g);
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
-        if (v->kind != VAR_PATTERN && v->kind != VAR_ELEMENT && v->kind != VAR_SUM) place(p, v, home_of(v), type_of_variable(p->g, v));
+        if (v->kind != VAR_PATTERN && v->kind != VAR_ELEMENT && v->kind != VAR_SUM) place(p, v, home_of(v), type_of_variable(p->g, v, &entries));
     }
 }
 

@@ -13,9 +13,9 @@ static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && 
 
 static bool whole_range(const Index *i, const Expr *extent) { return ex_is_num(i->lo, 1) && i->hi == extent; }
 
-static bool is_matrix(const Var *v)
+static bool is_matrix(const Lower *p, const Var *v)
 {
-    return v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
+    return is_real(p->out, v) && v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
 }
 
 // What is computed from unknowns before the loops that read it (once.c), by a launch before.
@@ -43,7 +43,7 @@ bool product_of(const Lower *p, const Expr *e, Product *out, Expr **row, Expr **
     if (body->kind != EX_MUL || body->nargs != 2) return false;
     for (int k = 0; k < 2; k++) {
         const Expr *m = body->args[k];
-        if (m->kind != EX_REF || m->nargs != 2 || !is_matrix(m->var) || !bare(m->args[1], j) || !whole_range(j, m->var->dim[1]) || ex_mentions_index(m->args[0], j)) continue;
+        if (m->kind != EX_REF || m->nargs != 2 || !is_matrix(p, m->var) || !bare(m->args[1], j) || !whole_range(j, m->var->dim[1]) || ex_mentions_index(m->args[0], j)) continue;
         if (!coefficients_of(p, body->args[1 - k], j, out, column)) continue;
         out->matrix = m->var;
         *row = m->args[0];

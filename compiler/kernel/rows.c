@@ -7,9 +7,9 @@
 #include <string.h>
 #include "lower.h"
 
-static bool is_matrix(const Var *v)
+static bool is_matrix(const Program *p, const Var *v)
 {
-    return v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
+    return is_real(p, v) && v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
 }
 
 static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
@@ -17,13 +17,13 @@ static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && 
 static bool whole_range(const Index *i, const Expr *extent) { return ex_is_num(i->lo, 1) && i->hi == extent; }
 
 // e = rest * M[row, column] for a dense matrix M; the rest, or NULL.
-static Expr *without_matrix(Expr *e, const Index *row, const Index *column, Var **matrix)
+static Expr *without_matrix(const Program *p, Expr *e, const Index *row, const Index *column, Var **matrix)
 {
     Expr **factors = e->kind == EX_MUL ? e->args : &e;
     int n = e->kind == EX_MUL ? e->nargs : 1, at = -1;
     for (int i = 0; i < n && at < 0; i++) {
         const Expr *f = factors[i];
-        if (f->kind != EX_REF || f->nargs != 2 || !is_matrix(f->var) || (*matrix && f->var != *matrix)) continue;
+        if (f->kind != EX_REF || f->nargs != 2 || !is_matrix(p, f->var) || (*matrix && f->var != *matrix)) continue;
         if (bare(f->args[0], row) && bare(f->args[1], column) && whole_range(row, f->var->dim[0]) && whole_range(column, f->var->dim[1])) at = i;
     }
     if (at < 0) return NULL;
@@ -60,7 +60,7 @@ static Look test_dot(const Expr *e, void *with)
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         Expr *body = ex_open(e, j);
         Var *matrix = NULL;
-        Expr *rest = without_matrix(body, row, j, &matrix);
+        Expr *rest = without_matrix(((Dot *)with)->p, body, row, j, &matrix);
         if (rest && rest->kind == EX_REF && rest->nargs == 1 && bare(rest->args[0], j) && rest->var->rank == 1 && rest->var->dim[0] == j->hi &&
             rest->var->base == BASE_REAL && !is_real(((Dot *)with)->p, rest->var) && var_unknown(rest->var)) {
             *((Dot *)with)->dot = (RowDot){matrix, rest->var, (Expr *)e};
@@ -151,7 +151,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
     if (body->kind != EX_MUL) return false;
     for (int k = 0; k < body->nargs; k++) {
         Expr *f = body->args[k];
-        const bool dense = f->kind == EX_REF && f->nargs == 2 && is_matrix(f->var) && bare(f->args[1], j) && whole_range(j, f->var->dim[1]) && !ex_mentions_index(f->args[0], j);
+        const bool dense = f->kind == EX_REF && f->nargs == 2 && is_matrix(p->out, f->var) && bare(f->args[1], j) && whole_range(j, f->var->dim[1]) && !ex_mentions_index(f->args[0], j);
         if (dense && !*row) {
             *row = f->args[0];
             *out = (Product){.matrix = f->var};
@@ -377,8 +377,8 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
     if (t->loops.n == 3 && t->degree == 2 && v0 >= 0 && v1 >= 0 && v0 != v1 && t->ref[0]->var == t->ref[1]->var) {
         Index *row = t->loops.index[3 - v0 - v1];
         Var *matrix = NULL;
-        Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v0], &matrix);
-        if (rest) rest = without_matrix(rest, row, t->loops.index[v1], &matrix);
+        Expr *rest = without_matrix(p->out, t->coefficient, row, t->loops.index[v0], &matrix);
+        if (rest) rest = without_matrix(p->out, rest, row, t->loops.index[v1], &matrix);
         if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p, s, t)) return;
         RowGram *r = p->row_grams, **last = &p->row_grams;
         for (; r; last = &r->next, r = r->next)
@@ -406,7 +406,7 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
     if (v < 0) return;
     Index *row = t->loops.index[1 - v];
     Var *matrix = NULL;
-    Expr *rest = without_matrix(t->coefficient, row, t->loops.index[v], &matrix);
+    Expr *rest = without_matrix(p->out, t->coefficient, row, t->loops.index[v], &matrix);
     if (!rest || ex_mentions_index(rest, t->loops.index[v]) || summed_already(p, s, t)) return;
     if (t->degree == 2) rest = ex_neg(rest);
     RowSum **last = &p->row_sums;
@@ -521,7 +521,7 @@ bool row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, 
     const Loops l = {.n = 1, .index = {(Index *)column}};
     *matrix = NULL;
     if (vector_index(ref, &l) != 0 || is_real(p->out, ref->var)) return false;
-    *times = without_matrix(value, row, column, matrix);
+    *times = without_matrix(p->out, value, row, column, matrix);
     return *times && !ex_mentions_index(*times, row);
 }
 

@@ -38,11 +38,25 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
 
 #define GM_NOT_PROPER "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre them), or a value it depends on overflowed or fell to 0"
 
-// A joint normal that cannot be drawn: in the first sweeps of warm-up it stays where it is (gm_not_drawn in launch.h).
-// Later it is a fault here, where all chains go in step; on a CPU it may stay for some sweeps.
+// Whether a joint normal that cannot be drawn may stay where it is, as on a CPU (fault.c), but counted for all blocks of a chain together. The first of its threads in a sweep counts.
+static __device__ bool gm_may_stay(GmPlace *place, int chain)
+{
+#if defined(GM_MODES)
+    return false;
+#endif
+    GmStays *s = &place->stays[chain];
+    const unsigned long long now = place->sweep + 1, last = atomicExch((unsigned long long *)&s->last, now);
+    const bool first = GM_STAYS((long)place->sweep, (long)place->warmup);
+    if (last != now) {
+        s->in_a_row = last && now - last <= GM_STAYS_NEAR ? s->in_a_row + 1 : 1;
+        s->all += !first;
+    }
+    return first || (s->in_a_row <= GM_STAYS_IN_A_ROW && s->all <= GM_MOST_STAYS);
+}
+
 static __device__ void gm_not_proper(GmPlace *place, int chain, const char *variable, long element)
 {
-    if (!GM_STAYS((long)place->sweep, (long)place->warmup)) {
+    if (!gm_may_stay(place, chain)) {
         gm_raise(place, chain, variable, element, GM_NOT_PROPER);
         return;
     }

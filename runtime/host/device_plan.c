@@ -281,8 +281,8 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     for (int f = 0; f < m->n_state; f++)                 // what setup computes of data and nothing changes after it
         if (m->state[f].shared == 1 && m->state[f].role == GM_SUM) d->array[m->n_data + f].bytes = bytes_of(d, m->state[f].type, &memory->shape[f]);
     const size_t states = round_up(chains * m->state_size), place = round_up(sizeof(GmPlace));
-    const size_t partial = chains * PARTIALS * sizeof(double), barrier = round_up(chains * 2 * sizeof(uint32_t)), result = round_up(chains * sizeof(double)), going = round_up((chains + 1) * sizeof(int32_t));
-    const size_t rest = states + place + partial + barrier + result + going + missing;
+    const size_t partial = chains * PARTIALS * sizeof(double), barrier = round_up(chains * 2 * sizeof(uint32_t)), result = round_up(chains * sizeof(double)), going = round_up((chains + 1) * sizeof(int32_t)), stays = round_up(chains * sizeof(GmStays));
+    const size_t rest = states + place + partial + barrier + result + going + stays + missing;
     size_t need = lay_out(d, memory, 0) + rest + ring + NAMES;
     rehearse(d, run);
     for (int k = 0; k < GM_SCRATCHES; k++) {
@@ -327,6 +327,8 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     gm_device_good(d, gm_device_put(d, at, all, (chains + 1) * sizeof *all), "sending the run's place");
     free(all);
     at += going;
+    p.stays = (GmStays *)(uintptr_t)at;
+    at += stays;
     p.missing = (const GmMissing *)(uintptr_t)at;
     GmMissing *list = gm_alloc((size_t)m->n_data + 1, sizeof *list);
     at += round_up((size_t)m->n_data * sizeof *list + 1);

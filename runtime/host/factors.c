@@ -481,7 +481,7 @@ static Range element(const Node *n, Box *b, long at)
         const char *place = (const char *)b->data->data + b->model->data[n->which].offset;
         const GmField *f = &b->model->data[n->which];
         if (f->rank == 0) {
-            const double x = f->type == GM_REAL ? *(const double *)place : !f->imputed_field ? (double)*(const long *)place : *(const int32_t *)place;
+            const double x = f->type != GM_INT ? *(const double *)place : !f->imputed_field ? (double)*(const long *)place : *(const int32_t *)place;
             return (Range){ x, x };
         }
         const double x = f->type == GM_INT ? (*(int32_t *const *)place)[at] : (*(double *const *)place)[at];

@@ -170,7 +170,6 @@ void gm_stayed(const char *variable, long times)
 // Of a chain and a block. Whether a joint normal is proper in double precision depends only on what it is conditioned on, so a block that stays is a valid update.
 // A scale that comes so near to 0 leaves again. A posterior that is not proper never does: a fault.
 typedef struct Stay { int chain; const char *variable; long last, in_a_row, all; } Stay;
-enum { MOST_IN_A_ROW = 20, NEAR = 10, MOST_STAYS = 100 };         // sweeps at most NEAR apart are in a row; MOST_STAYS: of a chain in all
 
 static Stay *stays;
 static size_t nstays;
@@ -188,11 +187,11 @@ int gm_may_stay(const GmRun *run, int chain, const char *variable)
             stays[i] = (Stay){ number, variable, LONG_MIN / 2, 0, 0 };
         }
         Stay *s = &stays[i];
-        s->in_a_row = run->sweep - s->last <= NEAR ? s->in_a_row + 1 : 1;
+        s->in_a_row = run->sweep - s->last <= GM_STAYS_NEAR ? s->in_a_row + 1 : 1;
         s->last = run->sweep;
         const bool first = GM_STAYS(run->sweep, run->warmup);
         s->all += !first;
-        may = first || (s->in_a_row <= MOST_IN_A_ROW && s->all <= MOST_STAYS);
+        may = first || (s->in_a_row <= GM_STAYS_IN_A_ROW && s->all <= GM_MOST_STAYS);
     }
     return may;
 }

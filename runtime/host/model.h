@@ -134,6 +134,12 @@ typedef struct GmTerms {
     double  *value;                                      // of each chain, `count`
 } GmTerms;
 
+// When the joint normals of a chain had no draw: the number of the last such sweep, from 1, how many since then were near each other, and how many after the first sweeps.
+typedef struct GmStays {
+    uint64_t last;
+    int32_t  in_a_row, all;
+} GmStays;
+
 typedef struct GmPlace {                                 // what kernels on a GPU may ask of the run; in device memory
     uint64_t seed, sweep;                                // sweep from 0
     int64_t  warmup, colour;
@@ -151,10 +157,12 @@ typedef struct GmPlace {                                 // what kernels on a GP
     uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
     int32_t  stayed;                                     // draws that were not made (GM_STAYS), and of what the last of them
     const char *stayed_variable;                         // in device memory
+    GmStays *stays;                                      // per chain
 } GmPlace;
 
-// Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is.
-enum { GM_FIRST_SWEEPS = 50 };
+// Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is. In the first sweeps; later at most GM_STAYS_IN_A_ROW times
+// in sweeps that are at most GM_STAYS_NEAR apart, and GM_MOST_STAYS times in all.
+enum { GM_FIRST_SWEEPS = 50, GM_STAYS_NEAR = 10, GM_STAYS_IN_A_ROW = 20, GM_MOST_STAYS = 100 };
 #define GM_STAYS(sweep, warmup) ((sweep) < (warmup) && (sweep) < GM_FIRST_SWEEPS)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)

@@ -243,6 +243,25 @@ def examples():
     return found
 
 
+# A covariance that has a factor only where distances are in double precision: rounded to single precision, its least eigenvalue is -2e-8 a^2. What it magnifies rounding by is 1e9, so that devices agree to BY_ROWS.
+NEARLY_SINGULAR = """
+model nearly_singular
+data { int N; vector[N] x, y; }
+prior {
+  a ~ half_normal(0, 1); s ~ half_normal(0, 1);
+  for (i in 1:N, j in 1:N) K[i, j] = a^2 * exp(-0.5 * (x[i] - x[j])^2) + (i == j ? 1e-9 : 0);
+  f ~ multi_normal(rep_vector(0, N), K);
+}
+likelihood { for (i in 1:N) y[i] ~ normal(f[i], s); }
+"""
+
+
+def near_data():
+    r = np.random.default_rng(8)
+    x = 0.2 * np.arange(15) + 0.013 * np.sin(5 * np.arange(15))
+    return {"N": 15, "x": x.tolist(), "y": (np.sin(2 * x) + 0.3 * r.normal(size=15)).round(3).tolist()}
+
+
 def build(folder):
     from program import random_data, takes_random_data
     from random_models import random_model
@@ -250,12 +269,12 @@ def build(folder):
     runs, shown, by_rows = {}, examples(), []
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
-    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE), ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS), ("field", FIELD), ("crossed", CROSSED)]
+    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE), ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS), ("field", FIELD), ("crossed", CROSSED), ("nearly_singular", NEARLY_SINGULAR)]
     twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
     if twice:
         sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
     models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])]
-    for name in ("moves", "together", "several"):
+    for name in ("moves", "together", "several", "nearly_singular"):
         shown[name] = ([name + "_0.json"], [])
     given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of turns, more columns than a block has threads
               "together": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
@@ -263,7 +282,7 @@ def build(folder):
               "lags": [chain_data(5000), chain_data(331)], "trends": [chain_data(3, 1501)], "vectors": [chain_data(1201, 5)],
               "field": [field_data(2), field_data(33)], "crossed": [crossed_data(0, 1, 3), crossed_data(30, 40, 3), crossed_data(3000, 60, 45), crossed_data(20000, 2000, 8)],
               "by_group": [by_group_data(40000, 3000, 4), by_group_data(3000, 40, 7, 0.1)],
-              "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "large": []}
+              "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "nearly_singular": [near_data()], "large": []}
 
     def one(model):
         name, text = model
@@ -274,9 +293,9 @@ def build(folder):
             return None
         data = given[name] if name in given else [random_data(text, 1)]
         # of a field the mean is told apart from the level by one node alone: drawn with all tiles, where no library finds an order, it is off by 1.4e-9
-        if name == "field" or "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout:
+        if name in ("field", "nearly_singular") or "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout:
             by_rows.append(name)
-            if name not in ("wide", "field"):
+            if name not in ("wide", "field", "nearly_singular"):
                 data.append(random_data(text, 1, {"N": 4, "p": 9, "T": 2}))
         return data
 
@@ -431,7 +450,7 @@ def run(folder, only, posteriors=True):
         return 3
     # NVRTC takes seconds a program: one core each. What is compiled is kept for the runs below. The CPU's draws are made beside it.
     quiet = ["--warmup", "0", "--samples", "1", "--chains", "1", "--no-summary", "-q", "--seed", "1", "--device", "gpu"]
-    warm = [(n, shown[n], p) for n in shown for p in (PRECISIONS if posteriors else ())] + [(n, d[0], "double") for n, d in runs.items()]
+    warm = [(n, shown[n], p) for n in shown for p in (PRECISIONS if posteriors else ()) if (n, p) != ("nearly_singular", "single")] + [(n, d[0], "double") for n, d in runs.items()]
     chosen = list(shown) if posteriors else []
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         cpu = [pool.submit(fit, folder, n, shown[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--threads", "2", "--no-summary", "-q", "-o", n + "_cpu", *asked(n), seconds=300) for n in chosen]
@@ -440,7 +459,7 @@ def run(folder, only, posteriors=True):
     clock("compiled", len(warm))
     with ThreadPoolExecutor(AT_ONCE * gpus()) as pool:
         jobs = [pool.submit(compare, folder, name, data, name in built["by_rows"]) for name in runs if name != "improper" for data in runs[name]]
-        jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS]
+        jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS if (name, precision) != ("nearly_singular", "single")]      # there its joint normal is not proper, and the run says so
         several = [pool.submit(repeats, folder, name, shown[name]) for name in REPEATED if name in shown]
         shown_so_far = show(results, 0)
         for more in (j.result() if isinstance(j.result(), list) else [j.result()] for j in jobs + several):
