@@ -18,28 +18,6 @@ typedef struct Scope {                   // where a statement stands: loops arou
 
 // ---- variables ----
 
-Var *var_new(Graph *g, const char *name, VarKind kind)
-{
-    Var *v = NEW(g->arena, Var);
-    *v = (Var){.name = name, .kind = kind, .id = g->nvars, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
-    ROOM(g->arena, g->vars, g->nvars, g->vars_size);
-    g->vars[g->nvars++] = v;
-    map_put(g->arena, &g->taken, name, v);
-    return v;
-}
-
-Var *var_unique(Graph *g, const char *stem, VarKind kind)
-{
-    const char *name = intern(stem), *first = name;
-    int *last = map_get(&g->numbered, first);        // number that a name with this stem was given last
-    if (!last) map_put(g->arena, &g->numbered, first, last = NEW(g->arena, int));
-    if (*last < 1) *last = 1;
-    while (map_get(&g->taken, name)) name = intern(arena_printf(g->arena, "%s_%d", stem, ++*last));
-    return var_new(g, name, kind);
-}
-
-bool var_unknown(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
-
 const Request *request_of(const Graph *g, const Var *v)
 {
     for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next)        // how to draw is not how to find a mode
@@ -47,12 +25,6 @@ const Request *request_of(const Graph *g, const Var *v)
             if (r->names[i] == v->name) return r;
     return NULL;
 }
-
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
-bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
-
-static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
-bool ex_data_only(const Expr *e) { return !ex_any_var(e, test_not_data, NULL); }
 
 // Whether a reader of the factors that mention v knows the name as an index or as a variable.
 static bool means_something(const Graph *g, const Var *v, const char *name)

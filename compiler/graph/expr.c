@@ -970,6 +970,11 @@ Expr *ex_dim(Expr *e, int k)
 
 // ---- questions ----
 
+static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
+bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
+static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
+bool ex_data_only(const Expr *e) { return !ex_any_var(e, test_not_data, NULL); }
+
 static bool test_countable(const Var *v, void *with)
 {
     (void)with;

@@ -129,4 +129,6 @@ Expr *ex_dim(Expr *e, int k);                     // extent of dimension k of an
 void  ex_print(FILE *f, const Expr *e);           // in the language's own notation
 char *ex_text(Arena *a, const Expr *e);
 char *ex_quote(Arena *a, const Expr *e);          // for messages: a line at most
+bool  ex_unknown(const Expr *e);                                 // mentions an unknown
+bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
 #endif

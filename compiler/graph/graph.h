@@ -232,12 +232,7 @@ bool  series_reads(const Series *s, const Var *v);               // whether a ch
 Series *series_in_chains(Graph *g, const Var *v);               // the only series that v enters, if its first subscript tells chains apart, each of which reads elements of v with this first subscript alone; or NULL
 bool  series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain);      // whether e reads both with this first subscript alone
 bool  series_follows(const Series *s, const Var *v);             // whether it has to be computed again when v has changed
-Var  *var_new(Graph *g, const char *name, VarKind kind);
-Var  *var_unique(Graph *g, const char *stem, VarKind kind);      // a fresh name that starts with stem
-bool  var_unknown(const Var *v);                                 // parameter, latent or auxiliary
 const Request *request_of(const Graph *g, const Var *v);         // what `infer` asks for v, alone or with others; NULL: nothing
-bool  ex_unknown(const Expr *e);                                 // mentions an unknown
-bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
 Factor *factor_new(Graph *g, Span at, Plates plates);
 Factor *factor_beside(Graph *g, Factor *f);              // a copy, behind it
 Expr *written_out(Expr *e);                                      // with definitions of one value in place of their names
@@ -496,7 +491,6 @@ typedef struct Joined {                  // of one shape
 } Joined;
 
 void find_joined(Graph *g);
-bool have_one_shape(const Var *v, const Var *w);
 bool in_turn_asked(const Graph *g, const Var *v);                     // infer { v by gibbs(joint = off); }
 
 // ---- history.c: chains whose elements remember more than the one before ----
@@ -615,10 +609,8 @@ bool factor_confines_missing(const Factor *f);         // the ends of its suppor
 
 // ---- schedule.c: how each variable is drawn, and in which order ----
 
-int  constraint_rank(const Var *v);       // of a value whose elements are constrained together: 1 vectors, 2 matrices, 0 there is none
 bool can_collapse(Graph *g, const Var *v);                            // v may be updated with auxiliaries integrated out
 bool asks_for_gradients(const Request *r);                           // moves along them are what a request of `infer` is for
-bool has_coordinates(const Var *v, const char **because);             // values of v can be written in reals without bounds, for moves along gradients
 
 #define STEPS(X)                                                                              \
     X(EXACT,      "exact",      "draw from a recognised family")                              \
@@ -923,9 +915,7 @@ void find_exchanges(Graph *g);                                   // and those th
 void find_transfers(Graph *g);                                   // the same of elements of one array that are added up
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
-bool is_real_unknown(const Var *v);                              // a continuous unknown, or an array of such, without a constraint beside ends
 Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);       // a copy, which the graph does not have
-bool is_plain_real(const Var *v);                                // and with the same ends for all elements, none of which is computed
 // exchanges.c: that draws whole numbers with a least value one by one; NULL: they are drawn otherwise. And more than a few of them.
 const Step *step_of_integers(Graph *g, const Var *v);
 const Step *step_of_count(Graph *g, const Var *v);
@@ -1130,4 +1120,5 @@ const char *value_name(const Graph *g, const Expr *e, const Loops *over);      /
 const char *total_name(Graph *g, const Expr *e);                 // of a sum over data alone: mean_x, sum_x, max_x
 const char *statistic_text(const Graph *g, const Sum *s);              // sum_x_by_group[k] = sum of x[i] over i with group[i] = k; serves the conditional of mu[j]
 
+#include "var.h"
 #endif

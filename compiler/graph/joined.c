@@ -183,13 +183,6 @@ static bool may_be_joined(Graph *g, const Var *v)
     return first->kind != EX_NUM || last->kind != EX_NUM || (last->number > first->number && last->number - first->number < FEW_STATES);
 }
 
-bool have_one_shape(const Var *v, const Var *w)
-{
-    for (int k = 0; k < v->rank; k++)
-        if (v->dim[k] != w->dim[k]) return false;
-    return v->rank == w->rank;
-}
-
 static bool meet(Graph *g, const Var *v, const Var *w)
 {
     const Reading of = factors_of(g, v);

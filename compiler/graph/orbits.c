@@ -254,14 +254,6 @@ static bool is_invariant(Action *a, Expr *was, Expr **times)
     return true;
 }
 
-bool is_real_unknown(const Var *v)
-{
-    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY) && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->summed &&
-           !v->sums && !v->messages && !v->hidden;
-}
-
-bool is_plain_real(const Var *v) { return is_real_unknown(v) && !v->sites && !v->mixed; }
-
 static bool is_positive(const Var *v) { return v->lower_number == 0 && isinf(v->upper_number); }
 static bool is_scale(const Var *v) { return v->lower_number >= 0; }
 static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }

@@ -432,23 +432,6 @@ const char *only_on_cpu(const Graph *g)
     return NULL;
 }
 
-int constraint_rank(const Var *v)
-{
-    switch (v->constraint) {
-    case CONSTRAINT_NONE: return 0;
-    case CONSTRAINT_SIMPLEX: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_UNIT_VECTOR: case CONSTRAINT_SUM_TO_ZERO: return 1;
-    case CONSTRAINT_COVARIANCE: case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_COV: case CONSTRAINT_CHOLESKY_CORR: return 2;
-    }
-    return 0;
-}
-
-bool has_coordinates(const Var *v, const char **because)
-{
-    const char *why = v->discrete ? "its values are integers" : constraint_rank(v) == 2 && v->dim[v->rank - 1] != v->dim[v->rank - 2] ? "its rows and its columns have sizes that are written differently" : NULL;
-    if (because) *because = why;
-    return !why;
-}
-
 static Look test_own_end(const Expr *e, void *with)
 {
     const Var *v = with;
