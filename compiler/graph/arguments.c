@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 #include "claims.h"
+#include "prover.h"
 #include "elaborate.h"
 
 static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
@@ -338,7 +339,7 @@ static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value,
     for (int d = 0; d < e->nargs; d++) {
         Expr *here = value->args[d], *there = e->args[d], *apart = ex_sub(here, there);
         if (ex_unknown(here) || ex_unknown(there) || ex_any_var(here, test_response, NULL) || ex_any_var(there, test_response, NULL)) return;
-        if (claims_nonneg(l, ex_add2(apart, ex_num(-1))) || claims_nonneg(l, ex_add2(ex_neg(apart), ex_num(-1)))) return;
+        if (prove_nonneg(l, ex_add2(apart, ex_num(-1))) || prove_nonneg(l, ex_add2(ex_neg(apart), ex_num(-1)))) return;
         if (here != there) k.fails[0] = ex_both(k.fails[0], ex_call2("==", here, there));
     }
     k.says = arena_printf(c->g->arena, "%s stands in its own distribution (%s)", subscripts(c->g, value, &k), claims_line(c->g, f->span));

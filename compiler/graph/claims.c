@@ -13,136 +13,9 @@
 #include "../front/front.h"
 #include "elaborate.h"
 #include "claims.h"
+#include "prover.h"
 
-// ---- what follows from loops and conditions ----
-
-enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
-
-typedef struct Facts {
-    int   n, napart, looked;             // looked: how much was tried to answer the question
-    bool  extents;                       // claims hold
-    Expr *fact[MOST_FACTS];              // each is at least 0
-    Expr *apart[MOST_FACTS];             // of whole numbers, each is not 0
-} Facts;
-
-static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
-
-static bool is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }
-
-static Expr *plus(Expr *e, double c) { return ex_add2(e, ex_num(c)); }
-
-static bool is_gap(const Expr *e) { return ex_is_num(e, -2147483648.0); }
-
-// What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it is
-// outside the declared bounds then, from which anything would follow.
-static void facts_of_condition(Facts *f, Expr *c, bool holds)
-{
-    if (f->n == MOST_FACTS && f->napart == MOST_FACTS) return;
-    const double gap = c->nargs == 2 && ex_is_whole(c->args[0]) && ex_is_whole(c->args[1]) ? -1 : 0;
-    if (is_call(c, FN_NOT)) facts_of_condition(f, c->args[0], !holds);
-    if (is_call(c, holds ? FN_AND : FN_OR))
-        for (int i = 0; i < 2; i++) facts_of_condition(f, c->args[i], holds);
-    if (is_call(c, FN_LT)) add_fact(f, holds ? plus(ex_sub(c->args[1], c->args[0]), gap) : ex_sub(c->args[0], c->args[1]));
-    if (is_call(c, FN_LE)) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : plus(ex_sub(c->args[0], c->args[1]), gap));
-    if (is_call(c, holds ? FN_EQ : FN_NE) && !is_gap(c->args[0]) && !is_gap(c->args[1]))
-        for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
-    if (is_call(c, holds ? FN_NE : FN_EQ) && gap != 0 && !is_gap(c->args[0]) && !is_gap(c->args[1]) && f->napart < MOST_FACTS) f->apart[f->napart++] = ex_sub(c->args[0], c->args[1]);
-}
-
-static bool nonneg(Facts *f, Expr *e, int deep);
-
-// What is not 0 and at least 0 is at least 1, which may tell the same of another one.
-static void facts_of_apart(Facts *f)
-{
-    for (bool progress = f->napart > 0; progress;) {
-        progress = false;
-        for (int i = 0; i < f->napart; i++)
-            for (int side = 0; side < 2; side++) {
-                Expr *e = side ? ex_neg(f->apart[i]) : f->apart[i];
-                f->looked = 0;
-                if (!nonneg(f, e, DEEP)) continue;
-                add_fact(f, plus(e, -1));
-                f->apart[i--] = f->apart[--f->napart];
-                progress = true;
-                break;
-            }
-    }
-    f->looked = 0;
-}
-
-static Facts facts_of(const Loops *l)
-{
-    Facts f = {0};
-    for (int i = 0; i < l->n; i++) add_fact(&f, ex_sub(l->index[i]->hi, l->index[i]->lo));       // within a loop its range is not empty
-    if (l->guard) facts_of_condition(&f, l->guard, true);
-    facts_of_apart(&f);
-    return f;
-}
-
-// Is rest + c * x at least 0, where x lies between the ends of what is known of it?
-static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
-{
-    Expr *end[6];
-    int n = 0;
-    bool every = false;                          // all of `end` must do; else one
-    if (x->kind == EX_INDEX && x->index->lo) end[n++] = c > 0 ? x->index->lo : x->index->hi;
-    if (x->kind == EX_INDEX && !x->index->lo && c > 0 && x->index->least >= 0) end[n++] = ex_num(x->index->least);
-    if (f->extents && x->extent && c > 0) end[n++] = ex_num(0);
-    if (x->kind == EX_REF && x->var->base == BASE_INT) {
-        Var *v = x->var;
-        Expr *bound = c > 0 ? v->lower : v->upper;
-        if (bound && bound != x && (v->kind == VAR_DATA || (v->discrete && var_unknown(v) && !ex_unknown(bound)))) end[n++] = bound;
-        if (v->kind == VAR_LET && v->rank == 0 && v->sites && !v->sites->next && !v->sites->plates.n && !v->sites->plates.guard) end[n++] = v->sites->value;
-    }
-    if (is_call(x, FN_fmin) || is_call(x, FN_fmax)) {
-        end[n++] = x->args[0];
-        end[n++] = x->args[1];
-        every = is_call(x, FN_fmin) == (c > 0);
-    }
-    if (is_call(x, FN_if_else)) {
-        end[n++] = x->args[1];
-        end[n++] = x->args[2];
-        every = true;
-    }
-    if (x->kind == EX_CALL && (function_rows[x->fn].traits & TRAIT_YES_NO)) end[n++] = ex_num(c > 0 ? 0 : 1);
-    if (is_call(x, FN_MOD) && nonneg(f, x->args[0], deep - 1)) end[n++] = c > 0 ? ex_num(0) : plus(x->args[1], -1);
-    for (int i = 0; i < n; i++)
-        if (nonneg(f, ex_add2(rest, ex_mul2(ex_num(c), end[i])), deep - 1) != every) return !every;
-    return every && n > 0;
-}
-
-// Is e, a whole number, provably at least 0?
-static bool nonneg(Facts *f, Expr *e, int deep)
-{
-    if (e->kind == EX_NUM) return e->number >= 0;
-    if (f->extents && e->extent) return true;
-    if (deep == 0 || f->looked++ > PATIENCE) return false;
-    const int n = e->kind == EX_ADD ? e->nargs : 1;
-    for (int i = n - 1; i >= 0; i--) {           // indices come last
-        Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = t;
-        double c = 1;
-        if (t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM) { c = t->args[0]->number; x = t->args[1]; }
-        if (x->kind != EX_NUM && nonneg_at_end(f, ex_sub(e, t), c, x, deep)) return true;
-    }
-    for (int i = 0; i < f->n && deep > DEEP - 3; i++)
-        if (nonneg(f, ex_sub(e, f->fact[i]), deep - 1)) return true;
-    return false;
-}
-
-bool claims_nonneg(const Loops *l, Expr *e)
-{
-    if (e->kind == EX_NUM) return e->number >= 0;
-    Facts f = facts_of(&(Loops){0});
-    if (l->guard && nonneg(&f, e, DEEP)) return true;            // whatever the condition, which may have hundreds of parts
-    f = facts_of(l);
-    return nonneg(&f, e, DEEP);
-}
-
-bool claims_length(Expr *n)
-{
-    Facts f = {.extents = true};
-    return nonneg(&f, n, DEEP);
-}
+// ---- what every run satisfies ----
 
 // Does a claim that no condition and no loop restricts say so?
 static bool claimed_always(const Graph *g, Expr *e)
@@ -150,7 +23,7 @@ static bool claimed_always(const Graph *g, Expr *e)
     for (const Claim *k = g->claims; k; k = k->next) {
         if (k->loops.n || k->loops.guard) continue;
         for (int i = 0; i < k->nparts; i++)
-            if (k->part[i] && claims_length(ex_sub(e, k->part[i]))) return true;
+            if (k->part[i] && prove_length(ex_sub(e, k->part[i]))) return true;
     }
     return false;
 }
@@ -167,10 +40,10 @@ static bool is_fixed(const Expr *e)
 Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim)
 {
     if (!is_fixed(s)) return NULL;
-    Expr *const part[] = {plus(s, -1), ex_sub(dim, s)}, *const holds[] = {ex_call2("<=", ex_num(1), s), ex_call2("<=", s, dim)};
+    Expr *const part[] = {ex_plus(s, -1), ex_sub(dim, s)}, *const holds[] = {ex_call2("<=", ex_num(1), s), ex_call2("<=", s, dim)};
     Expr *all = NULL;
     for (int i = 0; i < 2; i++)
-        if (!claims_length(part[i]) && !claimed_always(g, part[i])) all = ex_both(all, holds[i]);
+        if (!prove_length(part[i]) && !claimed_always(g, part[i])) all = ex_both(all, holds[i]);
     return all;
 }
 
@@ -197,14 +70,6 @@ Expr *reads_inside(const Graph *g, const Expr *e)
     return r.inside;
 }
 
-bool claims_never(const Loops *l)
-{
-    Facts f = facts_of(l);
-    for (int i = 0; i < f.n; i++, f.looked = 0)
-        if (nonneg(&f, ex_sub(ex_num(-1), f.fact[i]), DEEP)) return true;
-    return false;
-}
-
 // ---- claims ----
 
 static bool test_wild(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
@@ -218,7 +83,7 @@ typedef struct Asked { Expr **atom; int natoms, size; } Asked;
 static Expr *first_varying(Expr *e, const Asked *done, bool inside_sum, bool *free)
 {
     const bool binds = e->kind == EX_REDUCE || e->kind == EX_ARRAY;
-    if (is_call(e, FN_MISSING)) return NULL;      // asks for what was read
+    if (ex_is_call(e, FN_MISSING)) return NULL;      // asks for what was read
     for (int i = 0; i < e->nargs; i++) {
         Expr *r = first_varying(e->args[i], done, inside_sum || (binds && i == e->nargs - 1), free);
         if (r) return r;
@@ -297,7 +162,7 @@ static bool reads_element(const Expr *e)
 // By how much a part grows with a loop's index: a number; NAN: it is none.
 static double slope(Expr *part, Index *x)
 {
-    Expr *d = part ? ex_sub(ex_replace_index(part, x, plus(ex_index(x), 1)), part) : NULL;
+    Expr *d = part ? ex_sub(ex_replace_index(part, x, ex_plus(ex_index(x), 1)), part) : NULL;
     return d && d->kind == EX_NUM ? d->number : NAN;
 }
 
@@ -330,7 +195,7 @@ static void keep(Claims *c, Claim k)
 {
     int left = 0;
     for (int i = 0; i < k.nparts; i++) {
-        if (k.part[i] && claims_nonneg(&k.loops, k.part[i])) continue;
+        if (k.part[i] && prove_nonneg(&k.loops, k.part[i])) continue;
         k.part[left] = k.part[i];
         k.fails[left++] = k.fails[i];
     }
@@ -341,7 +206,7 @@ static void keep(Claims *c, Claim k)
         if (claim_mentions(&k, x, i)) continue;
         memmove(&k.loops.index[i], &k.loops.index[i + 1], sizeof *k.loops.index * (size_t)(k.loops.n - i - 1));
         k.loops.n--;
-        if (!claims_nonneg(&(Loops){0}, ex_sub(x->hi, x->lo))) k.loops.guard = ex_both(k.loops.guard, ex_call2("<=", x->lo, x->hi));
+        if (!prove_nonneg(&(Loops){0}, ex_sub(x->hi, x->lo))) k.loops.guard = ex_both(k.loops.guard, ex_call2("<=", x->lo, x->hi));
     }
     if (at_ends(c, &k)) return;
     for (const Claim *o = c->g->claims; o; o = o->next)
@@ -359,10 +224,10 @@ static void add_loop(Claim *k, Index *i) { k->loops.index[k->loops.n++] = i; }
 // be met anywhere.
 static Expr *met_first(Expr *one, const Expr *r, bool holds)
 {
-    if (is_call(one, FN_NOT)) return met_first(one->args[0], r, !holds);
-    if (!is_call(one, FN_LT) && !is_call(one, FN_LE)) return NULL;
+    if (ex_is_call(one, FN_NOT)) return met_first(one->args[0], r, !holds);
+    if (!ex_is_call(one, FN_LT) && !ex_is_call(one, FN_LE)) return NULL;
     const Var *v = r->var;
-    const bool strict = is_call(one, FN_LT) == holds;
+    const bool strict = ex_is_call(one, FN_LT) == holds;
     Expr *small = one->args[holds ? 0 : 1], *large = one->args[holds ? 1 : 0];          // small < large, or <=
     const bool below = small == r;
     if (!(below || large == r) || ex_mentions(below ? large : small, v)) return NULL;
@@ -376,8 +241,8 @@ static Expr *where_met(Expr *guard, const Expr *r, Expr *unless)
 {
     Expr *kept = NULL;
     for (Expr *rest = guard; rest;) {
-        Expr *one = is_call(rest, FN_AND) ? rest->args[1] : rest;
-        rest = is_call(rest, FN_AND) ? rest->args[0] : NULL;
+        Expr *one = ex_is_call(rest, FN_AND) ? rest->args[1] : rest;
+        rest = ex_is_call(rest, FN_AND) ? rest->args[0] : NULL;
         if (ex_mentions(one, r->var)) {
             one = unless ? ex_call2("||", unless, one) : met_first(one, r, true);
             if (!one) continue;
@@ -509,7 +374,7 @@ static void claim_inside(Claims *c, const Place *p, const char *name, int n, Exp
 {
     Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 2};
     Expr *s = at[which];
-    k.part[0] = plus(s, -1);
+    k.part[0] = ex_plus(s, -1);
     k.part[1] = ex_sub(dim, s);
     k.fails[0] = ex_call2("<", s, ex_num(1));
     k.fails[1] = ex_call2("<", dim, s);
@@ -525,7 +390,7 @@ static void claim_divisor(Claims *c, const Place *p, const Ast *divisor)
 {
     if (shape_of(c->g, divisor, p->env).rank) return;
     Expr *n = elaborate(c->g, divisor, p->env, 0, NULL);
-    Claim k = {.span = p->span, .name = "%", .loops = p->loops, .nparts = 1, .part = {plus(n, -1)}, .fails = {ex_call2("==", n, ex_num(0))}};
+    Claim k = {.span = p->span, .name = "%", .loops = p->loops, .nparts = 1, .part = {ex_plus(n, -1)}, .fails = {ex_call2("==", n, ex_num(0))}};
     const char *text = ast_text(c->g->arena, divisor);
     k.says = arena_printf(c->g->arena, "%.40s%s is 0, and the remainder of a division by it is asked for (%s)", text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
     claim(c, k);
@@ -585,7 +450,7 @@ static Var *var_of(const Graph *g, const Decl *d)
 static void claim_length(Claims *c, const Place *p, const Ast *e, Expr *lo, Expr *hi)
 {
     if (c->predicting && lo->kind == EX_NUM) return;
-    Expr *n = plus(ex_sub(hi, lo), 1);
+    Expr *n = ex_plus(ex_sub(hi, lo), 1);
     const char *name = arena_printf(c->g->arena, "%.60s", ast_text(c->g->arena, e));
     Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 1, .part = {n}, .fails = {ex_call2("<", n, ex_num(0))}};
     k.nnumbers = 2;
@@ -728,11 +593,11 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
     if ((head || tail || segment) && a.rank == 1) {
         Place q = *p;
         Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1), *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
-        if (tail) lo = plus(ex_sub(a.dim[0], n), 1);
+        if (tail) lo = ex_plus(ex_sub(a.dim[0], n), 1);
         Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 1, .part = {n}, .fails = {ex_call2("<", n, ex_num(0))}, .nnumbers = 1, .number = {n}};
         k.says = arena_printf(c->g->arena, "%s of %.40s has a negative length, # (%s)", e->name, name, claims_line(c->g, p->span));
         claim(c, k);
-        Expr *at = ex_index(enter(c, &q, intern("i"), lo, plus(ex_add2(lo, n), -1)));
+        Expr *at = ex_index(enter(c, &q, intern("i"), lo, ex_plus(ex_add2(lo, n), -1)));
         claim_inside(c, &q, name, 1, &at, 0, a.dim[0]);
         return;
     }
@@ -881,7 +746,7 @@ static void claim_from_one(Claims *c, const Place *p, Index *i)
     for (const Claim *o = c->g->claims; o; o = o->next)
         for (int k = 0; k < o->nparts; k++)
             if ((o->fails[k] == below && o->loops.guard == p->loops.guard) || (o->fails[k] == first && o->loops.guard == any)) return;
-    Claim k = {.span = p->span, .name = i->name, .loops = p->loops, .nparts = 1, .part = {plus(ex_index(i), -1)}, .fails = {below}, .nnumbers = 1, .number = {ex_index(i)}};
+    Claim k = {.span = p->span, .name = i->name, .loops = p->loops, .nparts = 1, .part = {ex_plus(ex_index(i), -1)}, .fails = {below}, .nnumbers = 1, .number = {ex_index(i)}};
     k.says = arena_printf(c->g->arena, "a loop whose first turn data decide begins at %s = #, below 1 (%s)", i->name, claims_line(c->g, p->span));
     claim(c, k);
 }

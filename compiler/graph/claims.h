@@ -15,9 +15,6 @@ typedef struct Claims {
 } Claims;
 
 void        claim(Claims *c, Claim k);                                   // unless it follows from loops, conditions and bounds
-bool        claims_nonneg(const Loops *l, Expr *e);                      // e, a whole number, is provably at least 0 within the loops
-bool        claims_length(Expr *n);                                      // n, a whole number, is at least 0 in every run that gets past the claims
-bool        claims_never(const Loops *l);                                // the loops' condition never holds
 const char *claims_line(Graph *g, Span s);                               // file.gm:12
 
 bool claim_arguments(Claims *c);                                         // arguments.c; false: a constant is no value of its parameter

@@ -7,7 +7,7 @@
 // A condition is looked at where an index stands for a turn of its loop: it lies in its range then, and the range is not empty. So what is decided holds for every size, also where a run has
 // no turn at all. Only comparisons of whole numbers are decided, of indices and of data that are no response: a real may be no number, and what is missing lies outside of declared bounds.
 // Method: what a condition or its opposite says is added to what is known, until a number that must not be negative is seen to be (claims.c).
-#include "claims.h"
+#include "prover.h"
 
 static bool test_varies(const Var *v, void *with)
 {
@@ -36,7 +36,7 @@ static bool never(Expr *c)
 {
     Loops l = {.guard = c};
     ex_find(c, add_index, &l);
-    return claims_never(&l);
+    return prove_never(&l);
 }
 
 enum { MOST_PARTS = 40 };                // what has more, one of hundreds of statements, is left as it is

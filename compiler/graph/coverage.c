@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 #include "claims.h"
+#include "prover.h"
 
 typedef struct Naming {                  // the elements that one statement draws or defines
     Span          span;
@@ -34,12 +35,10 @@ struct Coverage {
 
 // ---- boxes ----
 
-static bool is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }
-
 static bool negates(const Expr *a, const Expr *b)
 {
-    if (is_call(a, FN_NOT) && a->args[0] == b) return true;
-    const bool equal = is_call(a, FN_NE) && is_call(b, FN_EQ), order = is_call(a, FN_LE) && is_call(b, FN_LT);
+    if (ex_is_call(a, FN_NOT) && a->args[0] == b) return true;
+    const bool equal = ex_is_call(a, FN_NE) && ex_is_call(b, FN_EQ), order = ex_is_call(a, FN_LE) && ex_is_call(b, FN_LT);
     if (equal && a->args[0] == b->args[0] && a->args[1] == b->args[1]) return true;
     return (equal || order) && a->args[0] == b->args[1] && a->args[1] == b->args[0];
 }
@@ -92,7 +91,7 @@ static bool same_ends(const Naming *a, const Naming *b, int k) { return a->lo[k]
 
 static Expr *common_part(Expr *a, Expr *b, bool *opposed)        // of P && x and P && !x; NULL: nothing
 {
-    Expr *first[2] = {is_call(a, FN_AND) ? a->args[0] : NULL, is_call(b, FN_AND) ? b->args[0] : NULL};
+    Expr *first[2] = {ex_is_call(a, FN_AND) ? a->args[0] : NULL, ex_is_call(b, FN_AND) ? b->args[0] : NULL};
     *opposed = opposite(a, b);
     if (*opposed) return NULL;
     *opposed = first[0] && first[0] == first[1] && opposite(a->args[1], b->args[1]);
@@ -137,9 +136,9 @@ static void join_all(Coverage *c)
 // Are these two conditions never true at once?
 static bool exclusive(Expr *a, Expr *b)
 {
-    if (is_call(a, FN_AND)) return exclusive(a->args[0], b) || exclusive(a->args[1], b);
-    if (is_call(b, FN_AND)) return exclusive(a, b->args[0]) || exclusive(a, b->args[1]);
-    return opposite(a, b) || claims_never(&(Loops){.guard = ex_call2("&&", a, b)});
+    if (ex_is_call(a, FN_AND)) return exclusive(a->args[0], b) || exclusive(a->args[1], b);
+    if (ex_is_call(b, FN_AND)) return exclusive(a, b->args[0]) || exclusive(a, b->args[1]);
+    return opposite(a, b) || prove_never(&(Loops){.guard = ex_call2("&&", a, b)});
 }
 
 static bool disjoint(const Coverage *c, const Naming *a, const Naming *b)
@@ -147,7 +146,7 @@ static bool disjoint(const Coverage *c, const Naming *a, const Naming *b)
     if (a->guard && b->guard && exclusive(a->guard, b->guard)) return true;
     Loops l = {.guard = a->guard && b->guard ? ex_call2("&&", a->guard, b->guard) : a->guard ? a->guard : b->guard};
     for (int k = 0; k < c->rank; k++) {
-        if (claims_nonneg(&l, ex_add2(ex_sub(b->lo[k], a->hi[k]), ex_num(-1))) || claims_nonneg(&l, ex_add2(ex_sub(a->lo[k], b->hi[k]), ex_num(-1)))) return true;
+        if (prove_nonneg(&l, ex_add2(ex_sub(b->lo[k], a->hi[k]), ex_num(-1))) || prove_nonneg(&l, ex_add2(ex_sub(a->lo[k], b->hi[k]), ex_num(-1)))) return true;
     }
     return false;
 }
@@ -163,7 +162,7 @@ static bool overlap(const Coverage *c, const Var *v, const Naming *a, const Nami
             if (one[s]->kind == EX_NUM) l.guard = l.guard ? ex_call2("&&", l.guard, ex_call2("<=", one[s], v->dim[k])) : ex_call2("<=", one[s], v->dim[k]);
     }
     for (int k = 0; k < c->rank; k++)
-        if (!same_ends(a, b, k) && !(claims_nonneg(&l, ex_sub(b->hi[k], a->lo[k])) && claims_nonneg(&l, ex_sub(a->hi[k], b->lo[k])))) return false;
+        if (!same_ends(a, b, k) && !(prove_nonneg(&l, ex_sub(b->hi[k], a->lo[k])) && prove_nonneg(&l, ex_sub(a->hi[k], b->lo[k])))) return false;
     return true;
 }
 
@@ -384,7 +383,7 @@ static void join_boxes(Arena *arena, Coverage *c, const Var *v)
     for (int i = 0; i < c->nmerged; i++) {
         bool all = !c->merged[i].guard;
         for (int k = 0; k < c->rank; k++)
-            all &= claims_nonneg(&(Loops){0}, ex_sub(ex_num(1), c->merged[i].lo[k])) && claims_nonneg(&(Loops){0}, ex_sub(c->merged[i].hi[k], v->dim[k]));
+            all &= prove_nonneg(&(Loops){0}, ex_sub(ex_num(1), c->merged[i].lo[k])) && prove_nonneg(&(Loops){0}, ex_sub(c->merged[i].hi[k], v->dim[k]));
         c->complete |= all;
     }
 }
@@ -417,7 +416,7 @@ static bool test_may_miss(const Var *v, void *with) { (void)with; return v->kind
 // The elements of responses that a condition reads are missing (any of them), and what it asks of other data.
 static void split_condition(Expr *e, Expr **missing, Expr **known)
 {
-    if (is_call(e, FN_AND)) {
+    if (ex_is_call(e, FN_AND)) {
         split_condition(e->args[0], missing, known);
         split_condition(e->args[1], missing, known);
         return;
@@ -597,14 +596,14 @@ static bool test_unranged(const Var *v, void *with)
 
 static bool implied(Expr *condition, Expr *guard)
 {
-    if (is_call(condition, FN_AND)) return implied(condition->args[0], guard) && implied(condition->args[1], guard);
-    return guard == condition || (is_call(guard, FN_AND) && (implied(condition, guard->args[0]) || implied(condition, guard->args[1])));
+    if (ex_is_call(condition, FN_AND)) return implied(condition->args[0], guard) && implied(condition->args[1], guard);
+    return guard == condition || (ex_is_call(guard, FN_AND) && (implied(condition, guard->args[0]) || implied(condition, guard->args[1])));
 }
 
 static bool lies_in(const Coverage *c, const Naming *a, const Loops *l, Expr *const *at)
 {
     for (int k = 0; k < c->rank; k++)
-        if (!claims_nonneg(l, ex_sub(at[k], a->lo[k])) || !claims_nonneg(l, ex_sub(a->hi[k], at[k]))) return false;
+        if (!prove_nonneg(l, ex_sub(at[k], a->lo[k])) || !prove_nonneg(l, ex_sub(a->hi[k], at[k]))) return false;
     Expr *condition = a->guard;
     for (int k = 0; k < c->rank && condition; k++) condition = ex_replace_index(condition, c->coordinate[k], at[k]);
     return !condition || (l->guard && implied(condition, l->guard));

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include "../base/words.h"
-#include "claims.h"
+#include "prover.h"
 #include "elaborate.h"
 
 const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value)
@@ -113,8 +113,6 @@ static Shape widest(Graph *g, const Ast *e, const Env *env, Shape first)
     return best;
 }
 
-static Expr *plus(Expr *a, double b) { return ex_add2(a, ex_num(b)); }
-
 static bool is_covariance(const Ast *e) { return strncmp(e->name, "gp_", 3) == 0; }
 
 static Shape call_shape(Graph *g, const Ast *e, const Env *env)
@@ -157,7 +155,7 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     if (is(e, "append_row")) return vector_shape(ex_add2(count_all(a), count_all(shape_of(g, e->kid[1], env))));
     if (is_solver(e->name)) return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
     if (is_covariance(e)) return matrix_shape(a.dim[0], a.dim[0]);
-    if (is(e, "stick_breaking")) return vector_shape(plus(a.dim[0], 1));
+    if (is(e, "stick_breaking")) return vector_shape(ex_plus(a.dim[0], 1));
     return widest(g, e, env, a);
 }
 
@@ -275,7 +273,7 @@ static Expr *variance(Graph *g, const Ast *v, const Env *env)
     for (int k = 0; k < s.rank; k++) at[k] = ex_index(j[k] = index_new("j", NULL, NULL));
     Expr *body = ex_pow(ex_sub(elaborate(g, v, env, s.rank, at), mean), 2);
     for (int k = s.rank - 1; k >= 0; k--) body = ex_reduce("sum", j[k], ex_num(1), s.dim[k], body);
-    return ex_div(body, plus(n, -1));
+    return ex_div(body, ex_plus(n, -1));
 }
 
 // What stands for the t or the y of (t, y) -> e: a local variable of the function that is emitted.
@@ -337,7 +335,7 @@ static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
     if (smooth) return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-0.5), r2)));
     Expr *s = ex_mul2(ex_num(is(e, "gp_matern32_cov") ? sqrt(3) : is(e, "gp_matern52_cov") ? sqrt(5) : 1), r), *decay = ex_call1("exp", ex_neg(s));
     if (is(e, "gp_exponential_cov")) return ex_mul2(a, decay);
-    Expr *bend = is(e, "gp_matern32_cov") ? plus(s, 1) : ex_add(3, (Expr *[]){ex_num(1), s, ex_mul2(ex_num(5.0 / 3), r2)});
+    Expr *bend = is(e, "gp_matern32_cov") ? ex_plus(s, 1) : ex_add(3, (Expr *[]){ex_num(1), s, ex_mul2(ex_num(5.0 / 3), r2)});
     return ex_mul(3, (Expr *[]){a, bend, decay});
 }
 
@@ -377,8 +375,8 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (is(e, "to_row_vector") || is(e, "to_array_1d") || (is(e, "to_vector") && s.rank == 1)) return elaborate(g, a, env, n, at);
     if (is(e, "to_vector") && s.rank == 0) return elab0(g, a, env);
     if (is(e, "to_vector")) {                    // column by column
-        Expr *k = plus(at[0], -1), *col = ex_call1("floor", ex_div(k, s.dim[0]));
-        return elaborate(g, a, env, 2, (Expr *[]){plus(ex_sub(k, ex_mul2(col, s.dim[0])), 1), plus(col, 1)});
+        Expr *k = ex_plus(at[0], -1), *col = ex_call1("floor", ex_div(k, s.dim[0]));
+        return elaborate(g, a, env, 2, (Expr *[]){ex_plus(ex_sub(k, ex_mul2(col, s.dim[0])), 1), ex_plus(col, 1)});
     }
     if (is(e, "cumulative_sum")) return ex_reduce("sum", j, ex_num(1), at[0], elaborate(g, a, env, 1, &ij));
     if (is(e, "softmax") || is(e, "log_softmax")) {
@@ -386,8 +384,8 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         return is(e, "softmax") ? ex_call1("exp", l) : l;
     }
     if (is(e, "stick_breaking")) {
-        Expr *rest = ex_reduce("prod", j, ex_num(1), plus(at[0], -1), ex_sub(ex_num(1), elaborate(g, a, env, 1, &ij)));
-        Expr *last = ex_call2("==", at[0], plus(s.dim[0], 1));
+        Expr *rest = ex_reduce("prod", j, ex_num(1), ex_plus(at[0], -1), ex_sub(ex_num(1), elaborate(g, a, env, 1, &ij)));
+        Expr *last = ex_call2("==", at[0], ex_plus(s.dim[0], 1));
         return ex_mul2(ex_call3("if_else", last, ex_num(1), elaborate(g, a, env, 1, (Expr *[]){ex_call2("fmin", at[0], s.dim[0])})), rest);
     }
     if (is(e, "inverse") || is(e, "inverse_spd") || is(e, "cholesky_decompose") || strncmp(e->name, "sort_", 5) == 0)
@@ -400,10 +398,10 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (is(e, "trace")) return sum_over(s.dim[0], elaborate(g, a, env, 2, (Expr *[]){ij, ij}), j);
     if (is(e, "row")) return elaborate(g, a, env, 2, (Expr *[]){elab0(g, b, env), at[0]});
     if (is(e, "col")) return elaborate(g, a, env, 2, (Expr *[]){at[0], elab0(g, b, env)});
-    if (is(e, "reverse")) return elaborate(g, a, env, 1, (Expr *[]){plus(ex_sub(s.dim[0], at[0]), 1)});
+    if (is(e, "reverse")) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_sub(s.dim[0], at[0]), 1)});
     if (is(e, "head")) return elaborate(g, a, env, 1, at);
     if (is(e, "tail")) return elaborate(g, a, env, 1, (Expr *[]){ex_add(3, (Expr *[]){at[0], s.dim[0], ex_neg(elab0(g, b, env))})});
-    if (is(e, "segment")) return elaborate(g, a, env, 1, (Expr *[]){plus(ex_add2(at[0], elab0(g, b, env)), -1)});
+    if (is(e, "segment")) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_add2(at[0], elab0(g, b, env)), -1)});
     if (is(e, "append_row")) {
         Expr *na = s.rank ? extent_of(s, 0) : ex_num(1);
         return ex_call3("if_else", ex_call2("<=", at[0], na), operand(g, a, env, 1, at), operand(g, b, env, 1, (Expr *[]){ex_sub(at[0], na)}));
@@ -441,7 +439,7 @@ static Expr *subscripted(Graph *g, const Ast *e, const Env *env, int n, Expr *co
     for (int i = 1; i < e->nkids; i++, k++) {
         const Ast *s = e->kid[i];
         if (s->kind == AST_ALL) sub[k] = at[used++];
-        else if (s->kind == AST_RANGE) sub[k] = plus(ex_add2(at[used++], range_lo(g, s, env)), -1);
+        else if (s->kind == AST_RANGE) sub[k] = ex_plus(ex_add2(at[used++], range_lo(g, s, env)), -1);
         else {
             int rank = shape_of(g, s, env).rank;
             sub[k] = elaborate(g, s, env, rank, rank ? at + used : NULL);
@@ -585,7 +583,7 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
                 const Ast *sub = s->lhs->kid[i];
                 if (sub->kind == AST_ALL || sub->kind == AST_RANGE) {
                     const bool slice = sub->kind == AST_RANGE;
-                    rest[nrest++] = slice ? plus(ex_sub(at[k], range_lo(g, sub, env)), 1) : at[k];
+                    rest[nrest++] = slice ? ex_plus(ex_sub(at[k], range_lo(g, sub, env)), 1) : at[k];
                     if (!several || !slice) continue;
                     Expr *in = ex_call2("<=", range_lo(g, sub, env), at[k]);
                     if (sub->kid[1]) in = ex_call2("&&", in, ex_call2("<=", at[k], elab0(g, sub->kid[1], env)));
@@ -594,8 +592,8 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
                     met = env_bind(g, met, sub->decl, at[k]);
                     if (!several || s->lookups) continue;
                     Expr *lo = elab0(g, sub->decl->lo, env), *hi = elab0(g, sub->decl->hi, env);
-                    if (!claims_nonneg(&(Loops){0}, ex_sub(at[k], lo))) when = both(when, ex_call2("<=", lo, at[k]));
-                    if (!claims_nonneg(&(Loops){0}, ex_sub(hi, at[k]))) when = both(when, ex_call2("<=", at[k], hi));
+                    if (!prove_nonneg(&(Loops){0}, ex_sub(at[k], lo))) when = both(when, ex_call2("<=", lo, at[k]));
+                    if (!prove_nonneg(&(Loops){0}, ex_sub(hi, at[k]))) when = both(when, ex_call2("<=", at[k], hi));
                 } else if (!s->lookups) {
                     Expr *same = ex_call2("==", at[k], elab0(g, sub, env));
                     when = both(when, same);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "claims.h"
+#include "prover.h"
 
 // ---- the table of all expressions ----
 
@@ -533,6 +533,7 @@ Expr *ex_add2(Expr *a, Expr *b) { return ex_add(2, (Expr *[]){a, b}); }
 Expr *ex_mul2(Expr *a, Expr *b) { return ex_mul(2, (Expr *[]){a, b}); }
 Expr *ex_neg(Expr *a) { return ex_mul2(ex_num(-1), a); }
 Expr *ex_sub(Expr *a, Expr *b) { return ex_add2(a, ex_neg(b)); }
+Expr *ex_plus(Expr *a, double c) { return ex_add2(a, ex_num(c)); }
 Expr *ex_div(Expr *a, Expr *b)
 {
     if (a->kind == EX_NUM && b->kind == EX_NUM && b->number == 0) return ex_num(a->number / b->number);
@@ -838,7 +839,7 @@ static Expr *only_term(Index *i, const Expr *lo, const Expr *hi, Expr *body)
 Expr *ex_length(Expr *lo, Expr *hi)
 {
     Expr *n = ex_add(3, (Expr *[]){hi, ex_neg(lo), ex_num(1)});
-    return claims_length(n) ? n : ex_call2("fmax", n, ex_num(0));
+    return prove_length(n) ? n : ex_call2("fmax", n, ex_num(0));
 }
 
 Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
@@ -972,6 +973,7 @@ Expr *ex_dim(Expr *e, int k)
 
 static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
 bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
+
 static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
 bool ex_data_only(const Expr *e) { return !ex_any_var(e, test_not_data, NULL); }
 

@@ -84,6 +84,7 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts);   // subscripts an arr
 
 Expr *ex_add2(Expr *a, Expr *b);
 Expr *ex_sub(Expr *a, Expr *b);
+Expr *ex_plus(Expr *a, double c);
 Expr *ex_mul2(Expr *a, Expr *b);
 Expr *ex_div(Expr *a, Expr *b);
 Expr *ex_neg(Expr *a);
@@ -102,6 +103,7 @@ bool  begins_below(const Expr *lo);                        // a number below 1, 
 Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more
 
 bool  ex_is_num(const Expr *e, double v);
+static inline bool ex_is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }
 bool  ex_is_whole(const Expr *e);                 // a whole number, whatever its variables are
 bool  ex_scalar_multiple(Expr *e, Expr **c, Expr **A);      // e = c * A, A a variable or an inverse
 bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)

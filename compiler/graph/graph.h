@@ -1121,4 +1121,5 @@ const char *total_name(Graph *g, const Expr *e);                 // of a sum ove
 const char *statistic_text(const Graph *g, const Sum *s);              // sum_x_by_group[k] = sum of x[i] over i with group[i] = k; serves the conditional of mu[j]
 
 #include "var.h"
+#include "prover.h"
 #endif
