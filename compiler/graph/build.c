@@ -18,37 +18,6 @@ typedef struct Scope {                   // where a statement stands: loops arou
 
 // ---- variables ----
 
-const Request *request_of(const Graph *g, const Var *v)
-{
-    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next)        // how to draw is not how to find a mode
-        for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
-            if (r->names[i] == v->name) return r;
-    return NULL;
-}
-
-// Whether a reader of the factors that mention v knows the name as an index or as a variable.
-static bool means_something(const Graph *g, const Var *v, const char *name)
-{
-    for (int i = 0; i < g->nvars; i++)
-        if (strcmp(g->vars[i]->name, name) == 0) return true;
-    for (const Factor *f = g->factors; f; f = f->next)
-        for (int i = 0; i < f->plates.n && !(g->offers && f->sums_out); i++)
-            if (strcmp(f->plates.index[i]->name, name) == 0 && factor_mentions(f, v)) return true;
-    return false;
-}
-
-Expr *var_element(const Graph *g, Var *v, Index **fresh)
-{
-    static const char *const names[] = {"k", "l", "m", "n", "q", "r", "k2", "l2", "m2", "n2", "q2", "r2", "k3", "l3", "m3", "n3", "q3", "r3"};
-    const int count = (int)(sizeof names / sizeof *names);
-    Expr *at[MAX_RANK];
-    for (int i = 0, next = 0; i < v->rank; i++) {
-        while (next < count - v->rank + i && means_something(g, v, names[next])) next++;
-        at[i] = ex_index(fresh[i] = index_new(intern(names[next++]), ex_num(1), v->dim[i]));
-    }
-    return ex_ref(v, v->rank, at);
-}
-
 const Distribution *library_find(const Library *lib, const char *name, bool family)
 {
     for (const Distribution *d = lib->distributions; d; d = d->next)
@@ -239,43 +208,6 @@ static bool declare(Graph *g)
 
 // ---- factors ----
 
-// Numbers count from 0 in each graph.
-static int factor_number(const Graph *g)
-{
-    static int next;
-    if (!g->factors) next = 0;
-    return next++;
-}
-
-Factor *factor_new(Graph *g, Span at, Plates plates)
-{
-    Factor *f = NEW(g->arena, Factor);
-    f->span = at;
-    f->plates = plates;
-    f->log_density = f->if_missing = ex_num(0);
-    g->reading = NULL;
-    f->id = factor_number(g);
-    *g->last_factor = f;
-    g->last_factor = &f->next;
-    return f;
-}
-
-Factor *factor_beside(Graph *g, Factor *f)
-{
-    Factor *copy = arena_copy(g->arena, f, sizeof *f);
-    copy->id = factor_number(g);
-    g->reading = NULL;
-    if (g->last_factor == &f->next) g->last_factor = &copy->next;
-    return f->next = copy;
-}
-
-static void add_density(Factor *f, Expr *e) { f->log_density = ex_add2(f->log_density, e); }
-
-static Expr *within(Expr *x, Expr *lo, Expr *hi)
-{
-    return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY));
-}
-
 // The value lies between lo and hi (either may be NULL): the variable's static support if these are numbers and the
 // statement covers the variable, else a term of the log density.
 static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
@@ -290,8 +222,8 @@ static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
         if (numbers) return;
     }
     if (!f->value) return;
-    if (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi))) f->if_missing = ex_add2(f->if_missing, within(f->value, lo, hi));
-    else add_density(f, within(f->value, lo, hi));
+    if (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi))) f->if_missing = ex_add2(f->if_missing, ex_within(f->value, lo, hi));
+    else factor_add(f, ex_within(f->value, lo, hi));
 }
 
 const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
@@ -299,13 +231,6 @@ const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **arg
     const Env *env = NULL;
     for (int i = 0; i < nargs && i < d->nparams; i++) env = env_bind(g, env, d->params[i], args[i]);
     return env_bind(g, env, d->value, value);
-}
-
-// The smaller (or larger) of two ends.
-static Expr *inner(Expr *a, Expr *b, bool smaller)
-{
-    if (a->kind != EX_NUM || b->kind != EX_NUM) return ex_call2(smaller ? "fmin" : "fmax", a, b);
-    return (a->number < b->number) == smaller ? a : b;
 }
 
 // log P(lo <= x <= hi) of a distribution of integers, by adding up the density.
@@ -324,7 +249,7 @@ static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int
     enum { FEW = 16 };
     const Env *env = bind_arguments(g, d, nargs, args, f->value);
     Expr *least = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *most = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
-    Expr *lo = !f->lower ? least : least ? inner(least, f->lower, false) : f->lower, *hi = !f->upper ? most : most ? inner(most, f->upper, true) : f->upper;
+    Expr *lo = !f->lower ? least : least ? ex_inner(least, f->lower, false) : f->lower, *hi = !f->upper ? most : most ? ex_inner(most, f->upper, true) : f->upper;
     Expr *cut = f->lower && least && !f->upper ? ex_sub(f->lower, least) : NULL;          // values cut off below, none above
     if (cut && cut->kind == EX_NUM && cut->number <= 0) return ex_num(0);
     if (few && !(cut && cut->kind == EX_NUM && cut->number <= FEW)) {
@@ -342,13 +267,6 @@ void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr 
     const bool unit = d->support == SUPPORT_UNIT;
     *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || d->support == SUPPORT_POSITIVE ? ex_num(0) : NULL;
     *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
-}
-
-// Does an end of a support imply a declared bound?
-bool lies_within(const Expr *bound, const Expr *end, int side)
-{
-    if (!bound || bound == end) return true;
-    return end && bound->kind == EX_NUM && end->kind == EX_NUM && (side ? end->number <= bound->number : end->number >= bound->number);
 }
 
 static Look test_singular(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL || (e->kind == EX_POW && e->number < 0 && !ex_above_zero(e->args[0])) ? FOUND : LOOK; }
@@ -404,8 +322,8 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
     if (d->log_density && d->log_density->kind == AST_INT) return;      // flat: there is nothing to normalise
     Expr *ends[2], *lo = f->lower, *hi = f->upper;
     support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
-    if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : inner(lo, ends[0], false);
-    if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : inner(hi, ends[1], true);
+    if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : ex_inner(lo, ends[0], false);
+    if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : ex_inner(hi, ends[1], true);
     if (is_open(lo, 0)) lo = NULL;
     if (is_open(hi, 1)) hi = NULL;
     if (!lo && !hi) return;
@@ -433,7 +351,7 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
         } else if (above[0]) left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], to, ex_call2("log_diff_exp", above[0], above[1])));
         if (!left && d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
     }
-    if (left) add_density(f, ex_neg(left));
+    if (left) factor_add(f, ex_neg(left));
     else if (needed) {
         Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
         diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf", d->name);
@@ -475,7 +393,7 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
     f->args = args;
     f->observed = ex_data_only(value);
     const Env *env = bind_arguments(g, d, nargs, args, value);
-    if (d->log_density) add_density(f, elaborate(g, d->log_density, env, 0, NULL));
+    if (d->log_density) factor_add(f, elaborate(g, d->log_density, env, 0, NULL));
     Var *v = value->kind == EX_REF && (var_unknown(value->var)) ? value->var : NULL;
     if (v) {
         if (d->support == SUPPORT_POSITIVE) restrict_support(f, v, ex_num(0), NULL);
@@ -506,17 +424,17 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
     }
     if (f->truncated) {
         if (!v || !v->discrete) restrict_support(f, v, f->lower, f->upper);
-        if (v && v->discrete && f->lower) f->least = f->least ? inner(f->least, f->lower, false) : f->lower;
-        if (v && v->discrete && f->upper) f->most = f->most ? inner(f->most, f->upper, true) : f->upper;
-        if (f->observed && f->lower && !ex_unknown(f->lower)) f->least = f->least ? inner(f->least, f->lower, false) : f->lower;
-        if (f->observed && f->upper && !ex_unknown(f->upper)) f->most = f->most ? inner(f->most, f->upper, true) : f->upper;
+        if (v && v->discrete && f->lower) f->least = f->least ? ex_inner(f->least, f->lower, false) : f->lower;
+        if (v && v->discrete && f->upper) f->most = f->most ? ex_inner(f->most, f->upper, true) : f->upper;
+        if (f->observed && f->lower && !ex_unknown(f->lower)) f->least = f->least ? ex_inner(f->least, f->lower, false) : f->lower;
+        if (f->observed && f->upper && !ex_unknown(f->upper)) f->most = f->most ? ex_inner(f->most, f->upper, true) : f->upper;
         normalise(g, f, d, nargs, args);
     }
     if (d->value_rank) return;
     Expr *lo, *hi;
     support_ends(g, d, nargs, args, value, &lo, &hi);
-    if (f->lower && f->truncated) lo = lo ? inner(lo, f->lower, false) : f->lower;
-    if (f->upper && f->truncated) hi = hi ? inner(hi, f->upper, true) : f->upper;
+    if (f->lower && f->truncated) lo = lo ? ex_inner(lo, f->lower, false) : f->lower;
+    if (f->upper && f->truncated) hi = hi ? ex_inner(hi, f->upper, true) : f->upper;
     check_ends(f, lo, hi);
 }
 
@@ -579,7 +497,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
         for (int side = 0; side < 2; side++) {
             Expr **widest = side ? &f->most : &f->least;
             if (!end[side] || (f->plate && ex_mentions_index(end[side], f->plate)) || (f->observed && ex_unknown(end[side]))) open[side] = true;
-            else *widest = !*widest || *widest == end[side] ? end[side] : inner(*widest, end[side], side == 0);
+            else *widest = !*widest || *widest == end[side] ? end[side] : ex_inner(*widest, end[side], side == 0);
         }
     }
     if (open[0]) f->least = NULL;
@@ -588,7 +506,7 @@ static void mixture_density(Graph *g, Factor *f, Expr *value)
     Var *v = value->kind == EX_REF && var_unknown(value->var) ? value->var : NULL;
     if (v && f->dist->discrete) v->discrete = true;
     if (v && same) constrain_whole(v, f->dist);
-    add_density(f, mixture_sum(g, f));
+    factor_add(f, mixture_sum(g, f));
     if (!(v && v->discrete)) restrict_support(f, v, f->least, f->most);
     if (v && f->dist->support == SUPPORT_CIRCLE) restrict_to_circle(f, v);
 }
@@ -673,7 +591,7 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates
     for (int side = 0; side < 2 && d->support == SUPPORT_CIRCLE; side++) support[side] = ex_num(side ? M_PI : -M_PI);
     bool within = !site->sample;
     for (int side = 0; side < 2; side++) {
-        if (d->value_rank == 0 && declared[side]) end[side] = end[side] ? inner(end[side], declared[side], side) : declared[side];
+        if (d->value_rank == 0 && declared[side]) end[side] = end[side] ? ex_inner(end[side], declared[side], side) : declared[side];
         if (lies_within(end[side], support[side], side)) end[side] = NULL;
         within |= end[side] != NULL;
     }
@@ -900,7 +818,7 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
         support_ends(g, d, s->nargs, args, value, &ends[0], &ends[1]);
         end = ends[side];
         if (lies_within(bound, end, side) || lies_within(bound, *to, side)) continue;
-        *to = *to ? inner(bound, *to, side == 1) : bound;
+        *to = *to ? ex_inner(bound, *to, side == 1) : bound;
         f->truncated = true;
     }
     factor_density(g, f, d, value, s->nargs, args);
@@ -931,8 +849,8 @@ static void observe_comparison(Factor *f, Expr *yes, const Expr *e)
         next = ex_add2(ex_is_whole(end) ? end : ex_call1("floor", end), one);
         last = ex_sub(ex_is_whole(end) ? end : ex_call1("ceil", end), one);
     }
-    if (right) add_density(f, within(b, ex_call3("if_else", yes, strict ? next : a, minus), ex_call3("if_else", yes, inf, strict ? a : last)));
-    else add_density(f, within(a, ex_call3("if_else", yes, minus, strict ? b : next), ex_call3("if_else", yes, strict ? last : b, inf)));
+    if (right) factor_add(f, ex_within(b, ex_call3("if_else", yes, strict ? next : a, minus), ex_call3("if_else", yes, inf, strict ? a : last)));
+    else factor_add(f, ex_within(a, ex_call3("if_else", yes, minus, strict ? b : next), ex_call3("if_else", yes, strict ? last : b, inf)));
 }
 
 // The data y say that e equals y: bounds on the unknown in e. Bounds hold what lies on them, which of real unknowns has probability 0. Where equal sides
@@ -949,31 +867,31 @@ void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
         if (is_comparison(e->args[k]) && !ex_unknown(e->args[1 - k])) { from = e->args[1 - k]; count = e->args[k]; yes = ex_call2("==", ex_sub(y, from), ex_num(1)); }
     if (is_comparison(count)) {
         const Expr *side = ex_unknown(count->args[1]) && count->args[1]->kind == EX_REF ? count->args[1] : count->args[0];
-        if (tie && !ex_is_whole(side)) add_density(f, itself);
+        if (tie && !ex_is_whole(side)) factor_add(f, itself);
         else observe_comparison(f, yes, count);
     } else if (count->kind == EX_REDUCE && count->fn == FN_sum && count->args[2]->kind == EX_CALL &&
                (count->args[2]->fn == FN_LT || count->args[2]->fn == FN_LE) && !ex_mentions_index(count->args[2]->args[1], count->index)) {
-        if (tie || !increases(f, count->args[2]->args[0])) { add_density(f, itself); return; }
+        if (tie || !increases(f, count->args[2]->args[0])) { factor_add(f, itself); return; }
         Expr *z = count->args[2]->args[1], *lo = count->args[0], *hi = count->args[1], *n = ex_sub(y, from);
         Expr *below = ex_replace_index(count->args[2]->args[0], count->index, ex_add(3, (Expr *[]){lo, n, ex_num(-1)}));
         Expr *above = ex_replace_index(count->args[2]->args[0], count->index, ex_add2(lo, n));
-        add_density(f, within(z, ex_call3("if_else", ex_call2("<=", ex_num(1), n), below, minus),
+        factor_add(f, ex_within(z, ex_call3("if_else", ex_call2("<=", ex_num(1), n), below, minus),
                               ex_call3("if_else", ex_call2("<=", ex_add2(lo, n), hi), above, inf)));
     } else if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin) && tie && ex_unknown(e->args[0]) && ex_unknown(e->args[1])) {
-        add_density(f, itself);
+        factor_add(f, itself);
     } else if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin) && !(ex_unknown(e->args[0]) && ex_unknown(e->args[1]))) {
         bool max = e->fn == FN_fmax;
         Expr *z = ex_unknown(e->args[0]) ? e->args[0] : e->args[1], *c = z == e->args[0] ? e->args[1] : e->args[0];
-        if (max) add_density(f, within(z, ex_call3("if_else", ex_call2("<", c, y), y, minus), y));
-        else add_density(f, within(z, y, ex_call3("if_else", ex_call2("<", y, c), y, inf)));
+        if (max) factor_add(f, ex_within(z, ex_call3("if_else", ex_call2("<", c, y), y, minus), y));
+        else factor_add(f, ex_within(z, y, ex_call3("if_else", ex_call2("<", y, c), y, inf)));
     } else if (e->kind == EX_CALL && (e->fn == FN_floor || e->fn == FN_round) && tie) {
-        add_density(f, itself);
+        factor_add(f, itself);
     } else if (e->kind == EX_CALL && e->fn == FN_floor) {
-        add_density(f, within(e->args[0], y, ex_add2(y, ex_num(1))));
+        factor_add(f, ex_within(e->args[0], y, ex_add2(y, ex_num(1))));
     } else if (e->kind == EX_CALL && e->fn == FN_round) {
-        add_density(f, within(e->args[0], ex_add2(y, ex_num(-0.5)), ex_add2(y, ex_num(0.5))));
+        factor_add(f, ex_within(e->args[0], ex_add2(y, ex_num(-0.5)), ex_add2(y, ex_num(0.5))));
     } else if (e->kind == EX_REF) {
-        add_density(f, within(e, y, y));
+        factor_add(f, ex_within(e, y, y));
     } else {
         Diag *m = diag(g->diags, span, DIAG_E0504);
         diag_help(m, "data may be an unknown compared with a bound (z > 0), its fmax or fmin with one, its floor, or its round");
@@ -1021,7 +939,7 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
         range_of(end[side], &first, &last);
         if ((side ? most <= first : least >= last) || !(ex_unknown(value) || ex_unknown(end[side]))) end[side] = NULL;      // of data: a claim
     }
-    if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = within(value, end[0], end[1]);
+    if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = ex_within(value, end[0], end[1]);
 }
 
 // c*lgamma(x), of x > 0. NULL: e is something else.
@@ -1209,7 +1127,7 @@ static void declare_region(Graph *g, Var *v)
     if (numbers) return;
     Factor *f = factor_new(g, v->span, p);
     f->region = v;
-    if (end[0] || end[1]) f->log_density = within(element, end[0], end[1]);
+    if (end[0] || end[1]) f->log_density = ex_within(element, end[0], end[1]);
     check_ends(f, both[0], both[1]);
 }
 
@@ -1236,7 +1154,7 @@ static void order_elements(Graph *g, Var *v)
         before[k] = last ? ex_add2(at[k], ex_num(-1)) : at[k];
     }
     Factor *f = factor_new(g, v->span, p);
-    f->log_density = within(ex_ref(v, v->rank, at), ex_ref(v, v->rank, before), NULL);
+    f->log_density = ex_within(ex_ref(v, v->rank, at), ex_ref(v, v->rank, before), NULL);
 }
 
 static bool same_for_all(const Factor *f, const Expr *end)
@@ -1278,7 +1196,7 @@ static void settle_computed_end(Graph *g, Var *v, int side)
     Expr *e = written_out(*end), *was = *end;
     *end = ex_find(e, test_passes, NULL) ? NULL : e;
     for (Factor *f = g->factors; f && !*end; f = f->next)
-        if (draws(f, v)) add_density(f, side ? within(f->value, NULL, was) : within(f->value, was, NULL));
+        if (draws(f, v)) factor_add(f, side ? ex_within(f->value, NULL, was) : ex_within(f->value, was, NULL));
 }
 
 // One end of the values of a discrete unknown: the outermost of those of the statements that draw it, if each has one that is the same for
@@ -1291,13 +1209,13 @@ static void settle_end(Graph *g, Var *v, int side)
         if (!draws(f, v)) continue;
         Expr *end = end_for_all(f, side ? f->most : f->least, side);
         if (!end) { all = false; continue; }
-        outer = !outer || outer == end ? end : inner(outer, end, side == 0);
+        outer = !outer || outer == end ? end : ex_inner(outer, end, side == 0);
     }
     if (!all) outer = NULL;
     for (Factor *f = g->factors; f; f = f->next) {
         if (!draws(f, v)) continue;
         Expr *end = side ? f->most : f->least;
-        if (end && (end != outer || ex_unknown(end))) add_density(f, side ? within(f->value, NULL, end) : within(f->value, end, NULL));
+        if (end && (end != outer || ex_unknown(end))) factor_add(f, side ? ex_within(f->value, NULL, end) : ex_within(f->value, end, NULL));
         f->least = side ? f->least : NULL;
         f->most = side ? NULL : f->most;
     }
@@ -1467,103 +1385,4 @@ Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *co
     for (int i = 0; i < n; i++)
         if (names[i]) env = env_bind(g, env, names[i], values[i]);
     return elaborate_whole(g, e, env);
-}
-
-// ---- printing ----
-
-void plates_print(FILE *out, const Plates *p)
-{
-    for (int i = 0; i < p->n; i++) {
-        fprintf(out, "%s%s in ", i ? ", " : " over ", p->index[i]->name);
-        ex_print(out, p->index[i]->lo);
-        fputc(':', out);
-        ex_print(out, p->index[i]->hi);
-    }
-    if (p->guard) {
-        fputs(" where ", out);
-        ex_print(out, p->guard);
-    }
-}
-
-static const char *kind_name(VarKind k)
-{
-    switch (k) {
-    case VAR_DATA: return "data";
-    case VAR_LET: return "let";
-    case VAR_PARAMETER: return "parameter";
-    case VAR_LATENT: return "latent";
-    case VAR_PART: return "part";
-    case VAR_AUXILIARY: return "auxiliary";
-    case VAR_DERIVED: return "derived";
-    case VAR_SERIES: return "series";
-    case VAR_PREDICTED: return "predicted";
-    case VAR_SUM: return "sum";
-    case VAR_PATTERN: return "pattern";
-    case VAR_ELEMENT: return "element";
-    }
-    return "?";
-}
-
-// As a call of its distribution, normal(y[i] | mu, s), or the term of target +=.
-void factor_print(FILE *out, const Factor *f)
-{
-    if (f->dist) {
-        fprintf(out, "%s(", f->dist->name);
-        ex_print(out, f->value);
-        for (int i = 0; i < f->nargs; i++) {
-            fputs(i ? ", " : " | ", out);
-            ex_print(out, f->args[i]);
-        }
-        for (int i = 0; i < f->ncomponents; i++) {
-            const Component *c = &f->component[i];
-            fputs(i ? ", " : " | ", out);
-            ex_print(out, c->weight);
-            fprintf(out, ": %s(", c->dist->name);
-            for (int k = 0; k < c->nargs; k++) { if (k) fputs(", ", out); ex_print(out, c->args[k]); }
-            fputc(')', out);
-        }
-        if (f->plate) { fprintf(out, " for %s in 1:", f->plate->name); ex_print(out, f->plate->hi); }
-        fputc(')', out);
-    } else ex_print(out, f->log_density);
-}
-
-void graph_print(FILE *out, const Graph *g)
-{
-    for (int i = 0; i < g->nvars; i++) {
-        const Var *v = g->vars[i];
-        if (v->kind == VAR_SUM || v->kind == VAR_ELEMENT || v->kind == VAR_PATTERN) continue;
-        fprintf(out, "%s %s %s", kind_name(v->kind), v->base == BASE_INT ? "int" : "real", v->name);
-        for (int k = 0; k < v->rank; k++) {
-            fputs(k ? ", " : "[", out);
-            ex_print(out, v->dim[k]);
-        }
-        if (v->rank) fputc(']', out);
-        if (isfinite(v->lower_number) || isfinite(v->upper_number)) fprintf(out, " in (%g, %g)", v->lower_number, v->upper_number);
-        fputc('\n', out);
-    }
-    for (const Series *s = g->series; s; s = s->next) {
-        fprintf(out, "along %s in %s", s->along->name, s->backward ? "reverse of " : "");
-        ex_print(out, s->along->lo);
-        fputc(':', out);
-        ex_print(out, s->along->hi);
-        fputc('\n', out);
-        for (const Site *t = s->sites; t; t = t->next) {
-            fprintf(out, "    %s[", t->var->name);
-            for (int k = 0; k < t->n; k++) { if (k) fputs(", ", out); ex_print(out, t->subscript[k]); }
-            if (t->value) { fputs(t->adds ? "] += " : "] = ", out); ex_print(out, t->value); }
-            else fprintf(out, "] ~ %s", t->dist->name);
-            plates_print(out, &t->plates);
-            fputc('\n', out);
-        }
-    }
-    for (const Factor *f = g->factors; f; f = f->next) {
-        if (f->replaced) continue;
-        fprintf(out, f->made ? "sum " : "factor ");
-        factor_print(out, f);
-        plates_print(out, &f->plates);
-        if (f->rule) fprintf(out, "    by %s", f->rule->name);
-        if (f->gone) fprintf(out, "    in sum %d", f->gone);
-        if (f->made) fprintf(out, "    %d, over the values of %s", f->made, f->sums_out->name);
-        fputc('\n', out);
-    }
 }

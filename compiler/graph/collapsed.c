@@ -14,14 +14,6 @@
 #include <string.h>
 #include "graph.h"
 
-static const Request *asked_collapsed(const Graph *g, const Var *v)
-{
-    const Request *r = request_of(g, v);
-    return r && strcmp(r->method, "collapsed") == 0 ? r : NULL;
-}
-
-bool is_collapsed(const Graph *g, const Var *v) { return asked_collapsed(g, v) != NULL; }
-
 static void refuse(Graph *g, const Var *w, const char *because)
 {
     Diag *m = diag(g->diags, asked_collapsed(g, w)->span, DIAG_E0508, w->name, "collapsed");

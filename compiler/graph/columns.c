@@ -94,28 +94,6 @@ static bool in_loops(const Expr *e, const Plates *p)
 
 // ---- every expression of a factor or a statement ----
 
-static void change(Expr **e, Expr *(*how)(Expr *, void *), void *with) { if (*e) *e = how(*e, with); }
-
-void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with)
-{
-    change(&f->log_density, how, with);
-    change(&f->value, how, with);
-    for (int i = 0; i < f->nargs; i++) change(&f->args[i], how, with);
-    for (int k = 0; k < f->ncomponents; k++) {
-        change(&f->component[k].weight, how, with);
-        for (int i = 0; i < f->component[k].nargs; i++) change(&f->component[k].args[i], how, with);
-    }
-    Expr **rest[] = {&f->lower, &f->upper, &f->if_missing, &f->least, &f->most, &f->from, &f->to};
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) change(rest[i], how, with);
-}
-
-void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with)
-{
-    change(&t->value, how, with);
-    for (int i = 0; i < t->nargs; i++) change(&t->args[i], how, with);
-    for (int i = 0; i < 2; i++) change(&t->end[i], how, with);
-}
-
 // ---- which unknowns ----
 
 static Expr *hide_leaf(Expr *e, void *with)

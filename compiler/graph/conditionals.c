@@ -10,28 +10,12 @@
 #include <string.h>
 #include "graph.h"
 
-// Whether v decides if an instance of f stands, or what values its data may have: a response with missing values may.
-static bool decides(const Factor *f, const Var *v)
-{
-    if (f->plates.guard && ex_mentions(f->plates.guard, v)) return true;
-    return f->observed && ((f->least && ex_mentions(f->least, v)) || (f->most && ex_mentions(f->most, v)));
-}
-
-bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with)
-{
-    bool they = f->plates.guard && ex_any_var(f->plates.guard, are, with);
-    for (int i = 0; i < f->plates.n && !they; i++) they = ex_any_var(f->plates.index[i]->lo, are, with) || ex_any_var(f->plates.index[i]->hi, are, with);
-    return they;
-}
-
-bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_density, v) || decides(f, v); }
-
 // f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has
 // a value of v at which an argument lies outside of its domain.
 Factor *weighed(Graph *g, Factor *f, const Var *v)
 {
     Expr *none = ex_num(-INFINITY), *inside = v->discrete && v->base == BASE_INT ? arguments_lie_inside(g, f, v) : NULL;
-    if (!decides(f, v) && !inside) return f;
+    if (!factor_decided_by(f, v) && !inside) return f;
     Factor *w = arena_copy(g->arena, f, sizeof *f);
     if (inside) w->log_density = ex_call3("if_else", inside, w->log_density, none);
     if (f->observed && f->most) w->log_density = ex_call3("if_else", ex_call2("<=", f->value, f->most), w->log_density, none);
@@ -83,67 +67,6 @@ Expr *ends_decide(Expr *e)
         }
     }
     return inside ? ex_call3("if_else", inside, rest, ex_num(-INFINITY)) : rest;
-}
-
-// ---- which factors a variable enters ----
-
-typedef struct Entering { Graph *g; Factor *f; int *last; Series **series; int nseries, size; } Entering;    // last: the factor that was found to hold a variable last
-
-static bool test_enters(const Var *v, void *with)
-{
-    Entering *e = with;
-    if (v->id >= e->g->nreading) return false;
-    if (e->last[v->id] == e->f->id + 1) return false;
-    e->last[v->id] = e->f->id + 1;
-    Reading *r = &e->g->reading[v->id];
-    ROOM(e->g->arena, r->factor, r->n, r->size);
-    r->factor[r->n++] = e->f;
-    if (v->kind != VAR_SERIES || !v->series) return false;
-    for (int i = 0; i < e->nseries; i++)
-        if (e->series[i] == v->series) return false;
-    ROOM(e->g->arena, e->series, e->nseries, e->size);
-    e->series[e->nseries++] = v->series;
-    return false;
-}
-
-Reading factors_of(Graph *g, const Var *v)
-{
-    if (!g->reading) {
-        g->nreading = g->nvars;
-        g->reading = NEW_N(g->arena, Reading, g->nvars + 1);
-        Entering e = {.g = g, .last = NEW_N(g->arena, int, g->nvars + 1)};
-        for (Factor *f = g->factors; f; f = f->next) {
-            e.f = f;
-            e.nseries = 0;
-            ex_any_var(f->log_density, test_enters, &e);
-            Expr *const more[] = {f->if_missing, f->plates.guard, f->least, f->most};      // they count while a missing value is studied
-            for (int i = 0; i < 4; i++)
-                if (more[i]) ex_any_var(more[i], test_enters, &e);
-            for (int i = 0; i < e.nseries; i++)              // and what the series that it reads are made of
-                for (const Site *t = e.series[i]->sites; t; t = t->next)
-                    if (t->value) ex_any_var(t->value, test_enters, &e);
-        }
-    }
-    return v->id < g->nreading ? g->reading[v->id] : (Reading){0};
-}
-
-
-// The series by way of which v enters a density, or NULL.
-typedef struct Through { const Var *v, *series; } Through;
-
-static bool test_through(const Var *s, void *with)
-{
-    Through *t = with;
-    if (s->kind != VAR_SERIES || !series_reads(s->series, t->v)) return false;
-    t->series = s;
-    return true;
-}
-
-static const Var *through_series(const Expr *e, const Var *v)
-{
-    Through t = {v, NULL};
-    ex_any_var(e, test_through, &t);
-    return t.series;
 }
 
 // ---- mentions: the different references to v in a factor ----
@@ -982,7 +905,7 @@ Part *joint_density(Graph *g, Conditional *z, Conditional *b)
         Factor *written = enters.factor[q];
         const bool of_z = factor_counts(written, z->var, false) && factor_mentions(written, z->var), of_b = factor_counts(written, b->var, false) && factor_mentions(written, b->var);
         if (!of_z && !of_b) continue;
-        if (decides(written, b->var) || through_series(written->log_density, z->var) || through_series(written->log_density, b->var)) return NULL;
+        if (factor_decided_by(written, b->var) || through_series(written->log_density, z->var) || through_series(written->log_density, b->var)) return NULL;
         Factor *f = of_z ? weighed(g, written, z->var) : written;
         Mentions of[2] = {{0}};
         find_mentions(g->arena, f->log_density, z->var, &of[0]);
@@ -1037,7 +960,7 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
         if (only) return false;
         only = f;
     }
-    if (!only || decides(only, c->var) || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF || only->value->var != c->var) return false;
+    if (!only || factor_decided_by(only, c->var) || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF || only->value->var != c->var) return false;
     Mentions m = {0};
     find_mentions(g->arena, only->log_density, c->var, &m);
     if (m.n != 1 || m.ref[0] != only->value || m.partial || m.dense) return false;
@@ -1244,40 +1167,6 @@ void find_statistics(Graph *g, Conditional *c)
 }
 
 // ---- blocks ----
-
-static int by_number(const void *a, const void *b)
-{
-    const int x = (*(Factor *const *)a)->id, y = (*(Factor *const *)b)->id;
-    return (x > y) - (x < y);
-}
-
-Reading factors_of_block(Graph *g, Var *const *block, int nblock)
-{
-    Reading all = {0};
-    if (nblock == 1) return factors_of(g, block[0]);
-    for (int i = 0; i < nblock; i++) {
-        const Reading r = factors_of(g, block[i]);
-        for (int q = 0; q < r.n; q++) {
-            ROOM(g->arena, all.factor, all.n, all.size);
-            all.factor[all.n++] = r.factor[q];
-        }
-    }
-    qsort(all.factor, (size_t)all.n, sizeof *all.factor, by_number);
-    int n = 0;
-    for (int q = 0; q < all.n; q++)
-        if (n == 0 || all.factor[n - 1] != all.factor[q]) all.factor[n++] = all.factor[q];
-    all.n = n;
-    return all;
-}
-
-// How many sums over values of others an update of the whole block has behind it.
-int block_sums(Var *const *block, int n)
-{
-    int sums = block[0]->sums;
-    for (int i = 1; i < n; i++)
-        if (block[i]->sums < sums) sums = block[i]->sums;
-    return sums;
-}
 
 // A choice that multiplies the term, with 0 for one side: the first, or that by this condition and with 0 for the same side.
 static Expr *vanishing(Expr *term, const Expr *like)

@@ -19,28 +19,6 @@ static Expr *named(Graph *g, const char *name)
     return ex_ref(v, 0, NULL);
 }
 
-const char *loops_text(const Graph *g, const Loops *l)
-{
-    const char *t = "";
-    for (int i = 0; i < l->n; i++)
-        t = arena_printf(g->arena, "%s%s%s in %s:%s", t, i ? ", " : "", l->index[i]->name, text(g, l->index[i]->lo), text(g, l->index[i]->hi));
-    return l->guard ? arena_printf(g->arena, "%s%swhere %s", t, l->n ? " " : "", text(g, l->guard)) : t;
-}
-
-// A number before a product goes into a sum among its factors: -1/2*(-2*a + b)/c is (a - 1/2*b)/c.
-Expr *ex_tidy(Expr *e)
-{
-    if (e->kind != EX_MUL || e->args[0]->kind != EX_NUM) return e;
-    for (int i = 1; i < e->nargs; i++) {
-        if (e->args[i]->kind != EX_ADD) continue;
-        Expr *rest = ex_mul2(e->args[0], e->args[i]);
-        for (int k = 1; k < e->nargs; k++)
-            if (k != i) rest = ex_mul2(rest, e->args[k]);
-        return rest;
-    }
-    return e;
-}
-
 static bool mentions_any(const Expr *e, const Loops *l)
 {
     for (int i = 0; i < l->n; i++)

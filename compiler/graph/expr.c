@@ -772,6 +772,18 @@ Expr *ex_both(Expr *a, Expr *b)
 
 Expr *ex_either(Expr *a, Expr *b) { return !a ? b : joins(a, FN_OR, b) ? a : ex_call2("||", a, b); }
 
+// The smaller (or larger) of two ends.
+Expr *ex_inner(Expr *a, Expr *b, bool smaller)
+{
+    if (a->kind != EX_NUM || b->kind != EX_NUM) return ex_call2(smaller ? "fmin" : "fmax", a, b);
+    return (a->number < b->number) == smaller ? a : b;
+}
+
+Expr *ex_within(Expr *x, Expr *lo, Expr *hi)
+{
+    return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY));
+}
+
 Expr *ex_call1(const char *name, Expr *a) { return ex_call(name, 1, &a); }
 Expr *ex_call2(const char *name, Expr *a, Expr *b) { return ex_call(name, 2, (Expr *[]){a, b}); }
 Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c) { return ex_call(name, 3, (Expr *[]){a, b, c}); }
@@ -1195,6 +1207,20 @@ void ex_settle(void) { table.settled = true; }
 uint64_t ex_walk(void) { return ++table.walks; }
 
 // ---- rebuilding ----
+
+// A number before a product goes into a sum among its factors: -1/2*(-2*a + b)/c is (a - 1/2*b)/c.
+Expr *ex_tidy(Expr *e)
+{
+    if (e->kind != EX_MUL || e->args[0]->kind != EX_NUM) return e;
+    for (int i = 1; i < e->nargs; i++) {
+        if (e->args[i]->kind != EX_ADD) continue;
+        Expr *rest = ex_mul2(e->args[0], e->args[i]);
+        for (int k = 1; k < e->nargs; k++)
+            if (k != i) rest = ex_mul2(rest, e->args[k]);
+        return rest;
+    }
+    return e;
+}
 
 // The same kind of expression from new arguments, in normal form again.
 static Expr *rebuild(Expr *e, Expr **args)

@@ -94,6 +94,8 @@ Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c);
 Expr *ex_log(Expr *a);
 Expr *ex_both(Expr *condition, Expr *other);      // NULL: none
 Expr *ex_either(Expr *condition, Expr *other);    // NULL: none of them yet
+Expr *ex_within(Expr *x, Expr *lo, Expr *hi);      // a term of a log density: 0 where x lies between the ends, else -infinity. NULL: open
+Expr *ex_inner(Expr *a, Expr *b, bool smaller);    // the smaller, or the larger, of two ends
 Expr *ex_length(Expr *lo, Expr *hi);                          // how many lo:hi has: none where hi < lo
 
 Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop index
@@ -133,4 +135,5 @@ char *ex_text(Arena *a, const Expr *e);
 char *ex_quote(Arena *a, const Expr *e);          // for messages: a line at most
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
+Expr *ex_tidy(Expr *e);                                          // a number before a product goes into a sum among its factors
 #endif

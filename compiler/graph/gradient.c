@@ -268,7 +268,7 @@ static bool in_block(const Reverse *r, const Var *v)
     return false;
 }
 
-static bool through_series(const Reverse *r, const Var *v)
+static bool reads_series(const Reverse *r, const Var *v)
 {
     for (int i = 0; i < r->nblock && v->kind == VAR_SERIES; i++)
         if (series_reads(v->series, r->block[i])) return true;
@@ -279,7 +279,7 @@ static bool reads(Reverse *r, const Expr *e)
 {
     static char yes, no;
     if (!(e->vars & r->vars)) return false;
-    if (e->var && (in_block(r, e->var) || through_series(r, e->var))) return true;
+    if (e->var && (in_block(r, e->var) || reads_series(r, e->var))) return true;
     const void *known = map_get(&r->reads, e);
     if (known) return known == &yes;
     bool any = false;
@@ -640,7 +640,7 @@ static void visit(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     switch (e->kind) {
     case EX_REF:
         if (in_block(r, e->var)) leaf(r, s, e, adjoint);
-        else if (through_series(r, e->var)) refuse(r, arena_printf(r->g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known", e->var->name));
+        else if (reads_series(r, e->var)) refuse(r, arena_printf(r->g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known", e->var->name));
         else refuse(r, "an unknown stands in a subscript");
         return;
     case EX_ADD:
@@ -795,7 +795,7 @@ bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock,
     r.last = &r.first;
     for (int i = 0; i < nblock; i++) r.vars |= 1ull << (block[i]->id & 63);
     for (int i = 0; i < g->nvars; i++)
-        if (through_series(&r, g->vars[i])) r.vars |= 1ull << (g->vars[i]->id & 63);
+        if (reads_series(&r, g->vars[i])) r.vars |= 1ull << (g->vars[i]->id & 63);
     Scope instance = {0};
     r.because = too_deep(g, f);
     if (!r.because) give(&r, &instance, f->log_density, ex_num(1));

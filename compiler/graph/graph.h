@@ -168,6 +168,8 @@ typedef struct Factor {
     struct Factor      *next;
 } Factor;
 
+typedef struct Reading { int n, size; Factor **factor; } Reading;       // the factors that a variable enters
+
 typedef struct Applied {                 // an augmentation at work
     const Augmentation *rule;
     Factor             *factor;          // what it replaced
@@ -215,7 +217,6 @@ typedef struct Graph {
 
 bool  build(Graph *g);
 bool  find_series(Graph *g);                                     // series.c: called by build
-bool  ex_reads(const Expr *e, const Var *v);                     // mentions v, or a series of the sweep that does
 bool  add_series(Graph *g, Var *v);                              // of v alone, which has sites, behind those that there are; false: it goes along no subscript
 Series *series_along(Graph *g, Var *v, int along);               // the definitions of v in the order of this subscript, upwards; NULL: they do not go along it
 Expr *in_closed_form(Graph *g, Expr *log_density, Var *v);       // closed.c: products that are written as recursions, as products. NULL: v enters others, or not by logarithms
@@ -228,26 +229,16 @@ typedef struct Recursion {               // x[1] = first, x[k] = next in x[k-1],
 } Recursion;
 
 bool  first_order(const Series *s, Recursion *r);                // closed.c: false: it has another form
-bool  series_reads(const Series *s, const Var *v);               // whether a change of v changes the series
 Series *series_in_chains(Graph *g, const Var *v);               // the only series that v enters, if its first subscript tells chains apart, each of which reads elements of v with this first subscript alone; or NULL
 bool  series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain);      // whether e reads both with this first subscript alone
-bool  series_follows(const Series *s, const Var *v);             // whether it has to be computed again when v has changed
-const Request *request_of(const Graph *g, const Var *v);         // what `infer` asks for v, alone or with others; NULL: nothing
-Factor *factor_new(Graph *g, Span at, Plates plates);
-Factor *factor_beside(Graph *g, Factor *f);              // a copy, behind it
 Expr *written_out(Expr *e);                                      // with definitions of one value in place of their names
 void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
 void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
 Expr *component_density(Graph *g, const Factor *f, const Component *c);          // of the value of f, without the weight
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 const Distribution *library_find(const Library *lib, const char *name, bool family);
-Expr *var_element(const Graph *g, Var *v, Index **fresh);             // v[k, l, ...] with fresh plate indices over its dimensions, named like nothing around v
-bool  lies_within(const Expr *bound, const Expr *end, int side);      // whether an end (0: lower) of a support or truncation lies inside of a bound, as far as is known; NULL: none
 const Distribution *not_drawn(const Factor *f);                  // the distribution, of a mixture the component, that the library cannot draw from; NULL: it can
 void  replicate(Graph *g, const Factor *f, Expr *value);         // sites that draw `value` as the factor says
-void  factor_print(FILE *out, const Factor *f);
-void  graph_print(FILE *out, const Graph *g);
-void  plates_print(FILE *out, const Plates *p);
 const char *graph_check(const Graph *g, const char *pass);       // check.c: what the pass has left wrong, or NULL
 
 // ---- ranges.c ----
@@ -304,8 +295,6 @@ bool goes_on(const Expr *condition);     // of a choice whose sides are equal wh
 // ---- columns.c ----
 
 void find_columns(Graph *g);             // called by build
-void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with);      // every expression of it but ranges and condition
-void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with);
 
 // ---- totals.c ----
 
@@ -338,16 +327,8 @@ void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.
 // ---- marginal.c: discrete unknowns that are summed out ----
 
 bool marginals(Graph *g);
-bool asked_marginal(const Graph *g, const Var *v);
-// The first and the last value of an integer, if data tell them; NULL: they do not.
-Expr *end_of_summed(const Var *v, int side);
-Expr *end_of_value(const Var *v, int side);                        // of an unknown: by data where all elements have it alike, else a number, which may be infinite
 int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);       // schedule.c: the unknowns that are summed out of what the block reads with so many sums behind it; their number
 const char *needed_for(Graph *g, const Var *v);                           // schedule.c: what is made of a response before sampling, so that its values cannot be missing; NULL: nothing
-// Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
-bool factor_counts(const Factor *f, const Var *v, bool collapsed);
-bool factor_counts_at(const Factor *f, int sums, bool collapsed);
-const Factor *factor_written(const Factor *f);                          // that auxiliaries stand for
 
 // ---- ties.c: discrete unknowns that hold each other ----
 
@@ -491,7 +472,6 @@ typedef struct Joined {                  // of one shape
 } Joined;
 
 void find_joined(Graph *g);
-bool in_turn_asked(const Graph *g, const Var *v);                     // infer { v by gibbs(joint = off); }
 
 // ---- history.c: chains whose elements remember more than the one before ----
 
@@ -527,7 +507,6 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
 Part *joint_density(Graph *g, Conditional *z, Conditional *b);
 bool has_all_elements(Graph *g, const Var *v);                        // a statement draws each
 
-int  block_sums(Var *const *block, int n);                            // of factor_counts_at, for the block
 void take_chosen(BlockTerm *b);                                   // a term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element
 bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
 bool block_terms_given(Graph *g, Var *const *block, int nblock, const struct Reading *factors, BlockTerm **out, const char **because);        // of variables that enter these factors, which need not be the graph's
@@ -537,15 +516,10 @@ void domains_print(FILE *out, const Graph *g);
 bool find_domains(Graph *g);                                          // which elements of each variable have a statement
 Expr *var_domain(Graph *g, const Var *v, Index *const *element);      // whether v[element...] has one; NULL: all elements do
 Expr *exists_at(const Var *v, Index *const *element);                    // the same, once find_domains has been there
-bool factor_mentions(const Factor *f, const Var *v);
-bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with);      // whether some of these variables enter its condition or the ends of its loops
 Factor *weighed(Graph *g, Factor *f, const Var *v);                   // f as the conditional of v sees it
 Expr *ends_decide(Expr *e);                                           // outside of the ends that it holds the density is 0, and nothing else is computed
 bool may_fail(const Expr *e);                                         // holds functions that need not be numbers outside of the support
 bool ends_decide_all(const Expr *e);                                   // a term says where the value lies, and others may fail where it does not
-typedef struct Reading { int n, size; Factor **factor; } Reading;
-Reading factors_of(Graph *g, const Var *v);                           // that v enters, in the order of the model: found once, for all variables
-Reading factors_of_block(Graph *g, Var *const *block, int nblock);
 
 // ---- gradient.c: derivatives of a factor by the elements of a block ----
 
@@ -610,7 +584,6 @@ bool factor_confines_missing(const Factor *f);         // the ends of its suppor
 // ---- schedule.c: how each variable is drawn, and in which order ----
 
 bool can_collapse(Graph *g, const Var *v);                            // v may be updated with auxiliaries integrated out
-bool asks_for_gradients(const Request *r);                           // moves along them are what a request of `infer` is for
 
 #define STEPS(X)                                                                              \
     X(EXACT,      "exact",      "draw from a recognised family")                              \
@@ -744,7 +717,6 @@ typedef struct Predictive {              // how the conditional of an indicator'
     struct Predictive *next;
 } Predictive;
 
-bool  is_collapsed(const Graph *g, const Var *v);                     // the model asks for it
 struct Step *collapsed_step(Graph *g, Var *v);                        // NULL: v reads no weights that are integrated out, or cannot be drawn so (after a message)
 bool  collapses_served(Graph *g, const struct Step *steps);            // false after a message
 
@@ -915,12 +887,10 @@ void find_exchanges(Graph *g);                                   // and those th
 void find_transfers(Graph *g);                                   // the same of elements of one array that are added up
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
-Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);       // a copy, which the graph does not have
 // exchanges.c: that draws whole numbers with a least value one by one; NULL: they are drawn otherwise. And more than a few of them.
 const Step *step_of_integers(Graph *g, const Var *v);
 const Step *step_of_count(Graph *g, const Var *v);
 const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
-bool is_switched_off(const Graph *g, const Var *v, const char *setting);       // the model asks for v with this setting off
 
 typedef struct Scales {                  // drawn before a joint normal, which is integrated out
     int      n, nfactors;
@@ -1006,8 +976,6 @@ typedef struct Description {             // all text is in the model's names; NU
 bool describe_steps(Graph *g);                                   // fills the description of each step
 bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args);      // of a scalar's family with these natural parameters: false if its law has none
 void plan_print(FILE *out, const Graph *g);                      // the schedule, and the claims
-const char *loops_text(const Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
-Expr *ex_tidy(Expr *e);                                          // a number before a product goes into a sum among its factors
 
 // ---- claims.c, coverage.c: what data must satisfy for every element that the model reads to exist ----
 
@@ -1122,4 +1090,10 @@ const char *statistic_text(const Graph *g, const Sum *s);              // sum_x_
 
 #include "var.h"
 #include "prover.h"
+#include "plates.h"
+#include "requests.h"
+#include "supports.h"
+#include "factor.h"
+#include "reads.h"
+#include "print.h"
 #endif

@@ -22,19 +22,6 @@ enum { MOST_DEARER = 10, MOST_TOGETHER = 1024, MOST_ON_GPU = 16, SUBSCRIPTS_MORE
 
 // ---- what the model asks for ----
 
-bool in_turn_asked(const Graph *g, const Var *v)
-{
-    const Request *r = request_of(g, v);
-    return r && r->nnames == 1 && strcmp(r->method, "gibbs") == 0 && r->nsettings == 1 && is_switched_off(g, v, "joint");
-}
-
-// The request for a joint draw of several unknowns that names v; NULL: there is none.
-static const Request *together_asked(const Graph *g, const Var *v)
-{
-    const Request *r = request_of(g, v);
-    return r && r->nnames > 1 && strcmp(r->method, "gibbs") == 0 ? r : NULL;
-}
-
 // ---- factors in terms of the product ----
 
 typedef struct Joining { Joined *j; bool failed; } Joining;

@@ -17,52 +17,9 @@
 
 // ---- which factors count ----
 
-static bool asked_for(const Graph *g, const Var *v, const char *method)
-{
-    const Request *r = request_of(g, v);
-    return r && strcmp(r->method, method) == 0;
-}
-
-// For modes all are summed out, where their values are finitely many.
-bool asked_marginal(const Graph *g, const Var *v)
-{
-    if (g->by_em) return v->discrete && v->base == BASE_INT && v->kind != VAR_AUXILIARY && end_of_summed(v, 0) && end_of_summed(v, 1);
-    return v->kind != VAR_DATA && asked_for(g, v, "marginal");
-}
-
-// The statement that latents of an augmentation stand for: as it is written, or, of a response that is left out where it is missing, as the others see it.
-const Factor *factor_written(const Factor *f)
-{
-    while (f->original && !f->original->left_out) f = f->original;
-    return f;
-}
-
-bool factor_counts_at(const Factor *f, int sums, bool collapsed)
-{
-    const Factor *written = factor_written(f);
-    if (f->left_out || f->taken_back || sums < written->made || (written->gone && written->gone <= sums)) return false;
-    return collapsed ? f == written : !f->replaced;
-}
-
-bool factor_counts(const Factor *f, const Var *v, bool collapsed) { return v->left_out ? f->left_out : factor_counts_at(f, v->sums, collapsed); }
-
 // ---- the density of one element ----
 
 static const char *line_of(Graph *g, Span at) { return arena_printf(g->arena, "line %d", span_line(at)); }
-
-// The first and the last value, those that a draw of it weighs; NULL: there are none that data tell.
-Expr *end_of_summed(const Var *v, int side)
-{
-    Expr *e = side ? v->upper : v->lower ? v->lower : isfinite(v->lower_number) ? ex_num(v->lower_number) : NULL;
-    return e && ex_data_only(e) ? e : NULL;
-}
-
-// The densities of discrete unknowns are without ends that are data: who moves one minds them.
-Expr *end_of_value(const Var *v, int side)
-{
-    Expr *e = side ? v->upper : v->lower;
-    return v->discrete && e && ex_data_only(e) ? e : ex_num(side ? v->upper_number : v->lower_number);
-}
 
 // The sum over the loops of a part of what stands in it.
 static Expr *summed(const Loops *l, Expr *e)
@@ -960,13 +917,6 @@ static bool is_child(Graph *g, const Var *z, const Var *w)
         if (factor_counts_at(f, 0, true) && f->value && f->value->kind == EX_REF && f->value->var == z && factor_mentions(f, w)) return true;
     }
     return false;
-}
-
-// The number of values; INFINITY: it is no number.
-static double number_of_values(const Var *v)
-{
-    const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
-    return first->kind == EX_NUM && last->kind == EX_NUM ? last->number - first->number + 1 : INFINITY;
 }
 
 // Unknowns of one shape, if one of them has no other children, are a matter of joined.c.

@@ -19,7 +19,7 @@ static Observed *add(Graph *g, Observed ***last, const char *name, const Var *v,
     return o;
 }
 
-static Var *asked_for(Graph *g, const char *name, const Observed *of, OnRequest what, int rank)
+static Var *asked_of_run(Graph *g, const char *name, const Observed *of, OnRequest what, int rank)
 {
     Var *v = var_unique(g, name, VAR_PREDICTED);
     v->on_request = what;
@@ -52,7 +52,7 @@ static void find_log_lik(Graph *g, Observed *o)
         }
         rank = n;
     }
-    o->log_lik = asked_for(g, arena_printf(g->arena, "log_lik_%s", o->name), o, REQUEST_LOG_LIK, rank);
+    o->log_lik = asked_of_run(g, arena_printf(g->arena, "log_lik_%s", o->name), o, REQUEST_LOG_LIK, rank);
     Site **last = &o->log_lik->sites;
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!is_about(f, o->var)) continue;
@@ -76,7 +76,7 @@ static void find_replicate(Graph *g, Observed *o)
         if (o->no_replicate) return;
         whole &= f->dist->discrete;
     }
-    o->replicate = asked_for(g, arena_printf(g->arena, "%s_rep", o->name), o, REQUEST_REPLICATES, o->var->rank);
+    o->replicate = asked_of_run(g, arena_printf(g->arena, "%s_rep", o->name), o, REQUEST_REPLICATES, o->var->rank);
     if (whole) o->replicate->base = BASE_INT;
     o->replicate->discrete = whole;
     for (const Factor *f = g->factors; f; f = f->next)

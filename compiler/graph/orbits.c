@@ -456,14 +456,6 @@ static Reading factors_moved(Graph *g, const Action *a)
     return factors_of_block(g, block, a->n);
 }
 
-Factor *factor_with(Graph *g, const Factor *f, Expr *log_density)
-{
-    Factor *out = arena_copy(g->arena, f, sizeof *f);
-    out->log_density = log_density;
-    out->next = NULL;
-    return out;
-}
-
 // A factor with one instance for each element of c, at the indices of p; NULL: it is another one. What these add to the power of c is then one term, which often vanishes.
 static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates *p)
 {
@@ -584,15 +576,6 @@ static Step *orbit_step(Graph *g, Action *a)
     *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = a->mover[0].var->span, .nblock = 1, .block = arena_copy(g->arena, &a->by, sizeof a->by), .conditional = c, .orbit = o,
                 .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "given what it scales, a scale hardly moves where data say little of that"};
     return s;
-}
-
-// The model asks for the scale to be drawn without this: infer { tau by gibbs(orbit = off); }
-bool is_switched_off(const Graph *g, const Var *s, const char *setting)
-{
-    const Request *asked = request_of(g, s);
-    for (int i = 0; asked && i < asked->nsettings; i++)
-        if (strcmp(asked->setting[i], setting) == 0 && strcmp(asked->value[i]->name, "off") == 0) return true;
-    return false;
 }
 
 // c, one number or an element for each of the scale.

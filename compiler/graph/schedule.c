@@ -413,8 +413,6 @@ static double setting(Graph *g, const Request *asked, const char *name, bool who
     return otherwise;
 }
 
-bool asks_for_gradients(const Request *r) { return strcmp(r->method, "nuts") == 0 || strcmp(r->method, "chees") == 0 || strcmp(r->method, "hmc") == 0; }
-
 static int metric_setting(const Request *asked)
 {
     for (int i = 0; i < asked->nsettings; i++)

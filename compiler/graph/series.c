@@ -12,27 +12,6 @@
 
 // ---- what reads what ----
 
-typedef struct Reads { const Var *v; const Series *but; } Reads;
-
-static bool test_reads(const Var *s, void *with)
-{
-    const Reads *r = with;
-    return s == r->v || (s->kind == VAR_SERIES && s->series && s->series != r->but && series_reads(s->series, r->v));
-}
-
-bool series_reads(const Series *s, const Var *v)
-{
-    if (!s) return false;
-    for (const Site *t = s->sites; t; t = t->next)
-        if (t->value && ex_any_var(t->value, test_reads, &(Reads){v, s})) return true;
-    return false;
-}
-
-// What is summed along chains is computed before each step that reads it (put_messages in kernel/lower.c).
-bool series_follows(const Series *s, const Var *v) { return s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden && series_reads(s, v); }
-
-bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(Reads){v, NULL}); }
-
 // ---- chains side by side ----
 
 typedef struct Own { const Series *s; const Var *v; const Expr *chain; } Own;
