@@ -9,9 +9,13 @@
 // A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
 #include <math.h>
 #include <string.h>
-#include "claims.h"
+#include "arguments.h"
 #include "prover.h"
 #include "elaborate.h"
+#include "law.h"
+#include "domains.h"
+#include "density.h"
+#include "requirements.h"
 
 static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
 static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v); }

@@ -7,6 +7,8 @@
 // that integrate the auxiliary out.     Rules: stdlib/augment.
 #include <string.h>
 #include "elaborate.h"
+#include "law.h"
+#include "density.h"
 
 typedef struct Match { const Augmentation *rule; Expr **bound; } Match;        // bound: what each name of the pattern stands for
 

@@ -8,6 +8,10 @@
 #include <math.h>
 #include <string.h>
 #include "elaborate.h"
+#include "law.h"
+#include "domains.h"
+#include "density.h"
+#include "zeros.h"
 
 typedef struct Scope {                   // where a statement stands: loops around it, conditions, names of the loops' indices
     int        n;
@@ -17,13 +21,6 @@ typedef struct Scope {                   // where a statement stands: loops arou
 } Scope;
 
 // ---- variables ----
-
-const Distribution *library_find(const Library *lib, const char *name, bool family)
-{
-    for (const Distribution *d = lib->distributions; d; d = d->next)
-        if (d->is_family == family && strcmp(d->name, name) == 0) return d;
-    return NULL;
-}
 
 // What is known of definitions, by their order: whether they depend on unknowns. Each is looked at once, since chains of definitions may be long and
 // may use each other many times. Within a circle an answer of data alone is sure for the first only: recursive definitions are asked afresh.
@@ -208,318 +205,7 @@ static bool declare(Graph *g)
 
 // ---- factors ----
 
-// The value lies between lo and hi (either may be NULL): the variable's static support if these are numbers and the
-// statement covers the variable, else a term of the log density.
-static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
-{
-    bool numbers = (!lo || lo->kind == EX_NUM) && (!hi || hi->kind == EX_NUM);
-    if (v && !v->mixed) {
-        double least = -INFINITY, most = INFINITY, other;
-        if (lo) range_of(lo, &least, &other);
-        if (hi) range_of(hi, &other, &most);
-        if (least > v->lower_number) v->lower_number = least;
-        if (most < v->upper_number) v->upper_number = most;
-        if (numbers) return;
-    }
-    if (!f->value) return;
-    if (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi))) f->if_missing = ex_add2(f->if_missing, ex_within(f->value, lo, hi));
-    else factor_add(f, ex_within(f->value, lo, hi));
-}
-
-const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
-{
-    const Env *env = NULL;
-    for (int i = 0; i < nargs && i < d->nparams; i++) env = env_bind(g, env, d->params[i], args[i]);
-    return env_bind(g, env, d->value, value);
-}
-
-// log P(lo <= x <= hi) of a distribution of integers, by adding up the density.
-static Expr *log_mass(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *lo, Expr *hi)
-{
-    Index *k = index_new(intern("k"), lo, hi);
-    Expr *density = elaborate(g, d->log_density, bind_arguments(g, d, nargs, args, ex_index(k)), 0, NULL);
-    if (lo == hi) return ex_replace_index(density, k, lo);
-    return ex_reduce("log_sum_exp", k, lo, hi, density);
-}
-
-// The normaliser of truncated integers: the probability of what is left where that is a finite sum, else one less that of what is cut off.
-// NULL: neither is finite, or, if only a few terms are wanted, neither is known to be short.
-static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int nargs, Expr **args, bool few)
-{
-    enum { FEW = 16 };
-    const Env *env = bind_arguments(g, d, nargs, args, f->value);
-    Expr *least = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *most = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
-    Expr *lo = !f->lower ? least : least ? ex_inner(least, f->lower, false) : f->lower, *hi = !f->upper ? most : most ? ex_inner(most, f->upper, true) : f->upper;
-    Expr *cut = f->lower && least && !f->upper ? ex_sub(f->lower, least) : NULL;          // values cut off below, none above
-    if (cut && cut->kind == EX_NUM && cut->number <= 0) return ex_num(0);
-    if (few && !(cut && cut->kind == EX_NUM && cut->number <= FEW)) {
-        const Expr *span = lo && hi ? ex_sub(hi, lo) : NULL;
-        if (!span || span->kind != EX_NUM || span->number >= FEW) return NULL;
-    }
-    if (cut && (!hi || cut->kind == EX_NUM)) return ex_call1("log1m_exp", log_mass(g, d, nargs, args, least, ex_add2(f->lower, ex_num(-1))));
-    return lo && hi ? log_mass(g, d, nargs, args, lo, hi) : NULL;
-}
-
-// The ends of a distribution's support, NULL if open.
-void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
-{
-    const Env *env = bind_arguments(g, d, nargs, args, value);
-    const bool unit = d->support == SUPPORT_UNIT;
-    *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || d->support == SUPPORT_POSITIVE ? ex_num(0) : NULL;
-    *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
-}
-
-static Look test_singular(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL || (e->kind == EX_POW && e->number < 0 && !ex_above_zero(e->args[0])) ? FOUND : LOOK; }
-static Look test_infinite(const Expr *e, void *with) { (void)with; return e->kind == EX_NUM && isinf(e->number) ? FOUND : LOOK; }
-static Look test_real(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && e->var->base != BASE_INT ? FOUND : LOOK; }
-
-// The data that can make e infinite on this side, itself or a part of it: the bound of (bound - mu)/sigma. NULL: none can, unknowns being finite.
-static Expr *data_to_infinity(Expr *e, int side)
-{
-    const bool mixed = ex_unknown(e) && !ex_find(e, test_infinite, NULL);
-    if (mixed && e->kind == EX_ADD) {
-        Expr *data = ex_num(0);
-        for (int i = 0; i < e->nargs; i++)
-            if (!ex_unknown(e->args[i])) data = ex_add2(data, e->args[i]);
-        return data_to_infinity(data, side);
-    }
-    if (mixed && e->kind == EX_MUL) {
-        Expr *part = NULL;
-        for (int i = 0; i < e->nargs; i++) {
-            if (ex_above_zero(e->args[i])) continue;
-            if (part) return NULL;
-            part = e->args[i];
-        }
-        return part ? data_to_infinity(part, side) : NULL;
-    }
-    if (mixed || (!ex_find(e, test_infinite, NULL) && !ex_find(e, test_real, NULL))) return NULL;
-    double range[2];
-    range_of(e, &range[0], &range[1]);
-    return isinf(range[side]) ? e : NULL;
-}
-
-Expr *at_infinity(Expr *e, int side)
-{
-    Expr *data = data_to_infinity(e, side);
-    return data ? ex_call2("at end", data, ex_num(side ? INFINITY : -INFINITY)) : NULL;
-}
-
-bool serves_at_end(const Expr *e) { return !ex_find(e, test_singular, NULL); }
-
-// An end of a truncation that is an end of the support, or infinite, leaves nothing out: a log of nothing has no derivative, nor have distribution functions at an end. Sums and products have.
-static Expr *unless_at_end(Expr *end, int side, Expr *support, Expr *there, Expr *else_)
-{
-    if (serves_at_end(else_)) return else_;
-    Expr *reached = support ? ex_call2("at end", end, support) : at_infinity(end, side);
-    return reached ? ex_call3("if_else", reached, there, else_) : else_;
-}
-
-static bool is_open(const Expr *end, int side) { return end && end->kind == EX_NUM && end->number == (side ? INFINITY : -INFINITY); }
-
-// The normaliser of a truncation. Its ends may lie beyond those of the support, where distribution functions are not asked.
-static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
-{
-    if (d->log_density && d->log_density->kind == AST_INT) return;      // flat: there is nothing to normalise
-    Expr *ends[2], *lo = f->lower, *hi = f->upper;
-    support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
-    if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : ex_inner(lo, ends[0], false);
-    if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : ex_inner(hi, ends[1], true);
-    if (is_open(lo, 0)) lo = NULL;
-    if (is_open(hi, 1)) hi = NULL;
-    if (!lo && !hi) return;
-    bool needed = (lo && ex_unknown(lo)) || (hi && ex_unknown(hi));
-    for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
-    Expr *before = lo && d->discrete ? ex_add2(lo, ex_num(-1)) : lo;    // cdf(before) is cut off below
-    Expr *below[2] = {NULL, NULL}, *above[2] = {NULL, NULL}, *left = NULL;      // logs of the probabilities below and above each end
-    for (int side = 0; side < 2; side++) {
-        Expr *end = side ? hi : before;
-        if (end && d->cdf) below[side] = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, end), 0, NULL);
-        if (end && d->ccdf) above[side] = elaborate(g, d->ccdf, bind_arguments(g, d, nargs, args, end), 0, NULL);
-    }
-    if (d->discrete) left = log_mass_left(g, f, d, nargs, args, true);
-    if (!left && (lo || hi)) {
-        Expr *all = ex_num(0), *from = above[0] ? above[0] : below[0] ? ex_call1("log1m_exp", below[0]) : NULL, *to = below[1] ? below[1] : above[1] ? ex_call1("log1m_exp", above[1]) : NULL;
-        if (lo && from) from = unless_at_end(lo, 0, ends[0], all, from);
-        if (hi && to) to = unless_at_end(hi, 1, ends[1], all, to);
-        if (!hi) left = from;
-        else if (!lo) left = to;
-        else if (below[1]) {
-            left = ex_call2("log_diff_exp", below[1], below[0]);
-            if (above[0])                                                // in the upper tail by what lies above: what lies below is 1 there in doubles
-                left = ex_call3("if_else", ex_call2("in tail", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), left);
-            left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], below[1], left));
-        } else if (above[0]) left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], to, ex_call2("log_diff_exp", above[0], above[1])));
-        if (!left && d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
-    }
-    if (left) factor_add(f, ex_neg(left));
-    else if (needed) {
-        Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
-        diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf", d->name);
-    } else if (!f->original) {
-        Diag *m = diag(g->diags, f->span, DIAG_P0604, d->name);
-        diag_because(m, "its distribution function is not known to the library; the draws are right");
-    }
-}
-
-// A variable that a distribution draws whole has its constraint, unless the model declares one.
-static void constrain_whole(Var *v, const Distribution *d)
-{
-    const Constraint c = support_table[d->support].constraint;
-    if (c == CONSTRAINT_SIMPLEX || (c != CONSTRAINT_NONE && v->constraint == CONSTRAINT_NONE)) v->constraint = c;
-}
-
-// An interval that data may leave empty.
-static void check_ends(Factor *f, Expr *lo, Expr *hi)
-{
-    if (!lo || !hi || (lo->kind == EX_NUM && hi->kind == EX_NUM) || !ex_data_only(lo) || !ex_data_only(hi)) return;
-    f->from = lo;
-    f->to = hi;
-}
-
-// An angle lies from -pi to pi, unless the model gives an interval of at most one turn.
-static void restrict_to_circle(Factor *f, Var *v)
-{
-    const Expr *lo = f->truncated ? f->lower : NULL, *hi = f->truncated ? f->upper : NULL;
-    if (lo && hi && lo->kind == EX_NUM && hi->kind == EX_NUM && hi->number - lo->number <= 2 * M_PI * (1 + 1e-6)) return;
-    restrict_support(f, v, ex_num(-M_PI), ex_num(M_PI));
-}
-
-// The log density of one instance, with what the support and the truncation add.
-void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args)
-{
-    f->dist = d;
-    f->value = value;
-    f->nargs = nargs;
-    f->args = args;
-    f->observed = ex_data_only(value);
-    const Env *env = bind_arguments(g, d, nargs, args, value);
-    if (d->log_density) factor_add(f, elaborate(g, d->log_density, env, 0, NULL));
-    Var *v = value->kind == EX_REF && (var_unknown(value->var)) ? value->var : NULL;
-    if (v) {
-        if (d->support == SUPPORT_POSITIVE) restrict_support(f, v, ex_num(0), NULL);
-        if (d->support == SUPPORT_UNIT) restrict_support(f, v, ex_num(0), ex_num(1));
-        if (d->support == SUPPORT_CIRCLE) restrict_to_circle(f, v);
-        if (d->support == SUPPORT_SIMPLEX) restrict_support(f, v, ex_num(0), ex_num(1));
-        constrain_whole(v, d);
-        if (d->discrete) v->discrete = true;
-    }
-    if (f->observed && d->support == SUPPORT_CIRCLE) restrict_to_circle(f, NULL);
-    if (f->observed && d->support == SUPPORT_POSITIVE) {
-        f->least = ex_num(0);
-        restrict_support(f, NULL, f->least, NULL);
-    }
-    if (f->observed && d->support == SUPPORT_UNIT) {
-        f->least = ex_num(0);
-        f->most = ex_num(1);
-        restrict_support(f, NULL, f->least, f->most);
-    }
-    if (d->lower || d->upper) {
-        Expr *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
-        if (f->observed && lo && !ex_unknown(lo)) f->least = lo;
-        if (f->observed && hi && !ex_unknown(hi)) f->most = hi;
-        if (v && v->discrete) {                 // settle_values makes one range of those of all statements
-            f->least = lo;
-            f->most = hi;
-        } else restrict_support(f, v, lo, hi);
-    }
-    if (f->truncated) {
-        if (!v || !v->discrete) restrict_support(f, v, f->lower, f->upper);
-        if (v && v->discrete && f->lower) f->least = f->least ? ex_inner(f->least, f->lower, false) : f->lower;
-        if (v && v->discrete && f->upper) f->most = f->most ? ex_inner(f->most, f->upper, true) : f->upper;
-        if (f->observed && f->lower && !ex_unknown(f->lower)) f->least = f->least ? ex_inner(f->least, f->lower, false) : f->lower;
-        if (f->observed && f->upper && !ex_unknown(f->upper)) f->most = f->most ? ex_inner(f->most, f->upper, true) : f->upper;
-        normalise(g, f, d, nargs, args);
-    }
-    if (d->value_rank) return;
-    Expr *lo, *hi;
-    support_ends(g, d, nargs, args, value, &lo, &hi);
-    if (f->lower && f->truncated) lo = lo ? ex_inner(lo, f->lower, false) : f->lower;
-    if (f->upper && f->truncated) hi = hi ? ex_inner(hi, f->upper, true) : f->upper;
-    check_ends(f, lo, hi);
-}
-
 // ---- mixtures ----
-
-static Distribution *mixture_of(Graph *g, const Distribution *like, bool same)
-{
-    Distribution *d = NEW(g->arena, Distribution);
-    *d = (Distribution){.name = "mixture", .span = like->span, .discrete = like->discrete, .value_rank = like->value_rank,
-                        .support = same ? like->support : like->value_rank ? SUPPORT_VECTOR : like->discrete ? SUPPORT_INTEGER : SUPPORT_REAL};
-    return d;
-}
-
-Expr *component_density(Graph *g, const Factor *f, const Component *c)
-{
-    Expr *e = elaborate(g, c->dist->log_density, bind_arguments(g, c->dist, c->nargs, c->args, f->value), 0, NULL), *lo, *hi;
-    support_ends(g, c->dist, c->nargs, c->args, f->value, &lo, &hi);
-    if (lo && lo != f->least) e = ex_call3("if_else", ex_call2("<=", lo, f->value), e, ex_num(-INFINITY));      // where others are possible, this one is not
-    if (hi && hi != f->most) e = ex_call3("if_else", ex_call2("<=", f->value, hi), e, ex_num(-INFINITY));
-    if (c->dist->support == SUPPORT_CIRCLE && f->dist->support != SUPPORT_CIRCLE && !f->observed)
-        e = ex_call3("if_else", ex_call2("<=", ex_call1("fabs", f->value), ex_num(M_PI)), e, ex_num(-INFINITY));
-    Expr *inside = inside_domains(g, c->dist, c->nargs, c->args, f->value);
-    return inside ? ex_call3("if_else", inside, e, ex_num(-INFINITY)) : e;
-}
-
-// The log of the sum over components.
-static Expr *mixture_sum(Graph *g, const Factor *f)
-{
-    Expr *sum = NULL;
-    for (int i = f->ncomponents - 1; i >= 0; i--) {
-        Expr *e = ex_add2(ex_log(f->component[i].weight), component_density(g, f, &f->component[i]));
-        sum = f->plate ? ex_reduce("log_sum_exp", f->plate, f->plate->lo, f->plate->hi, e) : sum ? ex_call2("log_sum_exp2", e, sum) : e;
-    }
-    return sum;
-}
-
-void mixture_in_domains(Graph *g, Factor *f)
-{
-    for (int i = 0; i < f->ncomponents; i++) {
-        if (!inside_domains(g, f->component[i].dist, f->component[i].nargs, f->component[i].args, f->value)) continue;
-        Expr *sum = mixture_sum(g, f);
-        g->supports_known = false;               // and what there was before
-        f->log_density = ex_add2(ex_sub(f->log_density, mixture_sum(g, f)), sum);
-        g->supports_known = true;
-        return;
-    }
-}
-
-// A mixture with its indicator summed out. Its support is the widest of its components'.
-static void mixture_density(Graph *g, Factor *f, Expr *value)
-{
-    bool same = true, open[2] = {false, false};
-    f->value = value;
-    f->observed = ex_data_only(value);
-    for (int i = 0; i < f->ncomponents; i++) {
-        const Component *c = &f->component[i];
-        Expr *end[2];
-        same &= c->dist->support == f->component[0].dist->support;
-        support_ends(g, c->dist, c->nargs, c->args, value, &end[0], &end[1]);
-        for (int side = 0; side < 2; side++) {
-            Expr **widest = side ? &f->most : &f->least;
-            if (!end[side] || (f->plate && ex_mentions_index(end[side], f->plate)) || (f->observed && ex_unknown(end[side]))) open[side] = true;
-            else *widest = !*widest || *widest == end[side] ? end[side] : ex_inner(*widest, end[side], side == 0);
-        }
-    }
-    if (open[0]) f->least = NULL;
-    if (open[1]) f->most = NULL;
-    f->dist = mixture_of(g, f->component[0].dist, same);
-    Var *v = value->kind == EX_REF && var_unknown(value->var) ? value->var : NULL;
-    if (v && f->dist->discrete) v->discrete = true;
-    if (v && same) constrain_whole(v, f->dist);
-    factor_add(f, mixture_sum(g, f));
-    if (!(v && v->discrete)) restrict_support(f, v, f->least, f->most);
-    if (v && f->dist->support == SUPPORT_CIRCLE) restrict_to_circle(f, v);
-}
-
-// An argument for one element of a vectorised statement: leading subscripts are the element's.
-Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at)
-{
-    Expr *whole = elaborate_whole(g, a, env);
-    int rank = ex_rank(whole);
-    if (rank <= want || extra == 0) return whole;
-    int take = rank - want < extra ? rank - want : extra;
-    return ex_at(whole, take, at + (extra - take));
-}
 
 static Plates plates_of(Graph *g, const Scope *s, Span at, int extra, Index *const *more)
 {
@@ -694,7 +380,7 @@ static void predict_mixture(Graph *g, const Stmt *s, const Scope *scope, int ext
         n++;
         for (int i = 0; i < part->nargs; i++) {
             const int want = i < d->nparams ? d->params[i]->type.rank : 0;
-            if (s->more) args[i] = argument(g, part->args[i], scope->env, want, extra, at);
+            if (s->more) args[i] = elaborate_argument(g, part->args[i], scope->env, want, extra, at);
             else {
                 args[i] = elaborate_whole(g, part->args[i], scope->env);
                 if (ex_rank(args[i]) > want) args[i] = ex_at(args[i], 1, &component);
@@ -760,7 +446,7 @@ static void mixture(Graph *g, const Stmt *s, const Scope *scope, int extra, Inde
             if (f->plate) {
                 Expr *whole = elaborate_whole(g, part->args[i], scope->env);
                 c->args[i] = ex_rank(whole) > want ? ex_at(whole, 1, &number) : whole;
-            } else c->args[i] = argument(g, part->args[i], scope->env, want, extra, at);
+            } else c->args[i] = elaborate_argument(g, part->args[i], scope->env, want, extra, at);
         }
         c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
     }
@@ -795,9 +481,9 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     }
     Expr **args = NEW_N(g->arena, Expr *, s->nargs + 1);
     for (int i = 0; i < s->nargs; i++)
-        args[i] = argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
+        args[i] = elaborate_argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
     if (s->block == BLOCK_PREDICT) {
-        Expr *lo = s->lower ? argument(g, s->lower, scope->env, 0, extra, at) : NULL, *hi = s->upper ? argument(g, s->upper, scope->env, 0, extra, at) : NULL;
+        Expr *lo = s->lower ? elaborate_argument(g, s->lower, scope->env, 0, extra, at) : NULL, *hi = s->upper ? elaborate_argument(g, s->upper, scope->env, 0, extra, at) : NULL;
         predict(g, s, d, plates_of(g, scope, s->span, extra, more), value, args, lo, hi);
         return;
     }
@@ -805,8 +491,8 @@ static void tilde(Graph *g, const Stmt *s, const Scope *scope)
     for (int k = 0; value->kind == EX_REF && k < value->nargs && !f->plates.n && !f->plates.guard; k++)       // y[1] ~ ... says that y has an element: 2:T has T - 1
         if (value->args[k]->kind == EX_NUM) note_extent(ex_sub(value->var->dim[k], value->args[k]));
     f->truncated = s->truncated;
-    if (s->lower) f->lower = argument(g, s->lower, scope->env, 0, extra, at);
-    if (s->upper) f->upper = argument(g, s->upper, scope->env, 0, extra, at);
+    if (s->lower) f->lower = elaborate_argument(g, s->lower, scope->env, 0, extra, at);
+    if (s->upper) f->upper = elaborate_argument(g, s->upper, scope->env, 0, extra, at);
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
     refuse_itself(g, s, value, s->nargs, args);
     refuse_itself(g, s, value, 2, (Expr *[]){f->lower, f->upper});
@@ -942,59 +628,11 @@ static void bound_definition(Graph *g, const Stmt *s, const Scope *scope)
     if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = ex_within(value, end[0], end[1]);
 }
 
-// c*lgamma(x), of x > 0. NULL: e is something else.
-static Expr *lgamma_term(Expr *e, double *c)
-{
-    *c = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM ? e->args[0]->number : 1;
-    const Expr *call = e->kind == EX_MUL ? e->args[e->nargs - 1] : e;
-    const bool alone = e->kind == EX_CALL || (e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM);
-    return alone && call->kind == EX_CALL && call->fn == FN_lgamma && ex_positive(call->args[0]) ? call->args[0] : NULL;
-}
-
-// lgamma(x + 5) - lgamma(x) as lgamma_rise(x, 5), which keeps its digits where x is large.
-static Expr *with_rises(Expr *e, void *with)
-{
-    (void)with;
-    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
-        for (int k = 0; k < e->nargs; k++) {
-            double one, other;
-            Expr *more = lgamma_term(e->args[i], &one), *less = i != k ? lgamma_term(e->args[k], &other) : NULL;
-            Expr *apart = more && less && one == -other ? ex_sub(more, less) : NULL;
-            if (!apart || apart->kind != EX_NUM || !(apart->number > 0)) continue;
-            Expr *rise = ex_mul2(ex_num(one), ex_call2("lgamma_rise", less, apart));
-            return with_rises(ex_add(4, (Expr *[]){e, ex_neg(e->args[i]), ex_neg(e->args[k]), rise}), NULL);
-        }
-    return e;
-}
-
-static Expr *target_density(Graph *g, const Ast *e, const Env *env)
-{
-    return added_density(ex_map(elaborate(g, e, env, 0, NULL), with_rises, NULL));
-}
-
-// A statement target +=: its expression is elaborated again where it holds densities and supports are known.
-typedef struct Added {
-    Factor       *factor;
-    const Stmt   *stmt;
-    Scope         scope;
-    struct Added *next;
-} Added;
-
 static void add_target(Graph *g, const Stmt *s, const Scope *scope)
 {
     Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, 0, NULL));
-    f->log_density = target_density(g, s->rhs, scope->env);
     f->added = true;
-    Added *a = NEW(g->arena, Added);
-    *a = (Added){f, s, *scope, g->added};
-    g->added = a;
-}
-
-void added_in_domains(Graph *g)
-{
-    if (!g->laws) return;
-    memset(g->defined, 0, sizeof g->defined);        // definitions may hold densities, too
-    for (Added *a = g->added; a; a = a->next) a->factor->log_density = target_density(g, a->stmt->rhs, a->scope.env);
+    target_density(g, f, s->rhs, scope->env);
 }
 
 static void walk(Graph *g, const Stmt *s, Scope scope);
@@ -1128,7 +766,7 @@ static void declare_region(Graph *g, Var *v)
     Factor *f = factor_new(g, v->span, p);
     f->region = v;
     if (end[0] || end[1]) f->log_density = ex_within(element, end[0], end[1]);
-    check_ends(f, both[0], both[1]);
+    factor_ends(f, both[0], both[1]);
 }
 
 static bool draws(const Factor *f, const Var *v) { return f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }
@@ -1377,12 +1015,4 @@ bool build(Graph *g)
     find_columns(g);
     find_totals(g);
     return check_sizes(g);
-}
-
-Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values)
-{
-    const Env *env = NULL;
-    for (int i = 0; i < n; i++)
-        if (names[i]) env = env_bind(g, env, names[i], values[i]);
-    return elaborate_whole(g, e, env);
 }

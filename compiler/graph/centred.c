@@ -17,6 +17,8 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "density.h"
+#include "elaborate.h"
 
 // ---- centre and spread of a distribution ----
 

@@ -10,6 +10,7 @@
 // Needs: factors complete, densities as written.     Gives: the same joint density. A choice stays where it is if it depends on unknowns or on responses, whose values may be missing, or on an index that a sum binds, or if the elements that it reads are the same in all rows. So does one by whether an end of a truncation leaves anything out.
 #include <string.h>
 #include "graph.h"
+#include "conditions.h"
 
 typedef struct Found { const Factor *f; Expr *choice; } Found;
 
@@ -32,8 +33,6 @@ static Look test_strange(const Expr *e, void *with)
         if (p->index[i] == e->index) return LOOK;
     return FOUND;
 }
-
-bool goes_on(const Expr *condition) { return condition->kind == EX_CALL && (condition->fn == FN_AT_END || condition->fn == FN_IN_TAIL); }
 
 static Look test_choice(const Expr *e, void *with)
 {

@@ -9,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "graph.h"
+#include "law.h"
+#include "conditions.h"
+#include "arguments.h"
+#include "coverage.h"
+#include "elaborate.h"
 
 // f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has
 // a value of v at which an argument lies outside of its domain.

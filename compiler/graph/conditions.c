@@ -8,6 +8,7 @@
 // no turn at all. Only comparisons of whole numbers are decided, of indices and of data that are no response: a real may be no number, and what is missing lies outside of declared bounds.
 // Method: what a condition or its opposite says is added to what is known, until a number that must not be negative is seen to be (claims.c).
 #include "prover.h"
+#include "conditions.h"
 
 static bool test_varies(const Var *v, void *with)
 {
@@ -66,3 +67,5 @@ Expr *condition_left(Expr *condition)
     Expr *left = condition ? decided(condition) : NULL;
     return left && ex_is_num(left, 1) ? NULL : left;
 }
+
+bool goes_on(const Expr *condition) { return condition->kind == EX_CALL && (condition->fn == FN_AT_END || condition->fn == FN_IN_TAIL); }

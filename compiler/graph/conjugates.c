@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 #include "elaborate.h"
+#include "law.h"
 
 enum { MOST_PARAMETERS = 8 };
 

@@ -9,8 +9,9 @@
 // lie side by side. What boxes do not tell is counted, by one sum of data for each statement.
 #include <math.h>
 #include <string.h>
-#include "claims.h"
+#include "coverage.h"
 #include "prover.h"
+#include "requirements.h"
 
 typedef struct Naming {                  // the elements that one statement draws or defines
     Span          span;

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 #include "elaborate.h"
+#include "law.h"
+#include "claims.h"
 
 static const char *text(const Graph *g, const Expr *e) { return ex_text(g->arena, e); }
 
@@ -64,33 +66,6 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
     value = ex_mul2(ex_num(1 / number), value);
     if (l.n == 0) return ex_mul2(ex_num(number), named(g, arena_printf(g->arena, "(%s where %s)", text(g, value), text(g, l.guard))));
     return ex_mul2(ex_num(number), named(g, arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &l), text(g, value))));
-}
-
-// ---- names in a law: bound to what they stand for ----
-
-typedef struct Names { int n, size; const char **name; Expr **value; } Names;
-
-static void add_name(Graph *g, Names *t, const char *name, Expr *value)
-{
-    if (t->n == t->size) {
-        t->size = t->size ? 2 * t->size : 16;
-        const char **name2 = NEW_N(g->arena, const char *, t->size);
-        Expr **value2 = NEW_N(g->arena, Expr *, t->size);
-        if (t->n) { memcpy(name2, t->name, sizeof *name2 * (size_t)t->n); memcpy(value2, t->value, sizeof *value2 * (size_t)t->n); }
-        t->name = name2;
-        t->value = value2;
-    }
-    t->name[t->n] = name;
-    t->value[t->n++] = value;
-}
-
-static const Env *bind(Graph *g, const Env *env, const Ast *e, const Names *t)
-{
-    if (!e) return env;
-    for (int i = t->n - 1; e->kind == AST_NAME && e->decl && i >= 0; i--)
-        if (t->name[i] == e->name) { env = env_bind(g, env, e->decl, t->value[i]); break; }
-    for (int i = 0; i < e->nkids; i++) env = bind(g, env, e->kid[i], t);
-    return env;
 }
 
 static const char *source_text(Graph *g, const Ast *e)
@@ -181,7 +156,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         if (n->decl) {
             for (int k = c->var->rank - 1; k >= c->nbatch && c->array && n->decl->type.rank; k--) sum = ex_array(c->element[k], c->var->dim[k], sum);
         }
-        add_name(g, &names, n->name, sum);
+        names_add(g, &names, n->name, sum);
         if (!f->law) {
             Expr *s = elaborate_rule(g, n->statistic, 1, (Decl *[]){f->value}, (Expr *[]){c->current});
             line(g, d, arena_printf(g->arena, "log density += %s", text(g, ex_mul2(sum, s))));
@@ -192,37 +167,23 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         if (c->truncated) bounds(g, d, c);
         return;
     }
-    if (f->power) add_name(g, &names, f->power, ex_num(c->power));
-    for (int i = 0; i < c->nbase; i++) add_name(g, &names, f->base->kid[i]->name, c->base_args[i]);
-    add_name(g, &names, intern("x"), c->array ? ex_ref(c->var, c->nbatch, c->current->args) : c->current);
+    if (f->power) names_add(g, &names, f->power, ex_num(c->power));
+    for (int i = 0; i < c->nbase; i++) names_add(g, &names, f->base->kid[i]->name, c->base_args[i]);
+    names_add(g, &names, intern("x"), c->array ? ex_ref(c->var, c->nbatch, c->current->args) : c->current);
     const char *args = "";
     for (int i = 0; i < f->law->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", source_text(g, f->law->args[i]));
     if (f->power && c->power != 1) element = arena_printf(g->arena, "%s^%g", element, c->power);
     says(g, d, element, arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
     for (const Natural *n = f->law->parameter; n; n = n->next) {
-        const Env *env = bind(g, NULL, n->statistic, &names);
+        const Env *env = names_bind(g, NULL, n->statistic, &names);
         const int rank = n->decl->type.rank;
         Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
         const char *left = n->name;
         for (int k = 0; k < rank; k++) left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
         line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, ex_tidy(value))));
-        add_name(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);      // of several terms: by its name from here on
+        names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);      // of several terms: by its name from here on
     }
     if (c->truncated) bounds(g, d, c);
-}
-
-// The arguments of the law that the family of a scalar has.
-bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args)
-{
-    const Distribution *f = c->family;
-    Names names = {0};
-    if (!f || !f->law || c->array) return false;
-    for (const Natural *n = f->natural; n; n = n->next) add_name(g, &names, n->name, *natural++);
-    if (f->power) add_name(g, &names, f->power, ex_num(c->power));
-    for (int i = 0; i < c->nbase; i++) add_name(g, &names, f->base->kid[i]->name, c->base_args[i]);
-    for (const Natural *n = f->law->parameter; n; n = n->next) add_name(g, &names, n->name, elaborate(g, n->statistic, bind(g, NULL, n->statistic, &names), 0, NULL));
-    for (int i = 0; i < f->law->nargs; i++) args[i] = elaborate(g, f->law->args[i], bind(g, NULL, f->law->args[i], &names), 0, NULL);
-    return true;
 }
 
 // Sums over rows of a plate that is integrated out, as they are written.

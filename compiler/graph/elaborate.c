@@ -10,6 +10,7 @@
 #include "../base/words.h"
 #include "prover.h"
 #include "elaborate.h"
+#include "law.h"
 
 const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value)
 {
@@ -645,4 +646,22 @@ static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const E
     m->next = g->defined[slot];
     g->defined[slot] = m;
     return m->value;
+}
+
+// An argument for one element of a vectorised statement: leading subscripts are the element's.
+Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at)
+{
+    Expr *whole = elaborate_whole(g, a, env);
+    int rank = ex_rank(whole);
+    if (rank <= want || extra == 0) return whole;
+    int take = rank - want < extra ? rank - want : extra;
+    return ex_at(whole, take, at + (extra - take));
+}
+
+Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values)
+{
+    const Env *env = NULL;
+    for (int i = 0; i < n; i++)
+        if (names[i]) env = env_bind(g, env, names[i], values[i]);
+    return elaborate_whole(g, e, env);
 }

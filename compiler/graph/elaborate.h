@@ -23,12 +23,7 @@ Shape shape_of(Graph *g, const Ast *e, const Env *env);
 void  own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);          // those of the first n subscripts (NULL: no number): where each z[j] has sizes of its own, `whole` gets them
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);   // element `at` of e, a scalar
 Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                     // e as a scalar, a reference to an array, or an ARRAY
-Expr *argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);      // for one element of a vectorised statement
-Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawPart part);            // law.c: normal_lpdf(y | mu, s)
-Expr *added_density(Expr *e);                                                                         // law.c: e as a term of the log joint
-Expr *at_infinity(Expr *e, int side);                                                                 // whether data make e infinite on this side; NULL: they cannot
-bool  serves_at_end(const Expr *e);                                                                   // has a value, and derivatives, at ends of a support: made of sums and products
-const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);
-void  support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi);      // NULL: open
+Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);      // for one element of a vectorised statement
 const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);
+Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
 #endif

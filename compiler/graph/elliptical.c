@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "elaborate.h"
 
 static bool whole_range(const Index *i, const Expr *extent) { return ex_is_num(i->lo, 1) && i->hi == extent; }
 

@@ -13,8 +13,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
-
-enum { FEW_VALUES = 8 };
+#include "steps.h"
 
 typedef struct Exchange { Var *v, *w, *by; int sign; bool failed; } Exchange;       // w moves by sign*c
 
@@ -105,25 +104,6 @@ static bool factors_of_c(Graph *g, Exchange *x, Reading *out)
         ends->log_density = i ? ex_call3("within", ex_ref(x->by, v->nargs, v->args), ex_num(0), ex_num(0)) : ex_add2(within_ends(x, v), within_ends(x, w));
     }
     return true;
-}
-
-// Whole numbers that are drawn one by one.
-const Step *step_of_integers(Graph *g, const Var *v)
-{
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums || v->messages || v->hidden || v->sites || !isfinite(v->lower_number) ||
-        is_switched_off(g, v, "orbit")) return NULL;
-    for (const Series *e = g->series; e; e = e->next)
-        if (series_follows(e, v)) return NULL;
-    const Step *s = step_that_draws(g, v);
-    return s && (s->kind == STEP_SLICE || s->kind == STEP_ENUM || s->kind == STEP_METROPOLIS) && s->nblock == 1 && s->when == EVERY_SWEEP && !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages ? s : NULL;
-}
-
-// And of more than a few values.
-const Step *step_of_count(Graph *g, const Var *v)
-{
-    const Expr *last = end_of_summed(v, 1);
-    if (v->upper_number - v->lower_number < FEW_VALUES || (last && last->kind == EX_NUM && last->number - v->lower_number < FEW_VALUES)) return NULL;
-    return step_of_integers(g, v);
 }
 
 static Step *exchange(Graph *g, Var *v, Var *w, int sign)

@@ -233,10 +233,6 @@ Series *series_in_chains(Graph *g, const Var *v);               // the only seri
 bool  series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain);      // whether e reads both with this first subscript alone
 Expr *written_out(Expr *e);                                      // with definitions of one value in place of their names
 void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
-void  factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);   // fills log_density
-Expr *component_density(Graph *g, const Factor *f, const Component *c);          // of the value of f, without the weight
-Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
-const Distribution *library_find(const Library *lib, const char *name, bool family);
 const Distribution *not_drawn(const Factor *f);                  // the distribution, of a mixture the component, that the library cannot draw from; NULL: it can
 void  replicate(Graph *g, const Factor *f, Expr *value);         // sites that draw `value` as the factor says
 const char *graph_check(const Graph *g, const char *pass);       // check.c: what the pass has left wrong, or NULL
@@ -248,12 +244,6 @@ bool  never_negative(Expr *e);                                   // provably at 
 
 // ---- domains.c: arguments that unknowns may take out of their domains ----
 
-void keep_domains(Graph *g);             // called by build
-Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);      // the condition that arguments lie in their domains; NULL: they do, or supports are not known yet
-Expr *whole_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);       // the same whether it is known to hold or not
-void mixture_in_domains(Graph *g, Factor *f);                    // build.c: components are 0 where their arguments lie outside
-void added_in_domains(Graph *g);                                 // build.c: and so are densities in statements target +=
-bool is_factor_of_data(Expr *e, Expr **data);                    // an argument is `data` times what is not negative: a requirement of data, and no term
 
 // ---- ode.c: solutions of differential equations ----
 
@@ -290,7 +280,6 @@ bool  ode_differentiable(const Graph *g, const Ode *o, const char **because);   
 // ---- choices.c: rows in which data decide which elements of an unknown are read, as factors of their own ----
 
 void split_choices(Graph *g);
-bool goes_on(const Expr *condition);     // of a choice whose sides are equal where it turns, or everywhere: no jump of a density
 
 // ---- columns.c ----
 
@@ -328,7 +317,6 @@ void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // build.
 
 bool marginals(Graph *g);
 int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);       // schedule.c: the unknowns that are summed out of what the block reads with so many sums behind it; their number
-const char *needed_for(Graph *g, const Var *v);                           // schedule.c: what is made of a response before sampling, so that its values cannot be missing; NULL: nothing
 
 // ---- ties.c: discrete unknowns that hold each other ----
 
@@ -442,8 +430,6 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed);     // every f
 Conditional *conditional_chain(Graph *g, Var *v);                     // marginal.c: of an element given the one before it, those behind it summed out
 Conditional *conditional_density_of(Graph *g, Var *v, const struct Reading *factors, bool collapsed);      // conditional_density of a variable that enters these factors
 Conditional *conditional_at_once(Graph *g, Var *v);                   // marginal.c: of all elements along a chain of discrete ones
-void take_at_once(Conditional *c);                                    // fills local, link and before of one whose elements are independent, or along a chain, and keeps each pair once in its density
-bool along_neighbours(const Conditional *c);                                  // its elements depend on their neighbours along one subscript
 bool has_few_values(const Conditional *c);
 Conditional *conditional_array(Graph *g, Var *v);                     // the last one or two dimensions at once: simplex, covariance
 
@@ -583,7 +569,6 @@ bool factor_confines_missing(const Factor *f);         // the ends of its suppor
 
 // ---- schedule.c: how each variable is drawn, and in which order ----
 
-bool can_collapse(Graph *g, const Var *v);                            // v may be updated with auxiliaries integrated out
 
 #define STEPS(X)                                                                              \
     X(EXACT,      "exact",      "draw from a recognised family")                              \
@@ -887,10 +872,6 @@ void find_exchanges(Graph *g);                                   // and those th
 void find_transfers(Graph *g);                                   // the same of elements of one array that are added up
 void find_shifts(Graph *g);                                      // and locations with what they are the locations of
 void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
-// exchanges.c: that draws whole numbers with a least value one by one; NULL: they are drawn otherwise. And more than a few of them.
-const Step *step_of_integers(Graph *g, const Var *v);
-const Step *step_of_count(Graph *g, const Var *v);
-const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
 
 typedef struct Scales {                  // drawn before a joint normal, which is integrated out
     int      n, nfactors;
@@ -974,7 +955,6 @@ typedef struct Description {             // all text is in the model's names; NU
 } Description;
 
 bool describe_steps(Graph *g);                                   // fills the description of each step
-bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args);      // of a scalar's family with these natural parameters: false if its law has none
 void plan_print(FILE *out, const Graph *g);                      // the schedule, and the claims
 
 // ---- claims.c, coverage.c: what data must satisfy for every element that the model reads to exist ----
@@ -993,15 +973,6 @@ typedef struct Claim {                   // checked once, when the data have bee
     struct Claim *next;
 } Claim;
 
-bool find_claims(Graph *g);
-Expr *condition_left(Expr *condition);                           // conditions.c: what the ranges of its indices do not decide; NULL: it always holds; the number 0: it never does
-Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);     // arguments.c: the condition that arguments which hold v lie in their domains; NULL: they always do
-Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim);      // the condition that a subscript which no loop changes names an element; NULL: data satisfy it in every run, or a loop or a draw changes it
-Expr *reads_inside(const Graph *g, const Expr *e);               // the same of all subscripts by which e reads, whatever its conditions and sums say; NULL
-void claims_print(FILE *out, const Graph *g);
-Expr *element_exists(Graph *g, Var *v, Index *const *element);       // the condition, by counting; NULL: always
-const Expr *drawn_by(const Factor *f);                               // the element that a statement draws, or whose function it draws; NULL: none, or several
-bool coverage_overlaid(const Var *v);                                  // an element of it may have distributions of several functions of it, as y[i] and log(y[i])
 
 // ---- observed.c: log-likelihoods and replicates of what is observed, for runs that ask for them ----
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "afresh.h"
 
 bool varies(const Expr *e, const Loops *l)
 {

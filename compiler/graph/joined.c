@@ -17,6 +17,8 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "afresh.h"
+#include "neighbours.h"
 
 enum { MOST_DEARER = 10, MOST_TOGETHER = 1024, MOST_ON_GPU = 16, SUBSCRIPTS_MORE = 2 };     // subscripts that the arrays of a draw have besides
 

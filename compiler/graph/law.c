@@ -7,6 +7,10 @@
 // They have the values that the statement y ~ normal(mu, sigma) would add: minus infinity outside of the support.
 // Where data make the argument of a distribution function infinite, or an end of the support, nothing is left or all, whatever the parameters: a limit that formulas do not give the derivatives of.
 #include <math.h>
+#include <string.h>
+#include "law.h"
+#include "domains.h"
+#include "conditions.h"
 #include "elaborate.h"
 
 // Does the sign or the declared support of x say that it lies on this side of the end, or, where that is `closed`, at it?
@@ -91,8 +95,107 @@ Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawP
     Index *j[MAX_RANK];
     Expr *at[MAX_RANK], **args = NEW_N(g->arena, Expr *, d->nparams + 1);
     for (int k = 0; k < extra; k++) at[k] = ex_index(j[k] = index_new("j", NULL, NULL));
-    for (int i = 0; i < d->nparams; i++) args[i] = argument(g, e->kid[i + 1], env, d->params[i]->type.rank, extra, at);
+    for (int i = 0; i < d->nparams; i++) args[i] = elaborate_argument(g, e->kid[i + 1], env, d->params[i]->type.rank, extra, at);
     Expr *sum = one(g, d, part, args, ex_at(elaborate_whole(g, e->kid[0], env), extra, at));
     for (int k = extra - 1; k >= 0; k--) sum = ex_reduce("sum", j[k], ex_num(1), value.dim[k], sum);
     return part == LAW_CDF ? ex_call1("exp", sum) : sum;
+}
+
+const Distribution *library_find(const Library *lib, const char *name, bool family)
+{
+    for (const Distribution *d = lib->distributions; d; d = d->next)
+        if (d->is_family == family && strcmp(d->name, name) == 0) return d;
+    return NULL;
+}
+
+const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
+{
+    const Env *env = NULL;
+    for (int i = 0; i < nargs && i < d->nparams; i++) env = env_bind(g, env, d->params[i], args[i]);
+    return env_bind(g, env, d->value, value);
+}
+
+// The ends of a distribution's support, NULL if open.
+void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, Expr **lo, Expr **hi)
+{
+    const Env *env = bind_arguments(g, d, nargs, args, value);
+    const bool unit = d->support == SUPPORT_UNIT;
+    *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : unit || d->support == SUPPORT_POSITIVE ? ex_num(0) : NULL;
+    *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
+}
+
+static Look test_singular(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL || (e->kind == EX_POW && e->number < 0 && !ex_above_zero(e->args[0])) ? FOUND : LOOK; }
+static Look test_infinite(const Expr *e, void *with) { (void)with; return e->kind == EX_NUM && isinf(e->number) ? FOUND : LOOK; }
+static Look test_real(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && e->var->base != BASE_INT ? FOUND : LOOK; }
+
+// The data that can make e infinite on this side, itself or a part of it: the bound of (bound - mu)/sigma. NULL: none can, unknowns being finite.
+static Expr *data_to_infinity(Expr *e, int side)
+{
+    const bool mixed = ex_unknown(e) && !ex_find(e, test_infinite, NULL);
+    if (mixed && e->kind == EX_ADD) {
+        Expr *data = ex_num(0);
+        for (int i = 0; i < e->nargs; i++)
+            if (!ex_unknown(e->args[i])) data = ex_add2(data, e->args[i]);
+        return data_to_infinity(data, side);
+    }
+    if (mixed && e->kind == EX_MUL) {
+        Expr *part = NULL;
+        for (int i = 0; i < e->nargs; i++) {
+            if (ex_above_zero(e->args[i])) continue;
+            if (part) return NULL;
+            part = e->args[i];
+        }
+        return part ? data_to_infinity(part, side) : NULL;
+    }
+    if (mixed || (!ex_find(e, test_infinite, NULL) && !ex_find(e, test_real, NULL))) return NULL;
+    double range[2];
+    range_of(e, &range[0], &range[1]);
+    return isinf(range[side]) ? e : NULL;
+}
+
+Expr *at_infinity(Expr *e, int side)
+{
+    Expr *data = data_to_infinity(e, side);
+    return data ? ex_call2("at end", data, ex_num(side ? INFINITY : -INFINITY)) : NULL;
+}
+
+bool serves_at_end(const Expr *e) { return !ex_find(e, test_singular, NULL); }
+
+// ---- names in a law: bound to what they stand for ----
+
+void names_add(Graph *g, Names *t, const char *name, Expr *value)
+{
+    if (t->n == t->size) {
+        t->size = t->size ? 2 * t->size : 16;
+        const char **name2 = NEW_N(g->arena, const char *, t->size);
+        Expr **value2 = NEW_N(g->arena, Expr *, t->size);
+        if (t->n) { memcpy(name2, t->name, sizeof *name2 * (size_t)t->n); memcpy(value2, t->value, sizeof *value2 * (size_t)t->n); }
+        t->name = name2;
+        t->value = value2;
+    }
+    t->name[t->n] = name;
+    t->value[t->n++] = value;
+}
+
+const Env *names_bind(Graph *g, const Env *env, const Ast *e, const Names *t)
+{
+    if (!e) return env;
+    for (int i = t->n - 1; e->kind == AST_NAME && e->decl && i >= 0; i--)
+        if (t->name[i] == e->name) { env = env_bind(g, env, e->decl, t->value[i]); break; }
+    for (int i = 0; i < e->nkids; i++) env = names_bind(g, env, e->kid[i], t);
+    return env;
+}
+
+// The arguments of the law that the family of a scalar has.
+bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args)
+{
+    const Distribution *f = c->family;
+    Names names = {0};
+    if (!f || !f->law || c->array) return false;
+    for (const Natural *n = f->natural; n; n = n->next) names_add(g, &names, n->name, *natural++);
+    if (f->power) names_add(g, &names, f->power, ex_num(c->power));
+    for (int i = 0; i < c->nbase; i++) names_add(g, &names, f->base->kid[i]->name, c->base_args[i]);
+    for (const Natural *n = f->law->parameter; n; n = n->next) names_add(g, &names, n->name, elaborate(g, n->statistic, names_bind(g, NULL, n->statistic, &names), 0, NULL));
+    for (int i = 0; i < f->law->nargs; i++) args[i] = elaborate(g, f->law->args[i], names_bind(g, NULL, f->law->args[i], &names), 0, NULL);
+    return true;
 }

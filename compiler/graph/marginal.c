@@ -14,48 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "graph.h"
-
-// ---- which factors count ----
+#include "neighbours.h"
+#include "afresh.h"
 
 // ---- the density of one element ----
-
-static const char *line_of(Graph *g, Span at) { return arena_printf(g->arena, "line %d", span_line(at)); }
-
-// The sum over the loops of a part of what stands in it.
-static Expr *summed(const Loops *l, Expr *e)
-{
-    if (l->guard) e = ex_call3("if_else", l->guard, e, ex_num(0));
-    for (int k = l->n - 1; k >= 0; k--) e = ex_reduce("sum", l->index[k], l->index[k]->lo, l->index[k]->hi, e);
-    return e;
-}
-
-// Whether it holds what is remembered of elements before.
-static bool reads_past(const Conditional *c, const Part *q)
-{
-    bool any = false;
-    for (int k = 0; c->past && k < c->past->nsummaries; k++) any |= ex_mentions(q->value, c->past->stand[k]) || (q->loops.guard && ex_mentions(q->loops.guard, c->past->stand[k]));
-    return any;
-}
-
-// log density of one element at a value, a sum over its factors; what does not depend on the value goes to `apart`.
-static Expr *at_value(const Conditional *c, Expr **apart)
-{
-    Expr *all = ex_num(0);
-    *apart = ex_num(0);
-    for (const Part *q = c->density; q; q = q->next) {
-        if (ex_mentions(q->value, c->var) || reads_past(c, q)) continue;          // of two neighbours
-        Expr *e = ends_decide(q->value), *with = ex_num(0), *without = ex_num(0);
-        const bool guarded = q->loops.guard && ex_mentions(q->loops.guard, c->u->var);
-        for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
-            Expr *t = e->kind == EX_ADD ? e->args[i] : e;
-            if (guarded || ex_mentions(t, c->u->var)) with = ex_add2(with, t);
-            else without = ex_add2(without, t);
-        }
-        all = ex_add2(all, summed(&q->loops, with));
-        *apart = ex_add2(*apart, summed(&q->loops, without));
-    }
-    return all;
-}
 
 enum { MOST_WRITTEN_OUT = 300 };        // nodes of a density that stands twice, once for each of two values
 
@@ -68,64 +30,14 @@ static Expr *over_values(const Conditional *c, Expr *e, Expr *first, Expr *last)
     return ex_reduce("log_sum_exp", j, first, last, ex_replace(e, c->u, ex_index(j)));
 }
 
+static const char *line_of(Graph *g, Span at) { return arena_printf(g->arena, "line %d", span_line(at)); }
+
 // ---- chains ----
 
 // Elements depend on their neighbours along one subscript, as the states of a hidden Markov model: the backward algorithm (Rabiner 1989) sums them out from the last to the first,
 //   messages[t, j] = local[t](j) + log_sum_exp over k of link[t + 1](j, k) + messages[t + 1, k]
 // where local has what holds element t alone, link what holds it and the one before. The first is then drawn from messages[1], each other one from link[t](z[t - 1], .) + messages[t, .]:
 // forward sampling. The messages are a series of the sweep (series.c), which has derivatives.
-
-// How far from the element the others of its variable are that a part reads; false: not at one distance along the subscript.
-typedef struct Neighbour { const Conditional *c; int along, apart; bool other, ok; } Neighbour;
-
-static void look_at_neighbour(Expr *e, void *with)
-{
-    Neighbour *n = with;
-    if (e->nargs != n->c->var->rank) { n->ok = false; return; }
-    for (int k = 0; k < e->nargs; k++) {
-        const Expr *apart = ex_sub(e->args[k], n->c->current->args[k]);
-        if (apart->kind != EX_NUM || (k != n->along && apart->number != 0)) { n->ok = false; return; }
-        if (k == n->along) n->apart = (int)apart->number;
-    }
-    n->other = true;
-}
-
-static Neighbour neighbour_of(const Conditional *c, const Part *q)
-{
-    Neighbour n = {.c = c, .along = c->nbatch, .ok = true};
-    ex_references(q->value, c->var, look_at_neighbour, &n);
-    for (int i = 0; i < q->loops.n; i++) n.ok &= !ex_mentions(q->loops.index[i]->lo, c->var) && !ex_mentions(q->loops.index[i]->hi, c->var);
-    if (q->loops.guard) n.ok &= !ex_mentions(q->loops.guard, c->var);
-    n.ok &= !n.other || n.apart == 1 || n.apart == -1;
-    return n;
-}
-
-bool along_neighbours(const Conditional *c)
-{
-    if (c->whole || c->colours != 2 || c->var->rank == MAX_RANK) return false;
-    for (const Part *q = c->density; q; q = q->next)
-        if (!neighbour_of(c, q).ok) return false;
-    return true;
-}
-
-// The element before or behind.
-static Expr *beside(const Conditional *c, int apart)
-{
-    Expr *at[MAX_RANK];
-    for (int k = 0; k < c->var->rank; k++) at[k] = k == c->nbatch ? ex_add2(c->current->args[k], ex_num(apart)) : c->current->args[k];
-    return ex_ref(c->var, c->var->rank, at);
-}
-
-static bool holds_before(const Conditional *c, const Part *q) { return ex_mentions(q->value, c->var) && neighbour_of(c, q).apart == -1; }
-
-// What holds the element and the one before it, if there is one.
-static Expr *link_before(const Conditional *c)
-{
-    Expr *all = ex_num(0), *not_first = ex_call2("<=", ex_num(2), c->current->args[c->nbatch]);
-    for (const Part *q = c->density; q; q = q->next)
-        if (holds_before(c, q) || (reads_past(c, q) && !ex_mentions(q->value, c->var))) all = ex_add2(all, summed(&q->loops, ends_decide(q->value)));
-    return ex_replace(all, not_first, ex_num(1));
-}
 
 static Expr *at_summaries(const Conditional *c, Expr *e, const double *summary)
 {
@@ -138,7 +50,7 @@ static Expr *of_first(const Conditional *c)
 {
     Expr *all = ex_num(0);
     for (const Part *q = c->density; q && c->past; q = q->next)
-        if (reads_past(c, q) && !ex_mentions(q->value, c->var)) all = ex_add2(all, summed(&q->loops, ends_decide(q->value)));
+        if (reads_past(c, q) && !ex_mentions(q->value, c->var)) all = ex_add2(all, sum_over(&q->loops, ends_decide(q->value)));
     return c->past ? ex_replace_index(at_summaries(c, all, c->past->before), c->element[c->nbatch], ex_num(1)) : all;
 }
 
@@ -177,7 +89,7 @@ typedef struct Chain {
 // e, of an element and the state i before it, from 0.
 static Expr *behind_state(const Chain *h, Expr *e, int i)
 {
-    e = ex_replace(ex_replace(e, beside(h->c, -1), ex_num(h->each->value[i])), h->there, ex_num(i + 1));
+    e = ex_replace(ex_replace(e, element_beside(h->c, -1), ex_num(h->each->value[i])), h->there, ex_num(i + 1));
     return h->c->past ? at_summaries(h->c, e, &h->each->summary[i * h->each->nsummaries]) : e;
 }
 
@@ -301,7 +213,7 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
 {
     const Conditional *c = h->c;
     Var *v = c->var, *m = var_unique(h->g, arena_printf(h->g->arena, "%s_%s", name, v->name), VAR_SERIES);
-    Expr *at[MAX_RANK], *read[MAX_RANK], *before = beside(c, -1);
+    Expr *at[MAX_RANK], *read[MAX_RANK], *before = element_beside(c, -1);
     Index *t = c->element[v->chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->chain], ex_num(1)));
     Expr *values = h->each ? ex_num(h->each->nvalues) : h->states;
     Expr *depends = ex_replace(ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_new(intern("i"), ex_num(1), values))), c->u, ex_index(index_new(intern("j"), ex_num(1), values)));
@@ -347,7 +259,7 @@ typedef struct Linked { const Conditional *c; Expr *value, *there; } Linked;
 static Expr *linked_to(const Linked *l, const Conditional *c, Expr *there)
 {
     const Var *v = c->var;
-    Expr *e = ex_replace(ex_replace(l->value, l->there, there), beside(l->c, -1), beside(c, -1));
+    Expr *e = ex_replace(ex_replace(l->value, l->there, there), element_beside(l->c, -1), element_beside(c, -1));
     e = ex_replace(e, l->c->u, c->u);
     for (int k = 0; k < v->rank; k++) e = ex_replace_index(e, l->c->element[k], k == 0 ? first_alike(v, c->current->args[0]) : c->current->args[k]);
     return e;
@@ -409,7 +321,7 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         s->value = moved ? ex_num(0) : ex_replace_index(ex_replace(local, c->u, value), last, here);
         if (!site) continue;
         Expr *from = moved ? next : link;
-        from = h.each ? behind_state(&h, from, i) : ex_replace(from, beside(c, -1), value);
+        from = h.each ? behind_state(&h, from, i) : ex_replace(from, element_beside(c, -1), value);
         at[v->chain] = ex_add2(here, ex_num(1));
         for (int to = 0; to < nterms; to++) {
             Expr *other = h.each ? ex_num(h.each->next[i * nterms + to] + 1) : ex_index(k), *pair = ex_replace(from, c->u, h.each ? ex_num(h.each->first + to) : value_at(v, other));
@@ -436,7 +348,7 @@ static Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
 // Of a chain that remembers, in terms of the state of the element before.
 static void remember(const Conditional *c, Part *q, bool first_too)
 {
-    Expr *at[MAX_RANK], *is_first = ex_call2("==", c->current->args[c->nbatch], ex_num(1)), *before = beside(c, -1);
+    Expr *at[MAX_RANK], *is_first = ex_call2("==", c->current->args[c->nbatch], ex_num(1)), *before = element_beside(c, -1);
     memcpy(at, before->args, sizeof *at * (size_t)c->var->rank);
     for (int k = 0; k < c->past->nsummaries; k++) {
         Expr *is = remembered(c->past, k, ex_ref(c->state->var, c->var->rank, at), first_too ? is_first : ex_num(0)), *stand = ex_ref(c->past->stand[k], c->var->rank, c->current->args);
@@ -466,7 +378,7 @@ Conditional *conditional_chain(Graph *g, Var *v)
         state->rank = v->rank;
         memcpy(state->dim, v->dim, sizeof state->dim);
         c->state = ex_ref(state, v->rank, at);
-        place = state_behind(c->past, ex_ref(state, v->rank, beside(c, -1)->args), c->u, ex_call2("==", c->current->args[c->nbatch], ex_num(1)));
+        place = state_behind(c->past, ex_ref(state, v->rank, element_beside(c, -1)->args), c->u, ex_call2("==", c->current->args[c->nbatch], ex_num(1)));
         c->state_is = ex_replace(place, c->u, c->current);
     }
     at[0] = first_alike(v, at[0]);
@@ -483,8 +395,8 @@ Conditional *conditional_chain(Graph *g, Var *v)
         }
     if (v->linked && v->chain < v->rank) {         // of what follows the first element all is in arrays
         Part *q = *last = NEW(g->arena, Part);
-        Expr *there = c->past ? ex_ref(c->state->var, v->rank, beside(c, -1)->args) : place_of(v, beside(c, -1));
-        if (!c->past && !any_before) there = ex_call3("if_else", ex_call2("&&", ex_call2("<=", end_of_summed(v, 0), beside(c, -1)), ex_call2("<=", beside(c, -1), end_of_summed(v, 1))), there, ex_num(1));
+        Expr *there = c->past ? ex_ref(c->state->var, v->rank, element_beside(c, -1)->args) : place_of(v, element_beside(c, -1));
+        if (!c->past && !any_before) there = ex_call3("if_else", ex_call2("&&", ex_call2("<=", end_of_summed(v, 0), element_beside(c, -1)), ex_call2("<=", element_beside(c, -1), end_of_summed(v, 1))), there, ex_num(1));
         *q = (Part){.factor = c->density ? c->density->factor : NULL, .loops = {.guard = not_first}, .value = linked_to(v->linked, c, there)};
         last = &q->next;
     }
@@ -496,26 +408,6 @@ Conditional *conditional_chain(Graph *g, Var *v)
     c->conflicts = NULL;
     c->because = c->nbatch < v->rank ? "its elements follow each other" : "rows name its elements, whose log densities they add to";
     return c;
-}
-
-void take_at_once(Conditional *c)
-{
-    Expr *apart;
-    const bool chain = c->nbatch < c->var->rank;
-    c->local = at_value(c, &apart);
-    c->link = chain ? link_before(c) : ex_num(0);
-    c->before = chain ? beside(c, -1) : NULL;
-    Part **last = &c->density;                   // each pair once
-    for (Part *q = c->density; q; q = q->next)
-        if (!ex_mentions(q->value, c->var) || neighbour_of(c, q).apart == -1) {
-            *last = q;
-            last = &q->next;
-        }
-    *last = NULL;
-    c->var->chain = c->nbatch;
-    c->colours = c->lattice = 0;
-    c->conflicts = NULL;
-    c->because = chain ? "its elements follow each other" : c->because;
 }
 
 Conditional *conditional_at_once(Graph *g, Var *v)
@@ -584,7 +476,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool f
     c->density = alone;
     Loops l = {.n = v->rank};
     for (int k = 0; k < v->rank; k++) l.index[k] = c->element[k];
-    Expr *here = at_value(c, &apart);
+    Expr *here = own_density(c, &apart);
     add_site(g, s, v->span, &l, c->current->args, for_parents ? ex_num(0) : here, c, false);
     for (const Part *q = all; q; q = q->next) {
         if (!q->scatter) continue;
@@ -593,7 +485,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool f
         one.next = NULL;
         one.loops = (Loops){0};
         c->density = &one;
-        Expr *with = at_value(c, &without);
+        Expr *with = own_density(c, &without);
         add_site(g, s, q->factor->span, &q->loops, q->target, with, c, true);
         Plates rows = {.n = q->loops.n, .index = index_list(g->arena, q->loops.index, q->loops.n, 1), .guard = q->loops.guard};
         if (!ex_is_num(without, 0)) new_sum(g, v, number, rows, without);
@@ -753,7 +645,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
     if (!chain) p.guard = var_domain(g, v, p.index);         // an element without a statement has no values to sum over
-    Expr *apart, *e = ex_add2(at_value(c, &apart), slices ? ex_replace(sliced, slices->value, c->u) : sliced);
+    Expr *apart, *e = ex_add2(own_density(c, &apart), slices ? ex_replace(sliced, slices->value, c->u) : sliced);
     const bool rows = !chain && is_gathered(scattered);
     if (rows && by != FOR_ALL && (by == FOR_MOVES || !rows_alone(scattered))) return "rows look its elements up";
     if (rows && by != FOR_TRIAL) {
@@ -859,7 +751,7 @@ static void draw_together(Graph *g, Var *v)
     Conditional *c = chain_density(g, v, can_collapse(g, v));
     if (c->recursion || c->nbatch == v->rank || !along_neighbours(c) || !has_few_values(c)) return;
     Expr *apart;
-    if (sum_along(g, c, at_value(c, &apart), false)) v->messages->series->apart = true;
+    if (sum_along(g, c, own_density(c, &apart), false)) v->messages->series->apart = true;
     else v->messages = NULL;
 }
 

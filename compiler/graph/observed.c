@@ -9,6 +9,8 @@
 // Needs: factors, and which elements they name.     Gives: predicted variables that only runs which ask for them have.     Keeps: all else.
 #include <string.h>
 #include "claims.h"
+#include "requirements.h"
+#include "coverage.h"
 
 static Observed *add(Graph *g, Observed ***last, const char *name, const Var *v, Span at)
 {

@@ -158,41 +158,10 @@ bool find_odes(Graph *g)
     return true;
 }
 
-// ---- derivatives ----
-
 const Ode *ode_of(const Graph *g, const Expr *call)
 {
     for (int i = 0; i < g->nvars; i++)
         for (const Site *t = g->vars[i]->sites; t; t = t->next)
             if (t->ode && t->ode->call == call && g->vars[i]->kind == VAR_SERIES) return t->ode;
     return NULL;
-}
-
-bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, const char **because)
-{
-    Factor *f = NEW(g->arena, Factor);
-    *f = (Factor){.span = o->span, .log_density = o->component[k]};
-    if (o->each) f->plates = (Plates){.n = 1, .index = arena_copy(g->arena, &o->each, sizeof o->each)};
-    Var **by = NEW_N(g->arena, Var *, o->narrays + 2);
-    by[0] = o->state;
-    by[1] = o->inputs;
-    for (int i = 0; i < o->narrays; i++) by[2 + i] = o->array[i];
-    return derivatives(g, f, by, o->narrays + 2, terms, because);
-}
-
-bool ode_differentiable(const Graph *g, const Ode *o, const char **because)
-{
-    const char *name = o->site->var->name;
-    if (!o->slopes) {
-        *because = arena_printf(g->arena, "`%s` is defined by several statements, or has too many dimensions", name);
-        return false;
-    }
-    for (int k = 0; k < o->ncomponents; k++) {
-        Derivative *terms;
-        const char *why = NULL;
-        if (ode_derivatives(g, o, k, &terms, &why)) continue;
-        *because = arena_printf(g->arena, "in the right side of `%s`, %s", name, why);
-        return false;
-    }
-    return true;
 }

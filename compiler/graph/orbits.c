@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "steps.h"
 
 enum { MOST_MOVED = 8 };
 
@@ -533,14 +534,6 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
     f->if_missing = NULL;
     out->factor[out->n++] = f;
     return true;
-}
-
-const Step *step_that_draws(const Graph *g, const Var *v)
-{
-    for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; i < s->nblock; i++)
-            if (s->block[i] == v && !s->imputes && !s->proposal && s->when != WITH_GRADIENTS) return s;
-    return NULL;
 }
 
 static Step *orbit_step(Graph *g, Action *a)

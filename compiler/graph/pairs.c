@@ -16,6 +16,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "law.h"
 
 // Removes the terms of constant[0] that are terms of all.
 static void drop_common(Expr **constant, int n)

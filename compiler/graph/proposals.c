@@ -20,6 +20,7 @@
 // What `infer` names is in no block, and infer { s by gibbs(joint = off); } leaves the scale s out.
 #include <math.h>
 #include "graph.h"
+#include "steps.h"
 
 enum { MOST_OF_BLOCK = 60, MOST_WORK = 1000, MOST_JOINT = 64 };     // variables; of the precision, times the work of going through its terms; joint normals
 

@@ -22,6 +22,8 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "conditions.h"
+#include "steps.h"
 
 enum { MOST_TURNED = 16, MOST_GIVEN = 8 };
 enum { MOST_PARTS = 2000 };              // of a factor that is looked through for what to stretch

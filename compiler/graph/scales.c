@@ -16,6 +16,7 @@
 // have any prior and any ends, and be no scale at all. Of a move along an orbit, x is c, x0 is 0, and the scale neither moves nor says how far others do. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
 #include <string.h>
 #include "graph.h"
+#include "steps.h"
 
 static bool may_be_scale(Graph *g, const Var *v)
 {

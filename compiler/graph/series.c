@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "conditions.h"
 
 // ---- what reads what ----
 

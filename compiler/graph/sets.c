@@ -6,27 +6,6 @@
 // Needs: block_terms.     Gives: answers about them, for schedule.c. Where the entries lie is found when the program runs (runtime/backends/sparse.c).
 #include "graph.h"
 
-static bool test_moves(const Var *v, void *with)
-{
-    (void)with;
-    return var_unknown(v) || v->response || v->kind == VAR_SERIES || v->kind == VAR_DERIVED;
-}
-
-static bool moves(const Expr *e) { return e && ex_any_var(e, test_moves, NULL); }
-
-bool has_pattern(const BlockTerm *terms)
-{
-    for (const BlockTerm *t = terms; t; t = t->next) {
-        if (moves(t->loops.guard)) return false;
-        for (int i = 0; i < t->loops.n; i++)
-            if (moves(t->loops.index[i]->lo) || moves(t->loops.index[i]->hi)) return false;
-        for (int r = 0; r < t->degree; r++)
-            for (int k = 0; k < t->ref[r]->nargs; k++)
-                if (moves(t->ref[r]->args[k])) return false;
-    }
-    return true;
-}
-
 // Whether `one` varies with a loop that `other` does not.
 static bool varies_alone(const BlockTerm *t, const Expr *one, const Expr *other)
 {

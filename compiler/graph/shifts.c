@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "graph.h"
+#include "steps.h"
 
 enum { MOST_NAMED = 4 };                 // variables in the name of c
 enum { MOST_WORK = 100, MOST_JOINT = 64 };       // of a sparse joint normal: times that of going through its terms; and so many of them, with those of the model

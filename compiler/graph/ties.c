@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "afresh.h"
 
 enum { MOST_COMBINATIONS = 1024 };
 

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "steps.h"
 
 enum { ALONG_MOST = 3 };                 // dimensions in which pairs are made at once
 

@@ -10,6 +10,7 @@
 // l is a real without a constraint, or a vector of such whose elements take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same sweeps. infer { l by slice(orbit = off); } leaves the move out.
 #include <string.h>
 #include "graph.h"
+#include "elaborate.h"
 
 Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 {

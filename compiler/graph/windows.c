@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph.h"
+#include "steps.h"
 
 enum { WINDOW = 32 };                    // values of a window
 enum { MOST_PAIRS = 8 };                 // moves for each count
